@@ -1,0 +1,44 @@
+// Package driver is what a driver is: a name, the YAML that it understands and
+// how it opens a device. Drivers are values in one list, in cmd/internal/site.
+package driver
+
+import (
+	"context"
+
+	"agentsite/device"
+)
+
+// Driver is one entry of the list.
+type Driver struct {
+	Name string // as in the YAML: "gpio-out"
+	Doc  string // one line for people
+	// Config returns a pointer to a fresh configuration with its defaults set.
+	// Its exported fields, with json tags, are the driver's YAML and its schema;
+	// a `jsonschema:"…"` tag describes a field.
+	Config func() Config
+}
+
+// Config is a driver's part of the YAML, decoded strictly before Open.
+type Config interface {
+	// Open finds the hardware and returns the device. It moves no pin; the guard
+	// does, first of all to safe. A part that the machine lacks is an Offline
+	// fault.
+	Open(ctx context.Context) (device.Device, error)
+}
+
+// Validator is a Config that can find mistakes without hardware.
+type Validator interface{ Validate() error }
+
+// Describer is a Config that knows its device's points without hardware, so that
+// a check finds mistakes about them before anything is opened.
+type Describer interface{ Describe() device.Description }
+
+// Find returns the driver with that name.
+func Find(drivers []Driver, name string) (Driver, bool) {
+	for _, d := range drivers {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Driver{}, false
+}

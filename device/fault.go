@@ -1,0 +1,48 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+)
+
+// FaultKind is why something was not done. The list is short and append-only: the
+// kinds cross the wire, and each protocol maps them once.
+type FaultKind string
+
+const (
+	Invalid        FaultKind = "invalid"         // the call is wrong; repeating it will not help
+	Denied         FaultKind = "denied"          // the caller may not
+	Unsafe         FaultKind = "unsafe"          // the guard refused
+	Busy           FaultKind = "busy"            // somebody else holds it; try later
+	Offline        FaultKind = "offline"         // the device or site cannot be reached
+	Expired        FaultKind = "expired"         // it came too late
+	UnknownOutcome FaultKind = "unknown_outcome" // it may or may not have happened
+	Unavailable    FaultKind = "unavailable"     // not now: starting, stopping, overloaded, disk full
+	Internal       FaultKind = "internal"        // a defect of ours
+)
+
+// Fault is an error with a kind and a sentence that says what to do next.
+type Fault struct {
+	Kind FaultKind
+	Msg  string
+	Err  error // the cause, if any; not shown to callers
+}
+
+func (f *Fault) Error() string { return f.Msg }
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Faultf makes a fault; a %w keeps its cause.
+func Faultf(kind FaultKind, format string, args ...any) *Fault {
+	err := fmt.Errorf(format, args...)
+	return &Fault{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// AsFault finds the fault in err. An error that is none becomes Internal, with
+// its text.
+func AsFault(err error) *Fault {
+	var f *Fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Fault{Kind: Internal, Msg: err.Error(), Err: err}
+}

@@ -1,0 +1,147 @@
+package device
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Kind says what a point is and so which verbs apply to it.
+type Kind string
+
+const (
+	KindMeasurement Kind = "measurement" // a number with a unit
+	KindState       Kind = "state"       // a read-only bool, or one text of Point.Values
+	KindSwitch      Kind = "switch"      // a bool output
+	KindLevel       Kind = "level"       // a number output within Point.Range
+	KindEvent       Kind = "event"       // edges: a button, a motion sensor
+	KindText        Kind = "text"        // a display
+	KindImage       Kind = "image"       // a camera
+)
+
+// Output reports whether points of this kind move something and therefore stand
+// under the guard. Displays and cameras are not outputs.
+func (k Kind) Output() bool { return k == KindSwitch || k == KindLevel }
+
+// Range is a closed interval in the unit of its point.
+type Range struct{ Min, Max float64 }
+
+func (r Range) Contains(n float64) bool { return n >= r.Min && n <= r.Max }
+
+func (r Range) String() string { return fmt.Sprintf("%v..%v", r.Min, r.Max) }
+
+// Point is one named value of a device.
+type Point struct {
+	Name        string
+	Kind        Kind
+	Unit        string   // a UCUM code (Cel, %, Pa, lx, V, s, By); "" where there is none
+	Description string   // one short line, for people and models
+	Range       Range    // a Level: what it can be set to, required; elsewhere what it can read, optional
+	Safe        Value    // an output: the value that harms nobody; the owner's YAML may replace it
+	Values      []string // a State that is a text: all it can be
+}
+
+// Description is what a device is, without touching it.
+type Description struct {
+	Model  string // a part or product: "BME280", "simulated greenhouse"
+	Points []Point
+}
+
+// Point returns the point with that name.
+func (d Description) Point(name string) (Point, bool) {
+	for _, p := range d.Points {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Point{}, false
+}
+
+// Validate reports the first thing in d that breaks the contract: a bad name, a
+// name used twice, an output without a safe value, a level without a range.
+func (d Description) Validate() error {
+	seen := make(map[string]bool, len(d.Points))
+	for _, p := range d.Points {
+		if err := CheckName(p.Name); err != nil {
+			return err
+		}
+		if seen[p.Name] {
+			return Faultf(Invalid, "point %s is described twice", p.Name)
+		}
+		seen[p.Name] = true
+		if err := p.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Point) validate() error {
+	switch p.Kind {
+	case KindMeasurement, KindState, KindEvent, KindText, KindImage:
+		return nil
+	case KindSwitch:
+		if p.Safe.Type() != TypeBool {
+			return Faultf(Invalid, "switch %s needs a safe value, on or off", p.Name)
+		}
+		return nil
+	case KindLevel:
+		if math.IsNaN(p.Range.Min) || math.IsNaN(p.Range.Max) || p.Range.Min >= p.Range.Max ||
+			math.IsInf(p.Range.Min, 0) || math.IsInf(p.Range.Max, 0) {
+			return Faultf(Invalid, "level %s needs a range, such as 0..100", p.Name)
+		}
+		if p.Safe.Type() != TypeNumber || !p.Range.Contains(p.Safe.Number()) {
+			return Faultf(Invalid, "level %s needs a safe value within %s", p.Name, p.Range)
+		}
+		return nil
+	}
+	return Faultf(Invalid, "point %s has the unknown kind %q", p.Name, p.Kind)
+}
+
+// maxName bounds the names of sites, devices and points.
+const maxName = 24
+
+// CheckName accepts [a-z0-9_-]{1,24}, the names of sites, devices and points,
+// and answers anything else with the name it could be.
+func CheckName(name string) error {
+	could := suggestName(name)
+	if could == name && name != "" {
+		return nil
+	}
+	if could == "" {
+		could = "device-1"
+	}
+	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", clip(name), maxName, could)
+}
+
+func suggestName(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		if b.Len() == maxName {
+			break
+		}
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '-':
+			b.WriteRune(r)
+		case r == ' ', r == '.', r == '/', r == ':':
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+// Address joins a device's name and a point's: "greenhouse/heater".
+func Address(device, point string) string { return device + "/" + point }
+
+// SplitAddress is the reverse of Address.
+func SplitAddress(address string) (device, point string, ok bool) {
+	device, point, ok = strings.Cut(address, "/")
+	return device, point, ok && device != "" && point != ""
+}

@@ -1,0 +1,29 @@
+package device
+
+import "time"
+
+// Quality says how far a reading can be trusted.
+type Quality string
+
+const (
+	Good  Quality = "good"  // fresh and plausible
+	Stale Quality = "stale" // the last good value, older than it should be
+	Bad   Quality = "fault" // the device could not be read; Reading.Why says why
+)
+
+// Reading is what a point said, and when. A driver fills Point with the point's
+// own name; above the drivers it is the whole address, device/point.
+type Reading struct {
+	Point   string
+	Value   Value
+	Quality Quality
+	At      time.Time // with Go's monotonic part: ages hold without a set clock
+	Why     string    // for Bad: one sentence
+}
+
+// Image is one still picture.
+type Image struct {
+	MIME string // image/jpeg or image/png
+	Data []byte
+	At   time.Time
+}

@@ -1,0 +1,96 @@
+package device
+
+import (
+	"math"
+	"strconv"
+)
+
+// Type says which of the three forms a Value has.
+type Type uint8
+
+const (
+	TypeNone Type = iota // the zero Value: nothing is known
+	TypeNumber
+	TypeBool
+	TypeText
+)
+
+func (t Type) String() string {
+	switch t {
+	case TypeNumber:
+		return "number"
+	case TypeBool:
+		return "true or false"
+	case TypeText:
+		return "text"
+	}
+	return "nothing"
+}
+
+// Value is a number, a bool or a text: all that a point can hold. The zero Value
+// is none of them and stands for "not known". Values compare with ==.
+type Value struct {
+	typ  Type
+	num  float64
+	text string
+}
+
+// Number makes a numeric value, in the unit of its point.
+func Number(n float64) Value { return Value{typ: TypeNumber, num: n} }
+
+// Bool makes a bool value.
+func Bool(b bool) Value {
+	v := Value{typ: TypeBool}
+	if b {
+		v.num = 1
+	}
+	return v
+}
+
+// Text makes a text value.
+func Text(s string) Value { return Value{typ: TypeText, text: s} }
+
+func (v Value) Type() Type   { return v.typ }
+func (v Value) IsZero() bool { return v.typ == TypeNone }
+
+// Number returns the number, 0 or 1 for a bool, and 0 for anything else.
+func (v Value) Number() float64 { return v.num }
+
+// Bool reports whether the value is the bool true.
+func (v Value) Bool() bool { return v.typ == TypeBool && v.num != 0 }
+
+// Text returns the text, and "" for anything else.
+func (v Value) Text() string { return v.text }
+
+// Finite reports whether the value can be given to hardware and to a wire: all
+// but a NaN and the infinities.
+func (v Value) Finite() bool { return !math.IsNaN(v.num) && !math.IsInf(v.num, 0) }
+
+// Any returns a float64, a bool, a string or nil, for encoders.
+func (v Value) Any() any {
+	switch v.typ {
+	case TypeNumber:
+		return v.num
+	case TypeBool:
+		return v.num != 0
+	case TypeText:
+		return v.text
+	}
+	return nil
+}
+
+// String writes the value as people do: on and off for a bool.
+func (v Value) String() string {
+	switch v.typ {
+	case TypeNumber:
+		return strconv.FormatFloat(v.num, 'f', -1, 64)
+	case TypeBool:
+		if v.num != 0 {
+			return "on"
+		}
+		return "off"
+	case TypeText:
+		return v.text
+	}
+	return "-"
+}

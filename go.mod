@@ -1,0 +1,3 @@
+module agentsite
+
+go 1.26.0

@@ -1,0 +1,342 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	// applyTimeout bounds one write to the hardware.
+	applyTimeout = 2 * time.Second
+	// parkTimeout bounds the way to safe when the process ends.
+	parkTimeout = 5 * time.Second
+	retryFirst  = 100 * time.Millisecond
+	retryLast   = 5 * time.Second
+)
+
+// Guard drives the outputs as its Machine decides. It is the sole owner of the
+// actuators: nobody else may call them. All methods are safe for concurrent use.
+type Guard struct {
+	start time.Time
+	latch Latch
+	hands []*hand
+	wake  chan struct{} // a deadline has moved
+
+	mu      sync.Mutex
+	m       *Machine
+	changed chan struct{} // closed and replaced whenever an output changed
+}
+
+// hand drives the outputs of one device: one write at a time, and a device that
+// hangs holds up nobody else.
+type hand struct {
+	act     device.Actuator
+	outputs []int    // in the machine
+	points  []string // of the device, beside outputs
+	wake    chan struct{}
+}
+
+// Actuated is a device whose outputs come under the guard.
+type Actuated struct {
+	Actuator device.Actuator
+	Policies []Policy // one for each of the device's outputs
+}
+
+// New makes a guard over the devices. Nothing moves before Run.
+func New(devices []Actuated, latch Latch) (*Guard, error) {
+	g := &Guard{
+		start: time.Now(), latch: latch,
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	var policies []Policy
+	for _, d := range devices {
+		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1)}
+		for _, p := range d.Policies {
+			if err := p.Validate(); err != nil {
+				return nil, err
+			}
+			_, point, ok := device.SplitAddress(p.Output)
+			if !ok {
+				return nil, device.Faultf(device.Internal, "%q is not an address", p.Output)
+			}
+			h.outputs = append(h.outputs, len(policies))
+			h.points = append(h.points, point)
+			policies = append(policies, p)
+		}
+		g.hands = append(g.hands, h)
+	}
+	g.m = NewMachine(policies, !latch.Armed())
+	return g, nil
+}
+
+// Run first drives every output to safe and then keeps the leases until ctx
+// ends. On its way out it drives everything to safe once more, for at most five
+// seconds, and reports what could not be confirmed.
+func (g *Guard) Run(ctx context.Context) error {
+	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
+	var hands sync.WaitGroup
+	for _, h := range g.hands {
+		hands.Go(func() { g.drive(driving, h) })
+	}
+	defer hands.Wait()
+	defer stopDriving()
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			g.update(func(Time) error { g.m.Park(); return nil })
+			settle, cancel := context.WithTimeout(driving, parkTimeout)
+			defer cancel()
+			return g.Settle(settle)
+		case <-timer.C:
+		case <-g.wake:
+		}
+		g.update(func(now Time) error { g.m.Tick(now); return nil })
+		g.mu.Lock()
+		next, ok := g.m.Next()
+		g.mu.Unlock()
+		timer.Stop()
+		if ok {
+			timer.Reset(next - g.now())
+		}
+	}
+}
+
+// Settle blocks until every output is what it should be, or ctx ends; then the
+// error names those that are not known to be.
+func (g *Guard) Settle(ctx context.Context) error {
+	var late []error
+	err := g.wait(ctx, func(now Time) bool {
+		late = late[:0]
+		for i := range g.m.outputs {
+			if _, pending := g.m.Pending(i); pending {
+				s := g.m.Status(now, i)
+				late = append(late, device.Faultf(device.UnknownOutcome, "%s is not known to be at its value: %s", s.Output, s.Fault))
+			}
+		}
+		return len(late) == 0
+	})
+	if err != nil {
+		return errors.Join(late...)
+	}
+	return nil
+}
+
+// Move gives holder a lease (see Machine.Move) and returns once the hardware has
+// the value. It fails with a fault when the machine refuses, when the hardware
+// does not follow (it is then driven to safe) or when ctx ends first.
+func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
+	if err := g.update(func(now Time) error {
+		g.m.Tick(now) // a lease that is over must not stand in the way
+		return g.m.Move(now, holder, output, v, length)
+	}); err != nil {
+		return Status{}, err
+	}
+	return g.reach(ctx, output, v)
+}
+
+// Release returns an output to safe and returns once the hardware is there.
+func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
+	if err := g.update(func(Time) error { return g.m.Release(output) }); err != nil {
+		return Status{}, err
+	}
+	p, _ := g.Policy(output)
+	return g.reach(ctx, output, p.Safe)
+}
+
+// reach waits until an output has the value v or is meant to have another.
+func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
+	i := g.m.index[output]
+	overtaken := false
+	err = g.wait(ctx, func(now Time) bool {
+		s = g.m.Status(now, i)
+		want, pending := g.m.Pending(i)
+		overtaken = want != v
+		return overtaken || !pending || s.Fault != ""
+	})
+	switch {
+	case err != nil:
+		return s, device.Faultf(device.UnknownOutcome, "%s has not answered yet: read it to see where it is (%w)", output, err)
+	case s.Fault != "":
+		return s, device.Faultf(device.Offline, "%s did not follow and is driven to safe: %s", output, s.Fault)
+	case overtaken:
+		return s, device.Faultf(device.Unavailable, "%s was sent elsewhere in the same moment: read it to see where it is", output)
+	}
+	return s, nil
+}
+
+// Stop is the emergency stop: everything goes to safe at once and stays there,
+// over restarts too, until Reset. It returns once the hardware is safe. The
+// error says which output is not known to be, or that a restart would forget.
+func (g *Guard) Stop(ctx context.Context) error {
+	g.update(func(Time) error { g.m.Stop(); return nil })
+	return errors.Join(g.latch.Stop(), g.Settle(ctx))
+}
+
+// Reset ends the emergency stop. Only an owner's call may come here.
+func (g *Guard) Reset() error {
+	if err := g.latch.Reset(); err != nil {
+		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
+	}
+	return g.update(func(Time) error { g.m.Reset(); return nil })
+}
+
+// Stopped reports whether the emergency stop is latched.
+func (g *Guard) Stopped() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Stopped()
+}
+
+// Policy returns what an output is allowed to do.
+func (g *Guard) Policy(output string) (Policy, error) { return g.m.Policy(output) }
+
+// Status reports every output, in the order of the devices.
+func (g *Guard) Status() []Status {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	all := make([]Status, len(g.m.outputs))
+	for i := range all {
+		all[i] = g.m.Status(now, i)
+	}
+	return all
+}
+
+// Watch emits a reading whenever an output changes, with its whole address,
+// until ctx ends; first of all it emits them all. An output whose state is not
+// known reads as a fault.
+func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
+	last := make([]Status, len(g.m.outputs))
+	for first := true; ; first = false {
+		var changes []device.Reading
+		err := g.wait(ctx, func(now Time) bool {
+			changes = changes[:0]
+			for i := range g.m.outputs {
+				s := g.m.Status(now, i)
+				if first || s.Value != last[i].Value || s.Fault != last[i].Fault {
+					changes = append(changes, s.reading())
+				}
+				last[i] = s
+			}
+			return len(changes) > 0
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range changes {
+			emit(r)
+		}
+	}
+}
+
+func (s Status) reading() device.Reading {
+	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
+	if s.Value.IsZero() {
+		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
+		if s.Fault != "" {
+			r.Why = s.Fault
+		}
+	}
+	return r
+}
+
+// drive writes what is pending, again and again until the hardware agrees.
+func (g *Guard) drive(ctx context.Context, h *hand) {
+	retry := retryFirst
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		case <-timer.C:
+		}
+		if g.write(ctx, h) {
+			retry = retryFirst
+			continue
+		}
+		timer.Reset(retry)
+		retry = min(2*retry, retryLast)
+	}
+}
+
+// write brings each of the hand's outputs to what is wanted and reports whether
+// all of them followed.
+func (g *Guard) write(ctx context.Context, h *hand) bool {
+	followed := true
+	for k, i := range h.outputs {
+		g.mu.Lock()
+		v, pending := g.m.Pending(i)
+		g.mu.Unlock()
+		if !pending {
+			continue
+		}
+		applying, cancel := context.WithTimeout(ctx, applyTimeout)
+		err := h.act.Apply(applying, h.points[k], v)
+		cancel()
+		if err != nil {
+			slog.Warn("an output did not follow", "point", h.points[k], "value", v.String(), "err", err)
+			followed = false
+		}
+		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
+	}
+	return followed
+}
+
+// update changes the machine and tells everybody who waits for what came of it.
+func (g *Guard) update(change func(now Time) error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, _ := g.m.Next()
+	err := change(g.now())
+	if after, _ := g.m.Next(); after != before {
+		poke(g.wake)
+	}
+	close(g.changed)
+	g.changed = make(chan struct{})
+	for _, h := range g.hands {
+		for _, i := range h.outputs {
+			// After a failure the hand retries by itself, with growing pauses.
+			if _, pending := g.m.Pending(i); pending && g.m.outputs[i].fault == "" {
+				poke(h.wake)
+				break
+			}
+		}
+	}
+	return err
+}
+
+// wait blocks until done, called under the lock, says so.
+func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
+	for {
+		g.mu.Lock()
+		ok, changed := done(g.now()), g.changed
+		g.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (g *Guard) now() Time { return time.Since(g.start) }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

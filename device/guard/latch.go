@@ -1,0 +1,48 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Latch is the memory of the emergency stop: the absence of a file. Stopping
+// removes it, which works on a full disk; where the disk is read-only a flag
+// elsewhere stands in. So a lost or empty data folder means stopped.
+type Latch struct {
+	File string // present while armed
+	Flag string // present after a stop that could not remove File; "" for none
+}
+
+// Armed reports whether moves are allowed.
+func (l Latch) Armed() bool {
+	if _, err := os.Stat(l.Flag); l.Flag != "" && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	_, err := os.Stat(l.File)
+	return err == nil
+}
+
+// Stop disarms.
+func (l Latch) Stop() error {
+	err := os.Remove(l.File)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if l.Flag != "" && os.MkdirAll(filepath.Dir(l.Flag), 0o700) == nil &&
+		os.WriteFile(l.Flag, []byte("stopped\n"), 0o600) == nil {
+		return nil
+	}
+	return errors.Join(errors.New("outputs are stopped, but a restart would forget it"), err)
+}
+
+// Reset arms.
+func (l Latch) Reset() error {
+	if l.Flag != "" {
+		if err := os.Remove(l.Flag); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
+}

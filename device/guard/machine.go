@@ -1,0 +1,236 @@
+package guard
+
+import (
+	"time"
+
+	"agentsite/device"
+)
+
+// Time is how long the guard has been running. It is monotonic: no wall clock
+// enters a decision.
+type Time = time.Duration
+
+// Machine decides what every output should be. It is plain state: every method
+// takes the present Time, which must not go backwards, and none does I/O, waits
+// or locks. The zero value of an output's state is "unknown, wanted safe", so a
+// new machine first of all has everything driven to safe.
+type Machine struct {
+	outputs []output
+	index   map[string]int
+	stopped bool // the emergency stop is latched
+	parked  bool // the process is ending: safe for good
+}
+
+type output struct {
+	Policy
+	want   device.Value
+	have   device.Value // what the hardware is known to have; zero while it is not known
+	holder string       // who has the lease; "" at safe
+	until  Time         // when the lease ends
+	since  Time         // when the output left safe; means something while away
+	away   bool         // has left safe and is not known to be back
+	spent  bool         // max_on ran out; the rest begins once it is back
+	rest   Time         // no move before this
+	fault  string       // why the last write failed
+}
+
+// NewMachine makes a machine for the policies, which must be valid. A latched
+// emergency stop is passed in as stopped.
+func NewMachine(policies []Policy, stopped bool) *Machine {
+	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
+	for i, p := range policies {
+		m.outputs = append(m.outputs, output{Policy: p, want: p.Safe, away: true, spent: true})
+		m.index[p.Output] = i
+	}
+	return m
+}
+
+// Move gives holder a lease on the output at value v for a time; zero means
+// DefaultFor, or the longest lease where that is shorter. A renewal is a Move by
+// the same holder. The lease ends earlier where max_on does. A move to the safe
+// value is a Release.
+func (m *Machine) Move(now Time, holder, name string, v device.Value, length time.Duration) error {
+	i, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	o := &m.outputs[i]
+	if err := o.Check(v); err != nil {
+		return err
+	}
+	if length < 0 || length > o.longest() {
+		return device.Faultf(device.Invalid, "%s can be held for at most %v at a time", name, o.longest())
+	}
+	if v == o.Safe {
+		o.toSafe()
+		return nil
+	}
+	if err := m.refuse(now, holder, o); err != nil {
+		return err
+	}
+	if length == 0 {
+		length = min(DefaultFor, o.longest())
+	}
+	if !o.away {
+		o.away, o.since = true, now
+	}
+	o.want, o.holder = v, holder
+	o.until = min(add(now, length), add(o.since, o.MaxOn))
+	return nil
+}
+
+// refuse says why holder may not move o away from safe now.
+func (m *Machine) refuse(now Time, holder string, o *output) error {
+	switch {
+	case m.parked:
+		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
+	case m.stopped:
+		return device.Faultf(device.Unsafe, "the emergency stop is latched: outputs stay safe until an owner runs agentsite reset")
+	case holder == "":
+		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
+	case o.fault != "":
+		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
+	case o.spent:
+		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, o.MinOff)
+	case now < o.rest:
+		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on; try again in %v", o.Output, roundUp(o.rest-now))
+	case o.holder != "" && o.holder != holder:
+		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now))
+	}
+	return nil
+}
+
+// Release returns an output to safe, whoever holds it. Nothing refuses it.
+func (m *Machine) Release(name string) error {
+	i, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	m.outputs[i].toSafe()
+	return nil
+}
+
+// Stop latches the emergency stop: everything to safe, and no move until Reset.
+func (m *Machine) Stop() {
+	m.stopped = true
+	m.allSafe()
+}
+
+// Reset ends the emergency stop. Outputs stay safe until somebody moves them.
+func (m *Machine) Reset() { m.stopped = false }
+
+// Stopped reports whether the emergency stop is latched.
+func (m *Machine) Stopped() bool { return m.stopped }
+
+// Park sends everything to safe for good, when the process ends.
+func (m *Machine) Park() {
+	m.parked = true
+	m.allSafe()
+}
+
+// Tick ends the leases that are over.
+func (m *Machine) Tick(now Time) {
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		if o.holder == "" || now < o.until {
+			continue
+		}
+		o.spent = now >= add(o.since, o.MaxOn)
+		o.toSafe()
+	}
+}
+
+// Next is when Tick has something to do; ok is false when it has not.
+func (m *Machine) Next() (at Time, ok bool) {
+	for i := range m.outputs {
+		if o := &m.outputs[i]; o.holder != "" && (!ok || o.until < at) {
+			at, ok = o.until, true
+		}
+	}
+	return at, ok
+}
+
+// Pending is what output i has to be driven to; ok is false when the hardware is
+// known to agree.
+func (m *Machine) Pending(i int) (v device.Value, ok bool) {
+	o := &m.outputs[i]
+	return o.want, o.want != o.have
+}
+
+// Applied takes what came of driving output i to v. After a failure the output's
+// state is unknown: its lease ends and it is wanted safe.
+func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
+	o := &m.outputs[i]
+	if err != nil {
+		o.have, o.fault = device.Value{}, err.Error()
+		o.toSafe()
+		return
+	}
+	o.have, o.fault = v, ""
+	if v == o.Safe && o.want == o.Safe && o.away {
+		o.away = false
+		if o.spent {
+			o.spent, o.rest = false, add(now, o.MinOff)
+		}
+	}
+}
+
+// Status is what an output is doing. Times are lengths from now, so that they
+// can cross to another process or another clock.
+type Status struct {
+	Output string
+	Value  device.Value  // zero while it is not known
+	Safe   bool          // known to be at its safe value
+	Holder string        // "" when nobody holds it
+	Left   time.Duration // of the lease
+	Rest   time.Duration // before it can be moved again
+	Fault  string        // why the hardware did not follow
+}
+
+// Status reports output i.
+func (m *Machine) Status(now Time, i int) Status {
+	o := &m.outputs[i]
+	s := Status{Output: o.Output, Value: o.have, Safe: o.have == o.Safe, Holder: o.holder, Fault: o.fault}
+	if o.holder != "" {
+		s.Left = max(0, o.until-now)
+	}
+	s.Rest = max(0, o.rest-now)
+	return s
+}
+
+// Policy returns the policy of an output.
+func (m *Machine) Policy(name string) (Policy, error) {
+	i, err := m.find(name)
+	if err != nil {
+		return Policy{}, err
+	}
+	return m.outputs[i].Policy, nil
+}
+
+func (m *Machine) find(name string) (int, error) {
+	i, ok := m.index[name]
+	if !ok {
+		return 0, device.Faultf(device.Invalid, "there is no output %.60q", name)
+	}
+	return i, nil
+}
+
+func (m *Machine) allSafe() {
+	for i := range m.outputs {
+		m.outputs[i].toSafe()
+	}
+}
+
+func (o *output) toSafe() { o.want, o.holder, o.until = o.Safe, "", 0 }
+
+// add is t+d without an overflow: Unlimited stays out of reach.
+func add(t Time, d time.Duration) Time {
+	if s := t + d; s >= t {
+		return s
+	}
+	return Unlimited
+}
+
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}

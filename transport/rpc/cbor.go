@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// CBOR is RFC 8949 in its core deterministic encoding: definite lengths, sorted
+// text keys, no tags, the shortest numbers. It is a private encoding of the same
+// messages, not MCP.
+var CBOR Codec = cborCodec{}
+
+type cborCodec struct{}
+
+var (
+	cborEnc = must(cborEncOptions().UserBufferEncMode())
+	cborDec = must(cborDecOptions().DecMode())
+	// cborStrictDec also refuses unknown fields.
+	cborStrictDec = must(func() cbor.DecOptions {
+		o := cborDecOptions()
+		o.ExtraReturnErrors = cbor.ExtraDecErrorUnknownField
+		return o
+	}().DecMode())
+)
+
+func cborEncOptions() cbor.EncOptions {
+	o := cbor.CoreDetEncOptions()
+	o.NaNConvert, o.InfConvert = cbor.NaNConvertReject, cbor.InfConvertReject
+	o.NilContainers = cbor.NilContainerAsEmpty // as the JSON codec writes them
+	o.TagsMd = cbor.TagsForbidden
+	return o
+}
+
+func cborDecOptions() cbor.DecOptions {
+	return cbor.DecOptions{
+		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+		IndefLength:       cbor.IndefLengthForbidden,
+		TagsMd:            cbor.TagsForbidden,
+		MaxNestedLevels:   maxDepth,
+		MaxArrayElements:  maxValues,
+		MaxMapPairs:       maxValues,
+		UTF8:              cbor.UTF8RejectInvalid,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+		DefaultMapType:    reflect.TypeFor[map[string]any](),
+		NaN:               cbor.NaNDecodeForbidden,
+		Inf:               cbor.InfDecodeForbidden,
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // the options above are constant: this is a build that cannot work
+	}
+	return v
+}
+
+func (cborCodec) ContentType() string { return "application/cbor" }
+
+func (cborCodec) Encode(w *bytes.Buffer, v any) error { return cborEnc.MarshalToBuffer(v, w) }
+
+func (cborCodec) Decode(b []byte, v any) error { return cborError(b, v, cborDec.Unmarshal(b, v)) }
+
+func (cborCodec) DecodeStrict(b []byte, v any) error {
+	return cborError(b, v, cborStrictDec.Unmarshal(b, v))
+}
+
+// cborError names the field that is wrong. The library often cannot, so the
+// bytes are put into JSON and decoded once more, for the sake of its errors.
+func cborError(b []byte, v any, err error) error {
+	var ours *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ours):
+		return ours
+	}
+	var unknown *cbor.UnknownFieldError
+	var mistyped *cbor.UnmarshalTypeError
+	if errors.As(err, &unknown) || errors.As(err, &mistyped) {
+		if text, terr := toJSON(b); terr == nil {
+			again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+			if jerr := JSON.DecodeStrict(text, again); jerr != nil {
+				return jerr
+			}
+		}
+	}
+	return &FieldError{Msg: "not valid here: " + err.Error()}
+}

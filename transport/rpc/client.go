@@ -1,0 +1,173 @@
+package rpc
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// Caller is the far side of a Dispatcher.
+type Caller interface {
+	// Call sends a request and waits for its result. Notifications that arrive
+	// meanwhile go to note, which may be nil and must not block. An error answer
+	// is an *Error. Ending ctx cancels the request on the far side.
+	Call(ctx context.Context, r Request, note func(method string, params Raw)) (Raw, error)
+}
+
+// Request is one call of ours. Name is params.name or params.uri, for carriers
+// that mirror it beside the message.
+type Request struct {
+	Method, Name string
+	Params       any
+}
+
+// StreamClient is a Caller over a byte stream in MCP's stdio framing.
+type StreamClient struct {
+	rw io.ReadWriteCloser
+	w  lineWriter
+
+	mu      sync.Mutex
+	next    uint64
+	waiting map[ID]*pending
+	err     error // why Run ended
+}
+
+type pending struct {
+	note func(method string, params Raw)
+	done chan message // buffered: Run never waits for a caller
+}
+
+// NewStreamClient makes a client. Nothing is read until Run.
+func NewStreamClient(rw io.ReadWriteCloser) *StreamClient {
+	return &StreamClient{rw: rw, w: lineWriter{w: rw}, waiting: make(map[ID]*pending)}
+}
+
+// Run reads until the stream ends, and then fails every call that waits.
+func (c *StreamClient) Run() error {
+	r := bufio.NewReaderSize(c.rw, 4<<10)
+	for {
+		line, err := readLine(r, MaxAnswer)
+		if err == nil {
+			err = c.received(line)
+		}
+		if err != nil {
+			c.fail(err)
+			return err
+		}
+	}
+}
+
+// Close ends Run and every call.
+func (c *StreamClient) Close() error { return c.rw.Close() }
+
+func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Raw)) (Raw, error) {
+	p := &pending{note: note, done: make(chan message, 1)}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return Raw{}, c.err
+	}
+	c.next++
+	id := NumberID(c.next)
+	c.waiting[id] = p
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, id)
+		c.mu.Unlock()
+	}()
+	if err := c.write(request{version, id, r.Method, r.Params}); err != nil {
+		return Raw{}, err
+	}
+	select {
+	case m, ok := <-p.done:
+		if !ok {
+			return Raw{}, c.ended()
+		}
+		return result(m)
+	case <-ctx.Done():
+		c.write(notification{version, methodCancelled, map[string]ID{"requestId": id}})
+		return Raw{}, ctx.Err()
+	}
+}
+
+func result(m message) (Raw, error) {
+	if m.Error != nil {
+		return Raw{}, m.Error
+	}
+	return m.Result, nil
+}
+
+// DecodeResponse reads one response, for carriers that bring them one by one. A
+// notification is returned by its method and parameters instead.
+func DecodeResponse(codec Codec, b []byte) (res Raw, method string, params Raw, err error) {
+	var m message
+	if err := codec.Decode(b, &m); err != nil {
+		return Raw{}, "", Raw{}, err
+	}
+	if m.Method != "" {
+		return Raw{}, m.Method, m.Params, nil
+	}
+	res, err = result(m)
+	return res, "", Raw{}, err
+}
+
+// EncodeRequest writes one request, for the same carriers.
+func EncodeRequest(codec Codec, w *bytes.Buffer, id ID, r Request) error {
+	return codec.Encode(w, request{version, id, r.Method, r.Params})
+}
+
+func (c *StreamClient) write(v any) error {
+	var buf bytes.Buffer
+	if err := JSON.Encode(&buf, v); err != nil {
+		return err
+	}
+	return c.w.line(buf.Bytes())
+}
+
+func (c *StreamClient) received(line []byte) error {
+	var m message
+	if err := JSON.Decode(line, &m); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Method == "" {
+		if p := c.waiting[m.ID]; p != nil {
+			p.done <- m
+			delete(c.waiting, m.ID)
+		}
+		return nil
+	}
+	for _, p := range c.waiting {
+		if p.note != nil {
+			p.note(m.Method, m.Params)
+		}
+	}
+	return nil
+}
+
+func (c *StreamClient) fail(err error) {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+	for id, p := range c.waiting {
+		close(p.done)
+		delete(c.waiting, id)
+	}
+}
+
+func (c *StreamClient) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// MaxAnswer bounds a response: a picture in base64 fits, an endless line does not.
+const MaxAnswer = 4 << 20

@@ -1,0 +1,25 @@
+package rpc
+
+import "bytes"
+
+// Limits of one message, whatever the encoding. They are far above what an
+// honest caller needs and far below what hurts a board with 512 MB.
+const (
+	MaxMessage = 256 << 10 // bytes of an inbound message
+	maxDepth   = 32        // nested arrays and objects
+	maxValues  = 16 << 10  // elements and members in all
+)
+
+// Codec turns Go values into bytes and back, by their json tags. Both codecs are
+// strict: names are case-sensitive, duplicate names, trailing bytes and invalid
+// UTF-8 are refused, and depth and size are bounded.
+type Codec interface {
+	// ContentType is the codec's media type.
+	ContentType() string
+	// Encode appends v to w.
+	Encode(w *bytes.Buffer, v any) error
+	// Decode fills the struct that v points to, passing over unknown fields.
+	Decode(b []byte, v any) error
+	// DecodeStrict is Decode, but an unknown field is an error that names it.
+	DecodeStrict(b []byte, v any) error
+}

@@ -1,0 +1,213 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+)
+
+// Method answers one method's requests. Its result is encoded in the encoding
+// that the request came in. An *Error is sent as it is, a *FieldError as invalid
+// params, anything else as an internal error without its text. When ctx ends the
+// caller has gone and nothing more is sent.
+type Method func(ctx context.Context, c *Call) (result any, err error)
+
+// Call is a request as its method sees it.
+type Call struct {
+	ID       ID
+	Method   string
+	Params   Raw
+	Evidence Evidence
+	Header   Header
+
+	d  *Dispatcher
+	in *Incoming
+}
+
+// Notify sends a notification before the result. It blocks while the carrier is
+// busy and fails once the caller has gone.
+func (c *Call) Notify(method string, params any) error {
+	return c.in.send(notification{version, method, params}, Outgoing{})
+}
+
+// Codec is the encoding that the request came in.
+func (c *Call) Codec() Codec { return c.in.Codec }
+
+// Header looks up what a carrier mirrors of a message, by canonical HTTP header
+// name. It is nil on carriers that mirror nothing.
+type Header interface{ Values(name string) []string }
+
+// Incoming is one message as a carrier hands it over.
+type Incoming struct {
+	Codec    Codec
+	Body     []byte
+	Evidence Evidence
+	Header   Header
+	// Send takes the notifications and the response, one at a time. The body is
+	// valid during the call only.
+	Send func(Outgoing) error
+
+	mu sync.Mutex
+}
+
+// Outgoing is one message for the carrier to send.
+type Outgoing struct {
+	Body []byte
+	Last bool   // the response: nothing follows
+	Err  *Error // what the response says, when it is an error
+}
+
+// Dispatcher finds a method by its name.
+type Dispatcher struct{ methods map[string]Method }
+
+// NewDispatcher serves the methods. The map is not to be changed afterwards.
+func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods} }
+
+// Methods lists the names, sorted.
+func (d *Dispatcher) Methods() []string {
+	names := make([]string, 0, len(d.methods))
+	for name := range d.methods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Serve answers one message. A notification is accepted and needs no answer: then
+// Send is not called. It blocks until the response is sent or ctx ends.
+func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
+	m, fault := parse(in.Codec, in.Body)
+	if fault == nil {
+		d.serve(ctx, in, m)
+		return
+	}
+	in.respond(m.ID, nil, fault)
+}
+
+// parse decodes the envelope and refuses what is neither a request nor a
+// notification.
+func parse(codec Codec, body []byte) (m message, fault *Error) {
+	if codec == JSON {
+		if err := boundJSON(body); err != nil {
+			return m, err.(*Error)
+		}
+		if first := firstByte(body); first == '[' {
+			return m, Errorf(CodeInvalidRequest, "batches are not served: send one message at a time")
+		}
+	}
+	if err := codec.Decode(body, &m); err != nil {
+		var field *FieldError
+		if errors.As(err, &fault) {
+			return message{}, fault
+		} else if errors.As(err, &field) && field.Field != "" {
+			return message{}, Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
+		}
+		return message{}, Errorf(CodeParse, "%v", err)
+	}
+	switch {
+	case m.Version != version:
+		return m, Errorf(CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
+	case m.Method == "":
+		return m, Errorf(CodeInvalidRequest, `"method" is missing: this side takes requests and notifications`)
+	}
+	return m, nil
+}
+
+func firstByte(b []byte) byte {
+	if b = bytes.TrimLeft(b, " \t\r\n"); len(b) > 0 {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
+	if m.ID.IsZero() {
+		return // no notification changes anything here; a stream sees to cancellation
+	}
+	method, ok := d.methods[m.Method]
+	if !ok {
+		in.respond(m.ID, nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
+		return
+	}
+	result, err := d.run(ctx, method, &Call{
+		ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, d: d, in: in,
+	})
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		in.respond(m.ID, nil, asError(err))
+		return
+	}
+	in.respond(m.ID, result, nil)
+}
+
+// run keeps a defect in one method from taking the process, and with it the
+// guard of every output, down.
+func (d *Dispatcher) run(ctx context.Context, method Method, c *Call) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("a method panicked", "method", c.Method, "panic", p, "stack", string(debug.Stack()))
+			err = errInternal
+		}
+	}()
+	return method(ctx, c)
+}
+
+var errInternal = Errorf(CodeInternal, "the site failed at this; its log says more")
+
+func asError(err error) *Error {
+	var fault *Error
+	var field *FieldError
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case errors.As(err, &field):
+		return Errorf(CodeInvalidParams, "params: %v", field)
+	}
+	slog.Error("a method failed", "err", err)
+	return errInternal
+}
+
+func (in *Incoming) respond(id ID, result any, fault *Error) {
+	err := in.send(response{version, id, result, fault}, Outgoing{Last: true, Err: fault})
+	var unsendable *unsendableError
+	if errors.As(err, &unsendable) {
+		slog.Error("a result could not be encoded", "err", err)
+		in.send(response{version, id, nil, errInternal}, Outgoing{Last: true, Err: errInternal})
+	}
+}
+
+// unsendableError is a value of ours that its codec refuses.
+type unsendableError struct{ error }
+
+func (e *unsendableError) Unwrap() error { return e.error }
+
+// send encodes one message and gives it to the carrier. Notifications may come
+// from several goroutines.
+func (in *Incoming) send(v any, out Outgoing) error {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer recycle(buf)
+	if err := in.Codec.Encode(buf, v); err != nil {
+		return &unsendableError{err}
+	}
+	out.Body = buf.Bytes()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.Send(out)
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// recycle keeps a buffer for the next message unless it has grown so large that
+// keeping it would be a leak.
+func recycle(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		b.Reset()
+		buffers.Put(b)
+	}
+}

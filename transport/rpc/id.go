@@ -1,0 +1,151 @@
+package rpc
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxIDLength bounds the text of an id, which is kept while a request runs.
+const maxIDLength = 128
+
+// ID identifies a request, a progress or a subscription: a text or an integer
+// from -2^63 to 2^64-1. It keeps its type on every way through the codecs. The
+// zero ID is none. IDs compare with ==.
+type ID struct {
+	kind idKind
+	text string
+	num  uint64 // the bits of an int64 when kind is idNegative
+}
+
+type idKind uint8
+
+const (
+	idNone idKind = iota
+	idText
+	idPositive
+	idNegative
+)
+
+// TextID and NumberID make ids for calls of our own.
+func TextID(s string) ID { return ID{kind: idText, text: s} }
+
+func NumberID(n uint64) ID { return ID{kind: idPositive, num: n} }
+
+func intID(n int64) ID {
+	if n < 0 {
+		return ID{kind: idNegative, num: uint64(n)}
+	}
+	return NumberID(uint64(n))
+}
+
+func (id ID) IsZero() bool { return id.kind == idNone }
+
+func (id ID) String() string {
+	switch id.kind {
+	case idText:
+		return id.text
+	case idPositive:
+		return strconv.FormatUint(id.num, 10)
+	case idNegative:
+		return strconv.FormatInt(int64(id.num), 10)
+	}
+	return ""
+}
+
+func (id ID) MarshalJSONTo(enc *jsontext.Encoder) error {
+	switch id.kind {
+	case idText:
+		return enc.WriteToken(jsontext.String(id.text))
+	case idPositive:
+		return enc.WriteToken(jsontext.Uint(id.num))
+	case idNegative:
+		return enc.WriteToken(jsontext.Int(int64(id.num)))
+	}
+	return enc.WriteToken(jsontext.Null)
+}
+
+func (id *ID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch v.Kind() {
+	case '"':
+		var s string
+		if err := json.Unmarshal(v, &s); err != nil {
+			return err
+		}
+		return id.setText(s)
+	case '0':
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			*id = intID(n)
+			return nil
+		}
+		if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+			*id = NumberID(n)
+			return nil
+		}
+	}
+	return errID
+}
+
+func (id ID) MarshalCBOR() ([]byte, error) {
+	switch id.kind {
+	case idText:
+		return cborEnc.Marshal(id.text)
+	case idPositive:
+		return cborEnc.Marshal(id.num)
+	case idNegative:
+		return cborEnc.Marshal(int64(id.num))
+	}
+	return []byte{0xf6}, nil
+}
+
+func (id *ID) UnmarshalCBOR(b []byte) error {
+	switch {
+	case len(b) == 0:
+		return errID
+	case b[0]>>5 == 3:
+		var s string
+		if err := cborDec.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		return id.setText(s)
+	case b[0]>>5 == 0:
+		var n uint64
+		if err := cborDec.Unmarshal(b, &n); err != nil {
+			return err
+		}
+		*id = NumberID(n)
+		return nil
+	case b[0]>>5 == 1:
+		var n int64
+		if err := cborDec.Unmarshal(b, &n); err != nil {
+			return errID
+		}
+		*id = intID(n)
+		return nil
+	}
+	return errID
+}
+
+func (id *ID) setText(s string) error {
+	if len(s) > maxIDLength {
+		return Errorf(CodeInvalidRequest, "an id has at most %d bytes", maxIDLength)
+	}
+	*id = TextID(s)
+	return nil
+}
+
+var errID = Errorf(CodeInvalidRequest, "an id is a text or an integer from %d to %d", math.MinInt64, uint64(math.MaxUint64))
+
+var (
+	_ json.MarshalerTo     = ID{}
+	_ json.UnmarshalerFrom = (*ID)(nil)
+	_ cbor.Marshaler       = ID{}
+	_ cbor.Unmarshaler     = (*ID)(nil)
+)

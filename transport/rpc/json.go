@@ -1,0 +1,98 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// JSON is RFC 8259, as MCP speaks it.
+var JSON Codec = jsonCodec{}
+
+type jsonCodec struct{}
+
+// We write no duplicate names: not looking for them again saves a fifth.
+var jsonEncode = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.Deterministic(true))
+
+var jsonStrict = json.RejectUnknownMembers(true)
+
+func (jsonCodec) ContentType() string { return "application/json" }
+
+func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
+
+func (jsonCodec) Decode(b []byte, v any) error { return jsonError(json.Unmarshal(b, v)) }
+
+func (jsonCodec) DecodeStrict(b []byte, v any) error {
+	return jsonError(json.Unmarshal(b, v, jsonStrict))
+}
+
+// boundJSON refuses a text that nests too deep or holds too many values, before
+// anything is built from it. It looks at brackets and commas only; whether the
+// text is JSON at all is for the decoder to say.
+func boundJSON(b []byte) error {
+	depth, values := 0, 1
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return Errorf(CodeInvalidRequest, "the message nests deeper than %d", maxDepth)
+			}
+		case ']', '}':
+			depth--
+		case ',':
+			if values++; values > maxValues {
+				return Errorf(CodeInvalidRequest, "the message holds more than %d values", maxValues)
+			}
+		}
+	}
+	return nil
+}
+
+// FieldError says which field of a message is wrong, and how.
+type FieldError struct {
+	Field string // a path of names; "" for the whole
+	Msg   string
+}
+
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return e.Msg
+	}
+	return e.Field + ": " + e.Msg
+}
+
+// jsonError puts the library's errors into our words.
+func jsonError(err error) error {
+	var ours *Error
+	var semantic *json.SemanticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ours):
+		return ours
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return &FieldError{Msg: "a name stands twice in one object"}
+	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
+		return &FieldError{Field: fieldPath(semantic.JSONPointer), Msg: "there is no such field"}
+	case errors.As(err, &semantic):
+		msg := "wrong type"
+		if semantic.GoType != nil {
+			msg = "must be " + typeName(semantic.GoType)
+		}
+		return &FieldError{Field: fieldPath(semantic.JSONPointer), Msg: msg}
+	}
+	return &FieldError{Msg: "not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: ")}
+}
+
+func fieldPath(p jsontext.Pointer) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+}

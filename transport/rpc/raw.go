@@ -1,0 +1,181 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Raw is a value that is still encoded: parameters before their method is known,
+// a schema that was rendered at start-up. It goes into a message of the other
+// encoding by being transcoded, without loss: integers from -2^63 to 2^64-1,
+// float64, texts, bools, null, arrays and objects. Anything else is refused.
+// The zero Raw is absent.
+type Raw struct {
+	codec Codec
+	b     []byte
+}
+
+// RawJSON is a Raw of JSON text, which must be valid.
+func RawJSON(b []byte) Raw { return Raw{JSON, b} }
+
+func (r Raw) IsZero() bool { return r.codec == nil }
+
+// Decode fills what v points to, passing over unknown fields.
+func (r Raw) Decode(v any) error { return r.decode(v, Codec.Decode) }
+
+// DecodeStrict is Decode, but an unknown field is an error that names it.
+func (r Raw) DecodeStrict(v any) error { return r.decode(v, Codec.DecodeStrict) }
+
+func (r Raw) decode(v any, how func(Codec, []byte, any) error) error {
+	if r.IsZero() {
+		return how(JSON, []byte("{}"), v)
+	}
+	return how(r.codec, r.b, v)
+}
+
+// JSONText returns the value as JSON, transcoded if need be.
+func (r Raw) JSONText() ([]byte, error) {
+	switch r.codec {
+	case nil:
+		return []byte("null"), nil
+	case JSON:
+		return r.b, nil
+	}
+	return toJSON(r.b)
+}
+
+func (r Raw) MarshalJSONTo(enc *jsontext.Encoder) error {
+	text, err := r.JSONText()
+	if err != nil {
+		return err
+	}
+	return enc.WriteValue(text)
+}
+
+func (r *Raw) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	*r = Raw{JSON, v.Clone()}
+	return nil
+}
+
+func (r Raw) MarshalCBOR() ([]byte, error) {
+	switch r.codec {
+	case nil:
+		return []byte{0xf6}, nil
+	case CBOR:
+		return r.b, nil
+	}
+	return toCBOR(r.b)
+}
+
+func (r *Raw) UnmarshalCBOR(b []byte) error {
+	*r = Raw{CBOR, bytes.Clone(b)}
+	return nil
+}
+
+// toCBOR transcodes one JSON value.
+func toCBOR(text []byte) ([]byte, error) {
+	var tree any
+	if err := json.Unmarshal(text, &tree, exactNumbers); err != nil {
+		return nil, jsonError(err)
+	}
+	return cborEnc.Marshal(tree)
+}
+
+// toJSON transcodes one CBOR value.
+func toJSON(b []byte) ([]byte, error) {
+	var tree any
+	if err := cborDec.Unmarshal(b, &tree); err != nil {
+		return nil, &FieldError{Msg: "not valid CBOR: " + err.Error()}
+	}
+	if err := jsonable(tree); err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree, jsonEncode)
+}
+
+// exactNumbers decodes a number into an int64 or a uint64 where it is one, and
+// into a float64 otherwise, instead of always into a float64.
+var exactNumbers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *any) error {
+	if dec.PeekKind() != '0' {
+		return errors.ErrUnsupported
+	}
+	text, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	*v, err = exactNumber(string(text))
+	return err
+}))
+
+func exactNumber(text string) (any, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && text != "-0" {
+		return n, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || (isInteger(text) && strconv.FormatFloat(f, 'f', -1, 64) != text) {
+		return nil, Errorf(CodeInvalidRequest, "the number %.40s needs more than 64 bits", text)
+	}
+	return f, nil
+}
+
+func isInteger(text string) bool { return !strings.ContainsAny(text, ".eE") }
+
+// jsonable refuses what JSON has no form for: byte strings, keys that are not
+// texts, undefined.
+func jsonable(tree any) error {
+	switch v := tree.(type) {
+	case nil, bool, string, int64, uint64, float64:
+		return nil
+	case []any:
+		for _, e := range v {
+			if err := jsonable(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	case map[string]any:
+		for _, e := range v {
+			if err := jsonable(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return &FieldError{Msg: "a " + reflect.TypeOf(tree).String() + " has no form in JSON"}
+}
+
+// typeName says what a Go type looks like on the wire.
+func typeName(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	if t.ConvertibleTo(reflect.TypeFor[int64]()) {
+		return "an integer"
+	}
+	return "something else"
+}

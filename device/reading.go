@@ -27,3 +27,9 @@ type Image struct {
 	Data []byte
 	At   time.Time
 }
+
+// Summary is what a point said over one step of its history.
+type Summary struct {
+	At             time.Time // the start of the step
+	Min, Mean, Max float64
+}

@@ -24,7 +24,8 @@ type Machine struct {
 type output struct {
 	Policy
 	want   device.Value
-	have   device.Value // what the hardware is known to have; zero while it is not known
+	have   device.Value // what the hardware last confirmed; zero while it is not known
+	moving bool         // a write is on its way, so the hardware may have left have
 	holder string       // who has the lease; "" at safe
 	until  Time         // when the lease ends
 	since  Time         // when the output left safe; means something while away
@@ -58,18 +59,18 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	if err := o.Check(v); err != nil {
 		return err
 	}
-	if length < 0 || length > o.longest() {
-		return device.Faultf(device.Invalid, "%s can be held for at most %v at a time", name, o.longest())
-	}
 	if v == o.Safe {
 		o.toSafe()
 		return nil
+	}
+	if length < 0 || length > o.Longest() {
+		return device.Faultf(device.Invalid, "%s can be held for at most %v at a time", name, o.Longest())
 	}
 	if err := m.refuse(now, holder, o); err != nil {
 		return err
 	}
 	if length == 0 {
-		length = min(DefaultFor, o.longest())
+		length = min(DefaultFor, o.Longest())
 	}
 	if !o.away {
 		o.away, o.since = true, now
@@ -90,7 +91,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
-	case o.spent:
+	case o.over(now):
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, o.MinOff)
 	case now < o.rest:
 		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on; try again in %v", o.Output, roundUp(o.rest-now))
@@ -135,7 +136,7 @@ func (m *Machine) Tick(now Time) {
 		if o.holder == "" || now < o.until {
 			continue
 		}
-		o.spent = now >= add(o.since, o.MaxOn)
+		o.spent = o.over(now)
 		o.toSafe()
 	}
 }
@@ -154,13 +155,18 @@ func (m *Machine) Next() (at Time, ok bool) {
 // known to agree.
 func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	o := &m.outputs[i]
-	return o.want, o.want != o.have
+	return o.want, o.moving || o.want != o.have
 }
+
+// Driving notes that output i is being driven. Until Applied nobody may take it
+// to be where it was.
+func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
 // Applied takes what came of driving output i to v. After a failure the output's
 // state is unknown: its lease ends and it is wanted safe.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
+	o.moving = false
 	if err != nil {
 		o.have, o.fault = device.Value{}, err.Error()
 		o.toSafe()
@@ -168,10 +174,10 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 	o.have, o.fault = v, ""
 	if v == o.Safe && o.want == o.Safe && o.away {
-		o.away = false
-		if o.spent {
-			o.spent, o.rest = false, add(now, o.MinOff)
+		if o.over(now) {
+			o.rest = add(now, o.MinOff)
 		}
+		o.away, o.spent = false, false
 	}
 }
 
@@ -179,7 +185,7 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 // can cross to another process or another clock.
 type Status struct {
 	Output string
-	Value  device.Value  // zero while it is not known
+	Value  device.Value  // the last that the hardware confirmed; zero while it is not known
 	Safe   bool          // known to be at its safe value
 	Holder string        // "" when nobody holds it
 	Left   time.Duration // of the lease
@@ -190,7 +196,7 @@ type Status struct {
 // Status reports output i.
 func (m *Machine) Status(now Time, i int) Status {
 	o := &m.outputs[i]
-	s := Status{Output: o.Output, Value: o.have, Safe: o.have == o.Safe, Holder: o.holder, Fault: o.fault}
+	s := Status{Output: o.Output, Value: o.have, Safe: o.have == o.Safe && !o.moving, Holder: o.holder, Fault: o.fault}
 	if o.holder != "" {
 		s.Left = max(0, o.until-now)
 	}
@@ -221,7 +227,17 @@ func (m *Machine) allSafe() {
 	}
 }
 
-func (o *output) toSafe() { o.want, o.holder, o.until = o.Safe, "", 0 }
+func (o *output) toSafe() {
+	o.want, o.holder, o.until = o.Safe, "", 0
+	if o.have == o.Safe && !o.moving {
+		o.away, o.spent = false, false // nothing was written, so it never left
+	}
+}
+
+// over reports whether the output has spent its max_on.
+func (o *output) over(now Time) bool {
+	return o.away && (o.spent || now >= add(o.since, o.MaxOn))
+}
 
 // add is t+d without an overflow: Unlimited stays out of reach.
 func add(t Time, d time.Duration) Time {
@@ -232,5 +248,5 @@ func add(t Time, d time.Duration) Time {
 }
 
 func roundUp(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
+	return add(d, time.Second-1).Truncate(time.Second)
 }

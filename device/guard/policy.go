@@ -75,8 +75,8 @@ func (p Policy) Check(v device.Value) error {
 	return nil
 }
 
-// longest is the longest lease that a caller may ask for.
-func (p Policy) longest() time.Duration {
+// Longest is the longest lease that a caller may ask for.
+func (p Policy) Longest() time.Duration {
 	if p.Lease > 0 {
 		return p.Lease
 	}

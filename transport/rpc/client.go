@@ -17,11 +17,12 @@ type Caller interface {
 	Call(ctx context.Context, r Request, note func(method string, params Raw)) (Raw, error)
 }
 
-// Request is one call of ours. Name is params.name or params.uri, for carriers
-// that mirror it beside the message.
+// Request is one call of ours. Version and Name are for carriers that mirror
+// them beside the message: the protocol's version, and params.name or params.uri.
 type Request struct {
-	Method, Name string
-	Params       any
+	Method        string
+	Params        any
+	Version, Name string
 }
 
 // StreamClient is a Caller over a byte stream in MCP's stdio framing.
@@ -171,3 +172,8 @@ func (c *StreamClient) ended() error {
 
 // MaxAnswer bounds a response: a picture in base64 fits, an endless line does not.
 const MaxAnswer = 4 << 20
+
+// EncodeError writes an error that no request is behind.
+func EncodeError(codec Codec, w *bytes.Buffer, e *Error) error {
+	return codec.Encode(w, response{version, ID{}, nil, e})
+}

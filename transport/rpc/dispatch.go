@@ -38,7 +38,7 @@ func (c *Call) Notify(method string, params any) error {
 func (c *Call) Codec() Codec { return c.in.Codec }
 
 // Header looks up what a carrier mirrors of a message, by canonical HTTP header
-// name. It is nil on carriers that mirror nothing.
+// name and with its encoding undone. It is nil on carriers that mirror nothing.
 type Header interface{ Values(name string) []string }
 
 // Incoming is one message as a carrier hands it over.

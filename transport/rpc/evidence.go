@@ -5,15 +5,12 @@ package rpc
 type Evidence struct {
 	Peer   string // a peer ID that a handshake proved
 	Bearer string // a token that was presented and that nobody has checked yet
-	Local  Local  // the local socket that the caller could open
+	Local  string // the local socket that the caller could open: LocalOwner or LocalAgent
 	UID    int    // the caller's user, with Local
 }
 
-// Local names a local socket. Opening one takes the file permissions of the
-// site's owner.
-type Local string
-
+// The local sockets. Opening one takes the file permissions of the site's owner.
 const (
-	LocalOwner Local = "owner" // the command line
-	LocalAgent Local = "agent" // what a model's client speaks through
+	LocalOwner = "owner" // what the command line speaks through
+	LocalAgent = "agent" // what a model's client speaks through
 )

@@ -1,0 +1,95 @@
+package things
+
+import (
+	"context"
+	"unicode"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// maxShown bounds a text for a display.
+const maxShown = 500
+
+type showIn struct {
+	Display string `json:"display" jsonschema:"which display"`
+	Text    string `json:"text"`
+}
+
+type shownOut struct {
+	Display string `json:"display"`
+	Text    string `json:"text"`
+}
+
+func (a *Agent) showText() (verb, error) {
+	all := a.addresses(device.KindText)
+	if len(all) == 0 {
+		return verb{}, nil
+	}
+	return define(agents.Tool{
+		Name: "show_text", Title: "Show a text",
+		Description: "Show a text on a display.",
+		Hints:       agents.Hints{Idempotent: true},
+	}, limits{enums: map[string][]string{"display": all}},
+		func(ctx context.Context, _ agents.Principal, in showIn) (shownOut, error) {
+			if err := checkText(in.Text); err != nil {
+				return shownOut{}, err
+			}
+			p := a.byName[in.Display]
+			d, ok := p.device.(device.Display)
+			if !ok {
+				return shownOut{}, device.Faultf(device.Internal, "%s cannot show a text after all", in.Display)
+			}
+			return shownOut(in), d.Show(ctx, p.Name, in.Text)
+		})
+}
+
+func checkText(s string) error {
+	if len(s) > maxShown {
+		return device.Faultf(device.Invalid, "text: at most %d bytes", maxShown)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' {
+			return device.Faultf(device.Invalid, "text: control characters are not shown; leave out %U", r)
+		}
+	}
+	return nil
+}
+
+type captureIn struct {
+	Camera string `json:"camera" jsonschema:"which camera"`
+}
+
+type captureOut struct {
+	Camera string `json:"camera"`
+	Time   string `json:"time"`
+	MIME   string `json:"mime_type"`
+	Size   int    `json:"bytes"`
+
+	image device.Image
+}
+
+func (c captureOut) contents() []agents.Content {
+	return []agents.Content{{Image: &agents.Blob{MIME: c.image.MIME, Data: c.image.Data}}}
+}
+
+func (a *Agent) captureImage() (verb, error) {
+	all := a.addresses(device.KindImage)
+	if len(all) == 0 {
+		return verb{}, nil
+	}
+	return define(agents.Tool{
+		Name: "capture_image", Title: "Capture an image",
+		Description: "Take a picture.",
+		Hints:       agents.Hints{ReadOnly: true},
+	}, limits{enums: map[string][]string{"camera": all}},
+		func(ctx context.Context, _ agents.Principal, in captureIn) (captureOut, error) {
+			p := a.byName[in.Camera]
+			c, ok := p.device.(device.Camera)
+			if !ok {
+				return captureOut{}, device.Faultf(device.Internal, "%s cannot take a picture after all", in.Camera)
+			}
+			img, err := c.Capture(ctx, p.Name)
+			return captureOut{in.Camera, stamp(img.At), img.MIME, len(img.Data), img}, err
+		})
+}

@@ -1,0 +1,65 @@
+package things
+
+import (
+	"context"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+type statusOut struct {
+	Site      string      `json:"site"`
+	Version   string      `json:"version"`
+	Uptime    float64     `json:"uptime_seconds"`
+	Simulated bool        `json:"simulated,omitzero"`
+	Stopped   bool        `json:"emergency_stop"`
+	Devices   []deviceOut `json:"devices"`
+	Moved     []heldOut   `json:"outputs_away_from_safe"`
+}
+
+type deviceOut struct {
+	Device string   `json:"device"`
+	Model  string   `json:"model"`
+	Faults []string `json:"faults,omitzero"`
+}
+
+type heldOut struct {
+	Output string  `json:"output"`
+	Value  value   `json:"value"`
+	Holder string  `json:"held_by,omitzero"`
+	Left   float64 `json:"seconds_left,omitzero"`
+	Fault  string  `json:"fault,omitzero"`
+}
+
+func (a *Agent) siteStatus() (verb, error) {
+	return define(agents.Tool{
+		Name: "site_status", Title: "Site status",
+		Description: "How the site is: its devices and what is wrong with them, which outputs are away from their safe value and for how long, and whether the emergency stop is on.",
+		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
+	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
+}
+
+func (a *Agent) status() statusOut {
+	out := statusOut{
+		Site: a.site.Name, Version: a.site.Version, Simulated: a.site.Simulated,
+		Uptime: seconds(time.Since(a.started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
+		Devices: []deviceOut{}, Moved: []heldOut{},
+	}
+	for _, t := range a.site.Things {
+		d := t.Device.Describe()
+		o := deviceOut{Device: t.Name, Model: d.Model}
+		for _, p := range d.Points {
+			if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
+				o.Faults = append(o.Faults, p.Name+": "+string(r.Quality)+" "+r.Why)
+			}
+		}
+		out.Devices = append(out.Devices, o)
+	}
+	for _, s := range a.site.Outputs.Status() {
+		if !s.Safe {
+			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), s.Holder, seconds(s.Left), s.Fault})
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package things
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// Thing is one device under its name on this site.
+type Thing struct {
+	Name   string
+	Device device.Device
+}
+
+// Readings is where the latest readings are.
+type Readings interface {
+	// Latest returns the point's last reading, its quality as of now; ok is false
+	// when there has been none.
+	Latest(address string) (r device.Reading, ok bool)
+}
+
+// History is where past readings are.
+type History interface {
+	// Summaries returns the steps since from that have readings, oldest first.
+	Summaries(address string, from time.Time, step time.Duration) []device.Summary
+}
+
+// Outputs is the guard: the only way to move anything.
+type Outputs interface {
+	Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
+	Release(ctx context.Context, output string) (guard.Status, error)
+	Stop(ctx context.Context) error
+	Stopped() bool
+	Status() []guard.Status
+	Policy(output string) (guard.Policy, error)
+}
+
+// Site is what the agent offers and what it works with.
+type Site struct {
+	Name      string
+	Version   string
+	Simulated bool // everything is simulated: say so
+	Things    []Thing
+	Readings  Readings
+	History   History
+	Outputs   Outputs
+}
+
+// Agent is the site's things as one agent. It is safe for concurrent use.
+type Agent struct {
+	site    Site
+	started time.Time
+	points  []point          // all of them, in the order of the configuration
+	byName  map[string]point // by address
+	verbs   []verb
+	tools   []agents.Tool // of the verbs
+}
+
+// point is a device's point with its address and its device.
+type point struct {
+	device.Point
+	Address string
+	device  device.Device
+	model   string
+}
+
+var (
+	_ agents.Agent     = (*Agent)(nil)
+	_ agents.Library   = (*Agent)(nil)
+	_ agents.Coach     = (*Agent)(nil)
+	_ agents.Completer = (*Agent)(nil)
+)
+
+// New makes the agent, with the tools that the wiring makes useful and no others.
+func New(site Site) (*Agent, error) {
+	a := &Agent{site: site, started: time.Now(), byName: make(map[string]point)}
+	for _, t := range site.Things {
+		d := t.Device.Describe()
+		for _, p := range d.Points {
+			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: d.Model}
+			a.points = append(a.points, q)
+			a.byName[q.Address] = q
+		}
+	}
+	for _, make := range []func() (verb, error){
+		a.listPoints, a.readPoints, a.readHistory, a.switchOutput, a.setLevel,
+		a.releaseOutput, a.emergencyStop, a.showText, a.captureImage, a.siteStatus,
+	} {
+		v, err := make()
+		if err != nil {
+			return nil, err
+		}
+		if v.run != nil {
+			a.verbs = append(a.verbs, v)
+			a.tools = append(a.tools, v.tool)
+		}
+	}
+	return a, nil
+}
+
+func (a *Agent) Tools() []agents.Tool { return a.tools }
+
+func (a *Agent) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	i := slices.IndexFunc(a.verbs, func(v verb) bool { return v.tool.Name == c.Tool })
+	if i < 0 {
+		return agents.Result{}, agents.ErrNotFound
+	}
+	return a.verbs[i].run(ctx, p, c)
+}
+
+// addresses lists the points of the given kinds.
+func (a *Agent) addresses(kinds ...device.Kind) []string {
+	var list []string
+	for _, p := range a.points {
+		if slices.Contains(kinds, p.Kind) {
+			list = append(list, p.Address)
+		}
+	}
+	return list
+}
+
+// readable are the kinds that have a latest reading.
+var readable = []device.Kind{
+	device.KindMeasurement, device.KindState, device.KindSwitch, device.KindLevel, device.KindEvent,
+}

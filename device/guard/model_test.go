@@ -1,0 +1,314 @@
+package guard
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"agentsite/device"
+
+	"pgregory.net/rapid"
+)
+
+// world is what a bystander sees of a machine and the hardware behind it. It
+// shares no bookkeeping with the machine: it knows the policies, what it asked
+// for, and what it did to the hardware.
+type world struct {
+	m               *Machine
+	now             Time
+	stopped, parked bool
+	things          []thing
+}
+
+type thing struct {
+	Policy
+	hardware  device.Value // where it is; zero after a failed write
+	writing   device.Value // what is being written; zero for nothing
+	failed    bool         // the last write failed
+	leftKnown bool         // it is away from safe, or meant to be
+	left      Time         // since then
+	resting   Time         // no move before this
+	confirmed Time         // when it was last confirmed safe
+	leaseEnd  Time         // of the last lease that was given
+	holder    string       // of it
+}
+
+var errLoose = errors.New("loose")
+
+func newWorld(t *rapid.T) *world {
+	ps := policies()
+	w := &world{stopped: rapid.Bool().Draw(t, "stopped at start")}
+	w.m = NewMachine(ps, w.stopped)
+	for _, p := range ps {
+		w.things = append(w.things, thing{Policy: p, leftKnown: true, resting: Unlimited})
+	}
+	return w
+}
+
+func (w *world) move(t *rapid.T) {
+	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
+	o := &w.things[i]
+	holder := rapid.SampledFrom([]string{"ann", "ann", "bob", "cid", ""}).Draw(t, "holder")
+	v := rapid.SampledFrom([]device.Value{
+		on, on, off, off, device.Number(0), device.Number(45), device.Number(90),
+		device.Number(90.01), device.Number(-1), device.Number(math.NaN()), device.Number(math.Inf(1)), device.Text("on"), {},
+	}).Draw(t, "value")
+	length := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 1, 30 * time.Second, 2 * time.Minute, DefaultMaxOn, -1, Unlimited}),
+		rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.Int64Range(0, int64(11*time.Minute)).Draw(t, "ns"))
+		}),
+	).Draw(t, "length")
+
+	longest := o.MaxOn
+	if o.Lease != 0 {
+		longest = o.Lease
+	}
+	allowed := allowed(o.Policy, v)
+	err := w.m.Move(w.now, holder, o.Output, v, length)
+	if err == nil {
+		if !allowed {
+			t.Fatalf("%s took %v", o.Output, v)
+		}
+		if v == o.Safe {
+			o.holder = ""
+			return
+		}
+		switch {
+		case length < 0 || length > longest:
+			t.Fatalf("%s took a lease of %v; %v is the longest", o.Output, length, longest)
+		case w.stopped, w.parked, holder == "", o.failed, w.now < o.resting:
+			t.Fatalf("%s moved: stopped %v, parked %v, holder %q, failed %v, rests until %v, now %v",
+				o.Output, w.stopped, w.parked, holder, o.failed, o.resting, w.now)
+		case o.holder != "" && o.holder != holder && w.now < o.leaseEnd:
+			t.Fatalf("%s was taken from %s by %s", o.Output, o.holder, holder)
+		}
+		if length == 0 {
+			length = min(time.Minute, longest)
+		}
+		o.holder, o.leaseEnd = holder, w.now+min(length, Unlimited-w.now)
+		return
+	}
+
+	// A refusal needs a reason.
+	f := device.AsFault(err)
+	free := w.m.Status(w.now, i).Holder == ""
+	switch {
+	case allowed && v == o.Safe:
+		t.Fatalf("%s was refused its safe value: %v", o.Output, err)
+	case f.Kind == device.Invalid:
+		if allowed && length >= 0 && length <= longest {
+			t.Fatalf("refused without a reason: %v", err)
+		}
+	case f.Kind == device.Busy:
+		if o.holder == "" || o.holder == holder || w.now >= o.leaseEnd {
+			t.Fatalf("refused without a reason: %v", err)
+		}
+	case f.Kind == device.Denied:
+		if holder != "" {
+			t.Fatalf("refused without a reason: %v", err)
+		}
+	case f.Kind == device.Unavailable:
+		if !w.parked {
+			t.Fatalf("refused without a reason: %v", err)
+		}
+	case f.Kind == device.Offline:
+		if !o.failed {
+			t.Fatalf("refused without a reason: %v", err)
+		}
+	case f.Kind == device.Unsafe:
+		atRest := free && o.hardware == o.Safe && o.writing.IsZero() && w.now >= o.confirmed+o.MinOff
+		if !w.stopped && atRest {
+			t.Fatalf("%s is at safe and rested, but: %v", o.Output, err)
+		}
+	default:
+		t.Fatalf("a refusal of kind %s: %v", f.Kind, err)
+	}
+}
+
+// allowed is the policy, read from the design and not from the code.
+func allowed(p Policy, v device.Value) bool {
+	if p.Kind == device.KindSwitch {
+		return v == on || v == off
+	}
+	n := v.Number()
+	return v.Type() == device.TypeNumber && n >= p.Range.Min && n <= p.Range.Max
+}
+
+func (w *world) release(t *rapid.T) {
+	o := &w.things[rapid.IntRange(0, len(w.things)-1).Draw(t, "output")]
+	if err := w.m.Release(o.Output); err != nil {
+		t.Fatal(err)
+	}
+	o.holder = ""
+}
+
+// pass lets time pass, with a Tick whenever Next asks for one.
+func (w *world) pass(t *rapid.T) {
+	d := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 1, time.Second, 10 * time.Second, time.Minute, DefaultMaxOn, time.Hour}),
+		rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "ns"))
+		}),
+	).Draw(t, "time")
+	end := w.now + d
+	for at, ok := w.m.Next(); ok && at <= end; at, ok = w.m.Next() {
+		if at < w.now {
+			t.Fatalf("next is %v, which is past: now %v", at, w.now)
+		}
+		w.now = at
+		w.m.Tick(at)
+		w.check(t)
+	}
+	w.now = end
+}
+
+func (w *world) begin(t *rapid.T) {
+	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
+	o := &w.things[i]
+	if !o.writing.IsZero() {
+		return
+	}
+	v, pending := w.m.Pending(i)
+	if !pending {
+		return
+	}
+	w.m.Driving(i)
+	o.writing = v
+}
+
+func (w *world) end(t *rapid.T, err error) {
+	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
+	if !w.things[i].writing.IsZero() {
+		w.land(i, err)
+	}
+}
+
+// land is the end of a write.
+func (w *world) land(i int, err error) {
+	o := &w.things[i]
+	v := o.writing
+	o.writing, o.hardware, o.failed = device.Value{}, v, err != nil
+	if err != nil {
+		o.hardware, o.holder = device.Value{}, ""
+	}
+	wanted, _ := w.m.Pending(i)
+	w.m.Applied(w.now, i, v, err)
+	if err == nil && v == o.Safe {
+		o.confirmed = w.now
+		if wanted == o.Safe {
+			if o.resting == Unlimited { // after the start
+				o.resting = w.now + o.MinOff
+			} else if o.leftKnown && w.now-o.left >= o.MaxOn {
+				o.resting = w.now + o.MinOff
+			}
+		}
+		o.leftKnown = false
+	}
+}
+
+func (w *world) check(t *rapid.T) {
+	next, due := w.m.Next()
+	if w.m.Stopped() != w.stopped {
+		t.Fatalf("stopped is %v, want %v", w.m.Stopped(), w.stopped)
+	}
+	for i := range w.things {
+		o := &w.things[i]
+		v, pending := w.m.Pending(i)
+		s := w.m.Status(w.now, i)
+		longest := o.MaxOn
+		if o.Lease != 0 {
+			longest = o.Lease
+		}
+
+		// The clock of max_on: from the first wish to leave until safe is confirmed.
+		physicallySafe := o.hardware == o.Safe && o.writing.IsZero()
+		switch {
+		case v != o.Safe && !o.leftKnown:
+			o.leftKnown, o.left = true, w.now
+		case v == o.Safe && physicallySafe:
+			o.leftKnown = false
+		}
+
+		if !allowed(o.Policy, v) {
+			t.Fatalf("%s is wanted at %v, outside its policy", o.Output, v)
+		}
+		if !pending && (o.hardware != v || !o.writing.IsZero()) {
+			t.Fatalf("%s is said to be at %v; it is at %v and %v is being written", o.Output, v, o.hardware, o.writing)
+		}
+		if s.Safe && !physicallySafe {
+			t.Fatalf("%s is said to be safe; it is at %v and %v is being written", o.Output, o.hardware, o.writing)
+		}
+		if v == o.Safe {
+			if s.Holder != "" || s.Left != 0 {
+				t.Fatalf("%s is wanted safe and held by %q for %v", o.Output, s.Holder, s.Left)
+			}
+			continue
+		}
+		switch {
+		case w.stopped, w.parked, o.failed:
+			t.Fatalf("%s is wanted at %v: stopped %v, parked %v, failed %v", o.Output, v, w.stopped, w.parked, o.failed)
+		case s.Holder == "" || s.Holder != o.holder:
+			t.Fatalf("%s is wanted at %v; held by %q, leased to %q", o.Output, v, s.Holder, o.holder)
+		case s.Left <= 0 || s.Left > longest || w.now >= o.leaseEnd:
+			t.Fatalf("%s is wanted at %v with %v left of a lease until %v, now %v", o.Output, v, s.Left, o.leaseEnd, w.now)
+		case w.now-o.left >= o.MaxOn:
+			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, v, w.now-o.left, o.MaxOn)
+		case !due || next > w.now+s.Left || next > o.leaseEnd || (o.MaxOn != Unlimited && next > o.left+o.MaxOn):
+			t.Fatalf("%s ends in %v, next is %v %v, now %v", o.Output, s.Left, next, due, w.now)
+		}
+	}
+}
+
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		everyHolder := func(to string) {
+			for i := range w.things {
+				w.things[i].holder = to
+			}
+		}
+		succeed := func(t *rapid.T) { w.end(t, nil) }
+		settle := func(t *rapid.T) { // the hardware catches up, so that runs get deep
+			for i := range w.things {
+				o := &w.things[i]
+				for n := 0; ; n++ {
+					if o.writing.IsZero() {
+						v, pending := w.m.Pending(i)
+						if !pending {
+							break
+						}
+						if n > 2 {
+							t.Fatalf("%s is never done", o.Output)
+						}
+						w.m.Driving(i)
+						o.writing = v
+					}
+					w.land(i, nil)
+				}
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"move": w.move, "move again": w.move, "and again": w.move,
+			"release": w.release,
+			"pass":    w.pass, "pass again": w.pass,
+			"tick":  func(*rapid.T) { w.m.Tick(w.now) },
+			"begin": w.begin, "begin again": w.begin,
+			"succeed": succeed, "succeed again": succeed,
+			"fail":   func(t *rapid.T) { w.end(t, errLoose) },
+			"settle": settle, "settle again": settle,
+			"stop":        func(*rapid.T) { w.m.Stop(); w.stopped = true; everyHolder("") },
+			"reset":       func(*rapid.T) { w.m.Reset(); w.stopped = false },
+			"reset again": func(*rapid.T) { w.m.Reset(); w.stopped = false },
+			"park": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
+					w.m.Park()
+					w.parked = true
+					everyHolder("")
+				}
+			},
+			"": w.check,
+		})
+	})
+}

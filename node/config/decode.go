@@ -1,0 +1,277 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/device"
+)
+
+// field is one key that a Go struct offers.
+type field struct {
+	key      string
+	index    []int
+	optional bool // its tag has omitempty or omitzero
+	doc      string
+}
+
+// fieldsOf lists the keys of a struct as encoding/json names them; the fields of
+// an embedded struct without a name count as its own. Anything but a struct has
+// none.
+func fieldsOf(t reflect.Type) []field {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && key == "" && f.Type.Kind() == reflect.Struct {
+			for _, inner := range fieldsOf(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				fields = append(fields, inner)
+			}
+			continue
+		}
+		if !f.IsExported() || key == "-" && options == "" {
+			continue
+		}
+		if key == "" {
+			key = f.Name
+		}
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+		fields = append(fields, field{key, []int{i}, optional, f.Tag.Get("jsonschema")})
+	}
+	return fields
+}
+
+// required reports whether the owner has to write the key: its tag does not make
+// it optional and it has no default.
+func (f field) required(defaults reflect.Value) bool {
+	return !f.optional && defaults.FieldByIndex(f.index).IsZero()
+}
+
+func keysOf(fields []field) []string {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	return keys
+}
+
+// decoder fills Go values from nodes and notes every mistake under where: a
+// section, a device or a device/point.
+type decoder struct {
+	*report
+	where string
+}
+
+func (d decoder) fail(at pos, format string, args ...any) {
+	d.report.fail(at, d.where, format, args...)
+}
+
+// fields fills the struct v from entries. at is where the struct's name stands;
+// alsoKnown are keys that may be written here but belong to somebody else, for
+// the suggestions.
+func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, alsoKnown ...string) {
+	fields := fieldsOf(v.Type())
+	byKey := make(map[string]field, len(fields))
+	for _, f := range fields {
+		byKey[f.key] = f
+		if _, written := find(entries, f.key); !written && f.required(v) {
+			d.fail(at, "%s is missing; add \"%s: …\"%s", join(path, f.key), f.key, inBrackets(f.doc))
+		}
+	}
+	for _, e := range entries {
+		f, ok := byKey[e.key]
+		if !ok {
+			known := append(keysOf(fields), alsoKnown...)
+			d.fail(e.at, "there is no key %q here%s", clip(e.key), suggest(e.key, known, "key"))
+			continue
+		}
+		d.value(join(path, e.key), e.value, v.FieldByIndex(f.index))
+	}
+}
+
+func inBrackets(doc string) string {
+	if doc == "" {
+		return ""
+	}
+	return " (" + doc + ")"
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+var (
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	durationType    = reflect.TypeFor[time.Duration]()
+	valueType       = reflect.TypeFor[device.Value]()
+	rangeType       = reflect.TypeFor[device.Range]()
+)
+
+// value fills v, the value of the key path, from n.
+func (d decoder) value(path string, n *node, v reflect.Value) {
+	if n.shape == empty {
+		d.fail(n.at, "%s has no value; write one or remove the key", path)
+		return
+	}
+	t := v.Type()
+	switch {
+	case t.Kind() == reflect.Pointer:
+		before, target := len(d.errs), reflect.New(t.Elem())
+		if d.value(path, n, target.Elem()); len(d.errs) == before {
+			v.Set(target) // nil stays "not written" after a mistake, for later checks
+		}
+	case t == durationType:
+		read(d, path, n, v, func() (time.Duration, error) { return parseDuration(n.text) })
+	case t == valueType:
+		read(d, path, n, v, func() (device.Value, error) { return parseValue(n) })
+	case t == rangeType:
+		read(d, path, n, v, func() (device.Range, error) { return parseRange(n.text) })
+	case reflect.PointerTo(t).Implements(textUnmarshaler):
+		if d.scalar(path, n, "one value") {
+			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.text)); err != nil {
+				d.fail(n.at, "%s %w", path, err)
+			}
+		}
+	default:
+		d.kind(path, n, v)
+	}
+}
+
+// read fills v with what parse makes of a scalar.
+func read[T any](d decoder, path string, n *node, v reflect.Value, parse func() (T, error)) {
+	if !d.scalar(path, n, "one value") {
+		return
+	}
+	got, err := parse()
+	if err != nil {
+		d.fail(n.at, "%s %w", path, err)
+		return
+	}
+	v.Set(reflect.ValueOf(got))
+}
+
+func (d decoder) scalar(path string, n *node, wanted string) bool {
+	if n.shape != scalar {
+		d.fail(n.at, "%s takes %s, not %s", path, wanted, n.what())
+		return false
+	}
+	return true
+}
+
+// kind fills v by its kind alone.
+func (d decoder) kind(path string, n *node, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if d.scalar(path, n, "text") {
+			v.SetString(n.text) // as written: 1.10 stays 1.10
+		}
+	case reflect.Bool:
+		on, ok := parseBool(n.text)
+		if n.shape != scalar || !ok {
+			d.fail(n.at, "%s takes on or off, not %s%s", path, n.what(), boolHint(n.text))
+			return
+		}
+		v.SetBool(on)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		d.whole(path, n, v)
+	case reflect.Float32, reflect.Float64:
+		number, err := parseNumber(n.text)
+		if n.shape != scalar || n.quoted || err != nil || v.OverflowFloat(number) {
+			d.fail(n.at, "%s takes a number such as 0.5, not %s%s", path, n.what(), unquote(n))
+			return
+		}
+		v.SetFloat(number)
+	case reflect.Slice:
+		d.list(path, n, v)
+	case reflect.Map:
+		d.mapping(path, n, v)
+	case reflect.Struct:
+		if n.shape != mapping {
+			d.fail(n.at, "%s takes keys such as %s, not %s", path, strings.Join(keysOf(fieldsOf(v.Type())), ", "), n.what())
+			return
+		}
+		d.fields(n.at, path, n.entries, v)
+	default:
+		d.fail(n.at, "%s cannot be read: its Go type %s has no form in YAML; this is a defect of the driver", path, v.Type())
+	}
+}
+
+var wholeNumber = regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
+
+func (d decoder) whole(path string, n *node, v reflect.Value) {
+	if n.shape != scalar || n.quoted || !wholeNumber.MatchString(n.text) {
+		d.fail(n.at, "%s takes a whole number such as 10 or 0x76, not %s%s", path, n.what(), unquote(n))
+		return
+	}
+	bits := v.Type().Bits()
+	if v.CanInt() {
+		number, err := strconv.ParseInt(n.text, 0, bits)
+		if err != nil {
+			d.fail(n.at, "%s takes %d to %d; %s is outside", path, int64(-1)<<(bits-1), int64(1)<<(bits-1)-1, clip(n.text))
+		}
+		v.SetInt(number)
+		return
+	}
+	number, err := strconv.ParseUint(strings.TrimPrefix(n.text, "+"), 0, bits)
+	if err != nil {
+		d.fail(n.at, "%s takes 0 to %d; %s is outside", path, ^uint64(0)>>(64-bits), clip(n.text))
+	}
+	v.SetUint(number)
+}
+
+// unquote is the hint for a number in quotes.
+func unquote(n *node) string {
+	if _, err := parseNumber(n.text); n.quoted && err == nil {
+		return "; remove the quotes"
+	}
+	return ""
+}
+
+func (d decoder) list(path string, n *node, v reflect.Value) {
+	if n.shape != list {
+		d.fail(n.at, "%s takes a list, not %s; write [%s]", path, n.what(), listHint(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+	for i, item := range n.items {
+		d.value(fmt.Sprintf("%s[%d]", path, i), item, v.Index(i))
+	}
+}
+
+func listHint(n *node) string {
+	if n.shape == scalar {
+		return clip(n.text)
+	}
+	return "first, second"
+}
+
+func (d decoder) mapping(path string, n *node, v reflect.Value) {
+	t := v.Type()
+	if t.Key().Kind() != reflect.String {
+		d.fail(n.at, "%s cannot be read: its Go type %s has no form in YAML; this is a defect of the driver", path, t)
+		return
+	}
+	if n.shape != mapping {
+		d.fail(n.at, "%s takes keys with values, not %s", path, n.what())
+		return
+	}
+	v.Set(reflect.MakeMapWithSize(t, len(n.entries)))
+	for _, e := range n.entries {
+		item := reflect.New(t.Elem()).Elem()
+		d.value(join(path, e.key), e.value, item)
+		v.SetMapIndex(reflect.ValueOf(e.key).Convert(t.Key()), item)
+	}
+}

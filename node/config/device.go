@@ -1,0 +1,170 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// The bounds of every, and what it is when the owner wrote nothing.
+const (
+	DefaultEvery = 10 * time.Second
+	minEvery     = 100 * time.Millisecond
+	maxEvery     = 24 * time.Hour
+)
+
+// Device is one entry of the devices section.
+type Device struct {
+	Name   string
+	Driver string
+	Every  time.Duration // how often a sensor is asked
+	Config driver.Config // the driver's own keys, decoded and validated
+
+	src     *source
+	at      pos // of the name
+	entries []entry
+	written []written // the owner's keys about outputs: the device's, then each point's
+}
+
+// pace holds the keys that are this package's own in every device.
+type pace struct {
+	Driver string        `json:"driver" jsonschema:"what kind of device this is"`
+	Every  time.Duration `json:"every,omitempty" jsonschema:"how often a sensor is asked, 100ms to 24h; 10s when not written"`
+}
+
+const pointsKey = "points"
+
+// ownKeys never reach a driver.
+var ownKeys = append(keysOf(fieldsOf(reflect.TypeFor[pace]())), pointsKey)
+
+// device reads one entry; ok is false when its driver is not known, so that
+// nothing more can be said about it.
+func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
+	d := decoder{r, e.key}
+	if e.value.shape != mapping {
+		d.fail(e.value.at, "expects keys such as \"driver: …\", not %s", e.value.what())
+		return Device{}, false
+	}
+	entries := e.value.entries
+	own := pace{Every: DefaultEvery}
+	d.fields(e.at, "", only(entries, "driver", "every"), reflect.ValueOf(&own).Elem())
+	if every, ok := find(entries, "every"); ok && (own.Every < minEvery || own.Every > maxEvery) {
+		d.fail(every.value.at, "every takes 100ms to 24h; %s is outside", every.value.text)
+	}
+	drv, ok := driver.Find(drivers, own.Driver)
+	if !ok {
+		if name, written := find(entries, "driver"); written && name.value.shape == scalar {
+			d.fail(name.value.at, "there is no driver %q%s", clip(own.Driver), suggest(own.Driver, driverNames(drivers), "driver"))
+		}
+		return Device{}, false
+	}
+	out := Device{Name: e.key, Driver: drv.Name, Every: own.Every, Config: drv.Config(), src: r.src, at: e.at, entries: entries}
+	before := len(r.errs)
+	d.parts(&out)
+	if len(r.errs) == before {
+		out.check(r)
+	}
+	return out, true
+}
+
+// parts sorts the keys: the driver's, and those about outputs.
+func (d decoder) parts(out *Device) {
+	config := reflect.Indirect(reflect.ValueOf(out.Config))
+	driverKeys := keysOf(fieldsOf(config.Type()))
+	var forDriver, forOutput []entry
+	for _, e := range out.entries {
+		switch {
+		case slices.Contains(ownKeys, e.key):
+		case slices.Contains(outputKeys, e.key) && !slices.Contains(driverKeys, e.key):
+			forOutput = append(forOutput, e)
+		default:
+			forDriver = append(forDriver, e)
+		}
+	}
+	d.fields(out.at, "", forDriver, config, append(ownKeys, outputKeys...)...)
+	out.written = append(out.written, d.output("", out.at, forOutput))
+	if points, ok := find(out.entries, pointsKey); ok {
+		out.written = append(out.written, d.points(points)...)
+	}
+}
+
+// points reads what is written per point.
+func (d decoder) points(points entry) []written {
+	if points.value.shape != mapping {
+		d.fail(points.value.at, "points expects a name per point, such as \"heater: { safe: off }\", not %s", points.value.what())
+		return nil
+	}
+	var all []written
+	for _, e := range points.value.entries {
+		p := decoder{d.report, device.Address(d.where, clip(e.key))}
+		if err := device.CheckName(e.key); err != nil {
+			d.fail(e.at, "%w", err)
+			continue
+		}
+		if e.value.shape != mapping {
+			p.fail(e.value.at, "expects keys such as \"safe: off\", not %s", e.value.what())
+			continue
+		}
+		all = append(all, p.output(e.key, e.at, e.value.entries))
+	}
+	return all
+}
+
+// check asks the driver what it can tell without hardware.
+func (d Device) check(r *report) {
+	if v, ok := d.Config.(driver.Validator); ok {
+		if err := v.Validate(); err != nil {
+			r.fail(d.at, d.Name, "%w", err)
+			return
+		}
+	}
+	if desc, ok := d.Config.(driver.Describer); ok {
+		d.outputs(r, desc.Describe())
+	}
+}
+
+// Errorf is a mistake in what the owner wrote about key of a point, found later
+// than Parse. It shows the key; if that was not written, the point; else the
+// device. Point and key may be "". It adds the place and the line, no more: the
+// text has to name the device. A %w keeps its cause.
+func (d Device) Errorf(point, key, format string, args ...any) error {
+	return d.src.errorf(d.place(point, key), format, args...)
+}
+
+func (d Device) place(point, key string) pos {
+	at := d.at
+	if points, ok := find(d.entries, pointsKey); ok {
+		if p, ok := find(points.value.entries, point); ok {
+			if e, ok := find(p.value.entries, key); ok {
+				return e.at
+			}
+			at = p.at
+		}
+	}
+	if e, ok := find(d.entries, key); ok {
+		return e.at
+	}
+	return at
+}
+
+// only keeps the entries with those keys.
+func only(entries []entry, keys ...string) []entry {
+	var kept []entry
+	for _, e := range entries {
+		if slices.Contains(keys, e.key) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func driverNames(drivers []driver.Driver) []string {
+	names := make([]string, len(drivers))
+	for i, d := range drivers {
+		names[i] = d.Name
+	}
+	return names
+}

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/device"
+)
+
+// Numbers as people write them. 010 is refused because some read it as eight, and
+// .nan and .inf because no hardware can take them.
+var (
+	decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	hex     = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
+)
+
+// parseNumber reads a plain finite number.
+func parseNumber(text string) (float64, error) {
+	if hex.MatchString(text) {
+		n, err := strconv.ParseUint(text, 0, 64)
+		return float64(n), err
+	}
+	if !decimal.MatchString(text) {
+		return 0, errors.New("not a number")
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if math.IsInf(n, 0) {
+		return 0, errors.New("too large")
+	}
+	return n, err
+}
+
+// parseBool reads a bool, quoted or not.
+func parseBool(text string) (on, ok bool) {
+	switch text {
+	case "on", "true":
+		return true, true
+	case "off", "false":
+		return false, true
+	}
+	return false, false
+}
+
+// boolHint offers the word that somebody who wrote yes or Off had in mind.
+func boolHint(text string) string {
+	switch strings.ToLower(text) {
+	case "yes", "on", "true", "1":
+		return "; write on"
+	case "no", "off", "false", "0":
+		return "; write off"
+	}
+	return ""
+}
+
+// parseValue reads what an output can be set to: on, off or a number.
+func parseValue(n *node) (device.Value, error) {
+	if on, ok := parseBool(n.text); ok {
+		return device.Bool(on), nil
+	}
+	number, err := parseNumber(n.text)
+	if err != nil || n.quoted {
+		return device.Value{}, fmt.Errorf("takes on, off or a number, not %s%s", n.what(), boolHint(n.text))
+	}
+	return device.Number(number), nil
+}
+
+// parseDuration reads a time span that is not negative.
+func parseDuration(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	if _, err := parseNumber(text); err == nil && !strings.HasPrefix(text, "-") {
+		return 0, fmt.Errorf("needs a unit: write %ss for seconds, or %sm for minutes", text, text)
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("takes a time such as 10s, 1m30s or 24h, not %q", clip(text))
+	case d < 0:
+		return 0, fmt.Errorf("takes a time that is not negative, not %s", clip(text))
+	}
+	return d, nil
+}
+
+// parseRange reads "0..90".
+func parseRange(text string) (device.Range, error) {
+	low, high, ok := strings.Cut(text, "..")
+	lo, errLo := parseNumber(strings.TrimSpace(low))
+	hi, errHi := parseNumber(strings.TrimSpace(high))
+	if !ok || errLo != nil || errHi != nil {
+		return device.Range{}, fmt.Errorf("takes two numbers such as 0..90, not %q", clip(text))
+	}
+	r := device.Range{Min: lo, Max: hi}
+	if lo > hi {
+		return r, fmt.Errorf("is the wrong way round; write %v", device.Range{Min: hi, Max: lo})
+	}
+	if lo == hi {
+		return r, fmt.Errorf("holds one value only; write two numbers that differ, such as 0..90")
+	}
+	return r, nil
+}
+
+// Unlimited is max_on where the owner wrote the word: the same number as
+// guard.Unlimited.
+const Unlimited = time.Duration(math.MaxInt64)
+
+// limit is a duration or the word unlimited.
+type limit time.Duration
+
+func (l *limit) UnmarshalText(text []byte) error {
+	if string(text) == "unlimited" {
+		*l = limit(Unlimited)
+		return nil
+	}
+	d, err := parseDuration(string(text))
+	*l = limit(d)
+	return err
+}

@@ -1,0 +1,219 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+const (
+	namePattern     = `^[a-z0-9_-]{1,24}$`
+	durationWords   = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
+	durationPattern = `^(0|` + durationWords + `)$`
+	limitPattern    = `^(unlimited|` + durationWords + `)$`
+	rangePattern    = `^-?[0-9].*\.\.-?[0-9].*$`
+)
+
+// forms are the types that YAML writes otherwise than JSON would.
+func forms() map[reflect.Type]*jsonschema.Schema {
+	zero := jsonschema.Ptr(0.0)
+	return map[reflect.Type]*jsonschema.Schema{
+		// YAML 1.2 hands off and on to an editor as text.
+		reflect.TypeFor[bool]():   {Enum: []any{true, false, "on", "off", "true", "false"}},
+		reflect.TypeFor[string](): {Types: []string{"string", "number", "boolean"}},
+		durationType:              {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
+		reflect.TypeFor[limit]():  {Type: "string", Pattern: limitPattern},
+		rangeType:                 {Type: "string", Pattern: rangePattern},
+		valueType:                 {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
+	}
+}
+
+// Schema is the JSON Schema (2020-12) of a file, for editors. It accepts what
+// Parse accepts, as far as a schema can tell. The bytes depend on nothing but the
+// drivers. A driver whose keys cannot be written in YAML, or are this package's
+// own, is an error.
+func Schema(drivers []driver.Driver) ([]byte, error) {
+	site, err := schemaOf(reflect.ValueOf(about{}))
+	if err != nil {
+		return nil, err
+	}
+	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
+	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen}))
+	if err != nil {
+		return nil, err
+	}
+	root := &jsonschema.Schema{
+		Schema:      "https://json-schema.org/draft/2020-12/schema",
+		Title:       "agentsite.yaml",
+		Description: "A physical AgentSite: what is wired to the board and what it may do.",
+		Type:        "object",
+		Required:    []string{"site"},
+		Properties: map[string]*jsonschema.Schema{
+			"site":    site,
+			"http":    http,
+			"devices": {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
+		},
+		PropertyOrder:        sections,
+		AdditionalProperties: nothing(),
+		Defs:                 map[string]*jsonschema.Schema{},
+	}
+	output, err := schemaOf(reflect.ValueOf(outputPart{}))
+	if err != nil {
+		return nil, err
+	}
+	root.Defs["output"] = output
+	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
+		"driver": {Description: "what kind of device this is", Enum: []any{}},
+	}}
+	root.Defs["device"] = choice
+	for _, d := range drivers {
+		def, err := driverSchema(d, output)
+		if err != nil {
+			return nil, fmt.Errorf("driver %s: %w", d.Name, err)
+		}
+		root.Defs["driver-"+d.Name] = def
+		choice.Properties["driver"].Enum = append(choice.Properties["driver"].Enum, d.Name)
+		choice.AllOf = append(choice.AllOf, &jsonschema.Schema{
+			If: &jsonschema.Schema{Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
+				"driver": {Const: jsonschema.Ptr[any](d.Name)},
+			}},
+			Then: &jsonschema.Schema{Ref: "#/$defs/driver-" + d.Name},
+		})
+	}
+	text, err := json.MarshalIndent(root, "", "  ")
+	return append(text, '\n'), err
+}
+
+// driverSchema is a whole device with that driver: its keys and ours.
+func driverSchema(d driver.Driver, output *jsonschema.Schema) (*jsonschema.Schema, error) {
+	config := reflect.Indirect(reflect.ValueOf(d.Config()))
+	if config.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("its configuration is a %s, not a pointer to a struct", config.Type())
+	}
+	for _, f := range fieldsOf(config.Type()) {
+		if slices.Contains(ownKeys, f.key) {
+			return nil, fmt.Errorf("its key %s is one that every device has; call it something else", f.key)
+		}
+	}
+	s, err := schemaOf(config)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := schemaOf(reflect.ValueOf(pace{Every: DefaultEvery}))
+	if err != nil {
+		return nil, err
+	}
+	ours.Properties["driver"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name), Description: d.Doc}
+	ours.Properties[pointsKey] = &jsonschema.Schema{
+		Type:                 "object",
+		Description:          "what each output may do, where the device has several",
+		PropertyNames:        &jsonschema.Schema{Pattern: namePattern},
+		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/output"},
+	}
+	// A driver's own key of the same name comes first, as it does in Parse.
+	properties := maps.Clone(output.CloneSchemas().Properties)
+	maps.Copy(properties, s.Properties)
+	maps.Copy(properties, ours.Properties)
+	s.Description, s.Properties = d.Doc, properties
+	s.PropertyOrder = slices.Concat([]string{"driver"}, s.PropertyOrder, []string{"every"})
+	s.Required = append([]string{"driver"}, s.Required...)
+	return s, nil
+}
+
+// schemaOf is the schema of a struct that holds its defaults.
+func schemaOf(v reflect.Value) (*jsonschema.Schema, error) {
+	types := forms()
+	addTexts(v.Type(), types)
+	s, err := jsonschema.ForType(v.Type(), &jsonschema.ForOptions{TypeSchemas: types})
+	if err != nil {
+		return nil, err
+	}
+	refuseNull(s)
+	return s, addDefaults(s, v)
+}
+
+// addTexts adds the types that read themselves from text; a plain number is text
+// as well.
+func addTexts(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) {
+	if _, known := types[t]; known {
+		return
+	}
+	if reflect.PointerTo(t).Implements(textUnmarshaler) {
+		types[t] = &jsonschema.Schema{Types: []string{"string", "number", "boolean"}}
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		addTexts(t.Elem(), types)
+	case reflect.Struct:
+		for _, f := range fieldsOf(t) {
+			addTexts(t.FieldByIndex(f.index).Type, types)
+		}
+	}
+}
+
+// refuseNull takes away the null that Go's nil would be: a key without a value is
+// a mistake here.
+func refuseNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Types = slices.DeleteFunc(s.Types, func(t string) bool { return t == "null" })
+	if len(s.Types) == 1 {
+		s.Type, s.Types = s.Types[0], nil
+	}
+	refuseNull(s.Items)
+	refuseNull(s.AdditionalProperties)
+	for _, p := range s.Properties {
+		refuseNull(p)
+	}
+}
+
+// addDefaults writes what v holds into the schema of its type, and which keys
+// have to be written.
+func addDefaults(s *jsonschema.Schema, v reflect.Value) error {
+	s.Required = nil
+	for _, f := range fieldsOf(v.Type()) {
+		property, value := s.Properties[f.key], v.FieldByIndex(f.index)
+		if f.required(v) {
+			s.Required = append(s.Required, f.key)
+		}
+		switch {
+		case property.Properties != nil && value.Kind() == reflect.Struct:
+			if err := addDefaults(property, value); err != nil {
+				return err
+			}
+		case !value.IsZero():
+			text, err := json.Marshal(plain(value.Interface()))
+			if err != nil {
+				return err
+			}
+			property.Default = text
+		}
+	}
+	return nil
+}
+
+// plain is a default as an owner would write it.
+func plain(v any) any {
+	switch v := v.(type) {
+	case time.Duration:
+		return v.String()
+	case device.Value:
+		return v.Any()
+	case device.Range:
+		return v.String()
+	}
+	return v
+}
+
+// nothing is the schema that refuses everything.
+func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }

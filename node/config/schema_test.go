@@ -1,0 +1,129 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"agentsite/device/driver"
+)
+
+func resolved(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	text, err := Schema(fakes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return r
+}
+
+// instance is what an editor sees of a file.
+func instance(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(asJSON, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestSchemaAgreesWithParse(t *testing.T) {
+	schema := resolved(t)
+	const head = "site: { name: a }\n"
+	for _, tc := range []struct {
+		text string
+		good bool
+	}{
+		{greenhouse, true},
+		{head, true},
+		{head + "devices:\n", true},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, active_low: off, max_on: unlimited } }", true},
+		{head + "devices: { s: { driver: servo, range: -90..90, pulse: 2ms, safe: -5.5 } }", true},
+		{head + "devices: { t: { driver: thermo, every: 500ms } }", true},
+		{"devices: {}", false},
+		{"site: { name: Green House }", false},
+		{head + "sites: {}", false},
+		{head + "http: { port: 1 }", false},
+		{head + "http: { hosts: a }", false},
+		{head + "http:", false},
+		{head + "devices: { R: { driver: relay, pin: GPIO1 } }", false},
+		{head + "devices: { r: { pin: GPIO1 } }", false},
+		{head + "devices: { r: { driver: rely, pin: GPIO1 } }", false},
+		{head + "devices: { r: { driver: relay } }", false},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, colour: red } }", false},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, active_low: maybe } }", false},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, lease: 10 } }", false},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, lease: unlimited } }", false},
+		{head + "devices: { r: { driver: relay, pin: GPIO1, safe: maybe } }", false},
+		{head + "devices: { m: { driver: multi, points: { heater: { saf: off } } } }", false},
+		{head + "devices: { m: { driver: multi, points: { heater: } } }", false},
+		{head + "devices: { t: { driver: thermo, address: -1 } }", false},
+	} {
+		_, err := Parse("a.yaml", []byte(tc.text), fakes())
+		if (err == nil) != tc.good {
+			t.Errorf("Parse of\n%s\ngives %v", tc.text, err)
+		}
+		if err := schema.Validate(instance(t, tc.text)); (err == nil) != tc.good {
+			t.Errorf("the schema says of\n%s\n%v", tc.text, err)
+		}
+	}
+}
+
+func TestSchemaIsDeterministic(t *testing.T) {
+	first, err := Schema(fakes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if again, _ := Schema(fakes()); !bytes.Equal(first, again) {
+			t.Fatal("the bytes differ")
+		}
+	}
+	for _, want := range []string{`"BCM number of the pin"`, `"default": "1ms"`, `"default": 118`} {
+		if !bytes.Contains(first, []byte(want)) {
+			t.Errorf("%s is not in\n%s", want, first)
+		}
+	}
+}
+
+type greedy struct {
+	unopened
+	Every int `json:"every"`
+}
+
+type opaque struct {
+	unopened
+	Call func() `json:"call"`
+}
+
+func TestSchemaRefusesDrivers(t *testing.T) {
+	for want, config := range map[string]driver.Config{
+		"driver bad: its key every": &greedy{},
+		"driver bad: ":              &opaque{},
+	} {
+		_, err := Schema([]driver.Driver{{Name: "bad", Config: func() driver.Config { return config }}})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Site is a whole file, checked as far as it can be without hardware.
+type Site struct {
+	Name    string
+	HTTP    HTTP
+	Devices []Device // in file order
+}
+
+// sections are the keys at the left margin, for suggestions.
+var sections = []string{"site", "http", "devices"}
+
+// about is the site section.
+type about struct {
+	Name string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
+}
+
+// Load reads the file at path. A file that cannot be opened keeps its cause, so
+// that errors.Is finds fs.ErrNotExist.
+func Load(path string, drivers []driver.Driver) (*Site, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration cannot be opened: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	return Parse(path, text, drivers)
+}
+
+// Parse reads the text of a file; name stands in errors. It returns no site with
+// an error. The error joins up to ten *Error, in the order of the file.
+func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
+	root, src, err := parseTree(name, text)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{src: src}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen}}
+	if root.shape != mapping {
+		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
+		return nil, r.err()
+	}
+	for _, e := range root.entries {
+		switch e.key {
+		case "site":
+			site.Name = r.about(e)
+		case "http":
+			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
+			r.http(e, site.HTTP)
+		case "devices":
+			site.Devices = r.devices(e, drivers)
+		default:
+			r.fail(e.at, "", "there is no section %q%s", clip(e.key), suggest(e.key, sections, "section"))
+		}
+	}
+	if _, ok := find(root.entries, "site"); !ok {
+		r.fail(pos{1, 1}, "", "the section site is missing; add \"site: { name: my-site }\"")
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return site, nil
+}
+
+// section fills v, a struct, from the keys under e.
+func (r *report) section(e entry, v reflect.Value) {
+	d := decoder{r, e.key}
+	if e.value.shape != mapping {
+		d.fail(e.value.at, "expects keys such as \"%s: …\", not %s", keysOf(fieldsOf(v.Type()))[0], e.value.what())
+		return
+	}
+	d.fields(e.at, "", e.value.entries, v)
+}
+
+func (r *report) about(e entry) string {
+	var a about
+	r.section(e, reflect.ValueOf(&a).Elem())
+	if name, ok := find(e.value.entries, "name"); ok && name.value.shape == scalar {
+		if err := device.CheckName(a.Name); err != nil {
+			r.fail(name.value.at, "site", "%w", err)
+		}
+	}
+	return a.Name
+}
+
+// devices reads the section of that name. It may be empty: an owner who comments
+// out the last device still has a site.
+func (r *report) devices(e entry, drivers []driver.Driver) []Device {
+	if e.value.shape == empty {
+		return nil
+	}
+	if e.value.shape != mapping {
+		r.fail(e.value.at, "devices", "expects a name per device, such as \"pump: { driver: … }\", not %s", e.value.what())
+		return nil
+	}
+	var devices []Device
+	for _, e := range e.value.entries {
+		if err := device.CheckName(e.key); err != nil {
+			r.fail(e.at, "devices", "%w", err)
+			continue
+		}
+		if d, ok := r.device(e, drivers); ok {
+			devices = append(devices, d)
+		}
+	}
+	return devices
+}

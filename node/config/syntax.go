@@ -1,0 +1,254 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// The bounds of a file. Some inputs cost the parser the square of their length or
+// a stack frame per level, and a stack that overflows cannot be recovered from, so
+// both are checked on the flat list of tokens, before anything recurses.
+const (
+	maxBytes  = 1 << 20
+	maxTokens = 1 << 14
+	maxDepth  = 16
+)
+
+// parseTree reads one YAML document: mappings, lists and scalars, nothing that
+// refers, tags or repeats.
+func parseTree(name string, text []byte) (*node, *source, error) {
+	if len(text) > maxBytes {
+		return nil, nil, newSource(name, "").errorf(pos{}, "the file is larger than 1 MiB; a configuration is a few kilobytes: is this the right file?")
+	}
+	// Editors on Windows add both; neither changes what a line or a column is.
+	clean := strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
+	src := newSource(name, clean)
+	if err := checkText(src); err != nil {
+		return nil, nil, err
+	}
+	tokens := lexer.Tokenize(clean)
+	if err := checkTokens(src, tokens); err != nil {
+		return nil, nil, err
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, nil, syntaxError(src, err)
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, nil, src.errorf(pos{}, "the file is empty; it needs at least \"site: { name: my-site }\"")
+	}
+	r := &report{src: src}
+	root := r.tree(file.Docs[0].Body)
+	return root, src, r.err()
+}
+
+// checkText refuses what no YAML may contain, with a better answer than the
+// parser's.
+func checkText(src *source) *Error {
+	for i, line := range src.lines {
+		if !utf8.ValidString(line) {
+			valid := strings.ToValidUTF8(line, "\x00")
+			at := pos{i + 1, utf8.RuneCountInString(valid[:strings.IndexByte(valid, 0)]) + 1}
+			src.lines[i] = strings.ToValidUTF8(line, "?")
+			return src.errorf(at, "this is not UTF-8 text; save the file as UTF-8")
+		}
+		column := 0
+		for _, c := range line {
+			column++
+			if c < ' ' && c != '\t' || c == 0x7f {
+				src.lines[i] = strings.ReplaceAll(line, string(c), "?")
+				return src.errorf(pos{i + 1, column}, "the control character %U cannot stand in the file; remove it", c)
+			}
+		}
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && indent != line {
+			return src.errorf(pos{i + 1, tab + 1}, "a tab cannot indent YAML; use spaces")
+		}
+	}
+	return nil
+}
+
+// notUsed says why a kind of token has no place here.
+var notUsed = map[token.Type]string{
+	token.AnchorType:      "anchors (&) are not used here; write the value out where it is needed, and put text that begins with & in quotes",
+	token.AliasType:       "aliases (*) are not used here; write the value out again, and put text that begins with * in quotes",
+	token.MergeKeyType:    "merge keys (<<) are not used here; write the keys out again",
+	token.TagType:         "tags (!) are not used here; remove it, and put text that begins with ! in quotes",
+	token.DirectiveType:   "directives (%) are not used here; remove the line",
+	token.MappingKeyType:  "keys are written \"key: value\", without a question mark",
+	token.DocumentEndType: "\"...\" is not used here; remove the line",
+}
+
+// checkTokens refuses what is not used and what is too long or too deep.
+func checkTokens(src *source, tokens token.Tokens) *Error {
+	if len(tokens) > maxTokens {
+		return src.errorf(position(tokens[maxTokens]), "the file has too many parts; one site needs far fewer: is this the right file?")
+	}
+	var indents []int // columns at which the block levels that are open began
+	flow, line := 0, 0
+	begun := false
+	for _, t := range tokens {
+		at := position(t)
+		if why, bad := notUsed[t.Type]; bad {
+			return src.errorf(at, "%s", why)
+		}
+		switch t.Type {
+		case token.DocumentHeaderType:
+			if begun {
+				return src.errorf(at, "a second document begins here; one file describes one site")
+			}
+			begun = true
+			continue
+		case token.CommentType:
+			continue
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow = max(0, flow-1)
+		}
+		begun = true
+		// A block level begins at the first token of a line or at a list's dash.
+		if at.line != line || t.Type == token.SequenceEntryType {
+			for len(indents) > 0 && indents[len(indents)-1] >= at.column {
+				indents = indents[:len(indents)-1]
+			}
+			indents = append(indents, at.column)
+			line = at.line
+		}
+		if flow+len(indents) > maxDepth {
+			return src.errorf(at, "this is nested more than %d deep; no key of a site is", maxDepth)
+		}
+	}
+	return nil
+}
+
+func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Column} }
+
+// hints add what to do to the parser's commonest messages; the first match counts.
+var hints = []struct{ message, hint string }{
+	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
+	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},
+	{"unexpected key name", "write \"key: value\", with a space after the colon"},
+}
+
+func syntaxError(src *source, err error) *Error {
+	var located interface {
+		GetToken() *token.Token
+		GetMessage() string
+	}
+	if errors.As(err, &located) && located.GetToken() != nil {
+		text := located.GetMessage()
+		for _, h := range hints {
+			if strings.Contains(text, h.message) {
+				text += "; " + h.hint
+				break
+			}
+		}
+		return src.errorf(position(located.GetToken()), "this is not YAML: %s", text)
+	}
+	return src.errorf(pos{}, "this is not YAML: %w", err)
+}
+
+// shape is what a node looks like.
+type shape uint8
+
+const (
+	empty   shape = iota // nothing, ~ or null
+	scalar               // one word, number or text
+	mapping              // keys with values
+	list
+)
+
+// node is one value of the file.
+type node struct {
+	at      pos
+	shape   shape
+	text    string // of a scalar, without its quotes
+	quoted  bool
+	entries []entry // of a mapping, in file order
+	items   []*node // of a list
+}
+
+// entry is a key with its value.
+type entry struct {
+	at    pos
+	key   string
+	value *node
+}
+
+func find(entries []entry, key string) (entry, bool) {
+	for _, e := range entries {
+		if e.key == key {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// what names the node in an error.
+func (n *node) what() string {
+	switch n.shape {
+	case scalar:
+		return fmt.Sprintf("%q", clip(n.text))
+	case mapping:
+		return "keys"
+	case list:
+		return "a list"
+	}
+	return "an empty value"
+}
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
+
+// tree copies the parser's tree into ours and refuses a key written twice.
+func (r *report) tree(n ast.Node) *node {
+	switch n := n.(type) {
+	case ast.MapNode:
+		return r.mapping(n)
+	case *ast.SequenceNode:
+		out := &node{at: position(n.GetToken()), shape: list}
+		for _, item := range n.Values {
+			out.items = append(out.items, r.tree(item))
+		}
+		return out
+	case *ast.NullNode:
+		return &node{at: position(n.GetToken()), shape: empty}
+	case *ast.LiteralNode:
+		return &node{at: position(n.GetToken()), shape: scalar, text: n.Value.Value, quoted: true}
+	default:
+		t := n.GetToken()
+		quoted := t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+		return &node{at: position(t), shape: scalar, text: t.Value, quoted: quoted}
+	}
+}
+
+func (r *report) mapping(n ast.MapNode) *node {
+	out := &node{shape: mapping}
+	if n, ok := n.(ast.Node); ok {
+		out.at = position(n.GetToken())
+	}
+	first := map[string]int{}
+	for it := n.MapRange(); it.Next(); {
+		t := it.Key().GetToken()
+		e := entry{at: position(t), key: t.Value, value: r.tree(it.Value())}
+		if line, twice := first[e.key]; twice {
+			r.fail(e.at, "", "%s is written twice, first in line %d; remove one of them", clip(e.key), line)
+			continue
+		}
+		first[e.key] = e.at.line
+		out.entries = append(out.entries, e)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+// Package history keeps past readings: for now the last 24 hours of every
+// measurement in memory, a minute at a time. It knows readings and nothing else.
+package history
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	resolution = time.Minute
+	length     = 24 * time.Hour
+	buckets    = int(length / resolution)
+)
+
+// History is safe for concurrent use. A full series takes 34 kB.
+type History struct {
+	start time.Time
+
+	mu     sync.Mutex
+	series map[string]*series
+}
+
+// series is a ring of minutes; it grows to its full size over a day.
+type series struct {
+	ring []bucket
+	last int // the newest minute since the start
+	any  bool
+}
+
+type bucket struct {
+	min, max float32
+	sum      float64
+	count    uint32
+}
+
+// New makes a history of the points with these addresses; others are not kept.
+func New(addresses []string) *History {
+	h := &History{start: time.Now(), series: make(map[string]*series, len(addresses))}
+	for _, a := range addresses {
+		h.series[a] = &series{}
+	}
+	return h
+}
+
+// Record keeps a good numeric reading of a point that it knows.
+func (h *History) Record(r device.Reading) {
+	if r.Quality != device.Good || r.Value.Type() != device.TypeNumber {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.series[r.Point]; s != nil {
+		s.add(h.minute(r.At), r.Value.Number())
+	}
+}
+
+// minute counts from the start, on the monotonic clock: setting the wall clock
+// moves nothing.
+func (h *History) minute(t time.Time) int { return int(t.Sub(h.start) / resolution) }
+
+func (s *series) add(minute int, v float64) {
+	switch {
+	case minute < 0 || (s.any && minute < s.last):
+		return // a reading from before its predecessor says nothing new
+	case !s.any || minute-s.last >= buckets:
+		s.ring, s.last, s.any = append(s.ring[:0], bucket{}), minute, true
+	}
+	for s.last < minute {
+		s.last++
+		if len(s.ring) < buckets {
+			s.ring = append(s.ring, bucket{})
+		} else {
+			copy(s.ring, s.ring[1:])
+			s.ring[buckets-1] = bucket{}
+		}
+	}
+	b := &s.ring[len(s.ring)-1]
+	if f := float32(v); b.count == 0 {
+		b.min, b.max = f, f
+	} else {
+		b.min, b.max = min(b.min, f), max(b.max, f)
+	}
+	b.sum += v
+	b.count++
+}
+
+// Summaries returns the steps since from that have readings, oldest first. A step
+// is a minute at least. A point that is not kept has none.
+func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.series[address]
+	if s == nil || !s.any {
+		return nil
+	}
+	step = max(step, resolution)
+	var all []device.Summary
+	current, count := -1, uint32(0)
+	for i, b := range s.ring {
+		at := h.start.Add(time.Duration(s.last-len(s.ring)+1+i) * resolution)
+		since := at.Sub(from)
+		if b.count == 0 || since <= -resolution {
+			continue
+		}
+		if k := int(math.Floor(float64(max(0, since)) / float64(step))); k != current {
+			current, count = k, 0
+			all = append(all, device.Summary{At: from.Add(time.Duration(k) * step), Min: float64(b.min), Max: float64(b.max)})
+		}
+		sum := &all[len(all)-1]
+		sum.Min, sum.Max = min(sum.Min, float64(b.min)), max(sum.Max, float64(b.max))
+		sum.Mean = (sum.Mean*float64(count) + b.sum) / float64(count+b.count)
+		count += b.count
+	}
+	for i := range all {
+		all[i].Min, all[i].Max, all[i].Mean = tidy(all[i].Min), tidy(all[i].Max), tidy(all[i].Mean)
+	}
+	return all
+}
+
+// tidy undoes what float32 added: seven digits are more than a sensor has.
+func tidy(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	scale := math.Pow(10, 6-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
+}

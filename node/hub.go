@@ -1,0 +1,177 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// staleAfter is how many periods a reading stays good without a successor.
+const staleAfter = 3
+
+// Recorder keeps past readings. It is called in the sampling goroutine and must
+// be quick.
+type Recorder interface{ Record(device.Reading) }
+
+// Hub keeps each point's latest reading and tells the watchers. It is safe for
+// concurrent use.
+type Hub struct {
+	recorder Recorder
+	uri      func(address string) string // the resource of a point
+
+	mu     sync.RWMutex
+	latest map[string]slot
+
+	watching sync.Mutex
+	watchers map[*watcher]struct{}
+
+	readings  atomic.Uint64 // taken in
+	coalesced atomic.Uint64 // changes that a watcher was not told of one by one
+}
+
+type slot struct {
+	device.Reading
+	period time.Duration // 0 for what only speaks when it changes
+}
+
+// NewHub makes a hub; uri names the resource of a point for the watchers.
+func NewHub(recorder Recorder, uri func(address string) string) *Hub {
+	return &Hub{
+		recorder: recorder, uri: uri,
+		latest: make(map[string]slot), watchers: make(map[*watcher]struct{}),
+	}
+}
+
+// put takes a reading in. One that is not finite is a fault of its device.
+func (h *Hub) put(r device.Reading, period time.Duration) {
+	if !r.Value.Finite() {
+		r.Quality, r.Why = device.Bad, "the device gave a number that is none"
+	}
+	if r.Quality == device.Bad {
+		r.Value = device.Value{}
+	}
+	h.readings.Add(1)
+	h.mu.Lock()
+	before, had := h.latest[r.Point]
+	h.latest[r.Point] = slot{r, period}
+	h.mu.Unlock()
+	h.recorder.Record(r)
+	if !had || before.Value != r.Value || before.Quality != r.Quality || period == 0 {
+		h.announce(agents.Change{URI: h.uri(r.Point)})
+	}
+}
+
+// Latest returns a point's last reading, stale when it should have had a
+// successor by now.
+func (h *Hub) Latest(address string) (device.Reading, bool) {
+	h.mu.RLock()
+	s, ok := h.latest[address]
+	h.mu.RUnlock()
+	if s.Quality == device.Good && s.period > 0 && time.Since(s.At) > staleAfter*s.period {
+		s.Quality, s.Why = device.Stale, "the device has not been read for too long"
+	}
+	return s.Reading, ok
+}
+
+// Counts reports how many readings came in, how many changes were coalesced for
+// slow watchers, and how many watchers there are.
+func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	return h.readings.Load(), h.coalesced.Load(), len(h.watchers)
+}
+
+// watcher is what one Watch has not been told yet. It is bounded by what it
+// watches, however slow it is.
+type watcher struct {
+	which agents.Change
+	uris  map[string]bool // watched; true while there is news
+	news  agents.Change
+	some  chan struct{} // buffered: there is news
+}
+
+func (h *Hub) announce(c agents.Change) {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	for w := range h.watchers {
+		if w.take(c, h) {
+			select {
+			case w.some <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// take notes a change and reports whether it concerns the watcher.
+func (w *watcher) take(c agents.Change, h *Hub) bool {
+	if c.URI != "" {
+		waiting, watched := w.uris[c.URI]
+		if waiting {
+			h.coalesced.Add(1)
+		}
+		if watched {
+			w.uris[c.URI] = true
+		}
+		return watched
+	}
+	mine := agents.Change{
+		Tools: c.Tools && w.which.Tools, Prompts: c.Prompts && w.which.Prompts, Resources: c.Resources && w.which.Resources,
+	}
+	w.news.Tools = w.news.Tools || mine.Tools
+	w.news.Prompts = w.news.Prompts || mine.Prompts
+	w.news.Resources = w.news.Resources || mine.Resources
+	return mine != agents.Change{}
+}
+
+func (h *Hub) watch(ctx context.Context, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	w := &watcher{which: which, uris: make(map[string]bool, len(uris)), some: make(chan struct{}, 1)}
+	for _, u := range uris {
+		w.uris[u] = false
+	}
+	h.watching.Lock()
+	h.watchers[w] = struct{}{}
+	h.watching.Unlock()
+	defer func() {
+		h.watching.Lock()
+		delete(h.watchers, w)
+		h.watching.Unlock()
+	}()
+	if err := emit(agents.Change{}); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.some:
+		}
+		for _, c := range h.collect(w, uris) {
+			if err := emit(c); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// collect takes a watcher's news, in the order in which it asked for them.
+func (h *Hub) collect(w *watcher, uris []string) []agents.Change {
+	h.watching.Lock()
+	defer h.watching.Unlock()
+	var all []agents.Change
+	if w.news != (agents.Change{}) {
+		all = append(all, w.news)
+		w.news = agents.Change{}
+	}
+	for _, u := range uris {
+		if w.uris[u] {
+			w.uris[u] = false
+			all = append(all, agents.Change{URI: u})
+		}
+	}
+	return all
+}

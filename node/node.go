@@ -1,0 +1,137 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// Node is the door to everything that its agents offer. All methods are safe for
+// concurrent use, and each takes the principal that asks.
+type Node struct {
+	agents []agents.Agent
+	hub    *Hub
+	token  [sha256.Size]byte
+}
+
+var _ agents.Door = (*Node)(nil)
+
+// New makes a node over the agents; the first that offers a name has it. The
+// token is what a carrier's bearer is compared with.
+func New(hub *Hub, token string, hosted ...agents.Agent) *Node {
+	return &Node{agents: hosted, hub: hub, token: sha256.Sum256([]byte(token))}
+}
+
+// known refuses nobody: the zero principal.
+func known(p agents.Principal) error {
+	if p.ID == "" {
+		return device.Faultf(device.Denied, "nobody in particular may not do this: say who you are")
+	}
+	return nil
+}
+
+// Tools lists what p may call.
+func (n *Node) Tools(p agents.Principal) ([]agents.Tool, error) {
+	if err := known(p); err != nil {
+		return nil, err
+	}
+	if len(n.agents) == 1 {
+		return n.agents[0].Tools(), nil
+	}
+	var all []agents.Tool
+	for _, a := range n.agents {
+		all = append(all, a.Tools()...)
+	}
+	return all, nil
+}
+
+// Call calls a tool. A name that no agent offers is agents.ErrNotFound; what goes
+// wrong inside a tool is a *device.Fault.
+func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	if err := known(p); err != nil {
+		return agents.Result{}, err
+	}
+	for _, a := range n.agents {
+		for _, t := range a.Tools() {
+			if t.Name == c.Tool {
+				return a.Call(ctx, p, c)
+			}
+		}
+	}
+	return agents.Result{}, agents.ErrNotFound
+}
+
+// Resources and Templates list what p may read.
+func (n *Node) Resources(p agents.Principal) ([]agents.Resource, error) {
+	return gather(n, p, agents.Library.Resources)
+}
+
+func (n *Node) Templates(p agents.Principal) ([]agents.Template, error) {
+	return gather(n, p, agents.Library.Templates)
+}
+
+// Prompts lists what p may ask for.
+func (n *Node) Prompts(p agents.Principal) ([]agents.Prompt, error) {
+	return gather(n, p, agents.Coach.Prompts)
+}
+
+// gather joins what the agents that are an O have.
+func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error) {
+	if err := known(p); err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, a := range n.agents {
+		if o, ok := a.(O); ok {
+			all = append(all, list(o)...)
+		}
+	}
+	return all, nil
+}
+
+// Read returns the contents of a resource, or agents.ErrNotFound.
+func (n *Node) Read(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	return ask(n, p, func(l agents.Library) ([]agents.ResourceContent, error) { return l.ReadResource(ctx, p, uri) })
+}
+
+// Prompt writes a prompt out, or returns agents.ErrNotFound.
+func (n *Node) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
+	return ask(n, p, func(c agents.Coach) (agents.PromptResult, error) { return c.Prompt(ctx, p, name, args, ex) })
+}
+
+// ask returns the first answer of the agents that are an O which is not
+// ErrNotFound.
+func ask[O, T any](n *Node, p agents.Principal, question func(O) (T, error)) (answer T, err error) {
+	if err := known(p); err != nil {
+		return answer, err
+	}
+	for _, a := range n.agents {
+		if o, ok := a.(O); ok {
+			if answer, err = question(o); err != agents.ErrNotFound {
+				return answer, err
+			}
+		}
+	}
+	return answer, agents.ErrNotFound
+}
+
+// Complete completes an argument of a prompt or a template.
+func (n *Node) Complete(p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error) {
+	return gather(n, p, func(c agents.Completer) []string { return c.Complete(p, ref, argument, prefix) })
+}
+
+// Watch tells about changes until ctx ends: of the offers that which names, and
+// of the resources among uris. It calls emit from one goroutine, first with the
+// zero Change once nothing can be missed any more, and coalesces: a watcher that
+// is slow is told once of what happened meanwhile.
+func (n *Node) Watch(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	return n.hub.watch(ctx, which, uris, emit)
+}
+
+// Announce tells the watchers of a change.
+func (n *Node) Announce(c agents.Change) { n.hub.announce(c) }

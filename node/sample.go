@@ -1,0 +1,115 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	// sampleTimeout bounds one bus transaction.
+	sampleTimeout = 10 * time.Second
+	watchRetry    = time.Second
+	watchRetryMax = time.Minute
+)
+
+// Source is a device that has something to say, under its name here.
+type Source struct {
+	Name   string
+	Device device.Device
+	Every  time.Duration // between samples
+}
+
+// Sample reads the sources until ctx ends. All samples fall on multiples of their
+// period since the start, so that devices with the same period wake the
+// processor once. Extra watchers emit whole addresses; the guard is one.
+func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {
+	start := time.Now()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, s := range sources {
+		if sensor, ok := s.Device.(device.Sensor); ok {
+			all.Go(func() { h.sampleEvery(ctx, start, s, sensor) })
+		}
+		if w, ok := s.Device.(device.Watcher); ok {
+			all.Go(func() {
+				h.listen(ctx, s.Name, w, func(r device.Reading) {
+					r.Point = device.Address(s.Name, r.Point)
+					h.put(r, 0)
+				})
+			})
+		}
+	}
+	for _, w := range extra {
+		all.Go(func() { h.listen(ctx, "outputs", w, func(r device.Reading) { h.put(r, 0) }) })
+	}
+}
+
+func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor device.Sensor) {
+	points := newSampled(s)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		h.sample(ctx, sensor, points, s.Every)
+		timer.Reset(s.Every - time.Since(start)%s.Every)
+	}
+}
+
+// sampled is what a source's samples bring: its addresses by the points' names.
+// Outputs are left out, because the guard reports them.
+type sampled map[string]string
+
+func newSampled(s Source) sampled {
+	points := make(sampled)
+	for _, p := range s.Device.Describe().Points {
+		if p.Kind == device.KindMeasurement || p.Kind == device.KindState {
+			points[p.Name] = device.Address(s.Name, p.Name)
+		}
+	}
+	return points
+}
+
+func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) {
+	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
+	defer cancel()
+	readings, err := sensor.Sample(reading)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		for _, address := range points {
+			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, every)
+		}
+		return
+	}
+	for _, r := range readings {
+		if address, ok := points[r.Point]; ok {
+			r.Point = address
+			h.put(r, every)
+		}
+	}
+}
+
+// listen keeps a watch going, with growing pauses while it keeps breaking.
+func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading)) {
+	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
+		err := w.Watch(ctx, emit)
+		if ctx.Err() != nil {
+			return
+		}
+		slog.Warn("a watch broke and is tried again", "device", name, "err", err, "in", retry)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry):
+		}
+	}
+}

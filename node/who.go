@@ -1,0 +1,45 @@
+package node
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// Evidence is what a carrier proved of who is there. It has the fields of
+// transport/rpc's Evidence, so that one converts to the other and a difference
+// does not compile: the arrow between the two rooms may not point up.
+type Evidence struct {
+	Peer   string
+	Bearer string
+	Local  string
+	UID    int
+}
+
+// Principals of a site that nobody has claimed yet: its local user owns it, and
+// whoever has the site's token may use its tools.
+var (
+	localOwner = agents.Principal{ID: "local", Owner: true}
+	localAgent = agents.Principal{ID: "local-agent"}
+	tokenHeld  = agents.Principal{ID: "token"}
+)
+
+// Who makes a principal of evidence. It is refused with a Denied fault where the
+// evidence proves nothing.
+func (n *Node) Who(e Evidence) (agents.Principal, error) {
+	switch {
+	case e.Local == "owner":
+		return localOwner, nil
+	case e.Local == "agent":
+		return localAgent, nil
+	case e.Bearer == "":
+		return agents.Principal{}, device.Faultf(device.Denied, "this needs the site's token in a header: Authorization: Bearer …")
+	}
+	got := sha256.Sum256([]byte(e.Bearer))
+	if subtle.ConstantTimeCompare(got[:], n.token[:]) != 1 {
+		return agents.Principal{}, device.Faultf(device.Denied, "this is not the site's token; agentsite run prints where it is kept")
+	}
+	return tokenHeld, nil
+}

@@ -1,0 +1,85 @@
+package http
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"agentsite/transport/rpc"
+)
+
+// Client is a Caller of a site's /mcp.
+type Client struct {
+	URL   string
+	Token string
+	Codec rpc.Codec
+	HTTP  *http.Client
+
+	next atomic.Uint64
+}
+
+var _ rpc.Caller = (*Client)(nil)
+
+func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	var body bytes.Buffer
+	if err := rpc.EncodeRequest(c.Codec, &body, rpc.NumberID(c.next.Add(1)), r); err != nil {
+		return rpc.Raw{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, &body)
+	if err != nil {
+		return rpc.Raw{}, err
+	}
+	a := answer{codec: c.Codec}
+	req.Header.Set("Content-Type", c.Codec.ContentType())
+	req.Header.Set("Accept", c.Codec.ContentType()+", "+a.streamType())
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	req.Header.Set("Mcp-Protocol-Version", r.Version)
+	req.Header.Set("Mcp-Method", encodeHeader(r.Method))
+	if r.Name != "" {
+		req.Header.Set("Mcp-Name", encodeHeader(r.Name))
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return rpc.Raw{}, err
+	}
+	defer res.Body.Close()
+	limited := io.LimitReader(res.Body, rpc.MaxAnswer)
+	switch media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); media {
+	case "text/event-stream":
+		return events(res.Body, note)
+	case rpc.JSON.ContentType(), rpc.CBOR.ContentType():
+		b, err := io.ReadAll(limited)
+		if err != nil {
+			return rpc.Raw{}, err
+		}
+		raw, _, _, err := rpc.DecodeResponse(codecOf(media), b)
+		return raw, err
+	}
+	return rpc.Raw{}, fmt.Errorf("%s answered %s, which no AgentSite does", c.URL, res.Status)
+}
+
+// events reads server-sent events until the response.
+func events(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, rpc.MaxAnswer)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		if !ok {
+			continue
+		}
+		raw, method, params, err := rpc.DecodeResponse(rpc.JSON, bytes.Clone(data))
+		if err != nil || method == "" {
+			return raw, err
+		}
+		if note != nil {
+			note(method, params)
+		}
+	}
+	return rpc.Raw{}, errors.Join(io.ErrUnexpectedEOF, lines.Err())
+}

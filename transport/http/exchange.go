@@ -1,0 +1,179 @@
+package http
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/transport/rpc"
+)
+
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// serve carries one message to the dispatcher and its answers back.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence) {
+	body := bodies.Get().(*bytes.Buffer)
+	defer func() { body.Reset(); bodies.Put(body) }() // never above MaxMessage
+	rc := http.NewResponseController(w)
+	if status, why := readBody(w, r, rc, body); status != 0 {
+		refuse(w, status, why)
+		return
+	}
+	a := &answer{w: w, rc: rc, codec: codec, accept: r.Header.Get("Accept")}
+	defer a.end()
+	s.Dispatcher.Serve(r.Context(), &rpc.Incoming{
+		Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send,
+	})
+	if !a.begun && r.Context().Err() == nil {
+		w.WriteHeader(http.StatusAccepted) // a notification
+	}
+}
+
+// readBody reads a bounded body in bounded time, and returns a status and a
+// reason where it cannot.
+func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer) (int, string) {
+	tooLong := "a message has at most " + strconv.Itoa(rpc.MaxMessage) + " bytes"
+	if r.ContentLength > rpc.MaxMessage {
+		return http.StatusRequestEntityTooLarge, tooLong
+	}
+	rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, rpc.MaxMessage))
+	rc.SetReadDeadline(time.Time{}) // or it would end a stream
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge, tooLong
+	case err != nil:
+		return http.StatusBadRequest, "the body ended early"
+	}
+	return 0, ""
+}
+
+// answer is what goes back: one message, or a stream once a notification comes
+// before the response.
+type answer struct {
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	codec  rpc.Codec
+	accept string
+
+	mu     sync.Mutex // the keep-alive writes too
+	begun  bool
+	stream bool
+	alive  *time.Timer
+}
+
+var errNoStream = errors.New("the client does not accept a stream")
+
+func (a *answer) send(o rpc.Outgoing) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o.Last && !a.stream {
+		a.begun = true
+		return writeBody(a.w, status(o.Err), a.codec.ContentType(), o.Body)
+	}
+	if !a.stream {
+		if !a.accepts() {
+			return errNoStream
+		}
+		a.open()
+	}
+	return a.event(o.Body)
+}
+
+// accepts reports whether the client takes a stream. One that says nothing takes
+// anything.
+func (a *answer) accepts() bool {
+	return a.accept == "" || strings.Contains(a.accept, "*/*") || strings.Contains(a.accept, a.streamType())
+}
+
+// streamType is the media type of many messages: events for JSON, and RFC 8742
+// for CBOR.
+func (a *answer) streamType() string {
+	if a.codec == rpc.CBOR {
+		return "application/cbor-seq"
+	}
+	return "text/event-stream"
+}
+
+func (a *answer) open() {
+	a.begun, a.stream = true, true
+	h := a.w.Header()
+	h.Set("Content-Type", a.streamType())
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	if a.codec == rpc.JSON {
+		a.alive = time.AfterFunc(keepAlive, a.comment)
+	}
+}
+
+func (a *answer) event(body []byte) error {
+	a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if a.codec == rpc.JSON {
+		io.WriteString(a.w, "event: message\ndata: ")
+		a.w.Write(body)
+		io.WriteString(a.w, "\n\n")
+		a.alive.Reset(keepAlive)
+	} else {
+		a.w.Write(body)
+	}
+	return a.rc.Flush()
+}
+
+// comment keeps a silent stream from being taken for a dead one.
+func (a *answer) comment() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.alive == nil {
+		return
+	}
+	a.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	io.WriteString(a.w, ":\n\n")
+	if a.rc.Flush() == nil {
+		a.alive.Reset(keepAlive)
+	}
+}
+
+// end keeps the keep-alive from writing into a response that is over.
+func (a *answer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.alive != nil {
+		a.alive.Stop()
+		a.alive = nil
+	}
+}
+
+// status is what HTTP says of an answer (streamable-http, "Sending Messages").
+func status(e *rpc.Error) int {
+	switch {
+	case e == nil:
+		return http.StatusOK
+	case e.Code == rpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	case e.Malformed:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// write sends an error that no request is behind.
+func write(w http.ResponseWriter, status int, e *rpc.Error) {
+	var buf bytes.Buffer
+	rpc.EncodeError(rpc.JSON, &buf, e)
+	writeBody(w, status, rpc.JSON.ContentType(), buf.Bytes())
+}
+
+func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, err := w.Write(body)
+	return err
+}

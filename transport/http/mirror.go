@@ -1,0 +1,59 @@
+package http
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+const (
+	base64Open  = "=?base64?"
+	base64Close = "?="
+)
+
+// mirror is a request's headers as a dispatcher sees them, decoded. A value that
+// is not well formed is as good as missing.
+type mirror http.Header
+
+func (m mirror) Values(name string) []string {
+	values := http.Header(m).Values(name)
+	if len(values) != 1 {
+		return values
+	}
+	if v, ok := decodeHeader(values[0]); ok {
+		if v == values[0] {
+			return values
+		}
+		return []string{v}
+	}
+	return nil
+}
+
+// decodeHeader undoes the form in which a header carries what is not plain ASCII
+// (streamable-http, "Value Encoding").
+func decodeHeader(v string) (string, bool) {
+	v = strings.Trim(v, " \t")
+	if inner, ok := strings.CutPrefix(v, base64Open); ok {
+		if inner, ok = strings.CutSuffix(inner, base64Close); ok {
+			b, err := base64.StdEncoding.DecodeString(inner)
+			return string(b), err == nil
+		}
+	}
+	return v, plain(v)
+}
+
+func encodeHeader(v string) string {
+	if plain(v) && v == strings.Trim(v, " \t") && !strings.HasPrefix(v, base64Open) {
+		return v
+	}
+	return base64Open + base64.StdEncoding.EncodeToString([]byte(v)) + base64Close
+}
+
+func plain(v string) bool {
+	for i := range len(v) {
+		if v[i] < 0x20 || v[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,190 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/transport/rpc"
+)
+
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 10 * time.Second
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	keepAlive     = 30 * time.Second // between comments on a silent stream
+	maxHeader     = 16 << 10
+	maxConns      = 256
+	maxRequests   = 64 // answered at a time; streams count too
+)
+
+// Options are what a site's handler works with.
+type Options struct {
+	// Hosts are the values of the Host header that are served: host:port.
+	Hosts      []string
+	Dispatcher *rpc.Dispatcher
+	// Admit refuses evidence that proves nothing, before anything is read.
+	Admit func(rpc.Evidence) error
+	// Legacy serves the revisions of MCP that open with a handshake.
+	Legacy func(http.ResponseWriter, *http.Request, rpc.Evidence)
+	// Metrics serves /metrics.
+	Metrics http.Handler
+}
+
+// Handler serves a site.
+func Handler(o Options) http.Handler {
+	s := &server{Options: o, places: make(chan struct{}, maxRequests)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/mcp", s.mcp)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.HandleFunc("GET /{$}", help)
+	return s.guarded(mux)
+}
+
+// Serve serves h on ln until ctx ends, and then gives running requests five
+// seconds. Slow and idle clients are bounded in time and in number.
+func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
+	crowd := newCrowd(maxConns)
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		WriteTimeout:      writeTimeout, // streams move it on with every write
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ConnState:         crowd.changed,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err := srv.Shutdown(ending)
+		if err != nil {
+			err = srv.Close()
+		}
+		stopped <- err
+	})
+	err := srv.Serve(ln)
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return err // it broke by itself
+	}
+	return <-stopped
+}
+
+type server struct {
+	Options
+	places chan struct{}
+}
+
+// guarded is the order in which a request is looked at: Host, Origin, size; the
+// token comes with the paths that need it.
+func (s *server) guarded(next http.Handler) http.Handler {
+	origins := make([]string, 0, 2*len(s.Hosts))
+	for _, h := range s.Hosts {
+		origins = append(origins, "http://"+h, "https://"+h)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(s.Hosts, r.Host) {
+			refuse(w, http.StatusForbidden, "this site is not called "+clip(r.Host)+"; a name of its own goes under http: hosts: in agentsite.yaml")
+			return
+		}
+		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && slices.Contains(origins, o[0])) {
+			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admitted takes the token from the header and nowhere else, and answers 401
+// where it will not do.
+func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence, bool) {
+	var ev rpc.Evidence
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		ev.Bearer = token
+	}
+	if err := s.Admit(ev); err != nil {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
+		refuse(w, http.StatusUnauthorized, err.Error())
+		return ev, false
+	}
+	return ev, true
+}
+
+func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.admitted(w, r); ok {
+		s.Metrics.ServeHTTP(w, r)
+	}
+}
+
+func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
+	ev, ok := s.admitted(w, r)
+	if !ok {
+		return
+	}
+	session := r.Header.Get("Mcp-Session-Id") != ""
+	if r.Method != http.MethodPost && !session {
+		w.Header().Set("Allow", "POST")
+		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		return
+	}
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
+		return
+	}
+	codec := codecOf(r.Header.Get("Content-Type"))
+	switch {
+	case r.Method == http.MethodPost && codec == nil:
+		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
+	case codec == rpc.CBOR || (!session && modern(r.Header)):
+		s.serve(w, r, codec, ev)
+	default:
+		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // its streams know no deadlines
+		r.Body = http.MaxBytesReader(w, r.Body, rpc.MaxMessage)
+		s.Legacy(w, r, ev)
+	}
+}
+
+// firstModern is the first revision whose requests stand alone.
+const firstModern = "2026-07-28"
+
+// modern tells a request that stands alone from one of a session.
+func modern(h http.Header) bool {
+	return h.Get("Mcp-Protocol-Version") >= firstModern || h.Get("Mcp-Method") != ""
+}
+
+func codecOf(contentType string) rpc.Codec {
+	media, _, _ := strings.Cut(contentType, ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case rpc.JSON.ContentType():
+		return rpc.JSON
+	case rpc.CBOR.ContentType():
+		return rpc.CBOR
+	}
+	return nil
+}
+
+// refuse answers what never became a call. The body is a JSON-RPC error without
+// an id, as MCP lets it be.
+func refuse(w http.ResponseWriter, status int, why string) {
+	write(w, status, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: why})
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return strings.ToValidUTF8(s, "?")
+}

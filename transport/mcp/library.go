@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"context"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+)
+
+func (s *Server) resourcesList(_ context.Context, r request, p *ListParams) (any, error) {
+	list, err := s.node.Resources(r.who)
+	if err != nil {
+		return nil, err
+	}
+	out := resourcesResult{Result: s.completed(), Cached: cached(cacheFor), Resources: make([]resource, len(list))}
+	for i, x := range list {
+		out.Resources[i] = resource(x)
+	}
+	return out, p.whole()
+}
+
+func (s *Server) templatesList(_ context.Context, r request, p *ListParams) (any, error) {
+	list, err := s.node.Templates(r.who)
+	if err != nil {
+		return nil, err
+	}
+	out := templatesResult{Result: s.completed(), Cached: cached(cacheFor), Templates: make([]template, len(list))}
+	for i, x := range list {
+		out.Templates[i] = template(x)
+	}
+	return out, p.whole()
+}
+
+// resourcesRead gives no time to keep a reading for: the next may differ.
+func (s *Server) resourcesRead(ctx context.Context, r request, p *ReadParams) (any, error) {
+	list, err := s.node.Read(ctx, r.who, p.URI)
+	if err == agents.ErrNotFound {
+		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)
+		e.Data = map[string]string{"uri": p.URI}
+		return nil, e
+	} else if err != nil {
+		return nil, err
+	}
+	out := readResult{Result: s.completed(), Cached: cached(0), Contents: make([]ResourceContents, len(list))}
+	for i, c := range list {
+		out.Contents[i] = contents(c)
+	}
+	return out, nil
+}
+
+func (s *Server) promptsList(_ context.Context, r request, p *ListParams) (any, error) {
+	list, err := s.node.Prompts(r.who)
+	if err != nil {
+		return nil, err
+	}
+	out := promptsResult{Result: s.completed(), Cached: cached(cacheFor), Prompts: make([]prompt, len(list))}
+	for i, x := range list {
+		out.Prompts[i] = prompt{Name: x.Name, Title: x.Title, Description: x.Description}
+		for _, a := range x.Arguments {
+			out.Prompts[i].Arguments = append(out.Prompts[i].Arguments, argument(a))
+		}
+	}
+	return out, p.whole()
+}
+
+func (s *Server) promptsGet(ctx context.Context, r request, p *PromptParams) (any, error) {
+	ex, err := s.exchange(r, &p.Round, p.Name, rpc.Raw{})
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.node.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
+	switch {
+	case err == agents.ErrNotFound:
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown prompt: %.60q; prompts/list names them", p.Name)
+	case err != nil:
+		return nil, err
+	case res.NeedInput != nil:
+		return s.inputRequired(r, res.NeedInput, p.Name, rpc.Raw{})
+	}
+	out := promptResult{Result: s.completed(), Description: res.Description, Messages: make([]promptMessage, len(res.Messages))}
+	for i, m := range res.Messages {
+		out.Messages[i] = promptMessage{m.Role, content(m.Content)}
+	}
+	return out, nil
+}
+
+// maxCompletions is what the specification lets an answer hold.
+const maxCompletions = 100
+
+func (s *Server) complete(_ context.Context, r request, p *CompleteParams) (any, error) {
+	var ref agents.Reference
+	switch p.Ref.Type {
+	case "ref/prompt":
+		ref.Prompt = p.Ref.Name
+	case "ref/resource":
+		ref.URITemplate = p.Ref.URI
+	default:
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, `params: ref.type must be "ref/prompt" or "ref/resource"`)
+	}
+	values, err := s.node.Complete(r.who, ref, p.Argument.Name, p.Argument.Value)
+	if err != nil {
+		return nil, err
+	}
+	out := completeResult{Result: s.completed(), Completion: completion{Values: values, Total: len(values)}}
+	if len(values) > maxCompletions {
+		out.Completion.Values, out.Completion.HasMore = values[:maxCompletions], true
+	}
+	if values == nil {
+		out.Completion.Values = []string{}
+	}
+	return out, nil
+}

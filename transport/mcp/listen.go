@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"context"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+)
+
+const (
+	// maxSubscriptions bounds the open subscriptions of all callers together.
+	maxSubscriptions = 64
+	// maxWatched bounds the resources of one.
+	maxWatched = 512
+)
+
+// listen serves subscriptions/listen: an acknowledgement, then notifications
+// until the client leaves or the site ends (patterns/subscriptions).
+func (s *Server) listen(ctx context.Context, r request, p *ListenParams) (any, error) {
+	if len(p.Notifications.URIs) > maxWatched {
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
+	}
+	select {
+	case s.listening <- struct{}{}:
+		defer func() { <-s.listening }()
+	default:
+		return nil, rpc.Errorf(rpc.CodeBusy, "%d subscriptions are open: close one first", maxSubscriptions)
+	}
+	agreed := p.Notifications
+	var err error
+	if agreed.URIs, err = s.known(r.who, p.Notifications.URIs); err != nil {
+		return nil, err
+	}
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.ending:
+			cancel()
+		case <-watching.Done():
+		}
+	}()
+	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
+	err = s.node.Watch(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
+		if c == (agents.Change{}) {
+			return s.tell(r, "notifications/subscriptions/acknowledged", SubscriptionParams{Notifications: &agreed})
+		}
+		return s.changed(r, c)
+	})
+	if watching.Err() == nil {
+		return nil, err
+	}
+	out := s.completed()
+	out.Meta.Subscription = r.ID
+	return out, nil
+}
+
+// known keeps the resources that exist for p.
+func (s *Server) known(p agents.Principal, uris []string) ([]string, error) {
+	all, err := s.node.Resources(p)
+	if err != nil {
+		return nil, err
+	}
+	exists := make(map[string]bool, len(all))
+	for _, r := range all {
+		exists[r.URI] = true
+	}
+	var known []string
+	for _, u := range uris {
+		if exists[u] {
+			known = append(known, u)
+			exists[u] = false // once is enough
+		}
+	}
+	return known, nil
+}
+
+func (s *Server) changed(r request, c agents.Change) error {
+	if c.URI != "" {
+		return s.tell(r, "notifications/resources/updated", SubscriptionParams{URI: c.URI})
+	}
+	for _, n := range []struct {
+		happened bool
+		method   string
+	}{
+		{c.Tools, "notifications/tools/list_changed"},
+		{c.Prompts, "notifications/prompts/list_changed"},
+		{c.Resources, "notifications/resources/list_changed"},
+	} {
+		if n.happened {
+			if err := s.tell(r, n.method, SubscriptionParams{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) tell(r request, method string, p SubscriptionParams) error {
+	p.Meta.Subscription = r.ID
+	return r.Notify(method, p)
+}

@@ -1,0 +1,138 @@
+package mcp
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// stateFor is how long a client may take to answer.
+const stateFor = 10 * time.Minute
+
+// exchange opens what a retried request brings (patterns/mrtr).
+func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (agents.Exchange, error) {
+	can := r.meta.Capabilities
+	ex := agents.Exchange{Can: agents.Capabilities{
+		Elicitation: can.Elicitation != nil, Sampling: can.Sampling != nil, Roots: can.Roots != nil,
+	}}
+	if round.State != "" {
+		state, err := s.seal.open(round.State, binding(r, name, args))
+		if err != nil {
+			return ex, malformed(rpc.CodeInvalidParams, "requestState: %v; start over without it", err)
+		}
+		ex.State = state
+	}
+	if len(round.Responses) > 0 {
+		ex.Answers = make(map[string]agents.Args, len(round.Responses))
+		for key, raw := range round.Responses {
+			ex.Answers[key] = raw
+		}
+	}
+	return ex, nil
+}
+
+// inputRequired asks the client, for nothing that it has not declared.
+func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args rpc.Raw) (any, error) {
+	out := inputRequired{Result: s.completed(), Requests: make(map[string]inputRequest, len(n.Questions))}
+	out.Type = "input_required"
+	declared := r.meta.Capabilities
+	var lacks agents.Capabilities
+	for _, q := range n.Questions {
+		switch q.Method {
+		case "elicitation/create":
+			lacks.Elicitation = lacks.Elicitation || declared.Elicitation == nil
+		case "sampling/createMessage":
+			lacks.Sampling = lacks.Sampling || declared.Sampling == nil
+		case "roots/list":
+			lacks.Roots = lacks.Roots || declared.Roots == nil
+		}
+		out.Requests[q.Key] = inputRequest{q.Method, q.Params}
+	}
+	if lacks != (agents.Capabilities{}) {
+		return nil, missing(lacks)
+	}
+	if n.State != "" {
+		out.State = s.seal.close(n.State, binding(r, name, args), time.Now().Add(stateFor))
+	}
+	return out, nil
+}
+
+// binding is what a sealed state is bound to: who asked, and for what exactly.
+func binding(r request, name string, args rpc.Raw) []byte {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(r.who.ID), []byte(r.Method), []byte(name), canonical(args)} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return h.Sum(nil)
+}
+
+// canonical is the same for every way of writing the same arguments (RFC 8785).
+func canonical(args rpc.Raw) []byte {
+	if args.IsZero() {
+		return nil
+	}
+	text, err := args.JSONText()
+	if err != nil {
+		return nil
+	}
+	v := jsontext.Value(text).Clone()
+	if v.Canonicalize() != nil {
+		return text
+	}
+	return v
+}
+
+// seal keeps a client from changing, keeping or lending the state that it carries
+// for us. The key lives as long as the process: a restart asks anew.
+type seal [32]byte
+
+func newSeal() (s seal) {
+	rand.Read(s[:])
+	return s
+}
+
+const sealHead = 8 + sha256.Size // when it ends, and the code over all
+
+func (s seal) close(state string, bound []byte, until time.Time) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli()))
+	b = append(b, s.code(b, bound, state)...)
+	return base64.RawURLEncoding.EncodeToString(append(b, state...))
+}
+
+var (
+	errForged = errors.New("not made by this site for this request")
+	errLate   = errors.New("too late")
+)
+
+func (s seal) open(sealed string, bound []byte) (string, error) {
+	b, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil || len(b) < sealHead {
+		return "", errForged
+	}
+	until, code, state := b[:8], b[8:sealHead], string(b[sealHead:])
+	if !hmac.Equal(code, s.code(until, bound, state)) {
+		return "", errForged
+	}
+	if time.Now().UnixMilli() > int64(binary.BigEndian.Uint64(until)) {
+		return "", errLate
+	}
+	return state, nil
+}
+
+func (s seal) code(until, bound []byte, state string) []byte {
+	h := hmac.New(sha256.New, s[:])
+	h.Write(until)
+	h.Write(bound)
+	h.Write([]byte(state))
+	return h.Sum(nil)
+}

@@ -1,0 +1,214 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/transport/rpc"
+)
+
+// Server answers MCP's methods through the door.
+type Server struct {
+	node         *node.Node
+	self         *Implementation
+	instructions string
+	ending       <-chan struct{}
+	seal         seal
+	listening    chan struct{} // one place per open subscription
+}
+
+// New makes a server. Closing ending ends the open subscriptions with a result,
+// so that their clients know that the site went on purpose.
+func New(n *node.Node, self Implementation, instructions string, ending <-chan struct{}) *Server {
+	return &Server{
+		node: n, self: &self, instructions: instructions, ending: ending,
+		seal: newSeal(), listening: make(chan struct{}, maxSubscriptions),
+	}
+}
+
+// Methods are the methods for a dispatcher.
+func (s *Server) Methods() map[string]rpc.Method {
+	return map[string]rpc.Method{
+		"server/discover":          method(s, s.discover),
+		"tools/list":               method(s, s.toolsList),
+		"tools/call":               method(s, s.toolsCall),
+		"resources/list":           method(s, s.resourcesList),
+		"resources/templates/list": method(s, s.templatesList),
+		"resources/read":           method(s, s.resourcesRead),
+		"prompts/list":             method(s, s.promptsList),
+		"prompts/get":              method(s, s.promptsGet),
+		"completion/complete":      method(s, s.complete),
+		"subscriptions/listen":     method(s, s.listen),
+	}
+}
+
+// request is one request, its sender known and its metadata in order.
+type request struct {
+	*rpc.Call
+	meta *RequestMeta
+	who  agents.Principal
+}
+
+// params is what every pointer to a struct of parameters is.
+type params[P any] interface {
+	*P
+	meta() *RequestMeta
+	mirrored() string
+}
+
+// method puts before do what holds for every request, in this order: who is it,
+// are the parameters well formed, is the version ours, do the headers agree.
+func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P) (any, error)) rpc.Method {
+	return func(ctx context.Context, c *rpc.Call) (any, error) {
+		who, err := s.node.Who(node.Evidence(c.Evidence))
+		if err != nil {
+			return nil, asError(err)
+		}
+		var p P
+		if err := c.Params.Decode(&p); err != nil {
+			return nil, malformed(rpc.CodeInvalidParams, "params: %v", err)
+		}
+		meta := PP(&p).meta()
+		if fault := checkMeta(meta); fault != nil {
+			return nil, fault
+		}
+		if c.Header != nil {
+			if fault := checkHeaders(c, meta, PP(&p).mirrored()); fault != nil {
+				return nil, fault
+			}
+		}
+		if !slices.Contains(Versions[:1], meta.Version) {
+			return nil, unsupported(meta.Version)
+		}
+		res, err := do(ctx, request{c, meta, who}, &p)
+		if err != nil {
+			return nil, asError(err)
+		}
+		return res, nil
+	}
+}
+
+func checkMeta(m *RequestMeta) *rpc.Error {
+	const key = "io.modelcontextprotocol/"
+	switch {
+	case m == nil:
+		return malformed(rpc.CodeInvalidParams, "params._meta is missing: it carries %sprotocolVersion and %sclientCapabilities", key, key)
+	case m.Version == "":
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, Version)
+	case m.Capabilities == nil:
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sclientCapabilities is missing; {} will do", key)
+	}
+	return nil
+}
+
+// checkHeaders compares what HTTP mirrors with the message (streamable-http,
+// "Server Validation").
+func checkHeaders(c *rpc.Call, m *RequestMeta, name string) *rpc.Error {
+	for _, h := range []struct{ name, body string }{
+		{"Mcp-Protocol-Version", m.Version}, {"Mcp-Method", c.Method}, {"Mcp-Name", name},
+	} {
+		if h.name == "Mcp-Name" && !slices.Contains(named, c.Method) {
+			continue
+		}
+		values := c.Header.Values(h.name)
+		if len(values) != 1 {
+			return malformed(codeHeaderMismatch, "Header mismatch: %s must be sent once, with the value %.80q", h.name, h.body)
+		}
+		if values[0] != h.body {
+			return malformed(codeHeaderMismatch, "Header mismatch: %s says %.80q and the body %.80q", h.name, values[0], h.body)
+		}
+	}
+	return nil
+}
+
+// named are the methods that Mcp-Name goes with.
+var named = []string{"tools/call", "resources/read", "prompts/get"}
+
+func malformed(code int, format string, args ...any) *rpc.Error {
+	return &rpc.Error{Code: code, Message: fmt.Sprintf(format, args...), Malformed: true}
+}
+
+func unsupported(version string) *rpc.Error {
+	e := malformed(codeUnsupportedVersion, "Unsupported protocol version %.40q; this site speaks %s", version, strings.Join(Versions, ", "))
+	e.Data = map[string]any{"supported": Versions, "requested": version}
+	return e
+}
+
+// codes maps the fault kinds to error codes, where a fault is the answer to a
+// request and not the result of a tool. Our own are outside what JSON-RPC and MCP
+// reserve.
+var codes = map[device.FaultKind]int{
+	device.Invalid:        rpc.CodeInvalidParams,
+	device.Denied:         403,
+	device.Unsafe:         409,
+	device.Busy:           rpc.CodeBusy,
+	device.Offline:        502,
+	device.Expired:        410,
+	device.UnknownOutcome: 504,
+	device.Unavailable:    503,
+	device.Internal:       rpc.CodeInternal,
+}
+
+func asError(err error) error {
+	var ours *rpc.Error
+	var needs *agents.NeedsCapability
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case errors.As(err, &needs):
+		return missing(needs.Needs)
+	case errors.Is(err, agents.ErrNotFound):
+		return rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
+	}
+	f := device.AsFault(err)
+	return rpc.Errorf(codes[f.Kind], "%s", f.Msg)
+}
+
+func missing(c agents.Capabilities) *rpc.Error {
+	e := malformed(codeMissingCapability, "this call needs a capability that the client has not declared")
+	e.Data = map[string]any{"requiredCapabilities": capabilities(c)}
+	return e
+}
+
+func capabilities(c agents.Capabilities) ClientCapabilities {
+	var out ClientCapabilities
+	if c.Elicitation {
+		out.Elicitation = &struct{}{}
+	}
+	if c.Sampling {
+		out.Sampling = &struct{}{}
+	}
+	if c.Roots {
+		out.Roots = &struct{}{}
+	}
+	return out
+}
+
+// complete and private are the beginnings of every result.
+func (s *Server) completed() Result { return Result{"complete", ResultMeta{Server: s.self}} }
+
+func cached(ms int) Cached { return Cached{ms, "private"} }
+
+func (s *Server) discover(_ context.Context, _ request, _ *ListParams) (any, error) {
+	return discoverResult{
+		Result: s.completed(), Cached: cached(cacheFor), Versions: Versions, Instructions: s.instructions,
+		Capabilities: serverCapabilities{
+			Tools: changing{ListChanged: true}, Prompts: changing{ListChanged: true},
+			Resources: changing{ListChanged: true, Subscribe: true}, Completions: &struct{}{},
+		},
+	}, nil
+}
+
+// whole refuses a cursor: we never gave one.
+func (p *ListParams) whole() error {
+	if p.Cursor != "" {
+		return rpc.Errorf(rpc.CodeInvalidParams, "cursor: there is none; the list comes whole")
+	}
+	return nil
+}

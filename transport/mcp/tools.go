@@ -1,0 +1,142 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+func (s *Server) toolsList(_ context.Context, r request, p *ListParams) (any, error) {
+	tools, err := s.node.Tools(r.who)
+	if err != nil {
+		return nil, err
+	}
+	out := ToolsResult{Result: s.completed(), Cached: cached(cacheFor), Tools: make([]Tool, len(tools))}
+	for i, t := range tools {
+		out.Tools[i] = Tool{
+			Name: t.Name, Title: t.Title, Description: t.Description, Input: rpc.RawJSON(t.Input),
+			Annotations: annotations{ReadOnly: t.Hints.ReadOnly, Destructive: t.Hints.Destructive, Idempotent: t.Hints.Idempotent},
+		}
+		if t.Output != nil {
+			out.Tools[i].Output = rpc.RawJSON(t.Output)
+		}
+	}
+	return out, p.whole()
+}
+
+// strict are a tool's arguments: an unknown one is refused by name.
+type strict struct{ rpc.Raw }
+
+func (a strict) Decode(into any) error { return a.DecodeStrict(into) }
+
+func (s *Server) toolsCall(ctx context.Context, r request, p *CallParams) (any, error) {
+	ex, err := s.exchange(r, &p.Round, p.Name, p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.node.Call(ctx, r.who, agents.Call{
+		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Exchange: ex,
+	})
+	switch {
+	case err == agents.ErrNotFound:
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown tool: %.60q; tools/list names them", p.Name)
+	case isProtocolError(err):
+		return nil, err
+	case err != nil:
+		return s.failed(device.AsFault(err)), nil
+	case res.NeedInput != nil:
+		return s.inputRequired(r, res.NeedInput, p.Name, p.Arguments)
+	}
+	return s.called(r.Codec(), res)
+}
+
+// isProtocolError tells what the client has done wrong from what went wrong with
+// the tool, which the model should see.
+func isProtocolError(err error) bool {
+	switch err.(type) {
+	case *rpc.Error, *agents.NeedsCapability:
+		return true
+	}
+	return false
+}
+
+// failed is the result of a tool that could not do it.
+func (s *Server) failed(f *device.Fault) CallResult {
+	out := CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}
+	out.Meta.Fault = string(f.Kind)
+	return out
+}
+
+// called is the result of a tool that did. The value goes out twice, as the
+// specification asks for: as it is, and as JSON in a text for older eyes.
+func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
+	out := CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
+	if res.Value != nil {
+		text, err := json.Marshal(res.Value)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
+		if out.Structured = res.Value; codec == rpc.JSON {
+			out.Structured = rpc.RawJSON(text) // encoded already
+		}
+	}
+	for _, c := range res.Content {
+		out.Content = append(out.Content, content(c))
+	}
+	return out, nil
+}
+
+func content(c agents.Content) Content {
+	switch {
+	case c.Image != nil:
+		return blob("image", c.Image)
+	case c.Audio != nil:
+		return blob("audio", c.Audio)
+	case c.Resource != nil:
+		r := contents(*c.Resource)
+		return Content{Type: "resource", Resource: &r}
+	}
+	return Content{Type: "text", Text: c.Text}
+}
+
+func blob(kind string, b *agents.Blob) Content {
+	return Content{Type: kind, Data: base64.StdEncoding.EncodeToString(b.Data), MIME: b.MIME}
+}
+
+func contents(c agents.ResourceContent) ResourceContents {
+	out := ResourceContents{URI: c.URI, MIME: c.MIME}
+	if c.Blob != nil {
+		out.Blob = base64.StdEncoding.EncodeToString(c.Blob)
+	} else {
+		out.Text = &c.Text
+	}
+	return out
+}
+
+// levels are the log levels, lowest first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// noter sends what a running call says as the notifications that the client asked
+// for: progress with a token, log lines from a level on.
+func (r request) noter() func(agents.Note) {
+	last := -1.0
+	return func(n agents.Note) {
+		switch {
+		case n.Level != "":
+			wanted := slices.Index(levels, r.meta.LogLevel)
+			if wanted >= 0 && slices.Index(levels, n.Level) >= wanted {
+				r.Notify("notifications/message", logParams{n.Level, n.Message})
+			}
+		case !r.meta.ProgressToken.IsZero() && n.Progress > last:
+			last = n.Progress
+			r.Notify("notifications/progress", ProgressParams{r.meta.ProgressToken, n.Progress, n.Total, n.Message})
+		}
+	}
+}

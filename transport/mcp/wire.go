@@ -1,0 +1,317 @@
+package mcp
+
+import "agentsite/transport/rpc"
+
+// Version is the revision that this package serves; Versions are all that a
+// client may choose from, the older ones after a handshake (package legacy).
+const Version = "2026-07-28"
+
+var Versions = []string{Version, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// Codes that MCP allots (basic/index, "Error Codes").
+const (
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+)
+
+// cacheFor hints how long lists stay as they are, in milliseconds. A change is
+// announced to those who listen.
+const cacheFor = 300_000
+
+// FaultKey is the _meta key under which a failed tool call names its fault kind.
+const FaultKey = "agentsite/fault"
+
+// Implementation names a program.
+type Implementation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitzero"`
+	Version string `json:"version"`
+}
+
+// RequestMeta is what every request carries in _meta.
+type RequestMeta struct {
+	Version       string              `json:"io.modelcontextprotocol/protocolVersion"`
+	Client        *Implementation     `json:"io.modelcontextprotocol/clientInfo,omitzero"`
+	Capabilities  *ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
+	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
+}
+
+// ClientCapabilities are what a client can be asked for.
+type ClientCapabilities struct {
+	Elicitation *struct{} `json:"elicitation,omitzero"`
+	Sampling    *struct{} `json:"sampling,omitzero"`
+	Roots       *struct{} `json:"roots,omitzero"`
+}
+
+// Params is what the parameters of every request have.
+type Params struct {
+	Meta *RequestMeta `json:"_meta"`
+}
+
+func (p *Params) meta() *RequestMeta { return p.Meta }
+
+// mirrored is what Mcp-Name repeats of a request; "" for most.
+func (p *Params) mirrored() string { return "" }
+
+// Round is what the parameters of a request have that may ask for input.
+type Round struct {
+	Responses map[string]rpc.Raw `json:"inputResponses,omitzero"`
+	State     string             `json:"requestState,omitzero"`
+}
+
+type (
+	// ListParams are those of the lists and of server/discover.
+	ListParams struct {
+		Params
+		Cursor string `json:"cursor,omitzero"`
+	}
+	// CallParams are those of tools/call.
+	CallParams struct {
+		Params
+		Round
+		Name      string  `json:"name"`
+		Arguments rpc.Raw `json:"arguments,omitzero"`
+	}
+	// ReadParams are those of resources/read.
+	ReadParams struct {
+		Params
+		URI string `json:"uri"`
+	}
+	// PromptParams are those of prompts/get.
+	PromptParams struct {
+		Params
+		Round
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments,omitzero"`
+	}
+	// CompleteParams are those of completion/complete.
+	CompleteParams struct {
+		Params
+		Ref struct {
+			Type string `json:"type"`
+			Name string `json:"name,omitzero"`
+			URI  string `json:"uri,omitzero"`
+		} `json:"ref"`
+		Argument struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"argument"`
+	}
+	// ListenParams are those of subscriptions/listen.
+	ListenParams struct {
+		Params
+		Notifications Filter `json:"notifications"`
+	}
+)
+
+func (p *CallParams) mirrored() string   { return p.Name }
+func (p *ReadParams) mirrored() string   { return p.URI }
+func (p *PromptParams) mirrored() string { return p.Name }
+
+// Filter says which notifications a subscription wants.
+type Filter struct {
+	Tools     bool     `json:"toolsListChanged,omitzero"`
+	Prompts   bool     `json:"promptsListChanged,omitzero"`
+	Resources bool     `json:"resourcesListChanged,omitzero"`
+	URIs      []string `json:"resourceSubscriptions,omitzero"`
+}
+
+// Result is what every result has.
+type Result struct {
+	Type string     `json:"resultType"`
+	Meta ResultMeta `json:"_meta"`
+}
+
+// ResultMeta is the _meta of a result.
+type ResultMeta struct {
+	Server       *Implementation `json:"io.modelcontextprotocol/serverInfo,omitzero"`
+	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
+	Fault        string          `json:"agentsite/fault,omitzero"`
+}
+
+// Cached are a client's hints for keeping a result. The scope is private
+// throughout: what a caller sees depends on who it is.
+type Cached struct {
+	TTL   int    `json:"ttlMs"`
+	Scope string `json:"cacheScope"`
+}
+
+type discoverResult struct {
+	Result
+	Cached
+	Versions     []string           `json:"supportedVersions"`
+	Capabilities serverCapabilities `json:"capabilities"`
+	Instructions string             `json:"instructions,omitzero"`
+}
+
+type serverCapabilities struct {
+	Tools       changing  `json:"tools"`
+	Resources   changing  `json:"resources"`
+	Prompts     changing  `json:"prompts"`
+	Completions *struct{} `json:"completions"`
+}
+
+type changing struct {
+	ListChanged bool `json:"listChanged"`
+	Subscribe   bool `json:"subscribe,omitzero"`
+}
+
+// ToolsResult answers tools/list.
+type ToolsResult struct {
+	Result
+	Cached
+	Tools []Tool `json:"tools"`
+}
+
+// Tool is a tool's definition.
+type Tool struct {
+	Name        string      `json:"name"`
+	Title       string      `json:"title,omitzero"`
+	Description string      `json:"description,omitzero"`
+	Input       rpc.Raw     `json:"inputSchema"`
+	Output      rpc.Raw     `json:"outputSchema,omitzero"`
+	Annotations annotations `json:"annotations"`
+}
+
+type annotations struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+// CallResult answers tools/call. Structured is a Go value on its way out and a
+// Raw on its way in.
+type CallResult struct {
+	Result
+	Content    []Content `json:"content"`
+	Structured any       `json:"structuredContent,omitzero"`
+	IsError    bool      `json:"isError,omitzero"`
+}
+
+// Content is a content block.
+type Content struct {
+	Type     string            `json:"type"`
+	Text     string            `json:"text,omitzero"`
+	Data     string            `json:"data,omitzero"` // base64
+	MIME     string            `json:"mimeType,omitzero"`
+	Resource *ResourceContents `json:"resource,omitzero"`
+}
+
+// ResourceContents is one content of a resource: a text or a blob.
+type ResourceContents struct {
+	URI  string  `json:"uri"`
+	MIME string  `json:"mimeType,omitzero"`
+	Text *string `json:"text,omitzero"`
+	Blob string  `json:"blob,omitzero"` // base64
+}
+
+type resourcesResult struct {
+	Result
+	Cached
+	Resources []resource `json:"resources"`
+}
+
+type resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
+	MIME        string `json:"mimeType,omitzero"`
+}
+
+type templatesResult struct {
+	Result
+	Cached
+	Templates []template `json:"resourceTemplates"`
+}
+
+type template struct {
+	URITemplate string `json:"uriTemplate"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
+	MIME        string `json:"mimeType,omitzero"`
+}
+
+type readResult struct {
+	Result
+	Cached
+	Contents []ResourceContents `json:"contents"`
+}
+
+type promptsResult struct {
+	Result
+	Cached
+	Prompts []prompt `json:"prompts"`
+}
+
+type prompt struct {
+	Name        string     `json:"name"`
+	Title       string     `json:"title,omitzero"`
+	Description string     `json:"description,omitzero"`
+	Arguments   []argument `json:"arguments,omitzero"`
+}
+
+type argument struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitzero"`
+	Required    bool   `json:"required,omitzero"`
+}
+
+type promptResult struct {
+	Result
+	Description string          `json:"description,omitzero"`
+	Messages    []promptMessage `json:"messages"`
+}
+
+type promptMessage struct {
+	Role    string  `json:"role"`
+	Content Content `json:"content"`
+}
+
+type completeResult struct {
+	Result
+	Completion completion `json:"completion"`
+}
+
+type completion struct {
+	Values  []string `json:"values"`
+	Total   int      `json:"total"`
+	HasMore bool     `json:"hasMore"`
+}
+
+type inputRequired struct {
+	Result
+	Requests map[string]inputRequest `json:"inputRequests,omitzero"`
+	State    string                  `json:"requestState,omitzero"`
+}
+
+type inputRequest struct {
+	Method string `json:"method"`
+	Params any    `json:"params,omitzero"`
+}
+
+// ProgressParams are those of notifications/progress.
+type ProgressParams struct {
+	Token    rpc.ID  `json:"progressToken"`
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitzero"`
+	Message  string  `json:"message,omitzero"`
+}
+
+type logParams struct {
+	Level string `json:"level"`
+	Data  string `json:"data"`
+}
+
+// SubscriptionParams are those of every notification of a subscription.
+type SubscriptionParams struct {
+	Meta struct {
+		Subscription rpc.ID `json:"io.modelcontextprotocol/subscriptionId"`
+	} `json:"_meta"`
+	Notifications *Filter `json:"notifications,omitzero"` // of the acknowledgement
+	URI           string  `json:"uri,omitzero"`           // of resources/updated
+}

@@ -61,7 +61,7 @@ func (h *Hub) put(r device.Reading, period time.Duration) {
 	h.mu.Unlock()
 	h.recorder.Record(r)
 	if !had || before.Value != r.Value || before.Quality != r.Quality || period == 0 {
-		h.announce(agents.Change{URI: h.uri(r.Point)})
+		h.Announce(agents.Change{URI: h.uri(r.Point)})
 	}
 }
 
@@ -94,7 +94,8 @@ type watcher struct {
 	some  chan struct{} // buffered: there is news
 }
 
-func (h *Hub) announce(c agents.Change) {
+// Announce tells the watchers of a change.
+func (h *Hub) Announce(c agents.Change) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
 	for w := range h.watchers {

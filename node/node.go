@@ -132,6 +132,3 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, which agents.Chang
 	}
 	return n.hub.watch(ctx, which, uris, emit)
 }
-
-// Announce tells the watchers of a change.
-func (n *Node) Announce(c agents.Change) { n.hub.announce(c) }

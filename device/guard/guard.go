@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +24,11 @@ const (
 // actuators: nobody else may call them. All methods are safe for concurrent use.
 type Guard struct {
 	start time.Time
-	latch Latch
 	hands []*hand
 	wake  chan struct{} // a deadline has moved
+
+	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
+	latch    Latch
 
 	mu      sync.Mutex
 	m       *Machine
@@ -64,6 +67,9 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 			if !ok {
 				return nil, device.Faultf(device.Internal, "%q is not an address", p.Output)
 			}
+			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
+				return nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
+			}
 			h.outputs = append(h.outputs, len(policies))
 			h.points = append(h.points, point)
 			policies = append(policies, p)
@@ -92,6 +98,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			g.update(func(Time) error { g.m.Park(); return nil })
+			g.hurry()
 			settle, cancel := context.WithTimeout(driving, parkTimeout)
 			defer cancel()
 			return g.Settle(settle)
@@ -133,6 +140,9 @@ func (g *Guard) Settle(ctx context.Context) error {
 // the value. It fails with a fault when the machine refuses, when the hardware
 // does not follow (it is then driven to safe) or when ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
+	if ctx.Err() != nil {
+		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
+	}
 	if err := g.update(func(now Time) error {
 		g.m.Tick(now) // a lease that is over must not stand in the way
 		return g.m.Move(now, holder, output, v, length)
@@ -176,12 +186,20 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 // over restarts too, until Reset. It returns once the hardware is safe. The
 // error says which output is not known to be, or that a restart would forget.
 func (g *Guard) Stop(ctx context.Context) error {
-	g.update(func(Time) error { g.m.Stop(); return nil })
-	return errors.Join(g.latch.Stop(), g.Settle(ctx))
+	stop := func(Time) error { g.m.Stop(); return nil }
+	g.update(stop)
+	g.hurry()
+	g.latching.Lock()
+	err := g.latch.Stop()
+	g.update(stop) // over a Reset that came in between
+	g.latching.Unlock()
+	return errors.Join(err, g.Settle(ctx))
 }
 
 // Reset ends the emergency stop. Only an owner's call may come here.
 func (g *Guard) Reset() error {
+	g.latching.Lock()
+	defer g.latching.Unlock()
 	if err := g.latch.Reset(); err != nil {
 		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
 	}
@@ -276,6 +294,9 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 	for k, i := range h.outputs {
 		g.mu.Lock()
 		v, pending := g.m.Pending(i)
+		if pending {
+			g.m.Driving(i)
+		}
 		g.mu.Unlock()
 		if !pending {
 			continue
@@ -305,8 +326,10 @@ func (g *Guard) update(change func(now Time) error) error {
 	g.changed = make(chan struct{})
 	for _, h := range g.hands {
 		for _, i := range h.outputs {
-			// After a failure the hand retries by itself, with growing pauses.
-			if _, pending := g.m.Pending(i); pending && g.m.outputs[i].fault == "" {
+			// After a write the hand looks again, and after a failure it retries
+			// by itself, with growing pauses.
+			o := &g.m.outputs[i]
+			if _, pending := g.m.Pending(i); pending && !o.moving && o.fault == "" {
 				poke(h.wake)
 				break
 			}
@@ -329,6 +352,13 @@ func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
 			return ctx.Err()
 		case <-changed:
 		}
+	}
+}
+
+// hurry has every hand write at once, those too that pause after a failure.
+func (g *Guard) hurry() {
+	for _, h := range g.hands {
+		poke(h.wake)
 	}
 }
 

@@ -37,12 +37,16 @@ func (l Latch) Stop() error {
 	return errors.Join(errors.New("outputs are stopped, but a restart would forget it"), err)
 }
 
-// Reset arms.
+// Reset arms. Where it fails, the stop stays.
 func (l Latch) Reset() error {
-	if l.Flag != "" {
-		if err := os.Remove(l.Flag); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600); err != nil {
+		return err
 	}
-	return os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
+	if l.Flag == "" {
+		return nil
+	}
+	if err := os.Remove(l.Flag); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -371,6 +371,20 @@ func TestMaxOnUntilConfirmed(t *testing.T) {
 	}
 }
 
+// A write that is still in flight when it is undone counts as having left.
+func TestMaxOnWhenUndoneInFlight(t *testing.T) {
+	m, start := rested()
+	mustMove(t, m, start, "ann", heater, on, 0)
+	m.Driving(0)
+	_ = m.Release(heater)
+	m.Applied(start+time.Second, 0, on, nil)
+	now := start + 9*time.Minute
+	mustMove(t, m, now, "bob", heater, on, 5*time.Minute)
+	if got := m.Status(now, 0).Left; got != time.Minute {
+		t.Errorf("%v is left; max_on leaves 1m", got)
+	}
+}
+
 func TestRestAfterMaxOn(t *testing.T) {
 	m, now := rested()
 	mustMove(t, m, now, "ann", heater, on, DefaultMaxOn)

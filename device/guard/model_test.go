@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"flag"
 	"math"
 	"testing"
 	"time"
@@ -28,17 +29,21 @@ type thing struct {
 	failed    bool         // the last write failed
 	leftKnown bool         // it is away from safe, or meant to be
 	left      Time         // since then
-	resting   Time         // no move before this
-	confirmed Time         // when it was last confirmed safe
-	leaseEnd  Time         // of the last lease that was given
-	holder    string       // of it
+	// The same, but going on where safe was confirmed while it was meant to be
+	// elsewhere again. The machine may count either way.
+	askedKnown bool
+	asked      Time
+	resting    Time   // no move before this
+	confirmed  Time   // when it was last confirmed safe
+	leaseEnd   Time   // of the last lease that was given
+	holder     string // of it
 }
 
 var errLoose = errors.New("loose")
 
 func newWorld(t *rapid.T) *world {
 	ps := policies()
-	w := &world{stopped: rapid.Bool().Draw(t, "stopped at start")}
+	w := &world{stopped: rapid.IntRange(0, 9).Draw(t, "stopped at start") == 9}
 	w.m = NewMachine(ps, w.stopped)
 	for _, p := range ps {
 		w.things = append(w.things, thing{Policy: p, leftKnown: true, resting: Unlimited})
@@ -48,7 +53,6 @@ func newWorld(t *rapid.T) *world {
 
 func (w *world) move(t *rapid.T) {
 	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
-	o := &w.things[i]
 	holder := rapid.SampledFrom([]string{"ann", "ann", "bob", "cid", ""}).Draw(t, "holder")
 	v := rapid.SampledFrom([]device.Value{
 		on, on, off, off, device.Number(0), device.Number(45), device.Number(90),
@@ -60,7 +64,12 @@ func (w *world) move(t *rapid.T) {
 			return time.Duration(rapid.Int64Range(0, int64(11*time.Minute)).Draw(t, "ns"))
 		}),
 	).Draw(t, "length")
+	w.ask(t, i, holder, v, length)
+}
 
+// ask moves an output and judges the answer.
+func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length time.Duration) {
+	o := &w.things[i]
 	longest := o.MaxOn
 	if o.Lease != 0 {
 		longest = o.Lease
@@ -152,6 +161,10 @@ func (w *world) pass(t *rapid.T) {
 			return time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "ns"))
 		}),
 	).Draw(t, "time")
+	w.advance(t, d)
+}
+
+func (w *world) advance(t *rapid.T, d time.Duration) {
 	end := w.now + d
 	for at, ok := w.m.Next(); ok && at <= end; at, ok = w.m.Next() {
 		if at < w.now {
@@ -222,13 +235,24 @@ func (w *world) check(t *rapid.T) {
 			longest = o.Lease
 		}
 
+		// A lease ends for a reason.
+		if v == o.Safe && o.holder != "" {
+			if w.now < o.leaseEnd && w.now-o.asked < o.MaxOn {
+				t.Fatalf("%s lost its lease until %v at %v, away since %v", o.Output, o.leaseEnd, w.now, o.asked)
+			}
+			o.holder = ""
+		}
+
 		// The clock of max_on: from the first wish to leave until safe is confirmed.
 		physicallySafe := o.hardware == o.Safe && o.writing.IsZero()
 		switch {
 		case v != o.Safe && !o.leftKnown:
 			o.leftKnown, o.left = true, w.now
+			if !o.askedKnown {
+				o.askedKnown, o.asked = true, w.now
+			}
 		case v == o.Safe && physicallySafe:
-			o.leftKnown = false
+			o.leftKnown, o.askedKnown = false, false
 		}
 
 		if !allowed(o.Policy, v) {
@@ -262,6 +286,10 @@ func (w *world) check(t *rapid.T) {
 }
 
 func TestModel(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue && !testing.Short() {
+		defer flag.Set("rapid.checks", f.DefValue)
+		flag.Set("rapid.checks", "2000") // a fifth of a second
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		everyHolder := func(to string) {
@@ -270,6 +298,22 @@ func TestModel(t *testing.T) {
 			}
 		}
 		succeed := func(t *rapid.T) { w.end(t, nil) }
+		// hold is a caller who means it: one renewal after the other.
+		hold := func(t *rapid.T) {
+			i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
+			o := &w.things[i]
+			v := map[string]device.Value{heater: on, vent: device.Number(45), valve: off}[o.Output]
+			length := o.Lease
+			if length == 0 {
+				length = min(o.MaxOn, 10*time.Minute)
+			}
+			for range rapid.IntRange(1, 6).Draw(t, "times") {
+				w.ask(t, i, "ann", v, length)
+				w.check(t)
+				w.advance(t, rapid.SampledFrom([]time.Duration{length / 2, length - 1}).Draw(t, "pause"))
+				w.check(t)
+			}
+		}
 		settle := func(t *rapid.T) { // the hardware catches up, so that runs get deep
 			for i := range w.things {
 				o := &w.things[i]
@@ -292,7 +336,8 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"move": w.move, "move again": w.move, "and again": w.move,
 			"release": w.release,
-			"pass":    w.pass, "pass again": w.pass,
+			"hold":    hold, "hold again": hold,
+			"pass": w.pass, "pass again": w.pass,
 			"tick":  func(*rapid.T) { w.m.Tick(w.now) },
 			"begin": w.begin, "begin again": w.begin,
 			"succeed": succeed, "succeed again": succeed,

@@ -160,9 +160,11 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 // firstModern is the first revision whose requests stand alone.
 const firstModern = "2026-07-28"
 
-// modern tells a request that stands alone from one of a session.
+// modern tells a request that stands alone from one that opens a session. Nothing
+// keeps a client of a session from mirroring its method.
 func modern(h http.Header) bool {
-	return h.Get("Mcp-Protocol-Version") >= firstModern || h.Get("Mcp-Method") != ""
+	method := h.Get("Mcp-Method")
+	return h.Get("Mcp-Protocol-Version") >= firstModern || (method != "" && method != "initialize")
 }
 
 func codecOf(contentType string) rpc.Codec {

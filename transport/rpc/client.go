@@ -97,7 +97,11 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 
 func result(m message) (Raw, error) {
 	if m.Error != nil {
-		return Raw{}, m.Error
+		e := &Error{Code: m.Error.Code, Message: m.Error.Message}
+		if !m.Error.Data.IsZero() {
+			e.Data = m.Error.Data
+		}
+		return Raw{}, e
 	}
 	return m.Result, nil
 }

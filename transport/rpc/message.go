@@ -14,7 +14,7 @@ const (
 	CodeInternal       = -32603
 )
 
-// Error is an error as JSON-RPC writes it.
+// Error is an error as JSON-RPC writes it. Data is a Raw in one that was received.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -39,12 +39,20 @@ func Errorf(code int, format string, args ...any) *Error {
 // message is anything on the wire. A request has a method and an id, a
 // notification a method, a response a result or an error.
 type message struct {
-	Version string `json:"jsonrpc"`
-	ID      ID     `json:"id,omitzero"`
-	Method  string `json:"method,omitzero"`
-	Params  Raw    `json:"params,omitzero"`
-	Result  Raw    `json:"result,omitzero"`
-	Error   *Error `json:"error,omitzero"`
+	Version string  `json:"jsonrpc"`
+	ID      ID      `json:"id,omitzero"`
+	Method  string  `json:"method,omitzero"`
+	Params  Raw     `json:"params,omitzero"`
+	Result  Raw     `json:"result,omitzero"`
+	Error   *faulty `json:"error,omitzero"`
+}
+
+// faulty is an Error on its way in: its data keeps its encoding, and with it its
+// numbers.
+type faulty struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    Raw    `json:"data,omitzero"`
 }
 
 // request, notification and response are what we send; one struct each, so that

@@ -14,6 +14,8 @@ const (
 	maxInFlight = 32
 	// writeTimeout is how long a peer may leave its end unread.
 	writeTimeout = 15 * time.Second
+	// drainTimeout is how long requests may go on after their peer closed its side.
+	drainTimeout = 2 * time.Second
 	// CodeBusy answers a request beyond what is served at a time.
 	CodeBusy = 429
 	// methodCancelled is MCP's notification that a request is not wanted any more.
@@ -55,7 +57,11 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 			if errors.Is(err, errTooLong) {
 				s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", MaxMessage))
 			}
-			if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			if errors.Is(err, io.EOF) {
+				drain(ctx, &requests)
+				return nil
+			}
+			if ctx.Err() != nil {
 				return nil
 			}
 			return err
@@ -76,6 +82,19 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 			s.start(ctx, in, m, &requests)
 		}
 	}
+}
+
+// drain lets the requests of a peer that has closed its side end by themselves:
+// it may still read, as a pipe does whose input is over. What takes longer, such
+// as a subscription, is cancelled.
+func drain(ctx context.Context, requests *sync.WaitGroup) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	go func() {
+		requests.Wait()
+		cancel()
+	}()
+	<-ctx.Done()
 }
 
 func (s *Stream) incoming(line []byte) *Incoming {

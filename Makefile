@@ -1,0 +1,60 @@
+# agentsite: `make run` and `make test` need only Go and make.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GO      := CGO_ENABLED=0 go
+BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+
+# os-arch[-arm level]: what a board or a laptop needs.
+TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
+
+.PHONY: all run build test check e2e bench soak schema clean help
+all: agentsite
+
+help:          ## list the targets
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/\t/' | expand -t 10
+
+agentsite: FORCE
+	@$(BUILD) -o $@ ./cmd/agentsite
+FORCE:
+
+run: agentsite ## build and run a site: agentsite.yaml here, or a simulated greenhouse
+	@./agentsite run
+
+build: ## cross-compile static binaries into dist/ and print their sizes
+	@mkdir -p dist
+	@set -e; for t in $(TARGETS); do \
+		os=$${t%%-*}; rest=$${t#*-}; arch=$${rest%%-*}; arm=$${rest#$$arch}; arm=$${arm#-}; \
+		ext=; [ $$os = windows ] && ext=.exe; \
+		out=dist/agentsite-$$os-$$arch$${arm:+v$$arm}$$ext; \
+		GOOS=$$os GOARCH=$$arch GOARM=$$arm $(BUILD) -o $$out ./cmd/agentsite; \
+		printf '%10d  %s\n' $$(wc -c <$$out) $$out; \
+	done
+
+test: ## the tests; at most three minutes
+	go test ./...
+
+check: ## what a commit has to pass besides the tests
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	go vet -tags conformance,e2e ./...
+	GOOS=windows go vet ./... && GOOS=darwin go vet ./... && GOOS=linux GOARCH=arm GOARM=6 go vet ./...
+	go tool staticcheck ./...
+	go tool staticcheck -tags conformance,e2e ./...
+	go test -count=1 ./cmd/internal/rooms
+	go test -race ./...
+
+e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, fuzzing
+	./.ci/e2e
+
+bench: ## the figures, as ratios against a baseline in the same run
+	./.ci/bench
+
+soak: ## the full counts of what e2e does a tenth of
+	FUZZTIME=5m ./.ci/e2e
+
+schema: ## docs/agentsite.schema.json from the drivers
+	go run ./cmd/agentsite schema >docs/agentsite.schema.json
+
+clean: ## what was built
+	rm -rf dist agentsite .cache

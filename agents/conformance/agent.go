@@ -1,0 +1,89 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"agentsite/agents"
+)
+
+// Agent offers the fixtures. It is safe for concurrent use.
+type Agent struct {
+	announce func(agents.Change)
+	fixtures []fixture
+	tools    []agents.Tool // of the fixtures
+}
+
+// fixture is one tool of the suite.
+type fixture struct {
+	name, description string
+	input             string // a JSON Schema; "" for no arguments
+	call              func(context.Context, agents.Call) (agents.Result, error)
+}
+
+var (
+	_ agents.Agent     = (*Agent)(nil)
+	_ agents.Library   = (*Agent)(nil)
+	_ agents.Coach     = (*Agent)(nil)
+	_ agents.Completer = (*Agent)(nil)
+)
+
+// New makes the agent. It tells announce of the changes that its fixtures cause.
+func New(announce func(agents.Change)) *Agent {
+	a := &Agent{announce: announce}
+	for _, part := range [][]fixture{contentFixtures, runningFixtures, askingFixtures, roundFixtures, a.changeFixtures()} {
+		a.fixtures = append(a.fixtures, part...)
+	}
+	for _, f := range a.fixtures {
+		t := agents.Tool{Name: f.name, Description: f.description, Input: []byte(`{"type":"object"}`)}
+		if f.input != "" {
+			t.Input = []byte(f.input)
+		}
+		a.tools = append(a.tools, t)
+	}
+	return a
+}
+
+// Run changes the watched resource every three seconds until ctx ends.
+func (a *Agent) Run(ctx context.Context) {
+	tick := time.NewTicker(3 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.announce(agents.Change{URI: watchedURI})
+		}
+	}
+}
+
+func (a *Agent) Tools() []agents.Tool { return a.tools }
+
+func (a *Agent) Call(ctx context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+	for _, f := range a.fixtures {
+		if f.name == c.Tool {
+			return f.call(ctx, c)
+		}
+	}
+	return agents.Result{}, agents.ErrNotFound
+}
+
+// changeFixtures announce a change of the lists, which stay as they are: the suite
+// looks for the notification.
+func (a *Agent) changeFixtures() []fixture {
+	announcing := func(c agents.Change) func(context.Context, agents.Call) (agents.Result, error) {
+		return func(context.Context, agents.Call) (agents.Result, error) {
+			a.announce(c)
+			return text("announced"), nil
+		}
+	}
+	return []fixture{
+		{name: "test_trigger_tool_change", description: "Announces that the tools changed", call: announcing(agents.Change{Tools: true})},
+		{name: "test_trigger_prompt_change", description: "Announces that the prompts changed", call: announcing(agents.Change{Prompts: true})},
+	}
+}
+
+func text(s string) agents.Result { return agents.Result{Content: []agents.Content{{Text: s}}} }

@@ -1,0 +1,69 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"agentsite/agents"
+)
+
+func (a *Agent) Prompts() []agents.Prompt {
+	return []agents.Prompt{
+		{Name: "test_simple_prompt", Description: "Without arguments"},
+		{Name: "test_prompt_with_arguments", Description: "With two arguments", Arguments: []agents.Argument{
+			{Name: "arg1", Description: "The first argument", Required: true},
+			{Name: "arg2", Description: "The second argument", Required: true},
+		}},
+		{Name: "test_prompt_with_embedded_resource", Description: "With a resource in it", Arguments: []agents.Argument{
+			{Name: "resourceUri", Description: "The resource's URI", Required: true},
+		}},
+		{Name: "test_prompt_with_image", Description: "With a picture in it"},
+		{Name: "test_input_required_result_prompt", Description: "Asks for a context first"},
+	}
+}
+
+func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
+	switch name {
+	case "test_simple_prompt":
+		return says(agents.Content{Text: "This is a simple prompt for testing."}), nil
+	case "test_prompt_with_arguments":
+		return says(agents.Content{Text: fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])}), nil
+	case "test_prompt_with_embedded_resource":
+		return says(embedded(args["resourceUri"]), agents.Content{Text: "Please process the embedded resource above."}), nil
+	case "test_prompt_with_image":
+		return says(picture, agents.Content{Text: "Please analyze the image above."}), nil
+	case "test_input_required_result_prompt":
+		if about, ok := accepted[string](ex, "user_context", "context"); ok {
+			return says(agents.Content{Text: "Context: " + about}), nil
+		}
+		return agents.PromptResult{NeedInput: need("", field("user_context", "What is it about?", "context", "string")).NeedInput}, nil
+	}
+	return agents.PromptResult{}, agents.ErrNotFound
+}
+
+func says(content ...agents.Content) (out agents.PromptResult) {
+	for _, c := range content {
+		out.Messages = append(out.Messages, agents.Message{Role: "user", Content: c})
+	}
+	return out
+}
+
+// completions are the values that the arguments of test_prompt_with_arguments are
+// completed from.
+var completions = []string{"paris", "park", "party", "test-value"}
+
+func (a *Agent) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+	if ref.Prompt != "test_prompt_with_arguments" {
+		return nil
+	}
+	var list []string
+	for _, c := range completions {
+		if strings.HasPrefix(c, prefix) {
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -1,0 +1,114 @@
+package rooms
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is a folder, what of ours it may import, and why no more.
+type room struct {
+	folder string
+	may    []string
+	why    string
+}
+
+// everything marks the room that wires the others.
+const everything = "*"
+
+var mcpFaces = []string{"transport/rpc", "node", "agents", "device"}
+
+// rooms is the plan. A room that is not listed may not exist.
+var rooms = []room{
+	{"device", nil, "the vocabulary of physical things knows nobody"},
+	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
+	{"device/guard", []string{"device"}, "what keeps outputs safe must not depend on people, protocols or drivers"},
+	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
+	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
+	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
+	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
+	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
+	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
+	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
+	{"node/history", []string{"device"}, "past readings are readings"},
+	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
+	{"transport/rpc", nil, "messages know no principal and no tool"},
+	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
+	{"transport/http", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
+	{"transport/mcp", mcpFaces, "a protocol speaks to the door"},
+	{"transport/mcp/legacy", []string{"node", "agents", "device"}, "older revisions come by the official SDK, behind the same door"},
+	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
+	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
+	{"cmd/internal/site", []string{everything}, "the wiring"},
+	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
+	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "transport/rpc", "agents", "discovery"},
+		"the command line is words and tables; what it shows comes from the site and its client"},
+}
+
+const module = "agentsite/"
+
+func TestImports(t *testing.T) {
+	for _, tags := range []string{"", "conformance", "e2e"} {
+		for pkg, imports := range packages(t, tags) {
+			i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == pkg })
+			if i < 0 {
+				t.Errorf("%s is in no plan: add it to the table with what it may import and why, or move its lines to where they belong", pkg)
+				continue
+			}
+			for _, imp := range imports {
+				if err := allowed(rooms[i], imp); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+func allowed(r room, imp string) error {
+	if slices.Contains(r.may, everything) || slices.Contains(r.may, imp) {
+		return nil
+	}
+	return fmt.Errorf("%s imports %s, which it may not: %s (it may import %v)", r.folder, imp, r.why, r.may)
+}
+
+// TestPlanBites shows that the table would refuse what it is there to refuse.
+func TestPlanBites(t *testing.T) {
+	for _, arrow := range [][2]string{
+		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
+		{"agents/things", "node"}, {"transport/mcp/legacy", "transport/mcp"},
+	} {
+		i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == arrow[0] })
+		if i < 0 || allowed(rooms[i], arrow[1]) == nil {
+			t.Errorf("%s may import %s", arrow[0], arrow[1])
+		}
+	}
+}
+
+// packages lists our packages and what of ours they import, tests left out: a
+// test may use a fake from another room.
+func packages(t *testing.T, tags string) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-tags", tags, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "agentsite/...")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	all := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], module)
+		all[pkg] = nil
+		for _, imp := range words[1:] {
+			if ours, ok := strings.CutPrefix(imp, module); ok {
+				all[pkg] = append(all[pkg], ours)
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("go list found no package of ours")
+	}
+	return all
+}

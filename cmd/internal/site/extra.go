@@ -1,0 +1,14 @@
+//go:build !conformance
+
+package site
+
+import (
+	"context"
+
+	"agentsite/agents"
+)
+
+// extraAgents are none in a site; the conformance build has the public suite's.
+func extraAgents(func(agents.Change)) ([]agents.Agent, func(context.Context)) {
+	return nil, func(context.Context) {}
+}

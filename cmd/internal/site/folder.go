@@ -1,0 +1,132 @@
+package site
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"agentsite/device/guard"
+)
+
+// Folder is a site's data folder.
+type Folder string
+
+// DefaultFolder is the service's folder where systemd names one, and the user's
+// state folder otherwise.
+func DefaultFolder() (Folder, error) {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+		return Folder(dir), nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return Folder(filepath.Join(dir, "agentsite")), nil
+	}
+	if runtime.GOOS == "windows" {
+		dir, err := os.UserConfigDir()
+		return Folder(filepath.Join(dir, "agentsite")), err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the site's data: %w; name one with --data", err)
+	}
+	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
+}
+
+func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
+
+// OwnerSocket is what the command line speaks through, AgentSocket what models'
+// clients do.
+func (f Folder) OwnerSocket() string { return f.path("site.sock") }
+func (f Folder) AgentSocket() string { return f.path("agents.sock") }
+
+// TokenFile holds the token for HTTP.
+func (f Folder) TokenFile() string { return f.path("token") }
+
+func (f Folder) latch() guard.Latch {
+	h := fnv.New64a()
+	h.Write([]byte(f))
+	flag := fmt.Sprintf("agentsite-%x.stopped", h.Sum64())
+	dir := os.Getenv("RUNTIME_DIRECTORY")
+	if dir == "" {
+		dir = "/run/agentsite"
+	}
+	return guard.Latch{File: f.path("armed"), Flag: filepath.Join(dir, flag)}
+}
+
+// open makes the folder where it does not exist and takes it for this process
+// until unlock.
+func (f Folder) open() (unlock func(), err error) {
+	if err := os.MkdirAll(string(f), 0o750); err != nil {
+		return nil, f.unusable(err)
+	}
+	lock, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, f.unusable(err)
+	}
+	if err := lockFile(lock); err != nil {
+		defer lock.Close()
+		who, _ := os.ReadFile(lock.Name())
+		return nil, fmt.Errorf("%s is in use by %s: stop that one, or give this one a folder of its own with --data",
+			f, strings.TrimSpace(string(who)))
+	}
+	return func() { lock.Close() }, nil
+}
+
+func (f Folder) unusable(err error) error {
+	return fmt.Errorf("the data folder cannot be used: %w; give one that you may write to with --data", err)
+}
+
+// sign writes into the lock who holds it, for the next who comes.
+func (f Folder) sign(site string) error {
+	return os.WriteFile(f.path("lock"), fmt.Appendf(nil, "the site %q (process %d)\n", site, os.Getpid()), 0o600)
+}
+
+// token returns the folder's token, made on first start. First start also arms
+// the outputs; after it, a folder without the armed file means stopped.
+func (f Folder) token() (string, error) {
+	b, err := os.ReadFile(f.TokenFile())
+	if err == nil {
+		info, err := os.Stat(f.TokenFile())
+		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			return "", fmt.Errorf("others can read %s: run chmod 600 %[1]s, or delete it for a new one", f.TokenFile())
+		}
+		if token := strings.TrimSpace(string(b)); len(token) >= 32 {
+			return token, err
+		}
+		return "", fmt.Errorf("%s is damaged: delete it, and the next start makes a new one", f.TokenFile())
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", f.unusable(err)
+	}
+	if err := f.latch().Reset(); err != nil {
+		return "", f.unusable(err)
+	}
+	var secret [32]byte
+	rand.Read(secret[:])
+	token := hex.EncodeToString(secret[:])
+	if err := writeAtomic(f.TokenFile(), []byte(token+"\n")); err != nil {
+		return "", f.unusable(err)
+	}
+	return token, nil
+}
+
+// writeAtomic leaves the old file or the new one, never half of it, readable by
+// nobody else.
+func writeAtomic(path string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(b)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

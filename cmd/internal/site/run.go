@@ -1,0 +1,161 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/things"
+	"agentsite/device/guard"
+	"agentsite/node"
+	"agentsite/node/config"
+	"agentsite/node/history"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/mcp"
+	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/rpc"
+	"agentsite/transport/stdio"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// settleFor is how long a start waits for outputs to be known safe.
+const settleFor = 5 * time.Second
+
+// Options are what run is told.
+type Options struct {
+	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
+	Folder  Folder
+	Listen  string    // instead of the configuration's
+	Version string    // of the program
+	Out     io.Writer // for the person at the terminal
+}
+
+const instructions = "This site is a board with sensors and outputs. list_points names them; read_points reads them. " +
+	"An output is moved for a time and returns to its safe value by itself; call again to keep it moved. " +
+	"The site enforces its owner's limits whatever is asked of it. If anything goes wrong, call emergency_stop."
+
+// Run is a whole site: from the configuration to the last output's return to safe.
+// It blocks until ctx ends or a part fails.
+func Run(ctx context.Context, o Options) error {
+	cfg, from, err := Load(o.Config)
+	if err != nil {
+		return err
+	}
+	if o.Listen != "" {
+		cfg.HTTP.Listen = o.Listen
+	}
+	unlock, err := o.Folder.open()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := o.Folder.sign(cfg.Name); err != nil {
+		return o.Folder.unusable(err)
+	}
+	token, err := o.Folder.token()
+	if err != nil {
+		return err
+	}
+
+	wired, err := openDevices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer wired.close()
+	outputs, err := guard.New(wired.actuated, o.Folder.latch())
+	if err != nil {
+		return err
+	}
+	past := history.New(wired.measured)
+	hub := node.NewHub(past, things.URI)
+	offered, err := things.New(things.Site{
+		Name: cfg.Name, Version: o.Version, Simulated: from == "",
+		Things: wired.things, Readings: hub, History: past, Outputs: outputs,
+	})
+	if err != nil {
+		return err
+	}
+	extra, runExtra := extraAgents(hub.Announce)
+	door := node.New(hub, token, append([]agents.Agent{offered}, extra...)...)
+
+	listener, err := net.Listen("tcp", cfg.HTTP.Listen)
+	if err != nil {
+		return fmt.Errorf("HTTP cannot listen: %w; another program may have the port: choose one with --listen, or under http: in the configuration", err)
+	}
+	defer listener.Close()
+	ownerSocket, err := stdio.Listen(o.Folder.OwnerSocket())
+	if err != nil {
+		return err
+	}
+	defer ownerSocket.Close()
+	agentSocket, err := stdio.Listen(o.Folder.AgentSocket())
+	if err != nil {
+		return err
+	}
+	defer agentSocket.Close()
+
+	ending := make(chan struct{})
+	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
+	methods := mcp.New(door, self, instructions, ending).Methods()
+	addOwner(methods, door, outputs)
+	dispatcher := rpc.NewDispatcher(methods)
+	older := legacy.New(door, self.Name, o.Version, instructions)
+	handler := httpcarrier.Handler(httpcarrier.Options{
+		Hosts:      hosts(listener.Addr(), cfg.HTTP),
+		Dispatcher: dispatcher,
+		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
+		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
+			older.ServeHTTP(w, r, node.Evidence(e))
+		},
+		Metrics: metrics(hub, outputs, o.Version),
+	})
+	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
+		s := rpc.Stream{Dispatcher: dispatcher, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
+			return older.ServeStream(ctx, rw, node.Evidence(e))
+		}}
+		if err := s.Serve(ctx, conn); err != nil {
+			slog.Debug("a local stream broke", "err", err)
+		}
+	}
+
+	// Outputs are driven before anybody is heard, and to the very end.
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return outputs.Run(ctx) })
+	settling, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	if err := outputs.Settle(settling); err != nil {
+		slog.Error("not every output is known to be safe; moves on those are refused", "err", err)
+	}
+	all.Go(func() error { hub.Sample(ctx, wired.sources, outputs); return nil })
+	all.Go(func() error { runExtra(ctx); return nil })
+	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
+	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
+	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
+	all.Go(func() error { <-ctx.Done(); close(ending); return nil })
+	welcome(o, cfg, from, "http://"+listener.Addr().String())
+	return all.Wait()
+}
+
+// hosts are the exact Host headers that are served: where HTTP listens, under
+// its usual names, and the owner's own names.
+func hosts(addr net.Addr, cfg config.HTTP) []string {
+	_, port, _ := net.SplitHostPort(addr.String())
+	names := append([]string{"127.0.0.1", "localhost", "::1"}, cfg.Hosts...)
+	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
+		names = append(names, host)
+	}
+	var all []string
+	for _, n := range names {
+		all = append(all, net.JoinHostPort(n, port))
+		if port == "80" {
+			all = append(all, n)
+		}
+	}
+	return all
+}

@@ -1,0 +1,51 @@
+package site
+
+import (
+	"fmt"
+	"os"
+
+	"agentsite/node/config"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// welcome tells the person at the terminal what runs and what to do next. The
+// lines are there to be pasted.
+func welcome(o Options, cfg *config.Site, from, url string) {
+	what := "the devices of " + from
+	if from == "" {
+		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
+	}
+	program, err := os.Executable()
+	if err != nil {
+		program = "agentsite"
+	}
+	connect := []string{"connect"}
+	more := ""
+	if folder, err := DefaultFolder(); err != nil || folder != o.Folder {
+		connect = append(connect, "--data", string(o.Folder))
+		more = " --data " + string(o.Folder)
+	}
+	entry, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"agentsite-" + cfg.Name: map[string]any{"command": program, "args": connect},
+	}}, json.Deterministic(true), jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
+
+	fmt.Fprintf(o.Out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
+Its outputs are at their safe values. Stop it with Ctrl-C; they return there.
+
+In another terminal:
+  %[4]s points%[5]s
+  %[4]s read%[5]s
+
+For an MCP client, paste this into its configuration:
+  %[6]s
+
+With curl:
+  curl -s %[7]s/mcp -H "Authorization: Bearer $(cat %[8]s)" \
+    -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
+    -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
+    -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+
+`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile())
+}

@@ -1,0 +1,71 @@
+package devicetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentsite/device"
+)
+
+// concurrentUse calls everything at once, and Close in the middle of it. What the
+// calls return is the other rules' business: this one is for the race detector
+// and for locks that never open.
+func concurrentUse(ctx context.Context, s subject) error {
+	const callers, times = 3, 8
+	calls := everyCall(ctx, s)
+	err := within(patient, func() error {
+		var crowd sync.WaitGroup
+		for range callers {
+			for _, call := range calls {
+				crowd.Go(func() {
+					for range times {
+						call()
+					}
+				})
+			}
+		}
+		crowd.Go(func() { s.Close() })
+		crowd.Wait()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d callers of each method: %w", callers, err)
+	}
+	return nil
+}
+
+// everyCall lists one call of each method on each point that has it.
+func everyCall(ctx context.Context, s subject) []func() {
+	calls := []func(){func() { s.Describe() }}
+	if sensor, ok := s.Device.(device.Sensor); ok {
+		calls = append(calls, func() { sensor.Sample(ctx) })
+	}
+	if actuator, ok := s.Device.(device.Actuator); ok {
+		for _, p := range s.points(device.Kind.Output) {
+			calls = append(calls, func() {
+				actuator.Apply(ctx, p.Name, away(p))
+				actuator.Apply(ctx, p.Name, p.Safe)
+			})
+		}
+	}
+	if watcher, ok := s.Device.(device.Watcher); ok {
+		calls = append(calls, func() {
+			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+			defer cancel()
+			watcher.Watch(ctx, func(device.Reading) {})
+		})
+	}
+	if display, ok := s.Device.(device.Display); ok {
+		for _, p := range s.points(is(device.KindText)) {
+			calls = append(calls, func() { display.Show(ctx, p.Name, "hello") })
+		}
+	}
+	if camera, ok := s.Device.(device.Camera); ok {
+		for _, p := range s.points(is(device.KindImage)) {
+			calls = append(calls, func() { camera.Capture(ctx, p.Name) })
+		}
+	}
+	return calls
+}

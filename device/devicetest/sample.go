@@ -1,0 +1,113 @@
+package devicetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentsite/device"
+)
+
+func sample(ctx context.Context, s subject) error {
+	sensor, ok := s.Device.(device.Sensor)
+	if !ok {
+		return skip("not a Sensor")
+	}
+	seen := make(map[string]bool)
+	readings, err := sensor.Sample(ctx)
+	if err != nil {
+		return fmt.Errorf("Sample: %w", err)
+	}
+	for _, r := range readings {
+		if seen[r.Point] {
+			return fmt.Errorf("Sample returned %s twice", r.Point)
+		}
+		seen[r.Point] = true
+		p, ok := s.Describe().Point(r.Point)
+		if !ok {
+			return fmt.Errorf("Sample returned %q, which is not described", r.Point)
+		}
+		if err := checkSampled(p, r); err != nil {
+			return fmt.Errorf("Sample: %w", err)
+		}
+	}
+	for _, p := range s.Describe().Points {
+		if (p.Kind == device.KindMeasurement || p.Kind == device.KindState) && !seen[p.Name] {
+			return fmt.Errorf("Sample left out %s; what cannot be read has quality %s", p.Name, device.Bad)
+		}
+	}
+	return nil
+}
+
+func checkSampled(p device.Point, r device.Reading) error {
+	switch p.Kind {
+	case device.KindEvent, device.KindText, device.KindImage:
+		return fmt.Errorf("%s is of kind %s, which cannot be sampled", p.Name, p.Kind)
+	}
+	return checkReading(p, r)
+}
+
+// checkReading holds one reading of p to the contract.
+func checkReading(p device.Point, r device.Reading) error {
+	switch {
+	case r.At.IsZero():
+		return fmt.Errorf("%s has no time", p.Name)
+	case r.At.After(time.Now()):
+		return fmt.Errorf("%s is from the future", p.Name)
+	}
+	switch r.Quality {
+	case device.Bad:
+		if r.Why == "" {
+			return fmt.Errorf("%s has quality %s and does not say why", p.Name, r.Quality)
+		}
+		return nil
+	case device.Good, device.Stale:
+		if err := checkValue(p, r.Value); err != nil {
+			return fmt.Errorf("%s = %v: %w", p.Name, r.Value, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("%s has the unknown quality %q", p.Name, r.Quality)
+}
+
+func checkValue(p device.Point, v device.Value) error {
+	if !v.Finite() {
+		return errors.New("not a finite number")
+	}
+	want := device.TypeNumber
+	switch p.Kind {
+	case device.KindSwitch:
+		want = device.TypeBool
+	case device.KindState:
+		want = device.TypeBool
+		if len(p.Values) > 0 {
+			want = device.TypeText
+		}
+	case device.KindEvent: // an edge, a count or a key: any of the three
+		want = v.Type()
+	}
+	switch {
+	case v.IsZero():
+		return errors.New("nothing is known, so the quality is " + string(device.Bad))
+	case v.Type() != want:
+		return fmt.Errorf("a %s needs %s", p.Kind, want)
+	case p.Kind == device.KindState && want == device.TypeText && !slices.Contains(p.Values, v.Text()):
+		return fmt.Errorf("not one of %q", p.Values)
+	case want == device.TypeNumber && p.Range != device.Range{} && !p.Range.Contains(v.Number()):
+		return fmt.Errorf("outside %s", p.Range)
+	}
+	return nil
+}
+
+func sampleCancelled(_ context.Context, s subject) error {
+	sensor, ok := s.Device.(device.Sensor)
+	if !ok {
+		return skip("not a Sensor")
+	}
+	return cancelled(func(ctx context.Context) error {
+		_, err := sensor.Sample(ctx)
+		return err
+	})
+}

@@ -1,0 +1,33 @@
+package host
+
+import (
+	"agentsite/device"
+)
+
+// volume is how a file system is filled, in bytes. What is kept for the
+// superuser is neither used nor free, as df(1) has it.
+type volume struct{ used, free float64 }
+
+// findDisk watches the file system of a folder; the one under root when none is
+// named. A named folder that is not there is the owner's mistake, not a lack.
+func findDisk(root, folder string) ([]source, error) {
+	named := folder != ""
+	if !named {
+		folder = root
+	}
+	if _, err := statVolume(folder); err != nil {
+		if named {
+			return nil, device.Faultf(device.Offline, "disk: %s cannot be watched; name a folder that is there: %w", folder, err)
+		}
+		return nil, nil
+	}
+	read := func(_ *buffer, values []float64) error {
+		v, err := statVolume(folder)
+		values[0], values[1] = percent(v.used, v.used+v.free), v.free
+		return err
+	}
+	return []source{{read: read, points: []device.Point{
+		{Name: "disk_used", Kind: device.KindMeasurement, Unit: "%", Description: "share of the disk that is full", Range: device.Range{Max: 100}},
+		{Name: "disk_free", Kind: device.KindMeasurement, Unit: "By", Description: "room left on the disk"},
+	}}}, nil
+}

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Driver returns the driver "sim".
+func Driver() driver.Driver {
+	return driver.Driver{
+		Name:   "sim",
+		Doc:    "a simulated device: a greenhouse, a climate sensor, a relay or a dimmer",
+		Config: func() driver.Config { return &Config{Model: "greenhouse", Seed: 1, Speed: 1} },
+	}
+}
+
+// maxSpeed is an hour in a second.
+const maxSpeed = 3600
+
+// Config is the YAML of the driver.
+type Config struct {
+	Model       string  `json:"model,omitempty" jsonschema:"what is simulated: greenhouse, climate, relay or dimmer; greenhouse when not written"`
+	Seed        uint64  `json:"seed,omitempty" jsonschema:"decides the noise and when the button is pressed; 1 when not written"`
+	Speed       float64 `json:"speed,omitempty" jsonschema:"how many simulated seconds pass in a second, more than 0, at most 3600; 1 when not written"`
+	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name and value; for tests"`
+}
+
+// model is one thing that can be simulated.
+type model struct {
+	name     string
+	describe func() device.Description
+	open     func(*Config) (device.Device, error)
+}
+
+func models() []model {
+	return []model{
+		{"greenhouse", describeGreenhouse, openGreenhouse},
+		{"climate", describeClimate, openClimate},
+		{"relay", describeRelay, openRelay},
+		{"dimmer", describeDimmer, openDimmer},
+	}
+}
+
+func (c *Config) model() (model, error) {
+	all := models()
+	if i := slices.IndexFunc(all, func(m model) bool { return m.name == c.Model }); i >= 0 {
+		return all[i], nil
+	}
+	var names []string
+	for _, m := range all {
+		names = append(names, m.name)
+	}
+	return model{}, device.Faultf(device.Invalid, "model: there is no %q: write one of %s", c.Model, strings.Join(names, ", "))
+}
+
+// Validate refuses an unknown model and a speed at which time would stand still or
+// run away.
+func (c *Config) Validate() error {
+	if !(c.Speed > 0 && c.Speed <= maxSpeed) { // a NaN too
+		return device.Faultf(device.Invalid, "speed: %v is not more than 0 and at most %d", c.Speed, maxSpeed)
+	}
+	_, err := c.model()
+	return err
+}
+
+// Describe returns what the model has; nothing for an unknown one.
+func (c *Config) Describe() device.Description {
+	m, err := c.model()
+	if err != nil {
+		return device.Description{}
+	}
+	return m.describe()
+}
+
+// Open returns the device with its outputs at safe. It fails when the outputs
+// file cannot be written.
+func (c *Config) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m, err := c.model()
+	if err != nil {
+		return nil, err
+	}
+	return m.open(c)
+}

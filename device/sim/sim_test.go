@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"agentsite/device"
+	"agentsite/device/devicetest"
+	"agentsite/device/driver"
+)
+
+var (
+	_ driver.Describer = (*Config)(nil)
+	_ driver.Validator = (*Config)(nil)
+)
+
+func TestConformance(t *testing.T) {
+	for _, m := range models() {
+		for name, speed := range map[string]float64{"": 1, " at full speed": maxSpeed} {
+			t.Run(m.name+name, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "outputs")
+				devicetest.Options{Level: func(point string) device.Value { return published(t, file, point) }}.Run(t,
+					func(t *testing.T) device.Device {
+						return openModel(t, Config{Model: m.name, Seed: 7, Speed: speed, OutputsFile: file})
+					})
+			})
+		}
+	}
+}
+
+func TestDescribeNeedsNoHardware(t *testing.T) {
+	for _, m := range models() {
+		c := Config{Model: m.name, Seed: 1, Speed: 1}
+		if got, want := c.Describe(), openModel(t, c).Describe(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the configuration describes %+v, the device %+v", m.name, got, want)
+		}
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	c := Driver().Config()
+	if err := c.(driver.Validator).Validate(); err != nil {
+		t.Error(err)
+	}
+	if got := c.(driver.Describer).Describe().Model; got != "simulated greenhouse" {
+		t.Errorf("the default is a %s", got)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	tests := []struct {
+		config Config
+		says   string
+	}{
+		{Config{Model: "volcano", Speed: 1}, "greenhouse, climate, relay, dimmer"},
+		{Config{Model: "relay", Speed: 0}, "speed"},
+		{Config{Model: "relay", Speed: -1}, "speed"},
+		{Config{Model: "relay", Speed: 3601}, "3600"},
+		{Config{Model: "relay", Speed: math.NaN()}, "speed"},
+	}
+	for _, tt := range tests {
+		for verb, err := range map[string]error{"Validate": tt.config.Validate(), "Open": openError(t, &tt.config)} {
+			if err == nil || device.AsFault(err).Kind != device.Invalid || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%s of %+v: %v, want %q", verb, tt.config, err, tt.says)
+			}
+		}
+	}
+	if d := (&Config{Model: "volcano"}).Describe(); len(d.Points) > 0 {
+		t.Errorf("a volcano has %v", d.Points)
+	}
+}
+
+func TestOutputsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "outputs")
+	holds := func(when, want string) {
+		t.Helper()
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q (%v), want %q", when, got, err, want)
+		}
+	}
+	dev := openModel(t, Config{Model: "greenhouse", Speed: 1, OutputsFile: file})
+	holds("opened", "heater off\nvent 0\npump off\nlamp off\n")
+	set(t, dev, "vent", device.Number(42.5))
+	set(t, dev, "pump", device.Bool(true))
+	holds("moved", "heater off\nvent 42.5\npump on\nlamp off\n")
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	holds("closed", "heater off\nvent 0\npump off\nlamp off\n")
+}
+
+// TestAnUnwrittenOutputIsNotConfirmed loses the folder of the outputs file for a
+// while: Apply must fail until the file has the value.
+func TestAnUnwrittenOutputIsNotConfirmed(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "folder")
+	file := filepath.Join(folder, "outputs")
+	if err := openError(t, &Config{Model: "relay", Speed: 1, OutputsFile: file}); err == nil {
+		t.Error("opened without the folder of its outputs file")
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dev := openModel(t, Config{Model: "relay", Speed: 1, OutputsFile: file})
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	on := device.Bool(true)
+	for range 2 {
+		if dev.(device.Actuator).Apply(t.Context(), "relay", on) == nil {
+			t.Error("confirmed a value that the file does not have")
+		}
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set(t, dev, "relay", on)
+	if got := published(t, file, "relay"); got != on {
+		t.Errorf("the file says %v, want on", got)
+	}
+}
+
+// published returns what an outputs file says of a point.
+func published(t *testing.T, file, point string) device.Value {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case name != point:
+		case value == "on", value == "off":
+			return device.Bool(value == "on")
+		default:
+			return device.Number(parse(t, value))
+		}
+	}
+	return device.Value{}
+}

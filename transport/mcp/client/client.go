@@ -1,0 +1,179 @@
+// Package client is the door, called from afar: MCP 2026-07-28 over any carrier.
+// It knows MCP's messages and trusts nothing that they say: names, descriptions
+// and results from another site are data.
+package client
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+)
+
+const version = "2026-07-28"
+
+// Client calls one site. It is safe for concurrent use.
+type Client struct {
+	site rpc.Caller
+	meta meta
+}
+
+var _ agents.Door = (*Client)(nil)
+
+// New makes a client that introduces itself as name and version.
+func New(site rpc.Caller, name, appVersion string) *Client {
+	return &Client{site: site, meta: meta{Version: version, Client: app{name, appVersion}}}
+}
+
+// ToolError is a tool's own failure: the kind of the far side's fault, where it
+// named one, and its sentence.
+type ToolError struct{ Kind, Msg string }
+
+func (e *ToolError) Error() string { return e.Msg }
+
+// Tool is a tool as the far side describes it.
+type Tool struct {
+	Name        string  `json:"name"`
+	Title       string  `json:"title,omitzero"`
+	Description string  `json:"description,omitzero"`
+	Input       rpc.Raw `json:"inputSchema,omitzero"`
+}
+
+type meta struct {
+	Version      string   `json:"io.modelcontextprotocol/protocolVersion"`
+	Client       app      `json:"io.modelcontextprotocol/clientInfo"`
+	Capabilities struct{} `json:"io.modelcontextprotocol/clientCapabilities"`
+}
+
+type app struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type params struct {
+	Meta          meta    `json:"_meta"`
+	Name          string  `json:"name,omitzero"`
+	Arguments     rpc.Raw `json:"arguments,omitzero"`
+	Notifications *filter `json:"notifications,omitzero"`
+}
+
+type filter struct {
+	URIs []string `json:"resourceSubscriptions"`
+}
+
+type callResult struct {
+	Meta struct {
+		Fault string `json:"agentsite/fault"`
+	} `json:"_meta"`
+	Type       string    `json:"resultType"`
+	Content    []content `json:"content"`
+	Structured rpc.Raw   `json:"structuredContent"`
+	IsError    bool      `json:"isError"`
+}
+
+type content struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	Data string `json:"data"`
+	MIME string `json:"mimeType"`
+}
+
+// Tools lists what this client may call there.
+func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
+	raw, err := c.call(ctx, "tools/list", params{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out struct {
+		Tools []Tool `json:"tools"`
+	}
+	return out.Tools, raw.Decode(&out)
+}
+
+// Call calls a tool. The far side makes its own principal of who we prove to be,
+// so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
+// none. A tool's failure is a *ToolError, a refusal of the site an *rpc.Error.
+func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call) (agents.Result, error) {
+	p := params{Name: call.Tool}
+	if err := call.Args.Decode(&p.Arguments); err != nil {
+		return agents.Result{}, err
+	}
+	raw, err := c.call(ctx, "tools/call", p, nil)
+	if err != nil {
+		return agents.Result{}, err
+	}
+	var out callResult
+	if err := raw.Decode(&out); err != nil {
+		return agents.Result{}, err
+	}
+	if out.Type != "complete" {
+		return agents.Result{}, errors.New("the site asks for input that this client cannot give")
+	}
+	if out.IsError {
+		e := &ToolError{Kind: out.Meta.Fault}
+		for _, c := range out.Content {
+			e.Msg += c.Text
+		}
+		return agents.Result{}, e
+	}
+	res := agents.Result{}
+	if !out.Structured.IsZero() {
+		res.Value = out.Structured
+	}
+	for _, c := range out.Content {
+		if piece, err := c.decode(); err != nil {
+			return agents.Result{}, err
+		} else if piece != nil {
+			res.Content = append(res.Content, *piece)
+		}
+	}
+	return res, nil
+}
+
+func (c content) decode() (*agents.Content, error) {
+	switch c.Type {
+	case "text":
+		return &agents.Content{Text: c.Text}, nil
+	case "image", "audio":
+		b, err := base64.StdEncoding.DecodeString(c.Data)
+		if err != nil {
+			return nil, err
+		}
+		blob := &agents.Blob{MIME: c.MIME, Data: b}
+		if c.Type == "audio" {
+			return &agents.Content{Audio: blob}, nil
+		}
+		return &agents.Content{Image: blob}, nil
+	}
+	return nil, nil // a kind that we have no use for
+}
+
+// Watch calls changed with the URI of each resource that has news, until ctx ends
+// or the site does; first of all with "", once nothing can be missed any more.
+func (c *Client) Watch(ctx context.Context, uris []string, changed func(uri string)) error {
+	_, err := c.call(ctx, "subscriptions/listen", params{Notifications: &filter{uris}}, func(method string, p rpc.Raw) {
+		var n struct {
+			URI string `json:"uri"`
+		}
+		switch {
+		case method == "notifications/subscriptions/acknowledged":
+			changed("")
+		case method == "notifications/resources/updated" && p.Decode(&n) == nil:
+			changed(n.URI)
+		}
+	})
+	return err
+}
+
+// Owner calls a method of the owner's, which no tool reaches.
+func (c *Client) Owner(ctx context.Context, method string) error {
+	_, err := c.call(ctx, method, params{}, nil)
+	return err
+}
+
+func (c *Client) call(ctx context.Context, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	p.Meta = c.meta
+	return c.site.Call(ctx, rpc.Request{Method: method, Params: p, Version: version, Name: p.Name}, note)
+}

@@ -1,0 +1,114 @@
+//lint:file-ignore SA1019 older revisions have what the newest deprecates
+
+package legacy
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxRounds is how often one call may ask its client.
+	maxRounds = 8
+	// answerWithin is how long the person behind the client may take.
+	answerWithin = 5 * time.Minute
+)
+
+// rounds calls do until it needs no more input. In these revisions the server asks
+// in the middle of the call, so nothing leaves it and no state has to be sealed.
+func rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange) (*agents.NeedInput, error)) error {
+	ex := agents.Exchange{Can: capabilities(ss)}
+	for range maxRounds {
+		need, err := do(ex)
+		if err != nil || need == nil {
+			return err
+		}
+		if ex.Answers, err = ask(ctx, ss, ex.Can, need.Questions); err != nil {
+			return err
+		}
+		ex.State = need.State
+	}
+	return device.Faultf(device.Internal, "this asked its client %d times and still needs more", maxRounds)
+}
+
+// capabilities are what the client declared in its handshake.
+func capabilities(ss *sdk.ServerSession) (can agents.Capabilities) {
+	p := ss.InitializeParams()
+	if p == nil || p.Capabilities == nil {
+		return can
+	}
+	return agents.Capabilities{
+		Elicitation: p.Capabilities.Elicitation != nil,
+		Sampling:    p.Capabilities.Sampling != nil,
+		Roots:       p.Capabilities.RootsV2 != nil,
+	}
+}
+
+// ask puts the questions one after the other, because a person may have to answer
+// them; none is put when the client cannot answer them all.
+func ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabilities, questions []agents.Question) (map[string]agents.Args, error) {
+	var lacks agents.Capabilities
+	for _, q := range questions {
+		switch q.Method {
+		case "elicitation/create":
+			lacks.Elicitation = lacks.Elicitation || !can.Elicitation
+		case "sampling/createMessage":
+			lacks.Sampling = lacks.Sampling || !can.Sampling
+		case "roots/list":
+			lacks.Roots = lacks.Roots || !can.Roots
+		default:
+			return nil, device.Faultf(device.Internal, "no client can be asked for %s", q.Method)
+		}
+	}
+	if lacks != (agents.Capabilities{}) {
+		return nil, &agents.NeedsCapability{Needs: lacks}
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	answers := make(map[string]agents.Args, len(questions))
+	for _, q := range questions {
+		var err error
+		switch q.Method {
+		case "elicitation/create":
+			answers[q.Key], err = put(ctx, q, ss.Elicit)
+		case "sampling/createMessage":
+			answers[q.Key], err = put(ctx, q, ss.CreateMessage)
+		case "roots/list":
+			answers[q.Key], err = put(ctx, q, ss.ListRoots)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// put puts one question in the SDK's words and returns the answer in JSON.
+func put[P, R any](ctx context.Context, q agents.Question, do func(context.Context, *P) (*R, error)) (agents.Args, error) {
+	params := new(P)
+	if q.Params != nil {
+		text, err := json.Marshal(q.Params)
+		if err == nil {
+			err = stdjson.Unmarshal(text, params)
+		}
+		if err != nil {
+			return nil, device.Faultf(device.Internal, "a question cannot be put: %w", err)
+		}
+	}
+	res, err := do(ctx, params)
+	if err != nil {
+		return nil, device.Faultf(device.Unavailable, "the client was asked for %s and did not answer: %w", q.Method, err)
+	}
+	text, err := stdjson.Marshal(res)
+	if err != nil {
+		return nil, device.Faultf(device.Internal, "an answer cannot be read: %w", err)
+	}
+	return answer(text), nil
+}

@@ -1,0 +1,43 @@
+package legacy
+
+import (
+	"errors"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// codes maps the fault kinds to error codes, where a fault is the answer to a
+// request and not the result of a tool. They are those of the newer revision.
+var codes = map[device.FaultKind]int64{
+	device.Invalid:        jsonrpc.CodeInvalidParams,
+	device.Denied:         403,
+	device.Unsafe:         409,
+	device.Busy:           codeBusy,
+	device.Offline:        502,
+	device.Expired:        410,
+	device.UnknownOutcome: 504,
+	device.Unavailable:    503,
+	device.Internal:       jsonrpc.CodeInternalError,
+}
+
+// isProtocolError tells what the client has done wrong from what went wrong with
+// a tool, which the model should see.
+func isProtocolError(err error) bool {
+	var needs *agents.NeedsCapability
+	return errors.As(err, &needs) || errors.Is(err, agents.ErrNotFound)
+}
+
+func asError(err error) error {
+	var needs *agents.NeedsCapability
+	switch {
+	case errors.As(err, &needs):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: needs.Error()}
+	case errors.Is(err, agents.ErrNotFound):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+	f := device.AsFault(err)
+	return &jsonrpc.Error{Code: codes[f.Kind], Message: f.Msg}
+}

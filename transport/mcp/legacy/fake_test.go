@@ -1,0 +1,248 @@
+package legacy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+const token = "a token"
+
+type forgetful struct{}
+
+func (forgetful) Record(device.Reading) {}
+
+// fake is an agent with one thing of every sort.
+type fake struct {
+	more    atomic.Bool // offers one tool more
+	running chan struct{}
+	ended   chan error
+}
+
+func newFake() *fake { return &fake{running: make(chan struct{}), ended: make(chan error, 1)} }
+
+func (f *fake) Tools() []agents.Tool {
+	tools := []agents.Tool{
+		{Name: "add", Title: "Add", Description: "Adds", Hints: agents.Hints{ReadOnly: true, Idempotent: true},
+			Input:  []byte(`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}}}`),
+			Output: []byte(`{"type":"object","properties":{"sum":{"type":"number"}}}`)},
+		{Name: "ask", Input: []byte(`{"type":"object"}`)},
+		{Name: "fail", Input: []byte(`{"type":"object"}`)},
+		{Name: "forever", Input: []byte(`{"type":"object"}`)},
+		{Name: "need", Input: []byte(`{"type":"object"}`)},
+		{Name: "panic", Input: []byte(`{"type":"object"}`)},
+		{Name: "pictures", Input: []byte(`{"type":"object"}`)},
+		{Name: "report", Input: []byte(`{"type":"object"}`)},
+		{Name: "unservable", Input: []byte(`{"type":"array"}`)},
+		{Name: "whoami", Input: []byte(`{"type":"object"}`)},
+	}
+	if f.more.Load() {
+		tools = append(tools[1:], agents.Tool{Name: "more", Input: []byte(`{"type":"object"}`)})
+	}
+	return tools
+}
+
+func (f *fake) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	switch c.Tool {
+	case "add":
+		var in struct {
+			A float64 `json:"a"`
+			B float64 `json:"b"`
+		}
+		if err := c.Args.Decode(&in); err != nil {
+			return agents.Result{}, device.Faultf(device.Invalid, "%v", err)
+		}
+		return agents.Result{Value: map[string]float64{"sum": in.A + in.B}}, nil
+	case "ask":
+		return converse(c)
+	case "fail":
+		return agents.Result{}, device.Faultf(device.Unsafe, "the tank is empty")
+	case "forever":
+		f.running <- struct{}{}
+		<-ctx.Done()
+		f.ended <- ctx.Err()
+		return agents.Result{}, ctx.Err()
+	case "need":
+		return agents.Result{}, &agents.NeedsCapability{Needs: agents.Capabilities{Sampling: true}}
+	case "panic":
+		panic("a defect")
+	case "pictures":
+		return agents.Result{Content: []agents.Content{
+			{Text: "look"}, {Image: &agents.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &agents.Blob{MIME: "audio/wav", Data: []byte("a")}},
+			{Resource: &agents.ResourceContent{URI: "x:y", MIME: "text/plain", Text: "t"}},
+		}}, nil
+	case "report":
+		for _, n := range []agents.Note{{Progress: 1, Total: 2}, {Progress: 1, Total: 2}, {Progress: 2, Total: 2}, {Level: "info", Message: "said"}} {
+			c.Note(n)
+		}
+		return agents.Result{}, nil
+	case "whoami":
+		return agents.Result{Value: map[string]any{"id": p.ID}}, nil
+	}
+	return agents.Result{}, agents.ErrNotFound
+}
+
+// converse asks two rounds: for a name with an answer of the client's model, then for
+// the roots.
+func converse(c agents.Call) (agents.Result, error) {
+	if c.Exchange.State == "" {
+		return agents.Result{NeedInput: &agents.NeedInput{State: "1", Questions: []agents.Question{
+			{Key: "name", Method: "elicitation/create", Params: map[string]any{"message": "Who?", "requestedSchema": map[string]any{
+				"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
+			}}},
+			{Key: "hello", Method: "sampling/createMessage", Params: map[string]any{"maxTokens": 9, "messages": []any{
+				map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": "greet"}},
+			}}},
+		}}}, nil
+	}
+	if c.Exchange.State == "1" {
+		var name struct {
+			Content struct {
+				Name string `json:"name"`
+			} `json:"content"`
+		}
+		var said struct {
+			Content struct {
+				Text string `json:"text"`
+			} `json:"content"`
+		}
+		if err := c.Exchange.Answers["name"].Decode(&name); err != nil {
+			return agents.Result{}, err
+		}
+		if err := c.Exchange.Answers["hello"].Decode(&said); err != nil {
+			return agents.Result{}, err
+		}
+		return agents.Result{NeedInput: &agents.NeedInput{
+			State: said.Content.Text + " " + name.Content.Name, Questions: []agents.Question{{Key: "roots", Method: "roots/list"}},
+		}}, nil
+	}
+	var got struct {
+		Roots []struct{} `json:"roots"`
+	}
+	if err := c.Exchange.Answers["roots"].Decode(&got); err != nil {
+		return agents.Result{}, err
+	}
+	return agents.Result{Value: map[string]any{"greeting": c.Exchange.State, "roots": len(got.Roots)}}, nil
+}
+
+func (f *fake) Resources() []agents.Resource {
+	return []agents.Resource{{URI: "fake:///text", Name: "text", MIME: "text/plain"}, {URI: "fake:///blob", Name: "blob"}}
+}
+
+func (f *fake) Templates() []agents.Template {
+	return []agents.Template{{URITemplate: "fake:///many/{id}", Name: "many"}}
+}
+
+func (f *fake) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	switch uri {
+	case "fake:///text", "fake:///many/1":
+		return []agents.ResourceContent{{URI: uri, Text: "contents"}}, nil
+	case "fake:///blob":
+		return []agents.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
+	}
+	return nil, agents.ErrNotFound
+}
+
+func (f *fake) Prompts() []agents.Prompt {
+	return []agents.Prompt{{Name: "greet", Arguments: []agents.Argument{{Name: "name", Required: true}}}}
+}
+
+func (f *fake) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
+	return agents.PromptResult{Messages: []agents.Message{{Role: "user", Content: agents.Content{Text: "hello " + args["name"]}}}}, nil
+}
+
+func (f *fake) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+	if ref.Prompt != "greet" {
+		return nil
+	}
+	return []string{prefix + "a"}
+}
+
+// newServer makes a server over f; it has nothing left when the test ends.
+func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
+	hub := node.NewHub(forgetful{}, func(a string) string { return a })
+	s := New(node.New(hub, token, f), "fake", "1", "be kind")
+	t.Cleanup(func() {
+		s.Close()
+		eventually(t, "every session and host is let go of", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.hosts) == 0 && len(s.sessions) == 0
+		})
+	})
+	return s, hub
+}
+
+// overStream connects a client over a pipe.
+func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSession {
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Local: "agent"}) }()
+	c, err := newClient(o).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		if err := <-served; err != nil {
+			t.Errorf("ServeStream: %v", err)
+		}
+	})
+	return c
+}
+
+// listen serves s on HTTP. The header Who says which evidence a request has.
+func listen(t *testing.T, s *Server) string {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := node.Evidence{Bearer: token}
+		if who := r.Header.Get("Who"); who != "" {
+			e = node.Evidence{Local: who}
+		}
+		s.ServeHTTP(w, r, e)
+	}))
+	t.Cleanup(func() {
+		s.Close() // or the open streams would keep it
+		srv.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return srv.URL
+}
+
+// as is a client of somebody.
+func as(who string) *http.Client { return &http.Client{Transport: whoTransport(who)} }
+
+type whoTransport string
+
+func (w whoTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Who", string(w))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func overHTTP(t *testing.T, url, who string, silent bool, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
+	return newClient(o).Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: url, HTTPClient: as(who), DisableStandaloneSSE: silent, MaxRetries: -1,
+	}, legacyOnly)
+}
+
+var legacyOnly = &sdk.ClientSessionOptions{ProtocolVersion: versions[0]}
+
+func newClient(o *sdk.ClientOptions) *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, o)
+}

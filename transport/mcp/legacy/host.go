@@ -1,0 +1,142 @@
+//lint:file-ignore SA1019 older revisions have what the newest deprecates
+
+package legacy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentsite/agents"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// host is the SDK's server for one principal. It lasts while the principal has
+// sessions, so there are never more hosts than sessions and requests.
+type host struct {
+	srv  *Server
+	who  agents.Principal
+	sdk  *sdk.Server
+	http http.Handler
+	stop context.CancelFunc // of the watch over what is offered
+
+	// With Server.mu.
+	users   int               // sessions, and requests that have none yet
+	watches map[string]*watch // by URI
+
+	// What the SDK's server offers now.
+	offering  sync.Mutex
+	tools     []string
+	prompts   []string
+	resources []string
+	templates []string
+}
+
+func newHost(s *Server, who agents.Principal) *host {
+	h := &host{srv: s, who: who, watches: make(map[string]*watch)}
+	h.sdk = sdk.NewServer(s.self, &sdk.ServerOptions{
+		Instructions:       s.instructions,
+		CompletionHandler:  h.complete,
+		SubscribeHandler:   h.subscribe,
+		UnsubscribeHandler: h.unsubscribe,
+		Capabilities: &sdk.ServerCapabilities{
+			Tools:     &sdk.ToolCapabilities{ListChanged: true},
+			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
+			Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+			Logging:   &sdk.LoggingCapabilities{},
+		},
+		SupportedProtocolVersions: versions,
+	})
+	h.sdk.AddReceivingMiddleware(h.receive)
+	// A handler of its own makes a session id worthless to everybody else. The
+	// carrier's list of hosts is stricter than the SDK's check of them.
+	h.http = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return h.sdk }, &sdk.StreamableHTTPOptions{
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
+	})
+	all := agents.Change{Tools: true, Prompts: true, Resources: true}
+	h.stop = h.watch(all, nil, h.offer)
+	h.offer(all)
+	return h
+}
+
+// receive stands before every request.
+func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		// A defect in one request must not take the guard of every output down.
+		defer func() {
+			if p := recover(); p != nil {
+				slog.Error("a method panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the site failed at this; its log says more"}
+			}
+		}()
+		if strings.HasPrefix(method, "notifications/") {
+			return next(ctx, method, req)
+		}
+		select {
+		case h.srv.running <- struct{}{}:
+			defer func() { <-h.srv.running }()
+		default:
+			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests are running: wait for one to end"}
+		}
+		ss, _ := req.GetSession().(*sdk.ServerSession)
+		if method == "initialize" {
+			if err := h.srv.admit(h, ss); err != nil {
+				return nil, err
+			}
+		}
+		ctx, done := h.srv.during(ctx, ss)
+		defer done()
+		return next(ctx, method, req)
+	}
+}
+
+// offer brings the SDK's server up to date, which tells the sessions.
+func (h *host) offer(c agents.Change) {
+	h.offering.Lock()
+	defer h.offering.Unlock()
+	if c.Tools {
+		tools, _ := h.srv.node.Tools(h.who)
+		replace(&h.tools, tools, func(t agents.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
+	}
+	if c.Prompts {
+		prompts, _ := h.srv.node.Prompts(h.who)
+		replace(&h.prompts, prompts, func(p agents.Prompt) string { return p.Name }, h.addPrompt, h.sdk.RemovePrompts)
+	}
+	if c.Resources {
+		resources, _ := h.srv.node.Resources(h.who)
+		replace(&h.resources, resources, func(r agents.Resource) string { return r.URI }, h.addResource, h.sdk.RemoveResources)
+		templates, _ := h.srv.node.Templates(h.who)
+		replace(&h.templates, templates, func(t agents.Template) string { return t.URITemplate }, h.addTemplate, h.sdk.RemoveResourceTemplates)
+	}
+}
+
+// replace adds what is offered now and removes what is not any more, in this
+// order, so that nothing is missing meanwhile.
+func replace[T any](names *[]string, now []T, name func(T) string, add func(T), remove func(...string)) {
+	var kept []string
+	for _, t := range now {
+		if tried(name(t), func() { add(t) }) {
+			kept = append(kept, name(t))
+		}
+	}
+	remove(slices.DeleteFunc(*names, func(n string) bool { return slices.Contains(kept, n) })...)
+	*names = kept
+}
+
+// tried reports whether the SDK took an offer: it panics at those that it cannot
+// serve.
+func tried(name string, add func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Warn("this is not offered to older clients", "name", name, "why", p)
+		}
+	}()
+	add()
+	return true
+}

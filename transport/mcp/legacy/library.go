@@ -1,0 +1,79 @@
+package legacy
+
+import (
+	"context"
+
+	"agentsite/agents"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func (h *host) addResource(r agents.Resource) {
+	h.sdk.AddResource(&sdk.Resource{
+		URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIME,
+	}, h.read)
+}
+
+func (h *host) addTemplate(t agents.Template) {
+	h.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: t.URITemplate, Name: t.Name, Title: t.Title, Description: t.Description, MIMEType: t.MIME,
+	}, h.read)
+}
+
+func (h *host) read(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	list, err := h.srv.node.Read(ctx, h.who, req.Params.URI)
+	if err == agents.ErrNotFound {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	} else if err != nil {
+		return nil, asError(err)
+	}
+	out := &sdk.ReadResourceResult{Contents: make([]*sdk.ResourceContents, len(list))}
+	for i, c := range list {
+		out.Contents[i] = contents(c)
+	}
+	return out, nil
+}
+
+func (h *host) addPrompt(p agents.Prompt) {
+	out := &sdk.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
+	for _, a := range p.Arguments {
+		out.Arguments = append(out.Arguments, &sdk.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
+	}
+	h.sdk.AddPrompt(out, h.prompt)
+}
+
+func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	var res agents.PromptResult
+	err := rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+		var err error
+		res, err = h.srv.node.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
+		return res.NeedInput, err
+	})
+	if err != nil {
+		return nil, asError(err)
+	}
+	out := &sdk.GetPromptResult{Description: res.Description, Messages: make([]*sdk.PromptMessage, len(res.Messages))}
+	for i, m := range res.Messages {
+		out.Messages[i] = &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: content(m.Content)}
+	}
+	return out, nil
+}
+
+// maxCompletions is what the specification lets an answer hold.
+const maxCompletions = 100
+
+func (h *host) complete(_ context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	ref := agents.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
+	values, err := h.srv.node.Complete(h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
+	if err != nil {
+		return nil, asError(err)
+	}
+	out := sdk.CompletionResultDetails{Values: values, Total: len(values)}
+	if len(values) > maxCompletions {
+		out.Values, out.HasMore = values[:maxCompletions], true
+	}
+	if values == nil {
+		out.Values = []string{}
+	}
+	return &sdk.CompleteResult{Completion: out}, nil
+}

@@ -1,0 +1,159 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/node"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// versions are the revisions that are served here, newest first.
+var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+const (
+	// maxMessage bounds an inbound message, as the newer revision does.
+	maxMessage = 256 << 10
+	// maxRunning bounds the requests of all sessions that run at a time.
+	maxRunning = 64
+	// writeTimeout is how long a client may leave its end unread.
+	writeTimeout = 30 * time.Second
+
+	sessionHeader = "Mcp-Session-Id"
+)
+
+// Server serves sessions through the door. It is safe for concurrent use.
+type Server struct {
+	node         *node.Node
+	self         *sdk.Implementation
+	instructions string
+	running      chan struct{} // one place per request
+
+	mu       sync.Mutex
+	hosts    map[agents.Principal]*host
+	sessions map[*sdk.ServerSession]*session
+	closed   bool
+}
+
+// New makes a server that calls itself name and version.
+func New(n *node.Node, name, version, instructions string) *Server {
+	return &Server{
+		node: n, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,
+		running: make(chan struct{}, maxRunning),
+		hosts:   make(map[agents.Principal]*host), sessions: make(map[*sdk.ServerSession]*session),
+	}
+}
+
+// ServeHTTP serves one request of Streamable HTTP with sessions. The carrier has
+// checked Host, Origin and the size.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Evidence) {
+	who, err := s.node.Who(e)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	w = &paced{w, http.NewResponseController(w)}
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		h := s.enter(who)
+		defer s.leave(h)
+		h.http.ServeHTTP(w, r)
+		return
+	}
+	x := s.resume(who, id)
+	if x == nil {
+		http.Error(w, "there is no such session: begin a new one with initialize", http.StatusNotFound)
+		return
+	}
+	defer s.rest(x)
+	if r.Method == http.MethodDelete {
+		x.end()
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	x.host.http.ServeHTTP(w, r)
+}
+
+// ServeStream serves one session over newline-delimited JSON, beginning with its
+// initialize. It blocks until the peer closes its side or ctx ends, neither of
+// which is an error, and closes rw.
+func (s *Server) ServeStream(ctx context.Context, rw io.ReadWriteCloser, e node.Evidence) error {
+	defer rw.Close()
+	who, err := s.node.Who(e)
+	if err != nil {
+		return err
+	}
+	h := s.enter(who)
+	defer s.leave(h)
+	ss, err := h.sdk.Connect(ctx, &sdk.IOTransport{Reader: rw, Writer: rw, MaxLineLength: maxMessage}, nil)
+	if err != nil {
+		return err
+	}
+	// Closing the stream, and not the session, ends the requests that run, too.
+	stop := context.AfterFunc(ctx, func() { rw.Close() })
+	defer stop()
+	err = ss.Wait()
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// Close ends every session and admits no more. It does not wait for them.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, x := range s.sessions {
+		go x.end()
+	}
+}
+
+// enter returns who's host, made now if who has no session yet. A leave follows
+// every enter.
+func (s *Server) enter(who agents.Principal) *host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[who]
+	if h == nil {
+		h = newHost(s, who)
+		s.hosts[who] = h
+	}
+	h.users++
+	return h
+}
+
+func (s *Server) leave(h *host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left(h)
+}
+
+// left is leave with the lock held.
+func (s *Server) left(h *host) {
+	if h.users--; h.users == 0 {
+		h.stop()
+		delete(s.hosts, h.who)
+	}
+}
+
+// paced gives every write a deadline of its own: a stream may last, but a client
+// that stops reading must not keep its place.
+type paced struct {
+	http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	p.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap lets a ResponseController flush.
+func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }

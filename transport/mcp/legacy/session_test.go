@@ -1,0 +1,221 @@
+//lint:file-ignore SA1019 older revisions have what the newest deprecates
+
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/node"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func asWire(err error) (*jsonrpc.Error, bool) {
+	var e *jsonrpc.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+func connect(t *testing.T, url, who string, silent bool, o *sdk.ClientOptions) *sdk.ClientSession {
+	t.Helper()
+	c, err := overHTTP(t, url, who, silent, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (s *Server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// A session belongs to the principal who opened it, whoever else knows its id.
+func TestSessionIsBoundToPrincipal(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	url := listen(t, s)
+	mine := connect(t, url, "agent", true, nil)
+	theirs := connect(t, url, "", true, nil)
+	if got := textOf(t, call(t, mine, "whoami", nil).Content[0]); got != `{"id":"local-agent"}` {
+		t.Error(got)
+	}
+	if got := textOf(t, call(t, theirs, "whoami", nil).Content[0]); got != `{"id":"token"}` {
+		t.Error(got)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		r, _ := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set(sessionHeader, mine.ID())
+		res, err := as("").Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s with another's session: %s", method, res.Status)
+		}
+	}
+	call(t, mine, "whoami", nil)
+	if err := mine.Close(); err != nil { // by DELETE
+		t.Error(err)
+	}
+	eventually(t, "the session that was deleted is let go of", func() bool { return s.count() == 1 })
+}
+
+func TestNobodyHasNoSession(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	if _, err := overHTTP(t, listen(t, s), "a stranger", true, nil); err == nil {
+		t.Error("a stranger was let in")
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	s, hub := newServer(t, newFake())
+	url := listen(t, s)
+	updates := func(c chan string) *sdk.ClientOptions {
+		return &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c <- r.Params.URI }}
+	}
+	one, two := make(chan string, 9), make(chan string, 9)
+	c1, c2 := connect(t, url, "agent", false, updates(one)), connect(t, url, "agent", false, updates(two))
+	const uri = "fake:///text"
+	for range 2 { // twice is once
+		if err := c1.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c2.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c1.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "fake:///none"}); !hasCode(err, sdk.CodeResourceNotFound) {
+		t.Errorf("what there is not: %v", err)
+	}
+	hub.Announce(agents.Change{URI: uri})
+	if <-one != uri || <-two != uri {
+		t.Error("another resource was updated")
+	}
+	if err := c1.Unsubscribe(t.Context(), &sdk.UnsubscribeParams{URI: uri}); err != nil {
+		t.Fatal(err)
+	}
+	hub.Announce(agents.Change{URI: uri})
+	<-two
+	if len(one) != 0 {
+		t.Error("told after it unsubscribed")
+	}
+	c2.Close()
+	eventually(t, "the watch ends with the last session", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.sessions) == 1 && len(only(s.hosts).watches) == 0
+	})
+}
+
+func only(hosts map[agents.Principal]*host) *host {
+	for _, h := range hosts {
+		return h
+	}
+	return nil
+}
+
+// When the site is full of idle sessions the longest idle one goes; when all are
+// in use the new one is refused.
+func TestSessionsAreBounded(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	url := listen(t, s)
+	first := connect(t, url, "agent", true, nil)
+	for range maxSessions {
+		connect(t, url, "", true, nil)
+	}
+	if n := s.count(); n != maxSessions {
+		t.Errorf("%d sessions", n)
+	}
+	if _, err := first.ListTools(t.Context(), nil); err == nil {
+		t.Error("the longest idle session is still there")
+	}
+}
+
+func TestSessionsInUseStay(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	url := listen(t, s)
+	for range maxSessions {
+		connect(t, url, "", false, nil)
+	}
+	eventually(t, "all listen", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.longestIdle() == nil
+	})
+	if _, err := overHTTP(t, url, "agent", true, nil); !hasCode(err, codeBusy) {
+		t.Errorf("one too many: %v", err)
+	}
+	if n := s.count(); n != maxSessions {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestIdleSessionsEnd(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	c := connect(t, listen(t, s), "agent", true, nil)
+	s.mu.Lock()
+	for _, x := range s.sessions {
+		x.idle.Reset(0) // as if idleAfter had passed
+	}
+	s.mu.Unlock()
+	eventually(t, "the session ends", func() bool { return s.count() == 0 })
+	if _, err := c.ListTools(t.Context(), nil); err == nil {
+		t.Error("the session is still served")
+	}
+}
+
+// Ending a session ends what it has running.
+func TestEndEndsRequests(t *testing.T) {
+	f := newFake()
+	s, _ := newServer(t, f)
+	c := connect(t, listen(t, s), "agent", true, nil)
+	go c.CallTool(t.Context(), &sdk.CallToolParams{Name: "forever"})
+	<-f.running
+	s.Close()
+	if err := <-f.ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// So does the end of a stream, from either side.
+func TestStreamEndEndsRequests(t *testing.T) {
+	for _, end := range []string{"the client's", "ours"} {
+		f := newFake()
+		s, _ := newServer(t, f)
+		here, there := net.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		served := make(chan error, 1)
+		go func() { served <- s.ServeStream(ctx, there, node.Evidence{Local: "agent"}) }()
+		c, err := newClient(nil).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go c.CallTool(t.Context(), &sdk.CallToolParams{Name: "forever"})
+		<-f.running
+		if end == "ours" {
+			cancel()
+		} else {
+			here.Close()
+		}
+		if err := <-f.ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", end, err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("%s: %v", end, err)
+		}
+	}
+}

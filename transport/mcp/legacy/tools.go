@@ -1,0 +1,113 @@
+//lint:file-ignore SA1019 older revisions have what the newest deprecates
+
+package legacy
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// faultKey is the _meta key under which a failed call names its fault kind.
+const faultKey = "agentsite/fault"
+
+func (h *host) addTool(t agents.Tool) {
+	closed := false
+	out := &sdk.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: stdjson.RawMessage(t.Input),
+		Annotations: &sdk.ToolAnnotations{
+			ReadOnlyHint: t.Hints.ReadOnly, DestructiveHint: &t.Hints.Destructive, IdempotentHint: t.Hints.Idempotent, OpenWorldHint: &closed,
+		},
+	}
+	if t.Output != nil {
+		out.OutputSchema = stdjson.RawMessage(t.Output)
+	}
+	h.sdk.AddTool(out, h.call)
+}
+
+func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	var res agents.Result
+	err := rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+		var err error
+		res, err = h.srv.node.Call(ctx, h.who, agents.Call{
+			Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Exchange: ex,
+		})
+		return res.NeedInput, err
+	})
+	switch {
+	case err == nil:
+		return called(res)
+	case isProtocolError(err):
+		return nil, asError(err)
+	}
+	return failed(device.AsFault(err)), nil
+}
+
+// failed is the result of a tool that could not do it.
+func failed(f *device.Fault) *sdk.CallToolResult {
+	return &sdk.CallToolResult{
+		Meta: sdk.Meta{faultKey: string(f.Kind)}, IsError: true,
+		Content: []sdk.Content{&sdk.TextContent{Text: string(f.Kind) + ": " + f.Msg}},
+	}
+}
+
+// called is the result of a tool that did. The value goes out twice: as it is,
+// where it is an object, which is all that these revisions take, and as JSON in a
+// text.
+func called(res agents.Result) (*sdk.CallToolResult, error) {
+	out := &sdk.CallToolResult{}
+	if res.Value != nil {
+		text, err := json.Marshal(res.Value, json.Deterministic(true))
+		if err != nil {
+			return nil, asError(err)
+		}
+		out.Content = append(out.Content, &sdk.TextContent{Text: string(text)})
+		if bytes.HasPrefix(text, []byte("{")) {
+			out.StructuredContent = stdjson.RawMessage(text)
+		}
+	}
+	for _, c := range res.Content {
+		out.Content = append(out.Content, content(c))
+	}
+	return out, nil
+}
+
+func content(c agents.Content) sdk.Content {
+	switch {
+	case c.Image != nil:
+		return &sdk.ImageContent{Data: c.Image.Data, MIMEType: c.Image.MIME}
+	case c.Audio != nil:
+		return &sdk.AudioContent{Data: c.Audio.Data, MIMEType: c.Audio.MIME}
+	case c.Resource != nil:
+		return &sdk.EmbeddedResource{Resource: contents(*c.Resource)}
+	}
+	return &sdk.TextContent{Text: c.Text}
+}
+
+func contents(c agents.ResourceContent) *sdk.ResourceContents {
+	return &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Text: c.Text, Blob: c.Blob}
+}
+
+// noter sends what a running call says as the notifications that the client asked
+// for: progress with a token, log lines from the session's level on.
+func noter(ctx context.Context, req *sdk.CallToolRequest) func(agents.Note) {
+	token := req.Params.GetProgressToken()
+	last := -1.0
+	return func(n agents.Note) {
+		switch {
+		case n.Level != "":
+			req.Session.Log(ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(n.Level), Data: n.Message})
+		case token != nil && n.Progress > last:
+			last = n.Progress
+			req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: n.Progress, Total: n.Total, Message: n.Message,
+			})
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package rpc
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+)
+
+// anyID draws ids over their whole range.
+func anyID() *rapid.Generator[ID] {
+	return rapid.OneOf(
+		rapid.Map(rapid.StringN(0, 30, maxIDLength), TextID),
+		rapid.Map(rapid.Uint64(), NumberID),
+		rapid.Map(rapid.Int64(), intID),
+		rapid.SampledFrom([]ID{NumberID(math.MaxUint64), intID(math.MinInt64), NumberID(1<<53 + 1), TextID(""), TextID("1")}),
+	)
+}
+
+// tree draws a value of JSON's model, its numbers within 64 bits.
+func tree(depth int) *rapid.Generator[any] {
+	leaves := []*rapid.Generator[any]{
+		rapid.Just[any](nil), rapid.Map(rapid.Bool(), toAny[bool]), rapid.Map(rapid.String(), toAny[string]),
+		rapid.Map(rapid.Int64(), toAny[int64]), rapid.Map(rapid.Uint64(), toAny[uint64]), rapid.Map(rapid.Float64(), toAny[float64]),
+	}
+	if depth > 0 {
+		leaves = append(leaves,
+			rapid.Map(rapid.SliceOfN(tree(depth-1), 0, 4), toAny[[]any]),
+			rapid.Map(rapid.MapOfN(rapid.String(), tree(depth-1), 0, 4), toAny[map[string]any]))
+	}
+	return rapid.OneOf(leaves...)
+}
+
+func toAny[T any](v T) any { return v }
+
+func encode(t interface{ Fatalf(string, ...any) }, c Codec, v any) []byte {
+	var b bytes.Buffer
+	if err := c.Encode(&b, v); err != nil {
+		t.Fatalf("%s: encode %#v: %v", c.ContentType(), v, err)
+	}
+	return b.Bytes()
+}
+
+// TestRoundTrip takes every kind of message from JSON to CBOR and back and finds
+// the same text: ids keep their type and numbers their value.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := func(label string) any { return tree(3).Draw(t, label) }
+		id, method := anyID().Draw(t, "id"), rapid.StringN(1, 20, 60).Draw(t, "method")
+		for _, m := range []any{
+			request{version, id, method, raw("params")},
+			notification{version, method, raw("params")},
+			response{version, id, raw("result"), nil},
+			response{version, id, nil, &Error{Code: rapid.Int().Draw(t, "code"), Message: "m", Data: raw("data")}},
+		} {
+			first := encode(t, JSON, m)
+			var fromJSON, fromCBOR message
+			if err := JSON.Decode(first, &fromJSON); err != nil {
+				t.Fatalf("decode %s: %v", first, err)
+			}
+			if err := CBOR.Decode(encode(t, CBOR, fromJSON), &fromCBOR); err != nil {
+				t.Fatalf("decode the CBOR of %s: %v", first, err)
+			}
+			if fromJSON.ID != fromCBOR.ID {
+				t.Fatalf("the id %v came back as %v", fromJSON.ID, fromCBOR.ID)
+			}
+			if again := encode(t, JSON, fromCBOR); !bytes.Equal(canonicalJSON(t, first), canonicalJSON(t, again)) {
+				t.Fatalf("%s came back as %s", first, again)
+			}
+		}
+	})
+}
+
+// canonicalJSON sorts names; unlike RFC 8785 it leaves integers alone.
+func canonicalJSON(t *rapid.T, b []byte) []byte {
+	v := jsontext.Value(bytes.Clone(b))
+	if err := v.Format(jsontext.CanonicalizeRawInts(false), jsontext.ReorderRawObjects(true)); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return v
+}
+
+func TestTranscodeNumbers(t *testing.T) {
+	for _, text := range []string{
+		"0", "-0", "-1", "9007199254740993", "9223372036854775807", "-9223372036854775808", "18446744073709551615",
+		"0.1", "1e300", "100000000000000000000", "5e-324", "-2.5",
+	} {
+		b, err := toCBOR([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if back, err := toJSON(b); err != nil || string(back) != canonicalNumber(text) {
+			t.Errorf("%s came back as %s, %v", text, back, err)
+		}
+	}
+	for _, text := range []string{"18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "1e400"} {
+		if _, err := toCBOR([]byte(text)); err == nil {
+			t.Errorf("%s was taken, though it needs more than 64 bits", text)
+		}
+	}
+}
+
+func canonicalNumber(text string) string {
+	switch text {
+	case "1e300", "5e-324":
+		var f float64
+		json.Unmarshal([]byte(text), &f)
+		b, _ := json.Marshal(f)
+		return string(b)
+	}
+	return text
+}
+
+// TestStrict lists what neither codec lets through.
+func TestStrict(t *testing.T) {
+	var into struct {
+		A int    `json:"a"`
+		B string `json:"b"`
+	}
+	for name, c := range map[string]struct {
+		codec Codec
+		in    string
+		says  string
+	}{
+		"duplicate name":       {JSON, `{"a":1,"a":2}`, "twice"},
+		"other case":           {JSON, `{"A":1}`, "A: there is no such field"},
+		"unknown field":        {JSON, `{"a":1,"c":2}`, "c: there is no such field"},
+		"trailing bytes":       {JSON, `{"a":1} x`, "not valid JSON"},
+		"two values":           {JSON, `{"a":1}{"a":2}`, "not valid JSON"},
+		"wrong type":           {JSON, `{"a":"1"}`, "a: must be an integer"},
+		"bad UTF-8":            {JSON, "{\"b\":\"\xff\"}", "not valid JSON"},
+		"NaN":                  {JSON, `{"a":NaN}`, "not valid JSON"},
+		"cut off":              {JSON, `{"a":1`, "not valid JSON"},
+		"empty":                {JSON, ``, "not valid JSON"},
+		"cbor duplicate key":   {CBOR, "\xa2\x61a\x01\x61a\x02", "duplicate"},
+		"cbor other case":      {CBOR, "\xa1\x61A\x01", "A: there is no such field"},
+		"cbor unknown field":   {CBOR, "\xa1\x61c\x01", "c: there is no such field"},
+		"cbor trailing bytes":  {CBOR, "\xa1\x61a\x01\x00", "extraneous"},
+		"cbor wrong type":      {CBOR, "\xa1\x61a\x61x", "a: must be an integer"},
+		"cbor indefinite":      {CBOR, "\xbf\x61a\x01\xff", "indefinite"},
+		"cbor tag":             {CBOR, "\xc1\x01", "tag"},
+		"cbor bad UTF-8":       {CBOR, "\xa1\x61b\x61\xff", "UTF-8"},
+		"cbor NaN":             {CBOR, "\xa1\x61a\xf9\x7e\x00", "not valid here"},
+		"cbor bytes for text":  {CBOR, "\xa1\x61b\x41x", "b"},
+		"cbor a long way down": {CBOR, strings.Repeat("\x81", 40) + "\x01", "nested"},
+		"cbor empty":           {CBOR, "", "EOF"},
+	} {
+		err := c.codec.DecodeStrict([]byte(c.in), &into)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want something with %q", name, err, c.says)
+		}
+	}
+}
+
+func TestJSONBounds(t *testing.T) {
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	many := "[" + strings.Repeat("0,", maxValues) + "0]"
+	quoted := `{"jsonrpc":"2.0","id":1,"method":"m","params":{"s":"` + strings.Repeat(`[{\"`, 100) + `"}}`
+	for in, ok := range map[string]bool{deep: false, many: false, quoted: true, deep[1 : len(deep)-1]: true} {
+		if err := boundJSON([]byte(in)); (err == nil) != ok {
+			t.Errorf("%.60s…: %v", in, err)
+		}
+	}
+}
+
+func TestID(t *testing.T) {
+	for text, want := range map[string]ID{
+		`"a"`: TextID("a"), `""`: TextID(""), `0`: NumberID(0), `-5`: intID(-5), `18446744073709551615`: NumberID(math.MaxUint64),
+	} {
+		var got ID
+		if err := JSON.Decode([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %#v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{`null`, `1.5`, `1e3`, `true`, `{}`, `[]`, `18446744073709551616`, `"` + strings.Repeat("x", maxIDLength+1) + `"`} {
+		var got ID
+		if err := JSON.Decode([]byte(text), &got); err == nil {
+			t.Errorf("%s was taken for the id %v", text, got)
+		}
+	}
+}
+
+// fuzzed decodes into all that a message becomes, and what is accepted has to
+// come out again as it went in.
+func fuzzed(t *testing.T, codec, other Codec, b []byte) {
+	m, fault := parse(codec, b)
+	if fault != nil {
+		return
+	}
+	again, fault := parse(codec, encode(t, codec, m))
+	if fault != nil || again.ID != m.ID || again.Method != m.Method {
+		t.Fatalf("%q came back as %+v, %v", b, again, fault)
+	}
+	var crossed bytes.Buffer
+	if other.Encode(&crossed, m) != nil {
+		return // a number or a byte string that the other has no form for
+	}
+	if there, fault := parse(other, crossed.Bytes()); fault != nil || there.ID != m.ID || there.Method != m.Method {
+		t.Fatalf("%q became %q and then %+v, %v", b, crossed.Bytes(), there, fault)
+	}
+}
+
+var seeds = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{"points":["a/b"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+	`{"jsonrpc":"2.0","id":"x","method":"server/discover"}`,
+	`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":18446744073709551615}}`,
+	`{"jsonrpc":"2.0","id":-9223372036854775808,"method":"m","params":[1.5,-0,1e300,null,true,"é",{}]}`,
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { fuzzed(t, JSON, CBOR, b) })
+}
+
+func FuzzCBOR(f *testing.F) {
+	for _, s := range seeds {
+		b, err := toCBOR([]byte(s))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { fuzzed(t, CBOR, JSON, b) })
+}

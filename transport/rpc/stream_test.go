@@ -1,0 +1,195 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// methods for the tests: echo answers with its params, wait with why it ended.
+func testMethods(ended chan<- string) map[string]Method {
+	return map[string]Method{
+		"echo": func(_ context.Context, c *Call) (any, error) { return c.Params, nil },
+		"wait": func(ctx context.Context, c *Call) (any, error) {
+			c.Notify("waiting", nil)
+			<-ctx.Done()
+			ended <- c.ID.String()
+			return nil, ctx.Err()
+		},
+		"panic": func(context.Context, *Call) (any, error) { panic("a defect") },
+		"field": func(context.Context, *Call) (any, error) { return nil, &FieldError{"a.b", "must be a number"} },
+		"wrong": func(context.Context, *Call) (any, error) { return nil, io.ErrNoProgress },
+	}
+}
+
+// talk serves a stream and returns the far end of it.
+func talk(t *testing.T, s *Stream) (say func(string), hear func() string, hangUp func()) {
+	t.Helper()
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(t.Context(), near) }()
+	r := bufio.NewReader(far)
+	far.SetDeadline(time.Now().Add(10 * time.Second))
+	say = func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(far, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear = func() string {
+		t.Helper()
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(line)
+	}
+	hangUp = func() {
+		t.Helper()
+		far.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	return say, hear, hangUp
+}
+
+func TestStream(t *testing.T) {
+	ended := make(chan string, 1)
+	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
+	// A transcript: what is said, and the lines that come back.
+	for _, turn := range [][]string{
+		{`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":[1,"x",null]}}`, `{"jsonrpc":"2.0","id":1,"result":{"a":[1,"x",null]}}`},
+		{`{"jsonrpc":"2.0","id":"q","method":"nothing"}`, `{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"there is no method \"nothing\""}}`},
+		{`{"jsonrpc":"2.0","method":"echo"}`},
+		{``},
+		{`{"jsonrpc":"2.0","id":2,"method":"field"}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"params: a.b: must be a number"}}`},
+		{`{"jsonrpc":"2.0","id":3,"method":"wrong"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the site failed at this; its log says more"}}`},
+		{`{"jsonrpc":"2.0","id":4,"method":"panic"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"the site failed at this; its log says more"}}`},
+		{`[{"jsonrpc":"2.0","id":5,"method":"echo"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"batches are not served: send one message at a time"}}`},
+		{`{"jsonrpc":"1.0","id":6,"method":"echo"}`, `{"jsonrpc":"2.0","id":6,"error":{"code":-32600,"message":"\"jsonrpc\" must be \"2.0\""}}`},
+		{`{"jsonrpc":"2.0","id":7,"result":{}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"\"method\" is missing: this side takes requests and notifications"}}`},
+		{`{"jsonrpc":"2.0","id":8,"Method":"echo"}`, `{"jsonrpc":"2.0","id":8,"error":{"code":-32600,"message":"\"method\" is missing: this side takes requests and notifications"}}`},
+		{`{"jsonrpc":"2.0","id":8,"id":9,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"a name stands twice in one object"}}`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"echo"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"an id is a text or an integer from -9223372036854775808 to 18446744073709551615"}}`},
+		{`{"jsonrpc":"2.0","id":10,"method":"wait"}`, `{"jsonrpc":"2.0","method":"waiting"}`},
+		{`{"jsonrpc":"2.0","id":10,"method":"echo"}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32600,"message":"a request with the id 10 is running already"}}`},
+	} {
+		say(turn[0])
+		for _, want := range turn[1:] {
+			if got := hear(); got != want {
+				t.Errorf("%s\n got %s\nwant %s", turn[0], got, want)
+			}
+		}
+	}
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`)
+	if id := <-ended; id != "10" {
+		t.Errorf("%s was cancelled", id)
+	}
+	// A cancelled request is not answered: the next line is the next answer.
+	say(`{"jsonrpc":"2.0","id":11,"method":"echo","params":{}}`)
+	if got := hear(); got != `{"jsonrpc":"2.0","id":11,"result":{}}` {
+		t.Errorf("after a cancellation: %s", got)
+	}
+	hangUp()
+}
+
+func TestStreamLimits(t *testing.T) {
+	ended := make(chan string, maxInFlight)
+	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
+	for i := range maxInFlight {
+		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"wait"}`, i))
+		hear()
+	}
+	say(`{"jsonrpc":"2.0","id":"more","method":"echo"}`)
+	if got := hear(); !strings.Contains(got, `"code":429`) {
+		t.Errorf("one too many: %s", got)
+	}
+	hangUp() // ends them all; Serve waits for that
+	if len(ended) != maxInFlight {
+		t.Errorf("%d of %d requests had ended when Serve returned", len(ended), maxInFlight)
+	}
+}
+
+func TestStreamTooLong(t *testing.T) {
+	near, far := net.Pipe()
+	s := &Stream{Dispatcher: NewDispatcher(testMethods(nil))}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(t.Context(), near) }()
+	go io.WriteString(far, strings.Repeat("[", MaxMessage+8<<10)) // no end of line; Serve stops reading
+	line, err := bufio.NewReader(far).ReadString('\n')
+	if err != nil || !strings.Contains(line, "at most") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := <-done; err == nil {
+		t.Error("an endless line was taken for a good end")
+	}
+	far.Close()
+}
+
+func TestHandover(t *testing.T) {
+	got := make(chan string, 2)
+	say, hear, hangUp := talk(t, &Stream{
+		Dispatcher: NewDispatcher(testMethods(nil)),
+		Handover: func(_ context.Context, rw io.ReadWriteCloser) error {
+			lines := bufio.NewScanner(rw)
+			for lines.Scan() {
+				got <- lines.Text()
+				io.WriteString(rw, "theirs\n")
+			}
+			return nil
+		},
+	})
+	say(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+	hear()
+	for _, line := range []string{`{"jsonrpc":"2.0","id":2,"method":"initialize"}`, `{"jsonrpc":"2.0","id":3,"method":"echo"}`} {
+		say(line)
+		if answer := hear(); answer != "theirs" || <-got != line {
+			t.Errorf("%s was not handed over whole: %s", line, answer)
+		}
+	}
+	hangUp()
+}
+
+func TestStreamClient(t *testing.T) {
+	ended := make(chan string, 1)
+	near, far := net.Pipe()
+	s := &Stream{Dispatcher: NewDispatcher(testMethods(ended))}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(t.Context(), near) }()
+	c := NewStreamClient(far)
+	ran := make(chan error, 1)
+	go func() { ran <- c.Run() }()
+
+	res, err := c.Call(t.Context(), Request{Method: "echo", Params: map[string]int{"n": 5}}, nil)
+	if text, _ := res.JSONText(); err != nil || string(text) != `{"n":5}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := c.Call(t.Context(), Request{Method: "nothing"}, nil); err == nil || err.(*Error).Code != CodeMethodNotFound {
+		t.Errorf("an unknown method: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = c.Call(ctx, Request{Method: "wait"}, func(method string, _ Raw) { cancel() })
+	if err != context.Canceled {
+		t.Errorf("a call given up: %v", err)
+	}
+	<-ended // the far side was told
+	near.Close()
+	if err := <-ran; err == nil {
+		t.Error("Run ended well on a broken stream")
+	}
+	if _, err := c.Call(t.Context(), Request{Method: "echo"}, nil); err == nil {
+		t.Error("a call over a broken stream was taken")
+	}
+	<-served
+	c.Close()
+}

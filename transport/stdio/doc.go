@@ -1,0 +1,6 @@
+// Package stdio carries JSON-RPC over byte streams in MCP's stdio framing, one
+// message per line: the site's local sockets, and the pipe that makes a client's
+// standard input and output one of them.
+//
+// It knows bytes and the evidence of a local user. It knows no principal.
+package stdio

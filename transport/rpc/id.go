@@ -141,7 +141,7 @@ func (id *ID) setText(s string) error {
 	return nil
 }
 
-var errID = Errorf(CodeInvalidRequest, "an id is a text or an integer from %d to %d", math.MinInt64, uint64(math.MaxUint64))
+var errID = Errorf(CodeInvalidRequest, "an id is a text or an integer from %d to %d", int64(math.MinInt64), uint64(math.MaxUint64))
 
 var (
 	_ json.MarshalerTo     = ID{}

@@ -24,9 +24,9 @@ type outputOut struct {
 }
 
 type switchIn struct {
-	Output string   `json:"output" jsonschema:"which switch"`
+	Output string   `json:"output"`
 	On     *bool    `json:"on"`
-	For    *float64 `json:"for_seconds,omitzero" jsonschema:"how long; then it returns to its safe value by itself. 60 when left out"`
+	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then it returns to safe by itself; 60 when left out"`
 }
 
 func (a *Agent) switchOutput() (verb, error) {
@@ -35,8 +35,8 @@ func (a *Agent) switchOutput() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "switch_output", Title: "Switch an output",
-		Description: "Switch an output on or off for a time. Call again before the time is over to keep it so; the owner's limits hold over all calls.",
+		Name:        "switch_output",
+		Description: "Switch an output for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in switchIn) (outputOut, error) {
@@ -45,9 +45,9 @@ func (a *Agent) switchOutput() (verb, error) {
 }
 
 type levelIn struct {
-	Output string   `json:"output" jsonschema:"which level"`
+	Output string   `json:"output"`
 	Value  *float64 `json:"value" jsonschema:"within the output's range, see list_points"`
-	For    *float64 `json:"for_seconds,omitzero" jsonschema:"how long; then it returns to its safe value by itself. 60 when left out"`
+	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then it returns to safe by itself; 60 when left out"`
 }
 
 func (a *Agent) setLevel() (verb, error) {
@@ -56,8 +56,8 @@ func (a *Agent) setLevel() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "set_level", Title: "Set a level",
-		Description: "Set an output to a number within its range for a time. Call again before the time is over to keep it so; the owner's limits hold over all calls.",
+		Name:        "set_level",
+		Description: "Set an output within its range for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in levelIn) (outputOut, error) {
@@ -80,7 +80,7 @@ func (a *Agent) outputOut(s guard.Status) outputOut {
 }
 
 type releaseIn struct {
-	Output string `json:"output" jsonschema:"which output"`
+	Output string `json:"output"`
 }
 
 func (a *Agent) releaseOutput() (verb, error) {
@@ -89,8 +89,8 @@ func (a *Agent) releaseOutput() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "release_output", Title: "Release an output",
-		Description: "Return an output to its safe value now. This is always allowed.",
+		Name:        "release_output",
+		Description: "Return an output to safe now. Always allowed.",
 		Hints:       agents.Hints{Idempotent: true},
 	}, limits{enums: map[string][]string{"output": all}},
 		func(ctx context.Context, _ agents.Principal, in releaseIn) (outputOut, error) {
@@ -109,8 +109,8 @@ func (a *Agent) emergencyStop() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "emergency_stop", Title: "Emergency stop",
-		Description: "Send every output to its safe value at once and keep it there, over restarts too, until the owner resets it in person. Use it when something goes wrong.",
+		Name:        "emergency_stop",
+		Description: "Send every output to safe at once and keep it there until the owner resets it in person. For when something goes wrong.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
 	}, limits{}, func(ctx context.Context, _ agents.Principal, _ none) (stopOut, error) {
 		if err := a.site.Outputs.Stop(ctx); err != nil {

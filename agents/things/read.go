@@ -55,8 +55,8 @@ func (a *Agent) listPoints() (verb, error) {
 		out.Points = append(out.Points, o)
 	}
 	return define(agents.Tool{
-		Name: "list_points", Title: "List points",
-		Description: "Every sensor and output of this site: kind, unit, range, and for outputs the safe value and the longest time they can be held (max_seconds).",
+		Name:        "list_points",
+		Description: "All sensors and outputs: kind, unit, range; for outputs the safe value and the longest time away from it (max_seconds).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
 }
@@ -85,8 +85,8 @@ func (a *Agent) readPoints() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "read_points", Title: "Read points",
-		Description: "The latest readings, with unit, time and quality: good, stale (older than it should be) or fault (why says what is wrong).",
+		Name:        "read_points",
+		Description: "The latest readings with unit, time and quality: good, stale (too old) or fault (see why).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"points": all}},
 		func(_ context.Context, _ agents.Principal, in readIn) (readOut, error) {
@@ -124,9 +124,9 @@ func (a *Agent) read(address string) reading {
 const maxSteps = 288
 
 type historyIn struct {
-	Point string   `json:"point" jsonschema:"which measurement"`
+	Point string   `json:"point"`
 	Hours *float64 `json:"hours,omitzero" jsonschema:"how far back; 12 when left out"`
-	Steps *float64 `json:"steps,omitzero" jsonschema:"how many steps to divide the time into; 24 when left out"`
+	Steps *float64 `json:"steps,omitzero" jsonschema:"how many steps; 24 when left out"`
 }
 
 type historyOut struct {
@@ -152,8 +152,8 @@ func (a *Agent) readHistory() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "read_history", Title: "Read history",
-		Description: "A measurement over the last 24 hours at most: minimum, mean and maximum of each step, and of the whole. Steps without readings are left out.",
+		Name:        "read_history",
+		Description: "A measurement over at most 24 hours: minimum, mean and maximum of each step and of the whole.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{
 		enums:  map[string][]string{"point": all},

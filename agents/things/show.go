@@ -12,7 +12,7 @@ import (
 const maxShown = 500
 
 type showIn struct {
-	Display string `json:"display" jsonschema:"which display"`
+	Display string `json:"display"`
 	Text    string `json:"text"`
 }
 
@@ -27,7 +27,7 @@ func (a *Agent) showText() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "show_text", Title: "Show a text",
+		Name:        "show_text",
 		Description: "Show a text on a display.",
 		Hints:       agents.Hints{Idempotent: true},
 	}, limits{enums: map[string][]string{"display": all}},
@@ -57,7 +57,7 @@ func checkText(s string) error {
 }
 
 type captureIn struct {
-	Camera string `json:"camera" jsonschema:"which camera"`
+	Camera string `json:"camera"`
 }
 
 type captureOut struct {
@@ -79,7 +79,7 @@ func (a *Agent) captureImage() (verb, error) {
 		return verb{}, nil
 	}
 	return define(agents.Tool{
-		Name: "capture_image", Title: "Capture an image",
+		Name:        "capture_image",
 		Description: "Take a picture.",
 		Hints:       agents.Hints{ReadOnly: true},
 	}, limits{enums: map[string][]string{"camera": all}},

@@ -34,8 +34,8 @@ type heldOut struct {
 
 func (a *Agent) siteStatus() (verb, error) {
 	return define(agents.Tool{
-		Name: "site_status", Title: "Site status",
-		Description: "How the site is: its devices and what is wrong with them, which outputs are away from their safe value and for how long, and whether the emergency stop is on.",
+		Name:        "site_status",
+		Description: "How the site is: what is wrong with devices, which outputs are away from safe and for how long, whether the emergency stop is on.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
 }

@@ -1,6 +1,7 @@
 package things
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
@@ -165,20 +166,32 @@ func inputSchema[T any](l limits) ([]byte, error) {
 	return json.Marshal(s, json.Deterministic(true))
 }
 
+// outputSchema says what a result holds, and leaves out that it holds nothing
+// else and always all: every client pays for these bytes with its model's.
 func outputSchema[T any]() ([]byte, error) {
 	s, err := schemaOf[T]()
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(s, json.Deterministic(true))
+	loosen(s)
+	b, err := json.Marshal(s, json.Deterministic(true))
+	return bytes.ReplaceAll(b, []byte(":true"), []byte(":{}")), err // not every client knows true for a schema
+}
+
+func loosen(s *jsonschema.Schema) {
+	s.Required, s.AdditionalProperties = nil, nil
+	for _, p := range s.Properties {
+		loosen(p)
+	}
+	if s.Items != nil {
+		loosen(s.Items)
+	}
 }
 
 // schemaOf is the library's schema without the nulls that it allows for pointers
 // and lists: we send none and take none.
 func schemaOf[T any]() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[value](): {Types: []string{"number", "boolean", "string", "null"}},
-	}})
+	s, err := jsonschema.For[T](nil)
 	if err == nil {
 		dropNull(s)
 	}

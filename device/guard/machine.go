@@ -94,7 +94,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	case o.over(now):
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, o.MinOff)
 	case now < o.rest:
-		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on; try again in %v", o.Output, roundUp(o.rest-now))
+		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(o.rest-now))
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now))
 	}

@@ -22,7 +22,7 @@ type HTTP struct {
 // which is right.
 func (r *report) http(e entry, h HTTP) {
 	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
-		if err := checkListen(h.Listen); err != nil {
+		if err := CheckListen(h.Listen); err != nil {
 			r.fail(listen.value.at, "http", "listen %w", err)
 		}
 	}
@@ -40,8 +40,8 @@ func (r *report) http(e entry, h HTTP) {
 	}
 }
 
-// checkListen accepts a loopback address with a port. Port 0 takes any free one.
-func checkListen(listen string) error {
+// CheckListen accepts a loopback address with a port. Port 0 takes any free one.
+func CheckListen(listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("takes an address and a port such as %s, not %q", DefaultListen, clip(listen))

@@ -21,7 +21,7 @@ const (
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
 	maxConns      = 256
-	maxRequests   = 64 // answered at a time; streams count too
+	maxRequests   = 128 // answered at a time; half of them is more than all streams that there can be
 )
 
 // Options are what a site's handler works with.

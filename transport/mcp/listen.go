@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxSubscriptions bounds the open subscriptions of all callers together.
-	maxSubscriptions = 64
+	maxSubscriptions = 32
 	// maxWatched bounds the resources of one.
 	maxWatched = 512
 )

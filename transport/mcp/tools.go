@@ -21,13 +21,24 @@ func (s *Server) toolsList(_ context.Context, r request, p *ListParams) (any, er
 	for i, t := range tools {
 		out.Tools[i] = Tool{
 			Name: t.Name, Title: t.Title, Description: t.Description, Input: rpc.RawJSON(t.Input),
-			Annotations: annotations{ReadOnly: t.Hints.ReadOnly, Destructive: t.Hints.Destructive, Idempotent: t.Hints.Idempotent},
+			Annotations: annotate(t.Hints),
 		}
 		if t.Output != nil {
 			out.Tools[i].Output = rpc.RawJSON(t.Output)
 		}
 	}
 	return out, p.whole()
+}
+
+func annotate(h agents.Hints) annotations {
+	if h.ReadOnly {
+		return annotations{ReadOnly: true} // the others mean nothing then
+	}
+	a := annotations{Idempotent: h.Idempotent}
+	if !h.Destructive {
+		a.Destructive = &h.Destructive
+	}
+	return a
 }
 
 // strict are a tool's arguments: an unknown one is refused by name.
@@ -67,8 +78,8 @@ func isProtocolError(err error) bool {
 }
 
 // failed is the result of a tool that could not do it.
-func (s *Server) failed(f *device.Fault) CallResult {
-	out := CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}
+func (s *Server) failed(f *device.Fault) *CallResult {
+	out := &CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}
 	out.Meta.Fault = string(f.Kind)
 	return out
 }
@@ -76,7 +87,7 @@ func (s *Server) failed(f *device.Fault) CallResult {
 // called is the result of a tool that did. The value goes out twice, as the
 // specification asks for: as it is, and as JSON in a text for older eyes.
 func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
-	out := CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
+	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
 	if res.Value != nil {
 		text, err := json.Marshal(res.Value)
 		if err != nil {

@@ -175,11 +175,14 @@ type Tool struct {
 	Annotations annotations `json:"annotations"`
 }
 
+// annotations are a tool's hints where they differ from what the specification
+// takes for granted (server/tools, "Tool annotations"): a tool that changes things,
+// may destroy, and acts on an open world.
 type annotations struct {
-	ReadOnly    bool `json:"readOnlyHint"`
-	Destructive bool `json:"destructiveHint"`
-	Idempotent  bool `json:"idempotentHint"`
-	OpenWorld   bool `json:"openWorldHint"`
+	ReadOnly    bool  `json:"readOnlyHint,omitzero"`
+	Destructive *bool `json:"destructiveHint,omitzero"`
+	Idempotent  bool  `json:"idempotentHint,omitzero"`
+	OpenWorld   bool  `json:"openWorldHint"` // false: a site's tools reach its own board
 }
 
 // CallResult answers tools/call. Structured is a Go value on its way out and a

@@ -61,20 +61,25 @@ func (cborCodec) ContentType() string { return "application/cbor" }
 
 func (cborCodec) Encode(w *bytes.Buffer, v any) error { return cborEnc.MarshalToBuffer(v, w) }
 
-func (cborCodec) Decode(b []byte, v any) error { return cborError(b, v, cborDec.Unmarshal(b, v)) }
+func (cborCodec) Decode(b []byte, v any) error {
+	if err := cborDec.Unmarshal(b, v); err != nil {
+		return cborError(b, v, err)
+	}
+	return nil
+}
 
 func (cborCodec) DecodeStrict(b []byte, v any) error {
-	return cborError(b, v, cborStrictDec.Unmarshal(b, v))
+	if err := cborStrictDec.Unmarshal(b, v); err != nil {
+		return cborError(b, v, err)
+	}
+	return nil
 }
 
 // cborError names the field that is wrong. The library often cannot, so the
 // bytes are put into JSON and decoded once more, for the sake of its errors.
 func cborError(b []byte, v any, err error) error {
 	var ours *Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &ours):
+	if errors.As(err, &ours) {
 		return ours
 	}
 	var unknown *cbor.UnknownFieldError

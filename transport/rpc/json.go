@@ -23,10 +23,18 @@ func (jsonCodec) ContentType() string { return "application/json" }
 
 func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
 
-func (jsonCodec) Decode(b []byte, v any) error { return jsonError(json.Unmarshal(b, v)) }
+func (jsonCodec) Decode(b []byte, v any) error {
+	if err := json.Unmarshal(b, v); err != nil {
+		return jsonError(err)
+	}
+	return nil
+}
 
 func (jsonCodec) DecodeStrict(b []byte, v any) error {
-	return jsonError(json.Unmarshal(b, v, jsonStrict))
+	if err := json.Unmarshal(b, v, jsonStrict); err != nil {
+		return jsonError(err)
+	}
+	return nil
 }
 
 // boundJSON refuses a text that nests too deep or holds too many values, before
@@ -75,8 +83,6 @@ func jsonError(err error) error {
 	var ours *Error
 	var semantic *json.SemanticError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &ours):
 		return ours
 	case errors.Is(err, jsontext.ErrDuplicateName):

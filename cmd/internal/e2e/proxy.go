@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -19,7 +20,7 @@ func Proxy(t testing.TB, backend, token string) string {
 		t.Fatal(err)
 	}
 	var own string
-	s := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1, // streams
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
@@ -31,7 +32,13 @@ func Proxy(t testing.TB, backend, token string) string {
 			}
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 		},
-	})
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A site may begin to answer before the proxy has seen the end of the body,
+		// which would otherwise be cut off then, and the answer with it.
+		http.NewResponseController(w).EnableFullDuplex()
+		proxy.ServeHTTP(w, r)
+	}))
 	own = s.Listener.Addr().String()
 	s.Start()
 	t.Cleanup(s.Close)

@@ -48,6 +48,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Listen != "" {
+		if err := config.CheckListen(o.Listen); err != nil {
+			return fmt.Errorf("--listen %w", err)
+		}
 		cfg.HTTP.Listen = o.Listen
 	}
 	unlock, err := o.Folder.open()

@@ -153,9 +153,9 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-func TestRounds(t *testing.T) {
-	s, _ := newServer(t, newFake())
-	o := &sdk.ClientOptions{
+// answering are a client that can be asked for everything.
+func answering() *sdk.ClientOptions {
+	return &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
@@ -164,6 +164,11 @@ func TestRounds(t *testing.T) {
 			return &sdk.CreateMessageResult{Role: "assistant", Model: "m", Content: &sdk.TextContent{Text: "hello"}}, nil
 		},
 	}
+}
+
+func TestRounds(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	o := answering()
 	c := overStream(t, s, o)
 	if got := textOf(t, call(t, c, "ask", nil).Content[0]); got != `{"greeting":"hello Ada","roots":0}` {
 		t.Error(got)

@@ -219,3 +219,13 @@ func TestStreamEndEndsRequests(t *testing.T) {
 		}
 	}
 }
+
+// On HTTP the questions go out on the call's own stream and the answers come in as
+// requests of their own.
+func TestRoundsOverHTTP(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	c := connect(t, listen(t, s), "agent", false, answering())
+	if got := textOf(t, call(t, c, "ask", nil).Content[0]); got != `{"greeting":"hello Ada","roots":0}` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/cmd/internal/site"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// patience is how long an answer may take. The slowest are pictures, and outputs
+// that do not follow.
+const patience = 30 * time.Second
+
+// session is a site that is spoken to. Close it.
+type session struct {
+	*client.Client
+	io.Closer
+	app *app
+}
+
+func (a *app) dial() (*session, error) {
+	folder, err := a.folder()
+	if err != nil {
+		return nil, err
+	}
+	c, conn, err := site.Dial(site.Target{Folder: folder, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
+	if err != nil {
+		return nil, a.undialled(err)
+	}
+	return &session{c, conn, a}, nil
+}
+
+// with runs do with a session.
+func (a *app) with(do func(*session) error) error {
+	s, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(s)
+}
+
+// call calls a tool, with arguments that encode as JSON, nil for none.
+func (s *session) call(ctx context.Context, tool string, args any) (agents.Result, error) {
+	if args == nil {
+		args = struct{}{}
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return agents.Result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	res, err := s.Call(ctx, agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON(text)})
+	return res, s.app.unreached(err)
+}
+
+// ask calls a tool and decodes its structured result. With --json it prints that
+// result instead, and answers that all is said.
+func (s *session) ask(ctx context.Context, tool string, args, into any) (said bool, err error) {
+	res, err := s.call(ctx, tool, args)
+	if err != nil {
+		return false, err
+	}
+	raw := structured(res)
+	if s.app.json {
+		return true, s.app.printRaw(raw)
+	}
+	if err := raw.Decode(into); err != nil {
+		return false, fmt.Errorf("the site's answer to %s cannot be read: %w", tool, err)
+	}
+	return false, nil
+}
+
+func structured(res agents.Result) rpc.Raw {
+	raw, _ := res.Value.(rpc.Raw)
+	return raw
+}
+
+// printRaw prints a result as one line of JSON.
+func (a *app) printRaw(raw rpc.Raw) error {
+	text, err := raw.JSONText()
+	if err != nil {
+		return err
+	}
+	line := jsontext.Value(text).Clone()
+	if err := line.Compact(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", line)
+	return err
+}
+
+// printJSON prints a value of ours as one line of JSON.
+func (a *app) printJSON(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	return err
+}
+
+// say prints one sentence; what the site supplied of it is cleaned.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// The structured results of the site's tools, as far as tables show them.
+type (
+	pointsResult struct {
+		Points []point `json:"points"`
+	}
+	point struct {
+		Point       string   `json:"point"`
+		Kind        string   `json:"kind"`
+		Unit        string   `json:"unit"`
+		Description string   `json:"description"`
+		Min         *float64 `json:"min"`
+		Max         *float64 `json:"max"`
+		Values      []string `json:"values"`
+		Safe        any      `json:"safe"`
+		MaxSeconds  float64  `json:"max_seconds"`
+	}
+	readResult struct {
+		Readings []reading `json:"readings"`
+	}
+	reading struct {
+		Point   string  `json:"point"`
+		Value   any     `json:"value"`
+		Unit    string  `json:"unit"`
+		Time    string  `json:"time"`
+		Age     float64 `json:"age_seconds"`
+		Quality string  `json:"quality"`
+		Why     string  `json:"why"`
+	}
+	historyResult struct {
+		Point string    `json:"point"`
+		Unit  string    `json:"unit"`
+		Step  float64   `json:"step_seconds"`
+		Min   float64   `json:"min"`
+		Mean  float64   `json:"mean"`
+		Max   float64   `json:"max"`
+		Steps []summary `json:"steps"`
+	}
+	summary struct {
+		Time time.Time `json:"time"`
+		Min  float64   `json:"min"`
+		Mean float64   `json:"mean"`
+		Max  float64   `json:"max"`
+	}
+	outputResult struct {
+		Output string  `json:"output"`
+		Value  any     `json:"value"`
+		Safe   any     `json:"safe"`
+		Left   float64 `json:"seconds_left"`
+	}
+	statusResult struct {
+		Stopped bool   `json:"emergency_stop"`
+		Moved   []held `json:"outputs_away_from_safe"`
+	}
+	held struct {
+		Output string  `json:"output"`
+		Left   float64 `json:"seconds_left"`
+	}
+)
+
+// output reports whether a point can be set.
+func (p point) output() bool { return p.Kind == "switch" || p.Kind == "level" }

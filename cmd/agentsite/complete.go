@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completePatience is how long a shell waits for a site's names.
+const completePatience = time.Second
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// completePoints offers the names of the running site's points for the first most
+// words, any number of them for -1. Without a site there are none.
+func (a *app) completePoints(most int, wanted func(point) bool) completer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		if most < 0 || len(args) < most {
+			for _, p := range a.pointsFor(cmd.Context()) {
+				if wanted(p) {
+					names = append(names, cobra.CompletionWithDesc(clean(p.Point), clean(p.Description)))
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *app) completeSet(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return a.completePoints(1, point.output)(cmd, args, prefix)
+	}
+	values := []string{toSafe}
+	for _, p := range a.pointsFor(cmd.Context()) {
+		if p.Point == args[0] && p.Kind == "switch" {
+			values = []string{"on", "off", toSafe}
+		}
+	}
+	return values, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
+		defer cancel()
+		a.with(func(s *session) error {
+			list, err := s.tools(ctx)
+			for _, t := range list {
+				names = append(names, cobra.CompletionWithDesc(clean(t.Name), clean(firstSentence(t.Description))))
+			}
+			return err
+		})
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) pointsFor(ctx context.Context) []point {
+	ctx, cancel := context.WithTimeout(ctx, completePatience)
+	defer cancel()
+	var list pointsResult
+	a.with(func(s *session) error {
+		res, err := s.call(ctx, "list_points", nil)
+		if err != nil {
+			return err
+		}
+		return structured(res).Decode(&list)
+	})
+	return list.Points
+}

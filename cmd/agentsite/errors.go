@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"agentsite/node/config"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+)
+
+// Exit codes. docs/cli.md documents them; scripts depend on them.
+const (
+	exitOK      = 0
+	exitFailure = 1 // anything else
+	exitUsage   = 2 // the command line, an argument or the configuration is wrong
+	exitDenied  = 3 // the caller may not
+	exitUnsafe  = 4 // the guard refused
+	exitBusy    = 5 // somebody else holds it, or too many ask
+	exitAway    = 6 // no site, or a device of it, answers just now
+	exitUnknown = 7 // it may or may not have been done, or came too late
+)
+
+// byKind maps the fault kinds, byCode the refusals of requests. A request of ours
+// is well formed, so that CodeInvalidRequest is HTTP's door: a wrong token.
+var (
+	byKind = map[string]int{
+		"invalid": exitUsage, "denied": exitDenied, "unsafe": exitUnsafe, "busy": exitBusy,
+		"offline": exitAway, "unavailable": exitAway, "expired": exitUnknown, "unknown_outcome": exitUnknown,
+	}
+	byCode = map[int]int{
+		rpc.CodeInvalidParams: exitUsage, rpc.CodeInvalidRequest: exitDenied, 403: exitDenied, 409: exitUnsafe,
+		rpc.CodeBusy: exitBusy, 502: exitAway, 503: exitAway, 410: exitUnknown, 504: exitUnknown,
+	}
+)
+
+// coded is an error that knows its exit code.
+type coded struct {
+	code int
+	error
+}
+
+func (c coded) Unwrap() error { return c.error }
+
+func usagef(format string, args ...any) error { return coded{exitUsage, fmt.Errorf(format, args...)} }
+
+func exitCode(err error) int {
+	var own coded
+	var mistake *config.Error
+	var tool *client.ToolError
+	var refused *rpc.Error
+	code := 0
+	switch {
+	case errors.As(err, &own):
+		code = own.code
+	case errors.As(err, &mistake):
+		code = exitUsage
+	case errors.As(err, &tool):
+		code = byKind[tool.Kind]
+	case errors.As(err, &refused):
+		code = byCode[refused.Code]
+	}
+	if code == 0 {
+		return exitFailure
+	}
+	return code
+}
+
+// explain is the error as it is printed: one line that is ours, or the lines
+// about a configuration as they are, for editors that jump to them.
+func explain(err error) string {
+	var mistake *config.Error
+	if errors.As(err, &mistake) {
+		return cleanLines(err.Error())
+	}
+	text := err.Error()
+	var tool *client.ToolError
+	if errors.As(err, &tool) && tool.Kind != "" {
+		text = strings.Replace(text, tool.Kind+": ", "", 1)
+	}
+	return "agentsite: " + clean(text)
+}
+
+// unreached gives an error of a call its exit code and, where it is not the
+// site's own sentence, one that says what to do.
+func (a *app) unreached(err error) error {
+	var web *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
+	case errors.Is(err, context.Canceled):
+		return coded{exitFailure, errors.New("interrupted")}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
+	case errors.As(err, &web):
+		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or mend the address", a.url, web.Err)}
+	}
+	return err
+}
+
+// undialled gives an error of dialling its exit code.
+func (a *app) undialled(err error) error {
+	switch {
+	case a.url != "":
+		return coded{exitUsage, err} // the address or the token file
+	case errors.Is(err, fs.ErrPermission):
+		return coded{exitDenied, err}
+	}
+	return coded{exitAway, err}
+}

@@ -1,0 +1,25 @@
+// Command agentsite runs a physical AgentSite and speaks to one.
+//
+// It is words and tables: what it does is in cmd/internal/site, and what it shows
+// comes from the site that it asks. docs/cli.md documents exit codes and --json.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set when a release is built: -ldflags '-X main.version=v1.2.3'.
+var version = "dev"
+
+func main() { os.Exit(start()) }
+
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	a := &app{in: os.Stdin, out: os.Stdout, errs: os.Stderr}
+	return a.execute(ctx, os.Args[1:])
+}

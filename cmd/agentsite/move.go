@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/transport/rpc"
+
+	"github.com/spf13/cobra"
+)
+
+// toSafe is the value that returns an output to its safe value, whatever that is.
+const toSafe = "safe"
+
+func (a *app) setCommand() *cobra.Command {
+	var length duration
+	cmd := &cobra.Command{
+		Use: "set OUTPUT VALUE", GroupID: groupThings, Args: exactly("OUTPUT", "VALUE"),
+		Short: "Move an output, for a time",
+		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". When
+the time is over it returns to its safe value by itself. Set it again before that
+to keep it moved; the limits of its owner hold over all calls.`,
+		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(func(s *session) error { return s.set(cmd.Context(), args[0], args[1], time.Duration(length)) })
+		},
+		ValidArgsFunction: a.completeSet,
+	}
+	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
+	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
+	return cmd
+}
+
+// moveArgs are those of switch_output, set_level and release_output, which each
+// take some of them.
+type moveArgs struct {
+	Output string   `json:"output"`
+	On     *bool    `json:"on,omitzero"`
+	Value  *float64 `json:"value,omitzero"`
+	For    float64  `json:"for_seconds,omitzero"`
+}
+
+func (s *session) set(ctx context.Context, output, value string, length time.Duration) error {
+	res, err := s.call(ctx, "list_points", nil)
+	if err != nil {
+		return err
+	}
+	var list pointsResult
+	if err := structured(res).Decode(&list); err != nil {
+		return err
+	}
+	p, err := findOutput(list.Points, output)
+	if err != nil {
+		return err
+	}
+	tool, args, err := p.move(value)
+	if err != nil {
+		return err
+	}
+	if length > 0 && value == toSafe {
+		return usagef("an output may stay at its safe value for ever: leave out --for")
+	}
+	args.For = length.Seconds()
+	var now outputResult
+	if said, err := s.ask(ctx, tool, args, &now); said || err != nil {
+		return err
+	}
+	return s.app.say("%s", now.sentence(p.Unit))
+}
+
+func findOutput(points []point, name string) (point, error) {
+	var outputs []string
+	for _, p := range points {
+		if p.output() {
+			outputs = append(outputs, p.Point)
+		}
+	}
+	i := slices.IndexFunc(points, func(p point) bool { return p.Point == name })
+	switch {
+	case i >= 0 && points[i].output():
+		return points[i], nil
+	case len(outputs) == 0:
+		return point{}, usagef("this site has no outputs")
+	case i >= 0:
+		return point{}, usagef("%s is a %s and cannot be set; the outputs are %s", name, points[i].Kind, strings.Join(outputs, ", "))
+	}
+	return point{}, usagef("there is no output %q; the outputs are %s", name, strings.Join(outputs, ", "))
+}
+
+// move says which tool brings an output to a value, and with what.
+func (p point) move(value string) (tool string, args moveArgs, err error) {
+	args.Output = p.Point
+	if value == toSafe {
+		return "release_output", args, nil
+	}
+	if p.Kind == "switch" {
+		switch value {
+		case "on", "true":
+			args.On = new(true)
+		case "off", "false":
+			args.On = new(false)
+		default:
+			return "", args, usagef("%s is a switch: say on, off or safe, not %q", p.Point, value)
+		}
+		return "switch_output", args, nil
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil || n-n != 0 { // NaN and the infinities
+		return "", args, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
+	}
+	args.Value = &n
+	return "set_level", args, nil
+}
+
+// sentence says where an output is and what it will do.
+func (o outputResult) sentence(unitCode string) string {
+	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
+	switch {
+	case o.Value == o.Safe:
+		return fmt.Sprintf("%s is %s, its safe value", o.Output, value)
+	case o.Left > 0:
+		return fmt.Sprintf("%s is %s for %s, then %s", o.Output, value, span(o.Left), safe)
+	}
+	return fmt.Sprintf("%s is %s until it is set again", o.Output, value)
+}
+
+// duration is a flag that takes a time with its unit.
+type duration time.Duration
+
+func (d *duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *duration) Type() string { return "time" }
+
+func (d *duration) Set(s string) error {
+	parsed, err := time.ParseDuration(s)
+	if _, bare := strconv.ParseFloat(s, 64); err != nil && bare == nil {
+		return fmt.Errorf("it needs a unit: write %ss for seconds", s)
+	}
+	if err != nil {
+		return errors.New("write a time such as 5s or 1m30s")
+	}
+	if parsed <= 0 {
+		return errors.New("it has to be longer than nothing")
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop", GroupID: groupThings, Args: noArgs,
+		Short: "Emergency stop: every output to safe, until reset",
+		Long: `Emergency stop: every output goes to its safe value and stays there, over restarts
+too, until "agentsite reset" on the site's own machine.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(func(s *session) error {
+				var done struct {
+					Outputs []outputResult `json:"outputs"`
+				}
+				said, err := s.ask(cmd.Context(), "emergency_stop", nil, &done)
+				if said || err != nil {
+					return stopFailed(err)
+				}
+				return a.say("stopped: every output is at its safe value (%d of them) and stays there until agentsite reset", len(done.Outputs))
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// stopFailed says what it means that a stop was not confirmed.
+func stopFailed(err error) error {
+	var refused *rpc.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == rpc.CodeInvalidParams:
+		return usagef("this site has no outputs to stop")
+	case err == nil:
+		return nil
+	}
+	return fmt.Errorf("the stop is not confirmed; if anything may still be on, cut its power: %w", err)
+}
+
+func (a *app) resetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset", GroupID: groupThings, Args: noArgs,
+		Short: "End the emergency stop, on the site's own machine",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.local("reset"); err != nil {
+				return err
+			}
+			return a.with(func(s *session) error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+				defer cancel()
+				if err := s.Owner(ctx, site.ResetMethod); err != nil {
+					return a.unreached(err)
+				}
+				if a.json {
+					return a.printJSON(statusOf{Stopped: false})
+				}
+				return a.say("the emergency stop is over: outputs may be moved again")
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+type statusOf struct {
+	Stopped bool `json:"emergency_stop"`
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) pointsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "points", GroupID: groupThings, Args: noArgs,
+		Short: "List the sensors and outputs",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(func(s *session) error {
+				var list pointsResult
+				if said, err := s.ask(cmd.Context(), "list_points", nil, &list); said || err != nil {
+					return err
+				}
+				return a.pointsTable(list.Points)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (a *app) pointsTable(points []point) error {
+	if len(points) == 0 {
+		return a.say("this site has no points: its configuration names no devices")
+	}
+	var rows [][]string
+	for _, p := range points {
+		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Description}
+		if p.output() {
+			row[3] = show(p.Safe, p.Unit)
+			if row[4] = "no limit"; p.MaxSeconds > 0 {
+				row[4] = span(p.MaxSeconds)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "DESCRIPTION"}, rows)
+}
+
+// takes says what a point's values look like: its unit, its range, its words.
+func (p point) takes() string {
+	switch {
+	case p.Kind == "switch":
+		return "on, off"
+	case len(p.Values) > 0:
+		return strings.Join(p.Values, ", ")
+	case p.Kind == "level" && p.Min != nil && p.Max != nil:
+		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, unit(p.Unit)))
+	}
+	return unit(p.Unit)
+}
+
+type readArgs struct {
+	Points []string `json:"points,omitzero"`
+}
+
+func (a *app) readCommand() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "read [POINT...]", GroupID: groupThings,
+		Short: "Show the latest readings",
+		Long: `Show the latest readings of the points, or of all of them. With --watch, go on
+with every change until Ctrl-C.`,
+		Example: "  agentsite read greenhouse/temperature --watch",
+		RunE: func(cmd *cobra.Command, points []string) error {
+			if follow && a.cbor {
+				return usagef("--watch works without --cbor only: leave --cbor out")
+			}
+			return a.with(func(s *session) error {
+				if follow {
+					return s.watch(cmd.Context(), points)
+				}
+				var now readResult
+				if said, err := s.ask(cmd.Context(), "read_points", readArgs{points}, &now); said || err != nil {
+					return err
+				}
+				return a.readTable(now.Readings, s.left(cmd.Context()))
+			})
+		},
+		ValidArgsFunction: a.completePoints(-1, func(p point) bool { return p.Kind != "text" && p.Kind != "image" }),
+	}
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change")
+	return cmd
+}
+
+func (a *app) readTable(readings []reading, left map[string]float64) error {
+	var rows [][]string
+	for _, r := range readings {
+		rows = append(rows, []string{r.Point, show(r.Value, r.Unit), r.age(), r.note(left[r.Point])})
+	}
+	return table(a.out, []string{"POINT", "VALUE", "AGE", "NOTE"}, rows)
+}
+
+func (r reading) age() string {
+	if r.Time == "" {
+		return ""
+	}
+	return ago(r.Age)
+}
+
+// note says what there is to say besides the value.
+func (r reading) note(left float64) string {
+	var notes []string
+	if r.Quality != "good" {
+		notes = append(notes, r.Quality)
+	}
+	if r.Why != "" {
+		notes = append(notes, r.Why)
+	}
+	note := strings.Join(notes, ": ")
+	if left > 0 {
+		return strings.TrimPrefix(note+", "+span(left)+" left", ", ")
+	}
+	return note
+}
+
+// left is how long each output will still be away from its safe value. It is an
+// ornament: a site that does not say has none.
+func (s *session) left(ctx context.Context) map[string]float64 {
+	left := make(map[string]float64)
+	res, err := s.call(ctx, "site_status", nil)
+	var status statusResult
+	if err != nil || structured(res).Decode(&status) != nil {
+		return nil
+	}
+	for _, h := range status.Moved {
+		left[h.Output] = h.Left
+	}
+	return left
+}
+
+type historyArgs struct {
+	Point string   `json:"point"`
+	Hours *float64 `json:"hours,omitzero"`
+	Steps *int     `json:"steps,omitzero"`
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	var hours float64
+	var steps int
+	cmd := &cobra.Command{
+		Use: "history POINT", GroupID: groupThings, Args: exactly("POINT"),
+		Short:   "Show how a measurement went",
+		Long:    "Show the least, mean and greatest value of a measurement in each step of the last\nhours. A site remembers one day.",
+		Example: "  agentsite history greenhouse/temperature --hours 1 --steps 12",
+		RunE: func(cmd *cobra.Command, points []string) error {
+			args := historyArgs{Point: points[0]}
+			if cmd.Flags().Changed("hours") {
+				args.Hours = &hours
+			}
+			if cmd.Flags().Changed("steps") {
+				args.Steps = &steps
+			}
+			return a.with(func(s *session) error {
+				var past historyResult
+				if said, err := s.ask(cmd.Context(), "read_history", args, &past); said || err != nil {
+					return err
+				}
+				return a.historyTable(past)
+			})
+		},
+		ValidArgsFunction: a.completePoints(1, func(p point) bool { return p.Kind == "measurement" }),
+	}
+	cmd.Flags().Float64Var(&hours, "hours", 12, "how far back, from 0.05 to 24")
+	cmd.Flags().IntVar(&steps, "steps", 24, "how many steps to divide the time into, from 1 to 288")
+	return cmd
+}
+
+func (a *app) historyTable(past historyResult) error {
+	if len(past.Steps) == 0 {
+		return a.say("%s has no readings in this time", past.Point)
+	}
+	form := "2006-01-02 15:04"
+	if slices.ContainsFunc(past.Steps, func(s summary) bool { return s.Time.Second() != 0 }) {
+		form += ":05"
+	}
+	var rows [][]string
+	add := func(when string, least, mean, most float64) {
+		rows = append(rows, []string{when, quantity(least, past.Unit), quantity(mean, past.Unit), quantity(most, past.Unit)})
+	}
+	for _, s := range past.Steps {
+		add(s.Time.In(time.Local).Format(form), s.Min, s.Mean, s.Max)
+	}
+	add("all", past.Min, past.Mean, past.Max)
+	return table(a.out, []string{"FROM", "LEAST", "MEAN", "GREATEST"}, rows)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/spf13/cobra"
+)
+
+// app is one invocation: its streams and the flags that every command has.
+type app struct {
+	in        io.Reader
+	out, errs io.Writer
+
+	data, url, tokenFile string
+	cbor, json           bool
+
+	running string // the command's path, once its words were understood
+}
+
+// execute runs one command line and returns its exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if a.running == "" {
+		err = usagef("%w; %s --help says more", err, cmd.CommandPath())
+	}
+	fmt.Fprintln(a.errs, explain(err))
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentsite",
+		Short: "A board's sensors and outputs as tools for agents",
+		Long: `agentsite runs a site: a board whose sensors and outputs are tools for agents.
+The same program is the command line to a site that runs.
+
+With no configuration, "agentsite run" simulates a greenhouse to try things with.`,
+		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			cmd.SuggestionsMinimumDistance = 2
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return fmt.Errorf("there is no command %q; did you mean %s?", clean(args[0]), near[0])
+			}
+			return fmt.Errorf("there is no command %q", clean(args[0]))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.url == "" && (a.cbor || a.tokenFile != "") {
+				return fmt.Errorf("--cbor and --token-file go with --url")
+			}
+			a.running = cmd.CommandPath()
+			return nil
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errs)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
+	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
+	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
+	flags.BoolVar(&a.cbor, "cbor", false, "with --url: speak CBOR instead of JSON")
+	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
+	flags.SortFlags = false
+	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
+	root.MarkPersistentFlagDirname("data")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+
+	root.AddGroup(
+		&cobra.Group{ID: groupSite, Title: "A site:"},
+		&cobra.Group{ID: groupThings, Title: "Its sensors and outputs:"},
+		&cobra.Group{ID: groupAgents, Title: "For agents:"},
+	)
+	root.AddCommand(
+		a.runCommand(), a.checkCommand(), a.schemaCommand(),
+		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
+		a.toolsCommand(), a.callCommand(), a.connectCommand(),
+		a.versionCommand(),
+	)
+	return root
+}
+
+const (
+	groupSite   = "site"
+	groupThings = "things"
+	groupAgents = "agents"
+)
+
+func defaultFolderHelp() string {
+	f, err := site.DefaultFolder()
+	if err != nil {
+		return "none here"
+	}
+	return string(f)
+}
+
+// folder is the data folder as an absolute path: the site remembers things by it.
+func (a *app) folder() (site.Folder, error) {
+	if a.data == "" {
+		return site.DefaultFolder()
+	}
+	dir, err := filepath.Abs(a.data)
+	return site.Folder(dir), err
+}
+
+// local refuses --url for what only the site's own machine can do.
+func (a *app) local(what string) error {
+	if a.url != "" {
+		return usagef("%s works on the site's own machine only: leave out --url", what)
+	}
+	return nil
+}
+
+// noArgs and exactly replace cobra's own, whose sentences name no remedy.
+func noArgs(cmd *cobra.Command, args []string) error { return exactly()(cmd, args) }
+
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one word too many", clean(args[len(names)]))
+		}
+		return nil
+	}
+}
+
+// flagError puts a remedy to a negative number that was taken for a flag.
+func flagError(err error) error {
+	if _, rest, ok := strings.Cut(err.Error(), "unknown shorthand flag: '"); ok && strings.ContainsAny(rest[:1], "0123456789.") {
+		return fmt.Errorf("a negative number comes after two dashes: -- -5")
+	}
+	return err
+}

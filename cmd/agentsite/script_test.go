@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agentsite": main})
+}
+
+// TestScripts drives the real command against real sites.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup:               setup,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits},
+	})
+}
+
+// setup gives a script a data folder for its site, $D, short enough for a
+// socket's path, an address that nobody listens on, $ADDR, and where the committed
+// schema is, $SCHEMA.
+func setup(env *testscript.Env) error {
+	schema, err := filepath.Abs("../../docs/agentsite.schema.json")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("/tmp", "as")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { os.RemoveAll(dir) })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	env.Setenv("D", dir)
+	env.Setenv("ADDR", ln.Addr().String())
+	env.Setenv("SCHEMA", schema)
+	env.Setenv("TZ", "UTC")
+	return nil
+}
+
+// until runs a command again and again until its output matches: until REGEXP
+// COMMAND... It gives up after twenty seconds.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND...")
+	}
+	wanted := regexp.MustCompile("(?m)" + args[0])
+	var last string
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		last = ts.ReadFile("stdout") + ts.ReadFile("stderr")
+		if err == nil && wanted.MatchString(last) {
+			return
+		}
+	}
+	ts.Fatalf("%q did not come in 20 s; the last output was:\n%s", args[0], last)
+}
+
+// exits runs a command and compares its exit code: exits CODE COMMAND...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		if _, err := fmt.Sscanf(err.Error(), "exit status %d", &got); err != nil {
+			ts.Fatalf("%v did not run: %v", args[1:], err)
+		}
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// table prints rows under a head, in columns. A column with nothing in it is left
+// out, and so is what the site sent to move a terminal's cursor.
+func table(w io.Writer, head []string, rows [][]string) error {
+	widths := make([]int, len(head))
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = clean(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	var b strings.Builder
+	for _, row := range append([][]string{head}, rows...) {
+		line := ""
+		for i, cell := range row {
+			if widths[i] == 0 {
+				continue
+			}
+			width := max(widths[i], utf8.RuneCountInString(head[i]))
+			line += cell + strings.Repeat(" ", width-utf8.RuneCountInString(cell)+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// clean makes one line of a text, without what a terminal would act on: control
+// characters, and those that turn the direction of writing.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029':
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// cleanLines is clean, line by line.
+func cleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// units are UCUM codes as people write them; others stand for themselves.
+var units = map[string]string{
+	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
+	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
+	"[ppm]": "ppm", "[ppb]": "ppb", "dB[SPL]": "dB", "By": "bytes", "1": "", "{count}": "",
+}
+
+func unit(code string) string {
+	if u, ok := units[code]; ok {
+		return u
+	}
+	return code
+}
+
+// show writes a value of a point for people.
+func show(v any, unitCode string) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case bool:
+		if v {
+			return "on"
+		}
+		return "off"
+	case string:
+		return v
+	case float64:
+		return quantity(v, unitCode)
+	case int64: // CBOR keeps integers
+		return quantity(float64(v), unitCode)
+	case uint64:
+		return quantity(float64(v), unitCode)
+	}
+	return fmt.Sprint(v)
+}
+
+func quantity(n float64, unitCode string) string {
+	switch {
+	case unitCode == "By":
+		return byteSize(n)
+	case unitCode == "s" && n >= 1e9: // no length, but a time since 1970
+		return time.Unix(int64(min(n, 1e11)), 0).Format("2006-01-02 15:04")
+	case unitCode == "s" && n >= 60:
+		return span(n)
+	}
+	switch u := unit(unitCode); u {
+	case "":
+		return number(n)
+	case "°":
+		return number(n) + u
+	default:
+		return number(n) + " " + u
+	}
+}
+
+// number writes four digits, or all of those before the point.
+func number(n float64) string {
+	decimals := 3
+	if n != 0 && !math.IsInf(n, 0) && !math.IsNaN(n) {
+		decimals = min(max(3-int(math.Floor(math.Log10(math.Abs(n)))), 0), 9)
+	}
+	s := strconv.FormatFloat(n, 'f', decimals, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	if s == "-0" {
+		return "0"
+	}
+	return s
+}
+
+func byteSize(n float64) string {
+	prefixes := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	i, decimals := 0, 0
+	for math.Abs(n) >= 1024 && i < len(prefixes)-1 {
+		n /= 1024
+		i, decimals = i+1, 1
+	}
+	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + prefixes[i]
+}
+
+// span writes a length of time in its two largest units. It rounds up: what is
+// left of a lease is not less than it says.
+func span(seconds float64) string {
+	if seconds < 10 {
+		return number(math.Ceil(seconds*10-1e-6)/10) + " s"
+	}
+	n := int64(min(math.Ceil(seconds-1e-6), 1e15))
+	for _, u := range []struct {
+		large, small string
+		size, part   int64
+	}{{"d", "h", 24 * 3600, 3600}, {"h", "min", 3600, 60}, {"min", "s", 60, 1}} {
+		if n < u.size {
+			continue
+		}
+		if rest := n % u.size / u.part; rest > 0 {
+			return fmt.Sprintf("%d %s %d %s", n/u.size, u.large, rest, u.small)
+		}
+		return fmt.Sprintf("%d %s", n/u.size, u.large)
+	}
+	return fmt.Sprintf("%d s", n)
+}
+
+// ago writes an age in its largest unit.
+func ago(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return "now"
+	case seconds < 120:
+		return fmt.Sprintf("%.0f s ago", math.Floor(seconds))
+	case seconds < 2*3600:
+		return fmt.Sprintf("%.0f min ago", math.Floor(seconds/60))
+	case seconds < 48*3600:
+		return fmt.Sprintf("%.0f h ago", math.Floor(seconds/3600))
+	}
+	return fmt.Sprintf("%.0f d ago", math.Floor(seconds/86400))
+}

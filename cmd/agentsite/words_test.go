@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+)
+
+func TestShow(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		unit  string
+		want  string
+	}{
+		{nil, "Cel", "-"}, {true, "", "on"}, {false, "", "off"}, {"open", "", "open"},
+		{21.4567, "Cel", "21.46 °C"}, {-0.0001, "Cel", "-0.0001 °C"}, {0.0, "%", "0 %"}, {101325.4, "Pa", "101325 Pa"},
+		{uint64(45), "deg", "45°"}, {int64(-3), "", "-3"}, {0.94, "1", "0.94"}, {3.3, "[unknown]", "3.3 [unknown]"},
+		{512.0, "By", "512 bytes"}, {24773988352.0, "By", "23.1 GiB"}, {3638.9, "s", "1 h"}, {7260.0, "s", "2 h 1 min"}, {2.5, "s", "2.5 s"},
+	} {
+		if got := show(c.value, c.unit); got != c.want {
+			t.Errorf("show(%v, %q) = %q, want %q", c.value, c.unit, got, c.want)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		0.02: "0.1 s", 1.499: "1.5 s", 4.998: "5 s", 5: "5 s", 59.2: "1 min", 60: "1 min", 89.9: "1 min 30 s", 600: "10 min", 5400: "1 h 30 min", 90000: "1 d 1 h",
+	} {
+		if got := span(seconds); got != want {
+			t.Errorf("span(%v) = %q, want %q", seconds, got, want)
+		}
+	}
+	for seconds, want := range map[float64]string{0.9: "now", 1: "1 s ago", 119.9: "119 s ago", 120: "2 min ago", 7200: "2 h ago", 172800: "2 d ago"} {
+		if got := ago(seconds); got != want {
+			t.Errorf("ago(%v) = %q, want %q", seconds, got, want)
+		}
+	}
+}
+
+// A site's texts must not move the cursor of the terminal that they are shown on.
+func TestClean(t *testing.T) {
+	for s, want := range map[string]string{
+		"plain, 21 °C": "plain, 21 °C", "two\nlines\tand": "two lines and", "\x1b[2Jgone": "?[2Jgone", "\u009b2J": "?2J",
+		"a\u202eb": "a?b", "bad \xff byte": "bad ? byte", "a\rb": "a?b", "a\u2028b": "a?b",
+	} {
+		if got := clean(s); got != want {
+			t.Errorf("clean(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b bytes.Buffer
+	table(&b, []string{"A", "EMPTY", "LONG HEAD", "C"}, [][]string{{"°°°", "", "x", ""}, {"y", "", "z", "end\x1b"}})
+	if want := "A    LONG HEAD  C\n°°°  x\ny    z          end?\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	a := &app{}
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{errors.New("anything"), 1}, {usagef("words"), 2}, {a.unreached(context.DeadlineExceeded), 7}, {a.unreached(context.Canceled), 1},
+		{&client.ToolError{Kind: "invalid"}, 2}, {&client.ToolError{Kind: "denied"}, 3}, {&client.ToolError{Kind: "unsafe"}, 4},
+		{&client.ToolError{Kind: "busy"}, 5}, {&client.ToolError{Kind: "offline"}, 6}, {&client.ToolError{Kind: "unavailable"}, 6},
+		{&client.ToolError{Kind: "expired"}, 7}, {&client.ToolError{Kind: "unknown_outcome"}, 7}, {&client.ToolError{Kind: "internal"}, 1},
+		{&client.ToolError{Kind: "of another site"}, 1}, {&client.ToolError{}, 1},
+		{rpc.Errorf(403, "no"), 3}, {rpc.Errorf(rpc.CodeBusy, "later"), 5}, {rpc.Errorf(rpc.CodeInternal, "oh"), 1},
+		{fmt.Errorf("more words: %w", rpc.Errorf(503, "later")), 6},
+	} {
+		if got := exitCode(c.err); got != c.want {
+			t.Errorf("%T %v: exit code %d, want %d", c.err, c.err, got, c.want)
+		}
+	}
+}

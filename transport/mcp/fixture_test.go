@@ -1,0 +1,181 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/transport/mcp"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+// shelf is an agent of the tests: a tool for each way that a call can end.
+type shelf struct{}
+
+type echoIn struct {
+	Text string  `json:"text"`
+	N    float64 `json:"n,omitzero"`
+}
+
+func (shelf) Tools() []agents.Tool {
+	var all []agents.Tool
+	for _, name := range []string{"echo", "fail", "break", "ask", "note", "needs", "wait"} {
+		all = append(all, agents.Tool{Name: name, Description: "for tests", Input: []byte(`{"type":"object"}`)})
+	}
+	return all
+}
+
+func (shelf) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	switch c.Tool {
+	case "echo":
+		var in echoIn
+		if err := c.Args.Decode(&in); err != nil {
+			return agents.Result{}, device.Faultf(device.Invalid, "echo: %w", err)
+		}
+		return agents.Result{Value: in}, nil
+	case "fail":
+		return agents.Result{}, device.Faultf(device.Unsafe, "not now")
+	case "break":
+		return agents.Result{}, errors.New("a cause that is nobody's business")
+	case "ask":
+		if len(c.Exchange.Answers) > 0 {
+			return agents.Result{Value: map[string]string{"state": c.Exchange.State}}, nil
+		}
+		return agents.Result{NeedInput: &agents.NeedInput{State: "kept", Questions: []agents.Question{{
+			Key: "q", Method: "elicitation/create", Params: map[string]string{"message": "sure?"},
+		}}}}, nil
+	case "note":
+		for i := range 3 {
+			c.Note(agents.Note{Progress: float64(i), Total: 2})
+		}
+		c.Note(agents.Note{Level: "info", Message: "noted"})
+		return agents.Result{}, nil
+	case "needs":
+		return agents.Result{}, &agents.NeedsCapability{Needs: agents.Capabilities{Sampling: true}}
+	}
+	<-ctx.Done()
+	return agents.Result{}, ctx.Err()
+}
+
+func (shelf) Resources() []agents.Resource {
+	return []agents.Resource{{URI: "t:a", Name: "a"}, {URI: "t:b", Name: "b"}}
+}
+func (shelf) Templates() []agents.Template {
+	return []agents.Template{{URITemplate: "t:{x}", Name: "x"}}
+}
+func (shelf) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	switch uri {
+	case "t:a":
+		return []agents.ResourceContent{{URI: uri, MIME: "text/plain", Text: ""}}, nil
+	case "t:b":
+		return []agents.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
+	}
+	return nil, agents.ErrNotFound
+}
+func (shelf) Prompts() []agents.Prompt {
+	return []agents.Prompt{{Name: "p", Arguments: []agents.Argument{{Name: "x", Required: true}}}}
+}
+func (shelf) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
+	if name != "p" {
+		return agents.PromptResult{}, agents.ErrNotFound
+	}
+	return agents.PromptResult{Messages: []agents.Message{{Role: "user", Content: agents.Content{Text: args["x"]}}}}, nil
+}
+func (shelf) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+	if ref.Prompt != "p" {
+		return nil
+	}
+	var all []string
+	for i := range 150 {
+		all = append(all, fmt.Sprint(prefix, i))
+	}
+	return all
+}
+
+type forgetful struct{}
+
+func (forgetful) Record(device.Reading) {}
+
+// bench is a server in memory.
+type bench struct {
+	hub        *node.Hub
+	dispatcher *rpc.Dispatcher
+	ending     chan struct{}
+}
+
+func newBench() *bench {
+	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
+	ending := make(chan struct{})
+	s := mcp.New(node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "", ending)
+	return &bench{hub, rpc.NewDispatcher(s.Methods()), ending}
+}
+
+var local = rpc.Evidence{Local: rpc.LocalAgent}
+
+// headers are what HTTP would mirror.
+type headers map[string][]string
+
+func (h headers) Values(name string) []string { return h[name] }
+
+// say sends one message and returns all that came back, as JSON.
+func (b *bench) say(ctx context.Context, codec rpc.Codec, body []byte, ev rpc.Evidence, h rpc.Header, heard func(string)) {
+	var mu sync.Mutex
+	b.dispatcher.Serve(ctx, &rpc.Incoming{Codec: codec, Body: body, Evidence: ev, Header: h, Send: func(o rpc.Outgoing) error {
+		mu.Lock()
+		defer mu.Unlock()
+		heard(string(o.Body))
+		return nil
+	}})
+}
+
+// lines sends one JSON message and returns what came back.
+func (b *bench) lines(t testing.TB, body string, h rpc.Header) (all []string) {
+	t.Helper()
+	b.say(t.Context(), rpc.JSON, []byte(body), local, h, func(s string) { all = append(all, s) })
+	return all
+}
+
+const metaMembers = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`
+
+// message is a request with everything that it must carry; params has no braces.
+func message(method, params, capabilities string) string {
+	if params != "" {
+		params += ","
+	}
+	return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `"_meta":{` + metaMembers + capabilities + `}}}`
+}
+
+// field reads a member of a JSON text by its path.
+func field(t testing.TB, text string, path ...string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+// toCBOR is a JSON message in the other encoding.
+func toCBOR(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := rpc.CBOR.Encode(&b, rpc.RawJSON([]byte(text))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

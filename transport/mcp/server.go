@@ -20,16 +20,19 @@ type Server struct {
 	instructions string
 	ending       <-chan struct{}
 	seal         seal
-	listening    chan struct{} // one place per open subscription
+	listening    chan struct{}        // one place per open subscription
+	done         map[rpc.Codec][]byte // how a complete tool result begins
 }
 
 // New makes a server. Closing ending ends the open subscriptions with a result,
 // so that their clients know that the site went on purpose.
 func New(n *node.Node, self Implementation, instructions string, ending <-chan struct{}) *Server {
-	return &Server{
+	s := &Server{
 		node: n, self: &self, instructions: instructions, ending: ending,
 		seal: newSeal(), listening: make(chan struct{}, maxSubscriptions),
 	}
+	s.done = s.beginnings()
+	return s
 }
 
 // Methods are the methods for a dispatcher.

@@ -87,16 +87,20 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 // called is the result of a tool that did. The value goes out twice, as the
 // specification asks for: as it is, and as JSON in a text for older eyes.
 func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
-	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
+	var text []byte
 	if res.Value != nil {
-		text, err := json.Marshal(res.Value)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(res.Value); err != nil {
 			return nil, err
 		}
-		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
-		if out.Structured = res.Value; codec == rpc.JSON {
-			out.Structured = rpc.RawJSON(text) // encoded already
+		if len(res.Content) == 0 {
+			return s.render(codec, res.Value, text)
 		}
+	}
+	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
+	if res.Value != nil {
+		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
+		out.Structured = res.Value
 	}
 	for _, c := range res.Content {
 		out.Content = append(out.Content, content(c))
@@ -137,6 +141,9 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 // noter sends what a running call says as the notifications that the client asked
 // for: progress with a token, log lines from a level on.
 func (r request) noter() func(agents.Note) {
+	if r.meta.LogLevel == "" && r.meta.ProgressToken.IsZero() {
+		return unheard
+	}
 	last := -1.0
 	return func(n agents.Note) {
 		switch {
@@ -151,3 +158,5 @@ func (r request) noter() func(agents.Note) {
 		}
 	}
 }
+
+func unheard(agents.Note) {}

@@ -173,13 +173,41 @@ func asError(err error) *Error {
 	return errInternal
 }
 
+// Rendered is a result that is encoded already, in the encoding of its request. It
+// goes out as it is, unchecked, so it must be valid: it is for the one result that
+// is worth writing by hand.
+type Rendered []byte
+
 func (in *Incoming) respond(id ID, result any, fault *Error) {
+	if text, ok := result.(Rendered); ok {
+		in.sendRendered(id, text)
+		return
+	}
 	err := in.send(response{version, id, result, fault}, Outgoing{Last: true, Err: fault})
 	var unsendable *unsendableError
 	if errors.As(err, &unsendable) {
 		slog.Error("a result could not be encoded", "err", err)
 		in.send(response{version, id, nil, errInternal}, Outgoing{Last: true, Err: errInternal})
 	}
+}
+
+func (in *Incoming) sendRendered(id ID, result Rendered) {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer recycle(buf)
+	if in.Codec == JSON {
+		buf.WriteString(`{"jsonrpc":"2.0","id":`)
+		buf.Write(id.appendJSON(buf.AvailableBuffer()))
+		buf.WriteString(`,"result":`)
+		buf.Write(result)
+		buf.WriteByte('}')
+	} else {
+		buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
+		CBOR.Encode(buf, id)          // an id has a form in both encodings
+		buf.WriteString("\x66result")
+		buf.Write(result)
+		buf.WriteString("\x67jsonrpc\x632.0")
+	}
+	in.hand(Outgoing{Body: buf.Bytes(), Last: true})
 }
 
 // unsendableError is a value of ours that its codec refuses.
@@ -196,6 +224,10 @@ func (in *Incoming) send(v any, out Outgoing) error {
 		return &unsendableError{err}
 	}
 	out.Body = buf.Bytes()
+	return in.hand(out)
+}
+
+func (in *Incoming) hand(out Outgoing) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.Send(out)

@@ -56,6 +56,18 @@ func (id ID) String() string {
 	return ""
 }
 
+// appendJSON appends the id of a request, which has one.
+func (id ID) appendJSON(b []byte) []byte {
+	switch id.kind {
+	case idText:
+		b, _ = jsontext.AppendQuote(b, id.text) // valid UTF-8, or it would not have been decoded
+		return b
+	case idPositive:
+		return strconv.AppendUint(b, id.num, 10)
+	}
+	return strconv.AppendInt(b, int64(id.num), 10)
+}
+
 func (id ID) MarshalJSONTo(enc *jsontext.Encoder) error {
 	switch id.kind {
 	case idText:

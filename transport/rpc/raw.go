@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 	"strconv"
@@ -15,7 +14,8 @@ import (
 // a schema that was rendered at start-up. It goes into a message of the other
 // encoding by being transcoded, without loss: integers from -2^63 to 2^64-1,
 // float64, texts, bools, null, arrays and objects. Anything else is refused.
-// The zero Raw is absent.
+// The zero Raw is absent. A Raw that was decoded may share its message's bytes:
+// that of a Call is good until the method returns.
 type Raw struct {
 	codec Codec
 	b     []byte
@@ -78,7 +78,7 @@ func (r Raw) MarshalCBOR() ([]byte, error) {
 }
 
 func (r *Raw) UnmarshalCBOR(b []byte) error {
-	*r = Raw{CBOR, bytes.Clone(b)}
+	*r = Raw{CBOR, b}
 	return nil
 }
 

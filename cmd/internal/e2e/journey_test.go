@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestFirstConversation is the README's, through the program's own commands.
+func TestFirstConversation(t *testing.T) {
+	r := start(t, "", need(t, "the program", program))
+	points, err := r.agentsite(t, "points")
+	if err != nil || !strings.Contains(points, "greenhouse/heater") || !strings.Contains(points, "host/uptime") {
+		t.Fatalf("%v\n%s", err, points)
+	}
+	uptime := r.value(t, "host/uptime")
+	until(t, 20*time.Second, "the machine's uptime goes on", func() bool { return r.value(t, "host/uptime") != uptime })
+
+	before := r.value(t, "greenhouse/temperature").(float64)
+	until(t, 20*time.Second, "the heater rests after a start, and then switches", func() bool {
+		_, err = r.agentsite(t, "set", "greenhouse/heater", "on", "--for", "5s")
+		return err == nil
+	})
+	on := time.Now()
+	if r.value(t, "greenhouse/heater") != true {
+		t.Error("the heater is not on")
+	}
+	until(t, 20*time.Second, "the heater goes off without anyone asking", func() bool { return r.value(t, "greenhouse/heater") == false })
+	if held := time.Since(on); held > 7*time.Second {
+		t.Errorf("it was on for %v", held)
+	}
+	if after := r.value(t, "greenhouse/temperature").(float64); after < before+0.5 {
+		t.Errorf("the temperature went from %v to %v", before, after)
+	}
+}
+
+// value reads a point with the command line.
+func (r *running) value(t testing.TB, point string) any {
+	t.Helper()
+	out, err := r.agentsite(t, "read", "--json", point)
+	var res struct {
+		Readings []struct{ Value any }
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &res)
+	}
+	if err != nil || len(res.Readings) != 1 {
+		t.Fatalf("%s: %v\n%s", point, err, out)
+	}
+	return res.Readings[0].Value
+}
+
+// TestCBOR makes the same calls in both encodings and gets the same values.
+func TestCBOR(t *testing.T) {
+	r := start(t, thirty("1h"), need(t, "the program", program)) // so that nothing changes in between
+	inJSON, inCBOR := r.client(t, false), r.client(t, true)
+	for tool, args := range map[string]string{
+		"list_points": `{}`, "switch_output": `{"output":"relay-01/relay","on":false}`, "release_output": `{"output":"relay-02/relay"}`,
+		"emergency_stop": `{}`,
+	} {
+		want, err := inJSON.Call(t.Context(), agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := inCBOR.Call(t.Context(), agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(plain(t, want.Value), plain(t, got.Value)) || !reflect.DeepEqual(want.Content, got.Content) {
+			t.Errorf("%s: %+v in CBOR, %+v in JSON", tool, got, want)
+		}
+	}
+	for _, c := range []string{`{"points":["nowhere/at_all"]}`, `{"Points":[]}`, `{"points":5}`} {
+		call := agents.Call{Tool: "read_points", Args: rpc.RawJSON([]byte(c))}
+		_, want := inJSON.Call(t.Context(), agents.Principal{}, call)
+		_, got := inCBOR.Call(t.Context(), agents.Principal{}, call)
+		if want == nil || got == nil || want.Error() != got.Error() {
+			t.Errorf("%s: %v in CBOR, %v in JSON", c, got, want)
+		}
+	}
+}
+
+func plain(t *testing.T, v any) (tree any) {
+	t.Helper()
+	text, err := v.(rpc.Raw).JSONText()
+	if err == nil {
+		err = json.Unmarshal(text, &tree)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// TestSDKClient has the official Go SDK's client list and call, over HTTP and over
+// the pipe, in the newest revision and in the one before.
+func TestSDKClient(t *testing.T) {
+	r := start(t, "", need(t, "the program", program))
+	until(t, 20*time.Second, "the lamp rests after a start, and then may switch", func() bool {
+		_, err := r.agentsite(t, "set", "greenhouse/lamp", "on", "--for", "1s")
+		return err == nil
+	})
+	for carrier, transport := range map[string]func() mcp.Transport{
+		"http": func() mcp.Transport {
+			return &mcp.StreamableClientTransport{Endpoint: Proxy(t, r.URL, r.Token) + "/mcp"}
+		},
+		"stdio": func() mcp.Transport {
+			return &mcp.CommandTransport{Command: exec.Command(program, "connect", "--data", r.Folder)}
+		},
+	} {
+		for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+			t.Run(carrier+"/"+version, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
+				s, err := c.Connect(ctx, transport(), &mcp.ClientSessionOptions{ProtocolVersion: version})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				if got := s.InitializeResult().ProtocolVersion; got != version {
+					t.Errorf("%s was agreed", got)
+				}
+				tools, err := s.ListTools(ctx, nil)
+				if err != nil || len(tools.Tools) < 8 {
+					t.Fatalf("%+v, %v", tools, err)
+				}
+				res, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "set_level", Arguments: map[string]any{"output": "greenhouse/vent", "value": 40, "for_seconds": 1}})
+				if err != nil || res.IsError || !strings.Contains(fmt.Sprint(res.StructuredContent), "value:40") {
+					t.Errorf("%+v, %v", res, err)
+				}
+				res, err = s.CallTool(ctx, &mcp.CallToolParams{Name: "set_level", Arguments: map[string]any{"output": "greenhouse/vent", "value": 140}})
+				if err != nil || !res.IsError {
+					t.Errorf("140 %%: %+v, %v", res, err)
+				}
+				if _, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "release_output", Arguments: map[string]any{"output": "greenhouse/vent"}}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestARMv6 runs the binary for the smallest board under qemu-user, as that board's
+// processor, and asks it over HTTP.
+func TestARMv6(t *testing.T) {
+	r := start(t, "", "qemu-arm-static", "-cpu", "arm1176", need(t, "qemu-arm-static", armProgram))
+	if code, answer := r.post(t, call("read_points", `{"points":["greenhouse/temperature"]}`)); code != 200 || !strings.Contains(answer, `"unit":"Cel"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	if _, err := r.client(t, true).Tools(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,36 @@
+package mcp
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+// TestRender holds what is written by hand against what the codecs write.
+func TestRender(t *testing.T) {
+	s := New(nil, Implementation{Name: "é", Title: "t", Version: "1"}, "", nil)
+	for _, value := range []any{
+		map[string]any{"a": 1.5, "b": []any{"x", true, nil}}, struct{}{}, "\x00\"\\\u2028é", strings.Repeat("n", 20), strings.Repeat("n", 21),
+		strings.Repeat("n", 22), strings.Repeat("n", 253), strings.Repeat("n", 254), strings.Repeat("n", 70_000),
+	} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := CallResult{Result: s.completed(), Content: []Content{{Type: "text", Text: string(text)}}, Structured: value}
+		for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
+			var buf bytes.Buffer
+			if err := codec.Encode(&buf, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.render(codec, value, text)
+			if err != nil || !bytes.Equal(got, buf.Bytes()) {
+				t.Errorf("%s, %v\n got %.200q\nwant %.200q", codec.ContentType(), err, got, buf.Bytes())
+			}
+		}
+	}
+}

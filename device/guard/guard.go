@@ -301,9 +301,7 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		if !pending {
 			continue
 		}
-		applying, cancel := context.WithTimeout(ctx, applyTimeout)
-		err := h.act.Apply(applying, h.points[k], v)
-		cancel()
+		err := h.apply(ctx, h.points[k], v)
 		if err != nil {
 			slog.Warn("an output did not follow", "point", h.points[k], "value", v.String(), "err", err)
 			followed = false
@@ -311,6 +309,19 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
 	}
 	return followed
+}
+
+// apply is one bounded write. A driver that panics has failed at it: letting the
+// process go down would leave every other output where it is.
+func (h *hand) apply(ctx context.Context, point string, v device.Value) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = device.Faultf(device.Internal, "the driver panicked: %v", p)
+		}
+	}()
+	return h.act.Apply(ctx, point, v)
 }
 
 // update changes the machine and tells everybody who waits for what came of it.

@@ -1083,3 +1083,30 @@ func BenchmarkGuard(b *testing.B) {
 type nothing struct{}
 
 func (nothing) Apply(context.Context, string, device.Value) error { return nil }
+
+type panicking struct{}
+
+func (panicking) Apply(context.Context, string, device.Value) error { panic("a defect") }
+
+// A driver that panics is one that does not follow; the others are not disturbed.
+func TestDriverPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPolicy("bad", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+		dir := t.TempDir()
+		g, err := New([]Actuated{{Actuator: panicking{}, Policies: []Policy{p}}}, Latch{File: filepath.Join(dir, "armed")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		synctest.Wait()
+		if s := g.Status()[0]; s.Safe || !strings.Contains(s.Fault, "a defect") {
+			t.Errorf("%+v", s)
+		}
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("an output that never answered was called safe")
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"fmt"
 	"math"
 	"strings"
 )
@@ -28,7 +27,7 @@ type Range struct{ Min, Max float64 }
 
 func (r Range) Contains(n float64) bool { return n >= r.Min && n <= r.Max }
 
-func (r Range) String() string { return fmt.Sprintf("%v..%v", r.Min, r.Max) }
+func (r Range) String() string { return Number(r.Min).String() + ".." + Number(r.Max).String() }
 
 // Point is one named value of a device.
 type Point struct {

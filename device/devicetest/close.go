@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 these errors begin with the name of a method
+
 package devicetest
 
 import (

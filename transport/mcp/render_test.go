@@ -17,7 +17,7 @@ func TestRender(t *testing.T) {
 		map[string]any{"a": 1.5, "b": []any{"x", true, nil}}, struct{}{}, "\x00\"\\\u2028é", strings.Repeat("n", 20), strings.Repeat("n", 21),
 		strings.Repeat("n", 22), strings.Repeat("n", 253), strings.Repeat("n", 254), strings.Repeat("n", 70_000),
 	} {
-		text, err := json.Marshal(value)
+		text, err := json.Marshal(value, json.Deterministic(true))
 		if err != nil {
 			t.Fatal(err)
 		}

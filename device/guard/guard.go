@@ -14,7 +14,10 @@ import (
 const (
 	// applyTimeout bounds one write to the hardware.
 	applyTimeout = 2 * time.Second
-	// parkTimeout bounds the way to safe when the process ends.
+	// applyGrace is how much later than its time a driver may notice.
+	applyGrace = 500 * time.Millisecond
+	// parkTimeout bounds every wait for the hardware: of a call, of the emergency
+	// stop and of the process's end.
 	parkTimeout = 5 * time.Second
 	retryFirst  = 100 * time.Millisecond
 	retryLast   = 5 * time.Second
@@ -125,7 +128,7 @@ func (g *Guard) Settle(ctx context.Context) error {
 		for i := range g.m.outputs {
 			if _, pending := g.m.Pending(i); pending {
 				s := g.m.Status(now, i)
-				late = append(late, device.Faultf(device.UnknownOutcome, "%s is not known to be at its value: %s", s.Output, s.Fault))
+				late = append(late, device.Faultf(device.UnknownOutcome, "%s is not known to be at its value%s", s.Output, because(s.Fault)))
 			}
 		}
 		return len(late) == 0
@@ -163,6 +166,8 @@ func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 
 // reach waits until an output has the value v or is meant to have another.
 func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
 	i := g.m.index[output]
 	overtaken := false
 	err = g.wait(ctx, func(now Time) bool {
@@ -183,8 +188,9 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 }
 
 // Stop is the emergency stop: everything goes to safe at once and stays there,
-// over restarts too, until Reset. It returns once the hardware is safe. The
-// error says which output is not known to be, or that a restart would forget.
+// over restarts too, until Reset. It returns once the hardware is safe, or after
+// five seconds. The error says which output is not known to be, or that a restart
+// would forget.
 func (g *Guard) Stop(ctx context.Context) error {
 	stop := func(Time) error { g.m.Stop(); return nil }
 	g.update(stop)
@@ -193,6 +199,8 @@ func (g *Guard) Stop(ctx context.Context) error {
 	err := g.latch.Stop()
 	g.update(stop) // over a Reset that came in between
 	g.latching.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
 	return errors.Join(err, g.Settle(ctx))
 }
 
@@ -278,6 +286,9 @@ func (g *Guard) drive(ctx context.Context, h *hand) {
 		case <-h.wake:
 		case <-timer.C:
 		}
+		if ctx.Err() != nil {
+			return // rather than begin another write
+		}
 		if g.write(ctx, h) {
 			retry = retryFirst
 			continue
@@ -301,27 +312,55 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		if !pending {
 			continue
 		}
-		err := h.apply(ctx, h.points[k], v)
+		result := h.apply(ctx, h.points[k], v)
+		late := time.NewTimer(applyTimeout + applyGrace)
+		var err error
+		deaf := false
+		select {
+		case err = <-result:
+		case <-late.C:
+			err, deaf = device.Faultf(device.Offline, "the driver does not come back"), true
+		}
+		late.Stop()
 		if err != nil {
 			slog.Warn("an output did not follow", "point", h.points[k], "value", v.String(), "err", err)
 			followed = false
 		}
 		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
+		if deaf { // one write at a time: nothing more for this device before it is back
+			select {
+			case <-result:
+			case <-ctx.Done():
+			}
+		}
 	}
 	return followed
 }
 
-// apply is one bounded write. A driver that panics has failed at it: letting the
-// process go down would leave every other output where it is.
-func (h *hand) apply(ctx context.Context, point string, v device.Value) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = device.Faultf(device.Internal, "the driver panicked: %v", p)
-		}
+// apply is one bounded write, in a goroutine of its own because a driver may be
+// deaf to its deadline. One that panics has failed: letting the process go down
+// would leave every other output where it is.
+func (h *hand) apply(ctx context.Context, point string, v device.Value) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				result <- device.Faultf(device.Internal, "the driver panicked: %v", p)
+			}
+		}()
+		result <- h.act.Apply(ctx, point, v)
 	}()
-	return h.act.Apply(ctx, point, v)
+	return result
+}
+
+// because is a cause as the end of a sentence.
+func because(fault string) string {
+	if fault == "" {
+		return " yet"
+	}
+	return ": " + fault
 }
 
 // update changes the machine and tells everybody who waits for what came of it.

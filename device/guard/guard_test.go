@@ -1110,3 +1110,39 @@ func TestDriverPanics(t *testing.T) {
 		}
 	})
 }
+
+// deaf never comes back, whatever its deadline says, until it is let go.
+type deaf struct{ let chan struct{} }
+
+func (d deaf) Apply(context.Context, string, device.Value) error { <-d.let; return nil }
+
+// A driver that ignores its deadline fails at it; nobody waits for it without
+// bound: not a call, not the emergency stop, not the end of the process.
+func TestDeafDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		defer close(let)
+		p := NewPolicy("bad", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+		g, err := New([]Actuated{{Actuator: deaf{let}, Policies: []Policy{p}}}, Latch{File: filepath.Join(t.TempDir(), "armed")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		time.Sleep(applyTimeout + applyGrace)
+		synctest.Wait()
+		if s := g.Status()[0]; s.Safe || s.Fault == "" {
+			t.Errorf("%+v", s)
+		}
+		begun := time.Now()
+		if err := g.Stop(context.Background()); err == nil || time.Since(begun) > parkTimeout {
+			t.Errorf("the emergency stop said %v after %v", err, time.Since(begun))
+		}
+		begun = time.Now()
+		cancel()
+		if err := <-done; err == nil || time.Since(begun) > parkTimeout {
+			t.Errorf("Run said %v after %v", err, time.Since(begun))
+		}
+	})
+}

@@ -9,7 +9,8 @@ import (
 
 // Latch is the memory of the emergency stop: the absence of a file. Stopping
 // removes it, which works on a full disk; where the disk is read-only a flag
-// elsewhere stands in. So a lost or empty data folder means stopped.
+// elsewhere stands in. So a folder that lost the file means stopped; who makes the
+// file on first start says what first is.
 type Latch struct {
 	File string // present while armed
 	Flag string // present after a stop that could not remove File; "" for none
@@ -28,6 +29,7 @@ func (l Latch) Armed() bool {
 func (l Latch) Stop() error {
 	err := os.Remove(l.File)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		persist(filepath.Dir(l.File))
 		return nil
 	}
 	if l.Flag != "" && os.MkdirAll(filepath.Dir(l.Flag), 0o700) == nil &&
@@ -49,4 +51,13 @@ func (l Latch) Reset() error {
 		return err
 	}
 	return nil
+}
+
+// persist has a folder's change survive a power cut, as far as the disk lets it: the
+// stop itself does not depend on it.
+func persist(folder string) {
+	if d, err := os.Open(folder); err == nil {
+		d.Sync()
+		d.Close()
+	}
 }

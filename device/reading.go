@@ -32,4 +32,5 @@ type Image struct {
 type Summary struct {
 	At             time.Time // the start of the step
 	Min, Mean, Max float64
+	Count          int // of readings
 }

@@ -36,16 +36,40 @@ func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watc
 		}
 		if w, ok := s.Device.(device.Watcher); ok {
 			all.Go(func() {
-				h.listen(ctx, s.Name, w, func(r device.Reading) {
-					r.Point = device.Address(s.Name, r.Point)
-					h.put(r, 0)
-				})
+				h.listenTo(ctx, s, w)
 			})
 		}
 	}
 	for _, w := range extra {
-		all.Go(func() { h.listen(ctx, "outputs", w, func(r device.Reading) { h.put(r, 0) }) })
+		all.Go(func() { h.listen(ctx, "outputs", w, func(r device.Reading) { h.put(r, 0) }, func(error) {}) })
 	}
+}
+
+// listenTo takes in what a device says of its own accord. When its watch breaks,
+// the points that are never sampled are faults until it speaks again.
+func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
+	points, unsampled := newSampled(s), []string(nil)
+	_, sensor := s.Device.(device.Sensor)
+	for _, p := range s.Device.Describe().Points {
+		address, sampled := points[p.Name]
+		if p.Kind == device.KindEvent {
+			address = device.Address(s.Name, p.Name)
+			points[p.Name] = address
+		}
+		if address != "" && !(sampled && sensor) {
+			unsampled = append(unsampled, address)
+		}
+	}
+	h.listen(ctx, s.Name, w, func(r device.Reading) {
+		if address, ok := points[r.Point]; ok {
+			r.Point = address
+			h.put(r, 0)
+		}
+	}, func(err error) {
+		for _, address := range unsampled {
+			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, 0)
+		}
+	})
 }
 
 func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor device.Sensor) {
@@ -80,7 +104,7 @@ func newSampled(s Source) sampled {
 func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) {
 	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
 	defer cancel()
-	readings, err := sensor.Sample(reading)
+	readings, err := careful(func() ([]device.Reading, error) { return sensor.Sample(reading) })
 	if ctx.Err() != nil {
 		return
 	}
@@ -98,13 +122,32 @@ func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, 
 	}
 }
 
+// careful calls a driver. One that panics has failed, and nothing else has: letting
+// the process go down would leave the outputs where they are.
+func careful(call func() ([]device.Reading, error)) (readings []device.Reading, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = device.Faultf(device.Internal, "the driver panicked: %v", p)
+		}
+	}()
+	return call()
+}
+
 // listen keeps a watch going, with growing pauses while it keeps breaking.
-func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading)) {
+func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading), broke func(error)) {
 	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
-		err := w.Watch(ctx, emit)
+		begun := time.Now()
+		_, err := careful(func() ([]device.Reading, error) { return nil, w.Watch(ctx, emit) })
 		if ctx.Err() != nil {
 			return
 		}
+		if time.Since(begun) > watchRetryMax {
+			retry = watchRetry // it was well in between
+		}
+		if err == nil {
+			err = device.Faultf(device.Internal, "the driver ended its watch")
+		}
+		broke(err)
 		slog.Warn("a watch broke and is tried again", "device", name, "err", err, "in", retry)
 		select {
 		case <-ctx.Done():

@@ -15,7 +15,6 @@ type Evidence struct {
 	Peer   string
 	Bearer string
 	Local  string
-	UID    int
 }
 
 // Principals of a site that nobody has claimed yet: its local user owns it, and

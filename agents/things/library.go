@@ -42,9 +42,9 @@ func (a *Agent) Templates() []agents.Template {
 }
 
 func (a *Agent) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	address, _ := Address(uri)
+	address, ours := Address(uri)
 	p, ok := a.byName[address]
-	if !ok || !slices.Contains(readable, p.Kind) {
+	if !ours || !ok || !slices.Contains(readable, p.Kind) {
 		return nil, agents.ErrNotFound
 	}
 	text, err := json.Marshal(a.read(address))
@@ -100,7 +100,7 @@ func (a *Agent) Complete(_ agents.Principal, ref agents.Reference, argument, pre
 	switch {
 	case ref.Prompt == "overnight" && argument == "point":
 		all = a.addresses(device.KindMeasurement)
-	case ref.URITemplate == scheme+"{device}/{point}":
+	case ref.URITemplate == scheme+"{device}/{point}" && (argument == "device" || argument == "point"):
 		for _, p := range a.addresses(readable...) {
 			d, name, _ := device.SplitAddress(p)
 			if argument == "device" {

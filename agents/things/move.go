@@ -37,7 +37,7 @@ func (a *Agent) switchOutput() (verb, error) {
 	return define(agents.Tool{
 		Name:        "switch_output",
 		Description: "Switch an output for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
-		Hints:       agents.Hints{Destructive: true, Idempotent: true},
+		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in switchIn) (outputOut, error) {
 			return a.move(ctx, p, in.Output, device.Bool(*in.On), in.For)
@@ -58,7 +58,7 @@ func (a *Agent) setLevel() (verb, error) {
 	return define(agents.Tool{
 		Name:        "set_level",
 		Description: "Set an output within its range for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
-		Hints:       agents.Hints{Destructive: true, Idempotent: true},
+		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in levelIn) (outputOut, error) {
 			return a.move(ctx, p, in.Output, device.Number(*in.Value), in.For)

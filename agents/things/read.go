@@ -121,7 +121,10 @@ func (a *Agent) read(address string) reading {
 	return out
 }
 
-const maxSteps = 288
+const (
+	maxSteps     = 288
+	shortestStep = time.Minute // as History has it
+)
 
 type historyIn struct {
 	Point string   `json:"point"`
@@ -166,7 +169,9 @@ func (a *Agent) readHistory() (verb, error) {
 		if in.Steps != nil {
 			steps = math.Floor(*in.Steps)
 		}
-		length := time.Duration(hours / steps * float64(time.Hour)).Round(time.Second)
+		// Rounded up, or there would be a step more than was asked for.
+		length := time.Duration(math.Ceil(hours*3600/steps)) * time.Second
+		length = max(length, shortestStep)
 		from := time.Now().Add(-time.Duration(hours * float64(time.Hour)))
 		return a.history(in.Point, from, length), nil
 	})
@@ -176,7 +181,7 @@ func (a *Agent) history(address string, from time.Time, length time.Duration) hi
 	out := historyOut{
 		Point: address, Unit: a.byName[address].Unit, Step: seconds(length), Steps: []step{},
 	}
-	sum := 0.0
+	sum, count := 0.0, 0
 	for i, s := range a.site.History.Summaries(address, from, length) {
 		if i == 0 || s.Min < out.Min {
 			out.Min = s.Min
@@ -184,11 +189,11 @@ func (a *Agent) history(address string, from time.Time, length time.Duration) hi
 		if i == 0 || s.Max > out.Max {
 			out.Max = s.Max
 		}
-		sum += s.Mean
+		sum, count = sum+s.Mean*float64(s.Count), count+s.Count
 		out.Steps = append(out.Steps, step{stamp(s.At), s.Min, s.Mean, s.Max})
 	}
-	if n := len(out.Steps); n > 0 {
-		out.Mean = sum / float64(n)
+	if count > 0 {
+		out.Mean = sum / float64(count)
 	}
 	return out
 }

@@ -25,7 +25,8 @@ type Readings interface {
 
 // History is where past readings are.
 type History interface {
-	// Summaries returns the steps since from that have readings, oldest first.
+	// Summaries returns the steps since from that have readings, oldest first. A
+	// step is a minute at least.
 	Summaries(address string, from time.Time, step time.Duration) []device.Summary
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,7 +88,7 @@ func fieldsOf(t reflect.Type, l limits) ([]field, error) {
 		}
 		fields = append(fields, f)
 	}
-	for name := range l.enums {
+	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(l.enums)), maps.Keys(l.ranges)) {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
 			return nil, fmt.Errorf("%v has no field %s to limit", t, name)
 		}
@@ -189,7 +190,8 @@ func loosen(s *jsonschema.Schema) {
 }
 
 // schemaOf is the library's schema without the nulls that it allows for pointers
-// and lists: we send none and take none.
+// and lists: we send none. A null that comes all the same, as models send for what
+// they leave out, is taken for left out.
 func schemaOf[T any]() (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[T](nil)
 	if err == nil {

@@ -27,14 +27,14 @@ const (
 )
 
 // byKind maps the fault kinds, byCode the refusals of requests. A request of ours
-// is well formed, so that CodeInvalidRequest is HTTP's door: a wrong token.
+// is well formed, so that CodeInvalidRequest is about its size.
 var (
 	byKind = map[string]int{
 		"invalid": exitUsage, "denied": exitDenied, "unsafe": exitUnsafe, "busy": exitBusy,
 		"offline": exitAway, "unavailable": exitAway, "expired": exitUnknown, "unknown_outcome": exitUnknown,
 	}
 	byCode = map[int]int{
-		rpc.CodeInvalidParams: exitUsage, rpc.CodeInvalidRequest: exitDenied, 403: exitDenied, 409: exitUnsafe,
+		rpc.CodeInvalidParams: exitUsage, rpc.CodeInvalidRequest: exitUsage, 403: exitDenied, 409: exitUnsafe,
 		rpc.CodeBusy: exitBusy, 502: exitAway, 503: exitAway, 410: exitUnknown, 504: exitUnknown,
 	}
 )

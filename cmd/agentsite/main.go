@@ -17,7 +17,8 @@ var version = "dev"
 func main() { os.Exit(start()) }
 
 func start() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// SIGHUP too: a terminal that closes ends a site in order.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	a := &app{in: os.Stdin, out: os.Stdout, errs: os.Stderr}

@@ -71,9 +71,6 @@ func (a *app) readCommand() *cobra.Command {
 with every change until Ctrl-C.`,
 		Example: "  agentsite read greenhouse/temperature --watch",
 		RunE: func(cmd *cobra.Command, points []string) error {
-			if follow && a.cbor {
-				return usagef("--watch works without --cbor only: leave --cbor out")
-			}
 			return a.with(func(s *session) error {
 				if follow {
 					return s.watch(cmd.Context(), points)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os/signal"
+	"syscall"
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
@@ -30,6 +32,7 @@ Outputs go to their safe values before anybody is heard, and again at the end.`,
 			if err != nil {
 				return err
 			}
+			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more must not end this with outputs on
 			slog.SetDefault(slog.New(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level})))
 			said := make(chan struct{})
 			running := context.AfterFunc(cmd.Context(), func() {

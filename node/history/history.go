@@ -63,6 +63,7 @@ func (h *History) Record(r device.Reading) {
 func (h *History) minute(t time.Time) int { return int(t.Sub(h.start) / resolution) }
 
 func (s *series) add(minute int, v float64) {
+	v = max(-math.MaxFloat32, min(v, math.MaxFloat32)) // beyond it there would be infinities
 	switch {
 	case minute < 0 || (s.any && minute < s.last):
 		return // a reading from before its predecessor says nothing new
@@ -72,6 +73,9 @@ func (s *series) add(minute int, v float64) {
 	for s.last < minute {
 		s.last++
 		if len(s.ring) < buckets {
+			if len(s.ring) == cap(s.ring) { // append by itself would end at 48 kB
+				s.ring = append(make([]bucket, 0, min(buckets, 2*len(s.ring)+16)), s.ring...)
+			}
 			s.ring = append(s.ring, bucket{})
 		} else {
 			copy(s.ring, s.ring[1:])
@@ -114,6 +118,7 @@ func (h *History) Summaries(address string, from time.Time, step time.Duration) 
 		sum.Min, sum.Max = min(sum.Min, float64(b.min)), max(sum.Max, float64(b.max))
 		sum.Mean = (sum.Mean*float64(count) + b.sum) / float64(count+b.count)
 		count += b.count
+		sum.Count = int(count)
 	}
 	for i := range all {
 		all[i].Min, all[i].Max, all[i].Mean = tidy(all[i].Min), tidy(all[i].Max), tidy(all[i].Mean)
@@ -123,7 +128,7 @@ func (h *History) Summaries(address string, from time.Time, step time.Duration) 
 
 // tidy undoes what float32 added: seven digits are more than a sensor has.
 func tidy(v float64) float64 {
-	if v == 0 {
+	if math.Abs(v) < math.SmallestNonzeroFloat32 {
 		return 0
 	}
 	scale := math.Pow(10, 6-math.Floor(math.Log10(math.Abs(v))))

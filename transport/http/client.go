@@ -40,9 +40,9 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 	req.Header.Set("Accept", c.Codec.ContentType()+", "+a.streamType())
 	req.Header.Set("Authorization", "Bearer "+c.Token)
 	req.Header.Set("Mcp-Protocol-Version", r.Version)
-	req.Header.Set("Mcp-Method", encodeHeader(r.Method))
+	req.Header.Set("Mcp-Method", r.Method)
 	if r.Name != "" {
-		req.Header.Set("Mcp-Name", encodeHeader(r.Name))
+		req.Header.Set(nameHeader, encodeHeader(r.Name))
 	}
 	res, err := c.HTTP.Do(req)
 	if err != nil {
@@ -53,6 +53,8 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 	switch media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); media {
 	case "text/event-stream":
 		return events(res.Body, note)
+	case "application/cbor-seq":
+		return sequence(res.Body, note)
 	case rpc.JSON.ContentType(), rpc.CBOR.ContentType():
 		b, err := io.ReadAll(limited)
 		if err != nil {
@@ -62,6 +64,26 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		return raw, err
 	}
 	return rpc.Raw{}, fmt.Errorf("%s answered %s, which no AgentSite does", c.URL, res.Status)
+}
+
+// sequence reads a CBOR sequence until the response.
+func sequence(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	for items := rpc.NewSequence(r); ; {
+		item, err := items.Next()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return rpc.Raw{}, err
+		}
+		raw, method, params, err := rpc.DecodeResponse(rpc.CBOR, item)
+		if err != nil || method == "" {
+			return raw, err
+		}
+		if note != nil {
+			note(method, params)
+		}
+	}
 }
 
 // events reads server-sent events until the response.

@@ -7,8 +7,8 @@ import (
 )
 
 // crowd bounds the open connections. When one too many comes, the longest silent
-// one has to go: first those that never said anything, then those between two
-// requests. So a thousand idle connections keep nobody out.
+// other one has to go: first those that never said anything, then those between
+// two requests. So a thousand idle connections keep nobody out.
 type crowd struct {
 	most int
 
@@ -35,17 +35,24 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	c.turn++
 	c.conns[conn] = guest{state, c.turn}
 	if len(c.conns) > c.most {
-		if out := c.longestSilent(); out != nil {
-			delete(c.conns, out)
-			out.Close()
+		out := c.longestSilent(conn)
+		switch {
+		case out != nil:
+		case state == http.StateNew:
+			out = conn // all the others are at work
+		default:
+			return
 		}
+		delete(c.conns, out)
+		out.Close()
 	}
 }
 
-func (c *crowd) longestSilent() (out net.Conn) {
+// longestSilent is never the newcomer, who has had no time to speak.
+func (c *crowd) longestSilent(newcomer net.Conn) (out net.Conn) {
 	var who guest
 	for conn, g := range c.conns {
-		if g.state == http.StateActive {
+		if g.state == http.StateActive || conn == newcomer {
 			continue
 		}
 		fresh, other := g.state == http.StateNew, who.state == http.StateNew

@@ -18,13 +18,18 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // serve carries one message to the dispatcher and its answers back.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence) {
 	body := bodies.Get().(*bytes.Buffer)
-	defer func() { body.Reset(); bodies.Put(body) }() // never above MaxMessage
+	defer func() {
+		if body.Cap() <= 64<<10 { // most are far below; keeping a large one would be a leak
+			body.Reset()
+			bodies.Put(body)
+		}
+	}()
 	rc := http.NewResponseController(w)
 	if status, why := readBody(w, r, rc, body); status != 0 {
 		refuse(w, status, why)
 		return
 	}
-	a := &answer{w: w, rc: rc, codec: codec, accept: r.Header.Get("Accept")}
+	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ",")}
 	defer a.end()
 	s.Dispatcher.Serve(r.Context(), &rpc.Incoming{
 		Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send,
@@ -34,16 +39,15 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, 
 	}
 }
 
-// readBody reads a bounded body in bounded time, and returns a status and a
-// reason where it cannot.
+// readBody reads a bounded body before the deadline that guarded has set, and
+// lifts that. Where it cannot, it returns a status and a reason, and the deadline
+// stays for what net/http still reads.
 func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer) (int, string) {
 	tooLong := "a message has at most " + strconv.Itoa(rpc.MaxMessage) + " bytes"
 	if r.ContentLength > rpc.MaxMessage {
 		return http.StatusRequestEntityTooLarge, tooLong
 	}
-	rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, rpc.MaxMessage))
-	rc.SetReadDeadline(time.Time{}) // or it would end a stream
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -51,6 +55,7 @@ func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseControlle
 	case err != nil:
 		return http.StatusBadRequest, "the body ended early"
 	}
+	rc.SetReadDeadline(time.Time{}) // or it would end a stream
 	return 0, ""
 }
 
@@ -68,13 +73,17 @@ type answer struct {
 	alive  *time.Timer
 }
 
-var errNoStream = errors.New("the client does not accept a stream")
+var errNoStream = &rpc.Error{
+	Code: rpc.CodeInvalidRequest, Malformed: true,
+	Message: "the answer is a stream: Accept must name text/event-stream, or application/cbor-seq with CBOR",
+}
 
 func (a *answer) send(o rpc.Outgoing) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if o.Last && !a.stream {
 		a.begun = true
+		a.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // the work may have used up the server's
 		return writeBody(a.w, status(o.Err), a.codec.ContentType(), o.Body)
 	}
 	if !a.stream {

@@ -11,13 +11,15 @@ const (
 	base64Close = "?="
 )
 
-// mirror is a request's headers as a dispatcher sees them, decoded. A value that
-// is not well formed is as good as missing.
+// mirror is a request's headers as a dispatcher sees them: Mcp-Name, which may be
+// encoded, is decoded, and as good as missing where it is not well formed.
 type mirror http.Header
+
+const nameHeader = "Mcp-Name"
 
 func (m mirror) Values(name string) []string {
 	values := http.Header(m).Values(name)
-	if len(values) != 1 {
+	if len(values) != 1 || name != nameHeader {
 		return values
 	}
 	if v, ok := decodeHeader(values[0]); ok {

@@ -1,8 +1,10 @@
 package http
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,7 +23,7 @@ const (
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
 	maxConns      = 256
-	maxRequests   = 128 // answered at a time; half of them is more than all streams that there can be
+	maxRequests   = 128 // answered at a time; half of them is as many as all streams that there can be
 )
 
 // Options are what a site's handler works with.
@@ -91,6 +93,11 @@ func (s *server) guarded(next http.Handler) http.Handler {
 		origins = append(origins, "http://"+h, "https://"+h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// For refused ones too: net/http reads their bodies to the end, and has no
+			// deadline of its own for that. What reads the whole body lifts this.
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
 		if !slices.Contains(s.Hosts, r.Host) {
 			refuse(w, http.StatusForbidden, "this site is not called "+clip(r.Host)+"; a name of its own goes under http: hosts: in agentsite.yaml")
 			return
@@ -108,8 +115,10 @@ func (s *server) guarded(next http.Handler) http.Handler {
 // where it will not do.
 func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence, bool) {
 	var ev rpc.Evidence
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		ev.Bearer = token
+	if values := r.Header.Values("Authorization"); len(values) == 1 {
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			ev.Bearer = token
+		}
 	}
 	if err := s.Admit(ev); err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
@@ -130,8 +139,8 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	session := r.Header.Get("Mcp-Session-Id") != ""
-	if r.Method != http.MethodPost && !session {
+	alone := modern(r.Header)
+	if r.Method != http.MethodPost && (alone || r.Header.Get("Mcp-Session-Id") == "") {
 		w.Header().Set("Allow", "POST")
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
@@ -148,23 +157,39 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost && codec == nil:
 		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
-	case codec == rpc.CBOR || (!session && modern(r.Header)):
+	case codec == rpc.CBOR || alone:
 		s.serve(w, r, codec, ev)
 	default:
-		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // its streams know no deadlines
-		r.Body = http.MaxBytesReader(w, r.Body, rpc.MaxMessage)
-		s.Legacy(w, r, ev)
+		s.legacy(w, r, ev)
 	}
+}
+
+// legacy hands a request over once its body is here, bounded in size and time:
+// what follows may be a stream, which knows no deadlines.
+func (s *server) legacy(w http.ResponseWriter, r *http.Request, ev rpc.Evidence) {
+	rc := http.NewResponseController(w)
+	var body bytes.Buffer
+	if status, why := readBody(w, r, rc, &body); status != 0 {
+		refuse(w, status, why)
+		return
+	}
+	rc.SetWriteDeadline(time.Time{})
+	r.Body = io.NopCloser(&body)
+	s.Legacy(w, r, ev)
 }
 
 // firstModern is the first revision whose requests stand alone.
 const firstModern = "2026-07-28"
 
-// modern tells a request that stands alone from one that opens a session. Nothing
-// keeps a client of a session from mirroring its method.
+// modern tells a request that stands alone from one of a session. A revision that
+// knows no sessions passes over the session's header; nothing keeps a client of a
+// session from mirroring its method.
 func modern(h http.Header) bool {
+	if h.Get("Mcp-Protocol-Version") >= firstModern {
+		return true
+	}
 	method := h.Get("Mcp-Method")
-	return h.Get("Mcp-Protocol-Version") >= firstModern || (method != "" && method != "initialize")
+	return h.Get("Mcp-Session-Id") == "" && method != "" && method != "initialize"
 }
 
 func codecOf(contentType string) rpc.Codec {
@@ -179,9 +204,17 @@ func codecOf(contentType string) rpc.Codec {
 }
 
 // refuse answers what never became a call. The body is a JSON-RPC error without
-// an id, as MCP lets it be.
+// an id, as MCP lets it be. Its code is the one that transport/mcp gives a fault
+// of the same kind.
 func refuse(w http.ResponseWriter, status int, why string) {
-	write(w, status, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: why})
+	code := rpc.CodeInvalidRequest
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = http.StatusForbidden // denied
+	case http.StatusServiceUnavailable:
+		code = http.StatusServiceUnavailable // unavailable
+	}
+	write(w, status, &rpc.Error{Code: code, Message: why})
 }
 
 func clip(s string) string {

@@ -7,7 +7,7 @@ import (
 	"agentsite/transport/rpc"
 )
 
-func (s *Server) resourcesList(_ context.Context, r request, p *ListParams) (any, error) {
+func (s *Server) resourcesList(_ context.Context, r request, p *listParams) (any, error) {
 	list, err := s.node.Resources(r.who)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (s *Server) resourcesList(_ context.Context, r request, p *ListParams) (any
 	return out, p.whole()
 }
 
-func (s *Server) templatesList(_ context.Context, r request, p *ListParams) (any, error) {
+func (s *Server) templatesList(_ context.Context, r request, p *listParams) (any, error) {
 	list, err := s.node.Templates(r.who)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *Server) templatesList(_ context.Context, r request, p *ListParams) (any
 }
 
 // resourcesRead gives no time to keep a reading for: the next may differ.
-func (s *Server) resourcesRead(ctx context.Context, r request, p *ReadParams) (any, error) {
+func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (any, error) {
 	list, err := s.node.Read(ctx, r.who, p.URI)
 	if err == agents.ErrNotFound {
 		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)
@@ -41,14 +41,14 @@ func (s *Server) resourcesRead(ctx context.Context, r request, p *ReadParams) (a
 	} else if err != nil {
 		return nil, err
 	}
-	out := readResult{Result: s.completed(), Cached: cached(0), Contents: make([]ResourceContents, len(list))}
+	out := readResult{Result: s.completed(), Cached: cached(0), Contents: make([]resourceContents, len(list))}
 	for i, c := range list {
 		out.Contents[i] = contents(c)
 	}
 	return out, nil
 }
 
-func (s *Server) promptsList(_ context.Context, r request, p *ListParams) (any, error) {
+func (s *Server) promptsList(_ context.Context, r request, p *listParams) (any, error) {
 	list, err := s.node.Prompts(r.who)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *Server) promptsList(_ context.Context, r request, p *ListParams) (any, 
 	return out, p.whole()
 }
 
-func (s *Server) promptsGet(ctx context.Context, r request, p *PromptParams) (any, error) {
+func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (any, error) {
 	ex, err := s.exchange(r, &p.Round, p.Name, rpc.Raw{})
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *PromptParams) (an
 // maxCompletions is what the specification lets an answer hold.
 const maxCompletions = 100
 
-func (s *Server) complete(_ context.Context, r request, p *CompleteParams) (any, error) {
+func (s *Server) complete(_ context.Context, r request, p *completeParams) (any, error) {
 	var ref agents.Reference
 	switch p.Ref.Type {
 	case "ref/prompt":

@@ -16,7 +16,7 @@ const (
 
 // listen serves subscriptions/listen: an acknowledgement, then notifications
 // until the client leaves or the site ends (patterns/subscriptions).
-func (s *Server) listen(ctx context.Context, r request, p *ListenParams) (any, error) {
+func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, error) {
 	if len(p.Notifications.URIs) > maxWatched {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
 	}
@@ -43,7 +43,7 @@ func (s *Server) listen(ctx context.Context, r request, p *ListenParams) (any, e
 	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
 	err = s.node.Watch(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
 		if c == (agents.Change{}) {
-			return s.tell(r, "notifications/subscriptions/acknowledged", SubscriptionParams{Notifications: &agreed})
+			return s.tell(r, "notifications/subscriptions/acknowledged", subscriptionParams{Notifications: &agreed})
 		}
 		return s.changed(r, c)
 	})
@@ -77,7 +77,7 @@ func (s *Server) known(p agents.Principal, uris []string) ([]string, error) {
 
 func (s *Server) changed(r request, c agents.Change) error {
 	if c.URI != "" {
-		return s.tell(r, "notifications/resources/updated", SubscriptionParams{URI: c.URI})
+		return s.tell(r, "notifications/resources/updated", subscriptionParams{URI: c.URI})
 	}
 	for _, n := range []struct {
 		happened bool
@@ -88,7 +88,7 @@ func (s *Server) changed(r request, c agents.Change) error {
 		{c.Resources, "notifications/resources/list_changed"},
 	} {
 		if n.happened {
-			if err := s.tell(r, n.method, SubscriptionParams{}); err != nil {
+			if err := s.tell(r, n.method, subscriptionParams{}); err != nil {
 				return err
 			}
 		}
@@ -96,7 +96,7 @@ func (s *Server) changed(r request, c agents.Change) error {
 	return nil
 }
 
-func (s *Server) tell(r request, method string, p SubscriptionParams) error {
+func (s *Server) tell(r request, method string, p subscriptionParams) error {
 	p.Meta.Subscription = r.ID
 	return r.Notify(method, p)
 }

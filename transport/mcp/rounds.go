@@ -25,7 +25,11 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (a
 		Elicitation: can.Elicitation != nil, Sampling: can.Sampling != nil, Roots: can.Roots != nil,
 	}}
 	if round.State != "" {
-		state, err := s.seal.open(round.State, binding(r, name, args))
+		bound, err := binding(r, name, args)
+		if err != nil {
+			return ex, err
+		}
+		state, err := s.seal.open(round.State, bound)
 		if err != nil {
 			return ex, malformed(rpc.CodeInvalidParams, "requestState: %v; start over without it", err)
 		}
@@ -61,50 +65,61 @@ func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args
 		return nil, missing(lacks)
 	}
 	if n.State != "" {
-		out.State = s.seal.close(n.State, binding(r, name, args), time.Now().Add(stateFor))
+		bound, err := binding(r, name, args)
+		if err != nil {
+			return nil, err
+		}
+		out.State = s.seal.close(n.State, bound)
 	}
 	return out, nil
 }
 
 // binding is what a sealed state is bound to: who asked, and for what exactly.
-func binding(r request, name string, args rpc.Raw) []byte {
+func binding(r request, name string, args rpc.Raw) ([]byte, error) {
+	exact, err := canonical(args)
+	if err != nil {
+		return nil, err
+	}
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(r.who.ID), []byte(r.Method), []byte(name), canonical(args)} {
+	for _, part := range [][]byte{[]byte(r.who.ID), []byte(r.Method), []byte(name), exact} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write(part)
 	}
-	return h.Sum(nil)
+	return h.Sum(nil), nil
 }
 
-// canonical is the same for every way of writing the same arguments (RFC 8785).
-func canonical(args rpc.Raw) []byte {
+// canonical is the same for the same arguments in another order of names, and
+// differs where any value does, large integers included.
+func canonical(args rpc.Raw) ([]byte, error) {
 	if args.IsZero() {
-		return nil
+		return nil, nil
 	}
 	text, err := args.JSONText()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	v := jsontext.Value(text).Clone()
-	if v.Canonicalize() != nil {
-		return text
-	}
-	return v
+	return v, v.Format(jsontext.CanonicalizeRawInts(false), jsontext.ReorderRawObjects(true))
 }
 
 // seal keeps a client from changing, keeping or lending the state that it carries
-// for us. The key lives as long as the process: a restart asks anew.
-type seal [32]byte
+// for us. The key lives as long as the process: a restart asks anew. Its clock is
+// the process's own, which nobody sets.
+type seal struct {
+	key     [32]byte
+	started time.Time
+}
 
-func newSeal() (s seal) {
-	rand.Read(s[:])
+func newSeal() seal {
+	s := seal{started: time.Now()}
+	rand.Read(s.key[:])
 	return s
 }
 
 const sealHead = 8 + sha256.Size // when it ends, and the code over all
 
-func (s seal) close(state string, bound []byte, until time.Time) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli()))
+func (s seal) close(state string, bound []byte) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(time.Since(s.started)+stateFor))
 	b = append(b, s.code(b, bound, state)...)
 	return base64.RawURLEncoding.EncodeToString(append(b, state...))
 }
@@ -123,14 +138,14 @@ func (s seal) open(sealed string, bound []byte) (string, error) {
 	if !hmac.Equal(code, s.code(until, bound, state)) {
 		return "", errForged
 	}
-	if time.Now().UnixMilli() > int64(binary.BigEndian.Uint64(until)) {
+	if uint64(time.Since(s.started)) > binary.BigEndian.Uint64(until) {
 		return "", errLate
 	}
 	return state, nil
 }
 
 func (s seal) code(until, bound []byte, state string) []byte {
-	h := hmac.New(sha256.New, s[:])
+	h := hmac.New(sha256.New, s.key[:])
 	h.Write(until)
 	h.Write(bound)
 	h.Write([]byte(state))

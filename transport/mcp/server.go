@@ -155,7 +155,6 @@ var codes = map[device.FaultKind]int{
 	device.Expired:        410,
 	device.UnknownOutcome: 504,
 	device.Unavailable:    503,
-	device.Internal:       rpc.CodeInternal,
 }
 
 func asError(err error) error {
@@ -170,6 +169,9 @@ func asError(err error) error {
 		return rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
 	}
 	f := device.AsFault(err)
+	if f.Kind == device.Internal {
+		return err // the dispatcher logs it and tells nobody
+	}
 	return rpc.Errorf(codes[f.Kind], "%s", f.Msg)
 }
 
@@ -179,8 +181,8 @@ func missing(c agents.Capabilities) *rpc.Error {
 	return e
 }
 
-func capabilities(c agents.Capabilities) ClientCapabilities {
-	var out ClientCapabilities
+func capabilities(c agents.Capabilities) clientCapabilities {
+	var out clientCapabilities
 	if c.Elicitation {
 		out.Elicitation = &struct{}{}
 	}
@@ -193,12 +195,13 @@ func capabilities(c agents.Capabilities) ClientCapabilities {
 	return out
 }
 
-// complete and private are the beginnings of every result.
+// completed is the beginning of a result that is one; cached hints that only its
+// caller may keep it, for so many milliseconds.
 func (s *Server) completed() Result { return Result{"complete", ResultMeta{Server: s.self}} }
 
 func cached(ms int) Cached { return Cached{ms, "private"} }
 
-func (s *Server) discover(_ context.Context, _ request, _ *ListParams) (any, error) {
+func (s *Server) discover(_ context.Context, _ request, _ *listParams) (any, error) {
 	return discoverResult{
 		Result: s.completed(), Cached: cached(cacheFor), Versions: Versions, Instructions: s.instructions,
 		Capabilities: serverCapabilities{
@@ -209,7 +212,7 @@ func (s *Server) discover(_ context.Context, _ request, _ *ListParams) (any, err
 }
 
 // whole refuses a cursor: we never gave one.
-func (p *ListParams) whole() error {
+func (p *listParams) whole() error {
 	if p.Cursor != "" {
 		return rpc.Errorf(rpc.CodeInvalidParams, "cursor: there is none; the list comes whole")
 	}

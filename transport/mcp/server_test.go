@@ -156,6 +156,11 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
+	large := ask(`"name":"ask","arguments":{"a":9007199254740993}`)
+	state2, _ := field(t, large, "result", "requestState").(string)
+	if got := again(`"name":"ask","arguments":{"a":9007199254740992}`, state2); field(t, got, "error", "code") != -32602.0 {
+		t.Errorf("an argument that a float cannot tell apart: %s", got)
+	}
 	var stolen []string
 	b.say(t.Context(), rpc.JSON, []byte(message("tools/call", `"name":"ask","arguments":{"a":1,"b":2}`+answer+`,"requestState":"`+state+`"`, `{"elicitation":{}}`)),
 		rpc.Evidence{Bearer: "secret"}, nil, func(s string) { stolen = append(stolen, s) })

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/base64"
+	"log/slog"
 	"slices"
 
 	"agentsite/agents"
@@ -12,14 +13,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-func (s *Server) toolsList(_ context.Context, r request, p *ListParams) (any, error) {
+func (s *Server) toolsList(_ context.Context, r request, p *listParams) (any, error) {
 	tools, err := s.node.Tools(r.who)
 	if err != nil {
 		return nil, err
 	}
-	out := ToolsResult{Result: s.completed(), Cached: cached(cacheFor), Tools: make([]Tool, len(tools))}
+	out := toolsResult{Result: s.completed(), Cached: cached(cacheFor), Tools: make([]tool, len(tools))}
 	for i, t := range tools {
-		out.Tools[i] = Tool{
+		out.Tools[i] = tool{
 			Name: t.Name, Title: t.Title, Description: t.Description, Input: rpc.RawJSON(t.Input),
 			Annotations: annotate(t.Hints),
 		}
@@ -46,7 +47,7 @@ type strict struct{ rpc.Raw }
 
 func (a strict) Decode(into any) error { return a.DecodeStrict(into) }
 
-func (s *Server) toolsCall(ctx context.Context, r request, p *CallParams) (any, error) {
+func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, error) {
 	ex, err := s.exchange(r, &p.Round, p.Name, p.Arguments)
 	if err != nil {
 		return nil, err
@@ -77,8 +78,12 @@ func isProtocolError(err error) bool {
 	return false
 }
 
-// failed is the result of a tool that could not do it.
+// failed is the result of a tool that could not do it. Its caller is known and is
+// told why, a defect of ours included.
 func (s *Server) failed(f *device.Fault) *CallResult {
+	if f.Kind == device.Internal {
+		slog.Error("a tool failed", "err", f)
+	}
 	out := &CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}
 	out.Meta.Fault = string(f.Kind)
 	return out
@@ -90,7 +95,7 @@ func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
 	var text []byte
 	if res.Value != nil {
 		var err error
-		if text, err = json.Marshal(res.Value); err != nil {
+		if text, err = json.Marshal(res.Value, json.Deterministic(true)); err != nil {
 			return nil, err
 		}
 		if len(res.Content) == 0 {
@@ -125,8 +130,8 @@ func blob(kind string, b *agents.Blob) Content {
 	return Content{Type: kind, Data: base64.StdEncoding.EncodeToString(b.Data), MIME: b.MIME}
 }
 
-func contents(c agents.ResourceContent) ResourceContents {
-	out := ResourceContents{URI: c.URI, MIME: c.MIME}
+func contents(c agents.ResourceContent) resourceContents {
+	out := resourceContents{URI: c.URI, MIME: c.MIME}
 	if c.Blob != nil {
 		out.Blob = base64.StdEncoding.EncodeToString(c.Blob)
 	} else {
@@ -154,7 +159,7 @@ func (r request) noter() func(agents.Note) {
 			}
 		case !r.meta.ProgressToken.IsZero() && n.Progress > last:
 			last = n.Progress
-			r.Notify("notifications/progress", ProgressParams{r.meta.ProgressToken, n.Progress, n.Total, n.Message})
+			r.Notify("notifications/progress", progressParams{r.meta.ProgressToken, n.Progress, n.Total, n.Message})
 		}
 	}
 }

@@ -19,9 +19,6 @@ const (
 // announced to those who listen.
 const cacheFor = 300_000
 
-// FaultKey is the _meta key under which a failed tool call names its fault kind.
-const FaultKey = "agentsite/fault"
-
 // Implementation names a program.
 type Implementation struct {
 	Name    string `json:"name"`
@@ -33,13 +30,13 @@ type Implementation struct {
 type RequestMeta struct {
 	Version       string              `json:"io.modelcontextprotocol/protocolVersion"`
 	Client        *Implementation     `json:"io.modelcontextprotocol/clientInfo,omitzero"`
-	Capabilities  *ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+	Capabilities  *clientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
 }
 
-// ClientCapabilities are what a client can be asked for.
-type ClientCapabilities struct {
+// clientCapabilities are what a client can be asked for.
+type clientCapabilities struct {
 	Elicitation *struct{} `json:"elicitation,omitzero"`
 	Sampling    *struct{} `json:"sampling,omitzero"`
 	Roots       *struct{} `json:"roots,omitzero"`
@@ -62,32 +59,32 @@ type Round struct {
 }
 
 type (
-	// ListParams are those of the lists and of server/discover.
-	ListParams struct {
+	// listParams are those of the lists and of server/discover.
+	listParams struct {
 		Params
 		Cursor string `json:"cursor,omitzero"`
 	}
-	// CallParams are those of tools/call.
-	CallParams struct {
+	// callParams are those of tools/call.
+	callParams struct {
 		Params
 		Round
 		Name      string  `json:"name"`
 		Arguments rpc.Raw `json:"arguments,omitzero"`
 	}
-	// ReadParams are those of resources/read.
-	ReadParams struct {
+	// readParams are those of resources/read.
+	readParams struct {
 		Params
 		URI string `json:"uri"`
 	}
-	// PromptParams are those of prompts/get.
-	PromptParams struct {
+	// promptParams are those of prompts/get.
+	promptParams struct {
 		Params
 		Round
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments,omitzero"`
 	}
-	// CompleteParams are those of completion/complete.
-	CompleteParams struct {
+	// completeParams are those of completion/complete.
+	completeParams struct {
 		Params
 		Ref struct {
 			Type string `json:"type"`
@@ -99,19 +96,19 @@ type (
 			Value string `json:"value"`
 		} `json:"argument"`
 	}
-	// ListenParams are those of subscriptions/listen.
-	ListenParams struct {
+	// listenParams are those of subscriptions/listen.
+	listenParams struct {
 		Params
-		Notifications Filter `json:"notifications"`
+		Notifications filter `json:"notifications"`
 	}
 )
 
-func (p *CallParams) mirrored() string   { return p.Name }
-func (p *ReadParams) mirrored() string   { return p.URI }
-func (p *PromptParams) mirrored() string { return p.Name }
+func (p *callParams) mirrored() string   { return p.Name }
+func (p *readParams) mirrored() string   { return p.URI }
+func (p *promptParams) mirrored() string { return p.Name }
 
-// Filter says which notifications a subscription wants.
-type Filter struct {
+// filter says which notifications a subscription wants.
+type filter struct {
 	Tools     bool     `json:"toolsListChanged,omitzero"`
 	Prompts   bool     `json:"promptsListChanged,omitzero"`
 	Resources bool     `json:"resourcesListChanged,omitzero"`
@@ -128,7 +125,7 @@ type Result struct {
 type ResultMeta struct {
 	Server       *Implementation `json:"io.modelcontextprotocol/serverInfo,omitzero"`
 	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
-	Fault        string          `json:"agentsite/fault,omitzero"`
+	Fault        string          `json:"agentsite/fault,omitzero"` // the fault kind of a failed tool call
 }
 
 // Cached are a client's hints for keeping a result. The scope is private
@@ -158,15 +155,15 @@ type changing struct {
 	Subscribe   bool `json:"subscribe,omitzero"`
 }
 
-// ToolsResult answers tools/list.
-type ToolsResult struct {
+// toolsResult answers tools/list.
+type toolsResult struct {
 	Result
 	Cached
-	Tools []Tool `json:"tools"`
+	Tools []tool `json:"tools"`
 }
 
-// Tool is a tool's definition.
-type Tool struct {
+// tool is a tool's definition.
+type tool struct {
 	Name        string      `json:"name"`
 	Title       string      `json:"title,omitzero"`
 	Description string      `json:"description,omitzero"`
@@ -200,11 +197,11 @@ type Content struct {
 	Text     string            `json:"text,omitzero"`
 	Data     string            `json:"data,omitzero"` // base64
 	MIME     string            `json:"mimeType,omitzero"`
-	Resource *ResourceContents `json:"resource,omitzero"`
+	Resource *resourceContents `json:"resource,omitzero"`
 }
 
-// ResourceContents is one content of a resource: a text or a blob.
-type ResourceContents struct {
+// resourceContents is one content of a resource: a text or a blob.
+type resourceContents struct {
 	URI  string  `json:"uri"`
 	MIME string  `json:"mimeType,omitzero"`
 	Text *string `json:"text,omitzero"`
@@ -242,7 +239,7 @@ type template struct {
 type readResult struct {
 	Result
 	Cached
-	Contents []ResourceContents `json:"contents"`
+	Contents []resourceContents `json:"contents"`
 }
 
 type promptsResult struct {
@@ -297,8 +294,8 @@ type inputRequest struct {
 	Params any    `json:"params,omitzero"`
 }
 
-// ProgressParams are those of notifications/progress.
-type ProgressParams struct {
+// progressParams are those of notifications/progress.
+type progressParams struct {
 	Token    rpc.ID  `json:"progressToken"`
 	Progress float64 `json:"progress"`
 	Total    float64 `json:"total,omitzero"`
@@ -310,11 +307,11 @@ type logParams struct {
 	Data  string `json:"data"`
 }
 
-// SubscriptionParams are those of every notification of a subscription.
-type SubscriptionParams struct {
+// subscriptionParams are those of every notification of a subscription.
+type subscriptionParams struct {
 	Meta struct {
 		Subscription rpc.ID `json:"io.modelcontextprotocol/subscriptionId"`
 	} `json:"_meta"`
-	Notifications *Filter `json:"notifications,omitzero"` // of the acknowledgement
+	Notifications *filter `json:"notifications,omitzero"` // of the acknowledgement
 	URI           string  `json:"uri,omitzero"`           // of resources/updated
 }

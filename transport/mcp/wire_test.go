@@ -15,9 +15,9 @@ import (
 
 // wireTypes are all that goes over the wire.
 var wireTypes = []any{
-	ListParams{}, CallParams{}, ReadParams{}, PromptParams{}, CompleteParams{}, ListenParams{},
-	discoverResult{}, ToolsResult{}, CallResult{}, resourcesResult{}, templatesResult{}, readResult{},
-	promptsResult{}, promptResult{}, completeResult{}, inputRequired{}, ProgressParams{}, logParams{}, SubscriptionParams{},
+	listParams{}, callParams{}, readParams{}, promptParams{}, completeParams{}, listenParams{},
+	discoverResult{}, toolsResult{}, CallResult{}, resourcesResult{}, templatesResult{}, readResult{},
+	promptsResult{}, promptResult{}, completeResult{}, inputRequired{}, progressParams{}, logParams{}, subscriptionParams{},
 }
 
 // TestLossless takes every message type from JSON to CBOR and back, filled with

@@ -24,13 +24,16 @@ type Call struct {
 	Evidence Evidence
 	Header   Header
 
-	d  *Dispatcher
-	in *Incoming
+	ctx context.Context
+	in  *Incoming
 }
 
 // Notify sends a notification before the result. It blocks while the carrier is
 // busy and fails once the caller has gone.
 func (c *Call) Notify(method string, params any) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
 	return c.in.send(notification{version, method, params}, Outgoing{})
 }
 
@@ -91,6 +94,7 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 // parse decodes the envelope and refuses what is neither a request nor a
 // notification.
 func parse(codec Codec, body []byte) (m message, fault *Error) {
+	defer survive("decoding", func() { m, fault = message{}, errInternal })
 	if codec == JSON {
 		if err := boundJSON(body); err != nil {
 			return m, err.(*Error)
@@ -128,13 +132,14 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
 	if m.ID.IsZero() {
 		return // no notification changes anything here; a stream sees to cancellation
 	}
+	defer survive(m.Method, func() { in.respond(m.ID, nil, errInternal) })
 	method, ok := d.methods[m.Method]
 	if !ok {
 		in.respond(m.ID, nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
 		return
 	}
-	result, err := d.run(ctx, method, &Call{
-		ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, d: d, in: in,
+	result, err := method(ctx, &Call{
+		ID: m.ID, Method: m.Method, Params: m.Params, Evidence: in.Evidence, Header: in.Header, ctx: ctx, in: in,
 	})
 	if ctx.Err() != nil {
 		return
@@ -146,16 +151,13 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
 	in.respond(m.ID, result, nil)
 }
 
-// run keeps a defect in one method from taking the process, and with it the
-// guard of every output, down.
-func (d *Dispatcher) run(ctx context.Context, method Method, c *Call) (result any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("a method panicked", "method", c.Method, "panic", p, "stack", string(debug.Stack()))
-			err = errInternal
-		}
-	}()
-	return method(ctx, c)
+// survive, deferred, keeps a defect in one message from taking the process down, and
+// with it the guard of every output.
+func survive(what string, then func()) {
+	if p := recover(); p != nil {
+		slog.Error("a defect: something panicked", "in", what, "panic", p, "stack", string(debug.Stack()))
+		then()
+	}
 }
 
 var errInternal = Errorf(CodeInternal, "the site failed at this; its log says more")

@@ -6,7 +6,6 @@ type Evidence struct {
 	Peer   string // a peer ID that a handshake proved
 	Bearer string // a token that was presented and that nobody has checked yet
 	Local  string // the local socket that the caller could open: LocalOwner or LocalAgent
-	UID    int    // the caller's user, with Local
 }
 
 // The local sockets. Opening one takes the file permissions of the site's owner.

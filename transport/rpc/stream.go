@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// maxInFlight bounds the requests that one stream has running.
-	maxInFlight = 32
+	// maxInFlight bounds the requests that one stream has running. It is well above
+	// the subscriptions that there can be, so that they keep no call out.
+	maxInFlight = 64
 	// writeTimeout is how long a peer may leave its end unread.
 	writeTimeout = 15 * time.Second
 	// drainTimeout is how long requests may go on after their peer closed its side.
@@ -40,14 +41,15 @@ type Stream struct {
 // closes rw and returns once every request has ended. The peer's closing is no
 // error.
 func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
-	ctx, cancel := context.WithCancel(ctx)
+	// When ctx ends the requests may still answer, subscriptions with their end.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.w = &lineWriter{w: rw}
 	s.running = make(map[ID]context.CancelFunc)
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	defer rw.Close()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { rw.Close() }) // frees the blocked read
+	stop := context.AfterFunc(ctx, func() { stopReading(rw) })
 	defer stop()
 
 	r := bufio.NewReaderSize(rw, 4<<10)
@@ -57,11 +59,8 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 			if errors.Is(err, errTooLong) {
 				s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", MaxMessage))
 			}
-			if errors.Is(err, io.EOF) {
-				drain(ctx, &requests)
-				return nil
-			}
-			if ctx.Err() != nil {
+			if errors.Is(err, io.EOF) || ctx.Err() != nil {
+				drain(&requests)
 				return nil
 			}
 			return err
@@ -79,22 +78,30 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 		case m.Method == "initialize" && s.Handover != nil:
 			return s.Handover(ctx, &replay{first: append(line, '\n'), r: r, w: s.w, Closer: rw})
 		default:
-			s.start(ctx, in, m, &requests)
+			s.start(running, in, m, &requests)
 		}
 	}
 }
 
-// drain lets the requests of a peer that has closed its side end by themselves:
-// it may still read, as a pipe does whose input is over. What takes longer, such
-// as a subscription, is cancelled.
-func drain(ctx context.Context, requests *sync.WaitGroup) {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+// stopReading frees a blocked read, and leaves the writing side open where it can.
+func stopReading(rw io.Closer) {
+	if c, ok := rw.(interface{ SetReadDeadline(time.Time) error }); ok && c.SetReadDeadline(time.Unix(1, 0)) == nil {
+		return
+	}
+	rw.Close()
+}
+
+// drain lets running requests end by themselves once no more are read: a peer that
+// has closed its side may still listen, as a pipe does whose input is over. What
+// takes longer is cancelled.
+func drain(requests *sync.WaitGroup) {
+	ended, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	go func() {
 		requests.Wait()
 		cancel()
 	}()
-	<-ctx.Done()
+	<-ended.Done()
 }
 
 func (s *Stream) incoming(line []byte) *Incoming {
@@ -173,12 +180,13 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// lineWriter writes whole lines, from any goroutine. A peer that does not read
-// is given up on, where the stream can tell.
+// lineWriter writes whole lines, from any goroutine. A peer that does not read is
+// given up on, where the stream can tell: the stream is closed.
 type lineWriter struct {
 	mu  sync.Mutex
 	w   io.Writer
 	buf []byte
+	err error // the first one: after half a line there is no next
 }
 
 func (l *lineWriter) line(b []byte) error {
@@ -196,11 +204,20 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	return l.write(b)
 }
 
-func (l *lineWriter) write(b []byte) (int, error) {
+func (l *lineWriter) write(b []byte) (n int, err error) {
+	if l.err != nil {
+		return 0, l.err
+	}
 	if c, ok := l.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		c.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
-	return l.w.Write(b)
+	if n, err = l.w.Write(b); err != nil {
+		l.err = err
+		if c, ok := l.w.(io.Closer); ok {
+			c.Close() // which ends the reading side too
+		}
+	}
+	return n, err
 }
 
 // replay is the rest of a stream with its last line put back.

@@ -193,3 +193,60 @@ func TestStreamClient(t *testing.T) {
 	<-served
 	c.Close()
 }
+
+// half is a stream that breaks in the middle of a line.
+type half struct {
+	io.Reader
+	written []byte
+	closed  bool
+}
+
+func (h *half) Write(b []byte) (int, error) {
+	if h.written != nil {
+		panic("a line after half a line")
+	}
+	h.written = b[:len(b)/2]
+	return len(b) / 2, io.ErrShortWrite
+}
+
+func (h *half) Close() error { h.closed = true; return nil }
+
+func TestBrokenWrite(t *testing.T) {
+	h := &half{}
+	w := &lineWriter{w: h}
+	for range 2 {
+		if err := w.line([]byte(`{"jsonrpc":"2.0"}`)); err != io.ErrShortWrite {
+			t.Errorf("%v", err)
+		}
+	}
+	if !h.closed {
+		t.Error("a broken stream was left open")
+	}
+}
+
+// TestStreamEnd ends the site under a subscription: it still gets its result.
+func TestStreamEnd(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	s := &Stream{Dispatcher: NewDispatcher(map[string]Method{"listen": func(running context.Context, c *Call) (any, error) {
+		c.Notify("listening", nil)
+		<-ctx.Done() // the site is ending
+		return "ended on purpose", running.Err()
+	}})}
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, near) }()
+	far.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(far, `{"jsonrpc":"2.0","id":1,"method":"listen"}`+"\n")
+	r := bufio.NewReader(far)
+	for _, want := range []string{`{"jsonrpc":"2.0","method":"listening"}`, `{"jsonrpc":"2.0","id":1,"result":"ended on purpose"}`} {
+		if got, err := r.ReadString('\n'); err != nil || strings.TrimSpace(got) != want {
+			t.Errorf("%s, %v", got, err)
+		}
+		end()
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	far.Close()
+}

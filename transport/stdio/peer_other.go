@@ -2,11 +2,7 @@
 
 package stdio
 
-import (
-	"net"
-	"os"
-)
+import "net"
 
-// peerUID takes the socket's file permissions for the whole evidence: only our
-// own user can have opened it.
-func peerUID(net.Conn) (int, error) { return os.Getuid(), nil }
+// checkPeer takes the socket's file permissions for the whole evidence.
+func checkPeer(net.Conn) error { return nil }

@@ -9,12 +9,16 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"agentsite/transport/rpc"
 )
 
-// maxStreams bounds the open streams of one socket.
-const maxStreams = 64
+const (
+	// maxStreams bounds the open streams of one socket.
+	maxStreams  = 64
+	acceptRetry = 100 * time.Millisecond
+)
 
 // Listen makes a Unix socket that its owner and its group can open. A socket that
 // a dead process left is replaced; the caller holds the data folder's lock, so
@@ -31,8 +35,9 @@ func Listen(path string) (net.Listener, error) {
 }
 
 // Serve accepts streams until ctx ends and gives each to handle, which blocks
-// while the stream lasts. The evidence is that the caller could open the socket,
-// and its user where the system tells. Serve closes the listener and returns once
+// while the stream lasts. The evidence is that the caller could open the socket
+// and, where the system tells, that it is root, our own user or in the socket's
+// group. Serve closes the listener and returns once
 // every stream has ended.
 func Serve(ctx context.Context, ln net.Listener, local string, handle func(context.Context, net.Conn, rpc.Evidence)) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
@@ -42,15 +47,18 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 	places := make(chan struct{}, maxStreams)
 	for {
 		conn, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
 			return err
+		case err != nil: // too many open files, say: that passes
+			slog.Warn("a local socket could not be accepted", "err", err)
+			pause(ctx, acceptRetry)
+			continue
 		}
-		uid, err := peerUID(conn)
-		if err != nil {
-			slog.Warn("a local caller could not be told apart and was refused", "err", err)
+		if err := checkPeer(conn); err != nil {
+			slog.Warn("a local caller was refused", "err", err)
 			conn.Close()
 			continue
 		}
@@ -62,7 +70,14 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 		}
 		streams.Go(func() {
 			defer func() { <-places }()
-			handle(ctx, conn, rpc.Evidence{Local: local, UID: uid})
+			handle(ctx, conn, rpc.Evidence{Local: local})
 		})
+	}
+}
+
+func pause(ctx context.Context, length time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(length):
 	}
 }

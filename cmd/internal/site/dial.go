@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -52,7 +53,13 @@ func dialHTTP(t Target) (*client.Client, error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/mcp"
 	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) {
+		return nil, fmt.Errorf("%s would send the token in the clear: plain HTTP is for this machine only", t.URL)
+	}
 	file := t.TokenFile
+	if file == "" && !loopback(u.Hostname()) {
+		return nil, fmt.Errorf("the token of %s is in no folder here: name its file with --token-file", t.URL)
+	}
 	if file == "" {
 		file = t.Folder.TokenFile()
 	}
@@ -66,6 +73,11 @@ func dialHTTP(t Target) (*client.Client, error) {
 	}
 	c := &httpcarrier.Client{URL: u.String(), Token: strings.TrimSpace(string(token)), Codec: codec, HTTP: http.DefaultClient}
 	return client.New(c, "agentsite", t.Version), nil
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Connect is the door for a client that speaks MCP over standard input and

@@ -49,14 +49,26 @@ func (f Folder) AgentSocket() string { return f.path("agents.sock") }
 func (f Folder) TokenFile() string { return f.path("token") }
 
 func (f Folder) latch() guard.Latch {
-	h := fnv.New64a()
-	h.Write([]byte(f))
-	flag := fmt.Sprintf("agentsite-%x.stopped", h.Sum64())
-	dir := os.Getenv("RUNTIME_DIRECTORY")
-	if dir == "" {
-		dir = "/run/agentsite"
+	l := guard.Latch{File: f.path("armed")}
+	if dir := runtimeFolder(); dir != "" {
+		h := fnv.New64a()
+		h.Write([]byte(f))
+		l.Flag = filepath.Join(dir, fmt.Sprintf("agentsite-%x.stopped", h.Sum64()))
 	}
-	return guard.Latch{File: f.path("armed"), Flag: filepath.Join(dir, flag)}
+	return l
+}
+
+// runtimeFolder is where files last until the machine restarts, "" for nowhere.
+func runtimeFolder() string {
+	for _, name := range []string{"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"} {
+		if dir := os.Getenv(name); filepath.IsAbs(dir) {
+			return dir
+		}
+	}
+	if os.Geteuid() == 0 {
+		return "/run/agentsite"
+	}
+	return ""
 }
 
 // open makes the folder where it does not exist and takes it for this process
@@ -87,8 +99,9 @@ func (f Folder) sign(site string) error {
 	return os.WriteFile(f.path("lock"), fmt.Appendf(nil, "the site %q (process %d)\n", site, os.Getpid()), 0o600)
 }
 
-// token returns the folder's token, made on first start. First start also arms
-// the outputs; after it, a folder without the armed file means stopped.
+// token returns the folder's token, made where there is none. First start, while
+// nobody has signed the lock, also arms the outputs; after it, a folder without
+// the armed file means stopped, and a new token changes nothing about that.
 func (f Folder) token() (string, error) {
 	b, err := os.ReadFile(f.TokenFile())
 	if err == nil {
@@ -104,8 +117,14 @@ func (f Folder) token() (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", f.unusable(err)
 	}
-	if err := f.latch().Reset(); err != nil {
+	who, err := os.ReadFile(f.path("lock"))
+	if err != nil {
 		return "", f.unusable(err)
+	}
+	if len(who) == 0 {
+		if err := f.latch().Reset(); err != nil {
+			return "", f.unusable(err)
+		}
 	}
 	var secret [32]byte
 	rand.Read(secret[:])

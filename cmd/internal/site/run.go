@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -58,19 +59,23 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	if err := o.Folder.sign(cfg.Name); err != nil {
-		return o.Folder.unusable(err)
-	}
 	token, err := o.Folder.token()
 	if err != nil {
 		return err
+	}
+	if err := o.Folder.sign(cfg.Name); err != nil {
+		return o.Folder.unusable(err)
 	}
 
 	wired, err := openDevices(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer wired.close()
+	defer func() {
+		if err := wired.close(); err != nil {
+			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
+		}
+	}()
 	outputs, err := guard.New(wired.actuated, o.Folder.latch())
 	if err != nil {
 		return err
@@ -132,16 +137,18 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return outputs.Run(ctx) })
 	settling, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
-	if err := outputs.Settle(settling); err != nil {
-		slog.Error("not every output is known to be safe; moves on those are refused", "err", err)
+	unsafe := outputs.Settle(settling)
+	if unsafe != nil {
+		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
+	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, wired.sources, outputs); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
 	all.Go(func() error { <-ctx.Done(); close(ending); return nil })
-	welcome(o, cfg, from, "http://"+listener.Addr().String())
+	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
 	return all.Wait()
 }
 
@@ -155,9 +162,10 @@ func hosts(addr net.Addr, cfg config.HTTP) []string {
 	}
 	var all []string
 	for _, n := range names {
-		all = append(all, net.JoinHostPort(n, port))
-		if port == "80" {
-			all = append(all, n)
+		host := net.JoinHostPort(n, port)
+		all = append(all, host)
+		if bare, ok := strings.CutSuffix(host, ":80"); ok {
+			all = append(all, bare)
 		}
 	}
 	return all

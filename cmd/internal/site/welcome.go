@@ -12,7 +12,11 @@ import (
 
 // welcome tells the person at the terminal what runs and what to do next. The
 // lines are there to be pasted.
-func welcome(o Options, cfg *config.Site, from, url string) {
+func welcome(o Options, cfg *config.Site, from, url string, unsafe error) {
+	outputs := "Its outputs are at their safe values."
+	if unsafe != nil {
+		outputs = "NOT EVERY OUTPUT IS KNOWN TO BE SAFE (the log says which); they are driven there."
+	}
 	what := "the devices of " + from
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
@@ -32,7 +36,7 @@ func welcome(o Options, cfg *config.Site, from, url string) {
 	}}, json.Deterministic(true), jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 
 	fmt.Fprintf(o.Out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
-Its outputs are at their safe values. Stop it with Ctrl-C; they return there.
+%[9]s Stop it with Ctrl-C; they return there.
 
 In another terminal:
   %[4]s points%[5]s
@@ -47,5 +51,5 @@ With curl:
     -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile())
+`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile(), outputs)
 }

@@ -1,0 +1,297 @@
+package things
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+func TestRefusals(t *testing.T) {
+	const (
+		outputs  = "; use greenhouse/heater, greenhouse/pump, greenhouse/lamp"
+		within   = "; it must be within 0.001..31622400"
+		measured = "; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, outside/temperature, outside/humidity, outside/pressure"
+	)
+	greenhouse(t, func(t *testing.T, r *rig) {
+		for _, tt := range []struct{ tool, args, says string }{
+			{"switch_output", `{}`, "invalid: output is missing" + outputs},
+			{"switch_output", `{"output":"","on":true}`, "invalid: output is missing" + outputs},
+			{"switch_output", `{"output":"greenhouse/heater"}`, "invalid: on is missing"},
+			{"switch_output", `{"output":"greenhouse/heater","on":null}`, "invalid: on is missing"},
+			{"switch_output", `{"output":"greenhouse/heatre","on":true}`, `invalid: output: there is no "greenhouse/heatre" here` + outputs},
+			{"switch_output", `{"output":"greenhouse/vent","on":true}`, `invalid: output: there is no "greenhouse/vent" here` + outputs},
+			{"switch_output", `{"output":"` + strings.Repeat("x", 99) + `","on":true}`, `invalid: output: there is no "` + strings.Repeat("x", 60) + `" here` + outputs},
+			{"switch_output", `{"output":"greenhouse/heater","on":"yes"}`, "invalid: switch_output: on: must be true or false"},
+			{"switch_output", `{"output":7,"on":true}`, "invalid: switch_output: output: must be a text"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for":5}`, "invalid: switch_output: for: there is no such field"},
+			{"switch_output", `{"output":"greenhouse/heater","On":true}`, "invalid: switch_output: On: there is no such field"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"on":false}`, "invalid: switch_output: a name stands twice in one object"},
+			{"switch_output", `[]`, "invalid: switch_output: must be an object"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":0}`, "invalid: for_seconds is 0" + within},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":-5}`, "invalid: for_seconds is -5" + within},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e300}`, "invalid: for_seconds is 1e+300" + within},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":1e999}`, "invalid: switch_output: for_seconds: must be a number"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":"5"}`, "invalid: switch_output: for_seconds: must be a number"},
+			{"switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":601}`, "invalid: greenhouse/heater can be held for at most 10m0s at a time"},
+			{"set_level", `{"output":"greenhouse/vent"}`, "invalid: value is missing"},
+			{"set_level", `{"output":"greenhouse/vent","value":101}`, "invalid: greenhouse/vent takes 0..100; 101 is outside"},
+			{"set_level", `{"output":"greenhouse/vent","value":-0.5}`, "invalid: greenhouse/vent takes 0..100; -0.5 is outside"},
+			{"set_level", `{"output":"greenhouse/vent","value":-1e999}`, "invalid: set_level: value: must be a number"},
+			{"set_level", `{"output":"greenhouse/vent","value":true}`, "invalid: set_level: value: must be a number"},
+			{"set_level", `{"output":"greenhouse/heater","value":1}`, `invalid: output: there is no "greenhouse/heater" here; use greenhouse/vent`},
+			{"release_output", `{}`, "invalid: output is missing; use greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp"},
+			{"emergency_stop", `{"output":"greenhouse/heater"}`, "invalid: emergency_stop: output: there is no such field"},
+			{"read_points", `{"points":["greenhouse/camera"]}`, `invalid: points: there is no "greenhouse/camera" here; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp, greenhouse/button, outside/temperature, outside/humidity, outside/pressure`},
+			{"read_points", `{"points":"greenhouse/heater"}`, "invalid: read_points: points: must be a list"},
+			{"read_points", `{"points":[1]}`, "invalid: read_points: points.0: must be a text"},
+			{"read_points", `{"points":[` + strings.Repeat(`"greenhouse/heater",`, 12) + `"greenhouse/heater"]}`, "invalid: points: name each point once; there are 12"},
+			{"read_history", `{}`, "invalid: point is missing" + measured},
+			{"read_history", `{"point":"greenhouse/heater"}`, `invalid: point: there is no "greenhouse/heater" here` + measured},
+			{"read_history", `{"point":"outside/humidity","hours":48}`, "invalid: hours is 48; it must be within 0.05..24"},
+			{"read_history", `{"point":"outside/humidity","hours":0}`, "invalid: hours is 0; it must be within 0.05..24"},
+			{"read_history", `{"point":"outside/humidity","steps":289}`, "invalid: steps is 289; it must be within 1..288"},
+			{"read_history", `{"point":"outside/humidity","steps":0.5}`, "invalid: steps is 0.5; it must be within 1..288"},
+			{"show_text", `{"text":"x"}`, "invalid: display is missing; use greenhouse/message"},
+			{"show_text", `{"display":"greenhouse/message"}`, "invalid: text is missing"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u001b[2Jb"}`, "invalid: text: control characters are not shown; leave out U+001B"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u0000"}`, "invalid: text: control characters are not shown; leave out U+0000"},
+			{"show_text", `{"display":"greenhouse/message","text":"a\u0085"}`, "invalid: text: control characters are not shown; leave out U+0085"},
+			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 501) + `"}`, "invalid: text: at most 500 bytes"},
+			{"show_text", `{"display":"greenhouse/message","text":"` + strings.Repeat("x", 500) + `"}`, "invalid: message shows 64 characters and the text has 500: shorten it"},
+			{"capture_image", `{"camera":"greenhouse/message"}`, `invalid: camera: there is no "greenhouse/message" here; use greenhouse/camera`},
+			{"site_status", `{"verbose":true}`, "invalid: site_status: verbose: there is no such field"},
+		} {
+			if got := r.says(t, tt.tool, tt.args); got != tt.says {
+				t.Errorf("%s %.100s:\ngot  %s\nwant %s", tt.tool, tt.args, got, tt.says)
+			}
+		}
+		for _, s := range r.guard.Status() {
+			if !s.Safe {
+				t.Errorf("a refused call has moved %s", s.Output)
+			}
+		}
+	})
+}
+
+// TestManyNames: a refusal does not list hundreds of names.
+func TestManyNames(t *testing.T) {
+	var all []string
+	for i := range 33 {
+		all = append(all, "d/"+string(rune('a'+i%26)))
+	}
+	if got := (field{enum: all}).allowed(); !strings.HasSuffix(got, ", d/d and 3 more (list_points names them)") {
+		t.Error(got)
+	}
+}
+
+func TestMoving(t *testing.T) {
+	greenhouse(t, func(t *testing.T, r *rig) {
+		step := func(tool, args, want string) {
+			t.Helper()
+			if got := r.says(t, tool, args); got != want {
+				t.Errorf("%s %s:\ngot  %s\nwant %s", tool, args, got, want)
+			}
+		}
+		step("switch_output", `{"output":"greenhouse/heater","on":true,"for_seconds":5.5}`, `{"output":"greenhouse/heater","value":true,"safe":false,"seconds_left":5.5}`)
+		step("switch_output", `{"output":"greenhouse/lamp","on":true}`, `{"output":"greenhouse/lamp","value":true,"safe":false,"seconds_left":60}`)
+		step("switch_output", `{"output":"greenhouse/pump","on":true,"for_seconds":0.0011}`, `{"output":"greenhouse/pump","value":true,"safe":false,"seconds_left":0.001}`)
+		step("set_level", `{"output":"greenhouse/vent","value":45.5,"for_seconds":600}`, `{"output":"greenhouse/vent","value":45.5,"safe":0,"seconds_left":600}`)
+		time.Sleep(time.Second)
+		step("site_status", `{}`, `{"site":"test","version":"1.2","uptime_seconds":61,"simulated":true,"emergency_stop":false,`+
+			`"devices":[{"device":"greenhouse","model":"simulated greenhouse"},{"device":"outside","model":"simulated climate sensor"}],`+
+			`"outputs_away_from_safe":[{"output":"greenhouse/heater","value":true,"held_by":"anna","seconds_left":4.5},`+
+			`{"output":"greenhouse/vent","value":45.5,"held_by":"anna","seconds_left":599},{"output":"greenhouse/lamp","value":true,"held_by":"anna","seconds_left":59}]}`)
+		if _, err := r.call(agents.Principal{ID: "bert"}, "switch_output", `{"output":"greenhouse/heater","on":true}`); device.AsFault(err).Kind != device.Busy {
+			t.Errorf("another's output: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for _, s := range r.guard.Status() {
+			if want := s.Output == "greenhouse/heater" || s.Output == "greenhouse/pump"; s.Safe != want {
+				t.Errorf("after its lease %s is at safe: %v", s.Output, s.Safe)
+			}
+		}
+		step("release_output", `{"output":"greenhouse/vent"}`, `{"output":"greenhouse/vent","value":0,"safe":0}`)
+		step("switch_output", `{"output":"greenhouse/lamp","on":false,"for_seconds":9}`, `{"output":"greenhouse/lamp","value":false,"safe":false}`)
+		step("switch_output", `{"output":"greenhouse/heater","on":true}`, `{"output":"greenhouse/heater","value":true,"safe":false,"seconds_left":60}`)
+		step("emergency_stop", `{}`, `{"emergency_stop":true,"outputs":[{"output":"greenhouse/heater","value":false,"safe":false},{"output":"greenhouse/vent","value":0,"safe":0},`+
+			`{"output":"greenhouse/pump","value":false,"safe":false},{"output":"greenhouse/lamp","value":false,"safe":false}]}`)
+		if got := r.says(t, "switch_output", `{"output":"greenhouse/heater","on":true}`); !strings.HasPrefix(got, "unsafe: the emergency stop is latched") {
+			t.Error(got)
+		}
+		step("release_output", `{"output":"greenhouse/heater"}`, `{"output":"greenhouse/heater","value":false,"safe":false}`)
+		if got := r.says(t, "site_status", `{}`); !strings.Contains(got, `"emergency_stop":true`) {
+			t.Error(got)
+		}
+	})
+}
+
+// TestFollowsNot: an output whose hardware does not answer is away from safe.
+func TestFollowsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{only: only{kinds: []device.Kind{device.KindSwitch}}, fails: errLoose}
+		r := newRig(t, []Thing{{"d", d}})
+		synctest.Wait()
+		if got, want := r.says(t, "site_status", `{}`), `"outputs_away_from_safe":[{"output":"d/switch","value":null,"fault":"a wire is loose"}]}`; !strings.HasSuffix(got, want) {
+			t.Errorf("got %s, want …%s", got, want)
+		}
+		d.fail(nil)
+		time.Sleep(10 * time.Second)
+		r.stop()
+	})
+}
+
+func TestReading(t *testing.T) {
+	greenhouse(t, func(t *testing.T, r *rig) {
+		now := time.Now()
+		r.latest["greenhouse/temperature"] = device.Reading{Value: device.Number(21.5), Quality: device.Good, At: now.Add(-1500 * time.Millisecond)}
+		r.latest["greenhouse/humidity"] = device.Reading{Quality: device.Bad, Why: "no answer on the bus", At: now}
+		r.latest["greenhouse/light"] = device.Reading{Value: device.Number(100), Quality: device.Stale, Why: "the device has not been read for too long", At: now.Add(-time.Hour)}
+		r.latest["greenhouse/heater"] = device.Reading{Value: device.Bool(false), Quality: device.Good, At: now}
+		got := r.says(t, "read_points", `{"points":["greenhouse/light","greenhouse/temperature","greenhouse/humidity","greenhouse/heater","greenhouse/soil_moisture","greenhouse/button","greenhouse/heater"]}`)
+		want := `{"readings":[` +
+			`{"point":"greenhouse/light","value":100,"unit":"lx","time":"1999-12-31T23:01:00.000Z","age_seconds":3600,"quality":"stale","why":"the device has not been read for too long"},` +
+			`{"point":"greenhouse/temperature","value":21.5,"unit":"Cel","time":"2000-01-01T00:00:58.500Z","age_seconds":1.5,"quality":"good"},` +
+			`{"point":"greenhouse/humidity","value":null,"unit":"%","time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"fault","why":"no answer on the bus"},` +
+			`{"point":"greenhouse/heater","value":false,"time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"good"},` +
+			`{"point":"greenhouse/soil_moisture","value":null,"unit":"%","age_seconds":0,"quality":"stale","why":"no reading yet"},` +
+			`{"point":"greenhouse/button","value":null,"age_seconds":0,"quality":"good","why":"nothing has happened yet"},` +
+			`{"point":"greenhouse/heater","value":false,"time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"good"}]}`
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		for _, all := range []string{`{}`, `{"points":[]}`, `{"points":null}`} {
+			if n := strings.Count(r.says(t, "read_points", all), `"point":`); n != 12 {
+				t.Errorf("%s reads %d points, want 12", all, n)
+			}
+		}
+		status := r.says(t, "site_status", `{}`)
+		if want := `{"device":"greenhouse","model":"simulated greenhouse","faults":["humidity: fault no answer on the bus","light: stale the device has not been read for too long"]}`; !strings.Contains(status, want) {
+			t.Errorf("got %s, want %s", status, want)
+		}
+	})
+}
+
+func TestListPoints(t *testing.T) {
+	greenhouse(t, func(t *testing.T, r *rig) {
+		got := r.says(t, "list_points", `{}`)
+		for _, want := range []string{
+			`{"points":[{"point":"greenhouse/temperature","kind":"measurement","unit":"Cel","description":"of the air","device":"simulated greenhouse"},`,
+			`{"point":"greenhouse/humidity","kind":"measurement","unit":"%","description":"relative humidity of the air","device":"simulated greenhouse","min":0,"max":100},`,
+			`{"point":"greenhouse/heater","kind":"switch","description":"warms and dries the air","device":"simulated greenhouse","safe":false,"max_seconds":600},`,
+			`{"point":"greenhouse/vent","kind":"level","unit":"%","description":"lets the outside air in; 0 is closed","device":"simulated greenhouse","min":0,"max":100,"safe":0,"max_seconds":600},`,
+			`{"point":"outside/pressure","kind":"measurement","unit":"Pa","description":"of the air, not reduced to sea level","device":"simulated climate sensor"}]}`,
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s\nis not in\n%s", want, got)
+			}
+		}
+		if n := strings.Count(got, `"point":`); n != 14 {
+			t.Errorf("%d points", n)
+		}
+	})
+}
+
+func TestHistory(t *testing.T) {
+	greenhouse(t, func(t *testing.T, r *rig) {
+		now := time.Now()
+		r.past["outside/temperature"] = []device.Summary{
+			{At: now.Add(-2 * time.Hour), Min: -3, Mean: 1, Max: 4, Count: 1}, {At: now.Add(-time.Hour), Min: -1, Mean: 2, Max: 9, Count: 3},
+		}
+		if got, want := r.says(t, "read_history", `{"point":"outside/temperature","hours":2,"steps":2}`),
+			`{"point":"outside/temperature","unit":"Cel","step_seconds":3600,"min":-3,"mean":1.75,"max":9,"steps":[`+
+				`{"time":"1999-12-31T22:01:00.000Z","min":-3,"mean":1,"max":4},{"time":"1999-12-31T23:01:00.000Z","min":-1,"mean":2,"max":9}]}`; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if got, want := r.says(t, "read_history", `{"point":"outside/humidity"}`),
+			`{"point":"outside/humidity","unit":"%","step_seconds":1800,"min":0,"mean":0,"max":0,"steps":[]}`; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		for _, tt := range []struct {
+			args       string
+			back, step time.Duration
+		}{
+			{``, 12 * time.Hour, 30 * time.Minute},
+			{`,"hours":24,"steps":288`, 24 * time.Hour, 5 * time.Minute},
+			{`,"hours":1,"steps":7`, time.Hour, 515 * time.Second}, // rounded up: 514 s would make eight
+			{`,"hours":1,"steps":7.9`, time.Hour, 515 * time.Second},
+			{`,"hours":0.05,"steps":288`, 3 * time.Minute, time.Minute}, // no finer than what is kept
+			{`,"hours":0.05,"steps":1`, 3 * time.Minute, 3 * time.Minute},
+		} {
+			got := r.says(t, "read_history", `{"point":"outside/humidity"`+tt.args+`}`)
+			if back := now.Sub(r.from); back != tt.back || r.step != tt.step {
+				t.Errorf("%s asks for %v in steps of %v, want %v in steps of %v", tt.args, back, r.step, tt.back, tt.step)
+			}
+			if want := `"step_seconds":` + device.Number(tt.step.Seconds()).String() + `,`; !strings.Contains(got, want) {
+				t.Errorf("%s: %s does not say %s", tt.args, got, want)
+			}
+		}
+	})
+}
+
+func TestShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{only: only{kinds: []device.Kind{device.KindText}}}
+		r := newRig(t, []Thing{{"d", d}})
+		defer r.stop()
+		if got := r.says(t, "show_text", `{"display":"d/text","text":"12 °C\nund <mehr>"}`); d.shown != "text: 12 °C\nund <mehr>" || !strings.HasPrefix(got, `{"display":"d/text","text":"12 °C\nund `) {
+			t.Errorf("it shows %q and says %s", d.shown, got)
+		}
+		d.fails = device.Faultf(device.Offline, "the display is gone")
+		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "offline: the display is gone" {
+			t.Error(got)
+		}
+		d.fails = errLoose
+		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: a wire is loose" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestCapture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{only: only{kinds: []device.Kind{device.KindImage}}, image: device.Image{MIME: "image/png", Data: []byte("a picture"), At: time.Now()}}
+		r := newRig(t, []Thing{{"d", d}})
+		defer r.stop()
+		if got, want := r.says(t, "capture_image", `{"camera":"d/image"}`), `{"camera":"d/image","time":"2000-01-01T00:00:00.000Z","mime_type":"image/png","bytes":9}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		res, err := r.call(anna, "capture_image", `{"camera":"d/image"}`)
+		if err != nil || len(res.Content) != 1 || res.Content[0].Image == nil || res.Content[0].Image.MIME != "image/png" || !bytes.Equal(res.Content[0].Image.Data, d.image.Data) {
+			t.Errorf("%+v %v", res.Content, err)
+		}
+		d.fails = errLoose
+		if res, err := r.call(anna, "capture_image", `{"camera":"d/image"}`); err == nil || res.Content != nil || res.Value != nil {
+			t.Errorf("a picture that failed is %+v", res)
+		}
+	})
+}
+
+// TestDescribedTooMuch: a device that describes what it cannot do is a defect that
+// is said, not a panic.
+func TestDescribedTooMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, []Thing{{"d", only{kinds: []device.Kind{device.KindText, device.KindImage}}}})
+		defer r.stop()
+		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: d/text cannot show a text after all" {
+			t.Error(got)
+		}
+		if got := r.says(t, "capture_image", `{"camera":"d/image"}`); got != "internal: d/image cannot take a picture after all" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]float64{0: 0, 1500 * time.Microsecond: 0.002, time.Hour: 3600, math.MaxInt64: 0} {
+		if got := seconds(d); got != want {
+			t.Errorf("%v is %v s, want %v", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,456 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/device/driver"
+	"agentsite/device/guard"
+	"agentsite/node"
+	"agentsite/node/config"
+	"agentsite/node/history"
+	"agentsite/transport/rpc"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+// start takes a folder as Run does.
+func start(t *testing.T, f Folder) (token string) {
+	t.Helper()
+	t.Setenv("RUNTIME_DIRECTORY", filepath.Join(filepath.Dir(string(f)), "run"))
+	unlock, err := f.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	token, err = f.token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.sign("demo"); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestFirstStart(t *testing.T) {
+	f := Folder(filepath.Join(t.TempDir(), "new", "folder"))
+	token := start(t, f)
+	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(token) {
+		t.Errorf("the token is %q", token)
+	}
+	if !f.latch().Armed() {
+		t.Error("a first start leaves the outputs stopped")
+	}
+	if runtime.GOOS != "windows" {
+		for name, want := range map[string]fs.FileMode{"token": 0o600, "lock": 0o600, "armed": 0o600, ".": 0o750 | fs.ModeDir} {
+			if info, err := os.Stat(f.path(name)); err != nil || info.Mode() != want {
+				t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+			}
+		}
+	}
+	if again := start(t, f); again != token {
+		t.Error("the second start has another token")
+	}
+	if left, _ := filepath.Glob(f.path(".new-*")); left != nil {
+		t.Errorf("left over: %v", left)
+	}
+	if other := start(t, Folder(filepath.Join(t.TempDir(), "d"))); other == token {
+		t.Error("two sites have one token")
+	}
+}
+
+// TestStopOutlivesTheToken: only the owner's reset ends an emergency stop; deleting
+// the token for a new one does not.
+func TestStopOutlivesTheToken(t *testing.T) {
+	f := Folder(t.TempDir())
+	token := start(t, f)
+	if err := f.latch().Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if start(t, f); f.latch().Armed() {
+		t.Error("a restart has ended the stop")
+	}
+	if err := os.Remove(f.TokenFile()); err != nil {
+		t.Fatal(err)
+	}
+	if again := start(t, f); again == token || f.latch().Armed() {
+		t.Error("deleting the token has ended the stop, or brought no new token")
+	}
+	if err := f.latch().Reset(); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(f.TokenFile())
+	if start(t, f); !f.latch().Armed() {
+		t.Error("a new token has stopped the outputs")
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	good := strings.Repeat("ab", 32)
+	for _, tt := range []struct {
+		name, text string
+		mode       fs.FileMode
+		says       string
+	}{
+		{"good", good + "\n", 0o600, ""},
+		{"good, read-only", good, 0o400, ""},
+		{"others can read it", good, 0o644, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
+		{"its group can read it", good, 0o640, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
+		{"others can write it", good, 0o602, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
+		{"empty", "", 0o600, "%s is damaged: delete it, and the next start makes a new one"},
+		{"cut short", good[:31], 0o600, "%s is damaged: delete it, and the next start makes a new one"},
+		{"blank", strings.Repeat(" ", 64), 0o600, "%s is damaged: delete it, and the next start makes a new one"},
+	} {
+		if runtime.GOOS == "windows" && tt.mode&0o077 != 0 {
+			continue
+		}
+		f := Folder(t.TempDir())
+		if err := os.WriteFile(f.TokenFile(), []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(f.TokenFile(), tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.token()
+		if tt.says == "" {
+			if got != good || err != nil {
+				t.Errorf("%s: %q %v", tt.name, got, err)
+			}
+			continue
+		}
+		if want := fmt.Sprintf(tt.says, f.TokenFile()); err == nil || err.Error() != want || got != "" {
+			t.Errorf("%s: %q %v, want %s", tt.name, got, err, want)
+		}
+	}
+}
+
+func TestFolderInUse(t *testing.T) {
+	f := Folder(t.TempDir())
+	unlock, err := f.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.sign("demo"); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%s is in use by the site \"demo\" (process %d): stop that one, or give this one a folder of its own with --data", f, os.Getpid())
+	if _, err := f.open(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	unlock()
+	again, err := f.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}
+
+func TestUnusableFolder(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(dir, "closed")
+	if err := os.Mkdir(closed, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{file, filepath.Join(file, "below"), closed} {
+		if f == closed && (os.Getuid() == 0 || runtime.GOOS == "windows") {
+			continue // to whom every folder is open
+		}
+		unlock, err := Folder(f).open()
+		if err == nil {
+			unlock()
+			t.Errorf("%s can be used", f)
+		} else if !strings.HasPrefix(err.Error(), "the data folder cannot be used: ") || !strings.HasSuffix(err.Error(), "; give one that you may write to with --data") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDefaultFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("other variables, another folder")
+	}
+	for _, tt := range []struct{ state, xdg, home, want string }{
+		{"/var/lib/agentsite", "/x", "/h", "/var/lib/agentsite"},
+		{"", "/x", "/h", "/x/agentsite"},
+		{"", "relative", "/h", "/h/.local/state/agentsite"},
+		{"", "", "/h", "/h/.local/state/agentsite"},
+		{"", "", "", ""},
+	} {
+		t.Setenv("STATE_DIRECTORY", tt.state)
+		t.Setenv("XDG_STATE_HOME", tt.xdg)
+		t.Setenv("HOME", tt.home)
+		got, err := DefaultFolder()
+		if string(got) != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%+v: %s %v", tt, got, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), "; name one with --data") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for _, tt := range []struct {
+		listens string
+		own     []string
+		want    string
+	}{
+		{"127.0.0.1:8473", nil, "127.0.0.1:8473 localhost:8473 [::1]:8473 127.0.0.1:8473"},
+		{"[::1]:8473", nil, "127.0.0.1:8473 localhost:8473 [::1]:8473 [::1]:8473"},
+		{"127.0.0.2:9", []string{"greenhouse.local", "fd00::1"}, "127.0.0.1:9 localhost:9 [::1]:9 greenhouse.local:9 [fd00::1]:9 127.0.0.2:9"},
+		{"127.0.0.1:80", []string{"g"}, "127.0.0.1:80 127.0.0.1 localhost:80 localhost [::1]:80 [::1] g:80 g 127.0.0.1:80 127.0.0.1"},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", tt.listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(hosts(addr, config.HTTP{Hosts: tt.own}), " "); got != tt.want {
+			t.Errorf("%s: %s\nwant %s", tt.listens, got, tt.want)
+		}
+	}
+}
+
+// stoppedGuard is one without outputs, with the emergency stop on.
+func stoppedGuard(t *testing.T) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "armed")})
+	if err != nil || !g.Stopped() {
+		t.Fatalf("stopped: %v, %v", g.Stopped(), err)
+	}
+	return g
+}
+
+// TestReset: the owner's socket alone ends the emergency stop.
+func TestReset(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		e    rpc.Evidence
+		ok   bool
+	}{
+		{"nobody", rpc.Evidence{}, false},
+		{"the token", rpc.Evidence{Bearer: "secret"}, false},
+		{"an agent", rpc.Evidence{Local: rpc.LocalAgent}, false},
+		{"an agent as root", rpc.Evidence{Local: rpc.LocalAgent, Bearer: "secret"}, false},
+		{"a peer", rpc.Evidence{Peer: "12D3"}, false},
+		{"the owner", rpc.Evidence{Local: rpc.LocalOwner}, true},
+	} {
+		g := stoppedGuard(t)
+		methods := map[string]rpc.Method{}
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
+		if g.Stopped() == tt.ok {
+			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
+		}
+		var refused *rpc.Error
+		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is the owner's: run agentsite reset on the site's own machine") {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tt.ok && err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestResetThatFails(t *testing.T) {
+	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := map[string]rpc.Method{}
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
+	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
+		t.Error(err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	w := httptest.NewRecorder()
+	metrics(node.NewHub(history.New(nil), things.URI), stoppedGuard(t), `1.0 "x"`).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if got := w.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
+		t.Error(got)
+	}
+	help := regexp.MustCompile(`^# HELP ([a-z_]+) [A-Z0-9].*\.$`)
+	kind := regexp.MustCompile(`^# TYPE ([a-z_]+) (gauge|counter)$`)
+	sample := regexp.MustCompile(`^([a-z_]+)(\{[a-z]+="(?:[^"\\\n]|\\["\\n])*"\})? ([0-9.e+]+)$`)
+	var lines []string
+	for line := range strings.Lines(w.Body.String()) {
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
+	}
+	if len(lines) != 3*6 || !strings.HasSuffix(w.Body.String(), "\n") {
+		t.Fatalf("%d lines:\n%s", len(lines), w.Body)
+	}
+	values := map[string]string{}
+	for trio := range slices.Chunk(lines, 3) {
+		h, k, s := help.FindStringSubmatch(trio[0]), kind.FindStringSubmatch(trio[1]), sample.FindStringSubmatch(trio[2])
+		if h == nil || k == nil || s == nil || h[1] != k[1] || k[1] != s[1] || values[s[1]] != "" {
+			t.Errorf("not the text format:\n%s", strings.Join(trio, "\n"))
+			continue
+		}
+		if (k[2] == "counter") != strings.HasSuffix(k[1], "_total") {
+			t.Errorf("%s is a %s", k[1], k[2])
+		}
+		values[s[1]] = s[2] + s[3]
+	}
+	for name, want := range map[string]string{
+		"agentsite_info": `{version="1.0 \"x\""}1`, "agentsite_readings_total": "0", "agentsite_watchers": "0", "agentsite_emergency_stop": "1", "agentsite_outputs_away_from_safe": "0",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %s, want %s", name, values[name], want)
+		}
+	}
+}
+
+// bench is a driver whose devices a test can count and bend.
+type bench struct {
+	opened, closed []string
+	desc           map[string]device.Description // by what
+}
+
+type benchConfig struct {
+	What string `json:"what"`
+	b    *bench
+}
+
+func (b *bench) driver() driver.Driver {
+	return driver.Driver{Name: "bench", Doc: "for tests", Config: func() driver.Config { return &benchConfig{b: b} }}
+}
+
+func (c *benchConfig) Open(context.Context) (device.Device, error) {
+	if c.What == "broken" {
+		return nil, device.Faultf(device.Offline, "nothing answers")
+	}
+	c.b.opened = append(c.b.opened, c.What)
+	d := benchDevice{c.b, c.What}
+	if c.What == "switch" {
+		return benchActuator{d}, nil
+	}
+	return d, nil
+}
+
+type benchDevice struct {
+	b    *bench
+	what string
+}
+
+func (d benchDevice) Describe() device.Description { return d.b.desc[d.what] }
+func (d benchDevice) Close() error {
+	d.b.closed = append(d.b.closed, d.what)
+	return errors.New("it is stuck")
+}
+
+type benchActuator struct{ benchDevice }
+
+func (benchActuator) Apply(context.Context, string, device.Value) error { return nil }
+
+func TestOpenDevices(t *testing.T) {
+	out := device.Description{Points: []device.Point{{Name: "p", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
+	for _, tt := range []struct {
+		name, devices string
+		opened        string
+		says          string // the error begins so; then all are closed
+	}{
+		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor switch", ""},
+		{"one does not open", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: broken }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: nothing answers"},
+		{"the first does not open", "a: { driver: bench, what: broken }", "", "test:3:8: a: nothing answers"},
+		{"one describes nonsense", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: nonsense }", "switch nonsense", `test:4:8: b: "No Name" is not a name`},
+		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
+		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
+		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
+		{"a lease beyond the default max_on", "a: { driver: bench, what: switch, lease: 1h }", "switch", "test:3:37: a/p: lease 1h0m0s is longer than max_on 10m0s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &bench{desc: map[string]device.Description{
+				"sensor": {Points: []device.Point{{Name: "t", Kind: device.KindMeasurement}, {Name: "s", Kind: device.KindState}}},
+				"switch": out, "lame": out, "nonsense": {Points: []device.Point{{Name: "No Name", Kind: device.KindState}}},
+			}}
+			cfg, err := config.Parse("test", []byte("site: { name: x }\ndevices:\n  "+tt.devices+"\n"), []driver.Driver{b.driver()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := openDevices(t.Context(), cfg)
+			if got := strings.Join(b.opened, " "); got != tt.opened {
+				t.Errorf("opened %q, want %q", got, tt.opened)
+			}
+			if tt.says != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
+					t.Errorf("%v, want %s", err, tt.says)
+				}
+				if !slices.Equal(b.closed, b.opened) {
+					t.Errorf("closed %q of %q", b.closed, b.opened)
+				}
+				return
+			}
+			if err != nil || b.closed != nil {
+				t.Fatalf("%v, closed %q", err, b.closed)
+			}
+			if len(all.things) != 2 || len(all.sources) != 2 || !slices.Equal(all.measured, []string{"a/t"}) || len(all.actuated) != 1 {
+				t.Errorf("%+v", all)
+			}
+			p := all.actuated[0].Policies[0]
+			if p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
+				t.Errorf("%+v", p)
+			}
+			if err := all.close(); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
+				t.Errorf("%v, closed %q", err, b.closed)
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	cfg, from, err := Check("")
+	if err != nil || from != "" || cfg.Name != "demo" {
+		t.Errorf("no file: %+v %q %v", cfg, from, err)
+	}
+	for _, tt := range []struct{ name, text, says string }{
+		{"good", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1m } } }\n", ""},
+		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h0m0s is longer than max_on 10m0s"},
+		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h0m0s is longer than max_on 10m0s"},
+		{"an unknown driver", "site: { name: x }\ndevices:\n  g: { driver: sin }\n", `agentsite.yaml:3:16: g: there is no driver "sin"`},
+		{"a wrong model", "site: { name: x }\ndevices:\n  g: { driver: sim, model: volcano }\n", `model: there is no "volcano"`},
+		{"no YAML", "site: [", "agentsite.yaml:1:"},
+	} {
+		if err := os.WriteFile(DefaultConfig, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"", DefaultConfig} {
+			_, from, err := Check(path)
+			if from != DefaultConfig || (err == nil) != (tt.says == "") || (err != nil && !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("%s: %q %v, want %s", tt.name, from, err, tt.says)
+			}
+			if tt.name == "two mistakes" && err != nil && !strings.Contains(err.Error(), "g/level") {
+				t.Errorf("only one is told: %v", err)
+			}
+		}
+	}
+	if _, _, err := Check("nowhere.yaml"); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a named file that is not there: %v", err)
+	}
+}

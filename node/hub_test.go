@@ -1,0 +1,290 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// records is a Recorder that remembers.
+type records struct {
+	mu  sync.Mutex
+	all []device.Reading
+}
+
+func (r *records) Record(d device.Reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, d)
+}
+
+func uri(address string) string { return "u:" + address }
+
+func newHub() *Hub { return NewHub(&records{}, uri) }
+
+func good(point string, v device.Value) device.Reading {
+	return device.Reading{Point: point, Value: v, Quality: device.Good, At: time.Now()}
+}
+
+func TestLatest(t *testing.T) {
+	const notFinite = "the device gave a number that is none"
+	number := device.Number
+	for _, tt := range []struct {
+		name    string
+		in      device.Reading
+		value   device.Value
+		quality device.Quality
+		why     string
+	}{
+		{"a number", good("a/b", number(21.5)), number(21.5), device.Good, ""},
+		{"a bool", good("a/b", device.Bool(true)), device.Bool(true), device.Good, ""},
+		{"a text", good("a/b", device.Text("open")), device.Text("open"), device.Good, ""},
+		{"NaN", good("a/b", number(math.NaN())), device.Value{}, device.Bad, notFinite},
+		{"infinity", good("a/b", number(math.Inf(1))), device.Value{}, device.Bad, notFinite},
+		{"minus infinity", good("a/b", number(math.Inf(-1))), device.Value{}, device.Bad, notFinite},
+		{"a fault with a value", device.Reading{Point: "a/b", Value: number(85), Quality: device.Bad, Why: "no answer"}, device.Value{}, device.Bad, "no answer"},
+	} {
+		rec := &records{}
+		h := NewHub(rec, uri)
+		if r, ok := h.Latest("a/b"); ok || r != (device.Reading{}) {
+			t.Errorf("%s: before the first: %+v", tt.name, r)
+		}
+		h.put(good("a/b", number(1)), time.Hour)
+		tt.in.At = time.Now()
+		h.put(tt.in, time.Hour)
+		r, ok := h.Latest("a/b")
+		want := device.Reading{Point: "a/b", Value: tt.value, Quality: tt.quality, At: tt.in.At, Why: tt.why}
+		if !ok || r != want {
+			t.Errorf("%s: %+v, want %+v", tt.name, r, want)
+		}
+		if len(rec.all) != 2 || rec.all[1] != want {
+			t.Errorf("%s: recorded %+v", tt.name, rec.all)
+		}
+		if n, _, _ := h.Counts(); n != 2 {
+			t.Errorf("%s: %d readings counted", tt.name, n)
+		}
+	}
+}
+
+func TestStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		const every = 10 * time.Second
+		h.put(good("a/sampled", device.Number(1)), every)
+		h.put(good("a/event", device.Bool(true)), 0)
+		h.put(device.Reading{Point: "a/bad", Quality: device.Bad, Why: "gone", At: time.Now()}, every)
+		quality := func(address string, want device.Quality, why string) {
+			t.Helper()
+			r, _ := h.Latest(address)
+			if r.Quality != want || r.Why != why {
+				t.Errorf("%s after a while is %s %q, want %s %q", address, r.Quality, r.Why, want, why)
+			}
+		}
+		time.Sleep(3 * every)
+		quality("a/sampled", device.Good, "")
+		time.Sleep(time.Nanosecond)
+		quality("a/sampled", device.Stale, "the device has not been read for too long")
+		quality("a/event", device.Good, "")
+		quality("a/bad", device.Bad, "gone")
+		if r, _ := h.Latest("a/sampled"); r.Value != device.Number(1) {
+			t.Errorf("a stale reading has lost its value: %+v", r)
+		}
+		h.put(good("a/sampled", device.Number(1)), every)
+		quality("a/sampled", device.Good, "")
+	})
+}
+
+// watch runs a watcher; what it is told comes out of told, one by one.
+func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan agents.Change, stop func()) {
+	t.Helper()
+	told = make(chan agents.Change)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	n := New(h, "")
+	go func() {
+		done <- n.Watch(ctx, agents.Principal{ID: "x"}, which, uris, func(c agents.Change) error {
+			select {
+			case told <- c:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return told, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		told, stop := watch(t, h, agents.Change{Tools: true, Prompts: true}, "u:a/1", "u:a/2", "u:a/3", "u:a/1")
+		if c := <-told; c != (agents.Change{}) {
+			t.Fatalf("first of all comes %+v", c)
+		}
+		synctest.Wait()
+		next := func(want ...agents.Change) {
+			t.Helper()
+			synctest.Wait()
+			var got []agents.Change
+			for {
+				select {
+				case c := <-told:
+					got = append(got, c)
+					synctest.Wait()
+					continue
+				default:
+				}
+				break
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("told %+v, want %+v", got, want)
+			}
+		}
+		of := func(u string) agents.Change { return agents.Change{URI: u} }
+		put := func(point string, v float64) { h.put(good(point, device.Number(v)), time.Second) }
+
+		put("a/1", 1)
+		next(of("u:a/1"))
+		put("a/1", 1) // the same again
+		next()
+		put("a/9", 1) // not watched
+		next()
+		h.put(device.Reading{Point: "a/1", Quality: device.Bad}, time.Second)
+		next(of("u:a/1"))
+		h.put(good("a/2", device.Bool(true)), 0)
+		next(of("u:a/2"))
+		h.put(good("a/2", device.Bool(true)), 0) // an event is news each time
+		next(of("u:a/2"))
+		h.Announce(agents.Change{Resources: true}) // not asked for
+		next()
+		h.Announce(agents.Change{Tools: true, Resources: true})
+		next(agents.Change{Tools: true})
+
+		// The watcher takes the first and is busy with it while more happens: it is
+		// then told once of each, in the order in which it asked.
+		put("a/3", 1)
+		synctest.Wait()
+		_, before, _ := h.Counts()
+		for i := range 100 {
+			put("a/2", float64(i))
+			put("a/1", float64(i+10))
+		}
+		h.Announce(agents.Change{Prompts: true})
+		h.Announce(agents.Change{Tools: true})
+		next(of("u:a/3"), agents.Change{Tools: true, Prompts: true}, of("u:a/1"), of("u:a/2"))
+		if _, after, _ := h.Counts(); after-before != 198 {
+			t.Errorf("%d changes were coalesced, want 198", after-before)
+		}
+		stop()
+		if _, _, watchers := h.Counts(); watchers != 0 {
+			t.Errorf("%d watchers are left", watchers)
+		}
+	})
+}
+
+// TestSlowWatcher: one that never takes anything holds up neither a reading nor
+// another watcher, and what is kept for it does not grow.
+func TestSlowWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		var uris []string
+		for i := range 10 {
+			uris = append(uris, fmt.Sprint("u:a/", i))
+		}
+		_, stopSlow := watch(t, h, agents.Change{}, uris...)
+		fast, stopFast := watch(t, h, agents.Change{}, "u:a/0")
+		<-fast
+		synctest.Wait()
+		begun := time.Now()
+		for i := range 10_000 {
+			h.put(good(fmt.Sprint("a/", i%20), device.Number(float64(i))), time.Second)
+			if i%20 == 0 {
+				if c := <-fast; c.URI != "u:a/0" {
+					t.Fatal(c)
+				}
+			}
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the readings waited %v for a watcher", took)
+		}
+		h.watching.Lock()
+		for w := range h.watchers {
+			if len(w.uris) > len(uris) || cap(w.some) != 1 {
+				t.Errorf("%d addresses are kept for a watcher of %d", len(w.uris), len(uris))
+			}
+		}
+		h.watching.Unlock()
+		stopFast()
+		stopSlow()
+	})
+}
+
+func TestWatchEndsWithItsReader(t *testing.T) {
+	h := newHub()
+	n := New(h, "")
+	gone := errors.New("gone")
+	calls := 0
+	err := n.Watch(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:a"}, func(agents.Change) error {
+		if calls++; calls == 2 {
+			return gone
+		}
+		h.put(good("a", device.Number(1)), 0) // in between: nothing is missed
+		return nil
+	})
+	if err != gone || calls != 2 {
+		t.Errorf("%v after %d", err, calls)
+	}
+	if _, _, watchers := h.Counts(); watchers != 0 {
+		t.Error("the watcher is still there")
+	}
+}
+
+// TestHubAtOnce is for the race detector.
+func TestHubAtOnce(t *testing.T) {
+	h := newHub()
+	told, stop := watch(t, h, agents.Change{Tools: true}, "u:a/0", "u:a/1")
+	ctx, cancel := context.WithCancel(t.Context())
+	var taking sync.WaitGroup
+	taking.Go(func() {
+		for {
+			select {
+			case <-told:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 500 {
+				h.put(good(fmt.Sprint("a/", g%2), device.Number(float64(i))), time.Second)
+				h.Latest("a/0")
+				h.Counts()
+				h.Announce(agents.Change{Tools: true})
+			}
+		})
+	}
+	all.Wait()
+	cancel()
+	taking.Wait()
+	stop()
+	if n, _, _ := h.Counts(); n != 2000 {
+		t.Errorf("%d readings counted", n)
+	}
+}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+// shelf is an agent that has one of each under its name.
+type shelf string
+
+func (s shelf) Tools() []agents.Tool {
+	return []agents.Tool{{Name: string(s)}, {Name: "shared", Title: string(s)}}
+}
+func (s shelf) Call(_ context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	return agents.Result{Value: string(s) + " " + c.Tool + " for " + p.ID}, nil
+}
+func (s shelf) Resources() []agents.Resource { return []agents.Resource{{URI: string(s)}} }
+func (s shelf) Templates() []agents.Template { return []agents.Template{{Name: string(s)}} }
+func (s shelf) Prompts() []agents.Prompt     { return []agents.Prompt{{Name: string(s)}} }
+func (s shelf) ReadResource(_ context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	if uri != string(s) {
+		return nil, agents.ErrNotFound
+	}
+	return []agents.ResourceContent{{URI: uri, Text: p.ID}}, nil
+}
+func (s shelf) Prompt(_ context.Context, _ agents.Principal, name string, _ map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
+	switch name {
+	case string(s):
+		return agents.PromptResult{Description: name}, nil
+	case "broken":
+		return agents.PromptResult{}, errBroken
+	}
+	return agents.PromptResult{}, agents.ErrNotFound
+}
+func (s shelf) Complete(_ agents.Principal, _ agents.Reference, _, prefix string) []string {
+	return []string{prefix + string(s)}
+}
+
+var errBroken = errors.New("broken")
+
+// plain is an agent with tools and nothing else.
+type plain struct{}
+
+func (plain) Tools() []agents.Tool { return []agents.Tool{{Name: "plain"}} }
+func (plain) Call(context.Context, agents.Principal, agents.Call) (agents.Result, error) {
+	return agents.Result{}, errBroken
+}
+
+func TestWho(t *testing.T) {
+	const (
+		none  = "this needs the site's token in a header: Authorization: Bearer …"
+		wrong = "this is not the site's token; agentsite run prints where it is kept"
+	)
+	n := New(newHub(), "secret")
+	for _, tt := range []struct {
+		name string
+		e    Evidence
+		want agents.Principal
+		says string
+	}{
+		{"the owner's socket", Evidence{Local: "owner"}, agents.Principal{ID: "local", Owner: true}, ""},
+		{"the agents' socket", Evidence{Local: "agent"}, agents.Principal{ID: "local-agent"}, ""},
+		{"the agents' socket as root", Evidence{Local: "agent"}, agents.Principal{ID: "local-agent"}, ""},
+		{"the agents' socket with the token", Evidence{Local: "agent", Bearer: "secret"}, agents.Principal{ID: "local-agent"}, ""},
+		{"the token", Evidence{Bearer: "secret"}, agents.Principal{ID: "token"}, ""},
+		{"the token and a peer", Evidence{Bearer: "secret", Peer: "12D3"}, agents.Principal{ID: "token"}, ""},
+		{"nothing", Evidence{}, agents.Principal{}, none},
+		{"a user alone", Evidence{Local: "elsewhere"}, agents.Principal{}, none},
+		{"a peer alone", Evidence{Peer: "12D3"}, agents.Principal{}, none},
+		{"an unknown socket", Evidence{Local: "root"}, agents.Principal{}, none},
+		{"a socket's name in other letters", Evidence{Local: "Owner"}, agents.Principal{}, none},
+		{"a wrong token", Evidence{Bearer: "Secret"}, agents.Principal{}, wrong},
+		{"a longer token", Evidence{Bearer: "secret "}, agents.Principal{}, wrong},
+		{"a shorter token", Evidence{Bearer: "secre"}, agents.Principal{}, wrong},
+		{"a wrong token at an unknown socket", Evidence{Local: "x", Bearer: "x"}, agents.Principal{}, wrong},
+	} {
+		got, err := n.Who(tt.e)
+		if got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+		if tt.says == "" && err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tt.says != "" && (err == nil || err.Error() != tt.says || device.AsFault(err).Kind != device.Denied) {
+			t.Errorf("%s: %v, want denied: %s", tt.name, err, tt.says)
+		}
+	}
+	if _, err := New(newHub(), "").Who(Evidence{}); err == nil {
+		t.Error("a site without a token lets anybody in")
+	}
+}
+
+// TestNobody: every method refuses the zero principal. A method that is added and
+// takes a principal is found by reflection.
+func TestNobody(t *testing.T) {
+	n := New(newHub(), "secret", shelf("a"), plain{})
+	v := reflect.ValueOf(n)
+	tried := 0
+	for i := range v.NumMethod() {
+		m := v.Method(i)
+		name := v.Type().Method(i).Name
+		var args []reflect.Value
+		asks := false
+		for k := range m.Type().NumIn() {
+			switch in := m.Type().In(k); in {
+			case reflect.TypeFor[context.Context]():
+				args = append(args, reflect.ValueOf(t.Context()))
+			case reflect.TypeFor[agents.Principal]():
+				asks = true
+				args = append(args, reflect.ValueOf(agents.Principal{Owner: true})) // owning nothing
+			case reflect.TypeFor[func(agents.Change) error]():
+				args = append(args, reflect.ValueOf(func(agents.Change) error { return errBroken }))
+			default:
+				args = append(args, reflect.Zero(in))
+			}
+		}
+		if !asks {
+			if name != "Who" {
+				t.Errorf("%s does not ask who asks", name)
+			}
+			continue
+		}
+		tried++
+		out := m.Call(args)
+		err, _ := out[len(out)-1].Interface().(error)
+		if err == nil || device.AsFault(err).Kind != device.Denied || err.Error() != "nobody in particular may not do this: say who you are" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(out) == 2 && !out[0].IsZero() {
+			t.Errorf("%s tells nobody %v", name, out[0])
+		}
+	}
+	if tried != 9 {
+		t.Errorf("%d methods ask who asks, want 9", tried)
+	}
+}
+
+func TestNodeGathers(t *testing.T) {
+	n := New(newHub(), "secret", shelf("a"), plain{}, shelf("b"))
+	p := agents.Principal{ID: "x"}
+	names := func(n int, name func(int) string) (all []string) {
+		for i := range n {
+			all = append(all, name(i))
+		}
+		return all
+	}
+	tools, _ := n.Tools(p)
+	resources, _ := n.Resources(p)
+	templates, _ := n.Templates(p)
+	prompts, _ := n.Prompts(p)
+	completions, _ := n.Complete(p, agents.Reference{}, "", "x")
+	for _, tt := range []struct{ got, want []string }{
+		{names(len(tools), func(i int) string { return tools[i].Name }), []string{"a", "shared", "plain", "b", "shared"}},
+		{names(len(resources), func(i int) string { return resources[i].URI }), []string{"a", "b"}},
+		{names(len(templates), func(i int) string { return templates[i].Name }), []string{"a", "b"}},
+		{names(len(prompts), func(i int) string { return prompts[i].Name }), []string{"a", "b"}},
+		{completions, []string{"xa", "xb"}},
+	} {
+		if !slices.Equal(tt.got, tt.want) {
+			t.Errorf("got %v, want %v", tt.got, tt.want)
+		}
+	}
+	call := func(tool string) (any, error) {
+		res, err := n.Call(t.Context(), p, agents.Call{Tool: tool})
+		return res.Value, err
+	}
+	for tool, want := range map[string]string{"a": "a a for x", "b": "b b for x", "shared": "a shared for x"} {
+		if got, err := call(tool); got != want || err != nil {
+			t.Errorf("%s: %v %v, want %s", tool, got, err, want)
+		}
+	}
+	if _, err := call("plain"); err != errBroken {
+		t.Error(err)
+	}
+	if _, err := call("nope"); err != agents.ErrNotFound {
+		t.Error(err)
+	}
+	if c, err := n.Read(t.Context(), p, "b"); err != nil || c[0].Text != "x" {
+		t.Error(c, err)
+	}
+	if _, err := n.Read(t.Context(), p, "nope"); err != agents.ErrNotFound {
+		t.Error(err)
+	}
+	if r, err := n.Prompt(t.Context(), p, "b", nil, agents.Exchange{}); err != nil || r.Description != "b" {
+		t.Error(r, err)
+	}
+	if _, err := n.Prompt(t.Context(), p, "nope", nil, agents.Exchange{}); err != agents.ErrNotFound {
+		t.Error(err)
+	}
+	if _, err := n.Prompt(t.Context(), p, "broken", nil, agents.Exchange{}); err != errBroken {
+		t.Errorf("the first agent's own failure is %v", err)
+	}
+}

@@ -1,0 +1,312 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+)
+
+// sensor is a device whose Sample is the test's.
+type sensor struct {
+	desc   device.Description
+	sample func(context.Context) ([]device.Reading, error)
+}
+
+func (s *sensor) Describe() device.Description { return s.desc }
+func (s *sensor) Close() error                 { return nil }
+func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
+	return s.sample(ctx)
+}
+
+func thermometer(sample func(context.Context) ([]device.Reading, error)) *sensor {
+	return &sensor{device.Description{Points: []device.Point{
+		{Name: "t", Kind: device.KindMeasurement}, {Name: "s", Kind: device.KindState}, {Name: "relay", Kind: device.KindSwitch},
+		{Name: "vent", Kind: device.KindLevel}, {Name: "button", Kind: device.KindEvent},
+	}}, sample}
+}
+
+// whole reads all its points, outputs and events too.
+func whole(context.Context) ([]device.Reading, error) {
+	return []device.Reading{
+		good("t", device.Number(1)), good("s", device.Bool(true)), good("relay", device.Bool(true)),
+		good("vent", device.Number(3)), good("button", device.Bool(true)), good("unheard-of", device.Number(4)),
+	}, nil
+}
+
+// sampling runs Sample until stop.
+func sampling(t *testing.T, h *Hub, sources []Source, extra ...device.Watcher) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { h.Sample(ctx, sources, extra...); close(done) }()
+	return func() { cancel(); <-done }
+}
+
+// TestOneTick: thirty devices with one period wake the processor in the same
+// instant, however long each of them takes.
+func TestOneTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every = 10 * time.Second
+		start := time.Now()
+		var mu sync.Mutex
+		at := make(map[time.Duration]int)
+		var sources []Source
+		for i := range 30 {
+			takes := time.Duration(i) * 100 * time.Millisecond
+			sources = append(sources, Source{fmt.Sprint("d", i), thermometer(func(context.Context) ([]device.Reading, error) {
+				mu.Lock()
+				at[time.Since(start)]++
+				mu.Unlock()
+				time.Sleep(takes)
+				return nil, nil
+			}), every})
+		}
+		stop := sampling(t, newHub(), sources)
+		time.Sleep(5*every + every/2)
+		stop()
+		want := map[time.Duration]int{}
+		for i := range 6 {
+			want[time.Duration(i)*every] = 30
+		}
+		if !maps.Equal(at, want) {
+			t.Errorf("samples at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestTicksAfterALongSample: a sample that takes longer than its period leaves ticks out and
+// comes back to the same ones.
+func TestTicksAfterALongSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var at []time.Duration
+		stop := sampling(t, newHub(), []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
+			if at = append(at, time.Since(start)); len(at) == 2 {
+				time.Sleep(2500 * time.Millisecond) // deaf to ctx
+			}
+			return nil, nil
+		}), time.Second}})
+		time.Sleep(5500 * time.Millisecond)
+		stop()
+		if want := []time.Duration{0, 1e9, 4e9, 5e9}; !slices.Equal(at, want) {
+			t.Errorf("samples at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestSampled: measurements and states come from samples under their addresses.
+// Outputs are the guard's to report, events the watcher's.
+func TestSampled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &records{}
+		h := NewHub(rec, uri)
+		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second}})
+		synctest.Wait()
+		stop()
+		var got []string
+		for _, r := range rec.all {
+			got = append(got, r.Point+"="+r.Value.String())
+		}
+		if want := []string{"d/t=1", "d/s=on"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for _, p := range []string{"d/relay", "d/vent", "d/button", "d/unheard-of", "t"} {
+			if r, ok := h.Latest(p); ok {
+				t.Errorf("%s was taken from a sample: %+v", p, r)
+			}
+		}
+	})
+}
+
+// TestSensorErrors: what could not be read is a fault of all its sampled points,
+// and of no others, until it can be read again.
+func TestSensorErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		n := 0
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				if n++; n == 2 {
+					return nil, errors.New("no answer on the bus")
+				}
+				return whole(ctx)
+			}), time.Second},
+			{"other", thermometer(whole), time.Second},
+		})
+		quality := func(point string) string {
+			r, _ := h.Latest(point)
+			return fmt.Sprint(r.Quality, " ", r.Value, " ", r.Why)
+		}
+		for i, want := range []string{"good 1 ", "fault - no answer on the bus", "good 1 "} {
+			synctest.Wait()
+			if got := quality("d/t"); got != want {
+				t.Errorf("sample %d: %s, want %s", i, got, want)
+			}
+			if got := quality("d/s"); (got[:4] == "good") != (want[:4] == "good") {
+				t.Errorf("sample %d: the other point is %s", i, got)
+			}
+			if got := quality("other/t"); got != "good 1 " {
+				t.Errorf("sample %d: the other device is %s", i, got)
+			}
+			if _, ok := h.Latest("d/relay"); ok {
+				t.Error("an output has a sensor's fault")
+			}
+			time.Sleep(time.Second)
+		}
+		stop()
+	})
+}
+
+// TestSensorHangs: a sample has its period, and ten seconds at most. Others go on.
+func TestSensorHangs(t *testing.T) {
+	for every, limit := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: sampleTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHub()
+			begun := time.Now()
+			var after time.Duration
+			hang := thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				<-ctx.Done()
+				after = time.Since(begun)
+				return nil, ctx.Err()
+			})
+			well := 0
+			stop := sampling(t, h, []Source{
+				{"hangs", hang, every},
+				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond},
+			})
+			time.Sleep(limit + limit/2)
+			synctest.Wait()
+			if after != limit {
+				t.Errorf("every %v: it was given up after %v, want %v", every, after, limit)
+			}
+			if r, _ := h.Latest("hangs/t"); r.Quality != device.Bad || r.Why != context.DeadlineExceeded.Error() {
+				t.Errorf("every %v: it reads %+v", every, r)
+			}
+			if want := int((limit+limit/2)/(100*time.Millisecond)) + 1; well != want {
+				t.Errorf("every %v: the other was sampled %d times, want %d", every, well, want)
+			}
+			stop() // in the middle of a sample
+			if r, _ := h.Latest("hangs/t"); r.Why == context.Canceled.Error() {
+				t.Error("the site's end is a fault of the device")
+			}
+		})
+	}
+}
+
+// edges is a device that speaks up.
+type edges struct {
+	device.Device
+	watch func(context.Context, func(device.Reading)) error
+}
+
+func (e *edges) Describe() device.Description {
+	return device.Description{Points: []device.Point{
+		{Name: "button", Kind: device.KindEvent},
+		{Name: "output", Kind: device.KindSwitch, Safe: device.Bool(false)},
+	}}
+}
+func (e *edges) Watch(ctx context.Context, emit func(device.Reading)) error {
+	return e.watch(ctx, emit)
+}
+
+func TestListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		start := time.Now()
+		var at []time.Duration
+		e := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
+			at = append(at, time.Since(start))
+			emit(good("button", device.Bool(true)))
+			if len(at) == 10 {
+				time.Sleep(time.Hour) // well for long
+			}
+			return errors.New("broken")
+		}}
+		guard := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
+			emit(good("d/relay", device.Bool(true)))
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := sampling(t, h, []Source{{"d", e, time.Second}}, guard)
+		time.Sleep(2 * time.Hour)
+		stop()
+		var pauses []time.Duration
+		for i := range 9 {
+			pauses = append(pauses, (at[i+1]-at[i])/time.Second)
+		}
+		if want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60}; !slices.Equal(pauses, want) {
+			t.Errorf("pauses of %v s, want %v", pauses, want)
+		}
+		if got := at[10] - at[9]; got != time.Hour+watchRetry {
+			t.Errorf("after an hour of good health it paused for %v", got-time.Hour)
+		}
+		if r, ok := h.Latest("d/relay"); !ok || r.Quality != device.Good || r.Value != device.Bool(true) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestBrokenWatch: what only a watch could tell is a fault while the watch is
+// broken, and a watch tells of no output and of nothing that is not described.
+func TestBrokenWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		tries := 0
+		e := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
+			if tries++; tries == 1 {
+				emit(good("button", device.Bool(true)))
+				emit(good("output", device.Bool(true)))
+				emit(good("elsewhere", device.Bool(true)))
+				return errors.New("unplugged")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := sampling(t, h, []Source{{"d", e, time.Second}})
+		time.Sleep(watchRetry / 2)
+		if r, _ := h.Latest("d/button"); r.Quality != device.Bad || r.Why != "unplugged" || !r.Value.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		for _, p := range []string{"d/output", "d/elsewhere"} {
+			if r, ok := h.Latest(p); ok {
+				t.Errorf("%s reads %+v", p, r)
+			}
+		}
+		time.Sleep(time.Minute)
+		stop()
+		if tries != 2 {
+			t.Errorf("it was watched %d times", tries)
+		}
+	})
+}
+
+// TestDriversThatPanic: a defect of one driver is a fault of its points.
+func TestDriversThatPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		watched := 0
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second},
+			{"f", thermometer(whole), time.Second},
+		})
+		time.Sleep(1500 * time.Millisecond)
+		stop()
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver panicked: index out of range" {
+			t.Errorf("%+v", r)
+		}
+		if r, _ := h.Latest("f/t"); r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+		if watched != 2 {
+			t.Errorf("it was watched %d times", watched)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package http_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/mcp"
+	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/rpc"
+)
+
+const (
+	fuzzHost   = "127.0.0.1:8473"
+	fuzzToken  = "0123456789abcdef"
+	fuzzSecret = "A-READING-OF-THE-SITE" // in everything that a token is needed for
+)
+
+// secrets is an agent whose every answer holds the secret.
+type secrets struct{}
+
+func (secrets) Tools() []agents.Tool {
+	return []agents.Tool{{Name: "read", Description: fuzzSecret, Input: []byte(`{"type":"object"}`)}}
+}
+func (secrets) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+	var in struct {
+		N float64 `json:"n"`
+	}
+	if err := c.Args.Decode(&in); err != nil {
+		return agents.Result{}, device.Faultf(device.Invalid, "read: %w", err)
+	}
+	return agents.Result{Value: map[string]any{"secret": fuzzSecret, "n": in.N}}, nil
+}
+func (secrets) Resources() []agents.Resource {
+	return []agents.Resource{{URI: "x:y", Name: fuzzSecret}}
+}
+func (secrets) Templates() []agents.Template {
+	return []agents.Template{{URITemplate: "x:{y}", Name: fuzzSecret}}
+}
+func (secrets) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	return []agents.ResourceContent{{URI: uri, Text: fuzzSecret}}, nil
+}
+func (secrets) Prompts() []agents.Prompt { return []agents.Prompt{{Name: "p", Title: fuzzSecret}} }
+func (secrets) Prompt(context.Context, agents.Principal, string, map[string]string, agents.Exchange) (agents.PromptResult, error) {
+	return agents.PromptResult{Description: fuzzSecret}, nil
+}
+func (secrets) Complete(agents.Principal, agents.Reference, string, string) []string {
+	return []string{fuzzSecret}
+}
+
+type forgetful struct{}
+
+func (forgetful) Record(device.Reading) {}
+
+func fuzzSite() (http.Handler, *legacy.Server) {
+	door := node.New(node.NewHub(forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, secrets{})
+	older := legacy.New(door, "fuzz", "1", fuzzSecret)
+	return httpcarrier.Handler(httpcarrier.Options{
+		Hosts:      []string{fuzzHost},
+		Dispatcher: rpc.NewDispatcher(mcp.New(door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret, nil).Methods()),
+		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
+		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
+			older.ServeHTTP(w, r, node.Evidence(e))
+		},
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, fuzzSecret) }),
+	}), older
+}
+
+// FuzzHTTP sends anything to a site's HTTP entry. It never panics, it answers in
+// time, it never answers 5xx but 503, and nothing of the site comes back without
+// its name and its token.
+func FuzzHTTP(f *testing.F) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	head := func(lines ...string) string {
+		return strings.Join(append([]string{"Host: " + fuzzHost, "Authorization: Bearer " + fuzzToken, "Content-Type: application/json",
+			"Accept: application/json, text/event-stream"}, lines...), "\r\n")
+	}
+	modern := "Mcp-Protocol-Version: 2026-07-28"
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"n":1},` + meta + `}}`
+	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x:y"]},` + meta + `}}`
+	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"f","version":"1"}}}`
+	for _, seed := range []struct{ method, path, headers, body string }{
+		{"POST", "/mcp", head(modern, "Mcp-Method: tools/call", "Mcp-Name: read"), call},
+		{"POST", "/mcp", strings.Replace(head(modern, "Mcp-Method: tools/call", "Mcp-Name: read"), fuzzToken, "nope", 1), call},
+		{"POST", "/mcp?token=" + fuzzToken, "Host: " + fuzzHost + "\r\nContent-Type: application/json\r\n" + modern, call},
+		{"POST", "/mcp", head(modern, "Mcp-Method: tools/list"), `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`},
+		{"POST", "/mcp", head(modern, "Mcp-Method: subscriptions/listen"), listen},
+		{"POST", "/mcp", head(), initialize},
+		{"POST", "/mcp", head("Mcp-Session-Id: x"), `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
+		{"DELETE", "/mcp", head("Mcp-Session-Id: x"), ""},
+		{"GET", "/mcp", head("Mcp-Session-Id: x"), ""},
+		{"POST", "/mcp", strings.Replace(head(modern), "application/json", "application/cbor", 1), "\xa3gjsonrpcc2.0bid\x01fmethodedo"},
+		{"GET", "/metrics", head(), ""},
+		{"GET", "/metrics", "Host: " + fuzzHost, ""},
+		{"GET", "/", "Host: " + fuzzHost + "\r\nOrigin: null", ""},
+		{"CONNECT", "//mcp/../mcp", "Host: " + fuzzHost, ""},
+	} {
+		f.Add(seed.method, seed.path, seed.headers, seed.body)
+	}
+	h, older := fuzzSite()
+	f.Cleanup(older.Close)
+	f.Fuzz(func(t *testing.T, method, path, headers, body string) {
+		if len(headers) > 16<<10 || strings.Contains(headers, "\n\r\n") || strings.Contains(headers, "\n\n") {
+			return // net/http does not let it as far as here
+		}
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(method + " " + path + " HTTP/1.1\r\n" + headers + "\r\n\r\n")))
+		if err != nil {
+			return
+		}
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		begun := time.Now()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if w.Code >= 500 && w.Code != 503 {
+			t.Errorf("it answered %d %s", w.Code, w.Body)
+		}
+		proven := r.Host == fuzzHost && slices.ContainsFunc(r.Header["Authorization"], func(v string) bool {
+			return len(v) > 7 && strings.EqualFold(v[:7], "Bearer ") && v[7:] == fuzzToken
+		})
+		if !proven && strings.Contains(w.Body.String(), fuzzSecret) {
+			t.Errorf("it told this without the token: %d %s", w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package http
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"agentsite/transport/rpc"
+)
+
+const echoing = `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}}`
+
+// request is a good one, for a test to change.
+func request(body string) *http.Request {
+	r := httptest.NewRequest("POST", "http://"+testHost+"/mcp", strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+testToken)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	return r
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+func refusal(code int, message string) string {
+	var b bytes.Buffer
+	rpc.EncodeError(rpc.JSON, &b, &rpc.Error{Code: code, Message: message})
+	return b.String()
+}
+
+// TestDoor is who gets in, and what those who do not are told.
+func TestDoor(t *testing.T) {
+	const good = `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`
+	notCalled := func(name string) string {
+		return refusal(403, "this site is not called "+name+"; a name of its own goes under http: hosts: in agentsite.yaml")
+	}
+	notFrom := func(page string) string { return refusal(403, "a page of "+page+" may not call this site") }
+	const contentType = "Content-Type must be application/json or application/cbor"
+	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
+	method := func(m string) func(*http.Request) { return func(r *http.Request) { r.Method = m } }
+	path := func(p string) func(*http.Request) {
+		return func(r *http.Request) { r.Method, r.URL.Path = "GET", p }
+	}
+	without := func(change func(*http.Request)) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Del("Authorization"); change(r) }
+	}
+	tests := []struct {
+		name   string
+		change func(*http.Request)
+		status int
+		says   string
+	}{
+		{"nothing wrong", func(*http.Request) {}, 200, good},
+		{"another of its names", host("greenhouse.local:8473"), 200, good},
+
+		{"Host: wrong name", host("evil.example:8473"), 403, notCalled("evil.example:8473")},
+		{"Host: wrong port", host("127.0.0.1:80"), 403, notCalled("127.0.0.1:80")},
+		{"Host: no port", host("127.0.0.1"), 403, notCalled("127.0.0.1")},
+		{"Host: missing", host(""), 403, notCalled("")},
+		{"Host: other case", host("LocalHost:8473"), 403, notCalled("LocalHost:8473")},
+		{"Host: trailing dot", host("localhost.:8473"), 403, notCalled("localhost.:8473")},
+		{"Host: prefix of a name", host("127.0.0.1:847"), 403, notCalled("127.0.0.1:847")},
+		{"Host: very long", host(strings.Repeat("a", 200)), 403, notCalled(strings.Repeat("a", 80) + "…")},
+		{"Host before the token", without(host("evil.example")), 403, notCalled("evil.example")},
+		{"Host before the path", func(r *http.Request) { path("/healthz")(r); r.Host = "evil.example" }, 403, notCalled("evil.example")},
+
+		{"Origin: its own", header("Origin", "http://"+testHost), 200, good},
+		{"Origin: its own, https", header("Origin", "https://localhost:8473"), 200, good},
+		{"Origin: another site", header("Origin", "https://evil.example"), 403, notFrom("https://evil.example")},
+		{"Origin: another port", header("Origin", "http://127.0.0.1:8080"), 403, notFrom("http://127.0.0.1:8080")},
+		{"Origin: null", header("Origin", "null"), 403, notFrom("null")},
+		{"Origin: empty", header("Origin", ""), 403, notFrom("")},
+		{"Origin: begins like its own", header("Origin", "http://"+testHost+".evil.example"), 403, notFrom("http://" + testHost + ".evil.example")},
+		{"Origin: twice", func(r *http.Request) {
+			r.Header["Origin"] = []string{"http://" + testHost, "http://" + testHost}
+		}, 403, notFrom("http://" + testHost)},
+		{"Origin: own, then another's", func(r *http.Request) {
+			r.Header["Origin"] = []string{"http://" + testHost, "https://evil.example"}
+		}, 403, notFrom("http://" + testHost)},
+		{"Origin before the token", without(header("Origin", "null")), 403, notFrom("null")},
+
+		{"token: missing", without(func(*http.Request) {}), 401, refusal(403, "no token")},
+		{"token: wrong", header("Authorization", "Bearer nope"), 401, refusal(403, "a wrong token")},
+		{"token: longer", header("Authorization", "Bearer "+testToken+"x"), 401, refusal(403, "a wrong token")},
+		{"token: in the query only", without(func(r *http.Request) { r.URL.RawQuery = "token=" + testToken + "&access_token=" + testToken }), 401, refusal(403, "no token")},
+		{"token: other scheme", header("Authorization", "Basic "+testToken), 401, refusal(403, "no token")},
+		{"token: no scheme", header("Authorization", testToken), 401, refusal(403, "no token")},
+		{"token: empty", header("Authorization", "Bearer "), 401, refusal(403, "no token")},
+		{"token: scheme in lower case", header("Authorization", "bearer "+testToken), 200, good},
+		{"token: twice", func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+testToken) }, 401, refusal(403, "no token")},
+		{"token: a right one before a wrong one", func(r *http.Request) { r.Header.Add("Authorization", "Bearer nope") }, 401, refusal(403, "no token")},
+		{"token before the method", without(method("DELETE")), 401, refusal(403, "no token")},
+		{"token before the type", without(header("Content-Type", "text/plain")), 401, refusal(403, "no token")},
+
+		{"GET /mcp", method("GET"), 405, refusal(-32600, "messages are sent by POST")},
+		{"DELETE /mcp", method("DELETE"), 405, refusal(-32600, "messages are sent by POST")},
+		{"OPTIONS /mcp", method("OPTIONS"), 405, refusal(-32600, "messages are sent by POST")},
+		{"unknown path", path("/mcp/x"), 404, "404 page not found\n"},
+		{"a file outside", path("/healthz/../../etc/passwd"), 307, ""},
+		{"/healthz", without(path("/healthz")), 200, "ok\n"},
+		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "Method Not Allowed\n"},
+		{"/metrics", path("/metrics"), 200, "the metrics"},
+		{"/metrics without the token", without(path("/metrics")), 401, refusal(403, "no token")},
+		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, refusal(403, "a wrong token")},
+		{"/", without(path("/")), 200, string(helpPage)},
+
+		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, refusal(-32600, contentType)},
+		{"Content-Type: text/plain", header("Content-Type", "text/plain"), 415, refusal(-32600, contentType)},
+		{"Content-Type: a form", header("Content-Type", "application/x-www-form-urlencoded"), 415, refusal(-32600, contentType)},
+		{"Content-Type: longer", header("Content-Type", "application/json-seq"), 415, refusal(-32600, contentType)},
+		{"Content-Type: with charset", header("Content-Type", "Application/JSON ; charset=utf-8"), 200, good},
+
+		{"an older revision", header("Mcp-Protocol-Version", "2025-11-25"), 200, "legacy POST " + echoing},
+		{"no revision", func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }, 200, "legacy POST " + echoing},
+		{"a session", func(r *http.Request) {
+			r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+			r.Header.Set("Mcp-Session-Id", "x")
+		}, 200, "legacy POST " + echoing},
+		{"a session's stream", func(r *http.Request) {
+			r.Method = "GET"
+			r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+			r.Header.Set("Mcp-Session-Id", "x")
+		}, 200, "legacy GET " + echoing},
+		{"a session of a revision without sessions", header("Mcp-Session-Id", "x"), 200, good},
+		{"a session without the token", without(header("Mcp-Session-Id", "x")), 401, refusal(403, "no token")},
+		{"no revision, but a method", func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version"); r.Header.Set("Mcp-Method", "echo") }, 200, good},
+		{"no revision and a handshake", func(r *http.Request) {
+			r.Header.Del("Mcp-Protocol-Version")
+			r.Header.Set("Mcp-Method", "initialize")
+		}, 200, "legacy POST " + echoing},
+	}
+	h := Handler(options(nil))
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := request(echoing)
+			tt.change(r)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != tt.status || (tt.status != 307 && w.Body.String() != tt.says) {
+				t.Errorf("got %d %s\nwant %d %s", w.Code, w.Body, tt.status, tt.says)
+			}
+			if got := w.Header().Get("WWW-Authenticate"); (got == `Bearer realm="agentsite"`) != (w.Code == 401) {
+				t.Errorf("WWW-Authenticate of a %d: %q", w.Code, got)
+			}
+			if got := w.Header().Get("Allow"); r.URL.Path == "/mcp" && (got == "POST") != (w.Code == 405) {
+				t.Errorf("Allow of a %d: %q", w.Code, got)
+			}
+			for name := range w.Header() {
+				if strings.HasPrefix(name, "Access-Control-") {
+					t.Errorf("a page elsewhere is let in: %s", name)
+				}
+			}
+			if w.Code != 403 && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("the type may be guessed")
+			}
+		})
+	}
+}
+
+func TestHelpPageRunsNothing(t *testing.T) {
+	w := httptest.NewRecorder()
+	Handler(options(nil)).ServeHTTP(w, httptest.NewRequest("GET", "http://"+testHost+"/", nil))
+	if got := w.Header().Get("Content-Security-Policy"); got != "default-src 'none'; style-src 'unsafe-inline'" {
+		t.Error(got)
+	}
+	if strings.Contains(w.Body.String(), "<script") || strings.Contains(w.Body.String(), testHost) {
+		t.Error("the page holds a script, or says something of this site")
+	}
+}
+
+func TestMessages(t *testing.T) {
+	tests := []struct {
+		name, body string
+		status     int
+		says       string
+	}{
+		{"a request", echoing, 200, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`},
+		{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, ""},
+		{"an unknown notification", `{"jsonrpc":"2.0","method":"nope"}`, 202, ""},
+		{"an unknown method", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, 404, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"there is no method \"nope\""}}`},
+		{"malformed for its method", `{"jsonrpc":"2.0","id":1,"method":"malformed"}`, 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"malformed"}}`},
+		{"refused by its method", `{"jsonrpc":"2.0","id":1,"method":"refused"}`, 200, `{"jsonrpc":"2.0","id":1,"error":{"code":409,"message":"not now"}}`},
+		{"no JSON", `{`, 400, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"not valid JSON: unexpected EOF after offset 1"}}`},
+		{"nothing", ``, 400, ``},
+		{"a batch", `[` + echoing + `]`, 400, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"batches are not served: send one message at a time"}}`},
+		{"a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"\"method\" is missing: this side takes requests and notifications"}}`},
+	}
+	h := Handler(options(nil))
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, request(tt.body))
+			if w.Code != tt.status || (tt.name != "nothing" && w.Body.String() != tt.says) {
+				t.Errorf("got %d %s\nwant %d %s", w.Code, w.Body, tt.status, tt.says)
+			}
+		})
+	}
+}
+
+func TestBodyLimits(t *testing.T) {
+	exact := func(n int) string {
+		const head, tail = `{"jsonrpc":"2.0","id":1,"method":"refused","params":"`, `"}`
+		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+	}
+	tooLong := refusal(-32600, "a message has at most 262144 bytes")
+	const fine = `{"jsonrpc":"2.0","id":1,"error":{"code":409,"message":"not now"}}`
+	for _, tt := range []struct {
+		name    string
+		size    int
+		chunked bool
+		status  int
+		says    string
+	}{
+		{"as long as may be", rpc.MaxMessage, false, 200, fine},
+		{"as long as may be, in chunks", rpc.MaxMessage, true, 200, fine},
+		{"one too long", rpc.MaxMessage + 1, false, 413, tooLong},
+		{"one too long, in chunks", rpc.MaxMessage + 1, true, 413, tooLong},
+		{"far too long, in chunks", 3 * rpc.MaxMessage, true, 413, tooLong},
+	} {
+		for _, version := range []string{"2026-07-28", "2025-11-25"} {
+			t.Run(tt.name+", "+version, func(t *testing.T) {
+				r := request(exact(tt.size))
+				r.Header.Set("Mcp-Protocol-Version", version)
+				if tt.chunked {
+					r.ContentLength = -1
+				}
+				w := httptest.NewRecorder()
+				Handler(options(nil)).ServeHTTP(w, r)
+				says := tt.says
+				if tt.status == 200 && version < firstModern {
+					says = "legacy POST " + exact(tt.size)
+				}
+				if w.Code != tt.status || w.Body.String() != says {
+					t.Errorf("got %d %.200s, want %d %.200s", w.Code, w.Body, tt.status, says)
+				}
+			})
+		}
+	}
+}

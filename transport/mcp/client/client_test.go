@@ -1,0 +1,166 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+)
+
+// far is a site that says what a test has it say, and remembers what it was asked.
+type far struct {
+	says  string
+	err   error
+	notes [][2]string
+
+	asked rpc.Request
+	text  string // of its parameters
+}
+
+func (f *far) Call(_ context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	f.asked = r
+	var b strings.Builder
+	if p, ok := r.Params.(params); ok {
+		b.WriteString(paramsText(p))
+	}
+	f.text = b.String()
+	for _, n := range f.notes {
+		note(n[0], rpc.RawJSON([]byte(n[1])))
+	}
+	return rpc.RawJSON([]byte(f.says)), f.err
+}
+
+func args(text string) agents.Args { return rpc.RawJSON([]byte(text)) }
+
+const who = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+func TestRequests(t *testing.T) {
+	f := &far{says: `{"resultType":"complete","tools":[],"content":[]}`}
+	c := New(f, "test", "1")
+	for _, tt := range []struct {
+		do                 func() error
+		method, name, text string
+	}{
+		{func() error { _, err := c.Tools(t.Context()); return err }, "tools/list", "", `{` + who + `}`},
+		{func() error {
+			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{"a":[1]}`)})
+			return err
+		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
+		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
+			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
+		{func() error { return c.Owner(t.Context(), "owner/reset") }, "owner/reset", "", `{` + who + `}`},
+	} {
+		if err := tt.do(); err != nil {
+			t.Errorf("%s: %v", tt.method, err)
+		}
+		if f.asked.Method != tt.method || f.asked.Name != tt.name || f.asked.Version != "2026-07-28" || f.text != tt.text {
+			t.Errorf("asked %s %q %s\n%s\nwant %s %q\n%s", f.asked.Method, f.asked.Name, f.asked.Version, f.text, tt.method, tt.name, tt.text)
+		}
+	}
+}
+
+func TestCall(t *testing.T) {
+	text := func(s string) agents.Content { return agents.Content{Text: s} }
+	for _, tt := range []struct {
+		name, says string
+		value      string // as JSON; "" for none
+		content    []agents.Content
+		err        string
+		kind       string // of a ToolError
+	}{
+		{"a value", `{"resultType":"complete","content":[{"type":"text","text":"{}"}],"structuredContent":{"a":1.5}}`, `{"a":1.5}`, []agents.Content{text("{}")}, "", ""},
+		{"no value", `{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`, "", []agents.Content{text("hello")}, "", ""},
+		{"a picture and a sound", `{"resultType":"complete","content":[{"type":"image","data":"aQ==","mimeType":"image/png"},{"type":"audio","data":"YQ==","mimeType":"audio/wav"},{"type":"hologram"}]}`, "",
+			[]agents.Content{{Image: &agents.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &agents.Blob{MIME: "audio/wav", Data: []byte("a")}}}, "", ""},
+		{"what is new is passed over", `{"resultType":"complete","content":[],"more":{"x":1}}`, "", nil, "", ""},
+		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "busy: held by bert", "busy"},
+		{"another server's failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no "},{"type":"text","text":"way"}]}`, "", nil, "no way", ""},
+		{"a question", `{"resultType":"input_required","inputRequests":{}}`, "", nil, "the site asks for input that this client cannot give", "-"},
+		{"an older server", `{"content":[]}`, "", nil, "the site asks for input that this client cannot give", "-"},
+		{"a damaged picture", `{"resultType":"complete","content":[{"type":"image","data":"%"}]}`, "", nil, "illegal base64 data at input byte 0", "-"},
+		{"no object", `[]`, "", nil, "must be an object", "-"},
+		{"wrong types", `{"resultType":"complete","content":"x"}`, "", nil, "content: must be a list", "-"},
+	} {
+		res, err := New(&far{says: tt.says}, "test", "1").Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
+		var failed *ToolError
+		switch {
+		case tt.err == "" && err != nil, tt.err != "" && (err == nil || err.Error() != tt.err):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
+		case tt.err != "" && tt.kind != "-" && (!errors.As(err, &failed) || failed.Kind != tt.kind):
+			t.Errorf("%s: %#v, want the kind %q", tt.name, err, tt.kind)
+		case tt.kind == "-" && errors.As(err, &failed):
+			t.Errorf("%s: the tool is blamed: %v", tt.name, err)
+		}
+		value := ""
+		if raw, ok := res.Value.(rpc.Raw); ok {
+			b, _ := raw.JSONText()
+			value = string(b)
+		} else if res.Value != nil {
+			t.Errorf("%s: the value is a %T", tt.name, res.Value)
+		}
+		if value != tt.value || !reflect.DeepEqual(res.Content, tt.content) {
+			t.Errorf("%s: %s %+v, want %s %+v", tt.name, value, res.Content, tt.value, tt.content)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	f := &far{err: rpc.Errorf(403, "no")}
+	c := New(f, "test", "1")
+	for name, do := range map[string]func() error{
+		"Tools": func() error { _, err := c.Tools(t.Context()); return err },
+		"Call": func() error {
+			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
+			return err
+		},
+		"Watch": func() error { return c.Watch(t.Context(), nil, nil) },
+		"Owner": func() error { return c.Owner(t.Context(), "x") },
+	} {
+		var e *rpc.Error
+		if err := do(); !errors.As(err, &e) || e.Code != 403 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTools(t *testing.T) {
+	f := &far{says: `{"resultType":"complete","tools":[{"name":"a","title":"A","description":"d","inputSchema":{"type":"object"},"annotations":{}},{"name":"b"}]}`}
+	got, err := New(f, "test", "1").Tools(t.Context())
+	if err != nil || len(got) != 2 || got[0].Name != "a" || got[0].Title != "A" || got[0].Description != "d" || got[1].Name != "b" || !got[1].Input.IsZero() {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if text, _ := got[0].Input.JSONText(); string(text) != `{"type":"object"}` {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
+		{"notifications/subscriptions/acknowledged", `{}`},
+		{"notifications/resources/updated", `{"uri":"u:1","_meta":{}}`},
+		{"notifications/resources/updated", `{"uri":7}`}, // not understood
+		{"notifications/tools/list_changed", `{}`},       // not asked for
+		{"notifications/resources/updated", `{"uri":"u:2"}`},
+	}}
+	var heard []string
+	if err := New(f, "test", "1").Watch(t.Context(), []string{"u:1", "u:2"}, func(uri string) { heard = append(heard, uri) }); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"", "u:1", "u:2"}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
+}
+
+func paramsText(p params) string {
+	var b bytes.Buffer
+	if err := rpc.JSON.Encode(&b, p); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}

@@ -1,0 +1,201 @@
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"agentsite/device"
+)
+
+// tree is the folder that has sys and dev in it. The zero tree is the machine.
+type tree string
+
+func (t tree) at(path ...string) string {
+	root := string(t)
+	if root == "" {
+		root = "/"
+	}
+	return filepath.Join(append([]string{root}, path...)...)
+}
+
+// folders lists the entries of a folder of the tree that begin with prefix. They
+// may be links. A folder that is not there has none.
+func (t tree) folders(folder, prefix string) []string {
+	entries, _ := os.ReadDir(t.at(folder))
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			found = append(found, t.at(folder, e.Name()))
+		}
+	}
+	return found
+}
+
+// maxFile bounds a file of the kernel's. Nearly all have less than a page; the
+// list of an LED's triggers may be longer.
+const maxFile = 64 << 10
+
+// reader is reused from file to file, so that a sample allocates next to nothing.
+type reader struct{ b []byte }
+
+// read returns the file's content, which is valid until the next read.
+func (r *reader) read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if r.b == nil {
+		r.b = make([]byte, 4096)
+	}
+	n := 0
+	for {
+		m, err := f.Read(r.b[n:])
+		n += m
+		switch {
+		case err == io.EOF:
+			return r.b[:n], nil
+		case err != nil:
+			return nil, err
+		case n == maxFile:
+			return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+		case n == len(r.b):
+			r.b = append(r.b, make([]byte, len(r.b))...)
+		}
+	}
+}
+
+// is reports whether the file says that word.
+func (r *reader) is(path, word string) bool {
+	b, err := r.read(path)
+	return err == nil && string(bytes.TrimSpace(b)) == word
+}
+
+// word returns what the file says, or "".
+func (r *reader) word(path string) string {
+	b, err := r.read(path)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(b))
+}
+
+// number reads a file of one number.
+func (r *reader) number(path string) (float64, error) {
+	b, err := r.read(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := parseNumber(b)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}
+
+// write gives the kernel a value. Where the kernel refuses for want of a right,
+// the fault says so.
+func write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return device.Faultf(device.Offline, "%s may not be written; give its group to the node's user, by a udev rule: %w", path, err)
+	}
+	return device.Faultf(device.Offline, "%s cannot be written: %w", path, err)
+}
+
+var (
+	errEmpty  = errors.New("the kernel gave no value")
+	errNumber = errors.New("not a number as the kernel writes them")
+)
+
+// parseNumber reads one decimal number and rejects anything around it but space.
+// The kernel counts in 64 bits and knows no exponents, NaNs or infinities.
+func parseNumber(b []byte) (float64, error) {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 {
+		return 0, errEmpty
+	}
+	for _, c := range b {
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' {
+			return 0, errNumber
+		}
+	}
+	n, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.Abs(n) > 1<<64 {
+		return 0, errNumber
+	}
+	return n, nil
+}
+
+// tidy rounds to nine digits, more than any converter has: what is left of a
+// multiplication by 0.001 is nobody's measurement.
+func tidy(n float64) float64 {
+	const digits = 9
+	if n == 0 {
+		return 0
+	}
+	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(n))))
+	if places < 0 || places > 22 { // 10^22 is the last power of ten that is exact
+		return n
+	}
+	shift := math.Pow10(places)
+	return math.Round(n*shift) / shift
+}
+
+// printable is a label of the kernel's or of a chip's, fit for people and models.
+func printable(label string) string {
+	const most = 40
+	var b strings.Builder
+	for _, r := range label {
+		if b.Len() >= most {
+			break
+		}
+		if r >= ' ' && r < 127 && r != '"' {
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// listed writes names for a message, a few of them.
+func listed(names []string) string {
+	const most = 8
+	if len(names) == 0 {
+		return "none"
+	}
+	for i := range names {
+		names[i] = printable(names[i])
+	}
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// plain refuses a name that could not be the name of one of the kernel's things,
+// or that would lead out of its folder.
+func plain(key, name string) error {
+	const most = 80
+	if name == "" || len(name) > most || name == "." || name == ".." || strings.ContainsFunc(name, odd) {
+		return device.Faultf(device.Invalid, "%s: %q is not the name of such a thing; write it as the kernel does, without a path", key, printable(name))
+	}
+	return nil
+}
+
+func odd(r rune) bool { return r < ' ' || r == '/' || r == '\\' || r == unicode.ReplacementChar }

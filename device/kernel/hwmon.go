@@ -1,0 +1,146 @@
+package kernel
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+)
+
+// Hwmon is the YAML of the driver "hwmon".
+type Hwmon struct {
+	Name   string `json:"name,omitempty" jsonschema:"the chip as the kernel names it, such as lm75"`
+	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as hwmon0; it may change at the next start, so a name is better"`
+	At     string `json:"at,omitempty" jsonschema:"its place, such as 1-0048 for address 0x48 on bus i2c-1, where several have the same name"`
+	Bind   *Bind  `json:"bind,omitempty" jsonschema:"where the chip is wired, to be told how to bind it to its kernel driver"`
+
+	root tree
+}
+
+const hwmonDevices = "sys/class/hwmon"
+
+var hwmonNumber = regexp.MustCompile(`^hwmon[0-9]{1,4}$`)
+
+func (c *Hwmon) which() which {
+	return which{kind: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+}
+
+// Validate finds mistakes without hardware.
+func (c *Hwmon) Validate() error { return c.which().validate(hwmonNumber, "lm75") }
+
+// Open finds the chip and lists its sensors and alarms; it reads none of them. A
+// chip that the kernel does not have is an Offline fault.
+func (c *Hwmon) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	w := c.which()
+	s := &sensor{
+		find: func(r *reader) (string, error) {
+			return w.pick(r, c.root.folders(hwmonDevices, "hwmon"), hwmonPlace)
+		},
+		same: func(r *reader, folder string) bool { return w.fits(r, folder, hwmonPlace) },
+	}
+	folder, err := s.find(&s.reader)
+	if err != nil {
+		return nil, err
+	}
+	model := s.reader.word(filepath.Join(folder, "name"))
+	if w.name == "" {
+		w.name = model // a number may become another chip's
+	}
+	if err := s.addHwmon(folder); err != nil {
+		return nil, err
+	}
+	return s.open(model, folder)
+}
+
+// hwmonPlace is the device that a folder of /sys/class/hwmon belongs to, such as
+// 1-0048.
+func hwmonPlace(folder string) string {
+	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(real)
+}
+
+// hwmonTypes are the units of Documentation/ABI/testing/sysfs-class-hwmon, named as
+// in iioTypes.
+var hwmonTypes = map[string]iioType{
+	"temp":     {name: "temperature", unit: "Cel", per: 1000, doc: "temperature", limits: absolute},                           // "millidegree Celsius"
+	"in":       {name: "voltage", unit: "V", per: 1000, doc: "voltage at the chip's pin"},                                     // "millivolt"
+	"fan":      {name: "fan", unit: "/min", per: 1, doc: "turns of the fan in a minute"},                                      // "revolution/min (RPM)"
+	"curr":     {name: "current", unit: "A", per: 1000, doc: "current"},                                                       // "milliampere"
+	"power":    {name: "power", unit: "W", per: 1e6, doc: "power"},                                                            // "microWatt"
+	"energy":   {name: "energy", unit: "J", per: 1e6, doc: "energy used so far"},                                              // "microJoule"
+	"humidity": {name: "humidity", unit: "%", per: 1000, doc: "relative humidity", limits: device.Range{Max: 100}, slack: 20}, // "milli-percent"
+}
+
+// hwmonFile is a name such as temp1_crit_alarm.
+var hwmonFile = regexp.MustCompile(`^(temp|in|fan|curr|power|energy|humidity|intrusion)([0-9]{1,4})_((?:[a-z]+_)?[a-z]+)$`)
+
+// addHwmon adds a measurement for each sensor and a state for each alarm.
+func (s *sensor) addHwmon(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)
+	}
+	var files []string
+	for _, e := range entries {
+		files = append(files, e.Name())
+	}
+	for _, file := range files {
+		m := hwmonFile.FindStringSubmatch(file)
+		if m == nil {
+			continue
+		}
+		sensor, item := m[1]+m[2], m[3]
+		switch {
+		case m[1] == "intrusion" && item != "alarm":
+		case item == "input", item == "average" && !slices.Contains(files, sensor+"_input"):
+			s.channels = append(s.channels, s.hwmonSensor(m[1], m[2], file, folder, files))
+		case item == "alarm", item == "fault", strings.HasSuffix(item, "_alarm"):
+			s.channels = append(s.channels, s.hwmonAlarm(m[1], m[2], item, file))
+		}
+	}
+	slices.SortStableFunc(s.channels, func(a, b channel) int { return natural(a.point.Name, b.point.Name) })
+	return nil
+}
+
+func (s *sensor) hwmonSensor(kind, number, file, folder string, files []string) channel {
+	typ := hwmonTypes[kind]
+	c := channel{
+		point: device.Point{Name: typ.name + number, Kind: device.KindMeasurement, Unit: typ.unit, Description: typ.doc, Range: typ.limits},
+		times: 1, per: typ.per, slack: typ.slack,
+		value: s.add(file), offset: none, scale: none, fault: none,
+	}
+	if fault := kind + number + "_fault"; slices.Contains(files, fault) {
+		c.fault = s.add(fault)
+	}
+	if label := kind + number + "_label"; slices.Contains(files, label) {
+		if text := printable(s.reader.word(filepath.Join(folder, label))); text != "" {
+			c.point.Description += ", \"" + text + "\""
+		}
+	}
+	return c
+}
+
+// hwmonAlarm is a flag that the chip raises by its own limits. Most clear
+// themselves when read.
+func (s *sensor) hwmonAlarm(kind, number, item, file string) channel {
+	what, doc := kind, "opened"
+	if typ, ok := hwmonTypes[kind]; ok {
+		what, doc = typ.name, typ.doc
+	}
+	short := strings.Replace(item, "emergency", "emerg", 1) // a name has at most 24 letters
+	return channel{
+		point: device.Point{Name: what + number + "_" + short, Kind: device.KindState, Description: doc + ": " + strings.ReplaceAll(item, "_", " ")},
+		times: 1, per: 1,
+		value: s.add(file), offset: none, scale: none, fault: none,
+	}
+}

@@ -1,0 +1,223 @@
+package kernel
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+)
+
+// IIO is the YAML of the driver "iio".
+type IIO struct {
+	Name   string `json:"name,omitempty" jsonschema:"the device as the kernel names it, such as bme280"`
+	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as iio:device0; it may change at the next start, so a name is better"`
+	At     string `json:"at,omitempty" jsonschema:"its place, such as 1-0076 for address 0x76 on bus i2c-1, where several have the same name"`
+	Bind   *Bind  `json:"bind,omitempty" jsonschema:"where the chip is wired, to be told how to bind it to its kernel driver"`
+
+	root tree
+}
+
+const iioDevices = "sys/bus/iio/devices"
+
+var iioNumber = regexp.MustCompile(`^iio:device[0-9]{1,4}$`)
+
+func (c *IIO) which() which {
+	return which{kind: "iio", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+}
+
+// Validate finds mistakes without hardware.
+func (c *IIO) Validate() error { return c.which().validate(iioNumber, "bme280") }
+
+// Open finds the device and lists its channels; it reads none of them. A device
+// that the kernel does not have is an Offline fault.
+func (c *IIO) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	w := c.which()
+	s := &sensor{
+		find: func(r *reader) (string, error) {
+			return w.pick(r, c.root.folders(iioDevices, "iio:device"), iioPlace)
+		},
+		same: func(r *reader, folder string) bool { return w.fits(r, folder, iioPlace) },
+	}
+	folder, err := s.find(&s.reader)
+	if err != nil {
+		return nil, err
+	}
+	model := s.reader.word(filepath.Join(folder, "name"))
+	if w.name == "" {
+		w.name = model // a number may become another chip's
+	}
+	if err := s.addIIO(folder, model); err != nil {
+		return nil, err
+	}
+	return s.open(model, folder)
+}
+
+// iioPlace is the device that a folder of /sys/bus/iio belongs to, such as 1-0076.
+func iioPlace(folder string) string {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(real))
+}
+
+// addIIO adds the channels that the folder's files make. A processed value comes
+// before a raw one.
+func (s *sensor) addIIO(folder, model string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)
+	}
+	var files []string
+	for _, e := range entries {
+		files = append(files, e.Name())
+	}
+	for _, suffix := range []string{"_input", "_raw"} {
+		for _, file := range files {
+			name, ok := strings.CutSuffix(file, suffix)
+			if !ok || suffix == "_raw" && slices.Contains(files, name+"_input") {
+				continue
+			}
+			if ch, ok := parseIIO(name); ok {
+				s.channels = append(s.channels, s.iioChannel(ch, file, folder, model, files))
+			}
+		}
+	}
+	slices.SortStableFunc(s.channels, func(a, b channel) int { return natural(a.point.Name, b.point.Name) })
+	return nil
+}
+
+// iioName is a channel's name in parts: in_voltage0-voltage1, in_temp_ambient.
+type iioName struct {
+	typ      string
+	index    string
+	other    string // the second index of a difference
+	modifier string // with its underscore
+}
+
+// notNow are the endings of values that are not the present one, or no measurement
+// of the channel's own.
+var notNow = []string{"_mean", "_peak", "_trough", "_quadrature_correction"}
+
+func parseIIO(name string) (ch iioName, ok bool) {
+	rest, ok := strings.CutPrefix(name, "in_")
+	if !ok {
+		return ch, false
+	}
+	ch.typ, rest = span(rest, func(c byte) bool { return c >= 'a' && c <= 'z' })
+	if _, known := iioTypes[ch.typ]; !known {
+		return ch, false
+	}
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	ch.index, rest = span(rest, digit)
+	if second, found := strings.CutPrefix(rest, "-"+ch.typ); found && ch.index != "" {
+		if ch.other, rest = span(second, digit); ch.other == "" {
+			return ch, false
+		}
+	}
+	ch.modifier = rest
+	for _, ending := range notNow {
+		if strings.HasSuffix(rest, ending) {
+			return ch, false
+		}
+	}
+	return ch, rest == "" || rest[0] == '_' && device.CheckName(rest[1:]) == nil
+}
+
+// span cuts s after its longest beginning of such bytes.
+func span(s string, is func(byte) bool) (head, tail string) {
+	n := 0
+	for n < len(s) && is(s[n]) {
+		n++
+	}
+	return s[:n], s[n:]
+}
+
+// shared lists the files that a channel's scale or offset may stand in, the
+// channel's own first, then those that it shares (__iio_device_attr_init in
+// drivers/iio/industrialio-core.c makes the names).
+func (ch iioName) shared(what string) []string {
+	if ch.other != "" {
+		return []string{
+			"in_" + ch.typ + ch.index + "-" + ch.typ + ch.other + ch.modifier + "_" + what,
+			"in_" + ch.typ + "-" + ch.typ + "_" + what, "in_" + what, what,
+		}
+	}
+	return []string{
+		"in_" + ch.typ + ch.index + ch.modifier + "_" + what,
+		"in_" + ch.typ + ch.index + "_" + what,
+		"in_" + ch.typ + ch.modifier + "_" + what,
+		"in_" + ch.typ + "_" + what, "in_" + what, what,
+	}
+}
+
+func (ch iioName) point() string {
+	name := iioTypes[ch.typ].name
+	if name == "" {
+		name = ch.typ
+	}
+	name += ch.index
+	if ch.other != "" {
+		name += "-" + ch.other
+	}
+	return name + ch.modifier
+}
+
+func (s *sensor) iioChannel(ch iioName, file, folder, model string, files []string) channel {
+	typ := iioTypes[ch.typ]
+	if q, ok := quirks[model+" "+ch.typ]; ok {
+		typ.times, typ.per = q.times, q.per
+	}
+	c := channel{
+		point: device.Point{Name: ch.point(), Kind: device.KindMeasurement, Unit: typ.unit, Description: typ.doc, Range: typ.limits},
+		times: typ.times, per: typ.per, slack: typ.slack,
+		value: s.add(file), offset: none, scale: none, fault: none,
+	}
+	if strings.HasSuffix(file, "_raw") {
+		find := func(what string) int {
+			for _, name := range ch.shared(what) {
+				if slices.Contains(files, name) {
+					return s.add(name)
+				}
+			}
+			return none
+		}
+		c.offset, c.scale = find("offset"), find("scale")
+		if c.scale == none && !typ.asIs {
+			// Without a scale the kernel itself does not know what it is.
+			c.point.Unit, c.point.Range, c.times, c.per = "", device.Range{}, 1, 1
+			c.point.Description += ", as a bare count: the kernel gives no scale"
+		}
+	}
+	label := strings.TrimSuffix(strings.TrimSuffix(file, "_raw"), "_input") + "_label"
+	if slices.Contains(files, label) {
+		if text := printable(s.reader.word(filepath.Join(folder, label))); text != "" {
+			c.point.Description += ", \"" + text + "\""
+		}
+	}
+	return c
+}
+
+// natural orders names with numbers as people do: voltage2 before voltage10.
+func natural(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] == b[i] {
+			continue
+		}
+		digit := func(c byte) bool { return c >= '0' && c <= '9' }
+		m, _ := span(a[i:], digit)
+		n, _ := span(b[i:], digit)
+		if len(m) != len(n) && (m != "" && n != "" || i > 0 && digit(a[i-1])) {
+			return len(m) - len(n)
+		}
+		return int(a[i]) - int(b[i])
+	}
+	return len(a) - len(b)
+}

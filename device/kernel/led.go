@@ -1,0 +1,110 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"path/filepath"
+	"strconv"
+
+	"agentsite/device"
+)
+
+// LED is the YAML of the driver "led".
+type LED struct {
+	Name string        `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
+	Safe *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody: on, off, or percent where the lamp can be dimmed; off when not written"`
+
+	root tree
+}
+
+const leds = "sys/class/leds"
+
+// Validate finds mistakes without hardware.
+func (c *LED) Validate() error {
+	if c.Safe != nil {
+		full := device.Range{Max: 100}
+		if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
+			return device.Faultf(device.Invalid, "safe: a lamp rests on, off or at 0 to 100 percent, not at %v", *c.Safe)
+		}
+	}
+	return plain("name", c.Name)
+}
+
+// Open finds the lamp and how bright it can be. It is a switch, or a level where
+// the kernel can dim it. A lamp that the kernel does not have is an Offline fault.
+func (c *LED) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	l := &led{folder: c.root.at(leds, c.Name)}
+	var r reader
+	most, err := r.number(filepath.Join(l.folder, "max_brightness"))
+	switch {
+	case err != nil:
+		var others []string
+		for _, folder := range c.root.folders(leds, "") {
+			others = append(others, filepath.Base(folder))
+		}
+		return nil, device.Faultf(device.Offline, "the kernel has no LED %s; it has %s: %w", printable(c.Name), listed(others), err)
+	case most < 1 || most > math.MaxInt32:
+		return nil, device.Faultf(device.Offline, "the LED %s says that its greatest brightness is %v, which cannot be", printable(c.Name), device.Number(most))
+	}
+	l.most = most
+	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: device.Bool(false)}
+	if most > 1 {
+		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}, Safe: device.Number(0)}
+	}
+	if c.Safe != nil {
+		if p.Safe, err = l.safe(p, *c.Safe); err != nil {
+			return nil, err
+		}
+	}
+	o := &output{
+		desc: device.Description{Model: "LED " + printable(c.Name), Points: []device.Point{p}},
+		set:  l.set,
+		get:  l.get,
+	}
+	return o.open(), nil
+}
+
+// led is a folder of /sys/class/leds (Documentation/ABI/testing/sysfs-class-led).
+type led struct {
+	folder string
+	most   float64 // 1 where it cannot be dimmed
+}
+
+// safe is what the owner wrote, as the lamp can be: off and on are 0 and 100 %.
+func (l *led) safe(p device.Point, v device.Value) (device.Value, error) {
+	if p.Kind == device.KindLevel && v.Type() == device.TypeBool {
+		return device.Number(100 * v.Number()), nil
+	}
+	return v, accepts(p, v)
+}
+
+// set takes the lamp from whatever trigger of the kernel drives it, and sets it.
+// Without triggers in the kernel there is no such file.
+func (l *led) set(r *reader, v device.Value) error {
+	trigger := filepath.Join(l.folder, "trigger")
+	if b, err := r.read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
+		if err := write(trigger, "none"); err != nil {
+			return err
+		}
+	}
+	n := v.Number() * l.most
+	if l.most > 1 {
+		n /= 100
+	}
+	return write(filepath.Join(l.folder, "brightness"), strconv.FormatFloat(math.Round(n), 'f', 0, 64))
+}
+
+func (l *led) get(r *reader) (device.Value, error) {
+	n, err := r.number(filepath.Join(l.folder, "brightness"))
+	switch {
+	case err != nil:
+		return device.Value{}, device.Faultf(device.Offline, "the LED cannot be read: %w", err)
+	case l.most > 1:
+		return device.Number(tidy(100 * n / l.most)), nil
+	}
+	return device.Bool(n > 0), nil
+}

@@ -1,0 +1,155 @@
+package kernel
+
+import (
+	"testing"
+	"time"
+
+	"agentsite/device"
+)
+
+func value(v device.Value) *device.Value { return &v }
+
+func apply(t *testing.T, dev device.Device, v device.Value) {
+	t.Helper()
+	if err := dev.(device.Actuator).Apply(t.Context(), dev.Describe().Points[0].Name, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLED(t *testing.T) {
+	root := led1.with(led255).write(t)
+	dev := open(t, &LED{Name: "ACT", root: root})
+	if got := root.get("sys/class/leds/ACT/trigger"); got != "none timer [mmc0] heartbeat" {
+		t.Errorf("Open moved the lamp: its trigger is %q", got)
+	}
+	apply(t, dev, device.Bool(true))
+	if trigger, on := root.get("sys/class/leds/ACT/trigger"), root.get("sys/class/leds/ACT/brightness"); trigger != "none" || on != "1" {
+		t.Errorf("trigger %q, brightness %q", trigger, on)
+	}
+	lamp := open(t, &LED{Name: "lamp", Safe: value(device.Bool(true)), root: root})
+	apply(t, lamp, device.Number(50))
+	if got := root.get("sys/class/leds/lamp/brightness"); got != "128" {
+		t.Errorf("50 %% of 255 is %s", got)
+	}
+	if err := lamp.Close(); err != nil || root.get("sys/class/leds/lamp/brightness") != "255" {
+		t.Errorf("closed with safe: on: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
+	}
+	root.set(t, "sys/class/leds/lamp/brightness", "999\n")
+	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad {
+		t.Errorf("999 of 255: %+v", r)
+	}
+	root.set(t, "sys/class/leds/lamp/brightness", "bright\n")
+	_, err := lamp.(device.Sensor).Sample(t.Context())
+	offline(t, err, "brightness")
+	_, err = (&LED{Name: "ACT", Safe: value(device.Number(50)), root: root}).Open(t.Context())
+	faulted(t, err, device.Invalid, "true or false")
+	faulted(t, (&LED{Name: "ACT", Safe: value(device.Number(101))}).Validate(), device.Invalid, "safe")
+	_, err = (&LED{Name: "none", root: root}).Open(t.Context())
+	offline(t, err, "ACT, lamp")
+}
+
+const pwm0 = "sys/class/pwm/pwmchip0/pwm0/"
+
+func TestPWM(t *testing.T) {
+	root := chip0.write(t)
+	dev := open(t, &PWM{Chip: "pwmchip0", Frequency: 25000, root: root})
+	if root.get(pwm0+"period") != "0" {
+		t.Error("Open moved the channel")
+	}
+	apply(t, dev, device.Number(25))
+	for file, want := range map[string]string{"period": "40000", "duty_cycle": "10000", "enable": "1", "polarity": "normal"} {
+		if got := root.get(pwm0 + file); got != want {
+			t.Errorf("%s is %s, want %s", file, got, want)
+		}
+	}
+	if r := sample(t, dev)["level"]; r.Value != device.Number(25) {
+		t.Error(r)
+	}
+	if err := dev.Close(); err != nil || root.get(pwm0+"duty_cycle") != "0" || root.get(pwm0+"enable") != "0" {
+		t.Errorf("closed: %v, duty %s, enable %s", err, root.get(pwm0+"duty_cycle"), root.get(pwm0+"enable"))
+	}
+}
+
+func TestPWMThatMustNotStop(t *testing.T) {
+	for name, c := range map[string]*PWM{
+		"a safe value that is not 0": {Safe: value(device.Number(30))},
+		"inverted":                   {Inverted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Chip, c.root = "pwmchip0", chip0.write(t)
+			dev := open(t, c)
+			apply(t, dev, device.Number(100))
+			if err := dev.Close(); err != nil || c.root.get(pwm0+"enable") != "1" {
+				t.Errorf("%v, enable %s", err, c.root.get(pwm0+"enable"))
+			}
+			if r := sample(t, dev)["level"]; r.Value != dev.Describe().Points[0].Safe {
+				t.Error(r)
+			}
+		})
+	}
+	root := chip0.write(t)
+	root.set(t, pwm0+"polarity", "inversed")
+	dev := open(t, &PWM{Chip: "pwmchip0", root: root})
+	apply(t, dev, device.Number(1))
+	if got := root.get(pwm0 + "polarity"); got != "normal" {
+		t.Error(got)
+	}
+}
+
+func TestServo(t *testing.T) {
+	root := chip0.with(files{"sys/devices/1f00098000.pwm/x": "", "sys/class/pwm/pwmchip0/device": "->../../../devices/1f00098000.pwm"}).write(t)
+	c := &PWM{Chip: "1f00098000.pwm", MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, Range: &device.Range{Min: -90, Max: 90}, root: root}
+	dev := open(t, c)
+	if r := sample(t, dev)["angle"]; r.Quality != device.Bad || r.Why == "" {
+		t.Errorf("before the first pulse: %+v", r)
+	}
+	for angle, duty := range map[float64]string{-90: "500000", 0: "1500000", 90: "2500000", 45: "2000000"} {
+		apply(t, dev, device.Number(angle))
+		if got := root.get(pwm0 + "duty_cycle"); got != duty {
+			t.Errorf("%v° is a pulse of %s ns, want %s", angle, got, duty)
+		}
+		if r := sample(t, dev)["angle"]; r.Value != device.Number(angle) {
+			t.Errorf("%v° reads back %+v", angle, r)
+		}
+	}
+	if err := dev.Close(); err != nil || root.get(pwm0+"duty_cycle") != "1500000" || root.get(pwm0+"enable") != "1" {
+		t.Errorf("closed: %v, duty %s, enable %s", err, root.get(pwm0+"duty_cycle"), root.get(pwm0+"enable"))
+	}
+}
+
+func TestPWMAbsent(t *testing.T) {
+	root := chip0.write(t)
+	_, err := (&PWM{Chip: "pwmchip0", Channel: 1, root: root}).Open(t.Context())
+	offline(t, err, "echo 1 > ")
+	_, err = (&PWM{Chip: "pwmchip0", Channel: 2, root: root}).Open(t.Context())
+	faulted(t, err, device.Invalid, "2 channels")
+	_, err = (&PWM{Chip: "pwmchip1", root: root}).Open(t.Context())
+	offline(t, err, "dtoverlay=pwm")
+	_, err = (&PWM{Chip: "1f00098000.pwm", root: root}).Open(t.Context())
+	offline(t, err, "1f00098000.pwm")
+	dev := open(t, &PWM{Chip: "pwmchip0", root: root})
+	root.spoil(t, pwm0+"duty_cycle")
+	offline(t, dev.(device.Actuator).Apply(t.Context(), "level", device.Number(1)), "duty_cycle")
+	_, err = dev.(device.Sensor).Sample(t.Context())
+	offline(t, err, "duty_cycle")
+}
+
+func TestPWMMistakes(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []PWM{
+		{Channel: -1}, {Frequency: 50, Period: ms}, {Frequency: -1}, {Period: time.Minute}, {Period: -ms}, {Frequency: 1e9},
+		{Range: &device.Range{Max: 200}}, {Range: &device.Range{Min: 5, Max: 5}}, {Range: &device.Range{Min: -5, Max: 5}},
+		{MinPulse: ms}, {MaxPulse: ms}, {MinPulse: 2 * ms, MaxPulse: ms}, {MinPulse: ms, MaxPulse: 2 * ms, Period: 2 * ms}, {MinPulse: ms, MaxPulse: 6 * ms},
+		{Safe: value(device.Number(101))}, {Safe: value(device.Text("x"))}, {MinPulse: ms, MaxPulse: 2 * ms, Safe: value(device.Bool(false))},
+	} {
+		c.Chip = "pwmchip0"
+		faulted(t, c.Validate(), device.Invalid, "")
+	}
+	faulted(t, (&PWM{}).Validate(), device.Invalid, "chip")
+	for _, c := range []PWM{{}, {Safe: value(device.Bool(true))}, {Range: &device.Range{Min: 20, Max: 80}}, {MinPulse: ms, MaxPulse: 2 * ms, Range: &device.Range{Min: 10, Max: 20}}} {
+		c.Chip = "pwmchip0"
+		if err := c.Validate(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

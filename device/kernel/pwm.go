@@ -1,0 +1,247 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"agentsite/device"
+)
+
+// PWM is the YAML of the driver "pwm". With min_pulse and max_pulse it is a servo.
+type PWM struct {
+	Chip      string        `json:"chip" jsonschema:"the controller: pwmchip0, or its name below /sys/devices such as 1f00098000.pwm, which does not change"`
+	Channel   int           `json:"channel,omitempty" jsonschema:"the controller's channel, counted from 0; 0 when not written"`
+	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses in a second; 1000 when not written, 50 for a servo"`
+	Period    time.Duration `json:"period,omitempty" jsonschema:"the time from pulse to pulse, instead of frequency"`
+	Inverted  bool          `json:"inverted,omitempty" jsonschema:"on where the load runs while the pin is low"`
+	MinPulse  time.Duration `json:"min_pulse,omitempty" jsonschema:"a servo's pulse at the lower end of range, such as 1ms"`
+	MaxPulse  time.Duration `json:"max_pulse,omitempty" jsonschema:"a servo's pulse at the upper end of range, such as 2ms"`
+	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
+	Safe      *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody; 0 when not written, or the lower end of range where 0 is outside"`
+
+	root tree
+}
+
+const (
+	pwmChips  = "sys/class/pwm"
+	minPeriod = time.Microsecond
+	maxPeriod = 10 * time.Second
+	minPulse  = 100 * time.Microsecond
+	maxPulse  = 5 * time.Millisecond // no servo takes longer ones
+)
+
+var pwmNumber = regexp.MustCompile(`^pwmchip[0-9]{1,4}$`)
+
+func (c *PWM) servo() bool { return c.MinPulse != 0 || c.MaxPulse != 0 }
+
+// period is what was written, or the default.
+func (c *PWM) period() time.Duration {
+	switch {
+	case c.Period != 0:
+		return c.Period
+	case c.Frequency != 0:
+		return time.Duration(math.Round(float64(time.Second) / c.Frequency))
+	case c.servo():
+		return 20 * time.Millisecond
+	}
+	return time.Millisecond
+}
+
+func (c *PWM) limits() device.Range {
+	switch {
+	case c.Range != nil:
+		return *c.Range
+	case c.servo():
+		return device.Range{Max: 180}
+	}
+	return device.Range{Max: 100}
+}
+
+// Validate finds mistakes without hardware.
+func (c *PWM) Validate() error {
+	if err := plain("chip", c.Chip); err != nil {
+		return err
+	}
+	limits := c.limits()
+	switch {
+	case c.Channel < 0 || c.Channel > 999:
+		return device.Faultf(device.Invalid, "channel: %d is no channel; they are counted from 0", c.Channel)
+	case c.Frequency != 0 && c.Period != 0:
+		return device.Faultf(device.Invalid, "frequency and period say the same; write one of them")
+	case c.Frequency < 0 || c.period() < minPeriod || c.period() > maxPeriod:
+		return device.Faultf(device.Invalid, "period: %v is outside %v to %v (0.1 to 1000000 pulses in a second)", c.period(), minPeriod, maxPeriod)
+	case !(limits.Min < limits.Max) || math.Abs(limits.Min) > 1e6 || math.Abs(limits.Max) > 1e6:
+		return device.Faultf(device.Invalid, "range: %v has nothing in it; write it like 0..90", limits)
+	case c.servo() && (c.MinPulse < minPulse || c.MaxPulse <= c.MinPulse || c.MaxPulse > maxPulse || c.MaxPulse >= c.period()):
+		return device.Faultf(device.Invalid, "a servo needs both min_pulse and max_pulse, from %v to %v and shorter than the period of %v, such as 1ms and 2ms", minPulse, maxPulse, c.period())
+	case !c.servo() && (limits.Min < 0 || limits.Max > 100):
+		return device.Faultf(device.Invalid, "range: %v reaches outside 0..100 percent; for the degrees of a servo add min_pulse and max_pulse", limits)
+	}
+	return c.Describe().Validate()
+}
+
+// Describe needs no hardware.
+func (c *PWM) Describe() device.Description {
+	p := device.Point{Name: "level", Kind: device.KindLevel, Unit: "%", Description: "share of the time that it is on", Range: c.limits()}
+	model := "PWM output"
+	if c.servo() {
+		p.Name, p.Unit, p.Description, model = "angle", "deg", "where the servo turns to", "servo"
+	}
+	p.Safe = device.Number(p.Range.Min)
+	if p.Range.Contains(0) {
+		p.Safe = device.Number(0)
+	}
+	if c.Safe != nil {
+		p.Safe = *c.Safe
+		if !c.servo() && p.Safe.Type() == device.TypeBool {
+			p.Safe = device.Number(100 * p.Safe.Number())
+		}
+	}
+	return device.Description{Model: model, Points: []device.Point{p}}
+}
+
+// Open finds the channel, which has to be exported already. It moves nothing. Close
+// sets the safe value, and stops the pulses where that is 0 %; a servo that rests
+// is one that is told where to stay.
+func (c *PWM) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := c.folder(); err != nil {
+		return nil, err
+	}
+	o := &output{desc: c.Describe(), set: c.set, get: c.get}
+	if !c.Inverted && !c.servo() && o.desc.Points[0].Safe.Number() == 0 {
+		o.rest = c.stop
+	}
+	return o.open(), nil
+}
+
+// folder finds the channel anew each time: controllers are numbered in the order
+// of their coming.
+func (c *PWM) folder() (string, error) {
+	chip := c.root.at(pwmChips, c.Chip)
+	if !pwmNumber.MatchString(c.Chip) {
+		chip = ""
+		for _, folder := range c.root.folders(pwmChips, "pwmchip") {
+			if real, err := filepath.EvalSymlinks(filepath.Join(folder, "device")); err == nil && filepath.Base(real) == c.Chip {
+				chip = folder
+			}
+		}
+	}
+	if _, err := os.Stat(chip); err != nil {
+		return "", device.Faultf(device.Offline, "the kernel has no PWM controller %s; turn it on (on a Raspberry Pi: dtoverlay=pwm in config.txt) and start the board again", printable(c.Chip))
+	}
+	var r reader
+	if n, err := r.number(filepath.Join(chip, "npwm")); err == nil && float64(c.Channel) >= n {
+		return "", device.Faultf(device.Invalid, "channel: %s has only %v channels, counted from 0", printable(c.Chip), device.Number(n))
+	}
+	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
+	if _, err := os.Stat(channel); err != nil {
+		return "", device.Faultf(device.Offline, "channel %d of %s is not exported; run as root: echo %d > %s", c.Channel, printable(c.Chip), c.Channel, filepath.Join(chip, "export"))
+	}
+	return channel, nil
+}
+
+// pulse is the length of the pulse for a value.
+func (c *PWM) pulse(v float64) time.Duration {
+	if !c.servo() {
+		return time.Duration(math.Round(float64(c.period()) * v / 100))
+	}
+	limits := c.limits()
+	part := (v - limits.Min) / (limits.Max - limits.Min)
+	return c.MinPulse + time.Duration(math.Round(part*float64(c.MaxPulse-c.MinPulse)))
+}
+
+// set brings the channel to our period and polarity where it is not, and then to
+// the pulse. The order is the kernel's: it refuses everything while the period is
+// 0, a pulse longer than the period, and, with many controllers, a change of
+// polarity while they run (pwm_apply_state in drivers/pwm/core.c).
+func (c *PWM) set(r *reader, v device.Value) error {
+	folder, err := c.folder()
+	if err != nil {
+		return err
+	}
+	w := writer{folder: folder}
+	polarity, now := "normal", r.word(filepath.Join(folder, "polarity"))
+	if c.Inverted {
+		polarity = "inversed"
+	}
+	turn := now != polarity && (now != "" || c.Inverted) // no such file: it cannot be inverted
+	if turn && !r.is(filepath.Join(folder, "enable"), "0") {
+		w.write("enable", "0")
+	}
+	period := c.period()
+	if now, err := r.number(filepath.Join(folder, "period")); err != nil || now != float64(period) {
+		if pulse, err := r.number(filepath.Join(folder, "duty_cycle")); err == nil && pulse > float64(period) {
+			w.write("duty_cycle", "0")
+		}
+		w.write("period", nanoseconds(period))
+	}
+	if turn {
+		w.write("polarity", polarity)
+	}
+	w.write("duty_cycle", nanoseconds(c.pulse(v.Number())))
+	if !r.is(filepath.Join(folder, "enable"), "1") {
+		w.write("enable", "1")
+	}
+	return w.err
+}
+
+// writer writes files of one folder until one fails.
+type writer struct {
+	folder string
+	err    error
+}
+
+func (w *writer) write(name, text string) {
+	if w.err == nil {
+		w.err = write(filepath.Join(w.folder, name), text)
+	}
+}
+
+func nanoseconds(d time.Duration) string { return strconv.FormatInt(d.Nanoseconds(), 10) }
+
+// get is what the channel does. One that is stopped is at 0 %; a servo without
+// pulses may be anywhere.
+func (c *PWM) get(r *reader) (device.Value, error) {
+	folder, err := c.folder()
+	if err != nil {
+		return device.Value{}, err
+	}
+	var values [3]float64
+	for i, name := range []string{"enable", "period", "duty_cycle"} {
+		if values[i], err = r.number(filepath.Join(folder, name)); err != nil {
+			return device.Value{}, device.Faultf(device.Offline, "the PWM channel cannot be read: %w", err)
+		}
+	}
+	enabled, period, pulse := values[0] != 0, values[1], values[2]
+	switch {
+	case c.servo() && (!enabled || pulse == 0):
+		return device.Value{}, unknown("the servo gets no pulses, so nobody knows where it stands")
+	case c.servo():
+		limits := c.limits()
+		part := (pulse - float64(c.MinPulse)) / float64(c.MaxPulse-c.MinPulse)
+		return device.Number(tidy(limits.Min + part*(limits.Max-limits.Min))), nil
+	case !enabled && c.Inverted:
+		return device.Value{}, unknown("the PWM channel is stopped, and inverted: nobody knows whether its load runs")
+	case !enabled || period <= 0:
+		return device.Number(0), nil
+	}
+	return device.Number(tidy(100 * pulse / period)), nil
+}
+
+// stop ends the pulses, once the value is 0 %.
+func (c *PWM) stop(*reader) error {
+	folder, err := c.folder()
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(folder, "enable"), "0")
+}

@@ -1,0 +1,57 @@
+package kernel
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"agentsite/device"
+)
+
+// Thermal is the YAML of the driver "thermal".
+type Thermal struct {
+	Zone string `json:"zone" jsonschema:"the zone's type as the kernel names it, such as cpu-thermal"`
+
+	root tree
+}
+
+const thermalZones = "sys/class/thermal"
+
+// Validate finds mistakes without hardware.
+func (c *Thermal) Validate() error { return plain("zone", c.Zone) }
+
+// Open finds the zone. One that the board does not have is an Offline fault; of
+// several with the same type it is the first.
+func (c *Thermal) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s := &sensor{
+		find: c.pick,
+		same: func(r *reader, folder string) bool { return r.is(filepath.Join(folder, "type"), c.Zone) },
+	}
+	folder, err := s.find(&s.reader)
+	if err != nil {
+		return nil, err
+	}
+	s.channels = []channel{{
+		// "Unit: millidegree Celsius": Documentation/ABI/testing/sysfs-class-thermal. A
+		// zone that cannot be read may say -274000, THERMAL_TEMP_INVALID.
+		point: device.Point{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature", Range: absolute},
+		times: 1, per: 1000, value: s.add("temp"), offset: none, scale: none, fault: none,
+	}}
+	return s.open(c.Zone, folder)
+}
+
+func (c *Thermal) pick(r *reader) (string, error) {
+	var others []string
+	for _, folder := range c.root.folders(thermalZones, "thermal_zone") {
+		name := r.word(filepath.Join(folder, "type"))
+		if name == c.Zone {
+			return folder, nil
+		}
+		others = append(others, name)
+	}
+	slices.Sort(others)
+	return "", device.Faultf(device.Offline, "this board has no thermal zone %s; it has %s", printable(c.Zone), listed(others))
+}

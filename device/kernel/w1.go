@@ -1,0 +1,169 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"agentsite/device"
+)
+
+// W1 is the YAML of the driver "w1".
+type W1 struct {
+	ID string `json:"id,omitempty" jsonschema:"the thermometer's number, such as 28-0316a2795c1f; not needed where there is only one"`
+
+	root tree
+}
+
+const w1Devices = "sys/bus/w1/devices"
+
+// w1Families are the parts that w1_therm knows (Documentation/w1/slaves/w1_therm.rst).
+var w1Families = map[string]string{"10": "DS18S20", "22": "DS1822", "28": "DS18B20", "3b": "DS1825", "42": "DS28EA00"}
+
+var w1ID = regexp.MustCompile(`^(10|22|28|3b|42)-[0-9a-f]{12}$`)
+
+// Validate finds mistakes without hardware.
+func (c *W1) Validate() error {
+	if c.ID != "" && !w1ID.MatchString(c.ID) {
+		return device.Faultf(device.Invalid, "id: %q is not a 1-Wire thermometer; write its folder in /sys/bus/w1/devices, such as 28-0316a2795c1f", printable(c.ID))
+	}
+	return nil
+}
+
+// Open finds the thermometer; it starts no conversion. Without an id there has to
+// be exactly one.
+func (c *W1) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	id := c.ID
+	s := &sensor{
+		find: func(*reader) (string, error) { return c.pick(id) },
+		same: func(_ *reader, folder string) bool {
+			_, err := os.Stat(folder)
+			return err == nil
+		},
+	}
+	folder, err := s.find(&s.reader)
+	if err != nil {
+		return nil, err
+	}
+	id = filepath.Base(folder) // another one that comes later is not this one
+	// w1_slave shows the scratchpad and its CRC; temperature only the result.
+	file := attribute{"w1_slave", parseW1}
+	if _, err := os.Stat(filepath.Join(folder, file.name)); err != nil {
+		file = attribute{"temperature", parseW1Temperature}
+	}
+	s.attributes = []attribute{file}
+	s.channels = []channel{{
+		// "from -55°C to +125°C": DS18B20 datasheet, page 1, and all its kin.
+		point: device.Point{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature", Range: device.Range{Min: -55, Max: 125}},
+		times: 1, per: 1000, value: 0, offset: none, scale: none, fault: none,
+	}}
+	return s.open(w1Families[id[:2]], folder)
+}
+
+func (c *W1) pick(id string) (string, error) {
+	var found []string
+	for _, folder := range c.root.folders(w1Devices, "") {
+		if name := filepath.Base(folder); w1ID.MatchString(name) {
+			if name == id {
+				return folder, nil
+			}
+			found = append(found, name)
+		}
+	}
+	switch {
+	case id != "":
+		return "", device.Faultf(device.Offline, "there is no thermometer %s on the 1-Wire bus (it has %s); check its wires and the 4.7 kΩ resistor", id, listed(found))
+	case len(found) == 0:
+		return "", device.Faultf(device.Offline, "there is no thermometer on the 1-Wire bus; turn the bus on (dtoverlay=w1-gpio in config.txt), and check the wires and the 4.7 kΩ resistor")
+	case len(found) > 1:
+		return "", device.Faultf(device.Invalid, "there are %d thermometers on the 1-Wire bus; write the id of one of them: %s", len(found), listed(found))
+	}
+	return c.root.at(w1Devices, found[0]), nil
+}
+
+var (
+	errW1Form    = errors.New("not in the form of w1_therm")
+	errW1CRC     = errors.New("the CRC is wrong; the wire is too long, disturbed or without its 4.7 kΩ resistor")
+	errW1Short   = errors.New("all bits are zero; the data wire is short-circuited to ground")
+	errW1PowerOn = errors.New("85 °C is what it says after power-on, before it has measured; check its supply")
+)
+
+// powerOn, in thousandths of a degree, is in the scratchpad after power-on
+// (DS18B20 datasheet, table 1). Byte 6 is then 0x0c, and something else after a
+// conversion to 85 °C: the kernel's own test (W1_THERM_CHECK_RESULT, w1_therm.rst).
+const (
+	powerOn     = 85000
+	powerOnByte = 0x0c
+)
+
+// parseW1 reads the two lines of w1_slave:
+//
+//	50 05 4b 46 7f ff 0c 10 1c : crc=1c YES
+//	50 05 4b 46 7f ff 0c 10 1c t=85000
+//
+// After a wrong CRC the second line repeats the last good bytes, so the first
+// decides. The file is empty when the conversion failed.
+func parseW1(b []byte) (float64, error) {
+	first, second, _ := bytes.Cut(bytes.TrimSpace(b), []byte("\n"))
+	if len(first) == 0 {
+		return 0, errEmpty
+	}
+	pad, verdict, ok := bytes.Cut(first, []byte(":"))
+	if !ok {
+		return 0, errW1Form
+	}
+	var bits [9]byte
+	pad = bytes.ReplaceAll(pad, []byte(" "), nil)
+	if hex.DecodedLen(len(pad)) != len(bits) || len(pad)%2 != 0 {
+		return 0, errW1Form
+	}
+	if _, err := hex.Decode(bits[:], pad); err != nil {
+		return 0, errW1Form
+	}
+	if !bytes.HasSuffix(bytes.TrimSpace(verdict), []byte("YES")) || crc8(bits[:8]) != bits[8] {
+		return 0, errW1CRC
+	}
+	if bits == [9]byte{} { // its CRC is right
+		return 0, errW1Short
+	}
+	_, t, ok := bytes.Cut(second, []byte("t="))
+	if !ok {
+		return 0, errW1Form
+	}
+	milli, err := parseNumber(t)
+	if err == nil && milli == powerOn && bits[6] == powerOnByte {
+		err = errW1PowerOn
+	}
+	return milli, err
+}
+
+// parseW1Temperature reads the file temperature, which cannot tell 85 °C from a
+// power-on.
+func parseW1Temperature(b []byte) (float64, error) {
+	milli, err := parseNumber(b)
+	if err == nil && milli == powerOn {
+		err = errW1PowerOn
+	}
+	return milli, err
+}
+
+// crc8 is that of 1-Wire: x⁸+x⁵+x⁴+1, lowest bit first (Maxim application note 27).
+func crc8(b []byte) (crc byte) {
+	for _, c := range b {
+		for range 8 {
+			odd := (crc ^ c) & 1
+			crc, c = crc>>1, c>>1
+			if odd != 0 {
+				crc ^= 0x8c
+			}
+		}
+	}
+	return crc
+}

@@ -1,0 +1,53 @@
+package board
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/spi"
+)
+
+// Board is the machine's buses and lines. It opens nothing until a device uses it,
+// and is safe for concurrent use.
+type Board struct {
+	root string // "/", or a test's tree of files
+	// How buses are opened; a test has its own.
+	openI2C func(bus int) (i2c.BusCloser, error)
+	openSPI func(port, chipSelect int) (spi.PortCloser, error)
+
+	mu    sync.Mutex
+	turns map[string]turn // by bus
+}
+
+// New returns this machine's board.
+func New() *Board {
+	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, turns: make(map[string]turn)}
+}
+
+// Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
+// "" on a machine without a device tree. periph's own answer is not used: it finds
+// a Raspberry Pi wherever the kernel has the firmware's driver.
+func (b *Board) Model() string {
+	text, err := os.ReadFile(filepath.Join(b.root, "proc/device-tree/model"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(string(text), "\x00\n")
+}
+
+// turn holds one token while a bus carries a transfer.
+type turn chan struct{}
+
+func (b *Board) turn(bus string) turn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, ok := b.turns[bus]
+	if !ok {
+		t = make(turn, 1)
+		b.turns[bus] = t
+	}
+	return t
+}

@@ -1,0 +1,245 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+	"periph.io/x/host/v3/sysfs"
+)
+
+// I2C is where a chip is wired. A chip's Config embeds it; Board.I2C makes it.
+type I2C struct {
+	Bus     string `json:"bus" jsonschema:"the I2C bus, such as i2c-1; i2c-1/0x70:3 is channel 3 of a PCA9548 at 0x70 on it"`
+	Address uint16 `json:"address" jsonschema:"the chip's address on the bus, such as 0x76"`
+
+	board   *Board
+	allowed []uint16
+}
+
+// I2C is the place of a chip that can have these addresses, the usual one first.
+// With none it can have any, and the owner has to write which.
+func (b *Board) I2C(addresses ...uint16) I2C {
+	c := I2C{Bus: "i2c-1", board: b, allowed: addresses}
+	if len(addresses) > 0 {
+		c.Address = addresses[0]
+	}
+	return c
+}
+
+// busName is a bus, and a channel of a multiplexer on it where there is one.
+var busName = regexp.MustCompile(`^i2c-([0-9]{1,4})(?:/(0x7[0-7]):([0-7]))?$`)
+
+// Validate finds mistakes without hardware.
+func (c I2C) Validate() error {
+	if !busName.MatchString(c.Bus) {
+		return device.Faultf(device.Invalid, "bus: %.40q is not an I2C bus; write it like i2c-1, or like i2c-1/0x70:3 behind a PCA9548", c.Bus)
+	}
+	if c.Address < 0x03 || c.Address > 0x77 {
+		return device.Faultf(device.Invalid, "address: %#x is not an address of I2C; it has 0x03 to 0x77", c.Address)
+	}
+	if len(c.allowed) > 0 && !slices.Contains(c.allowed, c.Address) {
+		return device.Faultf(device.Invalid, "address: this chip cannot be at %#x; it can be at %s", c.Address, hexes(c.allowed))
+	}
+	return nil
+}
+
+func hexes(addresses []uint16) string {
+	all := make([]string, len(addresses))
+	for i, a := range addresses {
+		all[i] = fmt.Sprintf("%#02x", a)
+	}
+	return strings.Join(all, ", ")
+}
+
+// headerLines are the lines of a Raspberry Pi's header that its buses take.
+var headerLines = map[string][]string{
+	"i2c-0":     {"GPIO0", "GPIO1"},
+	"i2c-1":     {"GPIO2", "GPIO3"},
+	"spidev0.0": {"GPIO8", "GPIO9", "GPIO10", "GPIO11"},
+	"spidev0.1": {"GPIO7", "GPIO9", "GPIO10", "GPIO11"},
+	"spidev1.0": {"GPIO18", "GPIO19", "GPIO20", "GPIO21"},
+	"spidev1.1": {"GPIO17", "GPIO19", "GPIO20", "GPIO21"},
+	"spidev1.2": {"GPIO16", "GPIO19", "GPIO20", "GPIO21"},
+}
+
+// Claims are the address and the bus's lines.
+func (c I2C) Claims() []driver.Claim {
+	m := busName.FindStringSubmatch(c.Bus)
+	if m == nil {
+		return nil
+	}
+	claims := []driver.Claim{{What: fmt.Sprintf("%s/%#02x", c.Bus, c.Address)}}
+	root := "i2c-" + m[1]
+	if m[2] != "" {
+		claims = append(claims, driver.Claim{What: root + "/" + m[2], With: "the multiplexer"})
+	}
+	return append(claims, linesOf(root, root)...)
+}
+
+func linesOf(bus, with string) []driver.Claim {
+	var claims []driver.Claim
+	for _, line := range headerLines[bus] {
+		claims = append(claims, driver.Claim{What: line, With: with})
+	}
+	return claims
+}
+
+// Conn is the chip's way to its bus. It does no I/O.
+func (c I2C) Conn() (*Conn, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m := busName.FindStringSubmatch(c.Bus)
+	conn := &Conn{at: c, busy: make(chan struct{}, 1), turn: c.board.turn("i2c-" + m[1])}
+	conn.number, _ = strconv.Atoi(m[1])
+	if m[2] != "" {
+		mux, _ := strconv.ParseUint(m[2], 0, 16)
+		channel, _ := strconv.Atoi(m[3])
+		conn.mux, conn.channel = uint16(mux), [1]byte{1 << channel}
+	}
+	return conn, nil
+}
+
+// Conn is one chip's way to its I2C bus, and a periph i2c.Bus. Transfers are made
+// between Begin and End. They wait for their turn on the bus, and are refused once
+// the context of Begin has ended; one that the kernel has begun ends by the bus
+// driver's own timeout, 1 s on a Raspberry Pi.
+type Conn struct {
+	at      I2C
+	number  int
+	mux     uint16 // 0 where there is none
+	channel [1]byte
+	turn    turn
+	busy    chan struct{} // holds one token from Begin to End
+
+	// of who has put the token in:
+	ctx context.Context
+	bus i2c.BusCloser // open from the first transfer to End
+}
+
+// Begin waits until no other call uses the Conn. Every Begin without an error has
+// its End.
+func (c *Conn) Begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case c.busy <- struct{}{}:
+		c.ctx = ctx
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// End closes the bus and lets the next call begin.
+func (c *Conn) End() {
+	if c.bus != nil {
+		c.bus.Close() // nothing is buffered in it
+	}
+	c.bus, c.ctx = nil, nil
+	<-c.busy
+}
+
+// Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
+// transfer. Its errors are faults that say what to look at.
+func (c *Conn) Tx(addr uint16, w, r []byte) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+	if err := c.open(); err != nil {
+		return err
+	}
+	if c.mux != 0 {
+		if err := c.bus.Tx(c.mux, c.channel[:], nil); err != nil {
+			return c.fault(c.mux, err)
+		}
+	}
+	if err := c.bus.Tx(addr, w, r); err != nil {
+		return c.fault(addr, err)
+	}
+	return nil
+}
+
+func (c *Conn) open() error {
+	if c.bus != nil {
+		return nil
+	}
+	if name := c.at.board.kernelDriver(c.number, c.at.Address); name != "" && c.mux == 0 {
+		return device.Faultf(device.Busy, "the kernel's driver %s has address %#02x on i2c-%d; read it with \"driver: iio\" or \"driver: hwmon\", or unbind it", name, c.at.Address, c.number)
+	}
+	bus, err := c.at.board.openI2C(c.number)
+	if err != nil {
+		return c.fault(c.at.Address, err)
+	}
+	c.bus = bus
+	return nil
+}
+
+// kernelDriver is the name of the kernel driver that has the address, or "". The
+// check is ours: I2C_RDWR goes through whoever has the address.
+func (b *Board) kernelDriver(bus int, address uint16) string {
+	link, err := os.Readlink(filepath.Join(b.root, fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(link)
+}
+
+// failure is what an error of the kernel means on an I2C bus.
+type failure struct {
+	errno syscall.Errno
+	kind  device.FaultKind
+	says  string // with the bus's number and the address
+}
+
+func (c *Conn) fault(addr uint16, err error) error {
+	var fault *device.Fault
+	if errors.As(err, &fault) {
+		return err
+	}
+	for _, e := range failures {
+		if errors.Is(err, e.errno) || strings.HasSuffix(err.Error(), e.errno.Error()) {
+			f := device.Faultf(e.kind, e.says, c.number, addr)
+			f.Err = err
+			return f
+		}
+	}
+	return device.Faultf(device.Offline, "the transfer with %#02x on i2c-%d failed: %w", addr, c.number, err)
+}
+
+// String is the bus's name, for messages.
+func (c *Conn) String() string { return c.at.Bus }
+
+// SetSpeed is refused: the speed belongs to all chips on the bus and is set in the
+// board's own configuration.
+func (c *Conn) SetSpeed(physic.Frequency) error {
+	return device.Faultf(device.Invalid, "the speed of %s is set in the board's configuration, such as dtparam=i2c_arm_baudrate", c.at.Bus)
+}
+
+func openI2C(bus int) (i2c.BusCloser, error) {
+	b, err := sysfs.NewI2C(bus)
+	if err != nil {
+		return nil, err // a nil *sysfs.I2C would be a bus
+	}
+	return b, nil
+}

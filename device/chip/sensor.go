@@ -1,0 +1,120 @@
+package chip
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// sensor is a measuring chip on an I2C bus. P is the chip as periph knows it. The
+// chip is set up before its first sample and again after an error, because one that
+// lost its supply or its bus has lost its settings too.
+type sensor[P any] struct {
+	desc  device.Description
+	setUp func(i2c.Bus) (P, error) // finds the chip, checks that it is the right one, configures it
+	read  func(P, *sample) error   // one measurement, told to the sample
+	halt  func(i2c.Bus, P) error   // at Close; may be nil
+
+	conn *board.Conn
+	// of who has begun on conn:
+	part   P
+	ready  bool
+	closed bool
+}
+
+// open finds the chip and so tells its owner at once when it is not there.
+func (s *sensor[P]) open(ctx context.Context, at board.I2C) (device.Device, error) {
+	conn, err := at.Conn()
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	if err := conn.Begin(ctx); err != nil {
+		return nil, err
+	}
+	defer conn.End()
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sensor[P]) prepare() (err error) {
+	if s.ready {
+		return nil
+	}
+	if s.part, err = s.setUp(s.conn); err != nil {
+		return s.fault(err)
+	}
+	s.ready = true
+	return nil
+}
+
+// fault is err with what to do, where the bus did not say so already.
+func (s *sensor[P]) fault(err error) error {
+	var fault *device.Fault
+	if errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", s.desc.Model, s.conn, err)
+}
+
+// Describe is of the chip as its datasheet has it.
+func (s *sensor[P]) Describe() device.Description { return s.desc }
+
+// Sample takes one measurement of all points. It blocks for the chip's conversion.
+func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
+	if err := s.conn.Begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.conn.End()
+	if s.closed {
+		return nil, device.Faultf(device.Offline, "%s is closed", s.desc.Model)
+	}
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	took := sample{points: s.desc.Points, readings: make([]device.Reading, 0, len(s.desc.Points))}
+	if err := s.read(s.part, &took); err != nil {
+		s.ready = false
+		return nil, s.fault(err)
+	}
+	return took.readings, ctx.Err()
+}
+
+// Close puts the chip to rest where it knows how. One that does not answer any
+// more has no output to leave unsafe, so that is no error.
+func (s *sensor[P]) Close() error {
+	if err := s.conn.Begin(context.Background()); err != nil {
+		return err
+	}
+	defer s.conn.End()
+	if s.ready && s.halt != nil {
+		s.halt(s.conn, s.part)
+	}
+	s.ready, s.closed = false, true
+	return nil
+}
+
+// sample collects the readings of one measurement.
+type sample struct {
+	points   []device.Point
+	readings []device.Reading
+}
+
+// number tells the value of the next point. One outside what the chip can read is a
+// fault: the bus or the chip is not well.
+func (s *sample) number(n float64) {
+	p := s.points[len(s.readings)]
+	r := device.Reading{Point: p.Name, Value: device.Number(n), Quality: device.Good, At: time.Now()}
+	if !r.Value.Finite() || p.Range != (device.Range{}) && !p.Range.Contains(n) {
+		r.Quality, r.Value = device.Bad, device.Value{}
+		r.Why = "it reads " + device.Number(n).String() + ", which cannot be: only " + p.Range.String() + " can; check the wiring and the supply"
+	}
+	s.readings = append(s.readings, r)
+}

@@ -50,11 +50,12 @@ func (b *Bind) line() string {
 // which tells one of the kernel's devices from the others: by the kernel's own
 // number, by its name, by its place on a bus.
 type which struct {
-	kind   string // for messages: "iio", "hwmon"
-	number string // iio:device0; it may be another's after the next start
-	name   string
-	at     string
-	bind   *Bind
+	kind     string // for messages: "iio", "hwmon"
+	numbered string // what a number begins with: "iio:device"
+	number   string // iio:device0; it may be another's after the next start
+	name     string
+	at       string
+	bind     *Bind
 }
 
 func (w which) validate(numbered *regexp.Regexp, example string) error {
@@ -121,6 +122,27 @@ func (w which) pick(r *reader, folders []string, at func(string) string) (string
 		}
 	}
 	return "", device.Faultf(device.Invalid, "%d %s devices fit; add \"at:\" with the place of one of them: %s", len(fit), w.kind, listed(fit))
+}
+
+// open finds the device among the folders, of which place tells whose they are, and
+// has add make its channels.
+func (w which) open(root tree, folders string, place func(folder string) string, add func(s *sensor, folder, model string) error) (device.Device, error) {
+	s := &sensor{
+		find: func(r *reader) (string, error) { return w.pick(r, root.folders(folders, w.numbered), place) },
+		same: func(r *reader, folder string) bool { return w.fits(r, folder, place) },
+	}
+	folder, err := s.find(&s.reader)
+	if err != nil {
+		return nil, err
+	}
+	model := s.reader.word(filepath.Join(folder, "name"))
+	if w.name == "" {
+		w.name = model // a number may become another chip's
+	}
+	if err := add(s, folder, model); err != nil {
+		return nil, err
+	}
+	return s.open(model, folder)
 }
 
 // absent says what to do when no folder fits.

@@ -26,7 +26,7 @@ const hwmonDevices = "sys/class/hwmon"
 var hwmonNumber = regexp.MustCompile(`^hwmon[0-9]{1,4}$`)
 
 func (c *Hwmon) which() which {
-	return which{kind: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+	return which{kind: "hwmon", numbered: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
@@ -38,25 +38,7 @@ func (c *Hwmon) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := c.which()
-	s := &sensor{
-		find: func(r *reader) (string, error) {
-			return w.pick(r, c.root.folders(hwmonDevices, "hwmon"), hwmonPlace)
-		},
-		same: func(r *reader, folder string) bool { return w.fits(r, folder, hwmonPlace) },
-	}
-	folder, err := s.find(&s.reader)
-	if err != nil {
-		return nil, err
-	}
-	model := s.reader.word(filepath.Join(folder, "name"))
-	if w.name == "" {
-		w.name = model // a number may become another chip's
-	}
-	if err := s.addHwmon(folder); err != nil {
-		return nil, err
-	}
-	return s.open(model, folder)
+	return c.which().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
 }
 
 // hwmonPlace is the device that a folder of /sys/class/hwmon belongs to, such as
@@ -85,7 +67,7 @@ var hwmonTypes = map[string]iioType{
 var hwmonFile = regexp.MustCompile(`^(temp|in|fan|curr|power|energy|humidity|intrusion)([0-9]{1,4})_((?:[a-z]+_)?[a-z]+)$`)
 
 // addHwmon adds a measurement for each sensor and a state for each alarm.
-func (s *sensor) addHwmon(folder string) error {
+func (s *sensor) addHwmon(folder, _ string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)

@@ -26,7 +26,7 @@ const iioDevices = "sys/bus/iio/devices"
 var iioNumber = regexp.MustCompile(`^iio:device[0-9]{1,4}$`)
 
 func (c *IIO) which() which {
-	return which{kind: "iio", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+	return which{kind: "iio", numbered: "iio:device", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
@@ -38,25 +38,7 @@ func (c *IIO) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w := c.which()
-	s := &sensor{
-		find: func(r *reader) (string, error) {
-			return w.pick(r, c.root.folders(iioDevices, "iio:device"), iioPlace)
-		},
-		same: func(r *reader, folder string) bool { return w.fits(r, folder, iioPlace) },
-	}
-	folder, err := s.find(&s.reader)
-	if err != nil {
-		return nil, err
-	}
-	model := s.reader.word(filepath.Join(folder, "name"))
-	if w.name == "" {
-		w.name = model // a number may become another chip's
-	}
-	if err := s.addIIO(folder, model); err != nil {
-		return nil, err
-	}
-	return s.open(model, folder)
+	return c.which().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
 }
 
 // iioPlace is the device that a folder of /sys/bus/iio belongs to, such as 1-0076.

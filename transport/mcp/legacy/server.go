@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"agentsite/agents"
 	"agentsite/node"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -58,6 +62,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
+	if tooMany(r) {
+		http.Error(w, fmt.Sprintf("a batch has at most %d messages: send the others afterwards", maxInFlight), http.StatusBadRequest)
+		return
+	}
 	w = &paced{w, http.NewResponseController(w)}
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
@@ -80,6 +88,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 	x.host.http.ServeHTTP(w, r)
 }
 
+// tooMany tells a batch that would run more at a time than a stream may. Revisions
+// that know no batches refuse every one, later on. The carrier has bounded the
+// body, which is left to be read again.
+func tooMany(r *http.Request) bool {
+	text, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {
+		return false
+	}
+	var batch []jsontext.Value
+	return json.Unmarshal(text, &batch) == nil && len(batch) > maxInFlight
+}
+
 // ServeStream serves one session over newline-delimited JSON, beginning with its
 // initialize. It blocks until the peer closes its side or ctx ends, neither of
 // which is an error, and closes rw.
@@ -91,7 +112,7 @@ func (s *Server) ServeStream(ctx context.Context, rw io.ReadWriteCloser, e node.
 	}
 	h := s.enter(who)
 	defer s.leave(h)
-	ss, err := h.sdk.Connect(ctx, &sdk.IOTransport{Reader: rw, Writer: rw, MaxLineLength: maxMessage}, nil)
+	ss, err := h.sdk.Connect(ctx, stream{rw}, nil)
 	if err != nil {
 		return err
 	}

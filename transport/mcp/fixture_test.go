@@ -108,14 +108,14 @@ func (forgetful) Record(device.Reading) {}
 type bench struct {
 	hub        *node.Hub
 	dispatcher *rpc.Dispatcher
-	ending     chan struct{}
+	end        func() // of the site
 }
 
 func newBench() *bench {
 	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
-	ending := make(chan struct{})
-	s := mcp.New(node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "", ending)
-	return &bench{hub, rpc.NewDispatcher(s.Methods()), ending}
+	ending, end := context.WithCancel(context.Background())
+	s := mcp.New(ending, node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
+	return &bench{hub, rpc.NewDispatcher(s.Methods()), end}
 }
 
 var local = rpc.Evidence{Local: rpc.LocalAgent}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -18,18 +19,20 @@ type Server struct {
 	node         *node.Node
 	self         *Implementation
 	instructions string
-	ending       <-chan struct{}
+	ending       context.Context
 	seal         seal
-	listening    chan struct{}        // one place per open subscription
 	done         map[rpc.Codec][]byte // how a complete tool result begins
+
+	mu        sync.Mutex
+	listening map[agents.Principal]int // open subscriptions
 }
 
-// New makes a server. Closing ending ends the open subscriptions with a result,
+// New makes a server. When ending ends the open subscriptions end with a result,
 // so that their clients know that the site went on purpose.
-func New(n *node.Node, self Implementation, instructions string, ending <-chan struct{}) *Server {
+func New(ending context.Context, n *node.Node, self Implementation, instructions string) *Server {
 	s := &Server{
 		node: n, self: &self, instructions: instructions, ending: ending,
-		seal: newSeal(), listening: make(chan struct{}, maxSubscriptions),
+		seal: newSeal(), listening: make(map[agents.Principal]int),
 	}
 	s.done = s.beginnings()
 	return s

@@ -108,9 +108,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer agentSocket.Close()
 
-	ending := make(chan struct{})
+	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
-	methods := mcp.New(door, self, instructions, ending).Methods()
+	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
@@ -133,7 +133,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 
 	// Outputs are driven before anybody is heard, and to the very end.
-	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return outputs.Run(ctx) })
 	settling, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
@@ -147,7 +146,6 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
-	all.Go(func() error { <-ctx.Done(); close(ending); return nil })
 	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
 	return all.Wait()
 }

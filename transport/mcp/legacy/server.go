@@ -24,8 +24,8 @@ var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 const (
 	// maxMessage bounds an inbound message, as the newer revision does.
 	maxMessage = 256 << 10
-	// maxRunning bounds the requests of all sessions that run at a time.
-	maxRunning = 64
+	// maxRunning bounds the requests of one principal that run at a time.
+	maxRunning = 32
 	// writeTimeout is how long a client may leave its end unread.
 	writeTimeout = 30 * time.Second
 
@@ -37,7 +37,6 @@ type Server struct {
 	node         *node.Node
 	self         *sdk.Implementation
 	instructions string
-	running      chan struct{} // one place per request
 
 	mu       sync.Mutex
 	hosts    map[agents.Principal]*host
@@ -49,8 +48,7 @@ type Server struct {
 func New(n *node.Node, name, version, instructions string) *Server {
 	return &Server{
 		node: n, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,
-		running: make(chan struct{}, maxRunning),
-		hosts:   make(map[agents.Principal]*host), sessions: make(map[*sdk.ServerSession]*session),
+		hosts: make(map[agents.Principal]*host), sessions: make(map[*sdk.ServerSession]*session),
 	}
 }
 

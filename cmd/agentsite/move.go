@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/transport/rpc"
+	"agentsite/transport/mcp/client"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +53,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 		return err
 	}
 	var list pointsResult
-	if err := structured(res).Decode(&list); err != nil {
+	if err := json.Unmarshal(res.JSON, &list); err != nil {
 		return err
 	}
 	p, err := findOutput(list.Points, output)
@@ -111,7 +112,7 @@ func (p point) move(value string) (tool string, args moveArgs, err error) {
 		return "switch_output", args, nil
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || n-n != 0 { // NaN and the infinities
+	if err != nil || n-n != 0 || strings.ContainsAny(value, "_xX") { // NaN, the infinities, 1_000, 0x10
 		return "", args, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
 	}
 	args.Value = &n
@@ -181,9 +182,9 @@ too, until "agentsite reset" on the site's own machine.`,
 
 // stopFailed says what it means that a stop was not confirmed.
 func stopFailed(err error) error {
-	var refused *rpc.Error
+	var refused *client.Refusal
 	switch {
-	case errors.As(err, &refused) && refused.Code == rpc.CodeInvalidParams:
+	case errors.As(err, &refused) && refused.Kind == "invalid":
 		return usagef("this site has no outputs to stop")
 	case err == nil:
 		return nil

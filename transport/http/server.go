@@ -178,14 +178,11 @@ func (s *server) legacy(w http.ResponseWriter, r *http.Request, ev rpc.Evidence)
 	s.Legacy(w, r, ev)
 }
 
-// firstModern is the first revision whose requests stand alone.
-const firstModern = "2026-07-28"
-
 // modern tells a request that stands alone from one of a session. A revision that
 // knows no sessions passes over the session's header; nothing keeps a client of a
 // session from mirroring its method.
 func modern(h http.Header) bool {
-	if h.Get("Mcp-Protocol-Version") >= firstModern {
+	if h.Get("Mcp-Protocol-Version") >= rpc.Revision {
 		return true
 	}
 	method := h.Get("Mcp-Method")
@@ -212,7 +209,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		code = http.StatusForbidden // denied
 	case http.StatusServiceUnavailable:
-		code = http.StatusServiceUnavailable // unavailable
+		code = rpc.CodeBusy
 	}
 	write(w, status, &rpc.Error{Code: code, Message: why})
 }

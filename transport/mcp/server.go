@@ -89,7 +89,7 @@ func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P
 				return nil, fault
 			}
 		}
-		if !slices.Contains(Versions[:1], meta.Version) {
+		if meta.Version != rpc.Revision {
 			return nil, unsupported(meta.Version)
 		}
 		res, err := do(ctx, request{c, meta, who}, &p)
@@ -106,7 +106,7 @@ func checkMeta(m *RequestMeta) *rpc.Error {
 	case m == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta is missing: it carries %sprotocolVersion and %sclientCapabilities", key, key)
 	case m.Version == "":
-		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, Version)
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, rpc.Revision)
 	case m.Capabilities == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta.%sclientCapabilities is missing; {} will do", key)
 	}

@@ -47,7 +47,7 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "transport/rpc", "agents", "discovery"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "discovery"},
 		"the command line is words and tables; what it shows comes from the site and its client"},
 }
 

@@ -33,6 +33,10 @@ func Load(path string) (cfg *config.Site, from string, err error) {
 		cfg, err = config.Parse("the built-in demonstration", demo, Drivers())
 		return cfg, "", err
 	}
+	var unopened *fs.PathError
+	if errors.As(err, &unopened) {
+		err = Mistake{fmt.Errorf("%w: look at its name and at who may read it", err)}
+	}
 	return cfg, from, err
 }
 

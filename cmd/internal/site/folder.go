@@ -109,10 +109,10 @@ func (f Folder) token() (string, error) {
 		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 			return "", fmt.Errorf("others can read %s: run chmod 600 %[1]s, or delete it for a new one", f.TokenFile())
 		}
-		if token := strings.TrimSpace(string(b)); len(token) >= 32 {
+		if token := strings.TrimSpace(string(b)); isToken(token) {
 			return token, err
 		}
-		return "", fmt.Errorf("%s is damaged: delete it, and the next start makes a new one", f.TokenFile())
+		return "", Mistake{fmt.Errorf("%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one", f.TokenFile())}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", f.unusable(err)
@@ -133,6 +133,12 @@ func (f Folder) token() (string, error) {
 		return "", f.unusable(err)
 	}
 	return token, nil
+}
+
+// isToken tells the form that every token has.
+func isToken(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == 32
 }
 
 // writeAtomic leaves the old file or the new one, never half of it, readable by

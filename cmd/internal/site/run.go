@@ -37,6 +37,12 @@ type Options struct {
 	Out     io.Writer // for the person at the terminal
 }
 
+// Mistake is an error that whoever starts the site made: the same again will not
+// help.
+type Mistake struct{ error }
+
+func (m Mistake) Unwrap() error { return m.error }
+
 const instructions = "This site is a board with sensors and outputs. list_points names them; read_points reads them. " +
 	"An output is moved for a time and returns to its safe value by itself; call again to keep it moved. " +
 	"The site enforces its owner's limits whatever is asked of it. If anything goes wrong, call emergency_stop."
@@ -50,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Listen != "" {
 		if err := config.CheckListen(o.Listen); err != nil {
-			return fmt.Errorf("--listen %w", err)
+			return Mistake{fmt.Errorf("--listen %w", err)}
 		}
 		cfg.HTTP.Listen = o.Listen
 	}

@@ -117,9 +117,11 @@ func TestTokenFile(t *testing.T) {
 		{"others can read it", good, 0o644, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
 		{"its group can read it", good, 0o640, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
 		{"others can write it", good, 0o602, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
-		{"empty", "", 0o600, "%s is damaged: delete it, and the next start makes a new one"},
-		{"cut short", good[:31], 0o600, "%s is damaged: delete it, and the next start makes a new one"},
-		{"blank", strings.Repeat(" ", 64), 0o600, "%s is damaged: delete it, and the next start makes a new one"},
+		{"empty", "", 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"cut short", good[:31], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"a space inside", good[:32] + " " + good[32:], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"other letters", strings.Repeat("xy", 32), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"blank", strings.Repeat(" ", 64), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
 	} {
 		if runtime.GOOS == "windows" && tt.mode&0o077 != 0 {
 			continue

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"agentsite/node/config"
+	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -48,8 +49,8 @@ For an MCP client, paste this into its configuration:
 With curl:
   curl -s %[7]s/mcp -H "Authorization: Bearer $(cat %[8]s)" \
     -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
-    -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
-    -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+    -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
+    -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile(), outputs)
+`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile(), outputs, rpc.Revision)
 }

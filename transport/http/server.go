@@ -24,6 +24,7 @@ const (
 	maxHeader     = 16 << 10
 	maxConns      = 256
 	maxRequests   = 128 // answered at a time; half of them is as many as all streams that there can be
+	maxUrgent     = 8   // urgent ones besides
 )
 
 // Options are what a site's handler works with.
@@ -35,13 +36,15 @@ type Options struct {
 	Admit func(rpc.Evidence) error
 	// Legacy serves the revisions of MCP that open with a handshake.
 	Legacy func(http.ResponseWriter, *http.Request, rpc.Evidence)
+	// Urgent is the Mcp-Name of calls that places are kept for; "" for none.
+	Urgent string
 	// Metrics serves /metrics.
 	Metrics http.Handler
 }
 
 // Handler serves a site.
 func Handler(o Options) http.Handler {
-	s := &server{Options: o, places: make(chan struct{}, maxRequests)}
+	s := &server{Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", s.mcp)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
@@ -61,6 +64,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         crowd.changed,
+		ConnContext:       crowd.greet,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
@@ -82,7 +86,8 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 
 type server struct {
 	Options
-	places chan struct{}
+	places chan struct{} // one per request
+	kept   chan struct{} // and those of urgent ones
 }
 
 // guarded is the order in which a request is looked at: Host, Origin, size; the
@@ -145,9 +150,14 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
+	places := s.places
+	if s.Urgent != "" && r.Header.Get(nameHeader) == s.Urgent {
+		places = s.kept
+	}
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
+		seated(r.Context())
 	default:
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")

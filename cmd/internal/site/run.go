@@ -127,6 +127,7 @@ func Run(ctx context.Context, o Options) error {
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
+		Urgent:  "emergency_stop",
 		Metrics: metrics(hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {

@@ -111,7 +111,7 @@ func (s *server) guarded(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
 			return
 		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header()["X-Content-Type-Options"] = nosniff
 		next.ServeHTTP(w, r)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -108,6 +110,7 @@ func (forgetful) Record(device.Reading) {}
 type bench struct {
 	hub        *node.Hub
 	dispatcher *rpc.Dispatcher
+	methods    []string
 	end        func() // of the site
 }
 
@@ -115,7 +118,8 @@ func newBench() *bench {
 	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
 	ending, end := context.WithCancel(context.Background())
 	s := mcp.New(ending, node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
-	return &bench{hub, rpc.NewDispatcher(s.Methods()), end}
+	methods := s.Methods()
+	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }
 
 var local = rpc.Evidence{Local: rpc.LocalAgent}

@@ -76,7 +76,7 @@ func TestUnknownCause(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	b := newBench()
-	for _, m := range b.dispatcher.Methods() {
+	for _, m := range b.methods {
 		for _, ev := range []rpc.Evidence{{}, {Bearer: "wrong"}, {Local: "elsewhere"}, {Peer: "12D3"}} {
 			var got []string
 			b.say(t.Context(), rpc.JSON, []byte(message(m, `"name":"echo","uri":"t:a"`, "{}")), ev, nil, func(s string) { got = append(got, s) })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -45,7 +46,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
-	case a.out.err != nil: // whatever else came of it
+	case a.out.err != nil && (err == nil || errors.Is(err, a.out.err)):
 		err = fmt.Errorf("not all of the output could be written: %w", a.out.err)
 	case err == nil:
 		return exitOK

@@ -87,7 +87,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 type server struct {
 	Options
 	places chan struct{} // one per request
-	kept   chan struct{} // and those of urgent ones
+	kept   chan struct{} // and some more for urgent ones
 }
 
 // guarded is the order in which a request is looked at: Host, Origin, size; the
@@ -150,19 +150,14 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	places := s.places
-	if s.Urgent != "" && r.Header.Get(nameHeader) == s.Urgent {
-		places = s.kept
-	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-		seated(r.Context())
-	default:
+	place := s.place(r)
+	if place == nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
 		return
 	}
+	defer func() { <-place }()
+	seated(r.Context())
 	codec := codecOf(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method == http.MethodPost && codec == nil:
@@ -171,6 +166,25 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, codec, ev)
 	default:
 		s.legacy(w, r, ev)
+	}
+}
+
+// place takes one for a request, of those that are kept where it is urgent and the
+// others are taken. Receiving from it gives it back; nil means that there is none.
+func (s *server) place(r *http.Request) chan struct{} {
+	select {
+	case s.places <- struct{}{}:
+		return s.places
+	default:
+	}
+	if s.Urgent == "" || r.Header.Get(nameHeader) != s.Urgent {
+		return nil
+	}
+	select {
+	case s.kept <- struct{}{}:
+		return s.kept
+	default:
+		return nil
 	}
 }
 

@@ -55,11 +55,13 @@ func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	if s.closed {
 		return &jsonrpc.Error{Code: codeBusy, Message: "the site is stopping"}
 	}
-	if own := s.sessionsOf(h); len(own) >= maxSessions/2 || len(s.sessions) >= maxSessions {
-		if len(own) < maxSessions/2 {
-			own = slices.Collect(maps.Values(s.sessions))
-		}
-		out := longestIdle(own)
+	among := s.sessionsOf(h)
+	full := len(among) >= maxSessions/2
+	if !full && len(s.sessions) >= maxSessions {
+		full, among = true, slices.Collect(maps.Values(s.sessions))
+	}
+	if full {
+		out := longestIdle(among)
 		if out == nil {
 			return &jsonrpc.Error{Code: codeBusy, Message: "too many sessions are open and in use: close one first"}
 		}

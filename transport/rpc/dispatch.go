@@ -194,7 +194,8 @@ func (in *Incoming) sendRendered(id ID, result Rendered) {
 		buf.WriteByte('}')
 	} else {
 		buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
-		CBOR.Encode(buf, id)          // an id has a form in both encodings
+		text, _ := id.MarshalCBOR()   // an id has a form in both encodings
+		buf.Write(text)
 		buf.WriteString("\x66result")
 		buf.Write(result)
 		buf.WriteString("\x67jsonrpc\x632.0")

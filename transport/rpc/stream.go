@@ -68,6 +68,9 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 		if len(line) == 0 {
 			continue
 		}
+		if err := s.w.ready(); err != nil {
+			return err
+		}
 		in := s.incoming(line)
 		m, fault := parse(JSON, line)
 		switch {
@@ -194,6 +197,14 @@ func (l *lineWriter) line(b []byte) error {
 	l.buf = append(append(l.buf[:0], b...), '\n')
 	_, err := l.write(l.buf)
 	return err
+}
+
+// ready waits until nothing is being written, and says whether the stream is broken.
+// What asks first of it takes in no more than its peer reads.
+func (l *lineWriter) ready() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // Write is for those who bring the line's end themselves, in the same call.

@@ -253,6 +253,30 @@ func TestStreamEnd(t *testing.T) {
 	far.Close()
 }
 
+// A peer that does not read its answers is soon not read from any more.
+func TestStreamFlood(t *testing.T) {
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- (&Stream{Dispatcher: NewDispatcher(testMethods(nil))}).Serve(t.Context(), near) }()
+	io.WriteString(far, `{"jsonrpc":"2.0","id":"first","method":"echo"}`+"\n")
+	if _, err := far.Read(make([]byte, 1)); err != nil { // the rest of its answer waits to be read
+		t.Fatal(err)
+	}
+	far.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+	said := 0
+	for said < 1000 {
+		if _, err := fmt.Fprintf(far, `{"jsonrpc":"2.0","id":%d,"method":"echo"}`+"\n", said); err != nil {
+			break
+		}
+		said++
+	}
+	if said > maxInFlight/2 {
+		t.Errorf("%d requests were taken of a peer that does not read", said)
+	}
+	far.Close()
+	<-done
+}
+
 // The last message needs no end of line.
 func TestStreamLastLine(t *testing.T) {
 	in := &closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":1}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"echo","params":2}`)}

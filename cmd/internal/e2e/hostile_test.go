@@ -192,8 +192,8 @@ func TestStopGetsThrough(t *testing.T) {
 			t.Errorf("%q: %s %v", way, out, err)
 		}
 	}
-	if most := status(t, r.Cmd.Process.Pid, "VmHWM:") / 1024; most > 100 {
-		t.Errorf("it took %.0f MB", most)
+	if most := status(t, r.Cmd.Process.Pid, "VmHWM:") / 1024; most > 300 {
+		t.Errorf("it took %.0f MB, as if nothing bounded it", most)
 	} else {
 		t.Logf("it took %.0f MB at most", most)
 	}

@@ -69,7 +69,10 @@ func TestStreamFlood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newServer(t, newFake())
 			c := overRaw(t, s)
-			c.say(`{"jsonrpc":"2.0","id":"first","method":"ping"}`) // its answer waits to be read
+			c.say(`{"jsonrpc":"2.0","id":"first","method":"ping"}`)
+			if _, err := c.Conn.Read(make([]byte, 1)); err != nil { // the rest of its answer waits to be read
+				t.Fatal(err)
+			}
 			c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 			said := 0
 			for said < 1000 {

@@ -28,11 +28,13 @@ type output struct {
 	moving bool         // a write is on its way, so the hardware may have left have
 	holder string       // who has the lease; "" at safe
 	until  Time         // when the lease ends
-	since  Time         // when the output left safe; means something while away
 	away   bool         // has left safe and is not known to be back
-	spent  bool         // max_on ran out; the rest begins once it is back
-	rest   Time         // no move before this
-	fault  string       // why the last write failed
+	since  Time         // when it left; means something while away
+	back   Time         // when it was last known to come back
+	// used is what earlier trips took of max_on. Only min_off at safe gives it back:
+	// a shorter return would let a caller hold an output for ever.
+	used  time.Duration
+	fault string // why the last write failed
 }
 
 // NewMachine makes a machine for the policies, which must be valid. A latched
@@ -40,7 +42,8 @@ type output struct {
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
 	for i, p := range policies {
-		m.outputs = append(m.outputs, output{Policy: p, want: p.Safe, away: true, spent: true})
+		// Nobody knows for how long an output was away before a start: too long.
+		m.outputs = append(m.outputs, output{Policy: p, want: p.Safe, away: true, used: p.MaxOn})
 		m.index[p.Output] = i
 	}
 	return m
@@ -73,10 +76,13 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 		length = min(DefaultFor, o.Longest())
 	}
 	if !o.away {
+		if o.rested(now) {
+			o.used = 0
+		}
 		o.away, o.since = true, now
 	}
 	o.want, o.holder = v, holder
-	o.until = min(add(now, length), add(o.since, o.MaxOn))
+	o.until = add(now, min(length, o.left(now)))
 	return nil
 }
 
@@ -91,10 +97,10 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
-	case o.over(now):
+	case o.away && o.left(now) <= 0: // its rest has not begun
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, o.MinOff)
-	case now < o.rest:
-		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(o.rest-now))
+	case o.rest(now) > 0:
+		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(o.rest(now)))
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now))
 	}
@@ -132,12 +138,9 @@ func (m *Machine) Park() {
 // Tick ends the leases that are over.
 func (m *Machine) Tick(now Time) {
 	for i := range m.outputs {
-		o := &m.outputs[i]
-		if o.holder == "" || now < o.until {
-			continue
+		if o := &m.outputs[i]; o.holder != "" && now >= o.until {
+			o.toSafe()
 		}
-		o.spent = o.over(now)
-		o.toSafe()
 	}
 }
 
@@ -173,11 +176,10 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 		return
 	}
 	o.have, o.fault = v, ""
-	if v == o.Safe && o.want == o.Safe && o.away {
-		if o.over(now) {
-			o.rest = add(now, o.MinOff)
-		}
-		o.away, o.spent = false, false
+	if v == o.Safe && o.away {
+		o.used = add(o.used, now-o.since)
+		o.back = now
+		o.away, o.since = o.want != o.Safe, now // wanted elsewhere again meanwhile: it leaves at once
 	}
 }
 
@@ -200,7 +202,7 @@ func (m *Machine) Status(now Time, i int) Status {
 	if o.holder != "" {
 		s.Left = max(0, o.until-now)
 	}
-	s.Rest = max(0, o.rest-now)
+	s.Rest = o.rest(now)
 	return s
 }
 
@@ -230,13 +232,22 @@ func (m *Machine) allSafe() {
 func (o *output) toSafe() {
 	o.want, o.holder, o.until = o.Safe, "", 0
 	if o.have == o.Safe && !o.moving {
-		o.away, o.spent = false, false // nothing was written, so it never left
+		o.away = false // nothing was written, so it never left
 	}
 }
 
-// over reports whether the output has spent its max_on.
-func (o *output) over(now Time) bool {
-	return o.away && (o.spent || now >= add(o.since, o.MaxOn))
+// left is what remains of max_on while the output is away.
+func (o *output) left(now Time) time.Duration { return o.MaxOn - o.used - (now - o.since) }
+
+// rested reports whether an output at safe has been there for min_off.
+func (o *output) rested(now Time) bool { return now-o.back >= o.MinOff }
+
+// rest is how long an output at safe that has spent its max_on stays there.
+func (o *output) rest(now Time) time.Duration {
+	if o.used < o.MaxOn {
+		return 0
+	}
+	return max(0, o.MinOff-(now-o.back))
 }
 
 // add is t+d without an overflow: Unlimited stays out of reach.

@@ -326,6 +326,11 @@ func TestMaxOnIsContinuous(t *testing.T) {
 			}
 			_ = m.Move(now, holder, vent, level(50), 30*time.Second)
 		}},
+		{"releases that the hardware follows at once", func(m *Machine, now Time, n int) {
+			_ = m.Release(vent)
+			settle(m, now)
+			_ = m.Move(now, "ann", vent, level(float64(1+n%90)), 30*time.Second)
+		}},
 		{"alternating through the safe value", func(m *Machine, now Time, n int) {
 			_ = m.Move(now, "bob", vent, level(0), 0)
 			_ = m.Move(now, "ann", vent, level(float64(1+n%90)), 30*time.Second)
@@ -365,7 +370,7 @@ func TestMaxOnUntilConfirmed(t *testing.T) {
 	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "rests", "10s")
 	mustMove(t, m, now+DefaultMinOff, "bob", heater, on, 0)
 
-	// Once it is confirmed the clock starts anew.
+	// After the rest the clock starts anew.
 	if got := m.Status(now+DefaultMinOff, 0).Left; got != time.Minute {
 		t.Errorf("left %v", got)
 	}
@@ -400,24 +405,141 @@ func TestRestAfterMaxOn(t *testing.T) {
 	mustMove(t, m, now+DefaultMinOff, "ann", heater, on, 0)
 }
 
-// A lease that ends before max_on needs no rest.
-func TestNoRestBeforeMaxOn(t *testing.T) {
+// A return to safe that is shorter than min_off gives nothing of max_on back,
+// whoever ended the lease and whoever comes next; one of min_off gives it all.
+func TestMaxOnOverShortReturns(t *testing.T) {
 	for name, end := range map[string]func(m *Machine, now Time){
-		"expiry":  func(m *Machine, now Time) { m.Tick(now + time.Minute) },
-		"release": func(m *Machine, _ Time) { _ = m.Release(heater) },
+		"expiry":       func(m *Machine, now Time) { m.Tick(now) },
+		"release":      func(m *Machine, _ Time) { _ = m.Release(heater) },
+		"move to safe": func(m *Machine, now Time) { _ = m.Move(now, "ann", heater, off, 0) },
+		"stop":         func(m *Machine, _ Time) { m.Stop(); m.Reset() },
+		"failed write": func(m *Machine, now Time) { m.Driving(0); m.Applied(now, 0, on, errors.New("loose")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, now := rested()
-			mustMove(t, m, now, "ann", heater, on, time.Minute)
-			settle(m, now)
-			end(m, now)
-			settle(m, now+time.Minute)
-			mustMove(t, m, now+time.Minute, "bob", heater, on, DefaultMaxOn)
-			if got := m.Status(now+time.Minute, 0).Left; got != DefaultMaxOn {
-				t.Errorf("left %v", got)
+			pause := DefaultMinOff - 1
+			for trip := range 10 { // of a minute each: all of max_on
+				holder := []string{"ann", "bob"}[trip%2]
+				mustMove(t, m, now, holder, heater, on, time.Minute)
+				if got := m.Status(now, 0).Left; got != time.Minute {
+					t.Fatalf("trip %d: left %v", trip, got)
+				}
+				settle(m, now)
+				now += time.Minute
+				end(m, now)
+				settle(m, now)
+				want(t, m, 0, off)
+				if trip < 9 {
+					now += pause // the time at safe does not count
+				}
+			}
+			wantFault(t, m.Move(now+pause, "bob", heater, on, 0), device.Unsafe, "rests", "1s")
+			if got := m.Status(now, 0).Rest; got != DefaultMinOff {
+				t.Errorf("rest %v", got)
+			}
+			now += DefaultMinOff
+			mustMove(t, m, now, "bob", heater, on, DefaultMaxOn)
+			if got := m.Status(now, 0).Left; got != DefaultMaxOn {
+				t.Errorf("left %v after a rest", got)
 			}
 		})
 	}
+}
+
+// What is left of max_on bounds the next lease, and min_off at safe restores it.
+func TestLeftOfMaxOn(t *testing.T) {
+	for _, tt := range []struct {
+		minOff, pause, want time.Duration
+	}{
+		{DefaultMinOff, 0, 9 * time.Minute},
+		{DefaultMinOff, DefaultMinOff - 1, 9 * time.Minute},
+		{DefaultMinOff, DefaultMinOff, DefaultMaxOn},
+		{0, 0, DefaultMaxOn}, // the owner wants no rest
+	} {
+		p := policies()[0]
+		p.MinOff = tt.minOff
+		m, now := rested(p)
+		mustMove(t, m, now, "ann", heater, on, time.Minute)
+		settle(m, now)
+		now += time.Minute
+		m.Tick(now)
+		settle(m, now)
+		now += tt.pause
+		mustMove(t, m, now, "bob", heater, on, DefaultMaxOn)
+		if got := m.Status(now, 0).Left; got != tt.want {
+			t.Errorf("min_off %v, after %v at safe: left %v, want %v", tt.minOff, tt.pause, got, tt.want)
+		}
+	}
+}
+
+// A move that is undone before it is written takes nothing and gives nothing back,
+// however often.
+func TestUndoneMovesGiveNothingBack(t *testing.T) {
+	m, now := rested()
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	settle(m, now)
+	now += 9 * time.Minute
+	m.Tick(now)
+	settle(m, now)
+	for range 9 {
+		mustMove(t, m, now, "ann", heater, on, 0)
+		now += time.Second
+		_ = m.Release(heater)
+	}
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != time.Minute {
+		t.Errorf("left %v, want 1m", got)
+	}
+	_ = m.Release(heater)
+	now += time.Second // the hardware was at safe all the time
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != 9*time.Minute {
+		t.Errorf("left %v after ten seconds at safe", got)
+	}
+}
+
+// Safe that is confirmed while the output is wanted elsewhere again is a return of
+// no length, also where that wish is then withdrawn.
+func TestMaxOnOverAReturnInFlight(t *testing.T) {
+	m, now := rested()
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	settle(m, now)
+	now += 9 * time.Minute
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now, "bob", heater, on, 0)
+	m.Applied(now, 0, off, nil)
+	want(t, m, 0, on)
+	_ = m.Release(heater) // before anything was written
+	mustMove(t, m, now, "bob", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != time.Minute {
+		t.Errorf("left %v, want 1m", got)
+	}
+
+	// Where it is not withdrawn, the time away goes on.
+	settle(m, now)
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now, "bob", heater, on, 0)
+	m.Applied(now, 0, off, nil)
+	settle(m, now)
+	now += 30 * time.Second
+	_ = m.Release(heater)
+	settle(m, now)
+	mustMove(t, m, now, "bob", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != 30*time.Second {
+		t.Errorf("left %v, want 30s", got)
+	}
+
+	// Where max_on was spent by then, it rests.
+	settle(m, now)
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now+29*time.Second, "bob", heater, on, 0)
+	now += time.Minute
+	m.Applied(now, 0, off, nil)
+	m.Tick(now)
+	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "rests", "10s")
 }
 
 func TestRestAfterStart(t *testing.T) {

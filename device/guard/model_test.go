@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,19 +25,54 @@ type world struct {
 
 type thing struct {
 	Policy
-	hardware  device.Value // where it is; zero after a failed write
-	writing   device.Value // what is being written; zero for nothing
-	failed    bool         // the last write failed
-	leftKnown bool         // it is away from safe, or meant to be
-	left      Time         // since then
-	// The same, but going on where safe was confirmed while it was meant to be
-	// elsewhere again. The machine may count either way.
-	askedKnown bool
-	asked      Time
-	resting    Time   // no move before this
-	confirmed  Time   // when it was last confirmed safe
-	leaseEnd   Time   // of the last lease that was given
-	holder     string // of it
+	hardware device.Value // where it is; zero after a failed write
+	writing  device.Value // what is being written; zero for nothing
+	failed   bool         // the last write failed
+	out      bool         // it is away from safe, or meant to be
+	left     Time         // since then
+	written  bool         // and it has left, or may have
+	trips    []trip       // those that are over
+	started  bool         // it has been safe once
+	leaseEnd Time         // of the last lease that was given
+	holder   string       // of it
+}
+
+// trip is one time away from safe, until safe was confirmed.
+type trip struct{ from, to Time }
+
+// used is the time away that counts against max_on: of this trip and of those
+// before it, back to the first rest of min_off.
+func (o *thing) used(now Time) time.Duration {
+	sum, next := time.Duration(0), now
+	if o.out {
+		sum, next = now-o.left, o.left
+	}
+	for _, t := range slices.Backward(o.trips) {
+		if next-t.to >= o.MinOff {
+			break
+		}
+		sum, next = sum+t.to-t.from, t.from
+	}
+	return sum
+}
+
+// back ends a trip. One on which nothing was written has not taken place.
+func (o *thing) back(now Time) {
+	if o.out && o.written {
+		o.trips = append(o.trips, trip{o.left, now})
+	}
+	o.out, o.written = false, false
+}
+
+// mayLeave reports whether max_on and the rest after a start let it.
+func (o *thing) mayLeave(now Time) bool {
+	switch n := len(o.trips); {
+	case !o.started:
+		return false
+	case n == 1 && !o.out && now-o.trips[0].to < o.MinOff: // the start
+		return false
+	}
+	return o.used(now) < o.MaxOn
 }
 
 var errLoose = errors.New("loose")
@@ -46,7 +82,7 @@ func newWorld(t *rapid.T) *world {
 	w := &world{stopped: rapid.IntRange(0, 9).Draw(t, "stopped at start") == 9}
 	w.m = NewMachine(ps, w.stopped)
 	for _, p := range ps {
-		w.things = append(w.things, thing{Policy: p, leftKnown: true, resting: Unlimited})
+		w.things = append(w.things, thing{Policy: p, out: true, written: true})
 	}
 	return w
 }
@@ -74,7 +110,7 @@ func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length tim
 	if o.Lease != 0 {
 		longest = o.Lease
 	}
-	allowed := allowed(o.Policy, v)
+	allowed, mayLeave := allowed(o.Policy, v), o.mayLeave(w.now)
 	err := w.m.Move(w.now, holder, o.Output, v, length)
 	if err == nil {
 		if !allowed {
@@ -87,9 +123,9 @@ func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length tim
 		switch {
 		case length < 0 || length > longest:
 			t.Fatalf("%s took a lease of %v; %v is the longest", o.Output, length, longest)
-		case w.stopped, w.parked, holder == "", o.failed, w.now < o.resting:
-			t.Fatalf("%s moved: stopped %v, parked %v, holder %q, failed %v, rests until %v, now %v",
-				o.Output, w.stopped, w.parked, holder, o.failed, o.resting, w.now)
+		case w.stopped, w.parked, holder == "", o.failed, !mayLeave:
+			t.Fatalf("%s moved: stopped %v, parked %v, holder %q, failed %v, may leave %v",
+				o.Output, w.stopped, w.parked, holder, o.failed, mayLeave)
 		case o.holder != "" && o.holder != holder && w.now < o.leaseEnd:
 			t.Fatalf("%s was taken from %s by %s", o.Output, o.holder, holder)
 		}
@@ -102,7 +138,6 @@ func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length tim
 
 	// A refusal needs a reason.
 	f := device.AsFault(err)
-	free := w.m.Status(w.now, i).Holder == ""
 	switch {
 	case allowed && v == o.Safe:
 		t.Fatalf("%s was refused its safe value: %v", o.Output, err)
@@ -127,9 +162,8 @@ func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length tim
 			t.Fatalf("refused without a reason: %v", err)
 		}
 	case f.Kind == device.Unsafe:
-		atRest := free && o.hardware == o.Safe && o.writing.IsZero() && w.now >= o.confirmed+o.MinOff
-		if !w.stopped && atRest {
-			t.Fatalf("%s is at safe and rested, but: %v", o.Output, err)
+		if !w.stopped && mayLeave {
+			t.Fatalf("%s has %v of its max_on left, but: %v", o.Output, o.MaxOn-o.used(w.now), err)
 		}
 	default:
 		t.Fatalf("a refusal of kind %s: %v", f.Kind, err)
@@ -206,18 +240,10 @@ func (w *world) land(i int, err error) {
 	if err != nil {
 		o.hardware, o.holder = device.Value{}, ""
 	}
-	wanted, _ := w.m.Pending(i)
 	w.m.Applied(w.now, i, v, err)
 	if err == nil && v == o.Safe {
-		o.confirmed = w.now
-		if wanted == o.Safe {
-			if o.resting == Unlimited { // after the start
-				o.resting = w.now + o.MinOff
-			} else if o.leftKnown && w.now-o.left >= o.MaxOn {
-				o.resting = w.now + o.MinOff
-			}
-		}
-		o.leftKnown = false
+		o.started = true
+		o.back(w.now)
 	}
 }
 
@@ -237,8 +263,8 @@ func (w *world) check(t *rapid.T) {
 
 		// A lease ends for a reason.
 		if v == o.Safe && o.holder != "" {
-			if w.now < o.leaseEnd && w.now-o.asked < o.MaxOn {
-				t.Fatalf("%s lost its lease until %v at %v, away since %v", o.Output, o.leaseEnd, w.now, o.asked)
+			if w.now < o.leaseEnd && o.used(w.now) < o.MaxOn {
+				t.Fatalf("%s lost its lease until %v at %v, away for %v", o.Output, o.leaseEnd, w.now, o.used(w.now))
 			}
 			o.holder = ""
 		}
@@ -246,14 +272,12 @@ func (w *world) check(t *rapid.T) {
 		// The clock of max_on: from the first wish to leave until safe is confirmed.
 		physicallySafe := o.hardware == o.Safe && o.writing.IsZero()
 		switch {
-		case v != o.Safe && !o.leftKnown:
-			o.leftKnown, o.left = true, w.now
-			if !o.askedKnown {
-				o.askedKnown, o.asked = true, w.now
-			}
+		case v != o.Safe && !o.out:
+			o.out, o.left = true, w.now
 		case v == o.Safe && physicallySafe:
-			o.leftKnown, o.askedKnown = false, false
+			o.back(w.now)
 		}
+		o.written = o.written || o.out && !physicallySafe
 
 		if !allowed(o.Policy, v) {
 			t.Fatalf("%s is wanted at %v, outside its policy", o.Output, v)
@@ -277,9 +301,9 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("%s is wanted at %v; held by %q, leased to %q", o.Output, v, s.Holder, o.holder)
 		case s.Left <= 0 || s.Left > longest || w.now >= o.leaseEnd:
 			t.Fatalf("%s is wanted at %v with %v left of a lease until %v, now %v", o.Output, v, s.Left, o.leaseEnd, w.now)
-		case w.now-o.left >= o.MaxOn:
-			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, v, w.now-o.left, o.MaxOn)
-		case !due || next > w.now+s.Left || next > o.leaseEnd || (o.MaxOn != Unlimited && next > o.left+o.MaxOn):
+		case o.used(w.now) >= o.MaxOn:
+			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, v, o.used(w.now), o.MaxOn)
+		case !due || next > w.now+s.Left || next > o.leaseEnd || next-w.now > o.MaxOn-o.used(w.now):
 			t.Fatalf("%s ends in %v, next is %v %v, now %v", o.Output, s.Left, next, due, w.now)
 		}
 	}

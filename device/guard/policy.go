@@ -26,8 +26,8 @@ type Policy struct {
 	Range  device.Range // of a level
 	Safe   device.Value
 	Lease  time.Duration // the longest lease; MaxOn when zero
-	MaxOn  time.Duration // continuous time away from safe, over all renewals, values and holders
-	MinOff time.Duration // rest at safe once MaxOn is spent
+	MaxOn  time.Duration // time away from safe without a rest of MinOff, over all values and holders
+	MinOff time.Duration // the rest at safe that makes MaxOn available again; forced once it is spent
 }
 
 // NewPolicy is the policy of an output whose owner wrote nothing.

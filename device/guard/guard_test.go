@@ -660,11 +660,50 @@ func TestLatchWhenInDoubt(t *testing.T) {
 		}
 	}
 	l := Latch{File: filepath.Join(dir, "gone", "armed")}
-	if err := l.Stop(); err != nil {
-		t.Errorf("what is gone is stopped: %v", err)
+	if err := l.Stop(); err == nil || !strings.Contains(err.Error(), "a restart would forget it") {
+		t.Errorf("a stop that nothing remembers: %v", err)
 	}
 	if err := l.Reset(); err == nil {
 		t.Error("a reset without a folder says that it worked")
+	}
+}
+
+// A stop outlives the folder that it is kept in: where that is gone, and where it
+// is there again without what was in it.
+func TestStopOutlivesTheFolder(t *testing.T) {
+	for name, again := range map[string]bool{"gone": false, "made again": true} {
+		for place, flag := range map[string]string{"elsewhere": "run/stopped", "in the folder": "data/stopped"} {
+			t.Run(name+", the flag "+place, func(t *testing.T) {
+				dir := t.TempDir()
+				data := filepath.Join(dir, "data")
+				l := Latch{File: filepath.Join(data, "armed"), Flag: filepath.Join(dir, flag)}
+				mkdir := func() {
+					if err := os.MkdirAll(data, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mkdir()
+				if err := l.Arm(); err != nil || !l.Armed() {
+					t.Fatal(err)
+				}
+				if err := os.RemoveAll(data); err != nil {
+					t.Fatal(err)
+				}
+				if again {
+					mkdir()
+				}
+				if err := l.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				mkdir()
+				if err := l.Arm(); err != nil || l.Armed() { // a first start, as far as it can see
+					t.Errorf("a restart forgets the stop, %v", err)
+				}
+				if err := l.Reset(); err != nil || !l.Armed() {
+					t.Errorf("the owner's reset: %v", err)
+				}
+			})
+		}
 	}
 }
 

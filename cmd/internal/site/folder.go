@@ -48,8 +48,12 @@ func (f Folder) AgentSocket() string { return f.path("agents.sock") }
 // TokenFile holds the token for HTTP.
 func (f Folder) TokenFile() string { return f.path("token") }
 
+// latch has its flag where files last until the machine restarts, which a folder
+// that is taken away or read-only cannot spoil, or in the folder where there is no
+// such place. A second site on a folder that was removed and made again beneath the
+// first shares both: each one's stop holds for the next start of either.
 func (f Folder) latch() guard.Latch {
-	l := guard.Latch{File: f.path("armed")}
+	l := guard.Latch{File: f.path("armed"), Flag: f.path("stopped")}
 	if dir := runtimeFolder(); dir != "" {
 		h := fnv.New64a()
 		h.Write([]byte(f))
@@ -100,8 +104,9 @@ func (f Folder) sign(site string) error {
 }
 
 // token returns the folder's token, made where there is none. First start, while
-// nobody has signed the lock, also arms the outputs; after it, a folder without
-// the armed file means stopped, and a new token changes nothing about that.
+// nobody has signed the lock, also arms the outputs, unless a stop has raised the
+// flag; after it, a folder without the armed file means stopped, and a new token
+// changes nothing about that.
 func (f Folder) token() (string, error) {
 	b, err := os.ReadFile(f.TokenFile())
 	if err == nil {
@@ -122,7 +127,7 @@ func (f Folder) token() (string, error) {
 		return "", f.unusable(err)
 	}
 	if len(who) == 0 {
-		if err := f.latch().Reset(); err != nil {
+		if err := f.latch().Arm(); err != nil {
 			return "", f.unusable(err)
 		}
 	}

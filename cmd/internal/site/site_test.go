@@ -105,6 +105,30 @@ func TestStopOutlivesTheToken(t *testing.T) {
 	}
 }
 
+// TestStopOutlivesTheFolder: a folder that is taken away under a running site does
+// not take its stop along. What holds for a second site on a folder that was made
+// again: each one's stop holds for the next start of either.
+func TestStopOutlivesTheFolder(t *testing.T) {
+	f := Folder(filepath.Join(t.TempDir(), "data"))
+	start(t, f)
+	first := f.latch()
+	if err := os.RemoveAll(string(f)); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if start(t, f); f.latch().Armed() {
+		t.Error("a start on a new folder forgets the stop")
+	}
+	if err := f.latch().Reset(); err != nil || !f.latch().Armed() {
+		t.Error(err)
+	}
+	if err := first.Stop(); err != nil || f.latch().Armed() {
+		t.Errorf("the first site's stop leaves the second's start armed, %v", err)
+	}
+}
+
 func TestTokenFile(t *testing.T) {
 	good := strings.Repeat("ab", 32)
 	for _, tt := range []struct {

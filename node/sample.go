@@ -82,7 +82,13 @@ func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor
 			return
 		case <-timer.C:
 		}
-		h.sample(ctx, sensor, points, s.Every)
+		if back := h.sample(ctx, sensor, points, s.Every); back != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-back:
+			}
+		}
 		timer.Reset(s.Every - time.Since(start)%s.Every)
 	}
 }
@@ -101,18 +107,20 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) {
+// sample takes one sample in. Where the driver does not come back from it, back
+// yields when it has.
+func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) (back <-chan struct{}) {
 	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
 	defer cancel()
-	readings, err := careful(func() ([]device.Reading, error) { return sensor.Sample(reading) })
+	readings, back, err := device.Ask(reading, sensor.Sample)
 	if ctx.Err() != nil {
-		return
+		return back
 	}
 	if err != nil {
 		for _, address := range points {
 			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, every)
 		}
-		return
+		return back
 	}
 	for _, r := range readings {
 		if address, ok := points[r.Point]; ok {
@@ -120,24 +128,14 @@ func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, 
 			h.put(r, every)
 		}
 	}
-}
-
-// careful calls a driver. One that panics has failed, and nothing else has: letting
-// the process go down would leave the outputs where they are.
-func careful(call func() ([]device.Reading, error)) (readings []device.Reading, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = device.Faultf(device.Internal, "the driver panicked: %v", p)
-		}
-	}()
-	return call()
+	return nil
 }
 
 // listen keeps a watch going, with growing pauses while it keeps breaking.
 func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading), broke func(error)) {
 	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
 		begun := time.Now()
-		_, err := careful(func() ([]device.Reading, error) { return nil, w.Watch(ctx, emit) })
+		_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Watch(ctx, emit) })
 		if ctx.Err() != nil {
 			return
 		}

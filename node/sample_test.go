@@ -310,3 +310,52 @@ func TestDriversThatPanic(t *testing.T) {
 		}
 	})
 }
+
+// TestDeafDrivers: a driver that does not come back is a fault of its points, is
+// called no second time meanwhile, and holds up neither the others nor the end.
+func TestDeafDrivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		let := make(chan struct{})
+		calls := 0
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				calls++
+				<-let
+				return whole(ctx)
+			}), time.Second},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { <-let; return nil }}, time.Second},
+			{"f", thermometer(whole), time.Second},
+		})
+		time.Sleep(5500 * time.Millisecond)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not come back" || calls != 1 {
+			t.Errorf("%+v after %d calls", r, calls)
+		}
+		if r, _ := h.Latest("f/t"); r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		close(let)
+	})
+}
+
+// TestDriverThatComesBack is heard again.
+func TestDriverThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		late := 10 * time.Second
+		defer sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			time.Sleep(late)
+			late = 0
+			return whole(ctx)
+		}), time.Second}})()
+		time.Sleep(11500 * time.Millisecond)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+	})
+}

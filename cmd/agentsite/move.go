@@ -209,11 +209,41 @@ func (a *app) resetCommand() *cobra.Command {
 				if a.json {
 					return a.printJSON(statusOf{Stopped: false})
 				}
-				return a.say("the emergency stop is over: outputs may be moved again")
+				return s.afterReset(ctx)
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+}
+
+// afterReset says which outputs may be moved again: not one that is still being
+// driven to safe.
+func (s *session) afterReset(ctx context.Context) error {
+	res, err := s.call(ctx, "site_status", nil)
+	if err != nil {
+		return err
+	}
+	var now struct {
+		Away []struct {
+			Output string `json:"output"`
+			Holder string `json:"held_by"`
+			Fault  string `json:"fault"`
+		} `json:"outputs_away_from_safe"`
+	}
+	if err := json.Unmarshal(res.JSON, &now); err != nil {
+		return err
+	}
+	var stuck []string
+	for _, o := range now.Away {
+		if o.Holder == "" {
+			stuck = append(stuck, strings.TrimSuffix(o.Output+": "+clean(o.Fault), ": "))
+		}
+	}
+	if len(stuck) == 0 {
+		return s.app.say("the emergency stop is over: outputs may be moved again")
+	}
+	return s.app.say("the emergency stop is over, but not every output is known to be safe, and such cannot be moved; if it may still be on, cut its power: %s",
+		strings.Join(stuck, "; "))
 }
 
 type statusOf struct {

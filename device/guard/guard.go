@@ -2,9 +2,9 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +14,6 @@ import (
 const (
 	// applyTimeout bounds one write to the hardware.
 	applyTimeout = 2 * time.Second
-	// applyGrace is how much later than its time a driver may notice.
-	applyGrace = 500 * time.Millisecond
 	// parkTimeout bounds every wait for the hardware: of a call, of the emergency
 	// stop and of the process's end.
 	parkTimeout = 5 * time.Second
@@ -119,22 +117,22 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// Settle blocks until every output is what it should be, or ctx ends; then the
-// error names those that are not known to be.
+// Settle blocks until every output is what it should be, or ctx ends; then one
+// UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
-	var late []error
+	var late []string
 	err := g.wait(ctx, func(now Time) bool {
 		late = late[:0]
 		for i := range g.m.outputs {
 			if _, pending := g.m.Pending(i); pending {
 				s := g.m.Status(now, i)
-				late = append(late, device.Faultf(device.UnknownOutcome, "%s is not known to be at its value%s", s.Output, because(s.Fault)))
+				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
 			}
 		}
 		return len(late) == 0
 	})
 	if err != nil {
-		return errors.Join(late...)
+		return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; "))
 	}
 	return nil
 }
@@ -201,7 +199,16 @@ func (g *Guard) Stop(ctx context.Context) error {
 	g.latching.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	return errors.Join(err, g.Settle(ctx))
+	late := g.Settle(ctx)
+	switch {
+	case late == nil && err == nil:
+		return nil
+	case late == nil:
+		return device.Faultf(device.Unavailable, "%w", err)
+	case err == nil:
+		return late
+	}
+	return device.Faultf(device.UnknownOutcome, "%w; %w", late, err) // one fault: callers are shown one
 }
 
 // Reset ends the emergency stop. Only an owner's call may come here.
@@ -312,47 +319,24 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		if !pending {
 			continue
 		}
-		result := h.apply(ctx, h.points[k], v)
-		late := time.NewTimer(applyTimeout + applyGrace)
-		var err error
-		deaf := false
-		select {
-		case err = <-result:
-		case <-late.C:
-			err, deaf = device.Faultf(device.Offline, "the driver does not come back"), true
-		}
-		late.Stop()
+		applying, cancel := context.WithTimeout(ctx, applyTimeout)
+		_, back, err := device.Ask(applying, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, h.act.Apply(ctx, h.points[k], v)
+		})
+		cancel()
 		if err != nil {
-			slog.Warn("an output did not follow", "point", h.points[k], "value", v.String(), "err", err)
+			slog.Warn("an output did not follow", "output", g.m.outputs[i].Output, "value", v.String(), "err", err)
 			followed = false
 		}
 		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
-		if deaf { // one write at a time: nothing more for this device before it is back
+		if back != nil { // one write at a time: nothing more for this device before it is back
 			select {
-			case <-result:
+			case <-back:
 			case <-ctx.Done():
 			}
 		}
 	}
 	return followed
-}
-
-// apply is one bounded write, in a goroutine of its own because a driver may be
-// deaf to its deadline. One that panics has failed: letting the process go down
-// would leave every other output where it is.
-func (h *hand) apply(ctx context.Context, point string, v device.Value) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-		defer cancel()
-		defer func() {
-			if p := recover(); p != nil {
-				result <- device.Faultf(device.Internal, "the driver panicked: %v", p)
-			}
-		}()
-		result <- h.act.Apply(ctx, point, v)
-	}()
-	return result
 }
 
 // because is a cause as the end of a sentence.

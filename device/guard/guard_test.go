@@ -731,6 +731,26 @@ func TestStopSaysWhatIsNotSafe(t *testing.T) {
 	})
 }
 
+// Callers are shown one fault, so it says all.
+func TestStopSaysItInOneFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := ready(t)
+		r.move(t, "ann", heater, on, 0)
+		r.move(t, "ann", pump, on, 0)
+		r.pump.set(func() { r.pump.hangs = map[string]bool{"pump": true} })
+		r.room.set(func() { r.room.hangs = map[string]bool{"heater": true} })
+		r.Guard.latch = Latch{File: filepath.Join(t.TempDir(), "gone", "armed")}
+		wantFault(t, r.Stop(within(t, 3*time.Second)), device.UnknownOutcome, pump, heater, "a restart would forget it")
+		r.pump.set(func() { r.pump.hangs = nil })
+		r.room.set(func() { r.room.hangs = nil })
+		if err := r.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantFault(t, r.Stop(t.Context()), device.Unavailable, "a restart would forget it")
+		r.stopped(t)
+	})
+}
+
 // What is being written when safe is asked for is followed by safe before anybody
 // is told that it is safe.
 func TestSafeWhileAWriteIsInFlight(t *testing.T) {
@@ -1169,7 +1189,7 @@ func TestDeafDriver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- g.Run(ctx) }()
-		time.Sleep(applyTimeout + applyGrace)
+		time.Sleep(applyTimeout + time.Second)
 		synctest.Wait()
 		if s := g.Status()[0]; s.Safe || s.Fault == "" {
 			t.Errorf("%+v", s)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/config"
@@ -40,6 +42,11 @@ func Load(path string) (cfg *config.Site, from string, err error) {
 	return cfg, from, err
 }
 
+const (
+	openTimeout  = 10 * time.Second // of a device: those after it are not driven to safe before
+	closeTimeout = 2 * time.Second  // of them all
+)
+
 // devices are a site's devices, opened, and what comes with them.
 type devices struct {
 	things   []things.Thing
@@ -58,7 +65,9 @@ func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error
 		}
 	}()
 	for _, d := range cfg.Devices {
-		dev, err := d.Config.Open(ctx)
+		opening, cancel := context.WithTimeout(ctx, openTimeout)
+		dev, _, err := device.Ask(opening, d.Config.Open)
+		cancel()
 		if err != nil {
 			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
 		}
@@ -98,10 +107,14 @@ func policies(d config.Device, desc device.Description) ([]guard.Policy, error) 
 	var all []guard.Policy
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
-		for to, from := range map[*time.Duration]*time.Duration{&p.Lease: o.Lease, &p.MaxOn: o.MaxOn, &p.MinOff: o.MinOff} {
-			if from != nil {
-				*to = *from
-			}
+		if o.Lease != nil {
+			p.Lease = *o.Lease
+		}
+		if o.MaxOn != nil {
+			p.MaxOn = *o.MaxOn
+		}
+		if o.MinOff != nil {
+			p.MinOff = *o.MinOff
 		}
 		if err := p.Validate(); err != nil {
 			return nil, d.Errorf(o.Point.Name, "lease", "%w", err)
@@ -111,13 +124,21 @@ func policies(d config.Device, desc device.Description) ([]guard.Policy, error) 
 	return all, nil
 }
 
+// close closes the devices side by side, so that one that hangs keeps no other from
+// going to safe, and waits at most closeTimeout and a moment for it.
 func (all *devices) close() error {
-	var errs []error
-	for _, t := range all.things {
-		if err := t.Device.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", t.Name, err))
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := make([]error, len(all.things))
+	var closing sync.WaitGroup
+	for i, t := range all.things {
+		closing.Go(func() {
+			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, t.Device.Close() }); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", t.Name, err)
+			}
+		})
 	}
+	closing.Wait()
 	return errors.Join(errs...)
 }
 
@@ -130,7 +151,7 @@ func Check(path string) (*config.Site, string, error) {
 	}
 	var errs []error
 	for _, d := range cfg.Devices {
-		if describer, ok := d.Config.(interface{ Describe() device.Description }); ok {
+		if describer, ok := d.Config.(driver.Describer); ok {
 			_, err := policies(d, describer.Describe())
 			errs = append(errs, err)
 		}

@@ -14,7 +14,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
@@ -353,8 +356,10 @@ func TestMetrics(t *testing.T) {
 
 // bench is a driver whose devices a test can count and bend.
 type bench struct {
-	opened, closed []string
-	desc           map[string]device.Description // by what
+	opened []string
+	mu     sync.Mutex
+	closed []string                      // in any order
+	desc   map[string]device.Description // by what
 }
 
 type benchConfig struct {
@@ -385,7 +390,10 @@ type benchDevice struct {
 
 func (d benchDevice) Describe() device.Description { return d.b.desc[d.what] }
 func (d benchDevice) Close() error {
+	d.b.mu.Lock()
+	defer d.b.mu.Unlock()
 	d.b.closed = append(d.b.closed, d.what)
+	slices.Sort(d.b.closed)
 	return errors.New("it is stuck")
 }
 
@@ -426,7 +434,7 @@ func TestOpenDevices(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 					t.Errorf("%v, want %s", err, tt.says)
 				}
-				if !slices.Equal(b.closed, b.opened) {
+				if slices.Sort(b.opened); !slices.Equal(b.closed, b.opened) {
 					t.Errorf("closed %q of %q", b.closed, b.opened)
 				}
 				return
@@ -446,6 +454,33 @@ func TestOpenDevices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stuck is a device that does not close until it is let go.
+type stuck struct{ let chan struct{} }
+
+func (s stuck) Describe() device.Description { return device.Description{} }
+func (s stuck) Close() error                 { <-s.let; return nil }
+
+// A device that hangs holds up neither the end nor the others' closing.
+func TestCloseBesideAStuckDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		b := &bench{}
+		all := devices{things: []things.Thing{{Name: "a", Device: stuck{let}}, {Name: "b", Device: benchDevice{b, "sensor"}}, {Name: "c", Device: stuck{let}}}}
+		begun := time.Now()
+		err := all.close()
+		if took := time.Since(begun); took > closeTimeout+time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err == nil || err.Error() != "a: the driver does not come back\nb: it is stuck\nc: the driver does not come back" {
+			t.Error(err)
+		}
+		if !slices.Equal(b.closed, []string{"sensor"}) {
+			t.Errorf("closed %q", b.closed)
+		}
+		close(let)
+	})
 }
 
 func TestCheck(t *testing.T) {

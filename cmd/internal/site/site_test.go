@@ -494,6 +494,8 @@ func TestCheck(t *testing.T) {
 		{"good", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1m } } }\n", ""},
 		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h0m0s is longer than max_on 10m0s"},
 		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h0m0s is longer than max_on 10m0s"},
+		{"a limit without an output", "site: { name: x }\ndevices:\n  h: { driver: host, max_on: 5m }\n", "agentsite.yaml:3:22: h: max_on is for outputs and this device has none; remove it"},
+		{"a measurement that is kept safe", "site: { name: x }\ndevices:\n  h: { driver: host, points: { uptime: { safe: off } } }\n", "agentsite.yaml:3:32: h"},
 		{"an unknown driver", "site: { name: x }\ndevices:\n  g: { driver: sin }\n", `agentsite.yaml:3:16: g: there is no driver "sin"`},
 		{"a wrong model", "site: { name: x }\ndevices:\n  g: { driver: sim, model: volcano }\n", `model: there is no "volcano"`},
 		{"no YAML", "site: [", "agentsite.yaml:1:"},

@@ -22,11 +22,17 @@ type Folder string
 // state folder otherwise.
 func DefaultFolder() (Folder, error) {
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
-		return Folder(dir), nil
+		dir, err := filepath.Abs(dir)
+		return Folder(dir), err
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return Folder(filepath.Join(dir, "agentsite")), nil
 	}
+	return homeFolder()
+}
+
+// homeFolder is the one that a terminal or a program with no such variables finds.
+func homeFolder() (Folder, error) {
 	if runtime.GOOS == "windows" {
 		dir, err := os.UserConfigDir()
 		return Folder(filepath.Join(dir, "agentsite")), err
@@ -36,6 +42,14 @@ func DefaultFolder() (Folder, error) {
 		return "", fmt.Errorf("no folder for the site's data: %w; name one with --data", err)
 	}
 	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
+}
+
+// found reports whether other terminals and programs of this user find the folder
+// without being told.
+func (f Folder) found() bool {
+	here, err := DefaultFolder()
+	there, err2 := homeFolder()
+	return err == nil && err2 == nil && f == here && f == there
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), name) }

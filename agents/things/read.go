@@ -56,13 +56,13 @@ func (a *Agent) listPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "list_points",
-		Description: "All sensors and outputs: kind, unit, range; for outputs the safe value and the longest time away from it (max_seconds).",
+		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value and max_seconds away from it.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
 }
 
 type readIn struct {
-	Points []string `json:"points,omitzero" jsonschema:"which points; all when left out"`
+	Points []string `json:"points,omitzero" jsonschema:"all when left out"`
 }
 
 type readOut struct {
@@ -86,7 +86,7 @@ func (a *Agent) readPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "read_points",
-		Description: "The latest readings with unit, time and quality: good, stale (too old) or fault (see why).",
+		Description: "The latest readings. Their quality is good, stale (too old) or fault (see why).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"points": all}},
 		func(_ context.Context, _ agents.Principal, in readIn) (readOut, error) {
@@ -128,8 +128,8 @@ const (
 
 type historyIn struct {
 	Point string   `json:"point"`
-	Hours *float64 `json:"hours,omitzero" jsonschema:"how far back; 12 when left out"`
-	Steps *float64 `json:"steps,omitzero" jsonschema:"how many steps; 24 when left out"`
+	Hours *float64 `json:"hours,omitzero" jsonschema:"12 when left out"`
+	Steps *float64 `json:"steps,omitzero" jsonschema:"24 when left out"`
 }
 
 type historyOut struct {
@@ -156,7 +156,7 @@ func (a *Agent) readHistory() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "read_history",
-		Description: "A measurement over at most 24 hours: minimum, mean and maximum of each step and of the whole.",
+		Description: "Minimum, mean and maximum of a measurement, of each step and of the whole.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{
 		enums:  map[string][]string{"point": all},

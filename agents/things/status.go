@@ -35,7 +35,7 @@ type heldOut struct {
 func (a *Agent) siteStatus() (verb, error) {
 	return define(agents.Tool{
 		Name:        "site_status",
-		Description: "How the site is: what is wrong with devices, which outputs are away from safe and for how long, whether the emergency stop is on.",
+		Description: "What is wrong with devices, which outputs are away from safe and for how long, and the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
 }

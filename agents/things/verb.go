@@ -163,6 +163,7 @@ func inputSchema[T any](l limits) ([]byte, error) {
 		if r, ok := l.ranges[name]; ok {
 			p.Minimum, p.Maximum = &r.Min, &r.Max
 		}
+		s.AdditionalProperties = nil // a call with more is refused all the same
 	}
 	return json.Marshal(s, json.Deterministic(true))
 }

@@ -161,9 +161,10 @@ func isToken(s string) bool {
 }
 
 // writeAtomic leaves the old file or the new one, never half of it, readable by
-// nobody else.
+// nobody else. What a kill leaves of it beside them, the next write takes over: the
+// folder is one process's.
 func writeAtomic(path string, b []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

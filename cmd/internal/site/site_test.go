@@ -74,11 +74,26 @@ func TestFirstStart(t *testing.T) {
 	if again := start(t, f); again != token {
 		t.Error("the second start has another token")
 	}
-	if left, _ := filepath.Glob(f.path(".new-*")); left != nil {
+	if left, _ := filepath.Glob(f.path("*new*")); left != nil {
 		t.Errorf("left over: %v", left)
 	}
 	if other := start(t, Folder(filepath.Join(t.TempDir(), "d"))); other == token {
 		t.Error("two sites have one token")
+	}
+}
+
+// TestKilledWhileWriting: what a kill in the middle of a write left is taken over.
+func TestKilledWhileWriting(t *testing.T) {
+	f := Folder(t.TempDir())
+	if err := os.WriteFile(f.TokenFile()+".new", []byte(strings.Repeat("half", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := start(t, f)
+	if b, err := os.ReadFile(f.TokenFile()); err != nil || string(b) != token+"\n" {
+		t.Errorf("%q %v", b, err)
+	}
+	if all, _ := filepath.Glob(f.path("*")); len(all) != 3 { // token, lock, armed
+		t.Errorf("left over: %v", all)
 	}
 }
 

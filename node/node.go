@@ -24,7 +24,7 @@ func New(hub *Hub, token string, hosted ...agents.Agent) *Node {
 	return &Node{agents: hosted, hub: hub, token: sha256.Sum256([]byte(token))}
 }
 
-// known refuses nobody: the zero principal.
+// known refuses the zero principal: whoever asks is somebody.
 func known(p agents.Principal) error {
 	if p.ID == "" {
 		return device.Faultf(device.Denied, "nobody in particular may not do this: say who you are")

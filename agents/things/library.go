@@ -19,9 +19,6 @@ const mimeJSON = "application/json"
 // URI is the resource of a point.
 func URI(address string) string { return scheme + address }
 
-// Address is the reverse of URI.
-func Address(uri string) (address string, ok bool) { return strings.CutPrefix(uri, scheme) }
-
 func (a *Agent) Resources() []agents.Resource {
 	var list []agents.Resource
 	for _, p := range a.points {
@@ -42,7 +39,7 @@ func (a *Agent) Templates() []agents.Template {
 }
 
 func (a *Agent) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	address, ours := Address(uri)
+	address, ours := strings.CutPrefix(uri, scheme)
 	p, ok := a.byName[address]
 	if !ours || !ok || !slices.Contains(readable, p.Kind) {
 		return nil, agents.ErrNotFound

@@ -163,6 +163,8 @@ func inputSchema[T any](l limits) ([]byte, error) {
 		if r, ok := l.ranges[name]; ok {
 			p.Minimum, p.Maximum = &r.Min, &r.Max
 		}
+	}
+	if len(s.Properties) > 0 {
 		s.AdditionalProperties = nil // a call with more is refused all the same
 	}
 	return json.Marshal(s, json.Deterministic(true))

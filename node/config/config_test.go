@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 var update = flag.Bool("update", false, "write the error texts as they are now into testdata/bad")
@@ -81,7 +82,7 @@ func TestParse(t *testing.T) {
 		if d.Name != want.name || d.Every != want.every || !reflect.DeepEqual(d.Config, want.config) {
 			t.Errorf("%s: got %+v, every %v, config %+v", want.name, d.Name, d.Every, d.Config)
 		}
-		desc := d.Config.(interface{ Describe() device.Description }).Describe()
+		desc := d.Config.(driver.Describer).Describe()
 		if got, err := d.Outputs(desc); err != nil || !reflect.DeepEqual(got, want.output) {
 			t.Errorf("%s: outputs %+v, %v; want %+v", want.name, got, err, want.output)
 		}

@@ -110,9 +110,13 @@ func newSampled(s Source) sampled {
 // sample takes one sample in. Where the driver does not come back from it, back
 // yields when it has.
 func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) (back <-chan struct{}) {
-	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
+	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	readings, back, err := device.Ask(reading, sensor.Sample)
+	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
+		ctx, cancel := context.WithTimeout(ctx, min(sampleTimeout, every)) // slow is not yet deaf
+		defer cancel()
+		return sensor.Sample(ctx)
+	})
 	if ctx.Err() != nil {
 		return back
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -317,19 +318,19 @@ func TestDeafDrivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
 		let := make(chan struct{})
-		calls := 0
+		var calls atomic.Int32
 		stop := sampling(t, h, []Source{
 			{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
-				calls++
+				calls.Add(1)
 				<-let
 				return whole(ctx)
 			}), time.Second},
 			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { <-let; return nil }}, time.Second},
 			{"f", thermometer(whole), time.Second},
 		})
-		time.Sleep(5500 * time.Millisecond)
-		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not come back" || calls != 1 {
-			t.Errorf("%+v after %d calls", r, calls)
+		time.Sleep(sampleTimeout + 2500*time.Millisecond)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not come back" || calls.Load() != 1 {
+			t.Errorf("%+v after %d calls", r, calls.Load())
 		}
 		if r, _ := h.Latest("f/t"); r.Quality != device.Good {
 			t.Errorf("%+v", r)
@@ -343,19 +344,28 @@ func TestDeafDrivers(t *testing.T) {
 	})
 }
 
-// TestDriverThatComesBack is heard again.
+// TestDriverThatComesBack is heard again, and one that is merely slower than its
+// period is heard at all.
 func TestDriverThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
-		late := 10 * time.Second
-		defer sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+		late := 2 * sampleTimeout
+		slow := thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			time.Sleep(3 * time.Second)
+			return whole(ctx)
+		})
+		stop := sampling(t, h, []Source{{"slow", slow, time.Second}, {"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
 			time.Sleep(late)
 			late = 0
 			return whole(ctx)
-		}), time.Second}})()
-		time.Sleep(11500 * time.Millisecond)
-		if r, _ := h.Latest("d/t"); r.Quality != device.Good {
-			t.Errorf("%+v", r)
+		}), time.Second}})
+		time.Sleep(2*sampleTimeout + 1500*time.Millisecond)
+		for _, p := range []string{"d/t", "slow/t"} {
+			if r, _ := h.Latest(p); r.Quality != device.Good {
+				t.Errorf("%+v", r)
+			}
 		}
+		stop()
+		time.Sleep(3 * time.Second) // for the slow one's last
 	})
 }

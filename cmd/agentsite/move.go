@@ -221,7 +221,7 @@ func (a *app) resetCommand() *cobra.Command {
 func (s *session) afterReset(ctx context.Context) error {
 	res, err := s.call(ctx, "site_status", nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("the emergency stop is over, but how the outputs are is not known: %w", err)
 	}
 	var now struct {
 		Away []struct {

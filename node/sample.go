@@ -21,6 +21,9 @@ type Source struct {
 	Name   string
 	Device device.Device
 	Every  time.Duration // between samples
+	// Convert has, by the points' names, what the owner wants some numbers turned
+	// into before anybody sees them.
+	Convert map[string]func(float64) float64
 }
 
 // Sample reads the sources until ctx ends. All samples fall on multiples of their
@@ -62,8 +65,7 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 	}
 	h.listen(ctx, s.Name, w, func(r device.Reading) {
 		if address, ok := points[r.Point]; ok {
-			r.Point = address
-			h.put(r, 0)
+			h.put(s.reading(r, address), 0)
 		}
 	}, func(err error) {
 		for _, address := range unsampled {
@@ -82,7 +84,7 @@ func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor
 			return
 		case <-timer.C:
 		}
-		h.sample(ctx, sensor, points, s.Every)
+		h.sample(ctx, s, sensor, points)
 		timer.Reset(s.Every - time.Since(start)%s.Every)
 	}
 }
@@ -101,8 +103,8 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) {
-	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) {
+	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, s.Every))
 	defer cancel()
 	readings, err := careful(func() ([]device.Reading, error) { return sensor.Sample(reading) })
 	if ctx.Err() != nil {
@@ -110,16 +112,24 @@ func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, 
 	}
 	if err != nil {
 		for _, address := range points {
-			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, every)
+			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
 		}
 		return
 	}
 	for _, r := range readings {
 		if address, ok := points[r.Point]; ok {
-			r.Point = address
-			h.put(r, every)
+			h.put(s.reading(r, address), s.Every)
 		}
 	}
+}
+
+// reading is a device's own as the rest of the site knows it.
+func (s Source) reading(r device.Reading, address string) device.Reading {
+	if convert := s.Convert[r.Point]; convert != nil && r.Value.Type() == device.TypeNumber {
+		r.Value = device.Number(convert(r.Value.Number()))
+	}
+	r.Point = address
+	return r
 }
 
 // careful calls a driver. One that panics has failed, and nothing else has: letting

@@ -66,7 +66,7 @@ func TestOneTick(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(takes)
 				return nil, nil
-			}), every})
+			}), every, nil})
 		}
 		stop := sampling(t, newHub(), sources)
 		time.Sleep(5*every + every/2)
@@ -92,7 +92,7 @@ func TestTicksAfterALongSample(t *testing.T) {
 				time.Sleep(2500 * time.Millisecond) // deaf to ctx
 			}
 			return nil, nil
-		}), time.Second}})
+		}), time.Second, nil}})
 		time.Sleep(5500 * time.Millisecond)
 		stop()
 		if want := []time.Duration{0, 1e9, 4e9, 5e9}; !slices.Equal(at, want) {
@@ -107,7 +107,7 @@ func TestSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}
 		h := NewHub(rec, uri)
-		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second}})
+		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second, nil}})
 		synctest.Wait()
 		stop()
 		var got []string
@@ -125,6 +125,38 @@ func TestSampled(t *testing.T) {
 	})
 }
 
+// TestConvert: a number reaches everybody as the owner wants it, whether it was
+// sampled or told; what is no number is left alone.
+func TestConvert(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &records{}
+		h := NewHub(rec, uri)
+		percent := func(v float64) float64 { return v * 100 }
+		e := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
+			emit(good("button", device.Number(2)))
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(whole), time.Second, map[string]func(float64) float64{"t": percent, "s": percent}},
+			{"e", e, time.Second, map[string]func(float64) float64{"button": percent}},
+			{"f", thermometer(func(context.Context) ([]device.Reading, error) {
+				return []device.Reading{{Point: "t", Quality: device.Bad, Why: "loose"}}, nil
+			}), time.Second, map[string]func(float64) float64{"t": percent}},
+		})
+		synctest.Wait()
+		stop()
+		for point, want := range map[string]string{"d/t": "100", "d/s": "on", "e/button": "200", "f/t": "-"} {
+			if r, _ := h.Latest(point); r.Value.String() != want {
+				t.Errorf("%s: %+v, want %s", point, r, want)
+			}
+		}
+		if len(rec.all) != 4 {
+			t.Errorf("%+v", rec.all)
+		}
+	})
+}
+
 // TestSensorErrors: what could not be read is a fault of all its sampled points,
 // and of no others, until it can be read again.
 func TestSensorErrors(t *testing.T) {
@@ -137,8 +169,8 @@ func TestSensorErrors(t *testing.T) {
 					return nil, errors.New("no answer on the bus")
 				}
 				return whole(ctx)
-			}), time.Second},
-			{"other", thermometer(whole), time.Second},
+			}), time.Second, nil},
+			{"other", thermometer(whole), time.Second, nil},
 		})
 		quality := func(point string) string {
 			r, _ := h.Latest(point)
@@ -178,8 +210,8 @@ func TestSensorHangs(t *testing.T) {
 			})
 			well := 0
 			stop := sampling(t, h, []Source{
-				{"hangs", hang, every},
-				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond},
+				{"hangs", hang, every, nil},
+				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond, nil},
 			})
 			time.Sleep(limit + limit/2)
 			synctest.Wait()
@@ -234,7 +266,7 @@ func TestListen(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second}}, guard)
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}}, guard)
 		time.Sleep(2 * time.Hour)
 		stop()
 		var pauses []time.Duration
@@ -269,7 +301,7 @@ func TestBrokenWatch(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second}})
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}})
 		time.Sleep(watchRetry / 2)
 		if r, _ := h.Latest("d/button"); r.Quality != device.Bad || r.Why != "unplugged" || !r.Value.IsZero() {
 			t.Errorf("%+v", r)
@@ -293,9 +325,9 @@ func TestDriversThatPanic(t *testing.T) {
 		h := newHub()
 		watched := 0
 		stop := sampling(t, h, []Source{
-			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second},
-			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second},
-			{"f", thermometer(whole), time.Second},
+			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second, nil},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second, nil},
+			{"f", thermometer(whole), time.Second, nil},
 		})
 		time.Sleep(1500 * time.Millisecond)
 		stop()

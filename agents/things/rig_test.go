@@ -63,10 +63,13 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { d.Close() })
-		all = append(all, Thing{namesAndModels[i], d})
+		all = append(all, thing(namesAndModels[i], d))
 	}
 	return all
 }
+
+// thing is a device that its owner wants as it is.
+func thing(name string, d device.Device) Thing { return Thing{name, d, d.Describe()} }
 
 func newRig(t testing.TB, things []Thing) *rig {
 	t.Helper()

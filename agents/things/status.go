@@ -47,9 +47,8 @@ func (a *Agent) status() statusOut {
 		Devices: []deviceOut{}, Moved: []heldOut{},
 	}
 	for _, t := range a.site.Things {
-		d := t.Device.Describe()
-		o := deviceOut{Device: t.Name, Model: d.Model}
-		for _, p := range d.Points {
+		o := deviceOut{Device: t.Name, Model: t.Description.Model}
+		for _, p := range t.Description.Points {
 			if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
 				o.Faults = append(o.Faults, p.Name+": "+string(r.Quality)+" "+r.Why)
 			}

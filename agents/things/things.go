@@ -12,8 +12,9 @@ import (
 
 // Thing is one device under its name on this site.
 type Thing struct {
-	Name   string
-	Device device.Device
+	Name        string
+	Device      device.Device
+	Description device.Description // of the device, as its owner wants it
 }
 
 // Readings is where the latest readings are.
@@ -80,9 +81,8 @@ var (
 func New(site Site) (*Agent, error) {
 	a := &Agent{site: site, started: time.Now(), byName: make(map[string]point)}
 	for _, t := range site.Things {
-		d := t.Device.Describe()
-		for _, p := range d.Points {
-			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: d.Model}
+		for _, p := range t.Description.Points {
+			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model}
 			a.points = append(a.points, q)
 			a.byName[q.Address] = q
 		}

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/config"
@@ -59,17 +60,25 @@ func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error
 			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
 		}
 		all.things = append(all.things, things.Thing{Name: d.Name, Device: dev})
-		all.sources = append(all.sources, node.Source{Name: d.Name, Device: dev, Every: d.Every})
-		desc := dev.Describe()
-		if err := desc.Validate(); err != nil {
+		if err := dev.Describe().Validate(); err != nil {
 			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
 		}
-		for _, p := range desc.Points {
+		points, err := d.Points(dev.Describe())
+		if err != nil {
+			return all, err
+		}
+		all.things[len(all.things)-1].Description = points.Description
+		source := node.Source{Name: d.Name, Device: dev, Every: d.Every, Convert: make(map[string]func(float64) float64)}
+		for _, m := range points.Measurements {
+			source.Convert[m.Point.Name] = m.Convert
+		}
+		all.sources = append(all.sources, source)
+		for _, p := range points.Description.Points {
 			if p.Kind == device.KindMeasurement {
 				all.measured = append(all.measured, device.Address(d.Name, p.Name))
 			}
 		}
-		policies, err := policies(d, desc)
+		policies, err := policies(d, points.Outputs)
 		if err != nil {
 			return all, err
 		}
@@ -86,11 +95,7 @@ func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error
 }
 
 // policies are what the owner's YAML makes of a device's outputs.
-func policies(d config.Device, desc device.Description) ([]guard.Policy, error) {
-	outputs, err := d.Outputs(desc)
-	if err != nil {
-		return nil, err
-	}
+func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) {
 	var all []guard.Policy
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
@@ -126,8 +131,11 @@ func Check(path string) (*config.Site, string, error) {
 	}
 	var errs []error
 	for _, d := range cfg.Devices {
-		if describer, ok := d.Config.(interface{ Describe() device.Description }); ok {
-			_, err := policies(d, describer.Describe())
+		if describer, ok := d.Config.(driver.Describer); ok {
+			points, err := d.Points(describer.Describe())
+			if err == nil {
+				_, err = policies(d, points.Outputs)
+			}
 			errs = append(errs, err)
 		}
 	}

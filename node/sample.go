@@ -12,8 +12,11 @@ import (
 const (
 	// sampleTimeout bounds one bus transaction.
 	sampleTimeout = 10 * time.Second
-	watchRetry    = time.Second
-	watchRetryMax = time.Minute
+	// What keeps failing is tried less often: a dead bus costs time and wake-ups.
+	backOffPeriods = 30
+	backOffMax     = 5 * time.Minute
+	watchRetry     = time.Second
+	watchRetryMax  = time.Minute
 )
 
 // Source is a device that has something to say, under its name here.
@@ -74,8 +77,12 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 	})
 }
 
+// sampleEvery samples at every period, and at multiples of it while the device
+// cannot be read.
 func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor device.Sensor) {
-	points := newSampled(s)
+	points, pause := newSampled(s), s.Every
+	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
+	failing := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -84,8 +91,26 @@ func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor
 			return
 		case <-timer.C:
 		}
-		h.sample(ctx, s, sensor, points)
-		timer.Reset(s.Every - time.Since(start)%s.Every)
+		err := h.sample(ctx, s, sensor, points)
+		if ctx.Err() != nil {
+			return
+		}
+		if failing != (err != nil) {
+			failing = err != nil
+			if failing {
+				slog.Warn("a device cannot be read and is tried again", "device", s.Name, "err", err)
+			} else {
+				slog.Info("a device can be read again", "device", s.Name)
+			}
+		}
+		if !failing {
+			pause = s.Every
+		}
+		now := time.Since(start)
+		timer.Reset((now+pause)/s.Every*s.Every - now)
+		if failing {
+			pause = min(2*pause, longest)
+		}
 	}
 }
 
@@ -103,24 +128,26 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) {
+// sample takes in one sample, and returns why none of its points could be read.
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) error {
 	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, s.Every))
 	defer cancel()
 	readings, err := careful(func() ([]device.Reading, error) { return sensor.Sample(reading) })
 	if ctx.Err() != nil {
-		return
+		return ctx.Err()
 	}
 	if err != nil {
 		for _, address := range points {
 			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
 		}
-		return
+		return err
 	}
 	for _, r := range readings {
 		if address, ok := points[r.Point]; ok {
 			h.put(s.reading(r, address), s.Every)
 		}
 	}
+	return nil
 }
 
 // reading is a device's own as the rest of the site knows it.

@@ -196,6 +196,60 @@ func TestSensorErrors(t *testing.T) {
 	})
 }
 
+// TestBackOff: what keeps failing is tried less and less often, on the same ticks
+// as all others, and is back at its period once it answers.
+func TestBackOff(t *testing.T) {
+	for every, pauses := range map[time.Duration][]time.Duration{
+		time.Second:      {1, 2, 4, 8, 16, 30, 30},
+		20 * time.Second: {1, 2, 4, 8, 15, 15, 15}, // five minutes
+		time.Hour:        {1, 1, 1, 1, 1, 1, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHub()
+			start := time.Now()
+			var mu sync.Mutex
+			var at []time.Duration
+			dead := true
+			stop := sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				mu.Lock()
+				at = append(at, time.Since(start))
+				fails := dead
+				mu.Unlock()
+				time.Sleep(every / 10)
+				if fails {
+					return nil, errors.New("no answer on the bus")
+				}
+				return whole(ctx)
+			}), every, nil}})
+			want := []time.Duration{0}
+			for _, p := range pauses {
+				want = append(want, want[len(want)-1]+p*every)
+			}
+			time.Sleep(want[len(want)-1] + every/2)
+			mu.Lock()
+			dead = false
+			if !slices.Equal(at, want) {
+				t.Errorf("every %v: samples at %v, want %v", every, at, want)
+			}
+			before := len(at)
+			mu.Unlock()
+			if r, _ := h.Latest("d/t"); r.Quality != device.Bad || !r.Value.IsZero() {
+				t.Errorf("it reads %+v", r)
+			}
+			last := pauses[len(pauses)-1]
+			time.Sleep(last * every)
+			if r, _ := h.Latest("d/t"); r.Quality != device.Good {
+				t.Errorf("it answers again and reads %+v", r)
+			}
+			time.Sleep(5 * every)
+			stop()
+			if n := len(at) - before; n != 6 {
+				t.Errorf("%d samples in six periods once it answers", n)
+			}
+		})
+	}
+}
+
 // TestSensorHangs: a sample has its period, and ten seconds at most. Others go on.
 func TestSensorHangs(t *testing.T) {
 	for every, limit := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: sampleTimeout} {

@@ -30,15 +30,15 @@ type Source struct {
 }
 
 // Sample reads the sources until ctx ends. All samples fall on multiples of their
-// period since the start, so that devices with the same period wake the
-// processor once. Extra watchers emit whole addresses; the guard is one.
+// period since the hub was made, but for each source's first, so that devices with
+// the same period wake the processor once. Extra watchers emit whole addresses; the
+// guard is one. Devices that come and go have a Sample of their own each.
 func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {
-	start := time.Now()
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, s := range sources {
 		if sensor, ok := s.Device.(device.Sensor); ok {
-			all.Go(func() { h.sampleEvery(ctx, start, s, sensor) })
+			all.Go(func() { h.sampleEvery(ctx, s, sensor) })
 		}
 		if w, ok := s.Device.(device.Watcher); ok {
 			all.Go(func() {
@@ -79,7 +79,7 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 
 // sampleEvery samples at every period, and at multiples of it while the device
 // cannot be read.
-func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor device.Sensor) {
+func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	points, pause := newSampled(s), s.Every
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
 	failing := false
@@ -106,7 +106,7 @@ func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor
 		if !failing {
 			pause = s.Every
 		}
-		now := time.Since(start)
+		now := time.Since(h.start)
 		timer.Reset((now+pause)/s.Every*s.Every - now)
 		if failing {
 			pause = min(2*pause, longest)

@@ -81,6 +81,26 @@ func TestOneTick(t *testing.T) {
 	})
 }
 
+// TestOneTickForAll: a device that comes later is read at once and then in step with
+// those that were there.
+func TestOneTickForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		start := time.Now()
+		time.Sleep(3700 * time.Millisecond)
+		var at []time.Duration
+		stop := sampling(t, h, []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
+			at = append(at, time.Since(start))
+			return nil, nil
+		}), 2 * time.Second, nil}})
+		time.Sleep(5 * time.Second)
+		stop()
+		if want := []time.Duration{3700e6, 4e9, 6e9, 8e9}; !slices.Equal(at, want) {
+			t.Errorf("samples at %v, want %v", at, want)
+		}
+	})
+}
+
 // TestTicksAfterALongSample: a sample that takes longer than its period leaves ticks out and
 // comes back to the same ones.
 func TestTicksAfterALongSample(t *testing.T) {

@@ -69,7 +69,9 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 }
 
 // thing is a device that its owner wants as it is.
-func thing(name string, d device.Device) Thing { return Thing{name, d, d.Describe()} }
+func thing(name string, d device.Device) Thing {
+	return Thing{Name: name, Device: d, Description: d.Describe()}
+}
 
 func newRig(t testing.TB, things []Thing) *rig {
 	t.Helper()
@@ -95,7 +97,7 @@ func newRig(t testing.TB, things []Thing) *rig {
 		t.Fatal(err)
 	}
 	s := &shelf{latest: map[string]device.Reading{}, past: map[string][]device.Summary{}}
-	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Things: things, Readings: s, History: s, Outputs: g})
+	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Things: things, Readings: s, History: s, Outputs: g})
 	if err != nil {
 		t.Fatal(err)
 	}

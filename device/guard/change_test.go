@@ -18,7 +18,7 @@ func TestDrop(t *testing.T) {
 		r.pump.set(func() { r.pump.delay = time.Second })
 		start := time.Now()
 		dropped := make(chan error, 1)
-		go func() { dropped <- r.Drop(t.Context(), "garden") }()
+		go func() { dropped <- r.Drop("garden", parkTimeout) }()
 		synctest.Wait()
 		_, err := r.Move(t.Context(), "bob", pump, on, 0) // while it is on its way
 		wantFault(t, err, device.Unavailable, pump)
@@ -42,7 +42,7 @@ func TestDrop(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}
-		if err := r.Drop(t.Context(), "garden"); err != nil {
+		if err := r.Drop("garden", parkTimeout); err != nil {
 			t.Errorf("a second time: %v", err)
 		}
 		if err := r.Stop(t.Context()); err != nil {
@@ -67,7 +67,7 @@ func TestAddWhileItRuns(t *testing.T) {
 		for len(told) > 0 {
 			<-told
 		}
-		if err := r.Drop(t.Context(), "garden"); err != nil {
+		if err := r.Drop("garden", parkTimeout); err != nil {
 			t.Fatal(err)
 		}
 		other := &hardware{}
@@ -124,7 +124,7 @@ func TestDropOfDeadHardware(t *testing.T) {
 		r.move(t, "ann", pump, on, time.Minute)
 		r.pump.set(func() { r.pump.hangs = map[string]bool{"pump": true} })
 		start := time.Now()
-		wantFault(t, r.Drop(t.Context(), "garden"), device.UnknownOutcome, pump)
+		wantFault(t, r.Drop("garden", parkTimeout), device.UnknownOutcome, pump)
 		if took := time.Since(start); took > parkTimeout+applyTimeout+applyGrace {
 			t.Errorf("it took %v", took)
 		}
@@ -132,6 +132,9 @@ func TestDropOfDeadHardware(t *testing.T) {
 		time.Sleep(time.Minute)
 		if calls := r.pump.told(); calls != nil {
 			t.Errorf("it is still tried: %+v", calls)
+		}
+		if err := r.Drop("house", 0); err != nil { // at safe already, and nobody waits
+			t.Error(err)
 		}
 		r.stopped(t) // says nothing of it any more
 	})
@@ -158,7 +161,7 @@ func TestAddRefuses(t *testing.T) {
 		if n := len(r.Status()); n != before {
 			t.Errorf("%d outputs, not %d", n, before)
 		}
-		if err := r.Drop(t.Context(), "attic"); err != nil {
+		if err := r.Drop("attic", parkTimeout); err != nil {
 			t.Error(err)
 		}
 		r.stopped(t)

@@ -100,10 +100,10 @@ func (g *Guard) Add(d Actuated) error {
 }
 
 // Drop takes a device away, while Run runs: its leases end, its outputs go to safe,
-// and then nothing drives them any more. It waits for the hardware until ctx ends, at
-// most five seconds; the error says which output is not known to be safe. A device
-// without outputs is dropped already.
-func (g *Guard) Drop(ctx context.Context, name string) error {
+// and then nothing drives them any more. It waits for the hardware as long as patience
+// lasts and nothing else cuts that short; the error says which output is not known to
+// be safe. A device without outputs is dropped already.
+func (g *Guard) Drop(name string, patience time.Duration) error {
 	var h *hand
 	g.update(func(Time) error {
 		if i := slices.IndexFunc(g.hands, func(h *hand) bool { return h.device == name }); i >= 0 {
@@ -118,7 +118,7 @@ func (g *Guard) Drop(ctx context.Context, name string) error {
 	if h == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	late := g.settle(ctx, func(i int) bool { return slices.Contains(h.outputs, i) })
 	g.mu.Lock()

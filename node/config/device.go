@@ -150,6 +150,27 @@ func (d Device) place(point, key string) pos {
 	return at
 }
 
+// Same reports whether e says of its device what d says, wherever it stands in its
+// file and in whatever order.
+func (d Device) Same(e Device) bool { return d.Name == e.Name && sameEntries(d.entries, e.entries) }
+
+func sameEntries(a, b []entry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, e := range a {
+		if other, ok := find(b, e.key); !ok || !e.value.same(other.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) same(m *node) bool {
+	return n.shape == m.shape && n.text == m.text && sameEntries(n.entries, m.entries) &&
+		slices.EqualFunc(n.items, m.items, (*node).same)
+}
+
 // only keeps the entries with those keys.
 func only(entries []entry, keys ...string) []entry {
 	var kept []entry

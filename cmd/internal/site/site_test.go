@@ -260,7 +260,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -281,7 +281,7 @@ func TestResetThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -341,8 +341,8 @@ func (b *bench) driver() driver.Driver {
 }
 
 func (c *benchConfig) Open(context.Context) (device.Device, error) {
-	if c.What == "broken" {
-		return nil, device.Faultf(device.Offline, "nothing answers")
+	if c.What == "damaged" {
+		return nil, errors.New("its memory is worn out")
 	}
 	c.b.opened = append(c.b.opened, c.What)
 	d := benchDevice{c.b, c.What}
@@ -375,8 +375,8 @@ func TestOpenDevices(t *testing.T) {
 		says          string // the error begins so; then all are closed
 	}{
 		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor switch", ""},
-		{"one does not open", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: broken }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: nothing answers"},
-		{"the first does not open", "a: { driver: bench, what: broken }", "", "test:3:8: a: nothing answers"},
+		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: its memory is worn out"},
+		{"the first is damaged", "a: { driver: bench, what: damaged }", "", "test:3:8: a: its memory is worn out"},
 		{"one describes nonsense", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: nonsense }", "switch nonsense", `test:4:8: b: "No Name" is not a name`},
 		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
@@ -400,7 +400,7 @@ func TestOpenDevices(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 					t.Errorf("%v, want %s", err, tt.says)
 				}
-				if !slices.Equal(b.closed, b.opened) {
+				if !slices.Equal(slices.Sorted(slices.Values(b.closed)), slices.Sorted(slices.Values(b.opened))) {
 					t.Errorf("closed %q of %q", b.closed, b.opened)
 				}
 				return
@@ -408,14 +408,17 @@ func TestOpenDevices(t *testing.T) {
 			if err != nil || b.closed != nil {
 				t.Fatalf("%v, closed %q", err, b.closed)
 			}
-			if len(all.things) != 2 || len(all.sources) != 2 || !slices.Equal(all.measured, []string{"a/t"}) || len(all.actuated) != 1 {
+			if len(all) != 2 || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
 				t.Errorf("%+v", all)
 			}
-			p := all.actuated[0].Policies[0]
-			if p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
+			if _, ok := all[0].actuated(); ok {
+				t.Error("a sensor under the guard")
+			}
+			actuated, _ := all[1].actuated()
+			if p := actuated.Policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
 				t.Errorf("%+v", p)
 			}
-			if err := all.close(); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
+			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
 				t.Errorf("%v, closed %q", err, b.closed)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"agentsite/agents/things"
@@ -37,8 +38,10 @@ func Load(path string) (cfg *config.Site, from string, err error) {
 	return cfg, from, err
 }
 
-// openTimeout bounds how long one device may take to open.
-const openTimeout = 10 * time.Second
+const (
+	openTimeout  = 10 * time.Second // of a device
+	closeTimeout = 2 * time.Second  // of some together
+)
 
 // wired is one device as its owner wants it.
 type wired struct {
@@ -70,7 +73,13 @@ func openDevices(ctx context.Context, cfg *config.Site) ([]*wired, error) {
 func open(ctx context.Context, d config.Device) (*wired, error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	dev, err := d.Config.Open(opening)
+	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
+		dev, err := d.Config.Open(ctx)
+		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+			return nil, errors.Join(ctx.Err(), dev.Close())
+		}
+		return dev, err
+	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
 	}
@@ -79,7 +88,7 @@ func open(ctx context.Context, d config.Device) (*wired, error) {
 	}
 	w, err := wire(d, dev)
 	if err != nil {
-		return nil, errors.Join(err, dev.Close())
+		return nil, errors.Join(err, closeDevices([]*wired{{Device: d, device: dev}}))
 	}
 	return w, nil
 }
@@ -164,13 +173,21 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 	return all, nil
 }
 
+// closeDevices closes them side by side, so that one that hangs keeps no other from
+// going to safe, and waits at most closeTimeout and a moment for it.
 func closeDevices(devices []*wired) error {
-	var errs []error
-	for _, w := range devices {
-		if err := w.device.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", w.Name, err))
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := make([]error, len(devices))
+	var closing sync.WaitGroup
+	for i, w := range devices {
+		closing.Go(func() {
+			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, w.device.Close() }); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", w.Name, err)
+			}
+		})
 	}
+	closing.Wait()
 	return errors.Join(errs...)
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"agentsite/agents/things"
@@ -327,6 +328,7 @@ func TestMetrics(t *testing.T) {
 
 // bench is a driver whose devices a test can count and bend.
 type bench struct {
+	mu             sync.Mutex
 	opened, closed []string
 	desc           map[string]device.Description // by what
 }
@@ -359,8 +361,15 @@ type benchDevice struct {
 
 func (d benchDevice) Describe() device.Description { return d.b.desc[d.what] }
 func (d benchDevice) Close() error {
+	d.b.mu.Lock()
+	defer d.b.mu.Unlock()
 	d.b.closed = append(d.b.closed, d.what)
 	return errors.New("it is stuck")
+}
+
+// allClosed: each that was opened, in any order.
+func (b *bench) allClosed() bool {
+	return slices.Equal(slices.Sorted(slices.Values(b.closed)), slices.Sorted(slices.Values(b.opened)))
 }
 
 type benchActuator struct{ benchDevice }
@@ -400,7 +409,7 @@ func TestOpenDevices(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 					t.Errorf("%v, want %s", err, tt.says)
 				}
-				if !slices.Equal(slices.Sorted(slices.Values(b.closed)), slices.Sorted(slices.Values(b.opened))) {
+				if !b.allClosed() {
 					t.Errorf("closed %q of %q", b.closed, b.opened)
 				}
 				return
@@ -418,7 +427,7 @@ func TestOpenDevices(t *testing.T) {
 			if p := actuated.Policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
 				t.Errorf("%+v", p)
 			}
-			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
+			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !b.allClosed() {
 				t.Errorf("%v, closed %q", err, b.closed)
 			}
 		})

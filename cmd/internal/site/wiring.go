@@ -117,7 +117,7 @@ func (w *wiring) remove(d *wired) error {
 	if d.missing != nil {
 		return nil
 	}
-	return errors.Join(err, d.device.Close())
+	return errors.Join(err, closeDevices([]*wired{d}))
 }
 
 // publish offers what there is now.

@@ -90,6 +90,10 @@ func (w *wiring) reload(ctx context.Context) error {
 		w.add(ctx, d)
 		w.devices = append(w.devices, d)
 	}
+	if added == nil && changed == nil && removed == nil {
+		slog.Info("the configuration is reloaded and says what it said before")
+		return nil // and nobody has to list the tools again
+	}
 	if err := w.publish(); err != nil {
 		return err
 	}

@@ -276,6 +276,39 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestReloadMethod: it is the owner's alone, and says by its code whether the file was
+// at fault.
+func TestReloadMethod(t *testing.T) {
+	methods := map[string]rpc.Method{}
+	var says error
+	asked := 0
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), stoppedGuard(t), func(context.Context) error {
+		asked++
+		return says
+	})
+	for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
+		var refused *rpc.Error
+		if _, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: e}); !errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || asked != 0 {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+	_, mistake := config.Parse("test", []byte("site: {}"), nil)
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {mistake, rpc.CodeInvalidParams}, {device.Faultf(device.Invalid, "restart"), rpc.CodeInvalidParams},
+		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
+	} {
+		says = tt.err
+		_, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
+		var refused *rpc.Error
+		if (err == nil) != (tt.err == nil) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code || refused.Message != tt.err.Error()) {
+			t.Errorf("%v: %v", tt.err, err)
+		}
+	}
+}
+
 func TestResetThatFails(t *testing.T) {
 	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
 	if err != nil {

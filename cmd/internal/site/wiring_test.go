@@ -307,6 +307,12 @@ func TestReload(t *testing.T) {
 		if err := r.Reload(t.Context()); err != nil || r.told() != "" {
 			t.Error("a reload of the same has changed something", err)
 		}
+		synctest.Wait()
+		for len(news) > 0 {
+			if c := <-news; c.Tools {
+				t.Error("a reload of the same is told")
+			}
+		}
 		r.says(t, "read_points", readAll, "Point:pump/on Value:true")
 
 		// What is gone is gone, and safe.

@@ -63,9 +63,14 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { d.Close() })
-		all = append(all, Thing{namesAndModels[i], d})
+		all = append(all, thing(namesAndModels[i], d))
 	}
 	return all
+}
+
+// thing is a device that its owner wants as it is.
+func thing(name string, d device.Device) Thing {
+	return Thing{Name: name, Device: d, Description: d.Describe()}
 }
 
 func newRig(t testing.TB, things []Thing) *rig {
@@ -92,7 +97,7 @@ func newRig(t testing.TB, things []Thing) *rig {
 		t.Fatal(err)
 	}
 	s := &shelf{latest: map[string]device.Reading{}, past: map[string][]device.Summary{}}
-	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Things: things, Readings: s, History: s, Outputs: g})
+	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Things: things, Readings: s, History: s, Outputs: g})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,18 +43,11 @@ func (a *Agent) siteStatus() (verb, error) {
 func (a *Agent) status() statusOut {
 	out := statusOut{
 		Site: a.site.Name, Version: a.site.Version, Simulated: a.site.Simulated,
-		Uptime: seconds(time.Since(a.started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
+		Uptime: seconds(time.Since(a.site.Started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
 		Devices: []deviceOut{}, Moved: []heldOut{},
 	}
 	for _, t := range a.site.Things {
-		d := t.Device.Describe()
-		o := deviceOut{Device: t.Name, Model: d.Model}
-		for _, p := range d.Points {
-			if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
-				o.Faults = append(o.Faults, p.Name+": "+string(r.Quality)+" "+r.Why)
-			}
-		}
-		out.Devices = append(out.Devices, o)
+		out.Devices = append(out.Devices, deviceOut{t.Name, t.Description.Model, a.faults(t)})
 	}
 	for _, s := range a.site.Outputs.Status() {
 		if !s.Safe {
@@ -62,4 +55,19 @@ func (a *Agent) status() statusOut {
 		}
 	}
 	return out
+}
+
+// faults says what is wrong with a thing: that it is missing, or which of its points
+// cannot be read.
+func (a *Agent) faults(t Thing) []string {
+	if t.Missing != "" {
+		return []string{t.Missing}
+	}
+	var all []string
+	for _, p := range t.Description.Points {
+		if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
+			all = append(all, p.Name+": "+string(r.Quality)+" "+r.Why)
+		}
+	}
+	return all
 }

@@ -136,7 +136,7 @@ func TestMoving(t *testing.T) {
 func TestFollowsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindSwitch}}, fails: errLoose}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		synctest.Wait()
 		if got, want := r.says(t, "site_status", `{}`), `"outputs_away_from_safe":[{"output":"d/switch","value":null,"fault":"a wire is loose"}]}`; !strings.HasSuffix(got, want) {
 			t.Errorf("got %s, want …%s", got, want)
@@ -238,7 +238,7 @@ func TestHistory(t *testing.T) {
 func TestShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindText}}}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"12 °C\nund <mehr>"}`); d.shown != "text: 12 °C\nund <mehr>" || !strings.HasPrefix(got, `{"display":"d/text","text":"12 °C\nund `) {
 			t.Errorf("it shows %q and says %s", d.shown, got)
@@ -257,7 +257,7 @@ func TestShow(t *testing.T) {
 func TestCapture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindImage}}, image: device.Image{MIME: "image/png", Data: []byte("a picture"), At: time.Now()}}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		defer r.stop()
 		if got, want := r.says(t, "capture_image", `{"camera":"d/image"}`), `{"camera":"d/image","time":"2000-01-01T00:00:00.000Z","mime_type":"image/png","bytes":9}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -277,7 +277,7 @@ func TestCapture(t *testing.T) {
 // is said, not a panic.
 func TestDescribedTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, []Thing{{"d", only{kinds: []device.Kind{device.KindText, device.KindImage}}}})
+		r := newRig(t, []Thing{thing("d", only{kinds: []device.Kind{device.KindText, device.KindImage}})})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: d/text cannot show a text after all" {
 			t.Error(got)

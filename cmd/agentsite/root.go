@@ -105,7 +105,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		&cobra.Group{ID: groupAgents, Title: "For agents:"},
 	)
 	root.AddCommand(
-		a.runCommand(), a.checkCommand(), a.schemaCommand(),
+		a.runCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.versionCommand(),

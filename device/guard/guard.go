@@ -39,10 +39,13 @@ type Guard struct {
 // hand drives the outputs of one device: one write at a time, and a device that
 // hangs holds up nobody else.
 type hand struct {
+	device  string
 	act     device.Actuator
 	outputs []int    // in the machine
 	points  []string // of the device, beside outputs
 	wake    chan struct{}
+	stop    context.CancelFunc // of its driving; nil before that has begun
+	done    chan struct{}      // closed when its driving has ended
 }
 
 // Actuated is a device whose outputs come under the guard.
@@ -54,31 +57,83 @@ type Actuated struct {
 // New makes a guard over the devices. Nothing moves before Run.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
 	g := &Guard{
-		start: time.Now(), latch: latch,
+		start: time.Now(), latch: latch, m: NewMachine(nil, !latch.Armed()),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	var policies []Policy
 	for _, d := range devices {
-		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1)}
-		for _, p := range d.Policies {
+		if err := g.Add(d); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// Add takes a device in. Its outputs are unknown, and Run drives them to safe. A
+// device whose policies are not valid, or whose outputs are here already, is refused
+// and changes nothing.
+func (g *Guard) Add(d Actuated) error {
+	h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return g.update(func(Time) error {
+		for k, p := range d.Policies {
 			if err := p.Validate(); err != nil {
-				return nil, err
+				return err
 			}
-			_, point, ok := device.SplitAddress(p.Output)
-			if !ok {
-				return nil, device.Faultf(device.Internal, "%q is not an address", p.Output)
+			name, point, ok := device.SplitAddress(p.Output)
+			if !ok || k > 0 && name != h.device {
+				return device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, h.device)
 			}
-			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
-				return nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
+			_, err := g.m.find(p.Output)
+			if err == nil || slices.Contains(h.points, point) {
+				return device.Faultf(device.Invalid, "%s is there twice", p.Output)
 			}
-			h.outputs = append(h.outputs, len(policies))
-			h.points = append(h.points, point)
-			policies = append(policies, p)
+			h.device, h.points = name, append(h.points, point)
+		}
+		for _, p := range d.Policies {
+			h.outputs = append(h.outputs, g.m.Add(p))
 		}
 		g.hands = append(g.hands, h)
+		poke(g.wake)
+		return nil
+	})
+}
+
+// Drop takes a device away, while Run runs: its leases end, its outputs go to safe,
+// and then nothing drives them any more. It waits for the hardware as long as patience
+// lasts and nothing else cuts that short; the error says which output is not known to
+// be safe. A device without outputs is dropped already.
+func (g *Guard) Drop(name string, patience time.Duration) error {
+	var h *hand
+	g.update(func(Time) error {
+		if i := slices.IndexFunc(g.hands, func(h *hand) bool { return h.device == name }); i >= 0 {
+			h = g.hands[i]
+			for _, o := range h.outputs {
+				g.m.Leave(o)
+			}
+			poke(h.wake)
+		}
+		return nil
+	})
+	if h == nil {
+		return nil
 	}
-	g.m = NewMachine(policies, !latch.Armed())
-	return g, nil
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	late := g.settle(ctx, func(i int) bool { return slices.Contains(h.outputs, i) })
+	g.mu.Lock()
+	stop := h.stop
+	g.hands = slices.DeleteFunc(g.hands, func(other *hand) bool { return other == h })
+	g.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-h.done
+	}
+	g.update(func(Time) error {
+		for _, o := range h.outputs {
+			g.m.Drop(o)
+		}
+		return nil
+	})
+	return late
 }
 
 // Run first drives every output to safe and then keeps the leases until ctx
@@ -87,9 +142,6 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 func (g *Guard) Run(ctx context.Context) error {
 	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
 	var hands sync.WaitGroup
-	for _, h := range g.hands {
-		hands.Go(func() { g.drive(driving, h) })
-	}
 	defer hands.Wait()
 	defer stopDriving()
 
@@ -99,6 +151,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			g.update(func(Time) error { g.m.Park(); return nil })
+			g.launch(driving, &hands)
 			g.hurry()
 			settle, cancel := context.WithTimeout(driving, parkTimeout)
 			defer cancel()
@@ -106,6 +159,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-g.wake:
 		}
+		g.launch(driving, &hands)
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
 		g.mu.Lock()
 		next, ok := g.m.Next()
@@ -117,14 +171,31 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
+// launch begins to drive the devices that are new.
+func (g *Guard) launch(ctx context.Context, hands *sync.WaitGroup) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.hands {
+		if h.stop == nil {
+			var driving context.Context
+			driving, h.stop = context.WithCancel(ctx)
+			hands.Go(func() { defer close(h.done); g.drive(driving, h) })
+		}
+	}
+}
+
 // Settle blocks until every output is what it should be, or ctx ends; then one
 // UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
+	return g.settle(ctx, func(int) bool { return true })
+}
+
+func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
 	var late []string
 	err := g.wait(ctx, func(now Time) bool {
 		late = late[:0]
 		for i := range g.m.outputs {
-			if _, pending := g.m.Pending(i); pending {
+			if _, pending := g.m.Pending(i); pending && which(i) {
 				s := g.m.Status(now, i)
 				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
 			}
@@ -166,9 +237,13 @@ func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	i := g.m.index[output]
 	overtaken := false
 	err = g.wait(ctx, func(now Time) bool {
+		i, gone := g.m.find(output)
+		if gone != nil {
+			overtaken = true
+			return true
+		}
 		s = g.m.Status(now, i)
 		want, pending := g.m.Pending(i)
 		overtaken = want != v
@@ -229,16 +304,22 @@ func (g *Guard) Stopped() bool {
 }
 
 // Policy returns what an output is allowed to do.
-func (g *Guard) Policy(output string) (Policy, error) { return g.m.Policy(output) }
+func (g *Guard) Policy(output string) (Policy, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Policy(output)
+}
 
 // Status reports every output, in the order of the devices.
 func (g *Guard) Status() []Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	all := make([]Status, len(g.m.outputs))
-	for i := range all {
-		all[i] = g.m.Status(now, i)
+	all := make([]Status, 0, len(g.m.outputs))
+	for i := range g.m.outputs {
+		if s := g.m.Status(now, i); s.Output != "" {
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -247,14 +328,17 @@ func (g *Guard) Status() []Status {
 // until ctx ends; first of all it emits them all. An output whose state is not
 // known reads as a fault.
 func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
-	last := make([]Status, len(g.m.outputs))
-	for first := true; ; first = false {
+	var last []Status
+	for {
 		var changes []device.Reading
 		err := g.wait(ctx, func(now Time) bool {
 			changes = changes[:0]
 			for i := range g.m.outputs {
+				if i == len(last) {
+					last = append(last, Status{})
+				}
 				s := g.m.Status(now, i)
-				if first || s.Value != last[i].Value || s.Fault != last[i].Fault {
+				if s.Output != "" && (s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault) {
 					changes = append(changes, s.reading())
 				}
 				last[i] = s
@@ -312,6 +396,7 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 	for k, i := range h.outputs {
 		g.mu.Lock()
 		v, pending := g.m.Pending(i)
+		known := g.m.outputs[i].fault
 		if pending {
 			g.m.Driving(i)
 		}
@@ -325,8 +410,10 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		})
 		cancel()
 		if err != nil {
-			slog.Warn("an output did not follow", "output", g.m.outputs[i].Output, "value", v.String(), "err", err)
 			followed = false
+			if err.Error() != known { // once, however long it lasts
+				slog.Warn("an output did not follow and is tried again", "output", device.Address(h.device, h.points[k]), "value", v.String(), "err", err)
+			}
 		}
 		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
 		if back != nil { // one write at a time: nothing more for this device before it is back
@@ -391,6 +478,8 @@ func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
 
 // hurry has every hand write at once, those too that pause after a failure.
 func (g *Guard) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, h := range g.hands {
 		poke(h.wake)
 	}

@@ -22,15 +22,16 @@ type Machine struct {
 }
 
 type output struct {
-	Policy
-	want   device.Value
-	have   device.Value // what the hardware last confirmed; zero while it is not known
-	moving bool         // a write is on its way, so the hardware may have left have
-	holder string       // who has the lease; "" at safe
-	until  Time         // when the lease ends
-	away   bool         // has left safe and is not known to be back
-	since  Time         // when it left; means something while away
-	back   Time         // when it was last known to come back
+	Policy       // without a name once the output was dropped
+	leaving bool // is about to be dropped: safe, and no move
+	want    device.Value
+	have    device.Value // what the hardware last confirmed; zero while it is not known
+	moving  bool         // a write is on its way, so the hardware may have left have
+	holder  string       // who has the lease; "" at safe
+	until   Time         // when the lease ends
+	away    bool         // has left safe and is not known to be back
+	since   Time         // when it left; means something while away
+	back    Time         // when it was last known to come back
 	// used is what earlier trips took of max_on. Only min_off at safe gives it back:
 	// a shorter return would let a caller hold an output for ever.
 	used  time.Duration
@@ -41,13 +42,34 @@ type output struct {
 // emergency stop is passed in as stopped.
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
-	for i, p := range policies {
-		// Nobody knows for how long an output was away before a start: too long.
-		m.outputs = append(m.outputs, output{Policy: p, want: p.Safe, away: true, used: p.MaxOn})
-		m.index[p.Output] = i
+	for _, p := range policies {
+		m.Add(p)
 	}
 	return m
 }
+
+// Add takes in an output with a valid policy and returns its number, which stays the
+// same. One that was dropped and comes back has its number and no past.
+func (m *Machine) Add(p Policy) int {
+	i, known := m.index[p.Output]
+	if !known {
+		i = len(m.outputs)
+		m.index[p.Output] = i
+		m.outputs = append(m.outputs, output{})
+	}
+	// Nobody knows for how long an output was away before a start: too long.
+	m.outputs[i] = output{Policy: p, want: p.Safe, away: true, used: p.MaxOn}
+	return i
+}
+
+// Leave sends output i to safe for good, before it is dropped.
+func (m *Machine) Leave(i int) {
+	m.outputs[i].leaving = true
+	m.outputs[i].toSafe()
+}
+
+// Drop forgets output i. Nobody may be driving it any more.
+func (m *Machine) Drop(i int) { m.outputs[i] = output{} }
 
 // Move gives holder a lease on the output at value v for a time; zero means
 // DefaultFor, or the longest lease where that is shorter. A renewal is a Move by
@@ -91,6 +113,8 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	switch {
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
+	case o.leaving:
+		return goneFault(o.Output)
 	case m.stopped:
 		return device.Faultf(device.Unsafe, "the emergency stop is latched: outputs stay safe until an owner runs agentsite reset")
 	case holder == "":
@@ -220,7 +244,14 @@ func (m *Machine) find(name string) (int, error) {
 	if !ok {
 		return 0, device.Faultf(device.Invalid, "there is no output %.60q", name)
 	}
+	if m.outputs[i].Output == "" {
+		return 0, goneFault(name)
+	}
 	return i, nil
+}
+
+func goneFault(name string) error {
+	return device.Faultf(device.Unavailable, "%s is taken away, or set up anew, by a change of the configuration; list the points and try again", name)
 }
 
 func (m *Machine) allSafe() {

@@ -83,8 +83,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: got %+v, every %v, config %+v", want.name, d.Name, d.Every, d.Config)
 		}
 		desc := d.Config.(driver.Describer).Describe()
-		if got, err := d.Outputs(desc); err != nil || !reflect.DeepEqual(got, want.output) {
-			t.Errorf("%s: outputs %+v, %v; want %+v", want.name, got, err, want.output)
+		if got, err := d.Points(desc); err != nil || !reflect.DeepEqual(got.Outputs, want.output) {
+			t.Errorf("%s: outputs %+v, %v; want %+v", want.name, got.Outputs, err, want.output)
 		}
 	}
 }
@@ -225,10 +225,10 @@ devices:
 	}
 	// What the driver knows only once it is open is checked then, with the line.
 	opened := device.Description{Points: []device.Point{{Name: "fan", Kind: device.KindState}, {Name: "lamp", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
-	const want = `a.yaml:6:7: p/fan: this is a state, not an output; remove it from points, it takes none of safe, range, lease, max_on, min_off
+	const want = `a.yaml:6:7: p/fan: this is neither an output nor a measurement but a point of kind state, which takes no keys; remove it from points
     6 |       fan: { lease: 15m }
       |       ^`
-	if _, err := d.Outputs(opened); err == nil || err.Error() != want {
+	if _, err := d.Points(opened); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }

@@ -11,14 +11,15 @@ import (
 	"agentsite/device/driver"
 )
 
-// The drivers of the tests: one output, several, none, and one whose points only
-// its hardware knows.
+// The drivers of the tests: one output, several, none, one whose points only its
+// hardware knows, and one with two measurements.
 func fakes() []driver.Driver {
 	return []driver.Driver{
 		{Name: "relay", Doc: "one switch", Config: func() driver.Config { return &relay{Bus: "gpio"} }},
 		{Name: "multi", Doc: "two outputs and a sensor", Config: func() driver.Config { return &multi{} }},
 		{Name: "thermo", Doc: "a sensor", Config: func() driver.Config { return &thermo{Address: 0x76, Offset: -0.5} }},
 		{Name: "servo", Doc: "one level", Config: func() driver.Config { return &servo{Range: device.Range{Min: 0, Max: 180}, Pulse: time.Millisecond} }},
+		{Name: "pair", Doc: "two measurements", Config: func() driver.Config { return &pair{} }},
 		{Name: "probe", Doc: "known only once opened", Config: func() driver.Config { return &probe{} }},
 	}
 }
@@ -101,3 +102,13 @@ func (s *servo) Describe() device.Description {
 }
 
 type probe struct{ unopened }
+
+type pair struct{ unopened }
+
+func (*pair) Describe() device.Description {
+	return device.Description{Model: "pair", Points: []device.Point{
+		{Name: "volts", Kind: device.KindMeasurement, Unit: "V", Range: device.Range{Min: 0, Max: 3.3}},
+		{Name: "amps", Kind: device.KindMeasurement, Unit: "A"},
+		{Name: "door", Kind: device.KindState}, {Name: "bell", Kind: device.KindEvent},
+	}}
+}

@@ -20,6 +20,7 @@ const (
 	durationPattern = `^(0|` + durationWords + `)$`
 	limitPattern    = `^(unlimited|` + durationWords + `)$`
 	rangePattern    = `^-?[0-9].*\.\.-?[0-9].*$`
+	unitPattern     = `^[!-~]*$`
 )
 
 // forms are the types that YAML writes otherwise than JSON would.
@@ -31,6 +32,7 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[string](): {Types: []string{"string", "number", "boolean"}},
 		durationType:              {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
 		reflect.TypeFor[limit]():  {Type: "string", Pattern: limitPattern},
+		reflect.TypeFor[unit]():   {Types: []string{"string", "number"}, Pattern: unitPattern},
 		rangeType:                 {Type: "string", Pattern: rangePattern},
 		valueType:                 {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
 	}
@@ -65,17 +67,17 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		AdditionalProperties: nothing(),
 		Defs:                 map[string]*jsonschema.Schema{},
 	}
-	output, err := schemaOf(reflect.ValueOf(outputPart{}))
+	point, err := schemaOf(reflect.ValueOf(pointPart{}))
 	if err != nil {
 		return nil, err
 	}
-	root.Defs["output"] = output
+	root.Defs["point"] = point
 	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
 		"driver": {Description: "what kind of device this is", Enum: []any{}},
 	}}
 	root.Defs["device"] = choice
 	for _, d := range drivers {
-		def, err := driverSchema(d, output)
+		def, err := driverSchema(d, point)
 		if err != nil {
 			return nil, fmt.Errorf("driver %s: %w", d.Name, err)
 		}
@@ -93,7 +95,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 }
 
 // driverSchema is a whole device with that driver: its keys and ours.
-func driverSchema(d driver.Driver, output *jsonschema.Schema) (*jsonschema.Schema, error) {
+func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema, error) {
 	config := reflect.Indirect(reflect.ValueOf(d.Config()))
 	if config.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("its configuration is a %s, not a pointer to a struct", config.Type())
@@ -114,12 +116,12 @@ func driverSchema(d driver.Driver, output *jsonschema.Schema) (*jsonschema.Schem
 	ours.Properties["driver"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name), Description: d.Doc}
 	ours.Properties[pointsKey] = &jsonschema.Schema{
 		Type:                 "object",
-		Description:          "what each output may do, where the device has several",
+		Description:          "what each output may do and how each measurement is read, where the device has several",
 		PropertyNames:        &jsonschema.Schema{Pattern: namePattern},
-		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/output"},
+		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/point"},
 	}
 	// A driver's own key of the same name comes first, as it does in Parse.
-	properties := maps.Clone(output.CloneSchemas().Properties)
+	properties := maps.Clone(point.CloneSchemas().Properties)
 	maps.Copy(properties, s.Properties)
 	maps.Copy(properties, ours.Properties)
 	s.Description, s.Properties = d.Doc, properties

@@ -43,67 +43,124 @@ func Load(path string) (cfg *config.Site, from string, err error) {
 }
 
 const (
-	openTimeout  = 10 * time.Second // of a device: those after it are not driven to safe before
-	closeTimeout = 2 * time.Second  // of them all
+	openTimeout  = 10 * time.Second // of a device
+	closeTimeout = 2 * time.Second  // of some together
 )
 
-// devices are a site's devices, opened, and what comes with them.
-type devices struct {
-	things   []things.Thing
-	sources  []node.Source
-	actuated []guard.Actuated
-	measured []string // addresses
+// wired is one device as its owner wants it.
+type wired struct {
+	config.Device
+	device   device.Device // a stand-in while the device is missing
+	points   config.Points
+	policies []guard.Policy
+	missing  error  // why it could not be opened
+	stop     func() // ends its sampling
 }
 
-// openDevices opens every device and makes the policies of its outputs. Nothing
-// moves yet. What was opened is closed again when one fails.
-func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error) {
-	all = &devices{}
-	defer func() {
-		if err != nil {
-			all.close()
-		}
-	}()
+// openDevices opens every device. Nothing moves yet. A device that is not there has
+// a stand-in; for any other reason all are closed again.
+func openDevices(ctx context.Context, cfg *config.Site) ([]*wired, error) {
+	var all []*wired
 	for _, d := range cfg.Devices {
-		opening, cancel := context.WithTimeout(ctx, openTimeout)
-		dev, _, err := device.Ask(opening, d.Config.Open)
-		cancel()
+		w, err := open(ctx, d)
+		if err != nil && device.AsFault(err).Kind == device.Offline {
+			w, err = standIn(d, err), nil
+		}
 		if err != nil {
-			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
+			return nil, errors.Join(err, closeDevices(all))
 		}
-		all.things = append(all.things, things.Thing{Name: d.Name, Device: dev})
-		all.sources = append(all.sources, node.Source{Name: d.Name, Device: dev, Every: d.Every})
-		desc := dev.Describe()
-		if err := desc.Validate(); err != nil {
-			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
-		}
-		for _, p := range desc.Points {
-			if p.Kind == device.KindMeasurement {
-				all.measured = append(all.measured, device.Address(d.Name, p.Name))
-			}
-		}
-		policies, err := policies(d, desc)
-		if err != nil {
-			return all, err
-		}
-		if len(policies) == 0 {
-			continue
-		}
-		actuator, ok := dev.(device.Actuator)
-		if !ok {
-			return all, d.Errorf("", "driver", "%s: the driver %s describes outputs that it cannot move", d.Name, d.Driver)
-		}
-		all.actuated = append(all.actuated, guard.Actuated{Actuator: actuator, Policies: policies})
+		all = append(all, w)
 	}
 	return all, nil
 }
 
-// policies are what the owner's YAML makes of a device's outputs.
-func policies(d config.Device, desc device.Description) ([]guard.Policy, error) {
-	outputs, err := d.Outputs(desc)
+func open(ctx context.Context, d config.Device) (*wired, error) {
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
+		dev, err := d.Config.Open(ctx)
+		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+			return nil, errors.Join(ctx.Err(), dev.Close())
+		}
+		return dev, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
+	}
+	if err != nil {
+		return nil, d.Errorf("", "driver", "%s: %w", d.Name, device.AsFault(err))
+	}
+	w, err := wire(d, dev)
+	if err != nil {
+		return nil, errors.Join(err, closeDevices([]*wired{{Device: d, device: dev}}))
+	}
+	return w, nil
+}
+
+// wire makes of a device what its owner wants.
+func wire(d config.Device, dev device.Device) (*wired, error) {
+	desc := dev.Describe()
+	if err := desc.Validate(); err != nil {
+		return nil, d.Errorf("", "driver", "%s: %w", d.Name, err)
+	}
+	points, err := d.Points(desc)
 	if err != nil {
 		return nil, err
 	}
+	policies, err := policies(d, points.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := dev.(device.Actuator); !ok && len(policies) > 0 {
+		return nil, d.Errorf("", "driver", "%s: the driver %s describes outputs that it cannot move", d.Name, d.Driver)
+	}
+	return &wired{Device: d, device: dev, points: points, policies: policies}, nil
+}
+
+// actuated is what the guard gets of a device; ok is false where that is nothing.
+func (w *wired) actuated() (_ guard.Actuated, ok bool) {
+	actuator, _ := w.device.(device.Actuator)
+	return guard.Actuated{Actuator: actuator, Policies: w.policies}, len(w.policies) > 0
+}
+
+func (w *wired) source() node.Source {
+	s := node.Source{Name: w.Name, Device: w.device, Every: w.Every, Convert: make(map[string]func(float64) float64)}
+	for _, m := range w.points.Measurements {
+		s.Convert[m.Point.Name] = m.Convert
+	}
+	return s
+}
+
+func (w *wired) thing() things.Thing {
+	t := things.Thing{Name: w.Name, Device: w.device, Description: w.points.Description}
+	if w.missing != nil {
+		t.Missing = w.missing.Error()
+	}
+	return t
+}
+
+// addresses are those of the device's points that keep says yes to.
+func (w *wired) addresses(keep func(device.Kind) bool) []string {
+	var all []string
+	for _, p := range w.points.Description.Points {
+		if keep(p.Kind) {
+			all = append(all, device.Address(w.Name, p.Name))
+		}
+	}
+	return all
+}
+
+// measured are the addresses whose past is kept.
+func measured(devices []*wired) []string {
+	var all []string
+	for _, w := range devices {
+		all = append(all, w.addresses(func(k device.Kind) bool { return k == device.KindMeasurement })...)
+	}
+	return all
+}
+
+// policies are what the owner's YAML makes of a device's outputs.
+func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) {
 	var all []guard.Policy
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
@@ -124,17 +181,17 @@ func policies(d config.Device, desc device.Description) ([]guard.Policy, error) 
 	return all, nil
 }
 
-// close closes the devices side by side, so that one that hangs keeps no other from
+// closeDevices closes them side by side, so that one that hangs keeps no other from
 // going to safe, and waits at most closeTimeout and a moment for it.
-func (all *devices) close() error {
+func closeDevices(devices []*wired) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	errs := make([]error, len(all.things))
+	errs := make([]error, len(devices))
 	var closing sync.WaitGroup
-	for i, t := range all.things {
+	for i, w := range devices {
 		closing.Go(func() {
-			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, t.Device.Close() }); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", t.Name, err)
+			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, w.device.Close() }); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", w.Name, err)
 			}
 		})
 	}
@@ -152,7 +209,10 @@ func Check(path string) (*config.Site, string, error) {
 	var errs []error
 	for _, d := range cfg.Devices {
 		if describer, ok := d.Config.(driver.Describer); ok {
-			_, err := policies(d, describer.Describe())
+			points, err := d.Points(describer.Describe())
+			if err == nil {
+				_, err = policies(d, points.Outputs)
+			}
 			errs = append(errs, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -32,9 +33,10 @@ const settleFor = 5 * time.Second
 type Options struct {
 	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
 	Folder  Folder
-	Listen  string    // instead of the configuration's
-	Version string    // of the program
-	Out     io.Writer // for the person at the terminal
+	Listen  string           // instead of the configuration's
+	Version string           // of the program
+	Out     io.Writer        // for the person at the terminal
+	Hangup  <-chan os.Signal // each asks for a reload; nil for none
 }
 
 // Mistake is an error that whoever starts the site made: the same again will not
@@ -50,15 +52,17 @@ const instructions = "This site is a board with sensors and outputs. list_points
 // Run is a whole site: from the configuration to the last output's return to safe.
 // It blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
-	cfg, from, err := Load(o.Config)
+	started := time.Now()
+	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err
 	}
+	web := cfg.HTTP
 	if o.Listen != "" {
 		if err := config.CheckListen(o.Listen); err != nil {
 			return Mistake{fmt.Errorf("--listen %w", err)}
 		}
-		cfg.HTTP.Listen = o.Listen
+		web.Listen = o.Listen
 	}
 	unlock, err := o.Folder.open()
 	if err != nil {
@@ -73,32 +77,47 @@ func Run(ctx context.Context, o Options) error {
 		return o.Folder.unusable(err)
 	}
 
-	wired, err := openDevices(ctx, cfg)
+	devices, err := openDevices(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	wires := &wiring{read: reader(from), cfg: cfg, devices: devices, reloads: make(chan chan<- error)}
 	defer func() {
-		if err := wired.close(); err != nil {
+		if err := closeDevices(wires.devices); err != nil {
 			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
 		}
 	}()
-	outputs, err := guard.New(wired.actuated, o.Folder.latch())
+	var actuated []guard.Actuated
+	for _, d := range devices {
+		if a, ok := d.actuated(); ok {
+			actuated = append(actuated, a)
+		}
+	}
+	outputs, err := guard.New(actuated, o.Folder.latch())
 	if err != nil {
 		return err
 	}
-	past := history.New(wired.measured)
+	past := history.New(nil)
 	hub := node.NewHub(past, things.URI)
-	offered, err := things.New(things.Site{
-		Name: cfg.Name, Version: o.Version, Simulated: from == "",
-		Things: wired.things, Readings: hub, History: past, Outputs: outputs,
-	})
-	if err != nil {
+	extra, runExtra := extraAgents(hub.Announce)
+	door := node.New(hub, token)
+	wires.outputs, wires.past, wires.hub = outputs, past, hub
+	wires.offer = func(all []things.Thing) error {
+		offered, err := things.New(things.Site{
+			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
+			Things: all, Readings: hub, History: past, Outputs: outputs,
+		})
+		if err != nil {
+			return err
+		}
+		door.Host(append([]agents.Agent{offered}, extra...)...)
+		return nil
+	}
+	if err := wires.publish(); err != nil {
 		return err
 	}
-	extra, runExtra := extraAgents(hub.Announce)
-	door := node.New(hub, token, append([]agents.Agent{offered}, extra...)...)
 
-	listener, err := net.Listen("tcp", cfg.HTTP.Listen)
+	listener, err := net.Listen("tcp", web.Listen)
 	if err != nil {
 		return fmt.Errorf("HTTP cannot listen: %w; another program may have the port: choose one with --listen, or under http: in the configuration", err)
 	}
@@ -117,11 +136,11 @@ func Run(ctx context.Context, o Options) error {
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	addOwner(methods, door, outputs)
+	addOwner(methods, door, outputs, wires.Reload)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
-		Hosts:      hosts(listener.Addr(), cfg.HTTP),
+		Hosts:      hosts(listener.Addr(), web),
 		Dispatcher: dispatcher,
 		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
@@ -148,7 +167,9 @@ func Run(ctx context.Context, o Options) error {
 		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
-	all.Go(func() error { hub.Sample(ctx, wired.sources, outputs); return nil })
+	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
+	all.Go(func() error { wires.Run(ctx); return nil })
+	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })

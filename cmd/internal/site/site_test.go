@@ -304,7 +304,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -319,13 +319,46 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestReloadMethod: it is the owner's alone, and says by its code whether the file was
+// at fault.
+func TestReloadMethod(t *testing.T) {
+	methods := map[string]rpc.Method{}
+	var says error
+	asked := 0
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), stoppedGuard(t), func(context.Context) error {
+		asked++
+		return says
+	})
+	for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
+		var refused *rpc.Error
+		if _, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: e}); !errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || asked != 0 {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+	_, mistake := config.Parse("test", []byte("site: {}"), nil)
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {mistake, rpc.CodeInvalidParams}, {device.Faultf(device.Invalid, "restart"), rpc.CodeInvalidParams},
+		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
+	} {
+		says = tt.err
+		_, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
+		var refused *rpc.Error
+		if (err == nil) != (tt.err == nil) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code || refused.Message != tt.err.Error()) {
+			t.Errorf("%v: %v", tt.err, err)
+		}
+	}
+}
+
 func TestResetThatFails(t *testing.T) {
 	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -371,10 +404,9 @@ func TestMetrics(t *testing.T) {
 
 // bench is a driver whose devices a test can count and bend.
 type bench struct {
-	opened []string
-	mu     sync.Mutex
-	closed []string                      // in any order
-	desc   map[string]device.Description // by what
+	mu             sync.Mutex
+	opened, closed []string
+	desc           map[string]device.Description // by what
 }
 
 type benchConfig struct {
@@ -387,8 +419,8 @@ func (b *bench) driver() driver.Driver {
 }
 
 func (c *benchConfig) Open(context.Context) (device.Device, error) {
-	if c.What == "broken" {
-		return nil, device.Faultf(device.Offline, "nothing answers")
+	if c.What == "damaged" {
+		return nil, errors.New("its memory is worn out")
 	}
 	c.b.opened = append(c.b.opened, c.What)
 	d := benchDevice{c.b, c.What}
@@ -408,8 +440,12 @@ func (d benchDevice) Close() error {
 	d.b.mu.Lock()
 	defer d.b.mu.Unlock()
 	d.b.closed = append(d.b.closed, d.what)
-	slices.Sort(d.b.closed)
 	return errors.New("it is stuck")
+}
+
+// allClosed: each that was opened, in any order.
+func (b *bench) allClosed() bool {
+	return slices.Equal(slices.Sorted(slices.Values(b.closed)), slices.Sorted(slices.Values(b.opened)))
 }
 
 type benchActuator struct{ benchDevice }
@@ -424,8 +460,8 @@ func TestOpenDevices(t *testing.T) {
 		says          string // the error begins so; then all are closed
 	}{
 		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor switch", ""},
-		{"one does not open", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: broken }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: nothing answers"},
-		{"the first does not open", "a: { driver: bench, what: broken }", "", "test:3:8: a: nothing answers"},
+		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: its memory is worn out"},
+		{"the first is damaged", "a: { driver: bench, what: damaged }", "", "test:3:8: a: its memory is worn out"},
 		{"one describes nonsense", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: nonsense }", "switch nonsense", `test:4:8: b: "No Name" is not a name`},
 		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
@@ -449,7 +485,7 @@ func TestOpenDevices(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 					t.Errorf("%v, want %s", err, tt.says)
 				}
-				if slices.Sort(b.opened); !slices.Equal(b.closed, b.opened) {
+				if !b.allClosed() {
 					t.Errorf("closed %q of %q", b.closed, b.opened)
 				}
 				return
@@ -457,14 +493,17 @@ func TestOpenDevices(t *testing.T) {
 			if err != nil || b.closed != nil {
 				t.Fatalf("%v, closed %q", err, b.closed)
 			}
-			if len(all.things) != 2 || len(all.sources) != 2 || !slices.Equal(all.measured, []string{"a/t"}) || len(all.actuated) != 1 {
+			if len(all) != 2 || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
 				t.Errorf("%+v", all)
 			}
-			p := all.actuated[0].Policies[0]
-			if p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
+			if _, ok := all[0].actuated(); ok {
+				t.Error("a sensor under the guard")
+			}
+			actuated, _ := all[1].actuated()
+			if p := actuated.Policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
 				t.Errorf("%+v", p)
 			}
-			if err := all.close(); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
+			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !b.allClosed() {
 				t.Errorf("%v, closed %q", err, b.closed)
 			}
 		})
@@ -482,9 +521,12 @@ func TestCloseBesideAStuckDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		b := &bench{}
-		all := devices{things: []things.Thing{{Name: "a", Device: stuck{let}}, {Name: "b", Device: benchDevice{b, "sensor"}}, {Name: "c", Device: stuck{let}}}}
+		var all []*wired
+		for i, dev := range []device.Device{stuck{let}, benchDevice{b, "sensor"}, stuck{let}} {
+			all = append(all, &wired{Device: config.Device{Name: string(rune('a' + i))}, device: dev})
+		}
 		begun := time.Now()
-		err := all.close()
+		err := closeDevices(all)
 		if took := time.Since(begun); took > closeTimeout+time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -510,7 +552,7 @@ func TestCheck(t *testing.T) {
 		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h0m0s is longer than max_on 10m0s"},
 		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h0m0s is longer than max_on 10m0s"},
 		{"a limit without an output", "site: { name: x }\ndevices:\n  h: { driver: host, max_on: 5m }\n", "agentsite.yaml:3:22: h: max_on is for outputs and this device has none; remove it"},
-		{"a measurement that is kept safe", "site: { name: x }\ndevices:\n  h: { driver: host, points: { uptime: { safe: off } } }\n", "agentsite.yaml:3:32: h"},
+		{"a measurement that is kept safe", "site: { name: x }\ndevices:\n  h: { driver: host, points: { uptime: { safe: off } } }\n", "agentsite.yaml:3:42: h/uptime: safe is not for a measurement"},
 		{"an unknown driver", "site: { name: x }\ndevices:\n  g: { driver: sin }\n", `agentsite.yaml:3:16: g: there is no driver "sin"`},
 		{"a wrong model", "site: { name: x }\ndevices:\n  g: { driver: sim, model: volcano }\n", `model: there is no "volcano"`},
 		{"no YAML", "site: [", "agentsite.yaml:1:"},

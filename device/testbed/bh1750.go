@@ -23,6 +23,7 @@ func NewBH1750() *BH1750 { return &BH1750{told: told{"illuminance": 100}} }
 func (c *BH1750) Reset() { c.on, c.mode, c.time, c.data = false, 0, 69, 0 }
 
 func (c *BH1750) Write(b []byte) {
+	c.settle()
 	for _, op := range b {
 		switch {
 		case op == 0x00:
@@ -52,7 +53,8 @@ func (c *BH1750) length() time.Duration {
 	return usual * time.Duration(c.time) / 69
 }
 
-func (c *BH1750) Read(b []byte) {
+// settle takes in a measurement that has ended.
+func (c *BH1750) settle() {
 	if c.mode != 0 && !time.Now().Before(c.ready) {
 		counts := c.told["illuminance"] * 1.2 * float64(c.time) / 69
 		if c.mode&3 == 1 {
@@ -63,6 +65,10 @@ func (c *BH1750) Read(b []byte) {
 			c.on, c.mode = false, 0
 		}
 	}
+}
+
+func (c *BH1750) Read(b []byte) {
+	c.settle()
 	var word [2]byte
 	binary.BigEndian.PutUint16(word[:], c.data)
 	for i := range b {

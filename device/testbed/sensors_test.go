@@ -85,6 +85,10 @@ func TestBH1750(t *testing.T) {
 		if got := lux(); got != 500 {
 			t.Errorf("%v lx", got)
 		}
+		r.write(0x10) // anew; what was measured stays
+		if got := lux(); got != 500 {
+			t.Errorf("%v lx", got)
+		}
 		r.write(0x44) // MTreg 138, with the next
 		r.write(0x6a)
 		r.write(0x21) // once, at double resolution

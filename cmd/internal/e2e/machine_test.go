@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && linux
 
 package e2e
 
@@ -44,11 +44,11 @@ func boot(t testing.TB, most time.Duration, modules string, appended string, arg
 		t.Fatal(err)
 	}
 	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
-	// timeout ends QEMU even if this test cannot.
 	cmd := exec.Command("timeout", append([]string{"600", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
 		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", appended + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
 	m := &machine{running: running{URL: "http://127.0.0.1:" + port, Folder: dir}, control: "http://127.0.0.1:" + control, Console: &logged{}}
 	cmd.Stdout, cmd.Stderr = m.Console, m.Console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // however this test ends
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,8 @@ func boot(t testing.TB, most time.Duration, modules string, appended string, arg
 			t.Fatalf("QEMU ended: %v", err)
 		default:
 		}
-		_, err := m.ask("GET", "/node", nil)
+		// QEMU accepts a connection that the board is not there for yet.
+		_, err := m.askFor(time.Second, "GET", "/node", nil)
 		return err == nil
 	})
 	t.Logf("%.1f s to the board's first answer", time.Since(begun).Seconds())
@@ -119,6 +120,10 @@ func initramfs(t testing.TB, modules string) []byte {
 
 // ask asks the board's guest; its answer is JSON.
 func (m *machine) ask(method, path string, body []byte, query ...string) ([]byte, error) {
+	return m.askFor(30*time.Second, method, path, body, query...)
+}
+
+func (m *machine) askFor(most time.Duration, method, path string, body []byte, query ...string) ([]byte, error) {
 	values := url.Values{}
 	for i := 0; i < len(query); i += 2 {
 		values.Set(query[i], query[i+1])
@@ -127,7 +132,7 @@ func (m *machine) ask(method, path string, body []byte, query ...string) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	res, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
+	res, err := (&http.Client{Timeout: most}).Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -18,13 +18,14 @@ import (
 
 // TestBoard is a site on an emulated board: the released program for arm64 under a
 // stock kernel, with chips behind a USB bridge and simulated lines. It is driven
-// from here, over the site's own HTTP. Each case starts a site of its own.
+// from here, over the site's own HTTP. Each case plugs the bridge in and starts a site
+// of its own, and leaves nothing behind: unplugging forgets what was bound.
 func TestBoard(t *testing.T) {
 	dir := need(t, "the emulated board", testbedDir)
 	m := boot(t, 90*time.Second, filepath.Join(dir, "virt/modules"), "console=ttyAMA0",
 		"-M", "virt", "-cpu", "cortex-a53", "-smp", "1", "-m", "512",
 		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
-	t.Run("lines", m.lines)
+	t.Run("lines", m.simulatedLines)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	t.Run("killed", m.killed)
 	m.unmoved(t)
@@ -43,9 +44,9 @@ func TestRaspberryPi(t *testing.T) {
 	m.expect(t, good("host/uptime"))
 }
 
-// lines shows that the simulated lines are as a Raspberry Pi's: a program that is gone
-// leaves its output as it was. And what others find out about a line is right.
-func (m *machine) lines(t *testing.T) {
+// simulatedLines shows that the lines are as a Raspberry Pi's: whoever lets one go
+// leaves it as it is. And an input follows what is wired to it.
+func (m *machine) simulatedLines(t *testing.T) {
 	const chips = "/sys/class/gpio/"
 	base := 0
 	for _, name := range m.list(t, chips) {
@@ -54,14 +55,16 @@ func (m *machine) lines(t *testing.T) {
 		}
 	}
 	line := fmt.Sprint(base + 17)
-	m.put(t, chips+"export", line)
-	m.put(t, chips+"gpio"+line+"/direction", "high")
-	if !m.level(t, 17) {
-		t.Error("GPIO17 does not follow")
-	}
-	m.put(t, chips+"unexport", line)
-	if !m.level(t, 17) {
-		t.Error("GPIO17 went low when it was released")
+	for _, high := range []bool{true, false} {
+		m.put(t, chips+"export", line)
+		m.put(t, chips+"gpio"+line+"/direction", map[bool]string{false: "low", true: "high"}[high])
+		if m.level(t, 17) != high {
+			t.Error("GPIO17 does not follow")
+		}
+		m.put(t, chips+"unexport", line)
+		if m.level(t, 17) != high {
+			t.Error("GPIO17 changed when it was released")
+		}
 	}
 	if log := do[string](t, m, "GET", "/kernel", nil); !strings.Contains(log, "gpio_sim: line 17 = 1 by ") {
 		t.Errorf("the kernel did not log it:\n%s", log)
@@ -79,6 +82,7 @@ func (m *machine) lines(t *testing.T) {
 // what is broken is a fault of its own points, until it is mended.
 func (m *machine) kernelDrivers(t *testing.T) {
 	m.plug(t, true)
+	defer m.plug(t, false)
 	m.bind(t)
 	m.tell(t, "bme280", "temperature", 23.45, "humidity", 41.5, "pressure", 98765)
 	m.tell(t, "tmp102", "temperature", -7.5)

@@ -30,12 +30,13 @@ var (
 type machine struct {
 	running // the site, once it is started
 	control string
-	Console *logged
+	console *logged
+	lines   string // the folder of the simulated lines, once it was asked for
 }
 
-// boot starts a board and waits until its guest answers. args are QEMU's for that
-// board; %NET% in them stands for the network that leads to the guest.
-func boot(t testing.TB, most time.Duration, modules string, appended string, args ...string) *machine {
+// boot starts a board and waits until its guest answers. modules is a folder or "",
+// words are the kernel's, and args QEMU's, with a network card on net0.
+func boot(t testing.TB, most time.Duration, modules, words string, args ...string) *machine {
 	t.Helper()
 	port, control := freePort(t), freePort(t)
 	dir := folder(t)
@@ -45,9 +46,9 @@ func boot(t testing.TB, most time.Duration, modules string, appended string, arg
 	}
 	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
 	cmd := exec.Command("timeout", append([]string{"600", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
-		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", appended + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
-	m := &machine{running: running{URL: "http://127.0.0.1:" + port, Folder: dir}, control: "http://127.0.0.1:" + control, Console: &logged{}}
-	cmd.Stdout, cmd.Stderr = m.Console, m.Console
+		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
+	m := &machine{running: running{URL: "http://127.0.0.1:" + port, Folder: dir}, control: "http://127.0.0.1:" + control, console: &logged{}}
+	cmd.Stdout, cmd.Stderr = m.console, m.console
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // however this test ends
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -56,11 +57,13 @@ func boot(t testing.TB, most time.Duration, modules string, appended string, arg
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the board's console:\n%s", m.Console)
-			if log, err := m.ask("GET", "/kernel", nil); err == nil {
-				lines := strings.Split(string(log), `\n`)
-				t.Logf("its kernel's last words:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
+			site, _ := m.askFor(3*time.Second, "GET", "/node", nil)
+			kernel, _ := m.askFor(3*time.Second, "GET", "/kernel", nil)
+			said := func(json []byte) string {
+				lines := strings.Split(string(json), `\n`)
+				return strings.Join(lines[max(0, len(lines)-40):], "\n")
 			}
+			t.Logf("the site's last words:\n%s\nthe kernel's:\n%s\nthe console:\n%s", said(site), said(kernel), m.console)
 		}
 		cmd.Process.Signal(syscall.SIGTERM)
 		<-ended
@@ -214,9 +217,12 @@ func (m *machine) look(t testing.TB, chip string, shows any) (writes int) {
 // sim is the folder of a simulated line, GPIO0 to GPIO27.
 func (m *machine) sim(t testing.TB, line int) string {
 	t.Helper()
-	const config = "/sys/kernel/config/gpio-sim/board/"
-	return fmt.Sprintf("/sys/devices/platform/%s/%s/sim_gpio%d/",
-		strings.TrimSpace(m.file(t, config+"dev_name")), strings.TrimSpace(m.file(t, config+"bank0/chip_name")), line)
+	if m.lines == "" {
+		const config = "/sys/kernel/config/gpio-sim/board/"
+		m.lines = "/sys/devices/platform/" + strings.TrimSpace(m.file(t, config+"dev_name")) +
+			"/" + strings.TrimSpace(m.file(t, config+"bank0/chip_name"))
+	}
+	return fmt.Sprintf("%s/sim_gpio%d/", m.lines, line)
 }
 
 // level is a simulated line as whatever is wired to it sees it.
@@ -266,7 +272,7 @@ func (m *machine) site(t testing.TB, config string) {
 		if _, running, log := m.node(t); !running {
 			t.Fatalf("the site ended:\n%s", log)
 		}
-		res, err := http.Get(m.URL + "/healthz")
+		res, err := (&http.Client{Timeout: 5 * time.Second}).Get(m.URL + "/healthz")
 		if err != nil {
 			return false
 		}

@@ -16,8 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is the site's, as it is released.
-const program = "/agentsite"
+// The site's program, as it is released, and what it wrote. That is a file and no
+// pipe, so that a process that outlives the site can still write to it.
+const (
+	program = "/agentsite"
+	log     = "/tmp/site.log"
+)
 
 // bench is the board on the bench: its chips, the bridge that carries them, and the
 // site's process.
@@ -32,7 +36,6 @@ type bench struct {
 
 type node struct {
 	cmd   *exec.Cmd
-	log   tail
 	ended chan struct{} // closed when the process has ended
 }
 
@@ -62,14 +65,20 @@ func (b *bench) Start() error {
 	}
 	n := &node{ended: make(chan struct{})}
 	n.cmd = exec.Command(program, "run", "--config", "/agentsite.yaml", "--data", "/data", "--listen", "127.0.0.1:"+b.port)
-	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
+	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	n.cmd.Stdout, n.cmd.Stderr = out, out
 	if err := n.cmd.Start(); err != nil {
+		out.Close()
 		return err
 	}
 	b.node = n
 	go func() {
 		err := n.cmd.Wait()
-		fmt.Fprintf(&n.log, "\nended: %v\n", err)
+		fmt.Fprintf(out, "ended: %v\n", err)
+		out.Close()
 		close(n.ended)
 	}()
 	return nil
@@ -107,16 +116,17 @@ func (b *bench) Signal(s unix.Signal) error {
 type Node struct {
 	PID     int    `json:"pid"`
 	Running bool   `json:"running"`
-	Log     string `json:"log"` // the end of what it wrote
+	Log     string `json:"log"` // what it wrote
 }
 
-func (b *bench) Node() Node {
+func (b *bench) Node() (Node, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.node == nil {
-		return Node{}
+		return Node{}, nil
 	}
-	return Node{b.node.cmd.Process.Pid, !b.node.over(), b.node.log.String()}
+	text, err := os.ReadFile(log)
+	return Node{b.node.cmd.Process.Pid, !b.node.over(), string(text)}, err
 }
 
 // Ran is what a program did.
@@ -146,26 +156,4 @@ func KernelLog() (string, error) {
 	b := make([]byte, 1<<20)
 	n, err := unix.Klogctl(3, b) // SYSLOG_ACTION_READ_ALL
 	return string(b[:max(n, 0)]), err
-}
-
-// tail keeps the end of what is written, and shows it on the console too.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const kept = 64 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	t.b = t.b[max(0, len(t.b)-kept):]
-	return os.Stdout.Write(p)
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
 }

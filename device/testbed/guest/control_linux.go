@@ -95,7 +95,7 @@ func serve(port string, b *bench) error {
 		}
 		return b.Run(r.Context(), args)
 	})
-	handle("GET /node", func(*http.Request) (any, error) { return b.Node(), nil })
+	handle("GET /node", func(*http.Request) (any, error) { return b.Node() })
 	handle("POST /start", func(*http.Request) (any, error) { return nil, b.Start() })
 	handle("POST /signal", func(r *http.Request) (any, error) {
 		n, err := strconv.Atoi(r.FormValue("number"))

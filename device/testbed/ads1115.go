@@ -10,33 +10,21 @@ import (
 type ADS1115 struct {
 	told
 	words
-	ready time.Time // when the conversion under way ends
+	ready time.Time // when the first conversion ends of those under way; zero for none
 }
 
 // NewADS1115 measures the voltages in0 to in3.
 func NewADS1115() *ADS1115 {
 	c := &ADS1115{told: told{"in0": 0, "in1": 0, "in2": 0, "in3": 0}}
 	c.read = func(pointer byte) {
-		done := !time.Now().Before(c.ready)
-		switch pointer {
-		case 0:
-			if done && c.reg[1]&adsSingle == 0 {
-				c.convert()
-			}
-			if done && !c.ready.IsZero() && c.reg[1]&adsSingle != 0 {
-				c.ready = time.Time{}
-				c.convert()
-			}
-		case 1:
-			c.reg[1] &^= adsStart
-			if done && c.reg[1]&adsSingle != 0 {
-				c.reg[1] |= adsStart // not converting
-			}
+		c.settle()
+		if c.reg[1] &^= adsStart; c.ready.IsZero() {
+			c.reg[1] |= adsStart // not converting
 		}
 	}
 	c.written = func(pointer byte) {
 		if pointer == 1 && (c.reg[1]&adsSingle == 0 || c.reg[1]&adsStart != 0) {
-			c.ready = time.Now().Add(c.conversion())
+			c.ready = time.Now().Add(c.length())
 		}
 	}
 	return c
@@ -52,10 +40,21 @@ func (c *ADS1115) Reset() {
 	c.reg = []uint16{0, 0x8583, 0x8000, 0x7fff}
 }
 
-// conversion is how long one takes at the data rate (table 8).
-func (c *ADS1115) conversion() time.Duration {
+// length is how long a conversion takes at the data rate (table 8).
+func (c *ADS1115) length() time.Duration {
 	perSecond := [8]time.Duration{8, 16, 32, 64, 128, 250, 475, 860}
 	return time.Second / perSecond[c.reg[1]>>5&7]
+}
+
+// settle takes in a conversion that has ended.
+func (c *ADS1115) settle() {
+	if c.ready.IsZero() || time.Now().Before(c.ready) {
+		return
+	}
+	c.convert()
+	if c.reg[1]&adsSingle != 0 {
+		c.ready = time.Time{}
+	}
 }
 
 // convert measures what the multiplexer selects, at the range of the amplifier.

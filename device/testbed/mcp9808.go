@@ -7,13 +7,13 @@ type MCP9808 struct {
 	words
 }
 
-const mcpShutdown = 0x0100
+const mcp9808Shutdown = 0x0100
 
 // NewMCP9808 measures a temperature.
 func NewMCP9808() *MCP9808 {
 	c := &MCP9808{told: told{"temperature": 20}}
 	c.read = func(pointer byte) {
-		if pointer == 5 && c.reg[1]&mcpShutdown == 0 {
+		if pointer == 5 && c.reg[1]&mcp9808Shutdown == 0 {
 			c.convert()
 		}
 	}

@@ -44,7 +44,7 @@ check: ## what a commit has to pass besides the tests
 	go test -count=1 ./cmd/internal/rooms
 	go test -race ./...
 
-e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, fuzzing
+e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, emulated boards, fuzzing
 	./.ci/e2e
 
 bench: ## the figures, as ratios against a baseline in the same run

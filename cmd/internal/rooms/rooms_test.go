@@ -26,6 +26,7 @@ var rooms = []room{
 	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
 	{"device/guard", []string{"device"}, "what keeps outputs safe must not depend on people, protocols or drivers"},
 	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
+	{"device/board", []string{"device", "device/driver"}, "buses and lines know the board, not the chips on it"},
 	{"device/kernel", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},

@@ -2,6 +2,8 @@ package board
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
 )
 
@@ -30,6 +32,9 @@ type lineInfo struct {
 	used     bool
 	consumer string // who uses it, where that is known
 }
+
+// consumer is what others see as the user of our lines.
+var consumer = fmt.Sprintf("agentsite-%d", os.Getpid())
 
 // setup is how lines are configured. Values are bits, one for each line in the
 // order of the request, and logical: after activeLow.

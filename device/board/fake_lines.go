@@ -243,7 +243,7 @@ func (all fakeChips) request(name string, offsets []int, s setup) (lines, error)
 		}
 	}
 	for _, o := range offsets {
-		c.pins[o].by, c.pins[o].used, c.pins[o].consumer = l, true, "agentsite"
+		c.pins[o].by, c.pins[o].used, c.pins[o].consumer = l, true, consumer
 	}
 	l.setUp(s)
 	return l, nil

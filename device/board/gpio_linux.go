@@ -3,7 +3,6 @@ package board
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,9 +29,6 @@ func (b *Board) gpio() chips {
 // 5.10; Documentation/userspace-api/gpio/chardev.rst). Of go-gpiocdev only the
 // ioctls are used: its own reader of edges spins when a chip is unplugged.
 type kernelChips struct{ dev string }
-
-// consumer is what others see as the user of our lines.
-var consumer = fmt.Sprintf("agentsite-%d", os.Getpid())
 
 // A chip that may not be opened is an error, because the line that is looked for
 // may be on it. One that goes away while it is read is not there.

@@ -53,6 +53,9 @@ func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error
 			all.close()
 		}
 	}()
+	if err := survey(cfg); err != nil {
+		return all, err
+	}
 	for _, d := range cfg.Devices {
 		dev, err := d.Config.Open(ctx)
 		if err != nil {

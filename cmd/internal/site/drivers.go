@@ -1,6 +1,9 @@
 package site
 
 import (
+	"slices"
+
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/host"
 	"agentsite/device/sim"
@@ -8,8 +11,8 @@ import (
 
 // Drivers is the one list of them.
 func Drivers() []driver.Driver {
-	return []driver.Driver{
-		host.Driver(),
-		sim.Driver(),
-	}
+	return slices.Concat(
+		[]driver.Driver{host.Driver(), sim.Driver()},
+		board.Drivers(board.New()),
+	)
 }

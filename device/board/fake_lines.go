@@ -39,6 +39,8 @@ type fakePin struct {
 	settle   *time.Timer // runs while a new level has not lasted yet
 }
 
+const mostChanges = 10_000
+
 // FakeChange is a new level at a pin.
 type FakeChange struct {
 	At    time.Time
@@ -75,7 +77,7 @@ func (c *FakeChip) Driven(offset int) bool {
 	return by != nil && by.setup.output
 }
 
-// Changes are the levels that the pin has had, with their times, so far.
+// Changes are the last levels that the pin has had, up to ten thousand.
 func (c *FakeChip) Changes(offset int) []FakeChange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,6 +169,9 @@ func (c *FakeChip) set(offset int, level bool) {
 	}
 	p.level = level
 	p.changes = append(p.changes, FakeChange{time.Now(), level})
+	if len(p.changes) > mostChanges {
+		p.changes = p.changes[1:]
+	}
 	if p.settle != nil {
 		p.settle.Stop()
 	}

@@ -11,11 +11,12 @@ const longestHold = 3 * time.Millisecond
 // train is pulses on a line, made by a thread of its own until it is stopped or a
 // write fails. It ends with the line off.
 //
-// On two cores that were kept busy by four other goroutines, pulses of 1.5 ms came
-// out 17 µs too long (median) and 36 µs at most with a real-time priority, on one
-// core 41 µs and 107 µs. Without that priority they were up to 75 ms too long
-// (BenchmarkPulse). A process that is killed leaves the line as it is at that
-// moment, which can be on.
+// BenchmarkPulse, on a virtual x86 machine and not on a board, with a real-time
+// priority: pulses of 1.5 ms come out 20 to 50 µs too long (median), 0.1 ms at worst
+// on an idle machine and 0.3 ms on one core that four goroutines keep busy. Without
+// that priority the worst are some 2 to 75 ms too long. When they begin wobbles by
+// up to 2 ms, and by 80 ms on the busy core. A process that is killed leaves the line
+// as it is at that moment, which can be on.
 type train struct {
 	stopping chan struct{}
 	ended    chan struct{}

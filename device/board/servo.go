@@ -10,8 +10,7 @@ import (
 )
 
 // Servo is the YAML of the driver "servo": a hobby servo, whose pulses this program
-// makes. Its angle is as exact as the pulses: 0.1° for each 1 µs of 10 (see train).
-// A servo that must not tremble while the board is busy belongs on a PWM channel of
+// makes. It trembles as they do: 11 µs are one degree (see train). A servo that must not tremble while the board is busy belongs on a PWM channel of
 // the board: driver pwm with min_pulse and max_pulse.
 type Servo struct {
 	Pin      Pin           `json:"pin" jsonschema:"the line, such as GPIO18, P1_12 (its position on the header) or gpiochip0/18"`

@@ -122,7 +122,6 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 		if w == nil {
 			t.Skip("nothing drives the line: set AGENTSITE_TEST_GPIO_SIM")
 		}
-		w.drive(t, false)
 		const debounce = 10 * time.Millisecond
 		line, err := b.Input(pin, InputOptions{Edges: true, Debounce: debounce})
 		if err != nil {
@@ -136,7 +135,11 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 			defer close(edges)
 			line.lines.watch(ctx, func(e edge) { edges <- e.Edge }) // those from before it begins too
 		}()
-		for _, high := range []bool{true, false} {
+		now, err := line.Get() // whatever was left there
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, high := range []bool{!now, now} {
 			begun := time.Now()
 			w.drive(t, high)
 			e, ok := <-edges

@@ -56,13 +56,8 @@ func (c *Dimmer) Open(context.Context) (device.Device, error) {
 	}
 	options := OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe != 0}
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin, options: options}, period: c.period()}
-	var now device.Value
-	o := &output{desc: c.Describe(), release: line.release}
-	o.drive = func(_ context.Context, v device.Value) error {
-		now = v
-		return line.set(share(c.period(), v.Number()))
-	}
-	o.read = func() (device.Value, error) { return now, line.broken() }
+	o := &output{desc: c.Describe(), read: line.read, release: line.release}
+	o.drive = func(_ context.Context, v device.Value) error { return line.set(share(c.period(), v.Number())) }
 	return o.open(), nil
 }
 

@@ -257,6 +257,14 @@ func TestPulsesBreak(t *testing.T) {
 				if err := apply(t, dev, device.Number(60)); err != nil {
 					t.Error("it does not recover:", err)
 				}
+				// What broke the pulses does not stand in the way of safe.
+				chip.Fail(17, syscall.EIO)
+				time.Sleep(time.Second)
+				chip.Fail(17, nil)
+				if err := apply(t, dev, dev.Describe().Points[0].Safe); err != nil {
+					t.Error("not to safe:", err)
+				}
+				apply(t, dev, device.Number(60))
 				chip.Unplug()
 				time.Sleep(time.Second)
 				if r := sampled(t, dev); r.Quality != device.Bad {

@@ -89,14 +89,7 @@ func (s spot) info(all []chip) lineInfo {
 // find returns the one line that p can be.
 func find(all []chip, p Pin) (spot, error) {
 	if name, offset, ok := p.place(); ok {
-		i := slices.IndexFunc(all, func(c chip) bool { return c.name == name })
-		switch {
-		case i < 0:
-			return spot{}, device.Faultf(device.Offline, "there is no %s; this machine has %s", name, chipNames(all))
-		case offset >= len(all[i].lines):
-			return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(all[i].lines), p)
-		}
-		return spot{name, offset}, nil
+		return findOn(all, p, name, offset)
 	}
 	if n, ok := p.number(); ok {
 		if c, ok := headerOf(all); ok && n < len(c.lines) {
@@ -118,6 +111,25 @@ func find(all []chip, p Pin) (spot, error) {
 		return spot{}, device.Faultf(device.Offline, "there is no line %s; %s", p, near(all, p))
 	}
 	return spot{}, device.Faultf(device.Invalid, "%d lines are called %s; write %s/%d or %s/%d", len(found), p, found[0].chip, found[0].offset, found[1].chip, found[1].offset)
+}
+
+// findOn returns the line of one chip, by the chip's name or its label.
+func findOn(all []chip, p Pin, name string, offset int) (spot, error) {
+	var found []chip
+	for _, c := range all {
+		if c.name == name || c.label == name {
+			found = append(found, c)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return spot{}, device.Faultf(device.Offline, "there is no chip %s; this machine has %s", name, chipNames(all))
+	case len(found) > 1:
+		return spot{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].name, offset, found[1].name, offset)
+	case offset >= len(found[0].lines):
+		return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].lines), p)
+	}
+	return spot{found[0].name, offset}, nil
 }
 
 // headerOf is the chip that has the header, if there is one.

@@ -80,18 +80,13 @@ type motor struct {
 	dead time.Duration
 	last int       // the way that was on last
 	off  time.Time // when it went off; zero while it is on, or nothing ever was
-	now  device.Value
 }
 
 // drive switches both off, and one of them on. Where that fails both are off, as
 // far as they obey.
 func (m *motor) drive(ctx context.Context, v device.Value) error {
-	m.now = v
-	if err := m.halt(); err != nil {
+	if err := m.halt(); err != nil || v.Number() == 0 {
 		return err
-	}
-	if v.Number() == 0 {
-		return nil
 	}
 	way := forward
 	if v.Number() < 0 {
@@ -99,7 +94,6 @@ func (m *motor) drive(ctx context.Context, v device.Value) error {
 	}
 	if way != m.last {
 		if err := sleep(ctx, time.Until(m.off.Add(m.dead))); err != nil {
-			m.now = device.Number(0)
 			return err
 		}
 	}
@@ -129,13 +123,11 @@ func (m *motor) halt() error {
 	return failed
 }
 
-func (m *motor) read() (device.Value, error) {
-	for _, w := range m.ways {
-		if err := w.broken(); err != nil {
-			return device.Value{}, err
-		}
+func (m *motor) read(now device.Value) (device.Value, error) {
+	if _, err := m.ways[forward].read(now); err != nil {
+		return now, err
 	}
-	return m.now, nil
+	return m.ways[backward].read(now)
 }
 
 func (m *motor) release() error {

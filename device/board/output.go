@@ -11,12 +11,15 @@ import (
 type output struct {
 	desc  device.Description // one point
 	drive func(ctx context.Context, v device.Value) error
-	read  func() (device.Value, error)
+	// read is what the hardware says of an output that was driven to now, which is
+	// zero where nobody knows.
+	read func(now device.Value) (device.Value, error)
 	// release lets the lines go, after the output was driven to safe.
 	release func() error
 
-	busy   chan struct{} // holds one token while the hardware is touched
-	moved  bool          // it has been driven
+	busy chan struct{} // holds one token while the hardware is touched
+	// of who has put the token in:
+	now    device.Value
 	closed bool
 }
 
@@ -47,9 +50,7 @@ func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
 	}
 	defer func() { <-o.busy }()
 	r := device.Reading{Point: o.desc.Points[0].Name, Quality: device.Good}
-	if !o.moved || o.closed {
-		r.Quality, r.Why = device.Bad, "nobody drives it at present"
-	} else if v, err := o.read(); err != nil {
+	if v, err := o.read(o.now); err != nil {
 		r.Quality, r.Why = device.Bad, err.Error()
 	} else {
 		r.Value = v
@@ -75,8 +76,16 @@ func (o *output) Apply(ctx context.Context, point string, v device.Value) error 
 	case p.Kind == device.KindLevel && !p.Range.Contains(v.Number()): // a NaN is in no range
 		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
 	}
-	o.moved = true
-	return o.drive(ctx, v)
+	return o.move(ctx, v)
+}
+
+func (o *output) move(ctx context.Context, v device.Value) error {
+	o.now = device.Value{}
+	err := o.drive(ctx, v)
+	if err == nil {
+		o.now = v
+	}
+	return err
 }
 
 // Close drives the output to its safe value and lets its lines go.
@@ -87,7 +96,7 @@ func (o *output) Close() error {
 		return nil
 	}
 	o.closed = true
-	err := o.drive(context.Background(), o.desc.Points[0].Safe)
+	err := o.move(context.Background(), o.desc.Points[0].Safe)
 	if released := o.release(); err == nil {
 		err = released
 	}
@@ -154,9 +163,7 @@ type pulsed struct {
 
 // set makes pulses of that length, none for 0, and no pauses for the whole period.
 func (p *pulsed) set(on time.Duration) error {
-	if err := p.halt(); err != nil {
-		return err
-	}
+	p.halt()
 	if on <= 0 || on >= p.period {
 		return p.driven.set(on > 0)
 	}
@@ -173,27 +180,33 @@ func (p *pulsed) set(on time.Duration) error {
 	return err
 }
 
-// halt ends the pulses, with the line off.
-func (p *pulsed) halt() error {
+// halt ends the pulses, with the line off as far as it obeys: what comes next shows
+// whether it does.
+func (p *pulsed) halt() {
 	if p.train == nil {
-		return nil
+		return
 	}
 	err := p.train.stop()
 	p.train = nil
 	if gone(err) {
 		p.driven.release()
-		return nil // what comes next takes it anew
 	}
+}
+
+// broken is why the pulses have ended, or why the line cannot be used.
+func (p *pulsed) broken() error {
+	if p.train != nil {
+		return p.train.broken()
+	}
+	_, err := p.get()
 	return err
 }
 
-// broken is why the pulses have ended.
-func (p *pulsed) broken() error {
-	if p.train == nil {
-		_, err := p.get()
-		return err
+func (p *pulsed) read(now device.Value) (device.Value, error) {
+	if now.IsZero() {
+		return now, device.Faultf(device.Offline, "nobody knows what %s does: it was not driven yet, or did not obey", p.pin)
 	}
-	return p.train.broken()
+	return now, p.broken()
 }
 
 func (p *pulsed) release() error {

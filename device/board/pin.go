@@ -10,8 +10,9 @@ import (
 )
 
 // Pin names a line of the board in its one canonical form: GPIO17 (the BCM number
-// of a Raspberry Pi), gpiochip0/17 (a chip of the kernel's and the line's offset),
-// or the line's name as the kernel has it. The zero Pin is no line.
+// of a Raspberry Pi), gpiochip0/17 (a chip of the kernel's and the line's offset; its
+// label does as well and stays the same), or the line's name as the kernel has it.
+// The zero Pin is no line.
 type Pin string
 
 // header is where the BCM lines are on the 40-pin header, which is the same on all
@@ -25,7 +26,7 @@ var header = strings.Fields(`
 var (
 	bcmName    = regexp.MustCompile(`^GPIO(0|[1-9][0-9]{0,2})$`)
 	headerName = regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`)
-	chipName   = regexp.MustCompile(`^(gpiochip[0-9]{1,3})/(0|[1-9][0-9]{0,3})$`)
+	chipName   = regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`)
 	lineName   = regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) // what fits in the kernel's 31 letters, without a slash
 	bareNumber = regexp.MustCompile(`^[0-9]+$`)
 )
@@ -91,7 +92,7 @@ func (p Pin) number() (int, bool) {
 	return n, err == nil
 }
 
-// place is the chip and the offset of a pin that is written as such.
+// place is the chip, by name or label, and the offset of a pin that is written as such.
 func (p Pin) place() (chip string, offset int, ok bool) {
 	m := chipName.FindStringSubmatch(string(p))
 	if m == nil {

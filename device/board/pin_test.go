@@ -10,7 +10,7 @@ func TestPin(t *testing.T) {
 	for text, want := range map[string]string{
 		"GPIO17": "GPIO17", "gpio17": "GPIO17", "GPIO0": "GPIO0", "Gpio27": "GPIO27",
 		"P1_11": "GPIO17", "p1-11": "GPIO17", "P1_3": "GPIO2", "P1_40": "GPIO21", "P1_27": "GPIO0", "P1_28": "GPIO1", "P1_08": "GPIO14",
-		"gpiochip0/17": "gpiochip0/17", "gpiochip12/0": "gpiochip12/0",
+		"gpiochip0/17": "gpiochip0/17", "gpiochip12/0": "gpiochip12/0", "pinctrl-rp1/3": "pinctrl-rp1/3",
 		"SPI_CE1_N": "SPI_CE1_N", "USR LED 0": "USR LED 0", "PIN11": "PIN11", "GPIO_GCLK": "GPIO_GCLK",
 	} {
 		var p Pin
@@ -80,7 +80,7 @@ func FuzzPin(f *testing.F) {
 			}
 			return
 		}
-		if err := again.UnmarshalText([]byte(p)); err != nil || again != p || len(p) > 31 {
+		if err := again.UnmarshalText([]byte(p)); err != nil || again != p || len(p) > 31+1+4 {
 			t.Errorf("%q is %q, and that is %q, %v", text, p, again, err)
 		}
 	})

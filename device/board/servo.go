@@ -70,17 +70,16 @@ func (c *Servo) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin}, period: servoPeriod}
-	var now device.Value
+	var on time.Duration
 	var since time.Time
-	o := &output{desc: c.Describe()}
+	o := &output{desc: c.Describe(), read: line.read}
 	o.drive = func(_ context.Context, v device.Value) error {
-		if v == now && line.train != nil && line.broken() == nil {
+		if c.pulse(v.Number()) == on && line.train != nil && line.broken() == nil {
 			return nil // not one pulse is missed
 		}
-		now, since = v, time.Now()
-		return line.set(c.pulse(v.Number()))
+		on, since = c.pulse(v.Number()), time.Now()
+		return line.set(on)
 	}
-	o.read = func() (device.Value, error) { return now, line.broken() }
 	o.release = func() error {
 		if line.train != nil && line.broken() == nil {
 			time.Sleep(time.Until(since.Add(c.travel)))

@@ -13,10 +13,19 @@ import (
 	"agentsite/device/driver"
 )
 
+// Finding is what stands in the way of a device.
+type Finding struct {
+	Device string
+	Err    error
+}
+
+func (f *Finding) Error() string { return f.Device + ": " + f.Err.Error() }
+func (f *Finding) Unwrap() error { return f.Err }
+
 // Survey compares what the devices need, by their names, with what the machine has,
 // before any of it is opened: two devices that want one line under two names, a line
 // that another program, the kernel or one of its buses uses, an address that a
-// kernel driver holds. The error has all findings. What is not there at all is no
+// kernel driver holds. The error joins all *Finding. What is not there at all is no
 // finding: opening it says so.
 func (b *Board) Survey(claims map[string][]driver.Claim) error {
 	all, err := b.gpio().list()
@@ -24,12 +33,15 @@ func (b *Board) Survey(claims map[string][]driver.Claim) error {
 		all = nil // opening a line says why; there may be no need of any
 	}
 	var found []error
+	add := func(name string, err error) {
+		if err != nil {
+			found = append(found, &Finding{name, err})
+		}
+	}
 	owners := map[spot]string{} // who has a line, and how it is written there
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		for _, c := range claims[name] {
-			if err := b.heldByKernel(c); err != nil {
-				found = append(found, fmt.Errorf("%s: %w", name, err))
-			}
+			add(name, b.heldByKernel(c))
 			pin, ok := claimedLine(c)
 			if !ok || c.With != "" { // a bus uses its own lines
 				continue
@@ -39,12 +51,10 @@ func (b *Board) Survey(claims map[string][]driver.Claim) error {
 				continue
 			}
 			if other, taken := owners[at]; taken {
-				found = append(found, device.Faultf(device.Invalid, "%s: %s is line %d of %s, which %s has too; choose another line", name, pin, at.offset, at.chip, other))
+				add(name, device.Faultf(device.Invalid, "%s is line %d of %s, which %s has too; choose another line", pin, at.offset, at.chip, other))
 			}
 			owners[at] = fmt.Sprintf("%s (%s)", name, pin)
-			if err := b.lineBusy(all, at, pin); err != nil {
-				found = append(found, fmt.Errorf("%s: %w", name, err))
-			}
+			add(name, b.lineBusy(all, at, pin))
 		}
 	}
 	return errors.Join(found...)

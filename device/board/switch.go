@@ -49,7 +49,7 @@ func (c *Switch) Open(context.Context) (device.Device, error) {
 		}
 		return line.follows(v.Bool())
 	}
-	o.read = func() (device.Value, error) {
+	o.read = func(device.Value) (device.Value, error) {
 		on, err := line.get()
 		return device.Bool(on), err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/config"
@@ -53,7 +54,7 @@ func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error
 			all.close()
 		}
 	}()
-	if err := survey(cfg); err != nil {
+	if err := survey(cfg, board.New()); err != nil {
 		return all, err
 	}
 	for _, d := range cfg.Devices {

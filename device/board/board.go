@@ -17,6 +17,7 @@ type Board struct {
 	// How buses are opened; a test has its own.
 	openI2C func(bus int) (i2c.BusCloser, error)
 	openSPI func(port, chipSelect int) (spi.PortCloser, error)
+	chips   chips // where lines come from; nil for the kernel's
 
 	mu    sync.Mutex
 	turns map[string]turn // by bus

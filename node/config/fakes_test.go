@@ -49,6 +49,8 @@ func (*relay) Describe() device.Description {
 	return device.Description{Model: "relay", Points: []device.Point{{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
 }
 
+func (r *relay) Claims() []driver.Claim { return []driver.Claim{{What: string(r.Pin)}} }
+
 type multi struct {
 	unopened
 	Seed   int8              `json:"seed,omitempty"`
@@ -85,6 +87,10 @@ func (t *thermo) Validate() error {
 		return device.Faultf(device.Invalid, "address is 0x76 or 0x77, not %#x", t.Address)
 	}
 	return nil
+}
+
+func (t *thermo) Claims() []driver.Claim {
+	return []driver.Claim{{What: fmt.Sprintf("i2c-1/%#x", t.Address)}, {What: "GPIO2", With: "i2c-1"}, {What: "GPIO3", With: "i2c-1"}}
 }
 
 func (*thermo) Describe() device.Description {

@@ -116,5 +116,6 @@ func (r *report) devices(e entry, drivers []driver.Driver) []Device {
 			devices = append(devices, d)
 		}
 	}
+	r.claims(devices)
 	return devices
 }

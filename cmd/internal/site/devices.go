@@ -11,6 +11,7 @@ import (
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/node"
@@ -60,6 +61,9 @@ type wired struct {
 // openDevices opens every device. Nothing moves yet. A device that is not there has
 // a stand-in; for any other reason all are closed again.
 func openDevices(ctx context.Context, cfg *config.Site) ([]*wired, error) {
+	if err := survey(cfg, board.New()); err != nil {
+		return nil, err
+	}
 	var all []*wired
 	for _, d := range cfg.Devices {
 		w, err := open(ctx, d)

@@ -3,6 +3,7 @@ package site
 import (
 	"slices"
 
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/host"
 	"agentsite/device/kernel"
@@ -11,5 +12,9 @@ import (
 
 // Drivers is the one list of them.
 func Drivers() []driver.Driver {
-	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, kernel.Drivers())
+	return slices.Concat(
+		[]driver.Driver{host.Driver(), sim.Driver()},
+		kernel.Drivers(),
+		board.Drivers(board.New()),
+	)
 }

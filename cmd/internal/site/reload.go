@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/node/config"
 )
 
@@ -115,7 +116,7 @@ func (w *wiring) load() (*config.Site, error) {
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
 		return nil, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
 	}
-	return cfg, nil
+	return cfg, survey(cfg, board.New())
 }
 
 // reader reads the file that the site was started with, and no other.

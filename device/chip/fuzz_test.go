@@ -1,0 +1,35 @@
+package chip
+
+import (
+	"maps"
+	"testing"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// FuzzWords is all chips with registers of 16 bits.
+func FuzzWords(f *testing.F) {
+	random := func(addr uint16, fixed map[byte]uint16) func(seed []byte) i2c.Bus {
+		return func(seed []byte) i2c.Bus {
+			words := maps.Clone(fixed)
+			for at := byte(0); len(seed) > 1; at, seed = at+1, seed[2:] {
+				if _, ok := words[at]; !ok {
+					words[at] = uint16(seed[0])<<8 | uint16(seed[1])
+				}
+			}
+			return &registers{addr: addr, words: words}
+		}
+	}
+	ads1x15 := func(seed []byte) i2c.Bus {
+		results := make(map[byte]uint16)
+		for i := 0; i+1 < len(seed); i += 2 {
+			results[byte(i/2)] = uint16(seed[i])<<8 | uint16(seed[i+1])
+		}
+		return ads1x15(results, 1)
+	}
+	decodesAll(f,
+		fuzzed{"ads1015", ads1x15},
+		fuzzed{"ads1115", ads1x15},
+		fuzzed{"tmp102", random(0x48, map[byte]uint16{tmp102Settings: 0})},
+	)
+}

@@ -10,9 +10,15 @@ func Drivers(b *board.Board) []driver.Driver {
 	return []driver.Driver{
 		{Name: "ads1015", Doc: "voltages by an ADS1015 (12 bits) on I2C", Config: func() driver.Config { return newADS1x15(b, "ADS1015") }},
 		{Name: "ads1115", Doc: "voltages by an ADS1115 (16 bits) on I2C", Config: func() driver.Config { return newADS1x15(b, "ADS1115") }},
+		{Name: "aht20", Doc: "temperature and humidity by an AHT20 on I2C", Config: func() driver.Config { return &aht20Config{b.I2C(0x38)} }},
+		{Name: "bh1750", Doc: "brightness by a BH1750 on I2C", Config: func() driver.Config { return &bh1750Config{b.I2C(0x23, 0x5C)} }},
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BME280"} }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x77), "BMP180"} }},
+		{Name: "mcp9808", Doc: "temperature by an MCP9808 on I2C", Config: func() driver.Config {
+			return &mcp9808Config{b.I2C(0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F)}
+		}},
+		{Name: "sht4x", Doc: "temperature and humidity by an SHT40, SHT41, SHT43 or SHT45 on I2C", Config: func() driver.Config { return &sht4xConfig{b.I2C(0x44, 0x45, 0x46)} }},
 		{Name: "tmp102", Doc: "temperature by a TMP102 on I2C", Config: func() driver.Config { return &tmp102Config{b.I2C(0x48, 0x49, 0x4A, 0x4B)} }},
 	}
 }

@@ -30,6 +30,24 @@ func FuzzWords(f *testing.F) {
 	decodesAll(f,
 		fuzzed{"ads1015", ads1x15},
 		fuzzed{"ads1115", ads1x15},
+		fuzzed{"bh1750", func(seed []byte) i2c.Bus { return bh1750(first(seed)) }},
+		fuzzed{"mcp9808", random(0x18, map[byte]uint16{mcp9808Manufacturer: 0x0054, mcp9808Device: 0x0400})},
 		fuzzed{"tmp102", random(0x48, map[byte]uint16{tmp102Settings: 0})},
 	)
 }
+
+// FuzzCRC is all chips whose answers carry a CRC, which is right here.
+func FuzzCRC(f *testing.F) {
+	decodesAll(f,
+		fuzzed{"aht20", func(seed []byte) i2c.Bus { return aht20Of(append(seed, make([]byte, 6)...)[:6]...) }},
+		fuzzed{"sht4x", func(seed []byte) i2c.Bus { return sht4x(pair(seed)) }},
+	)
+}
+
+// first is the first word of a seed, however short that is.
+func first(seed []byte) uint16 {
+	seed = append(seed[:len(seed):len(seed)], 0, 0)
+	return uint16(seed[0])<<8 | uint16(seed[1])
+}
+
+func pair(seed []byte) (uint16, uint16) { return first(seed), first(seed[min(2, len(seed)):]) }

@@ -18,6 +18,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "mcp9808", Doc: "temperature by an MCP9808 on I2C", Config: func() driver.Config {
 			return &mcp9808Config{b.I2C(0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F)}
 		}},
+		{Name: "registers", Doc: "any simple sensor on I2C whose registers you describe", Config: func() driver.Config { return &registersConfig{I2C: b.I2C()} }},
 		{Name: "sht4x", Doc: "temperature and humidity by an SHT40, SHT41, SHT43 or SHT45 on I2C", Config: func() driver.Config { return &sht4xConfig{b.I2C(0x44, 0x45, 0x46)} }},
 		{Name: "tmp102", Doc: "temperature by a TMP102 on I2C", Config: func() driver.Config { return &tmp102Config{b.I2C(0x48, 0x49, 0x4A, 0x4B)} }},
 	}

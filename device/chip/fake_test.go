@@ -95,9 +95,12 @@ func open(t testing.TB, name string, bus i2c.Bus) device.Device {
 
 // conforms holds the driver on buses made afresh to the suite that all pass.
 func conforms(t *testing.T, name string, bus func() i2c.Bus) {
-	t.Run("conformance", func(t *testing.T) {
-		devicetest.Options{FakeClock: true}.Run(t, func(t *testing.T) device.Device { return open(t, name, bus()) })
-	})
+	suite(t, func(t *testing.T) device.Device { return open(t, name, bus()) })
+}
+
+// suite is conforms for a device that its defaults do not describe.
+func suite(t *testing.T, open func(t *testing.T) device.Device) {
+	t.Run("conformance", func(t *testing.T) { devicetest.Options{FakeClock: true}.Run(t, open) })
 }
 
 // wants holds one sample to its values, within 1e-6.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"agentsite/device"
+
 	"periph.io/x/conn/v3/i2c"
 )
 
@@ -42,6 +44,24 @@ func FuzzCRC(f *testing.F) {
 		fuzzed{"aht20", func(seed []byte) i2c.Bus { return aht20Of(append(seed, make([]byte, 6)...)[:6]...) }},
 		fuzzed{"sht4x", func(seed []byte) i2c.Bus { return sht4x(pair(seed)) }},
 	)
+}
+
+// FuzzRegisters is descriptions as well as contents: whatever Validate lets pass
+// reads without a panic, and nothing outside its range.
+func FuzzRegisters(f *testing.F) {
+	f.Add([]byte{0x80, 0x01, 0xFF, 0x7F}, uint8(0), 16, false, 5, uint32(0x7FF), true, 0.125, 0.0, -55.0, 125.0)
+	f.Add([]byte{1, 2, 3}, uint8(1), 24, true, 0, uint32(0), false, -2.5, 1e6, 0.0, 1e9)
+	f.Fuzz(func(t *testing.T, mem []byte, register uint8, width int, little bool, shift int, mask uint32, signed bool, scale, offset, low, high float64) {
+		b := &registers{addr: 0x4F}
+		copy(b.mem[:], mem)
+		c := config(t, "registers", b).(*registersConfig)
+		p := registerPoint{Name: "it", registerPlace: registerPlace{Register: register, Width: width}, Shift: shift, Mask: mask, Signed: signed, Scale: &scale, Offset: offset, Range: device.Range{Min: low, Max: high}}
+		if little {
+			p.Endian = "little"
+		}
+		c.Address, c.Registers = 0x4F, []registerPoint{p}
+		decodesOne(t, c)
+	})
 }
 
 // first is the first word of a seed, however short that is.

@@ -16,10 +16,12 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x77), "BMP180"} }},
 		{Name: "ds18b20", Doc: "DS18B20 thermometers behind a DS2482 or DS2483 on I2C", Config: func() driver.Config { return &ds18b20Config{I2C: b.I2C(0x18, 0x19, 0x1A, 0x1B)} }},
+		{Name: "hdc302x", Doc: "temperature and humidity by an HDC3020, HDC3021 or HDC3022 on I2C", Config: func() driver.Config { return &hdc302xConfig{b.I2C(0x44, 0x45, 0x46, 0x47)} }},
 		{Name: "mcp9808", Doc: "temperature by an MCP9808 on I2C", Config: func() driver.Config {
 			return &mcp9808Config{b.I2C(0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F)}
 		}},
 		{Name: "registers", Doc: "any simple sensor on I2C whose registers you describe", Config: func() driver.Config { return &registersConfig{I2C: b.I2C()} }},
+		{Name: "scd4x", Doc: "carbon dioxide, temperature and humidity by an SCD40, SCD41 or SCD43 on I2C", Config: func() driver.Config { return &scd4xConfig{b.I2C(0x62)} }},
 		{Name: "sht4x", Doc: "temperature and humidity by an SHT40, SHT41, SHT43 or SHT45 on I2C", Config: func() driver.Config { return &sht4xConfig{b.I2C(0x44, 0x45, 0x46)} }},
 		{Name: "tmp102", Doc: "temperature by a TMP102 on I2C", Config: func() driver.Config { return &tmp102Config{b.I2C(0x48, 0x49, 0x4A, 0x4B)} }},
 	}

@@ -42,6 +42,10 @@ func FuzzWords(f *testing.F) {
 func FuzzCRC(f *testing.F) {
 	decodesAll(f,
 		fuzzed{"aht20", func(seed []byte) i2c.Bus { return aht20Of(append(seed, make([]byte, 6)...)[:6]...) }},
+		fuzzed{"hdc302x", func(seed []byte) i2c.Bus { return hdc302x(pair(seed)) }},
+		fuzzed{"scd4x", func(seed []byte) i2c.Bus {
+			return scd4xEach(0, first(seed), first(seed[min(2, len(seed)):]), first(seed[min(4, len(seed)):]))
+		}},
 		fuzzed{"sht4x", func(seed []byte) i2c.Bus { return sht4x(pair(seed)) }},
 	)
 }

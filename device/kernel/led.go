@@ -104,7 +104,7 @@ func (l *led) get(r *reader) (device.Value, error) {
 	case err != nil:
 		return device.Value{}, device.Faultf(device.Offline, "the LED cannot be read: %w", err)
 	case l.most > 1:
-		return device.Number(tidy(100 * n / l.most)), nil
+		return device.Number(device.Tidy(100 * n / l.most)), nil
 	}
 	return device.Bool(n > 0), nil
 }

@@ -228,13 +228,13 @@ func (c *PWM) get(r *reader) (device.Value, error) {
 	case c.servo():
 		limits := c.limits()
 		part := (pulse - float64(c.MinPulse)) / float64(c.MaxPulse-c.MinPulse)
-		return device.Number(tidy(limits.Min + part*(limits.Max-limits.Min))), nil
+		return device.Number(device.Tidy(limits.Min + part*(limits.Max-limits.Min))), nil
 	case !enabled && c.Inverted:
 		return device.Value{}, unknown("the PWM channel is stopped, and inverted: nobody knows whether its load runs")
 	case !enabled || period <= 0:
 		return device.Number(0), nil
 	}
-	return device.Number(tidy(100 * pulse / period)), nil
+	return device.Number(device.Tidy(100 * pulse / period)), nil
 }
 
 // stop ends the pulses, once the value is 0 %.

@@ -184,7 +184,7 @@ func (c *channel) read(s *sensor) (device.Value, error) {
 	if c.scale != none {
 		n *= s.values[c.scale]
 	}
-	return c.inRange(tidy(n * c.times / c.per))
+	return c.inRange(device.Tidy(n * c.times / c.per))
 }
 
 // inRange is the last thing before a number is believed.

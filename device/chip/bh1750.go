@@ -17,10 +17,10 @@ import (
 // the result, and it cuts the fraction off.
 type bh1750Config struct{ board.I2C }
 
-// The range is all that 16 bits can hold at 1.2 counts per lux (ROHM BH1750FVI,
+// The range is all that 16 bits hold at 1.2 counts per lux (ROHM BH1750FVI,
 // 2011.11 Rev. D, "Measurement Accuracy").
 func (c *bh1750Config) Describe() device.Description {
-	return device.Description{Model: "BH1750", Points: []device.Point{measures("illuminance", "lx", "brightness", 0, 65534/1.2)}}
+	return device.Description{Model: "BH1750", Points: []device.Point{measures("illuminance", "lx", "brightness", 0, 54612)}}
 }
 
 const bh1750Longest = 180 * time.Millisecond // of a measurement at 1 lx

@@ -28,6 +28,7 @@ func TestBH1750(t *testing.T) {
 	measured(t, "bh1750", func() *registers { return bh1750(0x8390) }, map[string]float64{"illuminance": 33680 / 1.2})
 	synctest.Test(t, func(t *testing.T) {
 		wants(t, open(t, "bh1750", bh1750(1)), map[string]float64{"illuminance": 1 / 1.2})
+		wants(t, open(t, "bh1750", bh1750(0xFFFE)), map[string]float64{"illuminance": 65534 / 1.2})
 		lacks(t, open(t, "bh1750", bh1750(0xFFFF)), map[string]string{"illuminance": "brighter than"})
 	})
 	absent := bh1750(1)

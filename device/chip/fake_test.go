@@ -103,7 +103,7 @@ func suite(t *testing.T, open func(t *testing.T) device.Device) {
 	t.Run("conformance", func(t *testing.T) { devicetest.Options{FakeClock: true}.Run(t, open) })
 }
 
-// wants holds one sample to its values, within 1e-6.
+// wants holds one sample to its values, as far as they are told: nine digits.
 func wants(t *testing.T, dev device.Device, want map[string]float64) {
 	t.Helper()
 	readings, err := dev.(device.Sensor).Sample(t.Context())
@@ -115,7 +115,7 @@ func wants(t *testing.T, dev device.Device, want map[string]float64) {
 	}
 	for _, r := range readings {
 		n, ok := want[r.Point]
-		if diff := r.Value.Number() - n; !ok || r.Quality != device.Good || diff > 1e-6 || diff < -1e-6 {
+		if !ok || r.Quality != device.Good || r.Value.Number() != device.Tidy(n) {
 			t.Errorf("%s = %v (%s %s), want %v", r.Point, r.Value, r.Quality, r.Why, n)
 		}
 	}

@@ -1,6 +1,7 @@
 package chip
 
 import (
+	"encoding/binary"
 	"maps"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"periph.io/x/conn/v3/i2c"
 )
 
-// FuzzWords is all chips with registers of 16 bits.
+// FuzzWords is all chips whose answers carry no CRC.
 func FuzzWords(f *testing.F) {
 	random := func(addr uint16, fixed map[byte]uint16) func(seed []byte) i2c.Bus {
 		return func(seed []byte) i2c.Bus {
@@ -33,6 +34,10 @@ func FuzzWords(f *testing.F) {
 		fuzzed{"ads1015", ads1x15},
 		fuzzed{"ads1115", ads1x15},
 		fuzzed{"bh1750", func(seed []byte) i2c.Bus { return bh1750(first(seed)) }},
+		fuzzed{"ccs811", func(seed []byte) i2c.Bus { return ccs811Of(filled(seed, 6)...) }},
+		fuzzed{"ina219", inaOf(ina219)},
+		fuzzed{"ina226", inaOf(ina226)},
+		fuzzed{"ina260", inaOf(ina260)},
 		fuzzed{"mcp9808", random(0x18, map[byte]uint16{mcp9808Manufacturer: 0x0054, mcp9808Device: 0x0400})},
 		fuzzed{"tmp102", random(0x48, map[byte]uint16{tmp102Settings: 0})},
 	)
@@ -41,11 +46,16 @@ func FuzzWords(f *testing.F) {
 // FuzzCRC is all chips whose answers carry a CRC, which is right here.
 func FuzzCRC(f *testing.F) {
 	decodesAll(f,
-		fuzzed{"aht20", func(seed []byte) i2c.Bus { return aht20Of(append(seed, make([]byte, 6)...)[:6]...) }},
+		fuzzed{"aht20", func(seed []byte) i2c.Bus { return aht20Of(filled(seed, 6)...) }},
+		fuzzed{"am2320", func(seed []byte) i2c.Bus {
+			return am2320Of(append([]byte{3, 4}, filled(seed, 4)...)...)
+		}},
 		fuzzed{"hdc302x", func(seed []byte) i2c.Bus { return hdc302x(pair(seed)) }},
 		fuzzed{"scd4x", func(seed []byte) i2c.Bus {
-			return scd4xEach(0, first(seed), first(seed[min(2, len(seed)):]), first(seed[min(4, len(seed)):]))
+			b := filled(seed, 6)
+			return scd4xEach(0, first(b), first(b[2:]), first(b[4:]))
 		}},
+		fuzzed{"sgp30", func(seed []byte) i2c.Bus { return sgp30Of(pair(seed)) }},
 		fuzzed{"sht4x", func(seed []byte) i2c.Bus { return sht4x(pair(seed)) }},
 	)
 }
@@ -68,10 +78,17 @@ func FuzzRegisters(f *testing.F) {
 	})
 }
 
-// first is the first word of a seed, however short that is.
-func first(seed []byte) uint16 {
-	seed = append(seed[:len(seed):len(seed)], 0, 0)
-	return uint16(seed[0])<<8 | uint16(seed[1])
+// filled is the first n bytes of a seed, with zeros where it is shorter.
+func filled(seed []byte, n int) []byte {
+	b := make([]byte, n)
+	copy(b, seed)
+	return b
 }
 
-func pair(seed []byte) (uint16, uint16) { return first(seed), first(seed[min(2, len(seed)):]) }
+// first and pair are its first words.
+func first(seed []byte) uint16 { return binary.BigEndian.Uint16(filled(seed, 2)) }
+
+func pair(seed []byte) (uint16, uint16) {
+	b := filled(seed, 4)
+	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+}

@@ -130,6 +130,7 @@ type sample struct {
 // number tells the value of the next point. One outside what the chip can read is a
 // fault: the bus or the chip is not well.
 func (s *sample) number(n float64) {
+	n = device.Tidy(n)
 	p := s.points[len(s.readings)]
 	r := device.Reading{Point: p.Name, Value: device.Number(n), Quality: device.Good, At: time.Now()}
 	if !r.Value.Finite() || p.Range != (device.Range{}) && !p.Range.Contains(n) {

@@ -126,8 +126,8 @@ func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) erro
 	if c.model == "ADS1015" {
 		nominal = time.Second / 1600
 	}
-	for range 3 { // "±10 %", and once more for a bus that is waited for
-		time.Sleep(nominal)
+	for range 3 { // the first is enough, unless the chip is slower than it may be
+		time.Sleep(nominal * 11 / 10)
 		is, err := dev.ReadUint16(ads1x15Settings)
 		switch {
 		case err != nil:

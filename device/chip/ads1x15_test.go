@@ -85,7 +85,7 @@ func TestADS1115Hostile(t *testing.T) {
 	})
 	absent := ads1x15(nil, 2)
 	absent.addr = 0x49
-	refused(t, config(t, "ads1115", absent), device.Offline, "nothing answers at 0x48")
+	refused(t, config(t, "ads1115", absent), device.Offline, "0x48")
 }
 
 func TestADS1115Validate(t *testing.T) {

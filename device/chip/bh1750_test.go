@@ -33,5 +33,5 @@ func TestBH1750(t *testing.T) {
 	})
 	absent := bh1750(1)
 	absent.addr = 0x5C
-	refused(t, config(t, "bh1750", absent), device.Offline, "nothing answers at 0x23")
+	refused(t, config(t, "bh1750", absent), device.Offline, "0x23")
 }

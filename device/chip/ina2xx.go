@@ -123,12 +123,13 @@ func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.
 			if err := dev.WriteUint16(ina2xxSettings, i.settings); err != nil {
 				return nil, err
 			}
-			is, err := dev.ReadUint16(ina2xxSettings)
-			if err == nil && is != i.settings {
-				err = another(at, i.model, is, i.settings)
+			if is, err := dev.ReadUint16(ina2xxSettings); err != nil {
+				return nil, err
+			} else if is != i.settings {
+				return nil, another(at, i.model, is, i.settings)
 			}
 			time.Sleep(i.takes)
-			return dev, err
+			return dev, nil
 		},
 		read: func(dev *mmr.Dev8, out *sample) error { return i.read(dev, shunt, out) },
 	}

@@ -44,11 +44,14 @@ func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
 				return nil, err
 			}
 			is, err := dev.ReadUint16(tmp102Settings)
-			if err == nil && is|tmp102Alert != tmp102Normal {
-				err = another(c.I2C, "TMP102", is, tmp102Normal)
+			if err != nil {
+				return nil, err
+			}
+			if is|tmp102Alert != tmp102Normal {
+				return nil, another(c.I2C, "TMP102", is, tmp102Normal)
 			}
 			time.Sleep(tmp102First)
-			return dev, err
+			return dev, nil
 		},
 		read: func(dev *mmr.Dev8, out *sample) error {
 			raw, err := dev.ReadUint16(tmp102Temperature)

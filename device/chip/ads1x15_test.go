@@ -40,13 +40,13 @@ func TestADS1115(t *testing.T) {
 // The results are those that periph recorded (ads1x15_test.go), at gain 2/3.
 func TestADS1015(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := config(t, "ads1015", ads1x15(map[byte]uint16{1: 0xFF50, 7: 0x52D0, 2: 0x52C0}, 1)).(*ads1x15Config)
-		c.Channels = []string{"0-3", "3", "1-3"}
+		c := config(t, "ads1015", ads1x15(map[byte]uint16{1: 0xFF50, 7: 0x52D0, 2: 0x52C0, 3: 0xAD30}, 1)).(*ads1x15Config)
+		c.Channels = []string{"0-3", "3", "1-3", "2-3"}
 		dev, err := c.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		wants(t, dev, map[string]float64{"voltage0-3": -0.033, "voltage3": 3.975, "voltage1-3": 3.972})
+		wants(t, dev, map[string]float64{"voltage0-3": -0.033, "voltage3": 3.975, "voltage1-3": 3.972, "voltage2-3": -3.975})
 		dev = open(t, "ads1015", ads1x15(map[byte]uint16{4: 0x2001}, 1))
 		fails(t, dev, device.Invalid)
 	})

@@ -1,6 +1,7 @@
 package chip
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -16,6 +17,10 @@ func TestHDC302x(t *testing.T) {
 	bus := func() *registers { return hdc302x(0x68C5, 0x3B82) }
 	measured(t, "hdc302x", bus, map[string]float64{"temperature": -45 + 175*26821.0/65535, "humidity": 100 * 15234.0 / 65535})
 	synctest.Test(t, func(t *testing.T) {
+		b := bus()
+		if open(t, "hdc302x", b); !slices.ContainsFunc(b.writes, func(w []byte) bool { return slices.Equal(w, hdc302xStop) }) {
+			t.Error("one that measures by itself is left at it")
+		}
 		for bit := range 6 * 8 {
 			fails(t, open(t, "hdc302x", spoilt(bus(), string(hdc302xMeasure), bit)), device.Offline)
 		}

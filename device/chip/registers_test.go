@@ -41,9 +41,13 @@ var describedWants = map[string]float64{"temperature": -25, "byte": 0xA4, "nibbl
 func TestRegisters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, bus := described(t)
+		begun := time.Now()
 		dev, err := c.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if waited := time.Since(begun); waited < c.Init[1].Wait {
+			t.Errorf("the chip got only %v after its settings", waited)
 		}
 		recovers(t, dev, bus, describedWants)
 		var written [][]byte

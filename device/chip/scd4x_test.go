@@ -10,7 +10,8 @@ import (
 )
 
 // scd4xOf is a chip that measures every 5 s once it is started, and hands each
-// measurement out once.
+// measurement out once. An earlier program has left it measuring, and then it does
+// not say its number.
 func scd4xOf(co2, temperature, humidity uint16) *registers {
 	return scd4xEach(scd4xEvery, co2, temperature, humidity)
 }
@@ -19,7 +20,7 @@ func scd4xEach(every time.Duration, co2, temperature, humidity uint16) *register
 	answers := map[string][]uint16{string(scd4xSerial): {0x73B1, 0xEB07, 0x3B0C}, string(scd4xRead): {co2, temperature, humidity}}
 	b := speaks(0x62, answers)
 	whole := b.answer
-	var fresh time.Time // when the next one is there; zero while it rests
+	fresh := time.Now() // when the next one is there; zero while it rests
 	b.answer = func(w, r []byte) bool {
 		switch string(w) {
 		case string(scd4xStart):
@@ -28,6 +29,9 @@ func scd4xEach(every time.Duration, co2, temperature, humidity uint16) *register
 			fresh = time.Time{}
 		case string(scd4xRead):
 			fresh = time.Now().Add(every)
+		}
+		if string(w) == string(scd4xSerial) && !fresh.IsZero() {
+			w = []byte("not now")
 		}
 		answers[string(scd4xReady)] = []uint16{0x8000}
 		if !fresh.IsZero() && !time.Now().Before(fresh) {

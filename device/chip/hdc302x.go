@@ -32,7 +32,10 @@ var (
 	hdc302xMeasure      = []byte{0x24, 0x00} // once, with the least noise
 )
 
-const hdc302xLongest = 15 * time.Millisecond // the datasheet says 14.2 ms
+const (
+	hdc302xStopped = time.Millisecond
+	hdc302xLongest = 20 * time.Millisecond // of a measurement; 12.5 ms is typical
+)
 
 // Open finds the chip by its maker.
 func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
@@ -47,7 +50,11 @@ func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
 			if is[0] != 0x3000 {
 				return nil, another(c.I2C, "HDC302x", is[0], 0x3000)
 			}
-			return dev, dev.Tx(hdc302xStop, nil)
+			if err := dev.Tx(hdc302xStop, nil); err != nil {
+				return nil, err
+			}
+			time.Sleep(hdc302xStopped)
+			return dev, nil
 		},
 		read: func(dev *i2c.Dev, out *sample) error {
 			got, err := words(dev, hdc302xMeasure, hdc302xLongest, 2)

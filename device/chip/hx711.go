@@ -30,7 +30,7 @@ const (
 	hx711A64  hx711Gain = 27
 
 	hx711Bits   = 24
-	hx711High   = 50 * time.Microsecond  // the longest that the clock may be high, with some to spare
+	hx711High   = 60 * time.Microsecond  // the longest that the clock may be high
 	hx711Every  = 100 * time.Millisecond // between results, at the slower of its rates
 	hx711Settle = 400 * time.Millisecond // after it was switched on or its gain changed
 	hx711Look   = 5 * time.Millisecond   // between looks at whether it is ready
@@ -103,16 +103,16 @@ func (d *hx711) shift() (int32, error) {
 		if err := d.clock.Out(gpio.High); err != nil {
 			return 0, err
 		}
-		if i < hx711Bits {
+		if err := d.clock.Out(gpio.Low); err != nil {
+			return 0, err
+		}
+		slow = slow || time.Since(rose) > hx711High // go on: the clock ends low
+		if i < hx711Bits {                          // the bit stands until the clock rises again
 			raw <<= 1
 			if d.data.Read() {
 				raw |= 1
 			}
 		}
-		if err := d.clock.Out(gpio.Low); err != nil {
-			return 0, err
-		}
-		slow = slow || time.Since(rose) > hx711High // go on: the clock ends low
 	}
 	switch {
 	case slow:

@@ -28,6 +28,7 @@ func (c *scd4xConfig) Describe() device.Description {
 }
 
 var (
+	scd4xWake   = []byte{0x36, 0xF6}
 	scd4xStop   = []byte{0x3F, 0x86}
 	scd4xSerial = []byte{0x36, 0x82}
 	scd4xStart  = []byte{0x21, 0xB1}
@@ -36,6 +37,7 @@ var (
 )
 
 const (
+	scd4xAwake   = 30 * time.Millisecond
 	scd4xStopped = 500 * time.Millisecond // until it listens again
 	scd4xSoon    = time.Millisecond
 	scd4xEvery   = 5 * time.Second // it measures
@@ -60,7 +62,10 @@ func (c *scd4xConfig) Open(ctx context.Context) (device.Device, error) {
 		desc: c.Describe(),
 		setUp: func(bus i2c.Bus) (*scd4x, error) {
 			dev := &scd4x{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
-			// one that measures already listens to hardly anything else
+			// one that sleeps does not acknowledge that it wakes up, and one that
+			// measures already listens to hardly anything but an end
+			_ = dev.Tx(scd4xWake, nil)
+			time.Sleep(scd4xAwake)
 			if err := dev.Tx(scd4xStop, nil); err != nil {
 				return nil, err
 			}

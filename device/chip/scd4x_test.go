@@ -10,8 +10,8 @@ import (
 )
 
 // scd4xOf is a chip that measures every 5 s once it is started, and hands each
-// measurement out once. An earlier program has left it measuring, and then it does
-// not say its number.
+// measurement out once. It says its number only when it is awake and at rest, which
+// it is not at first.
 func scd4xOf(co2, temperature, humidity uint16) *registers {
 	return scd4xEach(scd4xEvery, co2, temperature, humidity)
 }
@@ -20,6 +20,7 @@ func scd4xEach(every time.Duration, co2, temperature, humidity uint16) *register
 	answers := map[string][]uint16{string(scd4xSerial): {0x73B1, 0xEB07, 0x3B0C}, string(scd4xRead): {co2, temperature, humidity}}
 	b := speaks(0x62, answers)
 	whole := b.answer
+	awake := false
 	fresh := time.Now() // when the next one is there; zero while it rests
 	b.answer = func(w, r []byte) bool {
 		switch string(w) {
@@ -30,7 +31,8 @@ func scd4xEach(every time.Duration, co2, temperature, humidity uint16) *register
 		case string(scd4xRead):
 			fresh = time.Now().Add(every)
 		}
-		if string(w) == string(scd4xSerial) && !fresh.IsZero() {
+		awake = awake || string(w) == string(scd4xWake)
+		if string(w) == string(scd4xSerial) && (!awake || !fresh.IsZero()) {
 			w = []byte("not now")
 		}
 		answers[string(scd4xReady)] = []uint16{0x8000}

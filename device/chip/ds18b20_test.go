@@ -1,6 +1,8 @@
 package chip
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +239,15 @@ func TestDS18B20Busy(t *testing.T) {
 		fails(t, dev, device.Offline)
 		bus.answer = whole
 		wants(t, dev, map[string]float64{"temperature": 30})
+	})
+	synctest.Test(t, func(t *testing.T) { // as often as with "every: 500ms"
+		b := bridge{pads: map[onewire.Address][9]byte{thermometer: recorded}}
+		dev := open(t, "ds18b20", b.bus())
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := dev.(device.Sensor).Sample(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "longer \"every\"") {
+			t.Error(err)
+		}
 	})
 	lost := &registers{addr: 0x19}
 	refused(t, config(t, "ds18b20", lost), device.Offline, "0x18")

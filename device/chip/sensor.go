@@ -60,8 +60,11 @@ func (s *sensor[P]) prepare() (err error) {
 // fault is err with what to do, where the bus did not say so already.
 func (s *sensor[P]) fault(err error) error {
 	var fault *device.Fault
-	if errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil, errors.As(err, &fault), errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return device.Faultf(device.Offline, "%s on %s was not done in its time: %w; it may need a longer \"every\"", s.desc.Model, s.conn, err)
 	}
 	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", s.desc.Model, s.conn, err)
 }
@@ -104,7 +107,7 @@ func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
 		s.ready = false
 		return nil, s.fault(err)
 	}
-	return took.readings, ctx.Err()
+	return took.readings, s.fault(ctx.Err())
 }
 
 // Close puts the chip to rest where it knows how. One that does not answer any

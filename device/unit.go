@@ -16,6 +16,7 @@ const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
 
 // commonUnits are what people write, in small letters, and what UCUM does.
 var commonUnits = map[string]string{
+	"c": "Cel", "f": "[degF]", // a home has no whole coulombs and farads
 	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
 	"kelvin": "K", "°": "deg", "degrees": "deg",
 	"percent": "%", "%rh": "%", "rh": "%", "ppm": "[ppm]", "ppb": "[ppb]", "ph": "[pH]", "psi": "[psi]",

@@ -1,15 +1,21 @@
 package site
 
 import (
+	"slices"
+
+	"agentsite/device/board"
+	"agentsite/device/chip"
 	"agentsite/device/driver"
 	"agentsite/device/host"
+	"agentsite/device/kernel"
 	"agentsite/device/sim"
 )
 
 // Drivers is the one list of them.
 func Drivers() []driver.Driver {
-	return []driver.Driver{
-		host.Driver(),
-		sim.Driver(),
-	}
+	return slices.Concat(
+		[]driver.Driver{host.Driver(), sim.Driver()},
+		kernel.Drivers(),
+		chip.Drivers(board.New()),
+	)
 }

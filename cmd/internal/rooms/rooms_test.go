@@ -30,6 +30,7 @@ var rooms = []room{
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},
 	{"device/kernel", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
+	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel"}, "it looks for parts, and runs none"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -64,6 +65,8 @@ func exitCode(err error) int {
 		code = byKind[tool.Kind]
 	case errors.As(err, &refused):
 		code = byCode[refused.Code]
+	default:
+		code = byKind[site.Kind(err)]
 	}
 	if code == 0 {
 		return exitFailure

@@ -31,7 +31,7 @@ func (h here) Tx(addr uint16, w, r []byte) error {
 	if addr == h.address {
 		return nil
 	}
-	return fmt.Errorf("sysfs-i2c: %v", syscall.EREMOTEIO)
+	return fmt.Errorf("sysfs-i2c: %v", syscall.ENXIO)
 }
 
 func machine(t *testing.T, files map[string]string) *Board {

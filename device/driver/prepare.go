@@ -12,6 +12,6 @@ type Preparer interface {
 // Preparation is how to prepare.
 type Preparation struct {
 	Root  string // the folder with sys and dev in it; "" is the machine's
-	Group int    // who may use what was made
+	Group string // the name or number of the group that may use what was made
 	Ask   bool   // do nothing, only say what is missing
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,7 +111,7 @@ func TestPrepareBinds(t *testing.T) {
 
 func TestPrepareExports(t *testing.T) {
 	root := wired.write(t)
-	p := driver.Preparation{Root: string(root), Group: groupOfTree(t, root)}
+	p := driver.Preparation{Root: string(root), Group: strconv.Itoa(groupOfTree(t, root))}
 	c := &PWM{Chip: "1f00098000.pwm", Channel: 1}
 	_, err := c.Prepare(p)
 	offline(t, err, "") // this tree's controller does nothing
@@ -127,6 +128,8 @@ func TestPrepareExports(t *testing.T) {
 	if root.get(channel+"enable") != "0" {
 		t.Error("it moved")
 	}
+	_, err = c.Prepare(driver.Preparation{Root: string(root), Group: "nobody has this one"})
+	faulted(t, err, "invalid", "there is no group")
 	_, err = (&PWM{Chip: "pwmchip0", Channel: 2}).Prepare(p)
 	faulted(t, err, "invalid", "has only 2 channels")
 	_, err = (&PWM{Chip: "pwmchip9"}).Prepare(p)

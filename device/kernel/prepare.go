@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -53,12 +55,12 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 		return nil, device.Faultf(device.Busy, "the kernel has a %s at %#02x on %s, not a %s; write that name, or run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", printable(known), b.Address, b.Bus, b.Chip, b.Address, b.Bus)
 	}
 	what := fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)
-	if p.Ask {
-		return []string{what}, nil
-	}
 	file := t.at(i2cDevices, b.Bus, "new_device")
 	if _, err := os.Stat(file); err != nil {
 		return nil, device.Faultf(device.Offline, "there is no %s here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
+	}
+	if p.Ask {
+		return []string{what}, nil
 	}
 	if err := write(file, fmt.Sprintf("%s %#02x\n", b.Chip, b.Address)); err != nil {
 		return nil, err
@@ -89,9 +91,13 @@ func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 			return nil, err
 		}
 	}
+	group, err := groupID(p.Group)
+	if err != nil {
+		return did, err
+	}
 	shared := false
 	for _, name := range pwmFiles {
-		changed, err := share(filepath.Join(channel, name), p)
+		changed, err := share(filepath.Join(channel, name), group, p.Ask)
 		if err != nil && !(name == "polarity" && errors.Is(err, fs.ErrNotExist)) { // not every controller has one
 			return did, device.Faultf(device.Offline, "channel %d of %s cannot be given to its group: %w", c.Channel, printable(c.Chip), err)
 		}
@@ -103,17 +109,29 @@ func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 	return did, nil
 }
 
+// groupID is the number of a group by its name or number.
+func groupID(name string) (int, error) {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+		return n, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, device.Faultf(device.Invalid, "there is no group %s here; make it with groupadd --system %[1]s, or name another", name)
+	}
+	return strconv.Atoi(g.Gid)
+}
+
 // share lets the group read and write a file.
-func share(path string, p driver.Preparation) (changed bool, err error) {
+func share(path string, group int, ask bool) (changed bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return false, err
 	}
-	if info.Mode().Perm()&0o060 == 0o060 && groupOf(info) == p.Group {
+	if info.Mode().Perm()&0o060 == 0o060 && groupOf(info) == group {
 		return false, nil
 	}
-	if p.Ask {
+	if ask {
 		return true, nil
 	}
-	return true, errors.Join(os.Chown(path, -1, p.Group), os.Chmod(path, info.Mode().Perm()|0o060))
+	return true, errors.Join(os.Chown(path, -1, group), os.Chmod(path, info.Mode().Perm()|0o060))
 }

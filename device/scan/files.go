@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -102,7 +103,7 @@ func (s *Scan) gpio() []Found {
 }
 
 // at is a path below the root.
-func (s *Scan) at(path string) string { return filepath.Join("/", s.Root, path) }
+func (s *Scan) at(path string) string { return filepath.Join(cmp.Or(s.Root, "/"), path) }
 
 // glob lists paths below the root that match.
 func (s *Scan) glob(pattern string) []string {

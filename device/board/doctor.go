@@ -69,7 +69,7 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 }
 
 // address is a Claim on an address of I2C.
-var address = regexp.MustCompile(`^(i2c-[0-9]{1,4})/(0x[0-9a-f]{2})$`)
+var address = regexp.MustCompile(`^(i2c-[0-9]{1,4})/(0x[0-9a-f]{1,2})$`)
 
 // used looks at one thing that a device claims; nil when nothing is wrong with it.
 func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {

@@ -88,9 +88,10 @@ func (t tree) onI2C(r *reader, place string, l *Listed) {
 	if m == nil {
 		return
 	}
-	l.Where = fmt.Sprintf("i2c-%s/0x%s", m[1], m[2])
+	address, _ := strconv.ParseUint(m[2], 16, 8)
+	l.Where = fmt.Sprintf("i2c-%s/%#02x", m[1], address)
 	if chip := r.word(t.at(i2cDevices, place, "name")); chipName.MatchString(chip) {
-		l.YAML = fmt.Sprintf("{ driver: kernel:%s, bus: i2c-%s, address: 0x%s }", chip, m[1], m[2])
+		l.YAML = fmt.Sprintf("{ driver: kernel:%s, bus: i2c-%s, address: %#02x }", chip, m[1], address)
 	}
 }
 

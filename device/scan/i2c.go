@@ -139,8 +139,8 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 		if matches, _ := c.known(sig); matches {
 			f.What, f.Confidence = sig.part, sig.confidence
 			f.Devices = s.suggest(named(sig.part), sig.driver, sig.kernel, keys)
-			if sig.kernel == "ds2482" {
-				f.Says = fmt.Sprintf("its thermometers are found once the kernel drives it; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device", addr, bus)
+			if sig.says != "" {
+				f.Says = fmt.Sprintf(sig.says, addr, bus)
 			}
 			return f, ctx.Err()
 		}
@@ -192,17 +192,21 @@ func (c chip) differs() bool {
 }
 
 // candidates names the parts that can be at an address, with those that were not
-// asked for.
+// asked for. What a probe could tell is no device yet.
 func (s *Scan) candidates(addr uint16, keys string, untried []signature) (what string, devices []Device) {
-	var names []string
+	var names, later []string
+	for _, sig := range untried {
+		later = append(later, sig.part)
+	}
 	for _, p := range partsAt(addr) {
 		names = append(names, p.name)
-		devices = append(devices, s.suggest(named(p.name), p.driver, p.kernel, keys)...)
+		if !slices.Contains(later, p.name) {
+			devices = append(devices, s.suggest(named(p.name), p.driver, p.kernel, keys)...)
+		}
 	}
-	for _, sig := range untried {
-		if !slices.Contains(names, sig.part) {
-			names = append(names, sig.part)
-			devices = append(devices, s.suggest(named(sig.part), sig.driver, sig.kernel, keys)...)
+	for _, name := range later {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {

@@ -47,6 +47,7 @@ var parts = []part{
 	{"MCP4728", "", "", 0x60, 0x67, acts, "Microchip DS22187, MCP4728: as MCP4725"},
 	{"SCD4x", "scd4x", "scd40", 0x62, 0x62, acts, "Sensirion, SCD4x: commands of two bytes"},
 	{"PCA9548 multiplexer", "", "", 0x70, 0x77, repeats, "NXP, PCA9548A: the byte is the channels; PCA9540 to PCA9547 and TCA9548A alike"},
+	{"MS5611", "", "ms5611", 0x76, 0x77, repeats, "TE Connectivity, MS5611-01BA03: commands of one byte; reads zeros when it was told none"},
 	{"HT16K33 display", "", "", 0x70, 0x77, repeats, "Holtek, HT16K33: commands of one byte"},
 	{"AD5241", "", "", 0x2c, 0x2f, acts, "Analog Devices, AD5241: the first byte can shut the wiper down"},
 	{"MCP4017", "", "", 0x2f, 0x2f, acts, "Microchip DS22147, MCP4017: the byte is the wiper"},

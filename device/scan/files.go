@@ -94,8 +94,12 @@ func (s *Scan) gpio() []Found {
 	for _, path := range s.glob("dev/gpiochip*") {
 		name := filepath.Base(path)
 		f := Found{Where: "/dev/" + name, What: "GPIO lines", Confidence: Certain}
-		for _, old := range s.glob("sys/bus/gpio/devices/" + name + "/gpio/gpiochip*") { // where the kernel has the old interface too
-			f.What = fmt.Sprintf("%s GPIO lines of %s", s.word(old, "ngpio"), s.word(old, "label"))
+		// Kernels that have the old interface too keep its folder beside the new one.
+		if chip, err := filepath.EvalSymlinks(s.at("sys/bus/gpio/devices/" + name)); err == nil {
+			old, _ := filepath.Glob(filepath.Join(filepath.Dir(chip), "gpio/gpiochip*"))
+			for _, folder := range old {
+				f.What = fmt.Sprintf("%s GPIO lines of %s", word(folder, "ngpio"), word(folder, "label"))
+			}
 		}
 		found = append(found, f)
 	}
@@ -114,9 +118,12 @@ func (s *Scan) glob(pattern string) []string {
 	return paths
 }
 
+// word is what a small file below the root says.
+func (s *Scan) word(path ...string) string { return word(s.at(filepath.Join(path...))) }
+
 // word is what a small file says, fit for a terminal, or "".
-func (s *Scan) word(path ...string) string {
-	b, err := os.ReadFile(s.at(filepath.Join(path...)))
+func word(path ...string) string {
+	b, err := os.ReadFile(filepath.Join(path...))
 	if err != nil || len(b) > 4096 {
 		return ""
 	}

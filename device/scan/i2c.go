@@ -2,7 +2,6 @@ package scan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,17 +74,17 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		there, err := c.conn.Answers()
 		c.conn.End()
 		switch {
-		case err == nil && there:
+		case err != nil:
+			if failed++; failed == 3 || device.AsFault(err).Kind != device.Offline {
+				return found, err // it is not the part that fails, but the bus
+			}
+			continue
+		case there:
 			answer = append(answer, addr)
-		case err == nil && slices.Contains(s.Probe, addr):
+		case slices.Contains(s.Probe, addr):
 			silent = append(silent, addr)
 		}
-		if failed++; err == nil {
-			failed = 0
-		}
-		if fault := (*device.Fault)(nil); err != nil && (failed == 3 || !errors.As(err, &fault) || fault.Kind != device.Offline) {
-			return found, err // it is not the part that fails, but the bus
-		}
+		failed = 0
 	}
 	if len(answer) > most {
 		return found, device.Faultf(device.Offline, "%s seems to have a part at %d addresses, which cannot be: SDA is held low, or nothing is wired to it", bus, len(answer))
@@ -151,7 +150,7 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 		f.What, f.Devices = "nothing that is known here", nil
 		f.Says = "no answer to a read, nor to what known parts are asked"
 	case len(untried) > 0:
-		f.Says = fmt.Sprintf("to find out one has to write, which could move an output; where you know it cannot: --probe %#02x", addr)
+		f.Says = fmt.Sprintf("a byte could move an output here; if you know that it cannot: --probe %#02x", addr)
 	default:
 		f.Says = "no register tells which; the print on the part does"
 	}

@@ -101,13 +101,18 @@ func readConfig(path string) (*config.Site, string, []byte, error) {
 	return cfg, file, text, err
 }
 
-// taken are the things that devices claim, and whose they are.
+// taken are the things that devices claim, and whose they are. A part behind a
+// multiplexer can be reached at its address on the bus itself, too, as long as the
+// channel is open.
 func taken(cfg *config.Site) map[string]string {
 	all := make(map[string]string)
 	for _, d := range cfg.Devices {
 		if c, ok := d.Config.(driver.Claimer); ok {
 			for _, claim := range c.Claims() {
 				all[claim.What] = d.Name
+				if path := strings.Split(claim.What, "/"); len(path) == 3 {
+					all[path[0]+"/"+path[2]] = d.Name
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentsite/device/board"
+	"agentsite/device/scan"
 	"agentsite/node/config"
 
 	"periph.io/x/conn/v3/i2c"
@@ -79,6 +80,24 @@ func TestScanAndWrite(t *testing.T) {
 	bus.asked = nil
 	if s = scanOn(t, bus, "link.yaml"); len(s.Add) != 0 || slices.Contains(bus.asked, 0x76) {
 		t.Errorf("again: %+v; asked %#x", s.Add, bus.asked)
+	}
+}
+
+// TestTaken holds what a site has to be left alone, be it behind a multiplexer.
+func TestTaken(t *testing.T) {
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), Drivers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := taken(cfg)
+	for what, name := range map[string]string{"i2c-1/0x70": "a", "i2c-1/0x70:3/0x76": "a", "i2c-1/0x76": "a", "i2c-4/0x48": "b"} {
+		if got[what] != name {
+			t.Errorf("%s is %q, want %s", what, got[what], name)
+		}
+	}
+	s := scan.Scan{Buses: []string{"i2c-1"}, Probe: []uint16{0x20, 0x76}, Taken: got}
+	if err := mayProbe(s, false); err == nil || !strings.Contains(err.Error(), "0x76 on i2c-1 is not probed") {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -183,8 +184,16 @@ func complete(e config.Entry) bool {
 }
 
 // Write adds the devices to the file, or makes it. The file is the old one or the
-// new one, and the old one where the new one would not pass a check.
+// new one, and the old one where the new one would not pass a check or somebody has
+// written it since the scan began.
 func (s *Scanned) Write() error {
+	now, err := os.ReadFile(s.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	if !bytes.Equal(now, s.text) {
+		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
+	}
 	text, err := config.Add(s.File, s.text, siteName(), s.Add, Drivers())
 	if err != nil {
 		return err

@@ -66,8 +66,12 @@ func TestScanAndWrite(t *testing.T) {
 	if !slices.Equal(s.Add, want) || slices.Contains(bus.asked, 0x77) || len(s.Found) != 3 {
 		t.Fatalf("%+v %+v; asked %#x", s.Found, s.Add, bus.asked)
 	}
+	stale := scanOn(t, bus, "link.yaml")
 	if err := s.Write(); err != nil {
 		t.Fatal(err)
+	}
+	if err := stale.Write(); err == nil || !strings.Contains(err.Error(), "was changed during the scan") {
+		t.Error(err)
 	}
 	text, _ := os.ReadFile("real.yaml")
 	info, err := os.Lstat("link.yaml")

@@ -57,6 +57,8 @@ func exitCode(err error) int {
 		code = byKind[tool.Kind]
 	case errors.As(err, &refused):
 		code = byKind[refused.Kind]
+	default:
+		code = byKind[site.Kind(err)]
 	}
 	if code == 0 {
 		return exitFailure

@@ -101,11 +101,13 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 
 	root.AddGroup(
 		&cobra.Group{ID: groupSite, Title: "A site:"},
+		&cobra.Group{ID: groupBoard, Title: "Its board:"},
 		&cobra.Group{ID: groupThings, Title: "Its sensors and outputs:"},
 		&cobra.Group{ID: groupAgents, Title: "For agents:"},
 	)
 	root.AddCommand(
 		a.runCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(),
+		a.scanCommand(), a.doctorCommand(), a.prepareCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.versionCommand(),
@@ -165,6 +167,7 @@ func strictCompletion(root *cobra.Command) {
 
 const (
 	groupSite   = "site"
+	groupBoard  = "board"
 	groupThings = "things"
 	groupAgents = "agents"
 )

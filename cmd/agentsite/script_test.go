@@ -31,8 +31,8 @@ func TestScripts(t *testing.T) {
 }
 
 // setup gives a script a data folder for its site, $D, short enough for a
-// socket's path, an address that nobody listens on, $ADDR, and where the committed
-// schema is, $SCHEMA.
+// socket's path, an address that nobody listens on, $ADDR, where the committed
+// schema is, $SCHEMA, and the group that the tests run in, $GID.
 func setup(env *testscript.Env) error {
 	schema, err := filepath.Abs("../../docs/agentsite.schema.json")
 	if err != nil {
@@ -52,6 +52,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("ADDR", ln.Addr().String())
 	env.Setenv("SCHEMA", schema)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GID", strconv.Itoa(os.Getgid()))
 	return nil
 }
 

@@ -1,9 +1,6 @@
 package board
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"periph.io/x/conn/v3/i2c"
@@ -32,11 +29,7 @@ func New() *Board {
 // "" on a machine without a device tree. periph's own answer is not used: it finds
 // a Raspberry Pi wherever the kernel has the firmware's driver.
 func (b *Board) Model() string {
-	text, err := os.ReadFile(filepath.Join(b.root, "proc/device-tree/model"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimRight(string(text), "\x00\n")
+	return b.word("proc/device-tree/model")
 }
 
 // turn holds one token while a bus carries a transfer.

@@ -207,9 +207,20 @@ func (b *Board) kernelDriver(bus int, address uint16) string {
 
 // failure is what an error of the kernel means on an I2C bus.
 type failure struct {
-	errno syscall.Errno
-	kind  device.FaultKind
-	says  string // with the bus's number and the address
+	errno  syscall.Errno
+	kind   device.FaultKind
+	says   string // with the bus's number and the address
+	absent bool   // it is how a bus says that nobody has acknowledged the address
+}
+
+// failureOf finds what an error of the kernel means, or nil.
+func failureOf(err error) *failure {
+	for i, f := range failures {
+		if err != nil && (errors.Is(err, f.errno) || strings.HasSuffix(err.Error(), f.errno.Error())) {
+			return &failures[i]
+		}
+	}
+	return nil
 }
 
 func (c *Conn) fault(addr uint16, err error) error {
@@ -217,12 +228,10 @@ func (c *Conn) fault(addr uint16, err error) error {
 	if errors.As(err, &fault) {
 		return err
 	}
-	for _, e := range failures {
-		if errors.Is(err, e.errno) || strings.HasSuffix(err.Error(), e.errno.Error()) {
-			f := device.Faultf(e.kind, e.says, c.number, addr)
-			f.Err = err
-			return f
-		}
+	if e := failureOf(err); e != nil {
+		f := device.Faultf(e.kind, e.says, c.number, addr)
+		f.Err = err
+		return f
 	}
 	return device.Faultf(device.Offline, "the transfer with %#02x on i2c-%d failed: %w", addr, c.number, err)
 }

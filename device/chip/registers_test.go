@@ -99,7 +99,7 @@ func TestRegistersValidate(t *testing.T) {
 		"temperature: mask: 0xfff has more bits than the shift leaves":                  func(c *registersConfig, p *registerPoint) { p.Mask = 0xFFF },
 		"temperature: signed: one bit cannot have a sign":                               func(c *registersConfig, p *registerPoint) { p.Mask = 1 },
 		"temperature: scale, offset":                                                    func(c *registersConfig, p *registerPoint) { p.Scale = number(0) },
-		"temperature: unit: "°C" is Cel":                                           func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
+		`temperature: unit: "°C" is Cel`:                                                func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
 		"temperature: range: 1..0 has nothing in it":                                    func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 1} },
 		"temperature: range: 0..0 has nothing in it":                                    func(c *registersConfig, p *registerPoint) { p.Range = device.Range{} },
 		"temperature: range: 200..300 can never be; the register reaches -128..127.875": func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 200, Max: 300} },

@@ -126,11 +126,24 @@ func (c *PWM) Open(context.Context) (device.Device, error) {
 // folder finds the channel anew each time: controllers are numbered in the order
 // of their coming.
 func (c *PWM) folder() (string, error) {
+	chip, err := c.controller()
+	if err != nil {
+		return "", err
+	}
+	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
+	if _, err := os.Stat(channel); err != nil {
+		return "", device.Faultf(device.Offline, "channel %d of %s is not exported; run as root: agentsite prepare, or echo %d > %s", c.Channel, printable(c.Chip), c.Channel, filepath.Join(chip, "export"))
+	}
+	return channel, nil
+}
+
+// controller is the folder of the channel's controller.
+func (c *PWM) controller() (string, error) {
 	chip := c.root.at(pwmChips, c.Chip)
 	if !pwmNumber.MatchString(c.Chip) {
 		chip = ""
 		for _, folder := range c.root.folders(pwmChips, "pwmchip") {
-			if real, err := filepath.EvalSymlinks(filepath.Join(folder, "device")); err == nil && filepath.Base(real) == c.Chip {
+			if pwmName(folder) == c.Chip {
 				chip = folder
 			}
 		}
@@ -142,11 +155,16 @@ func (c *PWM) folder() (string, error) {
 	if n, err := r.number(filepath.Join(chip, "npwm")); err == nil && float64(c.Channel) >= n {
 		return "", device.Faultf(device.Invalid, "channel: %s has only %v channels, counted from 0", printable(c.Chip), device.Number(n))
 	}
-	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
-	if _, err := os.Stat(channel); err != nil {
-		return "", device.Faultf(device.Offline, "channel %d of %s is not exported; run as root: echo %d > %s", c.Channel, printable(c.Chip), c.Channel, filepath.Join(chip, "export"))
+	return chip, nil
+}
+
+// pwmName is a controller's name below /sys/devices, or "".
+func pwmName(folder string) string {
+	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
+	if err != nil {
+		return ""
 	}
-	return channel, nil
+	return filepath.Base(real)
 }
 
 // pulse is the length of the pulse for a value.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -72,26 +74,43 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		return nil, err
 	}
 	root.Defs["point"] = point
-	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
-		"driver": {Description: "what kind of device this is", Enum: []any{}},
-	}}
+	single := &jsonschema.Schema{Enum: []any{}}
+	families := []*jsonschema.Schema{single}
+	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}}
 	root.Defs["device"] = choice
 	for _, d := range drivers {
 		def, err := driverSchema(d, point)
 		if err != nil {
 			return nil, fmt.Errorf("driver %s: %w", d.Name, err)
 		}
-		root.Defs["driver-"+d.Name] = def
-		choice.Properties["driver"].Enum = append(choice.Properties["driver"].Enum, d.Name)
+		name := "driver-" + strings.TrimSuffix(d.Name, ":")
+		root.Defs[name] = def
+		if d.Of == nil {
+			single.Enum = append(single.Enum, d.Name)
+		} else {
+			families = append(families, named(d))
+		}
 		choice.AllOf = append(choice.AllOf, &jsonschema.Schema{
-			If: &jsonschema.Schema{Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
-				"driver": {Const: jsonschema.Ptr[any](d.Name)},
-			}},
-			Then: &jsonschema.Schema{Ref: "#/$defs/driver-" + d.Name},
+			If:   &jsonschema.Schema{Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{"driver": named(d)}},
+			Then: &jsonschema.Schema{Ref: "#/$defs/" + name},
 		})
 	}
+	which := single
+	if len(families) > 1 {
+		which = &jsonschema.Schema{AnyOf: families}
+	}
+	which.Description = "what kind of device this is"
+	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
+}
+
+// named is the schema of the driver's name, or of any name in its family.
+func named(d driver.Driver) *jsonschema.Schema {
+	if d.Of != nil {
+		return &jsonschema.Schema{Type: "string", Pattern: "^" + regexp.QuoteMeta(d.Name) + "."}
+	}
+	return &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name)}
 }
 
 // driverSchema is a whole device with that driver: its keys and ours.
@@ -113,7 +132,8 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	if err != nil {
 		return nil, err
 	}
-	ours.Properties["driver"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name), Description: d.Doc}
+	ours.Properties["driver"] = named(d)
+	ours.Properties["driver"].Description = d.Doc
 	ours.Properties[pointsKey] = &jsonschema.Schema{
 		Type:                 "object",
 		Description:          "what each output may do and how each measurement is read, where the device has several",

@@ -32,6 +32,7 @@ var rooms = []room{
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/testbed", nil, "an emulated chip is its datasheet; what a driver of ours believes must not leak into it"},
 	{"device/testbed/guest", []string{"device/testbed"}, "the emulated board does as it is told; what is tested, and what is right, stands in the tests"},
+	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel"}, "it looks for parts, and runs none"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},

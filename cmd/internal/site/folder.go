@@ -125,7 +125,7 @@ func (f Folder) token() (string, error) {
 	b, err := os.ReadFile(f.TokenFile())
 	if err == nil {
 		info, err := os.Stat(f.TokenFile())
-		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && readable(info.Mode()) {
 			return "", fmt.Errorf("others can read %s: run chmod 600 %[1]s, or delete it for a new one", f.TokenFile())
 		}
 		if token := strings.TrimSpace(string(b)); isToken(token) {
@@ -148,7 +148,7 @@ func (f Folder) token() (string, error) {
 	var secret [32]byte
 	rand.Read(secret[:])
 	token := hex.EncodeToString(secret[:])
-	if err := writeAtomic(f.TokenFile(), []byte(token+"\n")); err != nil {
+	if err := writeAtomic(f.TokenFile(), []byte(token+"\n"), 0o600); err != nil {
 		return "", f.unusable(err)
 	}
 	return token, nil
@@ -160,17 +160,19 @@ func isToken(s string) bool {
 	return err == nil && len(b) == 32
 }
 
-// writeAtomic leaves the old file or the new one, never half of it, readable by
-// nobody else. What a kill leaves of it beside them, the next write takes over: the
-// folder is one process's.
-func writeAtomic(path string, b []byte) error {
+// readable reports whether a file with that mode can be read by others.
+func readable(mode fs.FileMode) bool { return runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 }
+
+// writeAtomic leaves the old file or the new one, never half of it. What a kill
+// leaves beside them, the next write takes over: the folder is one process's.
+func writeAtomic(path string, b []byte, mode fs.FileMode) error {
 	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	if err = errors.Join(err, os.Chmod(tmp.Name(), mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)

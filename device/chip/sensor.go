@@ -3,6 +3,7 @@ package chip
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"agentsite/device"
@@ -49,19 +50,19 @@ func (s *sensor[P]) prepare() (err error) {
 		return nil
 	}
 	if s.part, err = s.setUp(s.conn); err != nil {
-		return s.fault(err)
+		return unwell(s.desc.Model, s.conn, err)
 	}
 	s.ready = true
 	return nil
 }
 
-// fault is err with what to do, where the bus did not say so already.
-func (s *sensor[P]) fault(err error) error {
+// unwell is err with what to do, where the bus did not say so already.
+func unwell(model string, on fmt.Stringer, err error) error {
 	var fault *device.Fault
 	if errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", s.desc.Model, s.conn, err)
+	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", model, on, err)
 }
 
 // Describe is of the chip as its datasheet has it.
@@ -82,7 +83,7 @@ func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
 	took := sample{points: s.desc.Points, readings: make([]device.Reading, 0, len(s.desc.Points))}
 	if err := s.read(s.part, &took); err != nil {
 		s.ready = false
-		return nil, s.fault(err)
+		return nil, unwell(s.desc.Model, s.conn, err)
 	}
 	return took.readings, ctx.Err()
 }

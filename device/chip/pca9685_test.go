@@ -125,6 +125,7 @@ func TestPCA9685(t *testing.T) {
 		}
 	}
 	apply(t, dev, "lamp", device.Number(25))
+	apply(t, dev, "vent", device.Number(90))
 	survives(t, dev, &f.partBus, "lamp", device.Number(1), map[string]string{"vent": "90", "lamp": "25"})
 	witnessed(t, func(t *testing.T) (device.Device, func(string) device.Value) {
 		f := newFakePCA9685()

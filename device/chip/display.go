@@ -11,8 +11,8 @@ import (
 // show brings its settings along each time: one that lost its supply needs no more.
 type display struct {
 	kept
-	columns, rows int
-	show          func(lines []string) error // of ASCII and the sign for degrees
+	lay  func(text string) ([]string, error) // of a folded text, the lines that it takes
+	show func(lines []string) error
 }
 
 // textPoint is the one point of a display.
@@ -28,17 +28,17 @@ func (d *display) open(ctx context.Context) (device.Device, error) {
 	return d, nil
 }
 
-// Show wraps a text at its spaces and shows it; an empty one leaves the display
-// dark. A text with more than fits is refused, and what is shown stays.
+// Show shows a text; an empty one leaves the display dark. A text with more than
+// fits is refused, and what is shown stays.
 func (d *display) Show(ctx context.Context, point, text string) error {
 	if point != d.desc.Points[0].Name {
 		return device.Faultf(device.Invalid, "%.40q is not a display of this device", point)
 	}
-	lines := wrap(fold(text), d.columns)
-	if len(lines) > d.rows {
-		return device.Faultf(device.Invalid, "text: it takes %d lines, and the display has %d of %d characters; shorten it", len(lines), d.rows, d.columns)
-	}
-	if len(lines) == 0 {
+	lines, err := d.lay(fold(text))
+	switch {
+	case err != nil:
+		return err
+	case len(lines) == 0:
 		return d.use(ctx, d.setUp)
 	}
 	return d.use(ctx, func() error { return d.show(lines) })
@@ -75,6 +75,17 @@ func fold(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// wrapped lays a text out in lines of characters.
+func wrapped(columns, rows int) func(string) ([]string, error) {
+	return func(text string) ([]string, error) {
+		lines := wrap(text, columns)
+		if len(lines) > rows {
+			return nil, device.Faultf(device.Invalid, "text: it takes %d lines, and the display has %d of %d characters; shorten it", len(lines), rows, columns)
+		}
+		return lines, nil
+	}
 }
 
 // wrap breaks a folded text into lines, at spaces where there are some.

@@ -10,14 +10,20 @@ import (
 // Drivers returns the drivers of this room, for chips on b.
 func Drivers(b *board.Board) []driver.Driver {
 	return []driver.Driver{
+		{Name: "apa102", Doc: "the colour of a strip of APA102 or SK9822 lamps on SPI", Config: func() driver.Config { return newStrip(b, apa102) }},
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BME280"} }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x77), "BMP180"} }},
 		{Name: "hd44780", Doc: "a display of characters, by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
 			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(span(0x20, 0x26), span(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
 		}},
+		{Name: "max7219", Doc: "digits of seven segments by a MAX7219 on SPI", Config: func() driver.Config { return &max7219Config{SPI: b.SPI(), Digits: 8, Brightness: 8} }},
 		{Name: "mcp23008", Doc: "switches and states by an MCP23008 on I2C", Config: func() driver.Config { return newExpander(b, mcp23008) }},
 		{Name: "mcp23017", Doc: "switches and states by an MCP23017 on I2C", Config: func() driver.Config { return newExpander(b, mcp23017) }},
+		{Name: "mcp3008", Doc: "voltages by an MCP3008 on SPI", Config: func() driver.Config {
+			return &mcp3008Config{SPI: b.SPI(), Channels: []int{0, 1, 2, 3, 4, 5, 6, 7}, Reference: 3.3}
+		}},
+		{Name: "neopixel", Doc: "the colour of a strip of WS2812B or SK6812 lamps on SPI", Config: func() driver.Config { return newStrip(b, neopixel) }},
 		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(span(0x40, 0x77)...)} }},
 		{Name: "pcf8574", Doc: "switches and states by a PCF8574 or PCF8574A on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8574") }},
 		{Name: "pcf8575", Doc: "switches and states by a PCF8575 on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8575") }},

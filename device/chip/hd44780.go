@@ -58,7 +58,7 @@ func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	h := &hd44780{dev: i2c.Dev{Bus: conn, Addr: c.Address}, columns: c.Columns, rows: c.Rows}
-	d := &display{columns: c.Columns, rows: c.Rows, show: func(lines []string) error { return h.write(lines, hd44780Light) }}
+	d := &display{lay: wrapped(c.Columns, c.Rows), show: func(lines []string) error { return h.write(lines, hd44780Light) }}
 	d.kept = kept{desc: c.Describe(), on: conn, setUp: func() error { return h.write(nil, 0) }}
 	return d.open(ctx)
 }

@@ -64,6 +64,18 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 	return nil
 }
 
+// sample is one use that tells all points.
+func (k *kept) sample(ctx context.Context, tell func(*sample) error) ([]device.Reading, error) {
+	took := sample{points: k.desc.Points, readings: make([]device.Reading, 0, len(k.desc.Points))}
+	err := k.use(ctx, func() error {
+		if err := tell(&took); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+	return took.readings, err
+}
+
 func (k *kept) prepare() (err error) {
 	if k.ready && k.intact != nil {
 		if k.ready, err = k.intact(); err != nil {

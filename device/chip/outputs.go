@@ -56,12 +56,10 @@ func openReadable(ctx context.Context, conn link, desc device.Description, part 
 
 // Sample reads all outputs back and all states.
 func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
-	took := sample{points: r.desc.Points, readings: make([]device.Reading, 0, len(r.desc.Points))}
-	err := r.use(ctx, func() error {
-		r.tell(&took)
-		return ctx.Err()
+	return r.sample(ctx, func(out *sample) error {
+		r.tell(out)
+		return nil
 	})
-	return took.readings, err
 }
 
 // state tells whether the next point is on.

@@ -50,7 +50,7 @@ func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	s := &ssd1306{dev: i2c.Dev{Bus: conn, Addr: c.Address}, pages: c.Height / 8, rotated: c.Rotated}
-	d := &display{columns: ssd1306Width / basicfont.Face7x13.Advance, rows: c.Height / basicfont.Face7x13.Height, show: s.show}
+	d := &display{lay: wrapped(ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height), show: s.show}
 	d.kept = kept{desc: c.Describe(), on: conn, setUp: s.dark}
 	return d.open(ctx)
 }

@@ -10,6 +10,7 @@ import (
 // Drivers returns the drivers of this room, for chips on b.
 func Drivers(b *board.Board) []driver.Driver {
 	return []driver.Driver{
+		{Name: "adxl345", Doc: "acceleration by an ADXL345 on I2C", Config: func() driver.Config { return &adxl345Config{b.I2C(0x53, 0x1D), 2} }},
 		{Name: "apa102", Doc: "the colour of a strip of APA102 or SK9822 lamps on SPI", Config: func() driver.Config { return newStrip(b, apa102) }},
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BME280"} }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
@@ -23,6 +24,9 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "mcp3008", Doc: "voltages by an MCP3008 on SPI", Config: func() driver.Config {
 			return &mcp3008Config{SPI: b.SPI(), Channels: []int{0, 1, 2, 3, 4, 5, 6, 7}, Reference: 3.3}
 		}},
+		{Name: "mpu6050", Doc: "acceleration and rotation by an MPU6050 on I2C", Config: func() driver.Config { return newMPU(b, mpu6050) }},
+		{Name: "mpu6500", Doc: "acceleration and rotation by an MPU6500 on I2C", Config: func() driver.Config { return newMPU(b, mpu6500) }},
+		{Name: "mpu9250", Doc: "acceleration and rotation by an MPU9250 on I2C", Config: func() driver.Config { return newMPU(b, mpu9250) }},
 		{Name: "neopixel", Doc: "the colour of a strip of WS2812B or SK6812 lamps on SPI", Config: func() driver.Config { return newStrip(b, neopixel) }},
 		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(span(0x40, 0x77)...)} }},
 		{Name: "pcf8574", Doc: "switches and states by a PCF8574 or PCF8574A on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8574") }},

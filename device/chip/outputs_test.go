@@ -106,12 +106,27 @@ func reads(t testing.TB, dev device.Device, want map[string]string) {
 	}
 }
 
-// offline holds a call to a fault of this kind that says this.
+// faulted holds a call to a fault of this kind that says this.
 func faulted(t testing.TB, err error, kind device.FaultKind, says string) {
 	t.Helper()
 	var fault *device.Fault
 	if !errors.As(err, &fault) || fault.Kind != kind || !strings.Contains(fault.Msg, says) {
 		t.Errorf("got %v, want a fault %s that says %q", err, kind, says)
+	}
+}
+
+// believable holds the numbers of one sample that are reported as good to their
+// points' ranges.
+func believable(t testing.TB, dev device.Device) {
+	t.Helper()
+	readings, err := dev.(device.Sensor).Sample(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range readings {
+		if p, ok := dev.Describe().Point(r.Point); !ok || r.Quality == device.Good && !p.Range.Contains(r.Value.Number()) {
+			t.Errorf("%s = %v is reported as good", r.Point, r.Value)
+		}
 	}
 }
 

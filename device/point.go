@@ -97,6 +97,17 @@ func (p Point) validate() error {
 	return Faultf(Invalid, "point %s has the unknown kind %q", p.Name, p.Kind)
 }
 
+// Accepts reports why the output p cannot have a value.
+func (p Point) Accepts(v Value) error {
+	if v.Type() != p.Safe.Type() {
+		return Faultf(Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
+	}
+	if p.Kind == KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
+		return Faultf(Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
+	}
+	return nil
+}
+
 // maxName bounds the names of sites, devices and points.
 const maxName = 24
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"agentsite/device"
@@ -51,22 +52,22 @@ func (s *sensor[P]) prepare() (err error) {
 		return nil
 	}
 	if s.part, err = s.setUp(s.conn); err != nil {
-		return s.fault(err)
+		return unwell(s.desc.Model, s.conn, err)
 	}
 	s.ready = true
 	return nil
 }
 
-// fault is err with what to do, where the bus did not say so already.
-func (s *sensor[P]) fault(err error) error {
+// unwell is err with what to do, where the bus did not say so already.
+func unwell(model string, on fmt.Stringer, err error) error {
 	var fault *device.Fault
 	switch {
 	case err == nil, errors.As(err, &fault), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return device.Faultf(device.Offline, "%s on %s was not done in its time: %w; it may need a longer \"every\"", s.desc.Model, s.conn, err)
+		return device.Faultf(device.Offline, "%s on %s was not done in its time: %w; a sensor may need a longer \"every\"", model, on, err)
 	}
-	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", s.desc.Model, s.conn, err)
+	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", model, on, err)
 }
 
 // measures is a point that a chip measures, from min to max in its unit.
@@ -105,9 +106,9 @@ func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
 	took := sample{points: s.desc.Points, readings: make([]device.Reading, 0, len(s.desc.Points))}
 	if err := s.read(s.part, &took); err != nil {
 		s.ready = false
-		return nil, s.fault(err)
+		return nil, unwell(s.desc.Model, s.conn, err)
 	}
-	return took.readings, s.fault(ctx.Err())
+	return took.readings, unwell(s.desc.Model, s.conn, ctx.Err())
 }
 
 // Close puts the chip to rest where it knows how. One that does not answer any

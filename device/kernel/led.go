@@ -79,7 +79,7 @@ func (l *led) safe(p device.Point, v device.Value) (device.Value, error) {
 	if p.Kind == device.KindLevel && v.Type() == device.TypeBool {
 		return device.Number(100 * v.Number()), nil
 	}
-	return v, accepts(p, v)
+	return v, p.Accepts(v)
 }
 
 // set takes the lamp from whatever trigger of the kernel drives it, and sets it.

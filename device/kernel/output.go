@@ -86,21 +86,10 @@ func (o *output) Apply(ctx context.Context, point string, v device.Value) error 
 	case point != p.Name:
 		return device.Faultf(device.Invalid, "%q is not an output of this device", printable(point))
 	}
-	if err := accepts(p, v); err != nil {
+	if err := p.Accepts(v); err != nil {
 		return err
 	}
 	return o.set(&o.reader, v)
-}
-
-// accepts reports why an output cannot have a value.
-func accepts(p device.Point, v device.Value) error {
-	if v.Type() != p.Safe.Type() {
-		return device.Faultf(device.Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	}
-	if p.Kind == device.KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
-		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
-	}
-	return nil
 }
 
 // Close brings the output to its safe value and refuses to move it again.

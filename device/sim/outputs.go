@@ -41,7 +41,7 @@ func (o *outputs) apply(point string, v device.Value) error {
 		if p.Name != point {
 			continue
 		}
-		if err := accepts(p, v); err != nil {
+		if err := p.Accepts(v); err != nil {
 			return err
 		}
 		if o.values[i] != v {
@@ -50,16 +50,6 @@ func (o *outputs) apply(point string, v device.Value) error {
 		return o.publish()
 	}
 	return device.Faultf(device.Invalid, "%q is not an output of this device", point)
-}
-
-func accepts(p device.Point, v device.Value) error {
-	if v.Type() != p.Safe.Type() {
-		return device.Faultf(device.Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	}
-	if p.Kind == device.KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
-		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
-	}
-	return nil
 }
 
 // get returns the value of an output.

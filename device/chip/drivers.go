@@ -15,6 +15,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BME280"} }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x77), "BMP180"} }},
+		{Name: "camera", Doc: "pictures by a camera of the Raspberry Pi", Config: func() driver.Config { return &cameraConfig{Width: 1024, Height: 768} }},
 		{Name: "gps", Doc: "position, speed and height by a GPS that speaks NMEA on a serial port", Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},
 		{Name: "hd44780", Doc: "a display of characters, by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
 			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(span(0x20, 0x26), span(0x38, 0x3E))...)...), Columns: 16, Rows: 2}

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"context"
 	"sync"
 
 	"periph.io/x/conn/v3/i2c"
@@ -12,9 +13,10 @@ import (
 type Board struct {
 	root string // "/", or a test's tree of files
 	// How buses are opened; a test has its own.
-	openI2C func(bus int) (i2c.BusCloser, error)
-	openSPI func(port, chipSelect int) (spi.PortCloser, error)
-	chips   chips // where lines come from; nil for the kernel's
+	openI2C    func(bus int) (i2c.BusCloser, error)
+	openSPI    func(port, chipSelect int) (spi.PortCloser, error)
+	openSerial func(port string, baud int) (SerialPort, error)
+	chips      chips // where lines come from; nil for the kernel's
 
 	mu    sync.Mutex
 	turns map[string]turn // by bus
@@ -22,7 +24,7 @@ type Board struct {
 
 // New returns this machine's board.
 func New() *Board {
-	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, turns: make(map[string]turn)}
+	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]turn)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
@@ -32,8 +34,21 @@ func (b *Board) Model() string {
 	return b.word("proc/device-tree/model")
 }
 
-// turn holds one token while a bus carries a transfer.
+// turn holds one token while a bus, or a part's way to it, is in use.
 type turn chan struct{}
+
+// take waits for the turn. Without an error the caller receives the token again.
+func (t turn) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 func (b *Board) turn(bus string) turn {
 	b.mu.Lock()

@@ -103,7 +103,7 @@ func (c I2C) Conn() (*Conn, error) {
 		return nil, err
 	}
 	m := busName.FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: make(chan struct{}, 1), turn: c.board.turn("i2c-" + m[1])}
+	conn := &Conn{at: c, busy: make(turn, 1), turn: c.board.turn("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -123,7 +123,7 @@ type Conn struct {
 	mux     uint16 // 0 where there is none
 	channel [1]byte
 	turn    turn
-	busy    chan struct{} // holds one token from Begin to End
+	busy    turn // holds one token from Begin to End
 
 	// of who has put the token in:
 	ctx context.Context
@@ -133,16 +133,11 @@ type Conn struct {
 // Begin waits until no other call uses the Conn. Every Begin without an error has
 // its End.
 func (c *Conn) Begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := c.busy.take(ctx); err != nil {
 		return err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		c.ctx = ctx
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	c.ctx = ctx
+	return nil
 }
 
 // End closes the bus and lets the next call begin.
@@ -157,15 +152,10 @@ func (c *Conn) End() {
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults that say what to look at.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if err := c.ctx.Err(); err != nil {
+	if err := c.turn.take(c.ctx); err != nil {
 		return err
 	}
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	}
+	defer func() { <-c.turn }()
 	if err := c.open(); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: make(chan struct{}, 1)}, nil
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: make(turn, 1)}, nil
 }
 
 // SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
@@ -72,7 +72,7 @@ type SPIConn struct {
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  chan struct{} // holds one token from Begin to End
+	busy  turn // holds one token from Begin to End
 
 	// of who has put the token in:
 	ctx  context.Context
@@ -83,16 +83,11 @@ type SPIConn struct {
 // Begin waits until no other call uses the SPIConn. Every Begin without an error
 // has its End.
 func (c *SPIConn) Begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := c.busy.take(ctx); err != nil {
 		return err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		c.ctx = ctx
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	c.ctx = ctx
+	return nil
 }
 
 // End closes the port and lets the next call begin.

@@ -20,8 +20,10 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BME280"} }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x77), "BMP180"} }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return &bmxx80Config{b.I2C(0x76, 0x77), "BMP280"} }},
+		{Name: "camera", Doc: "pictures by a camera of the Raspberry Pi", Config: func() driver.Config { return &cameraConfig{Width: 1024, Height: 768} }},
 		{Name: "ccs811", Doc: "air quality by a CCS811 on I2C", Config: func() driver.Config { return &ccs811Config{b.I2C(0x5A, 0x5B)} }},
 		{Name: "ds18b20", Doc: "DS18B20 thermometers behind a DS2482 or DS2483 on I2C", Config: func() driver.Config { return &ds18b20Config{I2C: b.I2C(0x18, 0x19, 0x1A, 0x1B)} }},
+		{Name: "gps", Doc: "position, speed and height by a GPS that speaks NMEA on a serial port", Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},
 		{Name: "hd44780", Doc: "a display of characters, by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
 			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(span(0x20, 0x26), span(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
 		}},
@@ -45,6 +47,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(span(0x40, 0x77)...)} }},
 		{Name: "pcf8574", Doc: "switches and states by a PCF8574 or PCF8574A on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8574") }},
 		{Name: "pcf8575", Doc: "switches and states by a PCF8575 on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8575") }},
+		{Name: "pms5003", Doc: "dust in the air by a PMS5003 on a serial port", Config: func() driver.Config { return &pms5003Config{b.Serial()} }},
 		{Name: "registers", Doc: "any simple sensor on I2C whose registers you describe", Config: func() driver.Config { return &registersConfig{I2C: b.I2C()} }},
 		{Name: "scd4x", Doc: "carbon dioxide, temperature and humidity by an SCD40, SCD41 or SCD43 on I2C", Config: func() driver.Config { return &scd4xConfig{b.I2C(0x62)} }},
 		{Name: "sgp30", Doc: "air quality by an SGP30 on I2C", Config: func() driver.Config { return &sgp30Config{b.I2C(0x58)} }},

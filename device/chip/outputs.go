@@ -68,6 +68,12 @@ func (s *sample) state(on bool) {
 	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Bool(on), Quality: device.Good, At: time.Now()})
 }
 
+// text tells which of its values the next point has.
+func (s *sample) text(value string) {
+	p := s.points[len(s.readings)]
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Text(value), Quality: device.Good, At: time.Now()})
+}
+
 // unknown tells that it cannot be said what the next point is, and why.
 func (s *sample) unknown(why string) {
 	p := s.points[len(s.readings)]

@@ -73,11 +73,11 @@ func TestGPS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := opened(t, onSerial(t, "gps", says(first, gpsRMC+gpsGGA)))
-			reads(t, dev, map[string]string{"latitude": "48.1173", "longitude": device.Number(11 + 31.0/60).String(), "altitude": "545.4", "speed": "11.523555555555554", "satellites": "8", "fix": "gps"})
+			reads(t, dev, map[string]string{"latitude": "48.1173", "longitude": "11.5166667", "altitude": "545.4", "speed": "11.5235556", "satellites": "8", "fix": "gps"})
 		})
 	}
 	south := sentence("GNRMC,1,A,3351.5000,S,15112.6000,W,0.0,,010126,,,R") + sentence("GNGGA,1,3351.5000,S,15112.6000,W,4,12,0.5,-3.5,M,,M,,")
-	reads(t, opened(t, onSerial(t, "gps", says("", south))), map[string]string{"latitude": device.Number(-(33 + 51.5/60)).String(), "longitude": device.Number(-(151 + 12.6/60)).String(), "altitude": "-3.5", "speed": "0", "satellites": "12", "fix": "rtk"})
+	reads(t, opened(t, onSerial(t, "gps", says("", south))), map[string]string{"latitude": "-33.8583333", "longitude": "-151.21", "altitude": "-3.5", "speed": "0", "satellites": "12", "fix": "rtk"})
 }
 
 // TestGPSWithoutPosition is what a receiver says that has just been switched on, and

@@ -34,7 +34,9 @@ type lineInfo struct {
 }
 
 // consumer is what others see as the user of our lines.
-var consumer = fmt.Sprintf("agentsite-%d", os.Getpid())
+var consumer = consumerOf(os.Getpid())
+
+func consumerOf(pid int) string { return fmt.Sprintf("agentsite-%d", pid) }
 
 // setup is how lines are configured. Values are bits, one for each line in the
 // order of the request, and logical: after activeLow.

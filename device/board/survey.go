@@ -25,9 +25,10 @@ func (f *Finding) Unwrap() error { return f.Err }
 // Survey compares what the devices need, by their names, with what the machine has,
 // before any of it is opened: two devices that want one line under two names, a line
 // that another program, the kernel or one of its buses uses, an address that a
-// kernel driver holds. The error joins all *Finding. What is not there at all is no
-// finding: opening it says so.
-func (b *Board) Survey(claims map[string][]driver.Claim) error {
+// kernel driver holds. Lines that this process uses, or one of ours, are free: they
+// stay with a device that stays, or are let go first. The error joins all *Finding.
+// What is not there at all is no finding: opening it says so.
+func (b *Board) Survey(claims map[string][]driver.Claim, ours ...int) error {
 	all, err := b.gpio().list()
 	if err != nil {
 		all = nil // opening a line says why; there may be no need of any
@@ -54,7 +55,7 @@ func (b *Board) Survey(claims map[string][]driver.Claim) error {
 				add(name, device.Faultf(device.Invalid, "%s is line %d of %s, which %s has too; choose another line", pin, at.offset, at.chip, other))
 			}
 			owners[at] = fmt.Sprintf("%s (%s)", name, pin)
-			add(name, b.lineBusy(all, at, pin))
+			add(name, b.lineBusy(all, at, pin, ours))
 		}
 	}
 	return errors.Join(found...)
@@ -62,9 +63,9 @@ func (b *Board) Survey(claims map[string][]driver.Claim) error {
 
 // lineBusy reports a line that is in use, or that belongs to a bus of the header
 // that is switched on.
-func (b *Board) lineBusy(all []chip, at spot, pin Pin) error {
+func (b *Board) lineBusy(all []chip, at spot, pin Pin, ours []int) error {
 	switch info := at.info(all); {
-	case info.used && info.consumer == consumer: // a device that stays open while others are opened anew
+	case info.used && (info.consumer == consumer || slices.ContainsFunc(ours, func(pid int) bool { return info.consumer == consumerOf(pid) })):
 		return nil
 	case info.used:
 		return inUse(pin, info)

@@ -339,7 +339,7 @@ func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
 				}
 				s := g.m.Status(now, i)
 				if s.Output != "" && (s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault) {
-					changes = append(changes, s.reading())
+					changes = append(changes, s.Reading())
 				}
 				last[i] = s
 			}
@@ -354,7 +354,8 @@ func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-func (s Status) reading() device.Reading {
+// Reading is the status as everybody else has it: what is not known is a fault.
+func (s Status) Reading() device.Reading {
 	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
 	if s.Value.IsZero() {
 		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
@@ -363,6 +364,37 @@ func (s Status) reading() device.Reading {
 		}
 	}
 	return r
+}
+
+// Follow calls emit with every output's status and whether the emergency stop is
+// latched: at once, and after every change, until ctx ends. What changes while emit
+// runs is told together.
+func (g *Guard) Follow(ctx context.Context, emit func(all []Status, stopped bool)) {
+	for {
+		g.mu.Lock()
+		changed := g.changed
+		g.mu.Unlock()
+		emit(g.Status(), g.Stopped())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Safe reports whether every output is known to be at its safe value, and nobody has
+// asked for another.
+func (g *Guard) Safe() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Safe()
+}
+
+// ToSafe ends every lease. Outputs may be moved again.
+func (g *Guard) ToSafe() {
+	g.update(func(Time) error { g.m.allSafe(); return nil })
+	g.hurry()
 }
 
 // drive writes what is pending, again and again until the hardware agrees.

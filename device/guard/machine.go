@@ -185,6 +185,16 @@ func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	return o.want, o.moving || o.want != o.have
 }
 
+// Safe reports whether every output is wanted and known to be at its safe value.
+func (m *Machine) Safe() bool {
+	for i := range m.outputs {
+		if _, pending := m.Pending(i); pending || m.outputs[i].want != m.outputs[i].Safe {
+			return false
+		}
+	}
+	return true
+}
+
 // Driving notes that output i is being driven. Until Applied nobody may take it
 // to be where it was.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }

@@ -25,6 +25,7 @@ var rooms = []room{
 	{"device", nil, "the vocabulary of physical things knows nobody"},
 	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
 	{"device/guard", []string{"device"}, "what keeps outputs safe must not depend on people, protocols or drivers"},
+	{"device/guard/proc", []string{"device", "device/guard"}, "a connection and a process around the guard; which devices it has is the wiring's concern"},
 	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/board", []string{"device", "device/driver"}, "buses and lines know the board, not the chips on it"},
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},

@@ -14,6 +14,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 )
@@ -53,20 +54,21 @@ type wired struct {
 	config.Device
 	device   device.Device // a stand-in while the device is missing
 	points   config.Points
-	policies []guard.Policy
-	missing  error  // why it could not be opened
-	stop     func() // ends its sampling
+	policies []guard.Policy // of outputs
+	missing  error          // why it could not be opened
+	stop     func()         // ends its sampling
 }
 
-// openDevices opens every device. Nothing moves yet. A device that is not there has
-// a stand-in; for any other reason all are closed again.
-func openDevices(ctx context.Context, cfg *config.Site) ([]*wired, error) {
+// openDevices opens every device but the guard's, which are as keeper has them.
+// A device that is not there has a stand-in; for any other reason all are closed
+// again.
+func openDevices(ctx context.Context, cfg *config.Site, keeper *proc.Keeper) ([]*wired, error) {
 	if err := survey(cfg, board.New()); err != nil {
 		return nil, err
 	}
 	var all []*wired
 	for _, d := range cfg.Devices {
-		w, err := open(ctx, d)
+		w, err := open(ctx, d, keeper)
 		if err != nil && device.AsFault(err).Kind == device.Offline {
 			w, err = standIn(d, err), nil
 		}
@@ -78,7 +80,10 @@ func openDevices(ctx context.Context, cfg *config.Site) ([]*wired, error) {
 	return all, nil
 }
 
-func open(ctx context.Context, d config.Device) (*wired, error) {
+func open(ctx context.Context, d config.Device, keeper *proc.Keeper) (*wired, error) {
+	if guarded(d) {
+		return wire(d, keeper.Device(d.Name, d.Config.(driver.Describer).Describe()))
+	}
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
@@ -115,16 +120,10 @@ func wire(d config.Device, dev device.Device) (*wired, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := dev.(device.Actuator); !ok && len(policies) > 0 {
-		return nil, d.Errorf("", "driver", "%s: the driver %s describes outputs that it cannot move", d.Name, d.Driver)
+	if len(policies) > 0 && !guarded(d) {
+		return nil, d.Errorf("", "driver", "%s: the driver %s knows of its outputs only once it is open; that is a defect of the driver", d.Name, d.Driver)
 	}
 	return &wired{Device: d, device: dev, points: points, policies: policies}, nil
-}
-
-// actuated is what the guard gets of a device; ok is false where that is nothing.
-func (w *wired) actuated() (_ guard.Actuated, ok bool) {
-	actuator, _ := w.device.(device.Actuator)
-	return guard.Actuated{Actuator: actuator, Policies: w.policies}, len(w.policies) > 0
 }
 
 func (w *wired) source() node.Source {

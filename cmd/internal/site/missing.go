@@ -46,8 +46,6 @@ func (m missing) Watch(ctx context.Context, emit func(device.Reading)) error {
 	return ctx.Err()
 }
 
-func (m missing) Apply(context.Context, string, device.Value) error { return m.why }
-
 func (m missing) Show(context.Context, string, string) error { return m.why }
 
 func (m missing) Capture(context.Context, string) (device.Image, error) {

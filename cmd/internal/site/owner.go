@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"agentsite/device"
-	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/transport/rpc"
@@ -19,9 +18,9 @@ const (
 
 // addOwner adds the owner's own methods. They stand outside MCP: no model's client
 // names them, and only the owner's evidence opens them.
-func addOwner(methods map[string]rpc.Method, door *node.Node, outputs *guard.Guard, reload func(context.Context) error) {
-	methods[ResetMethod] = ownersOnly(door, "reset", func(context.Context) error {
-		if err := outputs.Reset(); err != nil {
+func addOwner(methods map[string]rpc.Method, door *node.Node, reset, reload func(context.Context) error) {
+	methods[ResetMethod] = ownersOnly(door, "reset", func(ctx context.Context) error {
+		if err := reset(ctx); err != nil {
 			return rpc.Errorf(rpc.CodeInternal, "%v", err)
 		}
 		return nil

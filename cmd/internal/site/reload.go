@@ -47,7 +47,7 @@ func (w *wiring) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 }
 
 func (w *wiring) reload(ctx context.Context) error {
-	cfg, err := w.load()
+	cfg, next, err := w.load()
 	if err != nil {
 		slog.Error("the configuration is not reloaded; all stays as it was", "err", err)
 		return err
@@ -72,6 +72,20 @@ func (w *wiring) reload(ctx context.Context) error {
 			problems = append(problems, fmt.Sprintf("%s did not go well, look whether its outputs are safe: %v", d.Name, err))
 		}
 	}
+	// The guard is replaced whole where anything about an output is different: it is
+	// to be the same small program for as long as it lives.
+	if !next.same(w.plan) {
+		if err := w.keeper.Replace(ctx, next.policies, w.install); err != nil {
+			slog.Error("the outputs did not go well; look whether they are safe", "err", err)
+			problems = append(problems, fmt.Sprintf("the outputs did not go well, look whether they are safe: %v", err))
+		}
+		w.plan = next
+		settling, cancel := context.WithTimeout(ctx, settleFor)
+		if err := w.keeper.Settle(settling); err != nil {
+			problems = append(problems, err.Error())
+		}
+		cancel()
+	}
 	w.cfg, w.devices = cfg, nil
 	w.past.Keep(measured(kept)) // what is set up anew begins anew
 	for _, c := range cfg.Devices {
@@ -83,12 +97,12 @@ func (w *wiring) reload(ctx context.Context) error {
 		if !slices.Contains(changed, c.Name) {
 			added = append(added, c.Name)
 		}
-		d, err := open(ctx, c)
+		d, err := open(ctx, c, w.keeper)
 		if err != nil {
 			d = standIn(c, err)
 			problems = append(problems, fmt.Sprintf("%s is missing: %v", c.Name, d.missing))
 		}
-		w.add(ctx, d)
+		w.sample(ctx, d)
 		w.devices = append(w.devices, d)
 	}
 	if added == nil && changed == nil && removed == nil {
@@ -105,18 +119,26 @@ func (w *wiring) reload(ctx context.Context) error {
 	return nil
 }
 
-// load is the configuration as the file has it now, if this site can take it on.
-func (w *wiring) load() (*config.Site, error) {
+// load is the configuration as the file has it now, if this site can take it on,
+// and the guard's part of it, staged.
+func (w *wiring) load() (*config.Site, plan, error) {
 	cfg, err := w.read()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, plan{}, err
 	case cfg.Name != w.cfg.Name:
-		return nil, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", w.cfg.Name, cfg.Name)
+		return nil, plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", w.cfg.Name, cfg.Name)
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
-		return nil, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
+		return nil, plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
 	}
-	return cfg, survey(cfg, board.New())
+	if err := survey(cfg, board.New(), w.keeper.Pid()); err != nil {
+		return nil, plan{}, err
+	}
+	next, err := newPlan(cfg)
+	if err != nil {
+		return nil, plan{}, err
+	}
+	return cfg, next, w.stage(next.text)
 }
 
 // reader reads the file that the site was started with, and no other.

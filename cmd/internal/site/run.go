@@ -13,7 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/things"
-	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -77,31 +77,32 @@ func Run(ctx context.Context, o Options) error {
 		return o.Folder.unusable(err)
 	}
 
-	devices, err := openDevices(ctx, cfg)
+	planned, err := newPlan(cfg)
 	if err != nil {
 		return err
 	}
-	wires := &wiring{read: reader(from), cfg: cfg, devices: devices, reloads: make(chan chan<- error)}
+	if err := o.Folder.makeWay(ctx, planned.text); err != nil {
+		return err
+	}
+	outputs := proc.NewKeeper(planned.policies, o.Folder.latch(), o.Folder.spawn)
+	devices, err := openDevices(ctx, cfg, outputs)
+	if err != nil {
+		return err
+	}
+	wires := &wiring{
+		read: reader(from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
+		keeper: outputs, plan: planned, stage: o.Folder.stage, install: o.Folder.install,
+	}
 	defer func() {
 		if err := closeDevices(wires.devices); err != nil {
-			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
+			slog.Error("a device did not close well", "err", err)
 		}
 	}()
-	var actuated []guard.Actuated
-	for _, d := range devices {
-		if a, ok := d.actuated(); ok {
-			actuated = append(actuated, a)
-		}
-	}
-	outputs, err := guard.New(actuated, o.Folder.latch())
-	if err != nil {
-		return err
-	}
 	past := history.New(nil)
 	hub := node.NewHub(past, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
 	door := node.New(hub, token)
-	wires.outputs, wires.past, wires.hub = outputs, past, hub
+	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
 			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
@@ -136,7 +137,7 @@ func Run(ctx context.Context, o Options) error {
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	addOwner(methods, door, outputs, wires.Reload)
+	addOwner(methods, door, outputs.Reset, wires.Reload)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{

@@ -23,6 +23,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -304,7 +305,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), func(context.Context) error { return g.Reset() }, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -325,7 +326,7 @@ func TestReloadMethod(t *testing.T) {
 	methods := map[string]rpc.Method{}
 	var says error
 	asked := 0
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), stoppedGuard(t), func(context.Context) error {
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), nil, func(context.Context) error {
 		asked++
 		return says
 	})
@@ -358,7 +359,7 @@ func TestResetThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), func(context.Context) error { return g.Reset() }, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -414,8 +415,16 @@ type benchConfig struct {
 	b    *bench
 }
 
-func (b *bench) driver() driver.Driver {
-	return driver.Driver{Name: "bench", Doc: "for tests", Config: func() driver.Config { return &benchConfig{b: b} }}
+// benchSwitch is a driver that knows its output beforehand.
+type benchSwitch struct{ benchConfig }
+
+func (c *benchSwitch) Describe() device.Description { return c.b.desc["switch"] }
+
+func (b *bench) drivers() []driver.Driver {
+	return []driver.Driver{
+		{Name: "bench", Doc: "for tests", Config: func() driver.Config { return &benchConfig{b: b} }},
+		{Name: "switch", Doc: "for tests", Config: func() driver.Config { return &benchSwitch{benchConfig{What: "switch", b: b}} }},
+	}
 }
 
 func (c *benchConfig) Open(context.Context) (device.Device, error) {
@@ -459,25 +468,25 @@ func TestOpenDevices(t *testing.T) {
 		opened        string
 		says          string // the error begins so; then all are closed
 	}{
-		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor switch", ""},
+		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", ""},
 		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: its memory is worn out"},
 		{"the first is damaged", "a: { driver: bench, what: damaged }", "", "test:3:8: a: its memory is worn out"},
-		{"one describes nonsense", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: nonsense }", "switch nonsense", `test:4:8: b: "No Name" is not a name`},
-		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
+		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "sensor nonsense", `test:4:8: b: "No Name" is not a name`},
+		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "test:4:8: b: the driver bench knows of its outputs only once it is open"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
-		{"a lease beyond the default max_on", "a: { driver: bench, what: switch, lease: 1h }", "switch", "test:3:37: a/p: lease 1h0m0s is longer than max_on 10m0s"},
+		{"a lease beyond the default max_on", "a: { driver: switch, lease: 1h }", "", "test:3:24: a/p: lease 1h0m0s is longer than max_on 10m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &bench{desc: map[string]device.Description{
 				"sensor": {Points: []device.Point{{Name: "t", Kind: device.KindMeasurement}, {Name: "s", Kind: device.KindState}}},
-				"switch": out, "lame": out, "nonsense": {Points: []device.Point{{Name: "No Name", Kind: device.KindState}}},
+				"switch": out, "nonsense": {Points: []device.Point{{Name: "No Name", Kind: device.KindState}}},
 			}}
-			cfg, err := config.Parse("test", []byte("site: { name: x }\ndevices:\n  "+tt.devices+"\n"), []driver.Driver{b.driver()})
+			cfg, err := config.Parse("test", []byte("site: { name: x }\ndevices:\n  "+tt.devices+"\n"), b.drivers())
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := openDevices(t.Context(), cfg)
+			all, err := openDevices(t.Context(), cfg, proc.NewKeeper(nil, guard.Latch{}, nil))
 			if got := strings.Join(b.opened, " "); got != tt.opened {
 				t.Errorf("opened %q, want %q", got, tt.opened)
 			}
@@ -496,14 +505,14 @@ func TestOpenDevices(t *testing.T) {
 			if len(all) != 2 || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
 				t.Errorf("%+v", all)
 			}
-			if _, ok := all[0].actuated(); ok {
-				t.Error("a sensor under the guard")
+			planned, err := newPlan(cfg)
+			if err != nil || len(planned.policies) != 1 || strings.Contains(string(planned.text), "sensor") {
+				t.Fatalf("%+v, %v", planned, err)
 			}
-			actuated, _ := all[1].actuated()
-			if p := actuated.Policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
+			if p := planned.policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
 				t.Errorf("%+v", p)
 			}
-			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !b.allClosed() {
+			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck" || !b.allClosed() {
 				t.Errorf("%v, closed %q", err, b.closed)
 			}
 		})

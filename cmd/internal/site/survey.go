@@ -9,8 +9,9 @@ import (
 )
 
 // survey compares what the devices need of the board with what it has, before any
-// is opened. The error shows each finding at its device's line.
-func survey(cfg *config.Site, b *board.Board) error {
+// is opened. What the processes in ours use already is theirs. The error shows each
+// finding at its device's line.
+func survey(cfg *config.Site, b *board.Board, ours ...int) error {
 	claims := make(map[string][]driver.Claim)
 	devices := make(map[string]config.Device)
 	for _, d := range cfg.Devices {
@@ -19,7 +20,7 @@ func survey(cfg *config.Site, b *board.Board) error {
 			claims[d.Name] = c.Claims()
 		}
 	}
-	err := b.Survey(claims)
+	err := b.Survey(claims, ours...)
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err

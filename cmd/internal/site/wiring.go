@@ -2,14 +2,13 @@ package site
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
-	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -20,9 +19,7 @@ const (
 	// long and so on.
 	openRetry    = time.Second
 	openRetryMax = 5 * time.Minute
-	// safePatience bounds the wait for outputs to be safe before their device is closed,
-	// stopPatience the wait for a driver that is to end a sample.
-	safePatience = 5 * time.Second
+	// stopPatience bounds the wait for a driver that is to end a sample.
 	stopPatience = 5 * time.Second
 )
 
@@ -32,7 +29,10 @@ type wiring struct {
 	read    func() (*config.Site, error) // the configuration, as it is now
 	cfg     *config.Site                 // as it was read last
 	devices []*wired                     // in the file's order
-	outputs *guard.Guard
+	keeper  *proc.Keeper
+	plan    plan
+	stage   func(text []byte) error // leaves a plan where install finds it
+	install func() error            // puts it in the place of the old one
 	past    *history.History
 	hub     *node.Hub
 	offer   func([]things.Thing) error // to those who call
@@ -40,8 +40,7 @@ type wiring struct {
 }
 
 // Run samples the devices, and opens those that are missing once they are there,
-// until ctx ends. It closes none at the end: their outputs are the guard's until it
-// has ended too.
+// until ctx ends. It closes none at the end.
 func (w *wiring) Run(ctx context.Context) {
 	for _, d := range w.devices {
 		w.sample(ctx, d)
@@ -94,30 +93,14 @@ func (w *wiring) sample(ctx context.Context, d *wired) {
 	}
 }
 
-// add brings a device into use: the guard drives its outputs to safe first of all.
-func (w *wiring) add(ctx context.Context, d *wired) {
-	if a, ok := d.actuated(); ok {
-		if err := w.outputs.Add(a); err != nil {
-			slog.Error("the outputs of a device cannot be used", "device", d.Name, "err", err)
-		}
-	}
-	w.sample(ctx, d)
-}
-
-// remove takes a device out of use: its outputs go to safe and its leases end before
-// it is closed. The error says what is not known to be safe.
+// remove takes a device out of use.
 func (w *wiring) remove(d *wired) error {
-	patience := safePatience
-	if d.missing != nil { // there is no hardware to wait for
-		patience = 0
-	}
-	err := w.outputs.Drop(d.Name, patience)
 	d.stop()
-	w.hub.Forget(d.addresses(func(k device.Kind) bool { return !k.Output() })...) // of outputs the guard tells
+	w.hub.Forget(d.addresses(func(k device.Kind) bool { return !k.Output() })...) // of outputs the keeper tells
 	if d.missing != nil {
 		return nil
 	}
-	return errors.Join(err, closeDevices([]*wired{d}))
+	return closeDevices([]*wired{d})
 }
 
 // publish offers what there is now.
@@ -146,7 +129,7 @@ func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 		if d.missing == nil {
 			continue
 		}
-		now, err := open(ctx, d.Device)
+		now, err := open(ctx, d.Device, w.keeper)
 		switch {
 		case err == nil:
 			slog.Info("a device that was missing is there", "device", d.Name)
@@ -157,7 +140,7 @@ func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 		}
 		w.remove(d)
 		w.devices[i] = now
-		w.add(ctx, now)
+		w.sample(ctx, now)
 		changed = true
 	}
 	if changed {

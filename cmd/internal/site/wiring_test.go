@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -51,6 +53,24 @@ func (b *bay) told() string {
 	log := b.log
 	b.log = nil
 	return strings.Join(log, ", ")
+}
+
+// sorted is told, where several things happen beside each other: moves, then closing,
+// then opening.
+func (b *bay) sorted() string {
+	parts := strings.Split(b.told(), ", ")
+	rank := func(s string) string {
+		before, after, _ := strings.Cut(s, " ")
+		switch before {
+		case "close":
+			return "1" + after
+		case "open":
+			return "2" + after
+		}
+		return "0" + s
+	}
+	slices.SortStableFunc(parts, func(a, b string) int { return strings.Compare(rank(a), rank(b)) })
+	return strings.Join(parts, ", ")
 }
 
 func (b *bay) drivers() []driver.Driver {
@@ -161,30 +181,32 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := openDevices(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
 	if err := latch.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	outputs, err := guard.New(nil, latch)
+	planned, err := newPlan(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range all {
-		if a, ok := d.actuated(); ok {
-			if err := outputs.Add(a); err != nil {
-				t.Fatal(err)
-			}
+	followed, staged := planned.text, []byte(nil)
+	outputs := proc.NewKeeper(planned.policies, latch, func() (proc.Process, error) {
+		cfg, err := config.Parse("plan", followed, b.drivers())
+		if err != nil {
+			return proc.Process{}, err
 		}
+		return inProcess(cfg, latch), nil
+	})
+	all, err := openDevices(t.Context(), cfg, outputs)
+	if err != nil {
+		t.Fatal(err)
 	}
 	past := history.New(nil)
 	hub := node.NewHub(past, things.URI)
 	r.door = node.New(hub, "")
 	r.wiring = &wiring{
-		read: read, cfg: cfg, devices: all, outputs: outputs, past: past, hub: hub, reloads: make(chan chan<- error),
+		read: read, cfg: cfg, devices: all, keeper: outputs, past: past, hub: hub, reloads: make(chan chan<- error),
+		plan: planned, stage: func(text []byte) error { staged = text; return nil }, install: func() error { followed = staged; return nil },
 		offer: func(all []things.Thing) error {
 			agent, err := things.New(things.Site{Name: "x", Things: all, Readings: hub, History: past, Outputs: outputs})
 			r.door.Host(agent)
@@ -215,6 +237,19 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	time.Sleep(20 * time.Second) // outputs are at safe and rested
 	synctest.Wait()
 	return r
+}
+
+// inProcess is a guard's process that is none.
+func inProcess(cfg *config.Site, latch guard.Latch) proc.Process {
+	ours, its := net.Pipe()
+	ctx, kill := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- drive(ctx, cfg, latch, func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+			return proc.Serve(ctx, its, g, devices, "")
+		})
+	}()
+	return proc.Process{Conn: ours, Kill: kill, Wait: func() error { defer kill(); return <-ended }}
 }
 
 var ann = agents.Principal{ID: "ann"}
@@ -278,23 +313,22 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		// The guard has the fan off while the next is being opened.
-		if got, want := strings.Replace(r.told(), ", p3 off", "", 1), "p1 off, close p1, close p3, open p3, open p4, open p1"; got != want {
+		// The guard has its outputs safe and closes them, then the next one opens its own.
+		if got, want := r.sorted(), "p1 off, p2 off, p3 off, close p1, close p2, close p3, open p1, open p2, open p3, open p4"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		var told []agents.Change
 		for len(news) > 0 {
 			told = append(told, <-news)
 		}
-		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
+		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || !slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
 			!slices.Contains(told, agents.Change{URI: things.URI("pump/on")}) {
 			t.Errorf("told of %+v", told)
 		}
-		// The lamp keeps its lease, its reading and its holder.
-		if s := r.outputs.Status(); len(s) != 3 || s[1].Output != "lamp/on" || s[1].Holder != "ann" || s[1].Left != 230*time.Second {
+		if s := r.keeper.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "" || !s[0].Safe {
 			t.Errorf("%+v", s)
 		}
-		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:false", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
 		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:false MaxSeconds:60")
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
@@ -320,7 +354,7 @@ func TestReload(t *testing.T) {
 		if err := r.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := r.told(), "p2 off, close p2, close p3, p1 off, close p1"; got != want {
+		if got, want := r.sorted(), "p1 off, close p1, close p2, close p3"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		if tools, _ := r.door.Tools(ann); slices.ContainsFunc(tools, func(t agents.Tool) bool { return t.Name == "switch_output" }) {
@@ -397,7 +431,7 @@ func TestMissing(t *testing.T) {
 		defer r.end()
 		// The pump's points are known without hardware, soil's are not.
 		r.says(t, "read_points", readAll, "Point:pump/on Value:<nil>", "Quality:fault Why:nothing answers at p1", "Point:lamp/on Value:false")
-		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[nothing answers at p1]}", "{Device:lamp Model:a relay Faults:[]}",
+		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[on: fault nothing answers at p1]}", "{Device:lamp Model:a relay Faults:[]}",
 			"{Device:soil Model:probe Faults:[nothing answers at p3]}")
 		r.says(t, "switch_output", pumpOn, "offline", "nothing answers at p1")
 		r.says(t, "switch_output", lampOn, "Value:true")
@@ -431,14 +465,14 @@ func TestMissingAfterReload(t *testing.T) {
 		r.text = head + "  pump: { driver: relay, pin: p1, max_on: 2m }\n"
 		err := r.Reload(t.Context())
 		if err == nil || device.AsFault(err).Kind != device.Offline || !strings.HasPrefix(err.Error(), "the new configuration holds, but ") ||
-			!strings.Contains(err.Error(), "lamp did not go well, look whether its outputs are safe: lamp/on is not known to be at its value: it is stuck") ||
-			!strings.Contains(err.Error(), "pump is missing: nothing answers at p1") {
+			!strings.Contains(err.Error(), "the outputs did not go well, look whether they are safe: lamp/on is not known to be at its value: it is stuck") ||
+			!strings.Contains(err.Error(), "pump/on is not known to be safe: nothing answers at p1") {
 			t.Error(err)
 		}
 		b.change(func() { b.away["p1"] = errors.New("the bus is gone") })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[the bus is gone]}")
+		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[on: fault the bus is gone]}")
 		r.says(t, "read_points", readAll, "Why:the bus is gone")
 	})
 }
@@ -447,7 +481,7 @@ func TestMissingAfterReload(t *testing.T) {
 func TestOpeningIsTriedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bay{away: map[string]error{"p1": errNobody}}
-		r := newRig(t, b, "  pump: { driver: relay, pin: p1 }\n")
+		r := newRig(t, b, "  soil: { driver: probe, pin: p1 }\n")
 		defer r.end()
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()

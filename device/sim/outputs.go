@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,8 +93,9 @@ func (o *outputs) publish() error {
 		return nil
 	}
 	var text strings.Builder
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
 	for i, p := range o.points {
-		text.WriteString(p.Name + " " + o.values[i].String() + "\n")
+		text.WriteString(p.Name + " " + o.values[i].String() + " " + now + "\n")
 	}
 	next := o.file + ".new"
 	err := os.WriteFile(next, []byte(text.String()), 0o644)

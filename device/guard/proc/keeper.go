@@ -95,8 +95,7 @@ func (k *Keeper) adopt(policies []guard.Policy) {
 func (k *Keeper) Run(ctx context.Context) error {
 	pause := restartFirst
 	for {
-		began := time.Now()
-		next, err := k.life(ctx)
+		next, answered, err := k.life(ctx)
 		k.lost("the process that drives it has ended and is started again")
 		switch {
 		case next != nil:
@@ -113,7 +112,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return err
 		}
 		slog.Error("the guard's process is started again; outputs are driven to safe then", "err", err)
-		if time.Since(began) > restartLast {
+		if answered { // it can run
 			pause = restartFirst
 		}
 		select {
@@ -125,30 +124,30 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // life is one process, from its start to its end. It returns the replacement that
-// ended it, if one did.
-func (k *Keeper) life(ctx context.Context) (*replacement, error) {
+// ended it, if one did, and whether the process ever answered.
+func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, err error) {
 	k.mu.Lock()
 	idle := len(k.outputs) == 0
 	k.mu.Unlock()
 	if idle {
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return nil, false, nil
 		case next := <-k.replace:
-			return &next, nil
+			return &next, false, nil
 		}
 	}
 	p, err := k.start()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	k.mu.Lock()
 	k.pid = p.Pid
 	k.mu.Unlock()
 	l := &link{conn: p.Conn}
 	broken := make(chan error, 1)
-	answered := make(chan struct{}, 1)
-	go func() { broken <- k.listen(l, answered) }()
+	answers := make(chan struct{}, 1)
+	go func() { broken <- k.listen(l, answers) }()
 	defer p.Conn.Close()
 
 	// One question is open at a time: first of all, whether it has started.
@@ -168,13 +167,13 @@ func (k *Keeper) life(ctx context.Context) (*replacement, error) {
 		select {
 		case err := <-broken:
 			p.Kill()
-			return nil, errors.Join(err, p.Wait())
+			return nil, answered, errors.Join(err, p.Wait())
 		case <-ctx.Done():
-			return nil, end(p)
+			return nil, answered, end(p)
 		case r := <-k.replace:
-			return &r, end(p)
-		case <-answered:
-			asked, patience = time.Time{}, silence
+			return &r, answered, end(p)
+		case <-answers:
+			asked, patience, answered = time.Time{}, silence, true
 			continue
 		case <-k.hurry:
 		case <-timer.C:
@@ -188,7 +187,7 @@ func (k *Keeper) life(ctx context.Context) (*replacement, error) {
 			asked = asked.Add(late)
 		case time.Since(asked) >= patience:
 			p.Kill()
-			return nil, errors.Join(errors.New("it did not answer and was killed"), p.Wait())
+			return nil, answered, errors.Join(errors.New("it did not answer and was killed"), p.Wait())
 		}
 	}
 }

@@ -41,14 +41,14 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices
 	all.Go(func() { s.mindSilence(ctx) })
 	for {
 		k, number, body, err := s.next()
-		if err == io.EOF {
+		if err == errMessage {
+			return err
+		}
+		if err != nil { // whatever ended it
 			return nil
 		}
-		if err == nil {
-			s.heard.Store(int64(time.Since(s.start)))
-			err = s.handle(ctx, &all, k, number, body)
-		}
-		if err != nil {
+		s.heard.Store(int64(time.Since(s.start)))
+		if err := s.handle(ctx, &all, k, number, body); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,8 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	var do func() (reply func(w *writer), err error)
 	switch k {
 	case beat:
-		return s.send(beat, number, nil)
+		s.send(beat, number, nil) // if it cannot be sent, there is nothing more to read either
+		return nil
 	case move:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
 		do = func() (func(*writer), error) { return s.status(s.move(ctx, m)) }

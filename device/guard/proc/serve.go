@@ -14,10 +14,11 @@ import (
 
 const (
 	// silence is how long the site may say nothing while an output is away from safe.
-	// It says something every beatHeld.
+	// It says something every beatHeld. While all is safe, a guard that hangs does no
+	// harm, and it is asked when it is needed; both sleep.
 	silence  = 900 * time.Millisecond
 	beatHeld = 250 * time.Millisecond
-	beatIdle = 5 * time.Second
+	beatIdle = time.Minute
 	// maxAge is how old a move may be: one that waited while a process was stopped is
 	// nobody's wish any more.
 	maxAge = time.Second

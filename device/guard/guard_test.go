@@ -131,7 +131,7 @@ func armed(t testing.TB) Latch {
 }
 
 func switchOf(name string) Policy {
-	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, MinOff: DefaultMinOff}
+	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, Rest: DefaultRest}
 }
 
 // rig is a guard that runs over a room (heater, vent, valve) and a pump on a
@@ -185,7 +185,7 @@ func ready(t *testing.T) *rig {
 	if err := r.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(DefaultMinOff)
+	time.Sleep(DefaultRest)
 	synctest.Wait()
 	r.room.told()
 	r.pump.told()
@@ -259,7 +259,7 @@ func TestSafeBeforeSettle(t *testing.T) {
 		}
 		_, err = r.Move(t.Context(), "ann", heater, on, 0)
 		wantFault(t, err, device.Unsafe, "rests")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		r.move(t, "ann", heater, on, 0)
 		r.stopped(t)
 	})
@@ -349,7 +349,7 @@ func TestMoveTicksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, armed(t)) // never runs
 		settle(r.m, 0)
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		mustMove(t, r.m, r.now(), "ann", heater, on, 5*time.Second)
 		time.Sleep(5 * time.Second)
 		_, err := r.Move(within(t, time.Second), "bob", heater, on, 0)
@@ -891,7 +891,7 @@ func TestWatch(t *testing.T) {
 		expect("before Run", heater+unknown, vent+unknown, valve+unknown, pump+unknown)
 		r.run(t)
 		expect("at first", heater+" off good", vent+" 0 good", valve+" on good", pump+" off good")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		expect("resting")
 		r.move(t, "ann", heater, on, time.Minute)
 		expect("moved", heater+" on good")
@@ -1030,7 +1030,7 @@ func TestConcurrency(t *testing.T) {
 		a := Actuated{Actuator: h}
 		for p := range 2 {
 			policy := switchOf(fmt.Sprintf("d%d/p%d", d, p))
-			policy.MinOff = 0
+			policy.Rest = 0
 			a.Policies = append(a.Policies, policy)
 			outputs = append(outputs, policy.Output)
 		}
@@ -1115,7 +1115,7 @@ func faultOf(err error) device.FaultKind {
 
 func BenchmarkGuard(b *testing.B) {
 	p := switchOf(pump)
-	p.MinOff = 0
+	p.Rest = 0
 	g, err := New([]Actuated{{nothing{}, []Policy{p}}}, armed(b))
 	if err != nil {
 		b.Fatal(err)

@@ -174,11 +174,33 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 		if o.MaxOn != nil {
 			p.MaxOn = *o.MaxOn
 		}
-		if o.MinOff != nil {
-			p.MinOff = *o.MinOff
+		if o.MinOn != nil {
+			p.MinOn = *o.MinOn
 		}
-		if err := p.Validate(); err != nil {
-			return nil, d.Errorf(o.Point.Name, "lease", "%w", err)
+		if o.MinOff != nil {
+			p.MinOff, p.Rest = *o.MinOff, *o.MinOff
+		}
+		if o.Duty != nil {
+			p.Duty = guard.Duty(*o.Duty)
+		}
+		if o.Rate != nil {
+			p.Rate = guard.Rate(*o.Rate)
+		}
+		if o.Slew != nil {
+			p.Slew.PerSecond = o.Slew.PerSecond
+		}
+		p.Slew.Ramp = o.Ramp
+		if o.Interlock != nil {
+			p.Interlock = guard.Interlock{Group: string(o.Interlock.Group), Gap: o.Interlock.Gap}
+		}
+		if r := o.Requires; r != nil {
+			p.Requires = guard.Requirement{Point: string(r.Point), Is: r.Is.Value(), MaxAge: r.MaxAge}
+			if r.Within != nil {
+				p.Requires.Within = *r.Within
+			}
+		}
+		if key, err := p.Mistake(); err != nil {
+			return nil, d.Errorf(o.Point.Name, key, "%w", err)
 		}
 		all = append(all, p)
 	}

@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	past := history.New(nil)
-	hub := node.NewHub(past, things.URI)
+	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
 	door := node.New(hub, token)
 	wires.outputs, wires.past, wires.hub = outputs, past, hub

@@ -166,6 +166,7 @@ func measured(devices []*wired) []string {
 // policies are what the owner's YAML makes of a device's outputs.
 func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) {
 	var all []guard.Policy
+	var errs []error
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
 		if o.Lease != nil {
@@ -200,11 +201,11 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 			}
 		}
 		if key, err := p.Mistake(); err != nil {
-			return nil, d.Errorf(o.Point.Name, key, "%w", err)
+			errs = append(errs, d.Errorf(o.Point.Name, key, "%w", err))
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // closeDevices closes them side by side, so that one that hangs keeps no other from

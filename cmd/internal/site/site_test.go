@@ -352,6 +352,43 @@ func TestReloadMethod(t *testing.T) {
 	}
 }
 
+// TestTakeOver: the owner's socket alone makes its holder the holder of an output.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	latch := guard.Latch{File: filepath.Join(dir, "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	policy := guard.NewPolicy("lamp", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+	policy.Rest = 0
+	g, err := guard.New([]guard.Actuated{{Actuator: missing{}, Policies: []guard.Policy{policy}}}, latch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := map[string]rpc.Method{}
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g, nil)
+	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
+	for _, tt := range []struct {
+		e      rpc.Evidence
+		params rpc.Raw
+		code   int
+	}{
+		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Bearer: "secret"}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
+	} {
+		_, err := methods[TakeOverMethod](t.Context(), &rpc.Call{Evidence: tt.e, Params: tt.params})
+		var refused *rpc.Error
+		if (err == nil) != (tt.code == 0) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 func TestResetThatFails(t *testing.T) {
 	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
 	if err != nil {
@@ -466,6 +503,8 @@ func TestOpenDevices(t *testing.T) {
 		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
+		{"a min_on beyond the default max_on", "a: { driver: bench, what: switch, min_on: 1h }", "switch", "test:3:37: a/p: min_on 1h0m0s is longer than max_on 10m0s"},
+		{"a slew of a switch", "a: { driver: bench, what: switch, slew: 1/s }", "switch", "test:3:37: a/p: slew is for levels"},
 		{"a lease beyond the default max_on", "a: { driver: bench, what: switch, lease: 1h }", "switch", "test:3:37: a/p: lease 1h0m0s is longer than max_on 10m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

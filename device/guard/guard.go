@@ -147,15 +147,21 @@ func (g *Guard) Run(ctx context.Context) error {
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	ending, parked := ctx.Done(), make(chan error, 1)
 	for {
 		select {
-		case <-ctx.Done():
+		case err := <-parked:
+			return err
+		case <-ending:
+			ending = nil
 			g.update(func(Time) error { g.m.Park(); return nil })
 			g.launch(driving, &hands)
 			g.hurry()
-			settle, cancel := context.WithTimeout(driving, parkTimeout)
-			defer cancel()
-			return g.Settle(settle)
+			go func() { // while the ramps to safe go on here
+				settle, cancel := context.WithTimeout(driving, parkTimeout)
+				defer cancel()
+				parked <- g.Settle(settle)
+			}()
 		case <-timer.C:
 		case <-g.wake:
 		}

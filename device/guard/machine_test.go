@@ -800,9 +800,22 @@ func moveAndBack(m *Machine, now Time) {
 }
 
 func TestMachineDoesNotAllocate(t *testing.T) {
-	m, now := rested()
-	if n := testing.AllocsPerRun(100, func() { moveAndBack(m, now); now += 2 * time.Second }); n != 0 {
-		t.Errorf("%v allocations", n)
+	everything := policies()
+	everything[0].Duty, everything[0].Rate = Duty{time.Hour, 2 * time.Hour}, Rate{mostMoves, time.Hour}
+	everything[0].MinOn, everything[0].MinOff = time.Second, time.Second
+	everything[0].Interlock, everything[1].Interlock = Interlock{"room", time.Second}, Interlock{"room", time.Second}
+	everything[0].Requires = Requirement{Point: tankLevel, Within: device.Range{Min: 0, Max: 1}, MaxAge: time.Hour}
+	everything[1].Slew = Slew{PerSecond: 45}
+	for name, ps := range map[string][]Policy{"plain": policies(), "every limit": everything} {
+		m, now := rested(ps...)
+		now += time.Hour
+		if n := testing.AllocsPerRun(100, func() {
+			m.Told(now, tankLevel, true, device.Number(1), 0)
+			moveAndBack(m, now)
+			now += time.Minute
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }
 

@@ -238,3 +238,19 @@ devices:
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
+
+// TestSameRequirement: a sensor that is read less often makes another pump of one whose
+// max_age follows from that.
+func TestSameRequirement(t *testing.T) {
+	pump := func(every, more string) Device {
+		t.Helper()
+		site, err := Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  pump: { driver: relay, pin: GPIO1, requires: { point: t/temperature, within: 0..5"+more+" } }\n  t: { driver: thermo, every: "+every+" }\n"), fakes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return site.Devices[0]
+	}
+	if !pump("10s", "").Same(pump("10s", "")) || pump("10s", "").Same(pump("20s", "")) || !pump("10s", ", max_age: 1m").Same(pump("20s", ", max_age: 1m")) {
+		t.Error("a max_age that nobody wrote does not follow its sensor")
+	}
+}

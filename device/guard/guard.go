@@ -215,8 +215,8 @@ func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
 }
 
 // Move gives holder a lease (see Machine.Move) and returns once the hardware has
-// the value, or is on a ramp to it. It fails with a fault when the machine refuses, when the hardware
-// does not follow (it is then driven to safe) or when ctx ends first.
+// the value, or is on a ramp to it. It fails with a fault when the machine refuses,
+// when the hardware does not follow (it is then driven to safe) or when ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
 	if ctx.Err() != nil {
 		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())

@@ -1288,12 +1288,12 @@ func TestRequiresThroughTheGuard(t *testing.T) {
 			time.Sleep(29 * time.Second)
 			tell(20)
 		}
-		time.Sleep(30*time.Second - 1)
+		time.Sleep(30*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if hw.where("pump") != on {
 			t.Error("it stopped too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if hw.where("pump") != off {
 			t.Error("it goes on although nobody reads the level any more")

@@ -138,6 +138,23 @@ func TestMinOn(t *testing.T) {
 	wantFault(t, m.Move(now+110*time.Second, "bob", vent, device.Number(50), 0), device.Unsafe, "return it to safe first")
 }
 
+// TestMinOnAndMaxOn: what is left of max_on after some trips has to be enough for
+// min_on, or it rests.
+func TestMinOnAndMaxOn(t *testing.T) {
+	p := policies()[0]
+	p.MaxOn, p.MinOn = time.Minute, 20*time.Second
+	m := NewMachine([]Policy{p}, false)
+	settle(m, 0)
+	now := time.Minute
+	mustMove(t, m, now, "ann", heater, on, 45*time.Second)
+	settle(m, now)
+	now += 45 * time.Second
+	m.Tick(now)
+	settle(m, now)
+	wantFault(t, m.Move(now+time.Second, "ann", heater, on, 0), device.Unsafe, "rests at safe after its max_on", "9s")
+	mustMove(t, m, now+DefaultRest, "ann", heater, on, time.Minute)
+}
+
 // TestRate: moves count over all callers, returns and renewals do not, and a start does
 // not forget.
 func TestRate(t *testing.T) {

@@ -38,7 +38,7 @@ func (p Policy) ramp() time.Duration {
 
 // ramping reports whether the next step waits for nothing but its time. A step that
 // the hardware has not confirmed holds up the next: a slow one is never made to jump.
-func (o *output) ramping() bool { return o.want != o.goal && !o.moving && o.have == o.want }
+func (o *output) ramping() bool { return o.want != o.goal && o.have == o.want }
 
 // step brings the output nearer to its goal, when it is time for that.
 func (o *output) step(now Time) {

@@ -47,7 +47,10 @@ func (o *output) step(now Time) {
 	}
 	step, every := o.pace()
 	from, to := o.want.Number(), o.goal.Number()
-	next := device.Tidy(from + math.Copysign(step, to-from))
+	next := from + math.Copysign(step, to-from)
+	if tidy := device.Tidy(next); math.Abs(tidy-next) < step/10 {
+		next = tidy
+	}
 	if math.Abs(to-from) <= step || (next-from)*(to-next) <= 0 {
 		next = to
 	}

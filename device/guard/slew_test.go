@@ -136,3 +136,15 @@ func TestSlowSlew(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestSlewOfLargeNumbers: steps that nine digits do not show are steps all the same.
+func TestSlewOfLargeNumbers(t *testing.T) {
+	p := policies()[1]
+	p.Range, p.Safe, p.Slew = device.Range{Min: 1e9, Max: 1e9 + 1}, device.Number(1e9), Slew{PerSecond: 0.5}
+	m, now := rested(p)
+	mustMove(t, m, now, "ann", vent, device.Number(1e9+1), 30*time.Second)
+	runs(m, &now, time.Second, 0)
+	if got := m.Status(now, 0).Value.Number() - 1e9; got < 0.45 || got > 0.55 {
+		t.Errorf("after a second it has gone %v", got)
+	}
+}

@@ -51,6 +51,7 @@ bench: ## the figures, as ratios against a baseline in the same run
 	./.ci/bench
 
 soak: ## the full counts of what e2e does a tenth of
+	go test -count=1 -v -run "TestModel|TestInterleavings" ./device/guard -thorough
 	FUZZTIME=5m ./.ci/e2e
 
 schema: ## docs/agentsite.schema.json from the drivers

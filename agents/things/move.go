@@ -19,6 +19,7 @@ var forRange = device.Range{Min: 0.001, Max: longestFor}
 type outputOut struct {
 	Output string  `json:"output"`
 	Value  value   `json:"value"`
+	Goal   value   `json:"going_to,omitzero"` // on a ramp
 	Safe   value   `json:"safe"`
 	Held   float64 `json:"seconds_left,omitzero"`
 }
@@ -76,7 +77,15 @@ func (a *Agent) move(ctx context.Context, p agents.Principal, output string, v d
 
 func (a *Agent) outputOut(s guard.Status) outputOut {
 	policy, _ := a.site.Outputs.Policy(s.Output)
-	return outputOut{Output: s.Output, Value: s.Value.Any(), Safe: policy.Safe.Any(), Held: seconds(s.Left)}
+	return outputOut{Output: s.Output, Value: s.Value.Any(), Goal: goal(s), Safe: policy.Safe.Any(), Held: seconds(s.Left)}
+}
+
+// goal is where a ramp leads, nil where an output is that far or nobody knows where.
+func goal(s guard.Status) value {
+	if s.Goal == s.Value || s.Value.IsZero() {
+		return nil
+	}
+	return s.Goal.Any()
 }
 
 type releaseIn struct {

@@ -30,6 +30,7 @@ type pointOut struct {
 	Values      []string `json:"values,omitzero"`
 	Safe        value    `json:"safe,omitzero"`
 	MaxSeconds  float64  `json:"max_seconds,omitzero"`
+	Limits      string   `json:"limits,omitzero"`
 }
 
 func (a *Agent) listPoints() (verb, error) {
@@ -47,7 +48,7 @@ func (a *Agent) listPoints() (verb, error) {
 			}
 			r = policy.Range
 			o.Safe = policy.Safe.Any()
-			o.MaxSeconds = seconds(policy.Longest())
+			o.MaxSeconds, o.Limits = seconds(policy.Longest()), policy.Limits()
 		}
 		if r != (device.Range{}) {
 			o.Min, o.Max = &r.Min, &r.Max
@@ -56,7 +57,7 @@ func (a *Agent) listPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "list_points",
-		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value and max_seconds away from it.",
+		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it and other limits.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
 }

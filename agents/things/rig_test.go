@@ -73,7 +73,7 @@ func thing(name string, d device.Device) Thing {
 	return Thing{Name: name, Device: d, Description: d.Describe()}
 }
 
-func newRig(t testing.TB, things []Thing) *rig {
+func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	latch := guard.Latch{File: filepath.Join(dir, "armed"), Flag: filepath.Join(dir, "stopped")}
@@ -85,7 +85,11 @@ func newRig(t testing.TB, things []Thing) *rig {
 		var policies []guard.Policy
 		for _, p := range th.Device.Describe().Points {
 			if p.Kind.Output() {
-				policies = append(policies, guard.NewPolicy(th.Name, p))
+				policy := guard.NewPolicy(th.Name, p)
+				for _, b := range bend {
+					b(&policy)
+				}
+				policies = append(policies, policy)
 			}
 		}
 		if policies != nil {

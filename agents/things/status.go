@@ -16,6 +16,7 @@ type statusOut struct {
 	Stopped   bool        `json:"emergency_stop"`
 	Devices   []deviceOut `json:"devices"`
 	Moved     []heldOut   `json:"outputs_away_from_safe"`
+	Barred    []barredOut `json:"outputs_not_ready,omitzero"`
 }
 
 type deviceOut struct {
@@ -27,15 +28,24 @@ type deviceOut struct {
 type heldOut struct {
 	Output string  `json:"output"`
 	Value  value   `json:"value"`
+	Goal   value   `json:"going_to,omitzero"`
 	Holder string  `json:"held_by,omitzero"`
 	Left   float64 `json:"seconds_left,omitzero"`
 	Fault  string  `json:"fault,omitzero"`
 }
 
+// barredOut is an output at safe that its own limits keep there.
+type barredOut struct {
+	Output string  `json:"output"`
+	Rest   float64 `json:"rest_seconds,omitzero"`
+	Needs  string  `json:"needs,omitzero"`
+	Why    string  `json:"returned_because,omitzero"`
+}
+
 func (a *Agent) siteStatus() (verb, error) {
 	return define(agents.Tool{
 		Name:        "site_status",
-		Description: "What is wrong with devices, which outputs are away from safe and for how long, and the emergency stop.",
+		Description: "What is wrong with devices, which outputs are away from safe and for how long, or cannot move yet, and the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
 }
@@ -50,8 +60,11 @@ func (a *Agent) status() statusOut {
 		out.Devices = append(out.Devices, deviceOut{t.Name, t.Description.Model, a.faults(t)})
 	}
 	for _, s := range a.site.Outputs.Status() {
-		if !s.Safe {
-			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), s.Holder, seconds(s.Left), s.Fault})
+		switch {
+		case !s.Safe || s.Holder != "":
+			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), goal(s), s.Holder, seconds(s.Left), s.Fault})
+		case s.Rest > 0 || s.Lacks != "":
+			out.Barred = append(out.Barred, barredOut{s.Output, seconds(s.Rest), s.Lacks, s.Why})
 		}
 	}
 	return out

@@ -118,6 +118,7 @@ type (
 		Values      []string `json:"values"`
 		Safe        any      `json:"safe"`
 		MaxSeconds  float64  `json:"max_seconds"`
+		Limits      string   `json:"limits"`
 	}
 	readResult struct {
 		Readings []reading `json:"readings"`
@@ -149,6 +150,7 @@ type (
 	outputResult struct {
 		Output string  `json:"output"`
 		Value  any     `json:"value"`
+		Goal   any     `json:"going_to"`
 		Safe   any     `json:"safe"`
 		Left   float64 `json:"seconds_left"`
 	}

@@ -21,19 +21,37 @@ const toSafe = "safe"
 
 func (a *app) setCommand() *cobra.Command {
 	var length duration
+	var takeOver bool
 	cmd := &cobra.Command{
 		Use: "set OUTPUT VALUE", GroupID: groupThings, Args: exactly("OUTPUT", "VALUE"),
 		Short: "Move an output, for a time",
 		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". When
 the time is over it returns to its safe value by itself. Set it again before that
-to keep it moved; the limits of its owner hold over all calls.`,
+to keep it moved; the limits of its owner hold over all calls. What somebody else
+holds is refused; --take-over, on the site's own machine, makes it yours first.`,
 		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(func(s *session) error { return s.set(cmd.Context(), args[0], args[1], time.Duration(length)) })
+			if takeOver {
+				if err := a.local("--take-over"); err != nil {
+					return err
+				}
+				if args[1] == toSafe {
+					return usagef("anybody may return an output to safe: leave out --take-over")
+				}
+			}
+			return a.with(func(s *session) error {
+				if takeOver {
+					if err := s.takeOver(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+				}
+				return s.set(cmd.Context(), args[0], args[1], time.Duration(length))
+			})
 		},
 		ValidArgsFunction: a.completeSet,
 	}
 	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, on the site's own machine")
 	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	return cmd
 }
@@ -73,6 +91,13 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 		return err
 	}
 	return s.app.say("%s", now.sentence(p.Unit))
+}
+
+// takeOver makes whoever runs this the holder of an output.
+func (s *session) takeOver(ctx context.Context, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.app.unreached(s.Owner(ctx, site.TakeOverMethod, output))
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -123,6 +148,8 @@ func (p point) move(value string) (tool string, args moveArgs, err error) {
 func (o outputResult) sentence(unitCode string) string {
 	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
 	switch {
+	case o.Goal != nil:
+		return fmt.Sprintf("%s is %s, on its way to %s for %s, then %s", o.Output, value, show(o.Goal, unitCode), span(o.Left), safe)
 	case o.Value == o.Safe:
 		return fmt.Sprintf("%s is %s, its safe value", o.Output, value)
 	case o.Left > 0:
@@ -203,7 +230,7 @@ func (a *app) resetCommand() *cobra.Command {
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				if err := s.Owner(ctx, site.ResetMethod); err != nil {
+				if err := s.Owner(ctx, site.ResetMethod, ""); err != nil {
 					return a.unreached(err)
 				}
 				if a.json {

@@ -35,7 +35,7 @@ func (a *app) pointsTable(points []point) error {
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Description}
+		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Limits, p.Description}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {
@@ -44,7 +44,7 @@ func (a *app) pointsTable(points []point) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "DESCRIPTION"}, rows)
+	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "LIMITS", "DESCRIPTION"}, rows)
 }
 
 // takes says what a point's values look like: its unit, its range, its words.

@@ -82,7 +82,7 @@ func TestAddWhileItRuns(t *testing.T) {
 		}
 		_, err := r.Move(t.Context(), "ann", pump, on, 0)
 		wantFault(t, err, device.Unsafe, "rests at safe")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		r.move(t, "ann", pump, on, 0)
 		synctest.Wait()
 		heard := map[string]bool{}

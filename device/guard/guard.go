@@ -73,7 +73,7 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 // and changes nothing.
 func (g *Guard) Add(d Actuated) error {
 	h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	return g.update(func(Time) error {
+	return g.update(func(now Time) error {
 		for k, p := range d.Policies {
 			if err := p.Validate(); err != nil {
 				return err
@@ -89,7 +89,7 @@ func (g *Guard) Add(d Actuated) error {
 			h.device, h.points = name, append(h.points, point)
 		}
 		for _, p := range d.Policies {
-			h.outputs = append(h.outputs, g.m.Add(p))
+			h.outputs = append(h.outputs, g.m.Add(now, p))
 		}
 		g.hands = append(g.hands, h)
 		poke(g.wake)
@@ -147,15 +147,21 @@ func (g *Guard) Run(ctx context.Context) error {
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	ending, parked := ctx.Done(), make(chan error, 1)
 	for {
 		select {
-		case <-ctx.Done():
+		case err := <-parked:
+			return err
+		case <-ending:
+			ending = nil
 			g.update(func(Time) error { g.m.Park(); return nil })
 			g.launch(driving, &hands)
 			g.hurry()
-			settle, cancel := context.WithTimeout(driving, parkTimeout)
-			defer cancel()
-			return g.Settle(settle)
+			go func() { // while the ramps to safe go on here
+				settle, cancel := context.WithTimeout(driving, parkTimeout)
+				defer cancel()
+				parked <- g.Settle(settle)
+			}()
 		case <-timer.C:
 		case <-g.wake:
 		}
@@ -195,8 +201,8 @@ func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
 	err := g.wait(ctx, func(now Time) bool {
 		late = late[:0]
 		for i := range g.m.outputs {
-			if _, pending := g.m.Pending(i); pending && which(i) {
-				s := g.m.Status(now, i)
+			s := g.m.Status(now, i)
+			if _, pending := g.m.Pending(i); (pending || s.Value != s.Goal) && which(i) {
 				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
 			}
 		}
@@ -209,8 +215,8 @@ func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
 }
 
 // Move gives holder a lease (see Machine.Move) and returns once the hardware has
-// the value. It fails with a fault when the machine refuses, when the hardware
-// does not follow (it is then driven to safe) or when ctx ends first.
+// the value, or is on a ramp to it. It fails with a fault when the machine refuses,
+// when the hardware does not follow (it is then driven to safe) or when ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
 	if ctx.Err() != nil {
 		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
@@ -224,6 +230,26 @@ func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value,
 	return g.reach(ctx, output, v)
 }
 
+// TakeOver makes holder the holder of an output that somebody else holds. Only an
+// owner's call may come here.
+func (g *Guard) TakeOver(holder, output string) error {
+	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
+}
+
+// Told takes in a reading of any point, with its whole address: some outputs require
+// one. It is quick.
+func (g *Guard) Told(r device.Reading) {
+	g.mu.Lock()
+	required := g.m.Requires(r.Point)
+	g.mu.Unlock()
+	if required {
+		g.update(func(now Time) error {
+			g.m.Told(now, r.Point, r.Quality == device.Good, r.Value, time.Since(r.At))
+			return nil
+		})
+	}
+}
+
 // Release returns an output to safe and returns once the hardware is there.
 func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	if err := g.update(func(Time) error { return g.m.Release(output) }); err != nil {
@@ -233,7 +259,8 @@ func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	return g.reach(ctx, output, p.Safe)
 }
 
-// reach waits until an output has the value v or is meant to have another.
+// reach waits until an output has the value v, or is on a ramp to it from safe, or is
+// meant to have another.
 func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
@@ -245,9 +272,10 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 			return true
 		}
 		s = g.m.Status(now, i)
-		want, pending := g.m.Pending(i)
-		overtaken = want != v
-		return overtaken || !pending || s.Fault != ""
+		_, pending := g.m.Pending(i)
+		overtaken = s.Goal != v
+		arrived := s.Value == v || s.Holder != ""
+		return overtaken || !pending && arrived || s.Fault != ""
 	})
 	switch {
 	case err != nil:
@@ -393,7 +421,7 @@ func (g *Guard) Safe() bool {
 
 // ToSafe ends every lease. Outputs may be moved again.
 func (g *Guard) ToSafe() {
-	g.update(func(Time) error { g.m.allSafe(); return nil })
+	g.update(func(Time) error { g.m.ToSafe(); return nil })
 	g.hurry()
 }
 

@@ -131,7 +131,7 @@ func armed(t testing.TB) Latch {
 }
 
 func switchOf(name string) Policy {
-	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, MinOff: DefaultMinOff}
+	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, Rest: DefaultRest}
 }
 
 // rig is a guard that runs over a room (heater, vent, valve) and a pump on a
@@ -185,7 +185,7 @@ func ready(t *testing.T) *rig {
 	if err := r.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(DefaultMinOff)
+	time.Sleep(DefaultRest)
 	synctest.Wait()
 	r.room.told()
 	r.pump.told()
@@ -259,7 +259,7 @@ func TestSafeBeforeSettle(t *testing.T) {
 		}
 		_, err = r.Move(t.Context(), "ann", heater, on, 0)
 		wantFault(t, err, device.Unsafe, "rests")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		r.move(t, "ann", heater, on, 0)
 		r.stopped(t)
 	})
@@ -349,7 +349,7 @@ func TestMoveTicksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, armed(t)) // never runs
 		settle(r.m, 0)
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		mustMove(t, r.m, r.now(), "ann", heater, on, 5*time.Second)
 		time.Sleep(5 * time.Second)
 		_, err := r.Move(within(t, time.Second), "bob", heater, on, 0)
@@ -891,7 +891,7 @@ func TestWatch(t *testing.T) {
 		expect("before Run", heater+unknown, vent+unknown, valve+unknown, pump+unknown)
 		r.run(t)
 		expect("at first", heater+" off good", vent+" 0 good", valve+" on good", pump+" off good")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		expect("resting")
 		r.move(t, "ann", heater, on, time.Minute)
 		expect("moved", heater+" on good")
@@ -1030,7 +1030,7 @@ func TestConcurrency(t *testing.T) {
 		a := Actuated{Actuator: h}
 		for p := range 2 {
 			policy := switchOf(fmt.Sprintf("d%d/p%d", d, p))
-			policy.MinOff = 0
+			policy.Rest = 0
 			a.Policies = append(a.Policies, policy)
 			outputs = append(outputs, policy.Output)
 		}
@@ -1115,7 +1115,7 @@ func faultOf(err error) device.FaultKind {
 
 func BenchmarkGuard(b *testing.B) {
 	p := switchOf(pump)
-	p.MinOff = 0
+	p.Rest = 0
 	g, err := New([]Actuated{{nothing{}, []Policy{p}}}, armed(b))
 	if err != nil {
 		b.Fatal(err)
@@ -1202,6 +1202,105 @@ func TestDeafDriver(t *testing.T) {
 		cancel()
 		if err := <-done; err == nil || time.Since(begun) > parkTimeout {
 			t.Errorf("Run said %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// TestSlewThroughTheGuard: a move returns while its ramp goes on, and a return that is a
+// ramp once it is over.
+func TestSlewThroughTheGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crane := Policy{Output: "yard/crane", Kind: device.KindLevel, Range: device.Range{Min: 0, Max: 100}, Safe: device.Number(0),
+			MaxOn: DefaultMaxOn, Slew: Slew{PerSecond: 50, Ramp: true}}
+		hw := &hardware{}
+		g, err := New([]Actuated{{hw, []Policy{crane}}}, armed(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		if err := g.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		s, err := g.Move(t.Context(), "ann", crane.Output, device.Number(100), time.Minute)
+		if err != nil || s.Goal != device.Number(100) || s.Value.Number() > 2 {
+			t.Errorf("%+v %v", s, err)
+		}
+		since(t, start, 0)
+		time.Sleep(time.Second)
+		if at := hw.where("crane").Number(); at < 48 || at > 52 {
+			t.Errorf("after a second it is at %v", at)
+		}
+		time.Sleep(time.Second)
+		if at := hw.where("crane"); at != device.Number(100) {
+			t.Errorf("after two it is at %v", at)
+		}
+		start = time.Now()
+		s, err = g.Release(t.Context(), crane.Output)
+		if took := time.Since(start); err != nil || !s.Safe || took < 1900*time.Millisecond || took > 2100*time.Millisecond {
+			t.Errorf("%+v %v after %v", s, err, took)
+		}
+		if _, err := g.Move(t.Context(), "ann", crane.Output, device.Number(100), time.Minute); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second)
+		start = time.Now()
+		cancel() // the end of the process waits for the ramp too
+		if err := <-done; err != nil || hw.where("crane") != device.Number(0) {
+			t.Errorf("%v, and it is at %v", err, hw.where("crane"))
+		}
+		if took := time.Since(start); took < 1900*time.Millisecond || took > 2100*time.Millisecond {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// TestRequiresThroughTheGuard: a reading that stops coming ends a lease by itself.
+func TestRequiresThroughTheGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pump := switchOf("garden/pump")
+		pump.Rest = 0
+		pump.Requires = Requirement{Point: "tank/level", Within: device.Range{Min: 20, Max: 100}, MaxAge: 30 * time.Second}
+		hw := &hardware{}
+		g, err := New([]Actuated{{hw, []Policy{pump}}}, armed(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		if err := g.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Move(t.Context(), "ann", pump.Output, on, 5*time.Minute)
+		wantFault(t, err, device.Unsafe, "needs tank/level within 20..100")
+		tell := func(level float64) {
+			g.Told(device.Reading{Point: "tank/level", Value: device.Number(level), Quality: device.Good, At: time.Now()})
+			g.Told(device.Reading{Point: "tank/other", Quality: device.Bad, At: time.Now()})
+		}
+		tell(50)
+		if _, err := g.Move(t.Context(), "ann", pump.Output, on, 5*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(29 * time.Second)
+			tell(20)
+		}
+		time.Sleep(30*time.Second - time.Nanosecond)
+		synctest.Wait()
+		if hw.where("pump") != on {
+			t.Error("it stopped too early")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if hw.where("pump") != off {
+			t.Error("it goes on although nobody reads the level any more")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -151,8 +152,22 @@ func (d Device) place(point, key string) pos {
 }
 
 // Same reports whether e says of its device what d says, wherever it stands in its
-// file and in whatever order.
-func (d Device) Same(e Device) bool { return d.Name == e.Name && sameEntries(d.entries, e.entries) }
+// file and in whatever order. What follows for it from another device, which may be
+// different, counts too.
+func (d Device) Same(e Device) bool {
+	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
+}
+
+// ages are how old what the outputs require may be, by their points' names.
+func (d Device) ages() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, w := range d.written {
+		if w.Requires != nil {
+			all[w.point] = w.Requires.MaxAge
+		}
+	}
+	return all
+}
 
 func sameEntries(a, b []entry) bool {
 	if len(a) != len(b) {

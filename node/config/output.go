@@ -13,7 +13,16 @@ type Output struct {
 	Point  device.Point   // with the owner's Safe and Range where they are written
 	Lease  *time.Duration // the longest lease
 	MaxOn  *time.Duration // continuous time away from safe, or Unlimited
-	MinOff *time.Duration // rest at safe once MaxOn is spent
+	MinOn  *time.Duration // for which a value away from safe is kept
+	MinOff *time.Duration // rest at safe before each move, and once MaxOn is spent
+	Duty   *Duty
+	Rate   *Rate
+	Slew   *Slew
+	Ramp   bool // is the safe way back
+	// Interlock and Requires have been checked against the other devices as far as those
+	// tell what they are without hardware.
+	Interlock *Interlock
+	Requires  *Requirement
 }
 
 // outputPart holds the keys about one output, at a device or under points.
@@ -22,7 +31,15 @@ type outputPart struct {
 	Range  *device.Range  `json:"range,omitempty" jsonschema:"what a level may be set to, such as 0..90, within what the device can do"`
 	Lease  *time.Duration `json:"lease,omitempty" jsonschema:"the longest time that one call may hold the output away from safe; max_on when not written"`
 	MaxOn  *limit         `json:"max_on,omitempty" jsonschema:"the longest time away from safe over all calls, or the word unlimited; 10m when not written"`
-	MinOff *time.Duration `json:"min_off,omitempty" jsonschema:"the rest at safe once max_on is spent; 10s when not written"`
+	MinOn  *time.Duration `json:"min_on,omitempty" jsonschema:"a value away from safe is kept for so long before another; it does not delay a return to safe"`
+	MinOff *time.Duration `json:"min_off,omitempty" jsonschema:"the rest at safe before each move away; when not written, 10s and only once max_on is spent"`
+	Duty   *Duty          `json:"duty,omitempty" jsonschema:"the time away from safe in any stretch of time, such as 20m/1h"`
+	Rate   *Rate          `json:"rate,omitempty" jsonschema:"the moves away from safe in any stretch of time, over all callers, such as 20/1h"`
+	Slew   *Slew          `json:"slew,omitempty" jsonschema:"how fast a level moves away from safe, such as 45/s; it returns to safe at once"`
+	Ramp   bool           `json:"ramp_to_safe,omitempty" jsonschema:"on where a sudden return to safe would do harm: it then takes the time of slew"`
+
+	Interlock *Interlock   `json:"interlock,omitempty" jsonschema:"a group of outputs of which one at most is away from safe"`
+	Requires  *Requirement `json:"requires,omitempty" jsonschema:"a point that has to be well for the output to be away from safe"`
 }
 
 var outputKeys = keysOf(fieldsOf(reflect.TypeFor[outputPart]()))
@@ -65,5 +82,8 @@ func (w written) asOutput(d decoder, p device.Point) Output {
 	case p.Kind == device.KindLevel && !p.Range.Contains(p.Safe.Number()):
 		d.fail(w.place("safe"), "safe %v is outside the range; choose a value within %v", p.Safe, p.Range)
 	}
-	return Output{Point: p, Lease: w.Lease, MaxOn: (*time.Duration)(w.MaxOn), MinOff: w.MinOff}
+	return Output{
+		Point: p, Lease: w.Lease, MaxOn: (*time.Duration)(w.MaxOn), MinOn: w.MinOn, MinOff: w.MinOff,
+		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp, Interlock: w.Interlock, Requires: w.Requires,
+	}
 }

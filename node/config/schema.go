@@ -23,6 +23,10 @@ const (
 	limitPattern    = `^(unlimited|` + durationWords + `)$`
 	rangePattern    = `^-?[0-9].*\.\.-?[0-9].*$`
 	unitPattern     = `^[!-~]*$`
+	dutyPattern     = `^` + durationWords + `/` + durationWords + `$`
+	ratePattern     = `^[0-9]+/` + durationWords + `$`
+	slewPattern     = `^[0-9.eE+]+/(ms|s|m|h)$`
+	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
 )
 
 // forms are the types that YAML writes otherwise than JSON would.
@@ -30,13 +34,19 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 	zero := jsonschema.Ptr(0.0)
 	return map[reflect.Type]*jsonschema.Schema{
 		// YAML 1.2 hands off and on to an editor as text.
-		reflect.TypeFor[bool]():   {Enum: []any{true, false, "on", "off", "true", "false"}},
-		reflect.TypeFor[string](): {Types: []string{"string", "number", "boolean"}},
-		durationType:              {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
-		reflect.TypeFor[limit]():  {Type: "string", Pattern: limitPattern},
-		reflect.TypeFor[unit]():   {Types: []string{"string", "number"}, Pattern: unitPattern},
-		rangeType:                 {Type: "string", Pattern: rangePattern},
-		valueType:                 {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
+		reflect.TypeFor[bool]():    {Enum: []any{true, false, "on", "off", "true", "false"}},
+		reflect.TypeFor[string]():  {Types: []string{"string", "number", "boolean"}},
+		durationType:               {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
+		reflect.TypeFor[limit]():   {Type: "string", Pattern: limitPattern},
+		reflect.TypeFor[Duty]():    {Type: "string", Pattern: dutyPattern},
+		reflect.TypeFor[Rate]():    {Type: "string", Pattern: ratePattern},
+		reflect.TypeFor[Slew]():    {Type: "string", Pattern: slewPattern},
+		reflect.TypeFor[group]():   {Type: "string", Pattern: namePattern},
+		reflect.TypeFor[address](): {Type: "string", Pattern: addressPattern},
+		reflect.TypeFor[state]():   {Types: []string{"boolean", "string"}},
+		reflect.TypeFor[unit]():    {Types: []string{"string", "number"}, Pattern: unitPattern},
+		rangeType:                  {Type: "string", Pattern: rangePattern},
+		valueType:                  {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
 	}
 }
 
@@ -141,7 +151,10 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/point"},
 	}
 	// A driver's own key of the same name comes first, as it does in Parse.
-	properties := maps.Clone(point.CloneSchemas().Properties)
+	properties := map[string]*jsonschema.Schema{}
+	for key := range point.Properties { // written once: they are long, and drivers many
+		properties[key] = &jsonschema.Schema{Ref: "#/$defs/point/properties/" + key}
+	}
 	maps.Copy(properties, s.Properties)
 	maps.Copy(properties, ours.Properties)
 	s.Description, s.Properties = d.Doc, properties

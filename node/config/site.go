@@ -117,5 +117,8 @@ func (r *report) devices(e entry, drivers []driver.Driver) []Device {
 		}
 	}
 	r.claims(devices)
+	if len(r.errs) == 0 { // or a device that was not understood would be missed
+		r.relations(devices)
+	}
 	return devices
 }

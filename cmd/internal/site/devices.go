@@ -165,6 +165,7 @@ func measured(devices []*wired) []string {
 // policies are what the owner's YAML makes of a device's outputs.
 func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) {
 	var all []guard.Policy
+	var errs []error
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
 		if o.Lease != nil {
@@ -173,15 +174,37 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 		if o.MaxOn != nil {
 			p.MaxOn = *o.MaxOn
 		}
-		if o.MinOff != nil {
-			p.MinOff = *o.MinOff
+		if o.MinOn != nil {
+			p.MinOn = *o.MinOn
 		}
-		if err := p.Validate(); err != nil {
-			return nil, d.Errorf(o.Point.Name, "lease", "%w", err)
+		if o.MinOff != nil {
+			p.MinOff, p.Rest = *o.MinOff, *o.MinOff
+		}
+		if o.Duty != nil {
+			p.Duty = guard.Duty(*o.Duty)
+		}
+		if o.Rate != nil {
+			p.Rate = guard.Rate(*o.Rate)
+		}
+		if o.Slew != nil {
+			p.Slew.PerSecond = o.Slew.PerSecond
+		}
+		p.Slew.Ramp = o.Ramp
+		if o.Interlock != nil {
+			p.Interlock = guard.Interlock{Group: string(o.Interlock.Group), Gap: o.Interlock.Gap}
+		}
+		if r := o.Requires; r != nil {
+			p.Requires = guard.Requirement{Point: string(r.Point), Is: r.Is.Value(), MaxAge: r.MaxAge}
+			if r.Within != nil {
+				p.Requires.Within = *r.Within
+			}
+		}
+		if key, err := p.Mistake(); err != nil {
+			errs = append(errs, d.Errorf(o.Point.Name, key, "%w", err))
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // closeDevices closes them side by side, so that one that hangs keeps no other from

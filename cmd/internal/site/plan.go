@@ -10,8 +10,9 @@ import (
 	"agentsite/node/config"
 )
 
-// plan is what the guard's process is to know: the devices that have outputs, as a
-// configuration of their own, and what each output may do.
+// plan is what the guard's process is to know: the devices that have outputs, and
+// those that these require something of, as a configuration of their own, and what
+// each output may do.
 type plan struct {
 	text     []byte
 	policies []guard.Policy
@@ -31,9 +32,18 @@ func newPlan(cfg *config.Site) (plan, error) {
 		return plan{}, err
 	}
 	var p plan
+	required := make(map[string]bool)
 	for _, w := range devices {
-		p.devices = append(p.devices, w.Device)
 		p.policies = append(p.policies, w.policies...)
+		for _, policy := range w.policies {
+			name, _, _ := device.SplitAddress(policy.Requires.Point)
+			required[name] = true
+		}
+	}
+	for _, d := range cfg.Devices {
+		if guarded(d) || required[d.Name] {
+			p.devices = append(p.devices, d)
+		}
 	}
 	p.text = config.Plan(cfg.Name, p.devices)
 	return p, nil

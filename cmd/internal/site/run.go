@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	past := history.New(nil)
-	hub := node.NewHub(past, things.URI)
+	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
 	door := node.New(hub, token)
 	wires.past, wires.hub = past, hub
@@ -137,7 +137,7 @@ func Run(ctx context.Context, o Options) error {
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	addOwner(methods, door, outputs.Reset, wires.Reload)
+	addOwner(methods, door, outputs, wires.Reload)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{

@@ -289,6 +289,14 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 	return g
 }
 
+// direct is a guard without a process between.
+type direct struct{ *guard.Guard }
+
+func (d direct) Reset(context.Context) error { return d.Guard.Reset() }
+func (d direct) TakeOver(_ context.Context, holder, output string) error {
+	return d.Guard.TakeOver(holder, output)
+}
+
 // TestReset: the owner's socket alone ends the emergency stop.
 func TestReset(t *testing.T) {
 	for _, tt := range []struct {
@@ -305,7 +313,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), func(context.Context) error { return g.Reset() }, nil)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -353,13 +361,50 @@ func TestReloadMethod(t *testing.T) {
 	}
 }
 
+// TestTakeOver: the owner's socket alone makes its holder the holder of an output.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	latch := guard.Latch{File: filepath.Join(dir, "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	policy := guard.NewPolicy("lamp", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+	policy.Rest = 0
+	g, err := guard.New([]guard.Actuated{{Actuator: benchActuator{}, Policies: []guard.Policy{policy}}}, latch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := map[string]rpc.Method{}
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
+	for _, tt := range []struct {
+		e      rpc.Evidence
+		params rpc.Raw
+		code   int
+	}{
+		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Bearer: "secret"}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
+	} {
+		_, err := methods[TakeOverMethod](t.Context(), &rpc.Call{Evidence: tt.e, Params: tt.params})
+		var refused *rpc.Error
+		if (err == nil) != (tt.code == 0) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 func TestResetThatFails(t *testing.T) {
 	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), func(context.Context) error { return g.Reset() }, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -475,6 +520,8 @@ func TestOpenDevices(t *testing.T) {
 		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "test:4:8: b: the driver bench knows of its outputs only once it is open"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
+		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h0m0s is longer than max_on 10m0s"},
+		{"a slew of a switch", "a: { driver: switch, slew: 1/s }", "", "test:3:24: a/p: slew is for levels"},
 		{"a lease beyond the default max_on", "a: { driver: switch, lease: 1h }", "", "test:3:24: a/p: lease 1h0m0s is longer than max_on 10m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

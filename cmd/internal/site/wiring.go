@@ -150,3 +150,15 @@ func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 	}
 	return changed
 }
+
+// recorders take in each reading: to keep it, and to hold it against what outputs
+// require.
+type recorders struct {
+	past    *history.History
+	outputs *proc.Keeper
+}
+
+func (r recorders) Record(reading device.Reading) {
+	r.past.Record(reading)
+	r.outputs.Told(reading)
+}

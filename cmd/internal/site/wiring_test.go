@@ -332,7 +332,7 @@ func TestReload(t *testing.T) {
 		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:false MaxSeconds:60")
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
-		time.Sleep(guard.DefaultMinOff)
+		time.Sleep(guard.DefaultRest)
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "Value:true")
 
 		// The same file once more, in other words, changes nothing.
@@ -449,7 +449,7 @@ func TestMissing(t *testing.T) {
 		}
 		r.says(t, "read_points", readAll, "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
 		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[]}", "{Device:soil Model:a probe Faults:[]}")
-		time.Sleep(guard.DefaultMinOff)
+		time.Sleep(guard.DefaultRest)
 		r.says(t, "switch_output", pumpOn, "Value:true")
 	})
 }

@@ -43,9 +43,10 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	policies map[string]guard.Policy
-	outputs  []string // in the order of the configuration
-	link     *link    // nil while no guard is there
-	pid      int      // of the last one
+	required map[string]bool // points that outputs require
+	outputs  []string        // in the order of the configuration
+	link     *link           // nil while no guard is there
+	pid      int             // of the last one
 	number   uint32
 	calls    map[uint32]*call
 	epoch    uint32
@@ -83,8 +84,9 @@ func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process
 func (k *Keeper) adopt(policies []guard.Policy) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.policies, k.outputs = make(map[string]guard.Policy), nil
+	k.policies, k.required, k.outputs = make(map[string]guard.Policy), make(map[string]bool), nil
 	for _, p := range policies {
+		k.required[p.Requires.Point] = p.Requires.Point != ""
 		k.policies[p.Output] = p
 		k.outputs = append(k.outputs, p.Output)
 	}
@@ -379,6 +381,23 @@ func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value
 		w.duration(length)
 	}, func(r *reader) { s = r.status() })
 	return s, err
+}
+
+// TakeOver is guard.Guard's.
+func (k *Keeper) TakeOver(ctx context.Context, holder, output string) error {
+	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(output) }, nil)
+}
+
+// Told is guard.Guard's. One that is not there yet hears of the next reading, and one
+// that hangs holds this up until it is killed.
+func (k *Keeper) Told(r device.Reading) {
+	k.mu.Lock()
+	l := k.link
+	required := k.required[r.Point]
+	k.mu.Unlock()
+	if required && l != nil {
+		l.send(told, 0, func(w *writer) { w.reading(r) })
+	}
 }
 
 // Release is guard.Guard's.

@@ -28,9 +28,11 @@ type kind byte
 
 const (
 	// From the site.
-	beat    kind = iota + 1 // "I am here"; answered
-	move                    // epoch, age, holder, output, value, length
-	release                 // output
+	beat     kind = iota + 1 // "I am here"; answered
+	move                     // epoch, age, holder, output, value, length
+	release                  // output
+	takeOver                 // holder, output
+	told                     // reading, with its whole address
 	stop
 	reset
 	sample  // device
@@ -150,10 +152,13 @@ func (w *writer) reading(r device.Reading) {
 func (w *writer) status(s guard.Status) {
 	w.text(s.Output)
 	w.value(s.Value)
+	w.value(s.Goal)
 	w.bool(s.Safe)
 	w.text(s.Holder)
 	w.duration(s.Left)
 	w.duration(s.Rest)
+	w.text(s.Why)
+	w.text(s.Lacks)
 	w.text(s.Fault)
 }
 
@@ -253,8 +258,8 @@ func (r *reader) reading() device.Reading {
 
 func (r *reader) status() guard.Status {
 	return guard.Status{
-		Output: r.text(), Value: r.value(), Safe: r.bool(), Holder: r.text(),
-		Left: r.duration(), Rest: r.duration(), Fault: r.text(),
+		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
+		Left: r.duration(), Rest: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
 	}
 }
 

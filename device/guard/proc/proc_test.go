@@ -116,7 +116,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	policy := guard.NewPolicy("box", r.box.Describe().Points[0])
-	policy.MinOff = 0
+	policy.MinOff, policy.Rest = 0, 0
 	r.Keeper = NewKeeper([]guard.Policy{policy}, latch, func() (Process, error) {
 		if r.fails != nil {
 			return Process{}, r.fails

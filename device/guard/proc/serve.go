@@ -78,6 +78,12 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case release:
 		output := r.text()
 		do = func() (func(*writer), error) { return s.status(s.g.Release(ctx, output)) }
+	case takeOver:
+		holder, output := r.text(), r.text()
+		do = func() (func(*writer), error) { return nil, s.g.TakeOver(holder, output) }
+	case told:
+		s.g.Told(r.reading())
+		return r.end()
 	case stop:
 		do = func() (func(*writer), error) { return nil, s.g.Stop(ctx) }
 	case reset:

@@ -231,9 +231,10 @@ type notified struct {
 	URI string `json:"uri"`
 }
 
-// Owner calls a method of the owner's, which no tool reaches.
-func (c *Client) Owner(ctx context.Context, method string) error {
-	_, err := c.call(ctx, c.id(), method, params{}, nil)
+// Owner calls a method of the owner's, which no tool reaches; name is what it is about,
+// or "".
+func (c *Client) Owner(ctx context.Context, method, name string) error {
+	_, err := c.call(ctx, c.id(), method, params{Name: name}, nil)
 	return err
 }
 

@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
 			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
-		{func() error { return c.Owner(t.Context(), "owner/reset") }, "owner/reset", "", `{` + who + `}`},
+		{func() error { return c.Owner(t.Context(), "owner/reset", "") }, "owner/reset", "", `{` + who + `}`},
 	} {
 		if err := tt.do(); err != nil {
 			t.Errorf("%s: %v", tt.method, err)
@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 			return err
 		},
 		"Watch": func() error { return c.Watch(t.Context(), nil, nil) },
-		"Owner": func() error { return c.Owner(t.Context(), "x") },
+		"Owner": func() error { return c.Owner(t.Context(), "x", "") },
 	} {
 		var e *Refusal
 		if err := do(); !errors.As(err, &e) || *e != (Refusal{"denied", "no"}) {

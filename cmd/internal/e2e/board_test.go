@@ -11,9 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"agentsite/agents"
-	"agentsite/transport/rpc"
 )
 
 // TestBoard is a site on an emulated board: the released program for arm64 under a
@@ -26,9 +23,11 @@ func TestBoard(t *testing.T) {
 		"-M", "virt", "-cpu", "cortex-a53", "-smp", "1", "-m", "512",
 		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
 	t.Run("lines", m.simulatedLines)
+	t.Run("scan", m.scan)
 	t.Run("kernel's drivers", m.kernelDrivers)
-	t.Run("killed", m.killed)
 	m.unmoved(t)
+	t.Run("chips", m.chips)
+	t.Run("killed", m.killed)
 }
 
 // TestRaspberryPi boots a Raspberry Pi's own kernel on QEMU's emulation of the board.
@@ -170,6 +169,12 @@ func (m *machine) bind(t testing.TB) {
 	for address, chip := range map[string]string{"0x76": "bme280", "0x48": "tmp102", "0x23": "bh1750", "0x49": "ads1115", "0x18": "ds2482"} {
 		m.put(t, "/sys/bus/i2c/devices/"+bus+"/new_device", chip+" "+address)
 	}
+	m.thermometers(t)
+}
+
+// thermometers waits until Linux knows those on the 1-Wire line.
+func (m *machine) thermometers(t testing.TB) {
+	t.Helper()
 	until(t, 30*time.Second, "both thermometers are on the 1-Wire line", func() bool {
 		return strings.Count(strings.Join(m.list(t, "/sys/bus/w1/devices"), " "), "28-") == 2
 	})
@@ -221,6 +226,11 @@ func good(point string) expectation {
 	return expectation{point, "good", func(r reading) bool { return r.Quality == "good" }}
 }
 
+// on expects a switch or a state to be on, or not.
+func on(point string, is bool) expectation {
+	return expectation{point, fmt.Sprint(is), func(r reading) bool { return r.Quality == "good" && r.Value == is }}
+}
+
 // fault expects why to be among the words that say why.
 func fault(point, why string) expectation {
 	return expectation{point, "a fault: " + why, func(r reading) bool { return r.Quality == "fault" && strings.Contains(r.Why, why) }}
@@ -258,16 +268,8 @@ type reading struct {
 // readings are the latest of all points, by name.
 func (m *machine) readings(t testing.TB) map[string]reading {
 	t.Helper()
-	res, err := m.client(t, true).Call(t.Context(), agents.Principal{}, agents.Call{Tool: "read_points", Args: rpc.RawJSON([]byte(`{}`))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := res.Value.(rpc.Raw).JSONText()
 	var out struct{ Readings []reading }
-	if err == nil {
-		err = json.Unmarshal(text, &out)
-	}
-	if err != nil {
+	if err := json.Unmarshal(m.use(t, "read_points", `{}`), &out); err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string]reading)
@@ -275,4 +277,14 @@ func (m *machine) readings(t testing.TB) map[string]reading {
 		all[r.Point] = r
 	}
 	return all
+}
+
+// use calls a tool that must not fail, over MCP, and returns its result.
+func (m *machine) use(t testing.TB, tool, args string) []byte {
+	t.Helper()
+	answer, err := m.client(t, true).Ask(t.Context(), tool, []byte(args))
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	return answer.JSON
 }

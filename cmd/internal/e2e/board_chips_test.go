@@ -79,12 +79,26 @@ devices:
 	m.expect(t, near("climate/temperature", -3.21, 0.02), near("cellar/temperature", -20.5, 0.001), near("tanks/boiler", 85, 0.001), on("relays/door", false))
 	m.moved(t)
 
+	t.Log("a scan beside the site")
+	var shows any
+	writes := m.look(t, "pcf8574", &shows)
+	m.scanned(t)
+	if exit, _, said := m.run(t, "/agentsite", "scan", "--probe", "0x20", "--data", "/data"); exit != 5 || !strings.Contains(said, "relays") {
+		t.Errorf("a scan that may write where an output is ended with %d: %s", exit, said)
+	}
+	if again := m.look(t, "pcf8574", &shows); again > writes {
+		t.Errorf("the scan wrote to the PCF8574 %d times", again-writes)
+	}
+
 	t.Log("chips that do not answer")
 	for _, chip := range []string{"bme280", "mcp9808", "pcf8574"} {
 		m.state(t, chip, "deaf")
 	}
 	m.expect(t, fault("climate/temperature", "nothing answers at 0x76 on "+bus), fault("climate/pressure", "nothing answers"),
 		fault("cellar/temperature", "nothing answers at 0x1f"), fault("relays/door", "nothing answers at 0x20"), good("outside/temperature"), good("tanks/boiler"))
+	if exit, doctor, _ := m.run(t, "/agentsite", "doctor", "--data", "/data"); exit != 1 || !strings.Contains(doctor, "problem: climate: nothing answers at "+bus+"/0x76") {
+		t.Errorf("the doctor ended with %d:\n%s", exit, doctor)
+	}
 	for _, chip := range []string{"bme280", "mcp9808", "pcf8574"} {
 		m.state(t, chip, "ok")
 	}
@@ -116,6 +130,7 @@ devices:
 	m.plug(t, false)
 	m.expect(t, fault("climate/temperature", "plug its adapter in"), fault("relays/door", "plug its adapter in"), fault("tanks/boiler", "plug its adapter in"),
 		fault("relays/pump", ""), good("host/uptime"))
+	t.Logf("meanwhile an output at rest is said to be %v", m.readings(t)["lamps/lamp"])
 	m.tell(t, "bme280", "temperature", 12.34)
 	m.plug(t, true)
 	m.expect(t, append(all, near("climate/temperature", 12.34, 0.02))...)

@@ -22,25 +22,13 @@ func TestBoard(t *testing.T) {
 	m := boot(t, 90*time.Second, filepath.Join(dir, "virt/modules"), "console=ttyAMA0",
 		"-M", "virt", "-cpu", "cortex-a53", "-smp", "1", "-m", "512",
 		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
-	t.Run("lines", m.simulatedLines)
+	t.Run("simulated lines", m.simulatedLines)
+	t.Run("lines", m.header)
 	t.Run("scan", m.scan)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	m.unmoved(t)
 	t.Run("chips", m.chips)
 	t.Run("killed", m.killed)
-}
-
-// TestRaspberryPi boots a Raspberry Pi's own kernel on QEMU's emulation of the board.
-func TestRaspberryPi(t *testing.T) {
-	dir := need(t, "the emulated board", testbedDir)
-	m := boot(t, 90*time.Second, "", "console=ttyAMA1,115200 dwc_otg.lpm_enable=0",
-		"-M", "raspi3b", "-kernel", filepath.Join(dir, "rpi/vmlinuz"), "-dtb", filepath.Join(dir, "rpi/board.dtb"),
-		"-device", "usb-net,netdev=net0")
-	if model := m.file(t, "/proc/device-tree/model"); !strings.HasPrefix(model, "Raspberry Pi 3 Model B") {
-		t.Errorf("the board is %q", model)
-	}
-	m.site(t, "site: { name: pi }\ndevices:\n  host: { driver: host, every: 1s }\n")
-	m.expect(t, good("host/uptime"))
 }
 
 // simulatedLines shows that the lines are as a Raspberry Pi's: whoever lets one go

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -63,26 +62,13 @@ func (m *machine) scan(t *testing.T) {
 	})
 	m.unmoved(t)
 
-	t.Log("what it says about the thermometers")
-	command := regexp.MustCompile(`echo (.*) > (/\S+)`).FindStringSubmatch(probed[at+"0x18"].Says)
-	if command == nil {
-		t.Fatalf("it does not say how to find them: %q", probed[at+"0x18"].Says)
-	}
-	m.put(t, command[2], command[1])
-	m.thermometers(t)
-	bound := m.scanned(t, "--write")
-	m.finds(t, bound, map[string]string{"1-wire/28-060504030201": "certain DS18B20", "1-wire/28-040506070809": "certain DS18B20"})
 	if exit, out, err := m.run(t, "/agentsite", "doctor", "--data", "/data", "--json"); exit != 0 {
 		t.Errorf("the doctor is not content: %d\n%s%s", exit, out, err)
 	}
 
 	// What lights something, and what cannot be told apart, the owner adds.
 	config := m.file(t, "/agentsite.yaml")
-	config += "  " + bound[at+"0x23"].line("bh1750") + "\n  " + bound[at+"0x3c"].line("ssd1306") + "\n"
-	if strings.Count(config, "060504030201") != 1 {
-		t.Error("the thermometer is not there once")
-	}
-	boiler, _, _ := strings.Cut(bound["1-wire/28-060504030201"].line("ds18b20"), ":")
+	config += "  " + probed[at+"0x23"].line("bh1750") + "\n  " + probed[at+"0x3c"].line("ssd1306") + "\n"
 	t.Logf("the configuration is now\n%s", config)
 	if !strings.Contains(config, "  # the board itself\n") {
 		t.Error("what the owner had written is gone")
@@ -96,7 +82,7 @@ func (m *machine) scan(t *testing.T) {
 	m.site(t, config)
 	defer m.end(t)
 	m.expect(t, near("bme280/temperature", 19.5, 0.02), near("tmp102/temperature", 4.25, 0.001), near("mcp9808/temperature", 11.5, 0.001),
-		near("ads1115/voltage2", 2.5, 0.001), near("bh1750/illuminance", 88, 1), near(boiler+"/temperature", 61.5, 0.001), good("host/uptime"))
+		near("ads1115/voltage2", 2.5, 0.001), near("bh1750/illuminance", 88, 1), near("ds2482/temperature-1", 61.5, 0.001), good("host/uptime"))
 	m.show(t, "ssd1306/text", "found")
 }
 

@@ -77,6 +77,11 @@ func (m *machine) kernelDrivers(t *testing.T) {
 	m.tell(t, "ads1115", "in0", 1.25, "in3", 0.5)
 	m.tell(t, "ds18b20", "temperature", 18.0625)
 	m.tell(t, "ds18b20-2", "temperature", -12.5)
+	m.put(t, "/agentsite.yaml", "site: { name: board }\ndevices:\n  host: { driver: host }\n") // nothing of it is in use
+	m.finds(t, m.scanned(t), map[string]string{
+		"1-wire/28-060504030201": "certain DS18B20", "1-wire/28-040506070809": "certain DS18B20",
+		m.bus(t) + "/0x76": "certain bme280", m.bus(t) + "/0x49": "certain ads1015",
+	})
 	m.site(t, `site: { name: board }
 devices:
   climate: { driver: iio, name: bme280, every: 1s }

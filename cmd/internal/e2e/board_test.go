@@ -162,12 +162,6 @@ func (m *machine) bind(t testing.TB) {
 	for address, chip := range map[string]string{"0x76": "bme280", "0x48": "tmp102", "0x23": "bh1750", "0x49": "ads1115", "0x18": "ds2482"} {
 		m.put(t, "/sys/bus/i2c/devices/"+bus+"/new_device", chip+" "+address)
 	}
-	m.thermometers(t)
-}
-
-// thermometers waits until Linux knows those on the 1-Wire line.
-func (m *machine) thermometers(t testing.TB) {
-	t.Helper()
 	until(t, 30*time.Second, "both thermometers are on the 1-Wire line", func() bool {
 		return strings.Count(strings.Join(m.list(t, "/sys/bus/w1/devices"), " "), "28-") == 2
 	})

@@ -140,13 +140,17 @@ func newSampled(s Source) sampled {
 func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan struct{}, err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
+	most := min(sampleTimeout, s.Every)
 	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
-		ctx, cancel := context.WithTimeout(ctx, min(sampleTimeout, s.Every)) // slow is not yet deaf
+		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
 		defer cancel()
 		return sensor.Sample(ctx)
 	})
 	if ctx.Err() != nil {
 		return back, ctx.Err()
+	}
+	if err == context.DeadlineExceeded { // alone, it says nothing
+		err = device.Faultf(device.Offline, "it was not read within %v: %w; look at its bus and wiring, or give it a longer \"every\"", most, err)
 	}
 	if err != nil {
 		for _, address := range points {

@@ -235,6 +235,17 @@ func (c *Conn) SetSpeed(physic.Frequency) error {
 	return device.Faultf(device.Invalid, "the speed of %s is set in the board's configuration, such as dtparam=i2c_arm_baudrate", c.at.Bus)
 }
 
+// Fixed is bus with every transfer going to address, for an adapter of periph's that
+// takes only some of the addresses that its chip can have.
+func Fixed(bus i2c.Bus, address uint16) i2c.Bus { return fixed{bus, address} }
+
+type fixed struct {
+	i2c.Bus
+	address uint16
+}
+
+func (f fixed) Tx(_ uint16, w, r []byte) error { return f.Bus.Tx(f.address, w, r) }
+
 func openI2C(bus int) (i2c.BusCloser, error) {
 	b, err := sysfs.NewI2C(bus)
 	if err != nil {

@@ -87,7 +87,8 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 	s := sensor[*ds248x.Dev]{
 		desc: c.Describe(),
 		setUp: func(bus i2c.Bus) (*ds248x.Dev, error) {
-			bridge, err := ds248x.New(bus, c.Address, &ds248x.DefaultOpts)
+			// of 0x18 to 0x1B periph takes the first two only
+			bridge, err := ds248x.New(board.Fixed(bus, c.Address), 0x18, &ds248x.DefaultOpts)
 			if err == nil && len(all) == 0 { // another one that comes later is not this one
 				all, err = only(bridge)
 			}

@@ -149,6 +149,17 @@ func TestDS18B20(t *testing.T) {
 		return b.bus()
 	}
 	measured(t, "ds18b20", bus, map[string]float64{"temperature": 30})
+	for at := uint16(0x18); at <= 0x1B; at++ {
+		strapped := bus()
+		strapped.addr = at
+		c := config(t, "ds18b20", strapped).(*ds18b20Config)
+		c.Address = at
+		dev, err := c.Open(t.Context())
+		if err != nil {
+			t.Fatalf("at %#02x: %v", at, err)
+		}
+		dev.Close()
+	}
 	synctest.Test(t, func(t *testing.T) {
 		for raw, want := range map[uint16]float64{0x07D0: 125, 0x0550: 85, 0x0191: 25.0625, 0x0008: 0.5, 0xFFF8: -0.5, 0xFE6F: -25.0625, 0xFC90: -55} { // the datasheet's table 1
 			b := bridge{pads: map[onewire.Address][9]byte{thermometer: scratchpad(raw, 0x7F, 0x00)}}

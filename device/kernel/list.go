@@ -49,8 +49,8 @@ func List(ctx context.Context, root string) []Listed {
 	}
 	for _, folder := range t.folders(hwmonDevices, "hwmon") {
 		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
-		if strings.HasPrefix(place, "thermal_zone") || name == "rpi_volt" {
-			continue // a thermal zone once more, and what the driver host reads
+		if strings.HasPrefix(place, "thermal_zone") || w1ID.MatchString(place) || name == "rpi_volt" {
+			continue // a thermal zone or a thermometer once more, and what the driver host reads
 		}
 		l := Listed{Driver: "hwmon", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: hwmon, name: %s }", quoted(name))}
 		if place != "" {

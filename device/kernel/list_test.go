@@ -16,6 +16,7 @@ var wired = in("sys/devices/soc/i2c-1/1-0076/iio:device0/", bme280).with(
 	in("sys/class/hwmon/hwmon0/", files{"name": "cpu_thermal\n", "temp1_input": "48312\n", "device": "->../../../class/thermal/thermal_zone0"}),
 	in("sys/class/hwmon/hwmon1/", files{"name": "rpi_volt\n", "in0_lcrit_alarm": "0\n"}),
 	in("sys/class/hwmon/hwmon3/", files{"name": "nothing\n", "pwm1": "1"}),
+	in("sys/class/hwmon/hwmon4/", files{"name": "w1_slave_temp\n", "temp1_input": "21875\n", "device": "->../../../bus/w1/devices/28-0316a2795c1f"}),
 	in("sys/class/thermal/thermal_zone0/", files{"type": "cpu-thermal\n", "temp": "48312\n"}),
 	in("sys/class/pwm/pwmchip0/", files{"npwm": "2\n", "device": "->../../../devices/soc/1f00098000.pwm", "export": ""}),
 	in("sys/devices/soc/1f00098000.pwm/", files{"uevent": ""}),

@@ -137,8 +137,13 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 		}
 		if matches, _ := c.known(sig); matches {
 			f.What, f.Confidence = sig.part, sig.confidence
-			f.Devices = s.suggest(named(sig.part), sig.driver, sig.kernel, keys)
-			if sig.says != "" {
+			more, ok := "", sig.behind == nil
+			if !ok {
+				more, ok = sig.behind(c)
+			}
+			if ok {
+				f.Devices = s.suggest(named(sig.part), sig.driver, sig.kernel, keys+more)
+			} else {
 				f.Says = fmt.Sprintf(sig.says, addr, bus)
 			}
 			return f, ctx.Err()

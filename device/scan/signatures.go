@@ -30,8 +30,10 @@ type signature struct {
 	ask func(chip) (bool, error)
 	// silent is a part that acknowledges no read before it was told to measure.
 	silent bool
-	// says is what to do with a part that is no device itself, with its address and
-	// its bus.
+	// behind finds the parts that are reached through this one, which is no device
+	// itself, as further keys of its driver; ok is false where there are none.
+	behind func(chip) (keys string, ok bool)
+	// says is what to do where there are none, with its address and its bus.
 	says string
 }
 
@@ -79,8 +81,8 @@ var signatures = []signature{
 	{part: "SCD4x", driver: "scd4x", kernel: "scd40", addresses: from(0x62, 0x62), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
 	{part: "SGP30", driver: "sgp30", kernel: "sgp30", addresses: from(0x58, 0x58), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
 	{part: "AHT20", driver: "aht20", kernel: "aht20", addresses: from(0x38, 0x38), confidence: Certain, ask: askAHT20},
-	{part: "DS2482 1-Wire bridge", addresses: from(0x18, 0x1b), confidence: Likely, ask: askDS2482,
-		says: "its thermometers are found once the kernel drives it; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device"},
+	{part: "DS2482 1-Wire bridge", driver: "ds18b20", addresses: from(0x18, 0x1b), confidence: Likely, ask: askDS2482, behind: thermometers,
+		says: "no DS18B20 answers behind it; look at the 1-Wire wires. For other parts the kernel can drive it; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device"},
 }
 
 // chip is an address that is being asked. conn has begun.

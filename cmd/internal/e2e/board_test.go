@@ -11,9 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"agentsite/agents"
-	"agentsite/transport/rpc"
 )
 
 // TestBoard is a site on an emulated board: the released program for arm64 under a
@@ -25,23 +22,13 @@ func TestBoard(t *testing.T) {
 	m := boot(t, 90*time.Second, filepath.Join(dir, "virt/modules"), "console=ttyAMA0",
 		"-M", "virt", "-cpu", "cortex-a53", "-smp", "1", "-m", "512",
 		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
-	t.Run("lines", m.simulatedLines)
+	t.Run("simulated lines", m.simulatedLines)
+	t.Run("lines", m.header)
+	t.Run("scan", m.scan)
 	t.Run("kernel's drivers", m.kernelDrivers)
-	t.Run("killed", m.killed)
 	m.unmoved(t)
-}
-
-// TestRaspberryPi boots a Raspberry Pi's own kernel on QEMU's emulation of the board.
-func TestRaspberryPi(t *testing.T) {
-	dir := need(t, "the emulated board", testbedDir)
-	m := boot(t, 90*time.Second, "", "console=ttyAMA1,115200 dwc_otg.lpm_enable=0",
-		"-M", "raspi3b", "-kernel", filepath.Join(dir, "rpi/vmlinuz"), "-dtb", filepath.Join(dir, "rpi/board.dtb"),
-		"-device", "usb-net,netdev=net0")
-	if model := m.file(t, "/proc/device-tree/model"); !strings.HasPrefix(model, "Raspberry Pi 3 Model B") {
-		t.Errorf("the board is %q", model)
-	}
-	m.site(t, "site: { name: pi }\ndevices:\n  host: { driver: host, every: 1s }\n")
-	m.expect(t, good("host/uptime"))
+	t.Run("chips", m.chips)
+	t.Run("killed", m.killed)
 }
 
 // simulatedLines shows that the lines are as a Raspberry Pi's: whoever lets one go
@@ -90,6 +77,11 @@ func (m *machine) kernelDrivers(t *testing.T) {
 	m.tell(t, "ads1115", "in0", 1.25, "in3", 0.5)
 	m.tell(t, "ds18b20", "temperature", 18.0625)
 	m.tell(t, "ds18b20-2", "temperature", -12.5)
+	m.put(t, "/agentsite.yaml", "site: { name: board }\ndevices:\n  host: { driver: host }\n") // nothing of it is in use
+	m.finds(t, m.scanned(t), map[string]string{
+		"1-wire/28-060504030201": "certain DS18B20", "1-wire/28-040506070809": "certain DS18B20",
+		m.bus(t) + "/0x76": "certain bme280", m.bus(t) + "/0x49": "certain ads1015",
+	})
 	m.site(t, `site: { name: board }
 devices:
   climate: { driver: iio, name: bme280, every: 1s }
@@ -221,6 +213,11 @@ func good(point string) expectation {
 	return expectation{point, "good", func(r reading) bool { return r.Quality == "good" }}
 }
 
+// on expects a switch or a state to be on, or not.
+func on(point string, is bool) expectation {
+	return expectation{point, fmt.Sprint(is), func(r reading) bool { return r.Quality == "good" && r.Value == is }}
+}
+
 // fault expects why to be among the words that say why.
 func fault(point, why string) expectation {
 	return expectation{point, "a fault: " + why, func(r reading) bool { return r.Quality == "fault" && strings.Contains(r.Why, why) }}
@@ -258,16 +255,8 @@ type reading struct {
 // readings are the latest of all points, by name.
 func (m *machine) readings(t testing.TB) map[string]reading {
 	t.Helper()
-	res, err := m.client(t, true).Call(t.Context(), agents.Principal{}, agents.Call{Tool: "read_points", Args: rpc.RawJSON([]byte(`{}`))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := res.Value.(rpc.Raw).JSONText()
 	var out struct{ Readings []reading }
-	if err == nil {
-		err = json.Unmarshal(text, &out)
-	}
-	if err != nil {
+	if err := json.Unmarshal(m.use(t, "read_points", `{}`), &out); err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string]reading)
@@ -275,4 +264,14 @@ func (m *machine) readings(t testing.TB) map[string]reading {
 		all[r.Point] = r
 	}
 	return all
+}
+
+// use calls a tool that must not fail, over MCP, and returns its result.
+func (m *machine) use(t testing.TB, tool, args string) []byte {
+	t.Helper()
+	answer, err := m.client(t, true).Ask(t.Context(), tool, []byte(args))
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	return answer.JSON
 }

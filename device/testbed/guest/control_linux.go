@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
+	"time"
 
 	"agentsite/device/testbed"
 
@@ -23,6 +25,7 @@ import (
 //	POST /stuck?on=true                           the whole bus
 //	POST /plug?in=false                           the bridge that carries it
 //	GET, PUT /file?path=/sys/…                    any file
+//	PUT  /file?path=/sys/…&pause=10ms             its lines, one write for each
 //	GET  /list?path=/sys/…                        a folder
 //	GET  /kernel                                  the kernel's log
 //	POST /run ["/agentsite","scan"]               a program, to its end
@@ -74,7 +77,18 @@ func serve(port string, b *bench) error {
 		if err != nil {
 			return nil, err
 		}
-		return nil, os.WriteFile(r.FormValue("path"), text, 0o755)
+		if r.FormValue("pause") == "" {
+			return nil, os.WriteFile(r.FormValue("path"), text, 0o755)
+		}
+		pause, err := time.ParseDuration(r.FormValue("pause"))
+		for line := range strings.Lines(string(text)) {
+			if err != nil {
+				break
+			}
+			err = os.WriteFile(r.FormValue("path"), []byte(line), 0)
+			time.Sleep(pause)
+		}
+		return nil, err
 	})
 	handle("GET /list", func(r *http.Request) (any, error) {
 		entries, err := os.ReadDir(r.FormValue("path"))

@@ -31,7 +31,7 @@ func main() {
 // first is process 1: it waits for whatever ends, so that nobody else's orphans
 // disturb the guest, and ends the machine with it.
 func first() error {
-	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}} {
+	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"debugfs", "/sys/kernel/debug"}} {
 		if err := mount(m[0], m[1]); err != nil {
 			return err
 		}

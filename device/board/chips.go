@@ -53,7 +53,6 @@ type setup struct {
 type lines interface {
 	get() (uint64, error)
 	set(values uint64) error
-	configure(c setup) error
 	// watch emits edges in their order until ctx ends, and then returns ctx's
 	// error; any other error means that there will be no more. It begins with
 	// those that the kernel has kept since the last watch.

@@ -43,7 +43,7 @@ func (c *Dimmer) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Dimmer) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Dimmer) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move. Close leaves it at its safe
 // value.

@@ -166,11 +166,6 @@ func (l *kernelLines) set(values uint64) error {
 	return l.ioctl(func(fd uintptr) error { return uapi.SetLineValuesV2(fd, v) })
 }
 
-func (l *kernelLines) configure(c setup) error {
-	config := c.config(len(l.offsets))
-	return l.ioctl(func(fd uintptr) error { return uapi.SetLineConfigV2(fd, &config) })
-}
-
 func (l *kernelLines) close() error { return l.file.Close() }
 
 func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {

@@ -68,7 +68,7 @@ func (c *Input) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken when it is first read or watched.
 func (c *Input) Open(context.Context) (device.Device, error) {

@@ -49,7 +49,7 @@ func (c *Motor) Describe() device.Description {
 
 // Claims are both lines.
 func (c *Motor) Claims() []driver.Claim {
-	return []driver.Claim{c.Forward.claim(), c.Backward.claim()}
+	return []driver.Claim{c.Forward.Claim(), c.Backward.Claim()}
 }
 
 // Open finds the lines. They are taken by the first move, both off. Close switches

@@ -56,7 +56,7 @@ func (c *Servo) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move. Close turns the servo to its
 // safe angle, which takes half a second where it was elsewhere, and ends the

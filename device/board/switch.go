@@ -33,7 +33,7 @@ func (c *Switch) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move, at that value: what it does
 // before is what it did without us. Close leaves it at its safe value.

@@ -64,6 +64,7 @@ type lines interface {
 
 // edge is a change of one of several lines.
 type edge struct {
-	line int // in the order of the request
+	line  int           // in the order of the request
+	clock time.Duration // when the kernel saw it, by a clock of its own that nobody sets
 	Edge
 }

@@ -30,6 +30,8 @@ func configured(b *Board) map[string]driver.Config {
 			c.Pin = "GPIO17"
 		case *Encoder:
 			c.A, c.B = "GPIO17", "GPIO18"
+		case *Distance:
+			c.Trigger, c.Echo = "GPIO17", "GPIO18"
 		}
 		all[d.Name] = c
 	}
@@ -46,6 +48,9 @@ func TestConformance(t *testing.T) {
 			}
 			o.Run(t, func(t *testing.T) device.Device {
 				chip = FakeHeader()
+				if d.Name == "hc-sr04" {
+					ultrasonic(chip, time.Millisecond)
+				}
 				c := configured(FakeLines(chip))[d.Name]
 				if servo, ok := c.(*Servo); ok {
 					servo.travel = time.Millisecond

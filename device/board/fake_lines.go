@@ -219,7 +219,8 @@ func (c *FakeChip) report(offset int) {
 	}
 	p.reported = p.level
 	if p.by.setup.edges {
-		p.by.add(edge{p.by.index(offset), Edge{Active: p.level != p.by.setup.activeLow, At: time.Now()}})
+		now := time.Now()
+		p.by.add(edge{p.by.index(offset), time.Duration(now.UnixNano()), Edge{Active: p.level != p.by.setup.activeLow, At: now}})
 	}
 }
 

@@ -193,7 +193,7 @@ func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {
 		}
 		now, clock := time.Now(), monotonic()
 		for _, e := range events[:n/size] {
-			emit(edge{slices.Index(l.offsets, int(e.Offset)), Edge{
+			emit(edge{slices.Index(l.offsets, int(e.Offset)), time.Duration(e.Timestamp), Edge{
 				Active: e.ID == uapi.LineEventRisingEdge,
 				At:     now.Add(-(clock - time.Duration(e.Timestamp))),
 				Lost:   seq != 0 && e.Seqno != seq+1,

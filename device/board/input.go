@@ -193,7 +193,7 @@ func (h *held) watch(ctx context.Context, emit func(edge)) error {
 	if err != nil {
 		return err
 	}
-	err = line.edges(ctx, emit)
+	err = line.edges(ctx, time.Now(), emit)
 	h.drop(line, err)
 	return err
 }

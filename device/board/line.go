@@ -176,10 +176,11 @@ func (l *Line) Set(on bool) error {
 // and then returns ctx's error; any other error, Close among them, ends it too.
 // Changes from before the call are left out. A second Watch waits for the first.
 func (l *Line) Watch(ctx context.Context, emit func(Edge)) error {
-	return l.edges(ctx, func(e edge) { emit(e.Edge) })
+	return l.edges(ctx, time.Now(), func(e edge) { emit(e.Edge) })
 }
 
-func (l *Line) edges(ctx context.Context, emit func(edge)) error {
+// edges is Watch with the changes since then.
+func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -198,9 +199,8 @@ func (l *Line) edges(ctx context.Context, emit func(edge)) error {
 	case l.mute:
 		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
 	}
-	begun := time.Now()
 	err := lines.watch(ctx, func(e edge) {
-		if !e.At.Before(begun) {
+		if !e.At.Before(since) {
 			emit(e)
 		}
 	})

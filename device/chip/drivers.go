@@ -53,6 +53,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "ssd1306", Doc: "a display of 128 by 64 or 32 dots, by an SSD1306 on I2C", Config: func() driver.Config { return &ssd1306Config{I2C: b.I2C(0x3C, 0x3D), Height: 64} }},
 		{Name: "tca9534", Doc: "switches and states by a TCA9534, PCA9534, PCA9554 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9534) }},
 		{Name: "tca9535", Doc: "switches and states by a TCA9535, PCA9535, PCA9555 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9535) }},
+		{Name: "tm1637", Doc: "digits of seven segments by a TM1637 on two lines", Config: func() driver.Config { return &tm1637Config{Digits: 4, Brightness: 4, board: b} }},
 		{Name: "tmp102", Doc: "temperature by a TMP102 on I2C", Config: func() driver.Config { return &tmp102Config{b.I2C(0x48, 0x49, 0x4A, 0x4B)} }},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // LED is the YAML of the driver "led".
@@ -30,6 +31,9 @@ func (c *LED) Validate() error {
 	}
 	return plain("name", c.Name)
 }
+
+// Claims are the lamp.
+func (c *LED) Claims() []driver.Claim { return []driver.Claim{{What: "/" + leds + "/" + c.Name}} }
 
 // Open finds the lamp and how bright it can be. It is a switch, or a level where
 // the kernel can dim it. A lamp that the kernel does not have is an Offline fault.

@@ -12,7 +12,13 @@ import (
 // FakeLines is a board of a test that has these GPIO chips and nothing else.
 func FakeLines(chips ...*FakeChip) *Board {
 	b := New()
-	b.root, b.chips = "/nowhere", fakeChips(chips)
+	b.root = "/nowhere"
+	return b.WithLines(chips...)
+}
+
+// WithLines gives the board these GPIO chips in place of the kernel's.
+func (b *Board) WithLines(chips ...*FakeChip) *Board {
+	b.chips = fakeChips(chips)
 	return b
 }
 

@@ -174,7 +174,7 @@ func (d *distance) listen(ctx context.Context, line *Line, asked time.Time) (tim
 
 // Close lets the lines go, with the trigger low.
 func (d *distance) Close() error {
-	d.turn <- struct{}{}
+	d.turn.Wait()
 	defer d.turn.Give()
 	d.closed = true
 	return errors.Join(d.trigger.release(), d.echo.close())

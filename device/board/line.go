@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // Drive is how an output drives its line; "" is push-pull.
@@ -80,15 +81,15 @@ type Line struct {
 	pin      Pin // the first, for messages
 	output   bool
 	safe     bool
-	mute     bool          // its chip reports no edges
-	watching chan struct{} // holds one token while somebody watches
+	mute     bool // its chip reports no edges
+	watching driver.Turn
 
 	mu    sync.RWMutex // holds off Close
 	lines lines        // one, or the two of an encoder; nil once closed
 }
 
 func newLine(pin Pin, l lines) *Line {
-	return &Line{pin: pin, watching: make(chan struct{}, 1), lines: l}
+	return &Line{pin: pin, watching: driver.NewTurn(), lines: l}
 }
 
 // Output takes a line and drives it to o.Initial in the same step: it is never at
@@ -181,15 +182,10 @@ func (l *Line) Watch(ctx context.Context, emit func(Edge)) error {
 
 // edges is Watch with the changes since then.
 func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) error {
-	if err := ctx.Err(); err != nil {
+	if err := l.watching.Take(ctx); err != nil {
 		return err
 	}
-	select {
-	case l.watching <- struct{}{}:
-		defer func() { <-l.watching }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	defer l.watching.Give()
 	l.mu.RLock()
 	lines := l.lines
 	l.mu.RUnlock()

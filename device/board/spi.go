@@ -62,7 +62,7 @@ func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: make(chan struct{}, 1)}, nil
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: driver.NewTurn()}, nil
 }
 
 // SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
@@ -72,9 +72,9 @@ type SPIConn struct {
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  chan struct{} // holds one token from Begin to End
+	busy  driver.Turn // from Begin to End
 
-	// of who has put the token in:
+	// of who has busy:
 	ctx  context.Context
 	port spi.PortCloser // open from the first transfer to End
 	conn spi.Conn
@@ -83,16 +83,11 @@ type SPIConn struct {
 // Begin waits until no other call uses the SPIConn. Every Begin without an error
 // has its End.
 func (c *SPIConn) Begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		c.ctx = ctx
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	c.ctx = ctx
+	return nil
 }
 
 // End closes the port and lets the next call begin.
@@ -101,7 +96,7 @@ func (c *SPIConn) End() {
 		c.port.Close() // nothing is buffered in it
 	}
 	c.port, c.conn, c.ctx = nil, nil, nil
-	<-c.busy
+	c.busy.Give()
 }
 
 // Tx writes w and reads r at the same time, of the same length; r may be nil. That

@@ -23,5 +23,8 @@ func (t Turn) Take(ctx context.Context) error {
 	}
 }
 
+// Wait is Take for who has to have it, such as a Close.
+func (t Turn) Wait() { t <- struct{}{} }
+
 // Give lets the next caller have it.
 func (t Turn) Give() { <-t }

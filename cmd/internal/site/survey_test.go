@@ -39,11 +39,11 @@ func TestClaims(t *testing.T) {
 		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bme280, address: 0x77", ""},
 		{"driver: kernel:bme280, bus: i2c-2, address: 0x76", "driver: bme280, address: 0x76", ""},
 		{"driver: iio, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", "driver: hwmon, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", ""},
-		{"driver: pwm, chip: pwmchip0, channel: 1", "driver: pwm, chip: pwmchip0, channel: 1", "pwmchip0/1 is already taken by first (line 3)"},
-		{"driver: pwm, chip: pwmchip0, channel: 1", "driver: pwm, chip: pwmchip0", ""},
-		{"driver: led, name: ACT", "driver: led, name: ACT", "ACT is already taken by first (line 3)"},
+		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, channel: 1, safe: off", "pwmchip0/1 is already taken by first (line 3)"},
+		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, safe: off", ""},
+		{"driver: led, name: ACT, safe: off", "driver: led, name: ACT, safe: off", "ACT is already taken by first (line 3)"},
 		{"driver: hx711, data: GPIO5, clock: GPIO6", "driver: tm1637, clock: P1_31, data: GPIO7", "GPIO6 is already taken by first (line 3)"},
-		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6", "GPIO6 is already taken by first (line 3)"},
+		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6, safe: off", "GPIO6 is already taken by first (line 3)"},
 	} {
 		text := "site: { name: a }\ndevices:\n  first: { " + tc.first + " }\n  second: { " + tc.second + " }\n"
 		_, err := config.Parse("a.yaml", []byte(text), Drivers())
@@ -79,9 +79,9 @@ func TestSurveyOfTheKernel(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	const text = `site: { name: a }
 devices:
-  pump: { driver: relay, pin: GPIO17 }
-  lamp: { driver: relay, pin: gpiochip0/17 }
-  gate: { driver: motor, forward: GPIO5, backward: GPIO6 }
+  pump: { driver: relay, pin: GPIO17, safe: off }
+  lamp: { driver: relay, pin: gpiochip0/17, safe: off }
+  gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
 `
 	cfg, err := config.Parse("a.yaml", []byte(text), Drivers())
 	if err != nil {
@@ -90,10 +90,10 @@ devices:
 	chip := board.FakeHeader()
 	chip.Take(6, "w1")
 	const want = `a.yaml:5:3: gate: GPIO6 is in use by "w1"; end that, or choose another line
-    5 |   gate: { driver: motor, forward: GPIO5, backward: GPIO6 }
+    5 |   gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
       |   ^
 a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
-    3 |   pump: { driver: relay, pin: GPIO17 }
+    3 |   pump: { driver: relay, pin: GPIO17, safe: off }
       |                          ^`
 	if err := survey(cfg, board.FakeLines(chip)); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)

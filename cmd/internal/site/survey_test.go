@@ -10,20 +10,29 @@ import (
 	"agentsite/node/config"
 )
 
-// TestDocs checks the configurations of docs/drivers.md as an owner would.
+// TestDocs checks the configurations of the pages as an owner would.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/drivers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
-	if len(blocks) == 0 {
-		t.Fatal("no YAML")
-	}
-	for _, block := range blocks {
-		text, _, _ := strings.Cut(block, "```")
-		if _, err := config.Parse("drivers.md", []byte("site: { name: docs }\n"+text), Drivers()); err != nil {
-			t.Error(err)
+	for _, file := range []string{"README.md", "docs/drivers.md", "docs/kernel-parts.md", "docs/configuration.md"} {
+		page, err := os.ReadFile(filepath.Join("../../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+			text, _, _ := strings.Cut(block, "```")
+			if strings.HasPrefix(text, "devices:") {
+				text = "site: { name: docs }\n" + text
+			}
+			if !strings.Contains(text, "\ndevices:") { // a part of one
+				continue
+			}
+			checked++
+			if _, err := config.Parse(file, []byte(text), Drivers()); err != nil {
+				t.Error(err)
+			}
+		}
+		if checked == 0 {
+			t.Errorf("%s has no configuration", file)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (p Point) validate() error {
 		return nil
 	case KindSwitch:
 		if p.Safe.Type() != TypeBool {
-			return Faultf(Invalid, "switch %s needs a safe value, on or off", p.Name)
+			return Faultf(Invalid, "safe: %s needs a safe value, off or on", p.Name)
 		}
 		return nil
 	case KindLevel:
@@ -90,7 +90,7 @@ func (p Point) validate() error {
 			return Faultf(Invalid, "level %s needs a range, such as 0..100", p.Name)
 		}
 		if p.Safe.Type() != TypeNumber || !p.Range.Contains(p.Safe.Number()) {
-			return Faultf(Invalid, "level %s needs a safe value within %s", p.Name, p.Range)
+			return Faultf(Invalid, "safe: %s needs a safe value within %s", p.Name, p.Range)
 		}
 		return nil
 	}

@@ -1,8 +1,9 @@
 package board
 
 import (
-	"context"
 	"sync"
+
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/spi"
@@ -19,12 +20,12 @@ type Board struct {
 	chips      chips // where lines come from; nil for the kernel's
 
 	mu    sync.Mutex
-	turns map[string]turn // by bus
+	turns map[string]driver.Turn // by bus: who has it carries a transfer
 }
 
 // New returns this machine's board.
 func New() *Board {
-	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]turn)}
+	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]driver.Turn)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
@@ -34,28 +35,12 @@ func (b *Board) Model() string {
 	return b.word("proc/device-tree/model")
 }
 
-// turn holds one token while a bus, or a part's way to it, is in use.
-type turn chan struct{}
-
-// take waits for the turn. Without an error the caller receives the token again.
-func (t turn) take(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (b *Board) turn(bus string) turn {
+func (b *Board) turn(bus string) driver.Turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t, ok := b.turns[bus]
 	if !ok {
-		t = make(turn, 1)
+		t = driver.NewTurn()
 		b.turns[bus] = t
 	}
 	return t

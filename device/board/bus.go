@@ -103,7 +103,7 @@ func (c I2C) Conn() (*Conn, error) {
 		return nil, err
 	}
 	m := busName.FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: make(turn, 1), turn: c.board.turn("i2c-" + m[1])}
+	conn := &Conn{at: c, busy: driver.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -122,10 +122,10 @@ type Conn struct {
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	turn    turn
-	busy    turn // holds one token from Begin to End
+	turn    driver.Turn
+	busy    driver.Turn // from Begin to End
 
-	// of who has put the token in:
+	// of who has busy:
 	ctx context.Context
 	bus i2c.BusCloser // open from the first transfer to End
 }
@@ -133,7 +133,7 @@ type Conn struct {
 // Begin waits until no other call uses the Conn. Every Begin without an error has
 // its End.
 func (c *Conn) Begin(ctx context.Context) error {
-	if err := c.busy.take(ctx); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -146,16 +146,16 @@ func (c *Conn) End() {
 		c.bus.Close() // nothing is buffered in it
 	}
 	c.bus, c.ctx = nil, nil
-	<-c.busy
+	c.busy.Give()
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults that say what to look at.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if err := c.turn.take(c.ctx); err != nil {
+	if err := c.turn.Take(c.ctx); err != nil {
 		return err
 	}
-	defer func() { <-c.turn }()
+	defer c.turn.Give()
 	if err := c.open(); err != nil {
 		return err
 	}

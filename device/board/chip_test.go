@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"periph.io/x/conn/v3/gpio"
-
 	"agentsite/device"
 )
 
@@ -108,15 +106,6 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 		faulted(t, err, device.Busy, "agentsite")
 		_, err = b.Input(pin, InputOptions{})
 		faulted(t, err, device.Busy, "agentsite")
-	})
-	t.Run("periph", func(t *testing.T) {
-		p := b.PeriphPin(pin)
-		defer p.Close()
-		for _, high := range []bool{true, false, true} {
-			if err := p.Out(gpio.Level(high)); err != nil || p.Read() != gpio.Level(high) {
-				t.Errorf("%v is %v, %v", high, p.Read(), err)
-			}
-		}
 	})
 	t.Run("input", func(t *testing.T) {
 		if w == nil {

@@ -55,7 +55,6 @@ type setup struct {
 type lines interface {
 	get() (uint64, error)
 	set(values uint64) error
-	configure(c setup) error
 	// watch emits edges in their order until ctx ends, and then returns ctx's
 	// error; any other error means that there will be no more. It begins with
 	// those that the kernel has kept since the last watch.
@@ -67,6 +66,7 @@ type lines interface {
 
 // edge is a change of one of several lines.
 type edge struct {
-	line int // in the order of the request
+	line  int           // in the order of the request
+	clock time.Duration // when the kernel saw it, by a clock of its own that nobody sets
 	Edge
 }

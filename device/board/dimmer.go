@@ -16,7 +16,7 @@ type Dimmer struct {
 	Pin       Pin     `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool    `json:"active_low,omitempty" jsonschema:"on where a low level switches on"`
 	Frequency float64 `json:"frequency,omitempty" jsonschema:"pulses in a second, 1 to 1000; each costs the processor two wake-ups"`
-	Safe      float64 `json:"safe,omitempty" jsonschema:"0 or 100, what harms nobody: there are no pulses once the program has ended; 0 when not written"`
+	Safe      float64 `json:"safe" jsonschema:"0 or 100, whichever harms nobody: there are no pulses once the program has ended"`
 
 	board *Board
 }
@@ -43,7 +43,7 @@ func (c *Dimmer) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Dimmer) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Dimmer) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move. Close leaves it at its safe
 // value.

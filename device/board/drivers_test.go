@@ -30,6 +30,8 @@ func configured(b *Board) map[string]driver.Config {
 			c.Pin = "GPIO17"
 		case *Encoder:
 			c.A, c.B = "GPIO17", "GPIO18"
+		case *Distance:
+			c.Trigger, c.Echo = "GPIO17", "GPIO18"
 		}
 		all[d.Name] = c
 	}
@@ -46,6 +48,9 @@ func TestConformance(t *testing.T) {
 			}
 			o.Run(t, func(t *testing.T) device.Device {
 				chip = FakeHeader()
+				if d.Name == "hc-sr04" {
+					ultrasonic(chip, time.Millisecond)
+				}
 				c := configured(FakeLines(chip))[d.Name]
 				if servo, ok := c.(*Servo); ok {
 					servo.travel = time.Millisecond
@@ -285,9 +290,8 @@ func TestPulsesBreak(t *testing.T) {
 func TestServo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		chip := FakeHeader()
-		safe := 45.0
 		c := configured(FakeLines(chip))["servo"].(*Servo)
-		c.Safe = &safe
+		c.Safe = 45
 		dev := open(t, c)
 		for angle, want := range map[float64]time.Duration{0: 500 * time.Microsecond, 90: 1500 * time.Microsecond, 180: 2500 * time.Microsecond, 45: time.Millisecond} {
 			before := len(highs(chip, 17))
@@ -525,8 +529,7 @@ func TestValidate(t *testing.T) {
 		"angles": func(c map[string]driver.Config) driver.Config { d := c["servo"].(*Servo); d.Angles.Max = -1; return d },
 		"safe value within": func(c map[string]driver.Config) driver.Config {
 			d := c["servo"].(*Servo)
-			d.Safe = new(float64)
-			*d.Safe = 200
+			d.Safe = 200
 			return d
 		},
 		"backward: GPIO17": func(c map[string]driver.Config) driver.Config {

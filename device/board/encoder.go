@@ -47,7 +47,7 @@ func (c *Encoder) Describe() device.Description {
 }
 
 // Claims are both lines.
-func (c *Encoder) Claims() []driver.Claim { return []driver.Claim{c.A.claim(), c.B.claim()} }
+func (c *Encoder) Claims() []driver.Claim { return []driver.Claim{c.A.Claim(), c.B.Claim()} }
 
 // Open finds the lines. They are taken when they are first watched.
 func (c *Encoder) Open(context.Context) (device.Device, error) {

@@ -12,7 +12,13 @@ import (
 // FakeLines is a board of a test that has these GPIO chips and nothing else.
 func FakeLines(chips ...*FakeChip) *Board {
 	b := New()
-	b.root, b.chips = "/nowhere", fakeChips(chips)
+	b.root = "/nowhere"
+	return b.WithLines(chips...)
+}
+
+// WithLines gives the board these GPIO chips in place of the kernel's.
+func (b *Board) WithLines(chips ...*FakeChip) *Board {
+	b.chips = fakeChips(chips)
 	return b
 }
 
@@ -25,6 +31,7 @@ type FakeChip struct {
 	gone   bool
 	forget bool
 	pins   []fakePin
+	react  func(offset int, level bool, drive func(offset int, level bool))
 }
 
 type fakePin struct {
@@ -88,8 +95,20 @@ func (c *FakeChip) Changes(offset int) []FakeChange {
 func (c *FakeChip) Drive(offset int, level bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drive(offset, level)
+}
+
+func (c *FakeChip) drive(offset int, level bool) {
 	c.pins[offset].outside = &level
 	c.update(offset)
+}
+
+// React makes a part of the wiring: do is called with each new level at a pin, at
+// once. It may use drive, which is Drive, and no method of the chip.
+func (c *FakeChip) React(do func(offset int, level bool, drive func(offset int, level bool))) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.react = do
 }
 
 // Take lets somebody else use the pin; nobody, where consumer is "".
@@ -151,7 +170,9 @@ func (c *FakeChip) update(offset int) {
 	level := p.level
 	switch {
 	case p.by != nil && p.by.setup.output:
-		level = p.by.values>>p.by.index(offset)&1 != 0 != p.by.setup.activeLow
+		if level = p.by.values>>p.by.index(offset)&1 != 0 != p.by.setup.activeLow; p.by.setup.letsGo(level) && p.outside != nil {
+			level = *p.outside
+		}
 	case p.outside != nil:
 		level = *p.outside
 	case p.by != nil && p.by.setup.pull == PullUp:
@@ -160,6 +181,11 @@ func (c *FakeChip) update(offset int) {
 		level = false
 	}
 	c.set(offset, level)
+}
+
+// letsGo reports whether an output that is to have this level does not drive it.
+func (s setup) letsGo(level bool) bool {
+	return s.drive == OpenDrain && level || s.drive == OpenSource && !level
 }
 
 func (c *FakeChip) set(offset int, level bool) {
@@ -171,6 +197,9 @@ func (c *FakeChip) set(offset int, level bool) {
 	p.changes = append(p.changes, FakeChange{time.Now(), level})
 	if len(p.changes) > mostChanges {
 		p.changes = p.changes[1:]
+	}
+	if c.react != nil {
+		defer c.react(offset, level, c.drive)
 	}
 	if p.settle != nil {
 		p.settle.Stop()
@@ -196,7 +225,8 @@ func (c *FakeChip) report(offset int) {
 	}
 	p.reported = p.level
 	if p.by.setup.edges {
-		p.by.add(edge{p.by.index(offset), Edge{Active: p.level != p.by.setup.activeLow, At: time.Now()}})
+		now := time.Now()
+		p.by.add(edge{p.by.index(offset), time.Duration(now.UnixNano()), Edge{Active: p.level != p.by.setup.activeLow, At: now}})
 	}
 }
 
@@ -314,16 +344,6 @@ func (l *fakeLines) set(values uint64) error {
 	for _, o := range l.offsets {
 		l.chip.update(o)
 	}
-	return nil
-}
-
-func (l *fakeLines) configure(s setup) error {
-	l.chip.mu.Lock()
-	defer l.chip.mu.Unlock()
-	if err := l.check(); err != nil {
-		return err
-	}
-	l.setUp(s)
 	return nil
 }
 

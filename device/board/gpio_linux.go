@@ -166,11 +166,6 @@ func (l *kernelLines) set(values uint64) error {
 	return l.ioctl(func(fd uintptr) error { return uapi.SetLineValuesV2(fd, v) })
 }
 
-func (l *kernelLines) configure(c setup) error {
-	config := c.config(len(l.offsets))
-	return l.ioctl(func(fd uintptr) error { return uapi.SetLineConfigV2(fd, &config) })
-}
-
 func (l *kernelLines) close() error { return l.file.Close() }
 
 func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {
@@ -198,7 +193,7 @@ func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {
 		}
 		now, clock := time.Now(), monotonic()
 		for _, e := range events[:n/size] {
-			emit(edge{slices.Index(l.offsets, int(e.Offset)), Edge{
+			emit(edge{slices.Index(l.offsets, int(e.Offset)), time.Duration(e.Timestamp), Edge{
 				Active: e.ID == uapi.LineEventRisingEdge,
 				At:     now.Add(-(clock - time.Duration(e.Timestamp))),
 				Lost:   seq != 0 && e.Seqno != seq+1,

@@ -78,7 +78,7 @@ func TestKernelEdges(t *testing.T) {
 		uapi.LineEvent{Timestamp: uint64(now + 2*time.Second), ID: uapi.LineEventFallingEdge, Offset: 17, Seqno: 5})
 	ctx, cancel := context.WithCancel(t.Context())
 	var got []edge
-	err := line.edges(ctx, func(e edge) {
+	err := line.edges(ctx, time.Now(), func(e edge) {
 		got = append(got, e)
 		if len(got) == 2 {
 			cancel()
@@ -97,7 +97,7 @@ func TestKernelEdges(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	later := monotonic() + time.Hour
 	send(t, w, uapi.LineEvent{Timestamp: uint64(later), ID: uapi.LineEventRisingEdge, Offset: 17, Seqno: 6})
-	if err := line.edges(ctx, func(edge) { cancel() }); !errors.Is(err, context.Canceled) {
+	if err := line.edges(ctx, time.Now(), func(edge) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -68,7 +68,7 @@ func (c *Input) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken when it is first read or watched.
 func (c *Input) Open(context.Context) (device.Device, error) {
@@ -131,27 +131,22 @@ type held struct {
 	pins    []Pin
 	options InputOptions
 
-	busy chan struct{} // holds one token while the line is looked up
-	// of who has put the token in:
+	busy driver.Turn // while the line is looked up
+	// of who has it:
 	line   *Line
 	closed bool
 }
 
 func holding(b *Board, o InputOptions, pins ...Pin) *held {
-	return &held{board: b, pins: pins, options: o, busy: make(chan struct{}, 1)}
+	return &held{board: b, pins: pins, options: o, busy: driver.NewTurn()}
 }
 
 // use returns the line, which lives until close or until it is dropped.
 func (h *held) use(ctx context.Context) (*Line, error) {
-	if err := ctx.Err(); err != nil {
+	if err := h.busy.Take(ctx); err != nil {
 		return nil, err
 	}
-	select {
-	case h.busy <- struct{}{}:
-		defer func() { <-h.busy }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer h.busy.Give()
 	if h.closed {
 		return nil, device.Faultf(device.Offline, "%s is not read any more: its device is closed", h.pins[0])
 	}
@@ -170,8 +165,8 @@ func (h *held) drop(line *Line, err error) {
 	if !gone(err) {
 		return
 	}
-	h.busy <- struct{}{}
-	defer func() { <-h.busy }()
+	h.busy.Wait()
+	defer h.busy.Give()
 	if h.line == line {
 		line.Close()
 		h.line = nil
@@ -193,14 +188,14 @@ func (h *held) watch(ctx context.Context, emit func(edge)) error {
 	if err != nil {
 		return err
 	}
-	err = line.edges(ctx, emit)
+	err = line.edges(ctx, time.Now(), emit)
 	h.drop(line, err)
 	return err
 }
 
 func (h *held) close() error {
-	h.busy <- struct{}{}
-	defer func() { <-h.busy }()
+	h.busy.Wait()
+	defer h.busy.Give()
 	if h.closed || h.line == nil {
 		h.closed = true
 		return nil

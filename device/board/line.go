@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // Drive is how an output drives its line; "" is push-pull.
@@ -80,15 +81,15 @@ type Line struct {
 	pin      Pin // the first, for messages
 	output   bool
 	safe     bool
-	mute     bool          // its chip reports no edges
-	watching chan struct{} // holds one token while somebody watches
+	mute     bool // its chip reports no edges
+	watching driver.Turn
 
 	mu    sync.RWMutex // holds off Close
 	lines lines        // one, or the two of an encoder; nil once closed
 }
 
 func newLine(pin Pin, l lines) *Line {
-	return &Line{pin: pin, watching: make(chan struct{}, 1), lines: l}
+	return &Line{pin: pin, watching: driver.NewTurn(), lines: l}
 }
 
 // Output takes a line and drives it to o.Initial in the same step: it is never at
@@ -176,19 +177,15 @@ func (l *Line) Set(on bool) error {
 // and then returns ctx's error; any other error, Close among them, ends it too.
 // Changes from before the call are left out. A second Watch waits for the first.
 func (l *Line) Watch(ctx context.Context, emit func(Edge)) error {
-	return l.edges(ctx, func(e edge) { emit(e.Edge) })
+	return l.edges(ctx, time.Now(), func(e edge) { emit(e.Edge) })
 }
 
-func (l *Line) edges(ctx context.Context, emit func(edge)) error {
-	if err := ctx.Err(); err != nil {
+// edges is Watch with the changes since then.
+func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) error {
+	if err := l.watching.Take(ctx); err != nil {
 		return err
 	}
-	select {
-	case l.watching <- struct{}{}:
-		defer func() { <-l.watching }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	defer l.watching.Give()
 	l.mu.RLock()
 	lines := l.lines
 	l.mu.RUnlock()
@@ -198,9 +195,8 @@ func (l *Line) edges(ctx context.Context, emit func(edge)) error {
 	case l.mute:
 		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
 	}
-	begun := time.Now()
 	err := lines.watch(ctx, func(e edge) {
-		if !e.At.Before(begun) {
+		if !e.At.Before(since) {
 			emit(e)
 		}
 	})

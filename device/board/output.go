@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // output is a device with one output. What drives it is called by one at a time.
@@ -17,27 +18,15 @@ type output struct {
 	// release lets the lines go, after the output was driven to safe.
 	release func() error
 
-	busy chan struct{} // holds one token while the hardware is touched
-	// of who has put the token in:
+	busy driver.Turn // while the hardware is touched
+	// of who has it:
 	now    device.Value
 	closed bool
 }
 
 func (o *output) open() *output {
-	o.busy = make(chan struct{}, 1)
+	o.busy = driver.NewTurn()
 	return o
-}
-
-func (o *output) acquire(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case o.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Describe is constant.
@@ -45,10 +34,10 @@ func (o *output) Describe() device.Description { return o.desc }
 
 // Sample reads the output back.
 func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-o.busy }()
+	defer o.busy.Give()
 	r := device.Reading{Point: o.desc.Points[0].Name, Quality: device.Good}
 	if v, err := o.read(o.now); err != nil {
 		r.Quality, r.Why = device.Bad, err.Error()
@@ -61,20 +50,19 @@ func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
 
 // Apply takes the line, at the first time, and returns once it has the value.
 func (o *output) Apply(ctx context.Context, point string, v device.Value) error {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return err
 	}
-	defer func() { <-o.busy }()
+	defer o.busy.Give()
 	p := o.desc.Points[0]
 	switch {
 	case o.closed:
 		return device.Faultf(device.Offline, "%s cannot move: the device is closed", p.Name)
 	case point != p.Name:
 		return device.Faultf(device.Invalid, "%.40q is not an output of this device", point)
-	case v.Type() != p.Safe.Type():
-		return device.Faultf(device.Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	case p.Kind == device.KindLevel && !p.Range.Contains(v.Number()): // a NaN is in no range
-		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
+	}
+	if err := p.Accepts(v); err != nil {
+		return err
 	}
 	return o.move(ctx, v)
 }
@@ -90,8 +78,8 @@ func (o *output) move(ctx context.Context, v device.Value) error {
 
 // Close drives the output to its safe value and lets its lines go.
 func (o *output) Close() error {
-	o.busy <- struct{}{}
-	defer func() { <-o.busy }()
+	o.busy.Wait()
+	defer o.busy.Give()
 	if o.closed {
 		return nil
 	}

@@ -102,8 +102,8 @@ func (p Pin) place() (chip string, offset int, ok bool) {
 	return m[1], offset, err == nil
 }
 
-// claim is the need of a device that has the pin for itself.
-func (p Pin) claim() driver.Claim { return driver.Claim{What: string(p)} }
+// Claim is the need of a device that has the pin for itself.
+func (p Pin) Claim() driver.Claim { return driver.Claim{What: string(p)} }
 
 // claimedLine is the line in a claim; ok is false for other things of the board.
 func claimedLine(c driver.Claim) (_ Pin, ok bool) {

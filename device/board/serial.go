@@ -67,7 +67,7 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if !slices.Contains(bauds, baud) {
 		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
 	}
-	return &SerialConn{at: c, baud: baud, busy: make(turn, 1)}, nil
+	return &SerialConn{at: c, baud: baud, busy: driver.NewTurn()}, nil
 }
 
 // SerialConn is one part's serial port, eight bits, no parity, raw. It is read
@@ -75,9 +75,9 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 type SerialConn struct {
 	at   Serial
 	baud int
-	busy turn // holds one token from Begin to End
+	busy driver.Turn // from Begin to End
 
-	// of who has put the token in:
+	// of who has busy:
 	ctx  context.Context
 	port SerialPort  // open from Ready or the first Read to End
 	stop func() bool // of the watch on ctx
@@ -86,7 +86,7 @@ type SerialConn struct {
 // Begin waits until no other call uses the SerialConn. Every Begin without an error
 // has its End.
 func (c *SerialConn) Begin(ctx context.Context) error {
-	if err := c.busy.take(ctx); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -100,7 +100,7 @@ func (c *SerialConn) End() {
 		c.port.Close() // nothing was written to it
 	}
 	c.port, c.ctx = nil, nil
-	<-c.busy
+	c.busy.Give()
 }
 
 // Ready opens the port and reads nothing, to see whether there is one.

@@ -10,14 +10,15 @@ import (
 )
 
 // Servo is the YAML of the driver "servo": a hobby servo, whose pulses this program
-// makes. It trembles as they do: 11 µs are one degree (see train). A servo that must not tremble while the board is busy belongs on a PWM channel of
-// the board: driver pwm with min_pulse and max_pulse.
+// makes. It trembles as they do: 11 µs are one degree (see train). A servo that must
+// not tremble while the board is busy belongs on a PWM channel of the board: driver
+// pwm with min_pulse and max_pulse.
 type Servo struct {
 	Pin      Pin           `json:"pin" jsonschema:"the line, such as GPIO18, P1_12 (its position on the header) or gpiochip0/18"`
 	Angles   device.Range  `json:"angles,omitempty" jsonschema:"the degrees at the shortest and at the longest pulse"`
 	MinPulse time.Duration `json:"min_pulse,omitempty" jsonschema:"the pulse at the first of angles"`
 	MaxPulse time.Duration `json:"max_pulse,omitempty" jsonschema:"the pulse at the last of angles, at most 3ms"`
-	Safe     *float64      `json:"safe,omitempty" jsonschema:"the angle that harms nobody; 0 when not written, or the first of angles where 0 is outside"`
+	Safe     float64       `json:"safe" jsonschema:"the angle that harms nobody, such as 0"`
 
 	board  *Board
 	travel time.Duration // to get from any angle to any other
@@ -45,18 +46,14 @@ func (c *Servo) Validate() error {
 
 // Describe needs no hardware.
 func (c *Servo) Describe() device.Description {
-	p := device.Point{Name: "angle", Kind: device.KindLevel, Unit: "deg", Description: "where the servo turns to", Range: c.Angles, Safe: device.Number(c.Angles.Min)}
-	switch {
-	case c.Safe != nil:
-		p.Safe = device.Number(*c.Safe)
-	case c.Angles.Contains(0):
-		p.Safe = device.Number(0)
-	}
-	return device.Description{Model: "servo on " + string(c.Pin), Points: []device.Point{p}}
+	return device.Description{Model: "servo on " + string(c.Pin), Points: []device.Point{{
+		Name: "angle", Kind: device.KindLevel, Unit: "deg", Description: "where the servo turns to",
+		Range: c.Angles, Safe: device.Number(c.Safe),
+	}}}
 }
 
 // Claims are the line.
-func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move. Close turns the servo to its
 // safe angle, which takes half a second where it was elsewhere, and ends the

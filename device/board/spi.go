@@ -62,7 +62,7 @@ func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: make(turn, 1)}, nil
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: driver.NewTurn()}, nil
 }
 
 // SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
@@ -72,9 +72,9 @@ type SPIConn struct {
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  turn // holds one token from Begin to End
+	busy  driver.Turn // from Begin to End
 
-	// of who has put the token in:
+	// of who has busy:
 	ctx  context.Context
 	port spi.PortCloser // open from the first transfer to End
 	conn spi.Conn
@@ -83,7 +83,7 @@ type SPIConn struct {
 // Begin waits until no other call uses the SPIConn. Every Begin without an error
 // has its End.
 func (c *SPIConn) Begin(ctx context.Context) error {
-	if err := c.busy.take(ctx); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -96,7 +96,7 @@ func (c *SPIConn) End() {
 		c.port.Close() // nothing is buffered in it
 	}
 	c.port, c.conn, c.ctx = nil, nil, nil
-	<-c.busy
+	c.busy.Give()
 }
 
 // Tx writes w and reads r at the same time, of the same length; r may be nil. That

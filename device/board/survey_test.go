@@ -28,7 +28,7 @@ func TestSurvey(t *testing.T) {
 	}
 	line := func(pins ...Pin) (all []driver.Claim) {
 		for _, p := range pins {
-			all = append(all, p.claim())
+			all = append(all, p.Claim())
 		}
 		return all
 	}

@@ -13,7 +13,7 @@ type Switch struct {
 	Pin       Pin   `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool  `json:"active_low,omitempty" jsonschema:"on where a low level switches on, as with most relay boards"`
 	Drive     Drive `json:"drive,omitempty" jsonschema:"push-pull, open-drain or open-source; push-pull when not written"`
-	Safe      bool  `json:"safe,omitempty" jsonschema:"on or off, what harms nobody; the line is left like this; off when not written"`
+	Safe      bool  `json:"safe" jsonschema:"off or on, whichever harms nobody; the line is left like this"`
 
 	board *Board
 	point device.Point
@@ -33,7 +33,7 @@ func (c *Switch) Describe() device.Description {
 }
 
 // Claims are the line.
-func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.claim()} }
+func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
 
 // Open finds the line. It is taken by the first move, at that value: what it does
 // before is what it did without us. Close leaves it at its safe value.

@@ -15,7 +15,7 @@ import (
 
 // cameraConfig is the YAML of camera.
 type cameraConfig struct {
-	Camera int `json:"camera" jsonschema:"which camera, 0 or 1 on a board with two; rpicam-still --list-cameras shows them"`
+	Camera int `json:"camera,omitempty" jsonschema:"which camera, 0 or 1 on a board with two, 0 when not written; rpicam-still --list-cameras shows them"`
 	Width  int `json:"width" jsonschema:"pixels across, 64 to 1920"`
 	Height int `json:"height" jsonschema:"pixels down, 64 to 1920"`
 }

@@ -28,6 +28,7 @@ func Drivers(b *board.Board) []driver.Driver {
 			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(span(0x20, 0x26), span(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
 		}},
 		{Name: "hdc302x", Doc: "temperature and humidity by an HDC3020, HDC3021 or HDC3022 on I2C", Config: func() driver.Config { return &hdc302xConfig{b.I2C(0x44, 0x45, 0x46, 0x47)} }},
+		{Name: "hx711", Doc: "a load cell by an HX711 on two lines", Config: func() driver.Config { return &hx711Config{Gain: 128, board: b} }},
 		{Name: "ina219", Doc: "voltage, current and power by an INA219 on I2C", Config: func() driver.Config { return &ina2xxConfig{b.I2C(ina2xxAddresses...), 0.1, ina219} }},
 		{Name: "ina226", Doc: "voltage, current and power by an INA226 on I2C", Config: func() driver.Config { return &ina2xxConfig{b.I2C(ina2xxAddresses...), 0.1, ina226} }},
 		{Name: "ina260", Doc: "voltage, current and power by an INA260 on I2C", Config: func() driver.Config { return &ina260Config{b.I2C(ina2xxAddresses...), ina260} }},
@@ -55,6 +56,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "ssd1306", Doc: "a display of 128 by 64 or 32 dots, by an SSD1306 on I2C", Config: func() driver.Config { return &ssd1306Config{I2C: b.I2C(0x3C, 0x3D), Height: 64} }},
 		{Name: "tca9534", Doc: "switches and states by a TCA9534, PCA9534, PCA9554 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9534) }},
 		{Name: "tca9535", Doc: "switches and states by a TCA9535, PCA9535, PCA9555 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9535) }},
+		{Name: "tm1637", Doc: "digits of seven segments by a TM1637 on two lines", Config: func() driver.Config { return &tm1637Config{Digits: 4, Brightness: 4, board: b} }},
 		{Name: "tmp102", Doc: "temperature by a TMP102 on I2C", Config: func() driver.Config { return &tmp102Config{b.I2C(0x48, 0x49, 0x4A, 0x4B)} }},
 	}
 }

@@ -19,6 +19,9 @@ type kept struct {
 	// intact looks whether the chip has its settings still. It is nil where the chip
 	// cannot be asked; such a one is set up again after an error.
 	intact func() (bool, error)
+	// release lets go of what the chip's link holds from one use to the next: after
+	// an error, before it is set up again, and at Close. It is nil where that is nothing.
+	release func()
 
 	// of who has begun on the link:
 	ready  bool
@@ -58,7 +61,9 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 		err = do()
 	}
 	if err != nil {
-		k.ready = k.ready && k.intact != nil
+		if k.ready = k.ready && k.intact != nil; k.release != nil {
+			k.release()
+		}
 		return unwell(k.desc.Model, k.on, err)
 	}
 	return nil
@@ -107,6 +112,9 @@ func (k *kept) Close() error {
 		return nil
 	}
 	k.closed = true
+	if k.release != nil {
+		defer k.release()
+	}
 	if err := k.setUp(); err != nil {
 		return unwell(k.desc.Model, k.on, err)
 	}

@@ -33,7 +33,7 @@ type pca9685Output struct {
 	MinPulse  time.Duration `json:"min_pulse,omitempty" jsonschema:"a servo's pulse at the lower end of range; 1ms when not written"`
 	MaxPulse  time.Duration `json:"max_pulse,omitempty" jsonschema:"a servo's pulse at the upper end of range; 2ms when not written"`
 	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
-	Safe      *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody; 0 when not written, or the lower end of range where 0 is outside"`
+	Safe      device.Value  `json:"safe" jsonschema:"the value that harms nobody: off, on or percent; a servo's degrees"`
 }
 
 // NXP PCA9685, revision 4. The oscillator has 25 MHz, within a few percent.
@@ -84,7 +84,7 @@ func (c *pca9685Config) Validate() error {
 		return device.Faultf(device.Invalid, "frequency: a PCA9685 makes 24 to 1526 pulses in a second, not %v", device.Number(c.Frequency))
 	}
 	if len(c.Outputs) == 0 {
-		return device.Faultf(device.Invalid, "outputs: there is none; add one, such as \"lamp: { channel: 0 }\"")
+		return device.Faultf(device.Invalid, "outputs: there is none; add one, such as \"lamp: { channel: 0, safe: off }\"")
 	}
 	taken := make(map[int]string)
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
@@ -154,14 +154,8 @@ func (c *pca9685Config) Describe() device.Description {
 		if o.servo() {
 			p.Unit, p.Description = "deg", "where the servo turns to"
 		}
-		p.Safe = device.Number(p.Range.Min)
-		switch {
-		case o.Safe != nil && o.Safe.Type() == device.TypeBool && !o.servo():
-			p.Safe = device.Number(100 * o.Safe.Number())
-		case o.Safe != nil:
-			p.Safe = *o.Safe
-		case p.Range.Contains(0):
-			p.Safe = device.Number(0)
+		if p.Safe = o.Safe; !o.servo() && p.Safe.Type() == device.TypeBool {
+			p.Safe = device.Number(100 * p.Safe.Number())
 		}
 		d.Points = append(d.Points, p)
 	}

@@ -84,13 +84,11 @@ func (f *fakePCA9685) level(point string) (v device.Value) {
 	return v
 }
 
-func numberOf(n float64) *device.Value { v := device.Number(n); return &v }
-
 func greenhouse(t testing.TB, f *fakePCA9685) *pca9685Config {
 	return onBus(t, "pca9685", f, func(c *pca9685Config) {
 		c.Outputs = map[string]pca9685Output{
-			"vent": {Channel: 3, Kind: "servo", Range: &device.Range{Max: 90}, Safe: numberOf(90)},
-			"lamp": {Channel: 0},
+			"vent": {Channel: 3, Kind: "servo", Range: &device.Range{Max: 90}, Safe: device.Number(90)},
+			"lamp": {Channel: 0, Safe: device.Bool(false)},
 		}
 	})
 }
@@ -211,7 +209,7 @@ func TestPCA9685Mistakes(t *testing.T) {
 		"from 100µs":          one(pca9685Output{Kind: "servo", MinPulse: 3 * ms}),
 		"(19.98848ms)":        one(pca9685Output{Kind: "servo", MaxPulse: 20 * ms}),
 		"shorter":             func(c *pca9685Config) { one(pca9685Output{Kind: "servo"})(c); c.Frequency = 1000 },
-		"within 0..90":        one(pca9685Output{Kind: "servo", Range: &device.Range{Max: 90}, Safe: numberOf(91)}),
+		"within 0..90":        one(pca9685Output{Kind: "servo", Range: &device.Range{Max: 90}, Safe: device.Number(91)}),
 		"both on channel 3": func(c *pca9685Config) {
 			c.Outputs = map[string]pca9685Output{"a": {Channel: 3}, "b": {Channel: 3}}
 		},
@@ -220,8 +218,7 @@ func TestPCA9685Mistakes(t *testing.T) {
 }
 
 func TestPCA9685Defaults(t *testing.T) {
-	on := device.Bool(true)
-	c := &pca9685Config{I2C: noBoard().I2C(0x40), Outputs: map[string]pca9685Output{"fan": {ActiveLow: true, Safe: &on}, "dim": {Channel: 1, Range: &device.Range{Min: 10, Max: 80}}}}
+	c := &pca9685Config{I2C: noBoard().I2C(0x40), Outputs: map[string]pca9685Output{"fan": {ActiveLow: true, Safe: device.Bool(true)}, "dim": {Channel: 1, Range: &device.Range{Min: 10, Max: 80}, Safe: device.Number(10)}}}
 	if err := c.Validate(); err != nil || c.prescaler() != 5 {
 		t.Errorf("%v; prescaler %d, 1 kHz is 5", err, c.prescaler())
 	}

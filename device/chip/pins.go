@@ -24,7 +24,7 @@ type pinsConfig struct {
 
 type pinOutput struct {
 	Pin       string `json:"pin" jsonschema:"the pin as the chip's datasheet calls it, such as GPA0 or P3"`
-	Safe      bool   `json:"safe,omitempty" jsonschema:"what harms nobody, on or off; off when not written"`
+	Safe      bool   `json:"safe" jsonschema:"off or on, whichever harms nobody"`
 	ActiveLow bool   `json:"active_low,omitempty" jsonschema:"on where the load runs while the pin is low, as with most relay boards"`
 }
 
@@ -40,7 +40,7 @@ func (c *pinsConfig) Validate() error {
 		return err
 	}
 	if len(c.Outputs)+len(c.Inputs) == 0 {
-		return device.Faultf(device.Invalid, "outputs: there are none, and no inputs; add one, such as \"pump: { pin: %s }\"", c.pins[0])
+		return device.Faultf(device.Invalid, "outputs: there are none, and no inputs; add one, such as \"pump: { pin: %s, safe: off }\"", c.pins[0])
 	}
 	taken := make(map[string]string)
 	for _, p := range c.named() {

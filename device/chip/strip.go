@@ -22,16 +22,16 @@ type stripConfig struct {
 	board.SPI
 	Lamps int    `json:"lamps" jsonschema:"how many lamps the strip has"`
 	Order string `json:"order" jsonschema:"the order in which the strip takes the colours, such as grb"`
-	Safe  colour `json:"safe,omitzero" jsonschema:"the light that harms nobody; dark when not written"`
+	Safe  colour `json:"safe" jsonschema:"the light that harms nobody, such as { red: 0, green: 0, blue: 0 } for none"`
 
 	strip strip
 }
 
 // colour is how bright each is.
 type colour struct {
-	Red   float64 `json:"red,omitempty" jsonschema:"0 to 100 percent"`
-	Green float64 `json:"green,omitempty" jsonschema:"0 to 100 percent"`
-	Blue  float64 `json:"blue,omitempty" jsonschema:"0 to 100 percent"`
+	Red   float64 `json:"red" jsonschema:"0 to 100 percent"`
+	Green float64 `json:"green" jsonschema:"0 to 100 percent"`
+	Blue  float64 `json:"blue" jsonschema:"0 to 100 percent"`
 }
 
 // strip is what differs between the kinds. A transfer has at most 4096 bytes, unless

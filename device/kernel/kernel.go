@@ -14,5 +14,6 @@ func Drivers() []driver.Driver {
 		{Name: "led", Doc: "a lamp that Linux drives as an LED", Config: func() driver.Config { return new(LED) }},
 		{Name: "pwm", Doc: "a PWM channel that Linux drives: a dimmer, a motor's speed, a servo", Config: func() driver.Config { return new(PWM) }},
 		{Name: "input", Doc: "buttons, switches and rotary encoders that Linux reads", Config: func() driver.Config { return new(Input) }},
+		{Name: "lirc", Doc: "the keys of a remote control, by a receiver of infrared light that Linux drives", Config: func() driver.Config { return &Lirc{Device: "/dev/lirc0"} }},
 	}
 }

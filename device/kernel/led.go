@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // LED is the YAML of the driver "led".
 type LED struct {
-	Name string        `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
-	Safe *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody: on, off, or percent where the lamp can be dimmed; off when not written"`
+	Name string       `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
+	Safe device.Value `json:"safe" jsonschema:"off or on, whichever harms nobody, or percent where the lamp can be dimmed"`
 
 	root tree
 }
@@ -22,14 +23,15 @@ const leds = "sys/class/leds"
 
 // Validate finds mistakes without hardware.
 func (c *LED) Validate() error {
-	if c.Safe != nil {
-		full := device.Range{Max: 100}
-		if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
-			return device.Faultf(device.Invalid, "safe: a lamp rests on, off or at 0 to 100 percent, not at %v", *c.Safe)
-		}
+	full := device.Range{Max: 100}
+	if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
+		return device.Faultf(device.Invalid, "safe: a lamp rests off, on or at 0 to 100 percent, not at %v", c.Safe)
 	}
 	return plain("name", c.Name)
 }
+
+// Claims are the lamp.
+func (c *LED) Claims() []driver.Claim { return []driver.Claim{{What: "/" + leds + "/" + c.Name}} }
 
 // Open finds the lamp and how bright it can be. It is a switch, or a level where
 // the kernel can dim it. A lamp that the kernel does not have is an Offline fault.
@@ -51,14 +53,12 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 		return nil, device.Faultf(device.Offline, "the LED %s says that its greatest brightness is %v, which cannot be", printable(c.Name), device.Number(most))
 	}
 	l.most = most
-	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: device.Bool(false)}
+	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp"}
 	if most > 1 {
-		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}, Safe: device.Number(0)}
+		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}}
 	}
-	if c.Safe != nil {
-		if p.Safe, err = l.safe(p, *c.Safe); err != nil {
-			return nil, err
-		}
+	if p.Safe, err = safe(p, c.Safe); err != nil {
+		return nil, err
 	}
 	o := &output{
 		desc: device.Description{Model: "LED " + printable(c.Name), Points: []device.Point{p}},
@@ -75,11 +75,14 @@ type led struct {
 }
 
 // safe is what the owner wrote, as the lamp can be: off and on are 0 and 100 %.
-func (l *led) safe(p device.Point, v device.Value) (device.Value, error) {
-	if p.Kind == device.KindLevel && v.Type() == device.TypeBool {
+func safe(p device.Point, v device.Value) (device.Value, error) {
+	switch {
+	case p.Kind == device.KindLevel && v.Type() == device.TypeBool:
 		return device.Number(100 * v.Number()), nil
+	case p.Kind == device.KindSwitch && v.Type() != device.TypeBool:
+		return v, device.Faultf(device.Invalid, "safe: this lamp cannot be dimmed; write off or on, not %v", v)
 	}
-	return v, p.Accepts(v)
+	return v, nil
 }
 
 // set takes the lamp from whatever trigger of the kernel drives it, and sets it.

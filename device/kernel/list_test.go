@@ -113,7 +113,7 @@ func TestPrepareBinds(t *testing.T) {
 func TestPrepareExports(t *testing.T) {
 	root := wired.write(t)
 	p := driver.Preparation{Root: string(root), Group: strconv.Itoa(groupOfTree(t, root))}
-	c := &PWM{Chip: "1f00098000.pwm", Channel: 1}
+	c := &PWM{Chip: "1f00098000.pwm", Channel: 1, Safe: off}
 	_, err := c.Prepare(p)
 	offline(t, err, "") // this tree's controller does nothing
 	if got := root.get("sys/class/pwm/pwmchip0/export"); got != "1" {
@@ -131,9 +131,9 @@ func TestPrepareExports(t *testing.T) {
 	}
 	_, err = c.Prepare(driver.Preparation{Root: string(root), Group: "nobody has this one"})
 	faulted(t, err, "invalid", "there is no group")
-	_, err = (&PWM{Chip: "pwmchip0", Channel: 2}).Prepare(p)
+	_, err = (&PWM{Chip: "pwmchip0", Channel: 2, Safe: off}).Prepare(p)
 	faulted(t, err, "invalid", "has only 2 channels")
-	_, err = (&PWM{Chip: "pwmchip9"}).Prepare(p)
+	_, err = (&PWM{Chip: "pwmchip9", Safe: off}).Prepare(p)
 	offline(t, err, "no PWM controller")
 }
 

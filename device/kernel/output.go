@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // output is a device with one output. It keeps nothing open.
@@ -15,30 +16,16 @@ type output struct {
 	get  func(r *reader) (device.Value, error) // an unknown is no fault
 	rest func(r *reader) error                 // after the safe value, at Close; may be nil
 
-	busy chan struct{} // holds one token while the hardware is touched
-	// of who has put the token in:
+	busy driver.Turn // while the hardware is touched
+	// of who has it:
 	reader reader
 	closed bool
 }
 
 func (o *output) open() *output {
-	o.busy = make(chan struct{}, 1)
+	o.busy = driver.NewTurn()
 	return o
 }
-
-func (o *output) acquire(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case o.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (o *output) release() { <-o.busy }
 
 // Describe is of when the device was opened.
 func (o *output) Describe() device.Description { return o.desc }
@@ -46,10 +33,10 @@ func (o *output) Describe() device.Description { return o.desc }
 // Sample reads the output back from the kernel. An output that is gone is an
 // Offline fault, until it is back.
 func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer o.release()
+	defer o.busy.Give()
 	p := o.desc.Points[0]
 	r := device.Reading{Point: p.Name, Quality: device.Good}
 	v, err := o.get(&o.reader)
@@ -75,10 +62,10 @@ func (u unknown) Error() string { return string(u) }
 
 // Apply returns once the kernel has the value.
 func (o *output) Apply(ctx context.Context, point string, v device.Value) error {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return err
 	}
-	defer o.release()
+	defer o.busy.Give()
 	p := o.desc.Points[0]
 	switch {
 	case o.closed:
@@ -94,8 +81,8 @@ func (o *output) Apply(ctx context.Context, point string, v device.Value) error 
 
 // Close brings the output to its safe value and refuses to move it again.
 func (o *output) Close() error {
-	o.busy <- struct{}{}
-	defer o.release()
+	o.busy.Wait()
+	defer o.busy.Give()
 	if o.closed {
 		return nil
 	}

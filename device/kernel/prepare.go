@@ -27,11 +27,18 @@ func (c *IIO) Claims() []driver.Claim { return c.Bind.claims() }
 // Claims are the address that bind names.
 func (c *Hwmon) Claims() []driver.Claim { return c.Bind.claims() }
 
+// claims are the address, for the kernel's driver: whatever reads the chip through
+// that may be there too, and nobody else.
 func (b *Bind) claims() []driver.Claim {
 	if b == nil {
 		return nil
 	}
-	return []driver.Claim{{What: fmt.Sprintf("%s/%#02x", b.Bus, b.Address)}}
+	return []driver.Claim{{What: fmt.Sprintf("%s/%#02x", b.Bus, b.Address), With: "the kernel's driver " + b.Chip}}
+}
+
+// Claims are the channel.
+func (c *PWM) Claims() []driver.Claim {
+	return []driver.Claim{{What: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
 }
 
 // prepare tells the kernel of the chip. The kernel finds the driver, loading its

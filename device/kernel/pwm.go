@@ -23,7 +23,7 @@ type PWM struct {
 	MinPulse  time.Duration `json:"min_pulse,omitempty" jsonschema:"a servo's pulse at the lower end of range, such as 1ms"`
 	MaxPulse  time.Duration `json:"max_pulse,omitempty" jsonschema:"a servo's pulse at the upper end of range, such as 2ms"`
 	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
-	Safe      *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody; 0 when not written, or the lower end of range where 0 is outside"`
+	Safe      device.Value  `json:"safe" jsonschema:"the value that harms nobody: off, on or percent; a servo's degrees"`
 
 	root tree
 }
@@ -93,15 +93,8 @@ func (c *PWM) Describe() device.Description {
 	if c.servo() {
 		p.Name, p.Unit, p.Description, model = "angle", "deg", "where the servo turns to", "servo"
 	}
-	p.Safe = device.Number(p.Range.Min)
-	if p.Range.Contains(0) {
-		p.Safe = device.Number(0)
-	}
-	if c.Safe != nil {
-		p.Safe = *c.Safe
-		if !c.servo() && p.Safe.Type() == device.TypeBool {
-			p.Safe = device.Number(100 * p.Safe.Number())
-		}
+	if p.Safe = c.Safe; !c.servo() && p.Safe.Type() == device.TypeBool {
+		p.Safe = device.Number(100 * p.Safe.Number())
 	}
 	return device.Description{Model: model, Points: []device.Point{p}}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/kernel"
 )
@@ -33,7 +34,7 @@ func (s *Scan) kernel(ctx context.Context) []Found {
 
 // files is what the kernel shows as files of /dev.
 func (s *Scan) files() []Found {
-	return slices.Concat(s.cameras(), s.serial(), s.gpio())
+	return slices.Concat(s.cameras(), s.serial())
 }
 
 // cameras lists the kernel's nodes that take pictures. The others are codecs and
@@ -87,23 +88,40 @@ func (s *Scan) serial() []Found {
 	return found
 }
 
-// gpio lists the controllers. Which of their lines are free the character device
-// tells, and device/board is to ask it.
-func (s *Scan) gpio() []Found {
-	var found []Found
-	for _, path := range s.glob("dev/gpiochip*") {
-		name := filepath.Base(path)
-		f := Found{Where: "/dev/" + name, What: "GPIO lines", Confidence: Certain}
-		// Kernels that have the old interface too keep its folder beside the new one.
-		if chip, err := filepath.EvalSymlinks(s.at("sys/bus/gpio/devices/" + name)); err == nil {
-			old, _ := filepath.Glob(filepath.Join(filepath.Dir(chip), "gpio/gpiochip*"))
-			for _, folder := range old {
-				f.What = fmt.Sprintf("%s GPIO lines of %s", word(folder, "ngpio"), word(folder, "label"))
-			}
-		}
-		found = append(found, f)
+// gpio lists the controllers, and which of their lines are free. No line is taken for
+// that. Where the controllers may not be looked at, the error says who may.
+func (s *Scan) gpio() ([]Found, error) {
+	var taken []board.Pin
+	for what := range s.Taken {
+		taken = append(taken, board.Pin(what))
 	}
-	return found
+	controllers, err := s.Board.Controllers(taken...)
+	if err != nil && len(s.glob("dev/gpiochip*")) == 0 {
+		return nil, nil // a machine without lines
+	}
+	var found []Found
+	for _, c := range controllers {
+		found = append(found, Found{
+			Where: "/dev/" + c.Name, What: fmt.Sprintf("%d GPIO lines of %s", c.Lines, c.Label), Confidence: Certain, Says: free(c.Free),
+		})
+	}
+	return found, err
+}
+
+// free lists lines, as many as fit on a screen.
+func free(lines []board.Pin) string {
+	const most = 32
+	if len(lines) == 0 {
+		return "none is free"
+	}
+	says := "free:"
+	for _, pin := range lines[:min(most, len(lines))] {
+		says += " " + string(pin)
+	}
+	if len(lines) > most {
+		says += fmt.Sprintf(" and %d more", len(lines)-most)
+	}
+	return says
 }
 
 // at is a path below the root.

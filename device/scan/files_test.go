@@ -46,29 +46,28 @@ func TestMachine(t *testing.T) {
 		"sys/bus/iio/devices/iio:device0": "->../../../devices/soc/i2c-1/1-0077/iio:device0",
 		"sys/bus/i2c/devices/1-0068/name": "ds3231\n", "sys/bus/i2c/devices/1-0068/driver": "->../../drivers/rtc-ds1307",
 		"sys/class/thermal/thermal_zone0/type": "cpu-thermal\n", "sys/class/thermal/thermal_zone0/temp": "48312\n",
-		"sys/class/pwm/pwmchip0/npwm":                          "2\n",
-		"sys/class/video4linux/video0/name":                    "unicam-image\n",
-		"sys/class/video4linux/video10/name":                   "bcm2835-codec-decode\n",
-		"sys/class/video4linux/video1/name":                    "UVC Camera (046d:0825)\n",
-		"sys/class/video4linux/video1/index":                   "0\n",
-		"sys/class/video4linux/video2/name":                    "UVC Camera (046d:0825)\n",
-		"sys/class/video4linux/video2/index":                   "1\n",
-		"dev/ttyAMA0":                                          "",
-		"dev/serial0":                                          "->ttyAMA0",
-		"dev/ttyUSB0":                                          "",
-		"dev/gpiochip0":                                        "",
-		"proc/cmdline":                                         "console=serial0,115200 console=tty1 root=PARTUUID=1\n",
-		"sys/devices/soc/fe200000.gpio/gpiochip0/dev":          "254:0\n",
-		"sys/bus/gpio/devices/gpiochip0":                       "->../../../devices/soc/fe200000.gpio/gpiochip0",
-		"sys/devices/soc/fe200000.gpio/gpio/gpiochip512/ngpio": "54\n",
-		"sys/devices/soc/fe200000.gpio/gpio/gpiochip512/label": "pinctrl-bcm2711\n",
+		"sys/class/pwm/pwmchip0/npwm":        "2\n",
+		"sys/class/video4linux/video0/name":  "unicam-image\n",
+		"sys/class/video4linux/video10/name": "bcm2835-codec-decode\n",
+		"sys/class/video4linux/video1/name":  "UVC Camera (046d:0825)\n",
+		"sys/class/video4linux/video1/index": "0\n",
+		"sys/class/video4linux/video2/name":  "UVC Camera (046d:0825)\n",
+		"sys/class/video4linux/video2/index": "1\n",
+		"dev/ttyAMA0":                        "",
+		"dev/serial0":                        "->ttyAMA0",
+		"dev/ttyUSB0":                        "",
+		"proc/cmdline":                       "console=serial0,115200 console=tty1 root=PARTUUID=1\n",
 	})
 	header, usb, hdmi := &bus{parts: map[uint16]model{0x76: bme280(), 0x77: &port{bytes: []byte{1}}, 0x68: new(registers), 0x20: &port{bytes: []byte{0xFF}}}}, &bus{parts: map[uint16]model{0x77: bme280()}}, &bus{}
+	gpio := board.NewFakeChip("gpiochip0", "pinctrl-bcm2711", make([]string, 58)...)
+	gpio.Take(4, "w1")
+	adapter := board.NewFakeChip("gpiochip2", "usb", append(make([]string, 34), "DOOR")...)
 	s := &Scan{
-		Board: board.FakeBuses(map[int]i2c.Bus{1: header, 2: usb, 20: hdmi}, nil).Below(root),
-		Root:  root, Drivers: have("bme280", "gps"), Taken: map[string]string{"i2c-1/0x20": "relays"},
+		Board: board.FakeBuses(map[int]i2c.Bus{1: header, 2: usb, 20: hdmi}, nil).Below(root).WithLines(gpio, adapter),
+		Root:  root, Drivers: have("bme280", "gps"), Taken: map[string]string{"i2c-1/0x20": "relays", "gpiochip0/17": "pump", "GPIO2": "relays"},
 	}
-	want := `certain /dev/gpiochip0: 54 GPIO lines of pinctrl-bcm2711
+	want := `certain /dev/gpiochip0: 58 GPIO lines of pinctrl-bcm2711
+certain /dev/gpiochip2: 35 GPIO lines of usb
 certain /dev/video0: camera unicam-image
 certain /dev/video1: camera UVC Camera (046d:0825)
 certain i2c-1/0x20: relays
@@ -92,6 +91,21 @@ candidate pwmchip0: pwmchip0, 2 channels | pwm: { driver: pwm, chip: pwmchip0, c
 		if tr.addr == 0x77 || tr.addr == 0x68 || tr.addr == 0x20 {
 			t.Errorf("%#x is held by the kernel or the site, and saw %+v", tr.addr, tr)
 		}
+	}
+	says := map[string]string{}
+	for _, f := range found {
+		says[f.Where] = f.Says
+	}
+	for where, want := range map[string]string{ // GPIO2 and 3 are the bus's, 4 and 17 are used
+		"/dev/gpiochip0": "free: GPIO0 GPIO1 GPIO5 GPIO6 GPIO7 GPIO8 GPIO9 GPIO10 GPIO11 GPIO12 GPIO13 GPIO14 GPIO15 GPIO16 GPIO18 GPIO19 GPIO20 GPIO21 GPIO22 GPIO23 GPIO24 GPIO25 GPIO26 GPIO27",
+		"/dev/gpiochip2": "free: gpiochip2/0 gpiochip2/1",
+	} {
+		if !strings.HasPrefix(says[where], want) {
+			t.Errorf("%s: %q, want %q", where, says[where], want)
+		}
+	}
+	if !strings.HasSuffix(says["/dev/gpiochip2"], " and 3 more") || gpio.Driven(0) {
+		t.Error(says["/dev/gpiochip2"], gpio.Driven(0))
 	}
 	for _, f := range found {
 		if f.Where == "/dev/serial0" && !strings.Contains(f.Says, "the kernel's console is on it") {

@@ -46,7 +46,11 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 	found := s.kernel(ctx)
 	var trouble []driver.Finding
 	if s.Buses == nil {
-		found = slices.Concat(found, s.files())
+		lines, err := s.gpio()
+		if err != nil {
+			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: "GPIO", Says: err.Error()})
+		}
+		found = slices.Concat(found, s.files(), lines)
 	}
 	for _, bus := range s.I2C() {
 		chips, err := s.bus(ctx, bus, found)

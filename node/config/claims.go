@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 
 	"agentsite/device/driver"
@@ -54,6 +55,14 @@ func (d Device) claimedAt(c driver.Claim) pos {
 	for _, e := range d.entries {
 		if text := e.value.text; e.value.shape == scalar && text != "" && (text == c.With || strings.HasSuffix("/"+c.What, "/"+text)) {
 			return e.value.at
+		}
+	}
+	config := reflect.Indirect(reflect.ValueOf(d.Config))
+	for _, f := range fieldsOf(config.Type()) { // a value that has another form by now, as a line of the board has
+		if v := config.FieldByIndex(f.index); v.Kind() == reflect.String && v.String() == c.What {
+			if e, ok := find(d.entries, f.key); ok {
+				return e.value.at
+			}
 		}
 	}
 	for _, key := range []string{"pin", "address", "bus", "port"} {

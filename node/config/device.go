@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/device"
@@ -118,13 +119,28 @@ func (d decoder) points(points entry) []written {
 func (d Device) check(r *report) {
 	if v, ok := d.Config.(driver.Validator); ok {
 		if err := v.Validate(); err != nil {
-			r.fail(d.at, d.Name, "%w", err)
+			r.fail(d.valueOf(err), d.Name, "%w", err)
 			return
 		}
 	}
 	if desc, ok := d.Config.(driver.Describer); ok {
 		d.points(r, desc.Describe())
 	}
+}
+
+// valueOf is where the value stands that a driver complains of: its errors begin with
+// the key, as in "outputs.fan.pin: …".
+func (d Device) valueOf(err error) pos {
+	path, _, _ := strings.Cut(err.Error(), ":")
+	at, entries := d.at, d.entries
+	for key := range strings.SplitSeq(path, ".") {
+		e, ok := find(entries, key)
+		if !ok {
+			break
+		}
+		at, entries = e.value.at, e.value.entries
+	}
+	return at
 }
 
 // Errorf is a mistake in what the owner wrote about key of a point, found later

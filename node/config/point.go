@@ -79,6 +79,9 @@ func (d Device) points(r *report, desc device.Description) Points {
 			o := Output{Point: p}
 			if ok {
 				o = w.asOutput(at, p)
+				if w.Safe != nil && has(reflect.TypeOf(d.Config), "safe") {
+					at.fail(w.place("safe"), "this driver has to know safe itself, so it stands among the driver's own keys; remove it here")
+				}
 			}
 			all.Outputs = append(all.Outputs, o)
 			all.Description.Points[i] = o.Point
@@ -89,6 +92,16 @@ func (d Device) points(r *report, desc device.Description) Points {
 		}
 	}
 	return all
+}
+
+// has reports whether a driver's keys, or those below them, have one of that name.
+func has(t reflect.Type, key string) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return slices.ContainsFunc(fieldsOf(t), func(f field) bool {
+		return f.key == key || has(t.FieldByIndex(f.index).Type, key)
+	})
 }
 
 // keyed is a set of keys and the points that take them.

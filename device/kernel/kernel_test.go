@@ -67,7 +67,7 @@ func TestConformance(t *testing.T) {
 		"w1":      {in(w1a, files{"w1_slave": w1Slave("5e014b467fff0210", true, 21875)}), func() opener { return &W1{root: root} }, nil},
 		"thermal": {in("sys/class/thermal/thermal_zone0/", files{"type": "cpu-thermal\n", "temp": "48312\n"}), func() opener { return &Thermal{Zone: "cpu-thermal", root: root} }, nil},
 		"switch":  {led1, func() opener { return &LED{Name: "ACT", Safe: off, root: root} }, level("sys/class/leds/ACT/brightness", 1, false)},
-		"dimmer":  {led255, func() opener { return &LED{Name: "lamp", Safe: off, root: root} }, level("sys/class/leds/lamp/brightness", 255, true)},
+		"dimmer":  {led255, func() opener { return &LED{Name: "lamp", Safe: zero, root: root} }, level("sys/class/leds/lamp/brightness", 255, true)},
 		"pwm":     {chip0, func() opener { return &PWM{Chip: "pwmchip0", Safe: off, root: root} }, level("sys/class/pwm/pwmchip0/pwm0/duty_cycle", 1e6, true)},
 		"servo": {chip0, func() opener {
 			return &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, Range: &device.Range{Max: 90}, Safe: zero, root: root}

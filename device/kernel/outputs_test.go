@@ -26,13 +26,13 @@ func TestLED(t *testing.T) {
 	if trigger, on := root.get("sys/class/leds/ACT/trigger"), root.get("sys/class/leds/ACT/brightness"); trigger != "none" || on != "1" {
 		t.Errorf("trigger %q, brightness %q", trigger, on)
 	}
-	lamp := open(t, &LED{Name: "lamp", Safe: device.Bool(true), root: root})
+	lamp := open(t, &LED{Name: "lamp", Safe: device.Number(100), root: root})
 	apply(t, lamp, device.Number(50))
 	if got := root.get("sys/class/leds/lamp/brightness"); got != "128" {
 		t.Errorf("50 %% of 255 is %s", got)
 	}
 	if err := lamp.Close(); err != nil || root.get("sys/class/leds/lamp/brightness") != "255" {
-		t.Errorf("closed with safe: on: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
+		t.Errorf("closed with safe: 100: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
 	}
 	root.set(t, "sys/class/leds/lamp/brightness", "999\n")
 	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad {
@@ -42,10 +42,16 @@ func TestLED(t *testing.T) {
 	_, err := lamp.(device.Sensor).Sample(t.Context())
 	offline(t, err, "brightness")
 	_, err = (&LED{Name: "ACT", Safe: device.Number(50), root: root}).Open(t.Context())
-	faulted(t, err, device.Invalid, "write off or on")
+	offline(t, err, "write safe: off or safe: on")
 	faulted(t, (&LED{Name: "ACT", Safe: device.Number(101)}).Validate(), device.Invalid, "safe")
 	_, err = (&LED{Name: "none", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "ACT, lamp")
+
+	root.set(t, "sys/class/leds/lamp/brightness", "0\n")
+	apply(t, open(t, &LED{Name: "lamp", Safe: off, root: root}), device.Bool(true))
+	if got := root.get("sys/class/leds/lamp/brightness"); got != "255" {
+		t.Errorf("a lamp that is only switched is on at %s of 255", got)
+	}
 }
 
 const pwm0 = "sys/class/pwm/pwmchip0/pwm0/"

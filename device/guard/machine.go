@@ -25,38 +25,11 @@ type Machine struct {
 // emergency stop is passed in as stopped.
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
-	for _, p := range policies {
-		m.Add(0, p)
+	for i, p := range policies {
+		m.index[p.Output] = i
+		m.outputs = append(m.outputs, newOutput(p))
 	}
 	return m
-}
-
-// Add takes in an output with a valid policy and returns its number, which stays the
-// same. One that was dropped and comes back has its number and no past.
-func (m *Machine) Add(now Time, p Policy) int {
-	i, known := m.index[p.Output]
-	if !known {
-		i = len(m.outputs)
-		m.index[p.Output] = i
-		m.outputs = append(m.outputs, output{})
-	}
-	m.outputs[i] = newOutput(now, p)
-	m.alone(&m.outputs[i])
-	return i
-}
-
-// Leave sends output i to safe for good, before it is dropped.
-func (m *Machine) Leave(i int) {
-	m.outputs[i].leaving = true
-	m.outputs[i].toSafe(byRelease)
-}
-
-// Drop forgets output i. Nobody may be driving it any more. Where it is not known to
-// be safe, or has not been for long, those that are interlocked with it wait all the
-// same.
-func (m *Machine) Drop(i int) {
-	o := m.outputs[i]
-	m.outputs[i] = output{Policy: Policy{Interlock: o.Interlock}, away: o.away, back: o.back}
 }
 
 // Move gives holder a lease on the output at value v for a time; zero means
@@ -130,8 +103,6 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	switch {
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
-	case o.leaving:
-		return goneFault(o.Output)
 	case m.stopped:
 		return device.Faultf(device.Unsafe, "the emergency stop is latched: outputs stay safe until an owner runs agentsite reset")
 	case holder == "":
@@ -286,14 +257,7 @@ func (m *Machine) find(name string) (int, error) {
 	if !ok {
 		return 0, device.Faultf(device.Invalid, "there is no output %.60q", name)
 	}
-	if m.outputs[i].Output == "" {
-		return 0, goneFault(name)
-	}
 	return i, nil
-}
-
-func goneFault(name string) error {
-	return device.Faultf(device.Unavailable, "%s is taken away, or set up anew, by a change of the configuration; list the points and try again", name)
 }
 
 func (m *Machine) allSafe(why end) {

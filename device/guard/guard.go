@@ -18,6 +18,13 @@ const (
 	parkTimeout = 5 * time.Second
 	retryFirst  = 100 * time.Millisecond
 	retryLast   = 5 * time.Second
+	// Outputs are read back so often while any is away from safe, and while none is:
+	// then what is missed is what somebody else switches on, and sleep is worth more.
+	readAway = time.Second
+	readSafe = 30 * time.Second
+	// mayMiss is how many reads in a row may be late before that is a fault: a bus that
+	// others keep busy says nothing of the output.
+	mayMiss = 2
 )
 
 // Guard drives the outputs as its Machine decides. It is the sole owner of the
@@ -26,6 +33,7 @@ type Guard struct {
 	start time.Time
 	hands []*hand
 	wake  chan struct{} // a deadline has moved
+	pace  chan struct{} // all is safe now, or no longer
 
 	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
 	latch    Latch
@@ -35,7 +43,8 @@ type Guard struct {
 	changed chan struct{} // closed and replaced whenever an output changed
 }
 
-// Actuated is a device whose outputs come under the guard.
+// Actuated is a device whose outputs come under the guard. Where it is a device.Sensor
+// too, they are read back.
 type Actuated struct {
 	Actuator device.Actuator
 	Policies []Policy // one for each of the device's outputs
@@ -48,7 +57,8 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	var policies []Policy
 	var hands []*hand
 	for _, d := range devices {
-		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1)}
+		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
+		h.sensor, _ = d.Actuator.(device.Sensor)
 		for _, p := range d.Policies {
 			if err := p.Validate(); err != nil {
 				return nil, err
@@ -67,7 +77,7 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	}
 	return &Guard{
 		start: time.Now(), hands: hands, latch: latch, m: NewMachine(policies, !latch.Armed()),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), changed: make(chan struct{}),
 	}, nil
 }
 
@@ -82,6 +92,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	for _, h := range g.hands {
 		hands.Go(func() { g.drive(driving, h) })
 	}
+	hands.Go(func() { g.look(driving) })
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -335,25 +346,39 @@ func because(fault string) string {
 func (g *Guard) update(change func(now Time) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before, _ := g.m.Next()
-	err := change(g.now())
-	if after, _ := g.m.Next(); after != before {
+	defer g.tell(g.outlook())
+	return change(g.now())
+}
+
+// outlook is what wakes the guard up: when Run has something to do, and whether there
+// is much to look at.
+type outlook struct {
+	next Time
+	safe bool
+}
+
+func (g *Guard) outlook() outlook {
+	next, _ := g.m.Next()
+	return outlook{next, g.m.Safe()}
+}
+
+// tell tells everybody who waits that the machine has changed. It is called under the
+// lock.
+func (g *Guard) tell(before outlook) {
+	now := g.outlook()
+	if now.next != before.next {
 		poke(g.wake)
+	}
+	if now.safe != before.safe {
+		poke(g.pace)
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
 	for _, h := range g.hands {
-		for _, i := range h.outputs {
-			// After a write the hand looks again, and after a failure it retries
-			// by itself, with growing pauses.
-			o := &g.m.outputs[i]
-			if _, pending := g.m.Pending(i); pending && !o.moving && o.fault == "" {
-				poke(h.wake)
-				break
-			}
+		if slices.ContainsFunc(h.outputs, g.m.due) {
+			h.stir()
 		}
 	}
-	return err
 }
 
 // wait blocks until done, called under the lock, says so.

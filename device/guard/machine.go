@@ -71,12 +71,7 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 			return err
 		}
 	}
-	if !o.away {
-		if o.rested(now) {
-			o.used = 0
-		}
-		o.away, o.since = true, now
-	}
+	o.leave(now)
 	if v != o.goal {
 		o.changed = now
 		if o.rate != nil {
@@ -205,6 +200,13 @@ func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	return o.want, o.moving || o.want != o.have
 }
 
+// due reports whether output i is to be written now. After a write its hand looks again,
+// and after a failure it tries again by itself, with growing pauses.
+func (m *Machine) due(i int) bool {
+	_, pending := m.Pending(i)
+	return pending && !m.outputs[i].moving && m.outputs[i].fault == ""
+}
+
 // Safe reports whether every output is wanted and known to be at its safe value.
 func (m *Machine) Safe() bool {
 	for i := range m.outputs {
@@ -222,25 +224,49 @@ func (m *Machine) ToSafe() { m.allSafe(bySilence) }
 // to be where it was.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
-// Applied takes what came of driving output i to v. After a failure the output's
-// state is unknown: its lease ends, it is wanted safe, and those that are interlocked
-// with it too.
+// Applied takes what came of driving output i to v. A failure leaves nobody knowing
+// where it is.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
 	o.moving = false
 	if err != nil {
-		o.have, o.fault = device.Value{}, err.Error()
-		if !o.away {
-			o.away, o.since = true, now
-		}
-		o.toSafe(byFault)
-		m.alone(o)
+		m.lost(now, o, err)
 		return
 	}
 	o.have, o.fault = v, ""
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}
+}
+
+// Read takes what output i was read back as, or why it could not be; the zero Value
+// says nothing. It reports whether the output is not where it was left. What is being
+// written, or has to be, is not judged: the write tells more.
+func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
+	o := &m.outputs[i]
+	if _, pending := m.Pending(i); pending {
+		return false
+	}
+	if err == nil && !v.IsZero() && v != o.have {
+		err = elsewhere(o.have, v)
+	}
+	if err != nil {
+		m.lost(now, o, err)
+	}
+	return err != nil
+}
+
+func elsewhere(left, reads device.Value) error {
+	return device.Faultf(device.Offline, "it was left at %v and reads %v; look at its supply, and for somebody else who moves it", left, reads)
+}
+
+// lost has nobody know any more where o is: it counts as away from safe, its lease ends,
+// it is wanted safe, and those that are interlocked with it too.
+func (m *Machine) lost(now Time, o *output, err error) {
+	o.have, o.fault = device.Value{}, err.Error()
+	o.leave(now)
+	o.toSafe(byFault)
+	m.alone(o)
 }
 
 // Policy returns the policy of an output.

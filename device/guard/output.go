@@ -103,6 +103,17 @@ func (o *output) toSafe(why end) {
 	}
 }
 
+// leave begins a trip, where none has begun yet.
+func (o *output) leave(now Time) {
+	if o.away {
+		return
+	}
+	if o.rested(now) {
+		o.used = 0
+	}
+	o.away, o.since = true, now
+}
+
 // arrive ends a trip: the hardware is known to be safe.
 func (o *output) arrive(now Time) {
 	o.used = add(o.used, now-o.since)

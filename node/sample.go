@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -78,7 +79,7 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 }
 
 // sampleEvery samples at every period, and at multiples of it while the device
-// cannot be read.
+// cannot be read. One that is only late is no dead one: others may keep its bus busy.
 func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	points, pause := newSampled(s), s.Every
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
@@ -110,12 +111,13 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			case <-back:
 			}
 		}
-		if !failing {
+		late := errors.Is(err, context.DeadlineExceeded)
+		if !failing || late {
 			pause = s.Every
 		}
 		now := time.Since(h.start)
 		timer.Reset((now+pause)/s.Every*s.Every - now)
-		if failing {
+		if failing && !late {
 			pause = min(2*pause, longest)
 		}
 	}

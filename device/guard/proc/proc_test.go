@@ -29,6 +29,13 @@ type box struct {
 	stuck error
 	press chan struct{}
 	shown string
+	fails func(context.Context) // in place of what it was asked for; or nil
+}
+
+func (b *box) failing(ctx context.Context) {
+	if b.fails != nil {
+		b.fails(ctx)
+	}
 }
 
 func (b *box) Describe() device.Description {
@@ -55,7 +62,8 @@ func (b *box) isOn() bool {
 	return b.on
 }
 
-func (b *box) Sample(context.Context) ([]device.Reading, error) {
+func (b *box) Sample(ctx context.Context) ([]device.Reading, error) {
+	b.failing(ctx)
 	return []device.Reading{
 		{Point: "t", Value: device.Number(21.5), Quality: device.Good, At: time.Now().Add(-3 * time.Second)},
 		{Point: "u", Quality: device.Bad, At: time.Now(), Why: "loose"},
@@ -63,6 +71,7 @@ func (b *box) Sample(context.Context) ([]device.Reading, error) {
 }
 
 func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
+	b.failing(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +85,11 @@ func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-func (b *box) Show(_ context.Context, _, text string) error { b.shown = text; return nil }
+func (b *box) Show(ctx context.Context, _, text string) error {
+	b.failing(ctx)
+	b.shown = text
+	return nil
+}
 func (b *box) Capture(context.Context, string) (device.Image, error) {
 	return device.Image{MIME: "image/png", Data: []byte{1, 2, 3}, At: time.Now()}, nil
 }
@@ -377,6 +390,54 @@ func TestReplace(t *testing.T) {
 		if err := r.Reset(t.Context()); err != nil || r.Stopped() {
 			t.Error(err)
 		}
+	})
+}
+
+// TestDriverThatFails: a driver that panics, or does not come back, is a fault of its own
+// device, and holds up neither its outputs nor the end.
+func TestDriverThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		dev := r.Device("box", r.box.Describe()).(interface {
+			device.Sensor
+			device.Watcher
+			device.Display
+		})
+		r.box.fails = func(context.Context) { panic("a defect") }
+		_, err := dev.Sample(t.Context())
+		wantFault(t, err, device.Internal, "panicked: a defect")
+		wantFault(t, dev.Show(t.Context(), "d", "x"), device.Internal, "panicked: a defect")
+		wantFault(t, dev.Watch(t.Context(), nil), device.Internal, "panicked: a defect")
+
+		deaf, calls := make(chan struct{}), atomic.Int32{}
+		r.box.fails = func(context.Context) { calls.Add(1); <-deaf }
+		_, err = dev.Sample(t.Context())
+		wantFault(t, err, device.Offline, "does not come back")
+		for range 10 {
+			_, err = dev.Sample(t.Context())
+			wantFault(t, err, device.Offline, "the driver of box hangs")
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("it was called %d times", n)
+		}
+		r.on(t, time.Minute)
+		close(deaf)
+		synctest.Wait()
+		if _, err := dev.Sample(t.Context()); err != nil {
+			t.Error("it is back:", err)
+		}
+
+		deaf = make(chan struct{})
+		watching := make(chan error, 1)
+		go func() { watching <- dev.Watch(t.Context(), nil) }()
+		synctest.Wait()
+		begun := time.Now()
+		r.end()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		<-watching
+		close(deaf)
 	})
 }
 

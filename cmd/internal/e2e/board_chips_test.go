@@ -51,13 +51,13 @@ devices:
     driver: pca9685
     bus: BUS
     every: 1s
-    outputs: { lamp: { channel: 3 }, vent: { channel: 15, kind: servo, safe: 90 } }
+    outputs: { lamp: { channel: 3, safe: off }, vent: { channel: 15, kind: servo, safe: 90 } }
     points: { lamp: { min_off: 0s }, vent: { min_off: 0s } }
   relays:
     driver: pcf8574
     bus: BUS
     every: 1s
-    outputs: { pump: { pin: P2, active_low: on } }
+    outputs: { pump: { pin: P2, active_low: on, safe: off } }
     inputs: { door: { pin: P7, active_low: on } }
     min_off: 0s
   screen: { driver: ssd1306, bus: BUS }

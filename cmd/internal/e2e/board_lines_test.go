@@ -17,8 +17,8 @@ import (
 func (m *machine) header(t *testing.T) {
 	const config = `site: { name: board }
 devices:
-  relay: { driver: relay, pin: GPIO17, active_low: on, min_off: 0s }
-  lamp: { driver: gpio-out, pin: GPIO22, min_off: 0s }
+  relay: { driver: relay, pin: GPIO17, active_low: on, safe: off, min_off: 0s }
+  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s }
   bell: { driver: button, pin: GPIO27 }
   gate: { driver: button, pin: GPIO24, debounce: 200ms }
 `

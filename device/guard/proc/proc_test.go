@@ -455,6 +455,19 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+// TestSiteThatIsGone: a site that ends while its guard starts is no failure of the guard.
+func TestSiteThatIsGone(t *testing.T) {
+	ours, its := net.Pipe()
+	ours.Close()
+	g, err := guard.New(nil, guard.Latch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(t.Context(), its, g, nil, ""); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOtherVersion: a guard of another program is refused.
 func TestOtherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,8 +35,8 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	if err := s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }); err != nil {
-		return err
+	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }) != nil {
+		return nil // the site has gone before it began
 	}
 	all.Go(func() { s.tell(ctx) })
 	all.Go(func() { s.mindSilence(ctx) })

@@ -52,6 +52,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("ADDR", ln.Addr().String())
 	env.Setenv("SCHEMA", schema)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 	env.Setenv("GID", strconv.Itoa(os.Getgid()))
 	return nil
 }

@@ -122,8 +122,8 @@ func (r *relay) off() time.Duration {
 	return time.Since(begun)
 }
 
-// guard is its process.
-func (r *relay) guard(t *testing.T) int {
+// guard is the process that drives the site's outputs.
+func (r *running) guard(t testing.TB) int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Folder, "guard.lock"))
 	if err != nil {

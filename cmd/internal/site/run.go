@@ -176,6 +176,7 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
 	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
+	rest()
 	return all.Wait()
 }
 

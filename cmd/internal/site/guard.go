@@ -25,9 +25,9 @@ import (
 const guardPatience = 6 * time.Second
 
 // Guard is the process that drives the folder's outputs, for the site at the other
-// end of conn. It blocks until conn or ctx ends, and returns when the outputs are
-// safe, or with those that are not known to be.
-func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser) error {
+// end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
+// ends, and returns when the outputs are safe, or with those that are not known to be.
+func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
 	warning := ""
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()
@@ -43,7 +43,8 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser) error {
 	}
 	return drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
 		debug.FreeOSMemory() // what reading the plan took
-		return proc.Serve(ctx, conn, g, devices, warning)
+		go stopOn(ctx, signals, g.Stop)
+		return proc.Serve(ctx, conn, g, devices, buttons(cfg, devices), warning)
 	})
 }
 
@@ -83,7 +84,9 @@ func drive(ctx context.Context, cfg *config.Site, latch guard.Latch, serve func(
 	var actuated []guard.Actuated
 	for _, w := range wires {
 		devices[w.Name] = w.device
-		actuated = append(actuated, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
+		if len(w.policies) > 0 {
+			actuated = append(actuated, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
+		}
 	}
 	g, err := guard.New(actuated, latch)
 	if err != nil {

@@ -37,6 +37,7 @@ type Options struct {
 	Version string           // of the program
 	Out     io.Writer        // for the person at the terminal
 	Hangup  <-chan os.Signal // each asks for a reload; nil for none
+	Stop    <-chan os.Signal // each is an emergency stop; nil for none
 }
 
 // Mistake is an error that whoever starts the site made: the same again will not
@@ -171,6 +172,7 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
+	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })

@@ -99,18 +99,19 @@ func (l *line) Write(b []byte) (int, error) {
 // rig is a keeper and the guards that it has started.
 type rig struct {
 	*Keeper
-	box    *box
-	lines  []*line
-	killed atomic.Int32
-	fails  error // of the next start
-	end    func()
+	box     *box
+	lines   []*line
+	killed  atomic.Int32
+	fails   error // of the next start
+	buttons []Button
+	end     func()
 }
 
 const relayName = "box/relay"
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, buttons ...Button) *rig {
 	t.Helper()
-	r := &rig{box: &box{press: make(chan struct{})}}
+	r := &rig{box: &box{press: make(chan struct{})}, buttons: buttons}
 	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
 	if err := latch.Arm(); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func newRig(t *testing.T) *rig {
 			driving, stop := context.WithCancel(context.Background())
 			driven := make(chan error, 1)
 			go func() { driven <- g.Run(driving) }()
-			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, "")
+			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, r.buttons, "")
 			stop()
 			ended <- errors.Join(err, <-driven)
 		}()
@@ -467,7 +468,7 @@ func FuzzMessages(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, "")
+			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, nil, "")
 			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
 			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
 			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))

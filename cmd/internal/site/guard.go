@@ -28,6 +28,7 @@ const guardPatience = 6 * time.Second
 // end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
 // ends, and returns when the outputs are safe, or with those that are not known to be.
 func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
+	debug.SetGCPercent(25) // the heap of so small a process would grow to 4 MB before it is first collected
 	warning := ""
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()

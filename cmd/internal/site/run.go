@@ -54,6 +54,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 // It blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
+	keepOwn()
 	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type Guard struct {
 	start time.Time
 	hands []*hand
 	wake  chan struct{} // a deadline has moved
+	alive chan struct{} // unbuffered: Run takes from it
 
 	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
 	latch    Latch
@@ -58,7 +59,7 @@ type Actuated struct {
 func New(devices []Actuated, latch Latch) (*Guard, error) {
 	g := &Guard{
 		start: time.Now(), latch: latch, m: NewMachine(nil, !latch.Armed()),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
 	}
 	for _, d := range devices {
 		if err := g.Add(d); err != nil {
@@ -164,6 +165,7 @@ func (g *Guard) Run(ctx context.Context) error {
 			}()
 		case <-timer.C:
 		case <-g.wake:
+		case <-g.alive:
 		}
 		g.launch(driving, &hands)
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
@@ -187,6 +189,16 @@ func (g *Guard) launch(ctx context.Context, hands *sync.WaitGroup) {
 			driving, h.stop = context.WithCancel(ctx)
 			hands.Go(func() { defer close(h.done); g.drive(driving, h) })
 		}
+	}
+}
+
+// Alive blocks until Run, which keeps the deadlines, has come round, or ctx ends.
+func (g *Guard) Alive(ctx context.Context) error {
+	select {
+	case g.alive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -169,6 +169,9 @@ func Run(ctx context.Context, o Options) error {
 	if unsafe != nil {
 		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
+	if outputs.Stopped() {
+		slog.Warn("the emergency stop is latched: outputs stay safe until agentsite reset")
+	}
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
@@ -178,7 +181,11 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
-	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
+	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
+	state := outputsNow(unsafe, outputs.Stopped())
+	welcome(o, cfg, from, "http://"+listener.Addr().String(), state)
+	notify("READY=1\nSTATUS=" + state)
+	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
 	return all.Wait()
 }
 

@@ -478,3 +478,35 @@ func FuzzMessages(f *testing.F) {
 		})
 	})
 }
+
+// TestAlive: it is the guard's loop that answers, and Run where there is no guard.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.fails = errors.New("no memory")
+		r.lines[0].Close()
+		synctest.Wait()
+		wantFault(t, r.Alive(t.Context()), device.Unavailable, "being started")
+		// What cannot be started can be replaced; nobody knows that the outputs are safe.
+		if err := r.Replace(t.Context(), nil, func() error { return nil }); err == nil {
+			t.Error("no error")
+		}
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		g, err := guard.New(nil, guard.Latch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Alive(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a guard that does not run: %v", err)
+		}
+	})
+}

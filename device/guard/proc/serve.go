@@ -94,6 +94,8 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 		do = func() (func(*writer), error) { return nil, s.g.Stop(ctx) }
 	case reset:
 		do = func() (func(*writer), error) { return nil, s.reset(ctx) }
+	case alive:
+		do = func() (func(*writer), error) { return nil, s.g.Alive(ctx) }
 	case sample:
 		name := r.text()
 		do = func() (func(*writer), error) { return s.sample(ctx, name) }

@@ -30,3 +30,17 @@ func TestStopButtonIsChecked(t *testing.T) {
 	checkFails(t, "  panic: { driver: stop-button, pin: GPIO17 }\n", "3:12: panic: there is no output that it could stop")
 	checkFails(t, relay+"  panic: { driver: stop-button, pin: P1_11 }\n", "4:38: panic: GPIO17 is already taken by pump (line 3)")
 }
+
+func TestMultiplexerIsTheKernels(t *testing.T) {
+	const (
+		expander = "  relays: { driver: mcp23017, bus: i2c-1, outputs: { pump: { pin: GPA0, safe: off } } }\n"
+		behind   = "  relays: { driver: mcp23017, bus: i2c-1/0x70:3, outputs: { pump: { pin: GPA0, safe: off } } }\n"
+		sensor   = "  climate: { driver: bme280, bus: i2c-1/0x71:0 }\n"
+		inputs   = "  door: { driver: mcp23017, bus: i2c-1, inputs: { open: { pin: GPA0 } } }\n"
+	)
+	checkFails(t, sensor+strings.ReplaceAll(expander, "i2c-1", "i2c-11"), "")
+	checkFails(t, sensor+inputs, "")
+	checkFails(t, behind, "3:31: relays: the multiplexer at 0x70 on i2c-1 has to be the kernel's, because relays has outputs there: write dtoverlay=i2c-mux,pca9548,addr=0x70")
+	checkFails(t, expander+sensor, "4:30: climate: the multiplexer at 0x71 on i2c-1 has to be the kernel's, because relays has outputs there")
+	checkFails(t, sensor+expander, "3:30: climate: the multiplexer at 0x71")
+}

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -42,11 +43,28 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 	if err != nil {
 		return err
 	}
-	return drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+	var dog *proc.Watchdog
+	var refused error
+	if cfg.Watchdog != "" {
+		dog, refused = proc.OpenWatchdog(cfg.Watchdog)
+	}
+	var feeding sync.WaitGroup
+	err = drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+		if refused != nil { // nothing moves without what its owner wants behind it
+			return refused
+		}
 		debug.FreeOSMemory() // what reading the plan took
 		go stopOn(ctx, signals, g.Stop)
+		if dog != nil {
+			feeding.Go(func() { dog.Feed(ctx, g.Alive) })
+		}
 		return proc.Serve(ctx, conn, g, devices, buttons(cfg, devices), warning)
 	})
+	feeding.Wait()
+	if dog != nil {
+		err = errors.Join(err, dog.Close(err == nil))
+	}
+	return err
 }
 
 // Safe drives every output of the folder's site to safe, once whoever drives them has

@@ -45,7 +45,7 @@ func newPlan(cfg *config.Site) (plan, error) {
 			p.devices = append(p.devices, d)
 		}
 	}
-	p.text = config.Plan(cfg.Name, p.devices)
+	p.text = config.Plan(cfg, p.devices)
 	return p, nil
 }
 

@@ -34,6 +34,7 @@ type Guard struct {
 	hands []*hand
 	wake  chan struct{} // a deadline has moved
 	pace  chan struct{} // all is safe now, or no longer
+	alive chan struct{} // unbuffered: Run takes from it
 
 	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
 	latch    Latch
@@ -77,7 +78,7 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	}
 	return &Guard{
 		start: time.Now(), hands: hands, latch: latch, m: NewMachine(policies, !latch.Armed()),
-		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }
 
@@ -112,6 +113,7 @@ func (g *Guard) Run(ctx context.Context) error {
 			}()
 		case <-timer.C:
 		case <-g.wake:
+		case <-g.alive:
 		}
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
 		g.mu.Lock()
@@ -121,6 +123,16 @@ func (g *Guard) Run(ctx context.Context) error {
 		if ok {
 			timer.Reset(next - g.now())
 		}
+	}
+}
+
+// Alive blocks until Run, which keeps the deadlines, has come round, or ctx ends.
+func (g *Guard) Alive(ctx context.Context) error {
+	select {
+	case g.alive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

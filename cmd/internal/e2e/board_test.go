@@ -25,6 +25,7 @@ func TestBoard(t *testing.T) {
 	t.Run("simulated lines", m.simulatedLines)
 	t.Run("lines", m.header)
 	t.Run("ends", m.ends)
+	t.Run("stop button", m.stopButton)
 	t.Run("scan", m.scan)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	m.unmoved(t)

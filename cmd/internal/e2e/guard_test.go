@@ -79,11 +79,17 @@ type relay struct {
 	witness string
 }
 
-func startRelay(t *testing.T) *relay {
+func startRelay(t *testing.T, devices ...string) *relay {
 	t.Helper()
-	witness := filepath.Join(folder(t), "outputs")
-	r := start(t, "site: { name: relay }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0s, outputs_file: "+witness+" }\n", need(t, "the program", program))
-	return &relay{r, witness}
+	config, witness := relayConfig(t, devices...)
+	return &relay{start(t, config, need(t, "the program", program)), witness}
+}
+
+// relayConfig is a configuration with the relay and other devices.
+func relayConfig(t *testing.T, devices ...string) (config, witness string) {
+	witness = filepath.Join(folder(t), "outputs")
+	devices = append([]string{"box: { driver: sim, model: relay, min_off: 0s, outputs_file: " + witness + " }"}, devices...)
+	return "site: { name: relay }\ndevices:\n  " + strings.Join(devices, "\n  ") + "\n", witness
 }
 
 func (r *relay) on(t *testing.T) {

@@ -75,6 +75,12 @@ func (l *logged) String() string {
 // until it answers. The first words of argv before "run" may be an emulator.
 func start(t testing.TB, config string, argv ...string) *running {
 	t.Helper()
+	return startWith(t, config, nil, argv...)
+}
+
+// startWith is start with files that the site has from its first moment.
+func startWith(t testing.TB, config string, files []*os.File, argv ...string) *running {
+	t.Helper()
 	r := &running{Folder: folder(t), Log: &logged{}, ended: make(chan error, 1)}
 	args := append(argv[1:len(argv):len(argv)], "run", "--data", r.Folder, "--listen", "127.0.0.1:0")
 	if config != "" {
@@ -89,7 +95,7 @@ func start(t testing.TB, config string, argv ...string) *running {
 	if config == "" {
 		r.Cmd.Dir = folder(t)
 	}
-	r.Cmd.Stderr = r.Log
+	r.Cmd.Stderr, r.Cmd.ExtraFiles = r.Log, files
 	out, err := r.Cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

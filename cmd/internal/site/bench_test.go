@@ -233,6 +233,6 @@ func benchGuard(latch string) error {
 		return err
 	}
 	return drive(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
-		return proc.Serve(ctx, conn, g, devices, "")
+		return proc.Serve(ctx, conn, g, devices, nil, "")
 	})
 }

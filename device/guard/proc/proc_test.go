@@ -112,18 +112,19 @@ func (l *line) Write(b []byte) (int, error) {
 // rig is a keeper and the guards that it has started.
 type rig struct {
 	*Keeper
-	box    *box
-	lines  []*line
-	killed atomic.Int32
-	fails  error // of the next start
-	end    func()
+	box     *box
+	lines   []*line
+	killed  atomic.Int32
+	fails   error // of the next start
+	buttons []Button
+	end     func()
 }
 
 const relayName = "box/relay"
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, buttons ...Button) *rig {
 	t.Helper()
-	r := &rig{box: &box{press: make(chan struct{})}}
+	r := &rig{box: &box{press: make(chan struct{})}, buttons: buttons}
 	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
 	if err := latch.Arm(); err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func newRig(t *testing.T) *rig {
 			driving, stop := context.WithCancel(context.Background())
 			driven := make(chan error, 1)
 			go func() { driven <- g.Run(driving) }()
-			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, "")
+			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, r.buttons, "")
 			stop()
 			ended <- errors.Join(err, <-driven)
 		}()
@@ -463,7 +464,7 @@ func TestSiteThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Serve(t.Context(), its, g, nil, ""); err != nil {
+	if err := Serve(t.Context(), its, g, nil, nil, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -541,7 +542,7 @@ func FuzzMessages(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, "")
+			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, nil, "")
 			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
 			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
 			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))
@@ -549,5 +550,37 @@ func FuzzMessages(f *testing.F) {
 				t.Error("it moved")
 			}
 		})
+	})
+}
+
+// TestAlive: it is the guard's loop that answers, and Run where there is no guard.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.fails = errors.New("no memory")
+		r.lines[0].Close()
+		synctest.Wait()
+		wantFault(t, r.Alive(t.Context()), device.Unavailable, "being started")
+		// What cannot be started can be replaced; nobody knows that the outputs are safe.
+		if err := r.Replace(t.Context(), nil, func() error { return nil }); err == nil {
+			t.Error("no error")
+		}
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		g, err := guard.New(nil, guard.Latch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Alive(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a guard that does not run: %v", err)
+		}
 	})
 }

@@ -26,15 +26,20 @@ const (
 
 // Serve lets the site at the other end of conn move g's outputs and read the devices,
 // until conn or ctx ends. Whoever runs g sees to it that the outputs are safe after
-// that. While the site is silent they are safe too. The warning is told to the site.
-func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices map[string]device.Device, warning string) error {
+// that. While the site is silent they are safe too, and whenever one of the buttons is
+// pressed. The warning is told to the site.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices map[string]device.Device, buttons []Button, warning string) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{link: link{conn: conn}, g: g, devices: devices, start: time.Now(), held: make(chan struct{}, 1), deaf: make(map[string]<-chan struct{})}
+	s := &server{link: link{conn: conn}, g: g, devices: devices, buttons: buttons, start: time.Now(), held: make(chan struct{}, 1), deaf: make(map[string]<-chan struct{})}
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
+	s.released(ctx) // before anybody asks for a move
+	for _, b := range buttons {
+		all.Go(func() { s.mindButton(ctx, b) })
+	}
 	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }) != nil {
 		return nil // the site has gone before it began
 	}
@@ -59,6 +64,7 @@ type server struct {
 	link
 	g       *guard.Guard
 	devices map[string]device.Device
+	buttons []Button
 	start   time.Time
 	heard   atomic.Int64  // when the site last said something
 	epoch   atomic.Uint32 // how often silence has ended the leases
@@ -90,7 +96,9 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case stop:
 		do = func() (func(*writer), error) { return nil, s.g.Stop(ctx) }
 	case reset:
-		do = func() (func(*writer), error) { return nil, s.g.Reset() }
+		do = func() (func(*writer), error) { return nil, s.reset(ctx) }
+	case alive:
+		do = func() (func(*writer), error) { return nil, s.g.Alive(ctx) }
 	case sample:
 		name := r.text()
 		do = func() (func(*writer), error) { return s.sample(ctx, name) }
@@ -133,6 +141,9 @@ type order struct {
 func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
 	if m.epoch != s.epoch.Load() || m.age < 0 || m.age > maxAge {
 		return guard.Status{}, device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
+	}
+	if err := s.released(ctx); err != nil {
+		return guard.Status{}, err
 	}
 	select {
 	case s.held <- struct{}{}:

@@ -194,7 +194,7 @@ func BenchmarkSwitch(b *testing.B) {
 			return proc.Process{}, err
 		}
 		defer closeChilds(cmd)
-		return proc.Process{Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error { return cmd.Wait() }}, cmd.Start()
+		return proc.Process{Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error { return cmd.Wait() }}, proc.StartRealtime(cmd.Start)
 	})
 	w, err := open(b.Context(), cfg.Devices[0], outputs)
 	if err != nil {

@@ -53,7 +53,8 @@ func (b stopButton) Sample(ctx context.Context) ([]device.Reading, error) {
 	return []device.Reading{b.reading(b.pressed())}, nil
 }
 
-// Watch looks for the file a hundred times a second.
+// Watch looks for the file a hundred times a second, and tells each time that it is
+// there: who looks now and then may miss that it was away for a moment.
 func (b stopButton) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if b.file == "" {
 		<-ctx.Done()
@@ -63,7 +64,7 @@ func (b stopButton) Watch(ctx context.Context, emit func(device.Reading)) error 
 		if err := sleep(ctx, stopLook); err != nil {
 			return err
 		}
-		if now := b.pressed(); now != before {
+		if now := b.pressed(); now || before {
 			before = now
 			emit(b.reading(now))
 		}

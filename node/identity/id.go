@@ -44,7 +44,7 @@ func Parse(text string) (ID, error) {
 	if len(key) != len(ID{}) {
 		return ID{}, fmt.Errorf("%.64q is no identity that is known here: copy it whole, one looks like did:key:z6Mk… or 12D3KooW…, and only Ed25519 keys have such", text)
 	}
-	if ID(key).weak() {
+	if !ID(key).Valid() {
 		return ID{}, fmt.Errorf("%q is a key with which anybody can sign: its owner has to make another", text)
 	}
 	return ID(key), nil
@@ -76,12 +76,13 @@ func after(before string, b []byte) []byte {
 	return nil
 }
 
-// weak reports whether the key is a point of small order, for which everybody can
-// make signatures. The zero ID is one. crypto/ed25519 takes them, as RFC 8032 lets it.
-func (id ID) weak() bool {
+// Valid reports whether only somebody with the private key can sign for this one.
+// For points of small order everybody can, and the zero ID is one; crypto/ed25519
+// takes them, as RFC 8032 lets it.
+func (id ID) Valid() bool {
 	id[31] &= 0x7f // a point's other half is as weak
 	_, weak := smallOrder[id]
-	return weak
+	return !weak
 }
 
 // smallOrder are the y of all points of small order, in every way to write them.
@@ -106,5 +107,5 @@ func nearPrime(low byte) ID {
 
 // Verify reports whether the key signed the message for the purpose.
 func (id ID) Verify(purpose Purpose, message, signature []byte) bool {
-	return !id.weak() && ed25519.VerifyWithOptions(id[:], message, signature, purpose.options()) == nil
+	return id.Valid() && ed25519.VerifyWithOptions(id[:], message, signature, purpose.options()) == nil
 }

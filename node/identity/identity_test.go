@@ -194,7 +194,7 @@ func FuzzParse(f *testing.F) {
 		if text != id.String() && text != id.PeerID() && text != id.CID() {
 			t.Fatalf("%q is %s", text, id)
 		}
-		if id.weak() {
+		if !id.Valid() {
 			t.Fatalf("%q is weak", text)
 		}
 	})

@@ -88,11 +88,8 @@ type holding struct {
 func NewBook(o Options) (*Book, error) {
 	b := &Book{Options: o, start: time.Now(), kept: book{Version: version}}
 	if len(o.Book) > 0 {
-		if err := decode(o.Book, &b.kept); err != nil {
-			return nil, fmt.Errorf("who may do what cannot be read: %w", err)
-		}
-		if b.kept.Version != version {
-			return nil, fmt.Errorf("who may do what is of version %d, which is not known here: it needs a newer agentsite", b.kept.Version)
+		if err := readKept("who may do what", o.Book, &b.kept); err != nil {
+			return nil, err
 		}
 	}
 	var saved time.Time
@@ -219,6 +216,11 @@ func (b *Book) Deposit(raw []byte) (*Grant, error) {
 		if slices.ContainsFunc(k.Grants, func(have []byte) bool { return bytes.Equal(have, raw) }) {
 			return nil
 		}
+		now, _ := b.Now()
+		k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool {
+			g, err := Open(raw)
+			return err != nil || !g.Until().IsZero() && !g.Until().After(now)
+		})
 		if len(k.Grants) == maxGrants {
 			return fmt.Errorf("%d grants are kept here, which is as many as there can be: revoke one first", maxGrants)
 		}

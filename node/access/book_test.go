@@ -92,6 +92,17 @@ func TestMay(t *testing.T) {
 		wants(t, err, "no owner")
 		wants(t, may(who(bob)), "")
 
+		// Two grants add up, and the denial is the one that helps most.
+		other, more := grant(t, "set fan 1/h", ann, eve), grant(t, "set lamp", ann, eve)
+		for _, want := range []string{"", "again in"} {
+			_, err = b.Take(who(eve), setFan(), other, more)
+			wants(t, err, want)
+		}
+		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, other, more)
+		wants(t, err, "")
+		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"fan/on", "lamp/on"}}, other, more)
+		wants(t, err, "you lack the permission") // but not within one call
+
 		// Passed on, with a narrower one that says more than it may.
 		passed, err := g.Delegate(bob, Block{Audience: cid.ID(), May: words(t, "set * max 1m")})
 		if err != nil {
@@ -128,6 +139,18 @@ func TestMay(t *testing.T) {
 		time.Sleep(time.Second)
 		wants(t, lamp(short), "ended at 2000-01-01T00:01:00Z")
 
+		level := agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}}
+		ranged := grant(t, "set fan 0..80", ann, bob)
+		if _, err := b.May(who(eve), level, ranged); b.Sees(who(eve), level, ranged) || err == nil {
+			t.Error("somebody sees what another may")
+		}
+		if !b.Sees(who(bob), level, ranged) || b.Sees(who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || b.Sees(agents.Principal{}, level, ranged) {
+			t.Error("somebody sees too little, or too much")
+		}
+		if !b.Sees(agents.Principal{ID: "local", Owner: true}, level) {
+			t.Error("the owner does not see all")
+		}
+
 		// What was kept is there after a start.
 		b = s.open(t, site.ID())
 		wants(t, may(who(bob)), "")
@@ -136,6 +159,9 @@ func TestMay(t *testing.T) {
 		wants(t, b.Revoke(Revocation{Key: bob.ID()}), "")
 		wants(t, may(who(cid), passed), "revoked")
 		wants(t, may(who(bob), g), "revoked")
+		if b.Sees(who(cid), setFan(), passed) {
+			t.Error("what is revoked is seen")
+		}
 		if len(b.Grants()) != 0 {
 			t.Error(b.Grants())
 		}
@@ -252,6 +278,9 @@ func TestRate(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		take(3, root, "")
 		take(1, child, "again in 10m1s") // its own three came back, the root's did not
+		if !b.Sees(who(k[2]), setFan(), root) {
+			t.Error("a rate that is used up hides what it is for")
+		}
 		// What could not be counted is not done.
 		time.Sleep(time.Hour)
 		s.full = errors.New("disk full")
@@ -283,17 +312,13 @@ func TestManyChildren(t *testing.T) {
 	m := Meter{uses: map[use]*used{}}
 	child := func(n int) []charge { return []charge{{use{Hash{1}, Hash{2, byte(n)}, 0}, Rate{Calls: 1, Per: 60}}} }
 	for n := range maxChildren {
-		if wait, err := m.wait(0, child(n)); wait != 0 || err != nil {
-			t.Fatal(wait, err)
+		if err := m.fits(0, child(n)); err != nil {
+			t.Fatal(err)
 		}
 		m.take(0, child(n))
 	}
-	if _, err := m.wait(59*time.Second, child(100)); err == nil || !strings.Contains(err.Error(), "16 times") {
-		t.Error(err)
-	}
-	if wait, err := m.wait(time.Minute, child(100)); wait != 0 || err != nil { // those are over
-		t.Error(wait, err)
-	}
+	wants(t, m.fits(59*time.Second, child(100)), "16 narrower rates")
+	wants(t, m.fits(time.Minute, child(100)), "") // those are over
 }
 
 // TestSchedules: never an eleventh within any hour of real time, over starts with and
@@ -494,12 +519,14 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	newer, err := encoding.Marshal(book{Version: 2})
+	newer, err := encoding.Marshal(map[int]any{1: 2, 99: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = NewBook(Options{Book: newer})
-	wants(t, err, "version 2, which is not known here")
+	wants(t, err, "who may do what cannot be read: it is of version 2, and needs a newer agentsite")
+	_, err = NewBook(Options{Meter: newer})
+	wants(t, err, "what was counted cannot be read: it is of version 2")
 }
 
 func FuzzKept(f *testing.F) {

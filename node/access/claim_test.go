@@ -97,6 +97,17 @@ func TestClaimInTime(t *testing.T) {
 		if _, err := c.Take(t.Context(), Prove(ann, site.ID(), secret, old)); err != errWrong {
 			t.Error(err)
 		}
+		// The last moment of one challenge is in the time of the next.
+		early, err := c.Challenge(ann.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2*claimFresh - time.Second - 1)
+		lost := NewClaim(site, secret, func(identity.ID) error { return nil })
+		lost.mixer, lost.opened = c.mixer, c.opened
+		if _, err := lost.Take(t.Context(), Prove(ann, site.ID(), secret, early)); err != nil {
+			t.Error(err)
+		}
 		late, err := c.Challenge(ann.ID())
 		if err != nil {
 			t.Fatal(err)

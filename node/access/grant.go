@@ -101,6 +101,21 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// readKept is decode for what a site kept, whose first field is its version.
+func readKept(what string, b []byte, v any) error {
+	var kept struct {
+		Version uint `cbor:"1,keyasint"`
+	}
+	err := decode(b, v)
+	if cbor.Unmarshal(b, &kept) == nil && kept.Version > version {
+		err = fmt.Errorf("it is of version %d, and needs a newer agentsite", kept.Version)
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", what, err)
+	}
+	return nil
+}
+
 // decode fills v from b, which has to be the one way to write it.
 func decode(b []byte, v any) error {
 	if err := decoding.Unmarshal(b, v); err != nil {
@@ -227,35 +242,52 @@ func (g *Grant) Until() time.Time {
 	return time.Unix(until, 0).UTC()
 }
 
-// allow holds an ask against every block: all have to allow it, and the limits are
-// the narrowest. It also says which rates the ask counts against.
-func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err error) {
+// part is the place of a permission in a chain.
+type part struct{ block, part int }
+
+// deciding finds, in every block and for every point of an ask, the part that decides.
+// Where a block has none, the ask is denied.
+func (g *Grant) deciding(ask agents.Ask) ([]part, error) {
 	points := ask.Points
 	if len(points) == 0 {
 		points = []string{""}
 	}
+	var parts []part
 	for i, b := range g.Blocks {
 		for _, point := range points {
-			part := slices.IndexFunc(b.May, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
-			if part < 0 {
-				return l, nil, lacks(ask.Tool, point)
+			n := slices.IndexFunc(b.May, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
+			if n < 0 {
+				return nil, lacks(ask.Tool, point)
 			}
-			if err := b.May[part].allow(ask, &l); err != nil {
-				return l, nil, err
+			if p := (part{i, n}); !slices.Contains(parts, p) {
+				parts = append(parts, p)
 			}
-			if rate := b.May[part].Rate; rate != nil && ask.Effect != agents.Returns {
-				c := charge{use{g.ids[0], g.ids[i], uint8(part)}, *rate}
-				if !slices.Contains(charges, c) {
-					charges = append(charges, c)
-				}
-			}
+		}
+	}
+	return parts, nil
+}
+
+// allow holds an ask against every part that decides: all have to allow it, and the
+// limits are the narrowest. It also says which rates the ask counts against.
+func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err error) {
+	parts, err := g.deciding(ask)
+	if err != nil {
+		return l, nil, err
+	}
+	for _, at := range parts {
+		p := g.Blocks[at.block].May[at.part]
+		if err := p.allow(ask, &l); err != nil {
+			return l, nil, err
+		}
+		if p.Rate != nil && ask.Effect != agents.Returns {
+			charges = append(charges, charge{use{g.ids[0], g.ids[at.block], uint8(at.part)}, *p.Rate})
 		}
 	}
 	return l, charges, nil
 }
 
 // lacks is the denial of what no part covers.
-func lacks(tool, point string) error {
+func lacks(tool, point string) *Denied {
 	p := Permission{Tools: []string{tool}}
 	if point != "" {
 		p.Points = []string{point}

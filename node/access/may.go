@@ -9,8 +9,8 @@ import (
 )
 
 // May decides: what p may do of what it asks, or why not, as a *Denied. It holds the
-// ask against what is kept for p and against the grants that p brought along. It
-// counts nothing, and so is for what p is shown, too.
+// ask against what is kept for p and against the grants that p brought along, and
+// counts nothing.
 func (b *Book) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,25 +36,49 @@ func (b *Book) Take(p agents.Principal, ask agents.Ask, brought ...*Grant) (agen
 	return l, nil
 }
 
-func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (l agents.Limits, charges []charge, err error) {
-	if p.Owner {
-		return l, nil, nil
-	}
-	all := b.held[p.ID]
+// Sees reports whether p has a permission for what it asks, whatever limits and rates
+// leave of that: it is for what p is shown, and for what p may go on holding.
+func (b *Book) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return p.Owner || slices.ContainsFunc(b.holds(p, brought), func(h holding) bool {
+		if b.counts(h, agents.Returns) != nil {
+			return false
+		}
+		_, err := h.grant.deciding(ask)
+		return err == nil
+	})
+}
+
+// holds lists all that p has.
+func (b *Book) holds(p agents.Principal, brought []*Grant) []holding {
+	all := slices.Clip(b.held[p.ID])
 	for _, g := range brought {
 		if g.Audience().String() == p.ID {
-			all = append(all[:len(all):len(all)], holding{grant: g})
+			all = append(all, holding{grant: g})
 		}
 	}
-	err = lacks(ask.Tool, first(ask.Points))
-	for _, h := range all {
-		l, charges, why := b.grants(h, ask)
-		if why == nil {
+	return all
+}
+
+func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (agents.Limits, []charge, error) {
+	if p.Owner {
+		return agents.Limits{}, nil, nil
+	}
+	var why *Denied
+	for _, h := range b.holds(p, brought) {
+		l, charges, err := b.grants(h, ask)
+		if err == nil {
 			return l, charges, nil
 		}
-		err = why
+		if d, ok := err.(*Denied); ok && (why == nil || why.Retry == 0) {
+			why = d // what to wait for is worth more than what is missing
+		}
 	}
-	return agents.Limits{}, nil, err
+	if why == nil {
+		why = lacks(ask.Tool, first(ask.Points))
+	}
+	return agents.Limits{}, nil, why
 }
 
 func first(points []string) string {
@@ -66,25 +90,24 @@ func first(points []string) string {
 
 // grants decides by one grant.
 func (b *Book) grants(h holding, ask agents.Ask) (l agents.Limits, charges []charge, err error) {
-	if err := b.kept.accepts(b.Site, h.grant); err != nil {
-		return l, nil, err
-	}
-	if slices.ContainsFunc(b.ended, func(r Revocation) bool { return r.covers(h) }) {
-		return l, nil, errRevoked
-	}
-	if err := b.inTime(h, ask.Effect); err != nil {
+	if err := b.counts(h, ask.Effect); err != nil {
 		return l, nil, err
 	}
 	if l, charges, err = h.grant.allow(ask); err != nil {
 		return l, nil, err
 	}
-	wait, err := b.meter.wait(b.ran(), charges)
-	if wait > 0 {
-		d := denied("your rate is used up: again in %v", wait.Truncate(time.Second)+time.Second)
-		d.Retry = wait
-		err = d
+	return l, charges, b.meter.fits(b.ran(), charges)
+}
+
+// counts reports why a grant does not count here and now.
+func (b *Book) counts(h holding, effect agents.Effect) error {
+	if err := b.kept.accepts(b.Site, h.grant); err != nil {
+		return err
 	}
-	return l, charges, err
+	if slices.ContainsFunc(b.ended, func(r Revocation) bool { return r.covers(h) }) {
+		return errRevoked
+	}
+	return b.inTime(h, effect)
 }
 
 // inTime holds a grant against the time. Where only the earliest that it can be is

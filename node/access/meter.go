@@ -41,15 +41,16 @@ type charge struct {
 // do so without end.
 const maxChildren = 16
 
-// wait is how long it takes until all of the charges fit, 0 where they do; now is
-// since the process began.
-func (m *Meter) wait(now time.Duration, charges []charge) (wait time.Duration, err error) {
+// fits reports why not all of the charges fit, and when they will; now is since the
+// process began.
+func (m *Meter) fits(now time.Duration, charges []charge) error {
 	now += m.began
+	var wait time.Duration
 	for _, c := range charges {
 		u := m.uses[c.use]
 		if u == nil {
 			if c.block != c.root && m.children(now, c.root) >= maxChildren {
-				return 0, denied("this grant was passed on with rates %d times, which is as many as are counted: use one of those", maxChildren)
+				return denied("%d narrower rates are counted below this grant already, which is as many as can be: wait until one is free, or ask for a permission without one", maxChildren)
 			}
 			continue
 		}
@@ -57,7 +58,10 @@ func (m *Meter) wait(now time.Duration, charges []charge) (wait time.Duration, e
 			wait = max(wait, u.at[over]+c.rate.Per.Duration()-now)
 		}
 	}
-	return wait, nil
+	if wait > 0 {
+		return &Denied{fmt.Sprintf("your rate is used up: again in %v", wait.Truncate(time.Second)+time.Second), wait}
+	}
+	return nil
 }
 
 func (m *Meter) children(now time.Duration, root Hash) (n int) {
@@ -128,11 +132,8 @@ func decodeMeter(b []byte) (m Meter, least time.Time, err error) {
 		return m, least, nil
 	}
 	var f meterFile
-	if err := decode(b, &f); err != nil {
-		return m, least, fmt.Errorf("what was counted cannot be read: %w", err)
-	}
-	if f.Version != version {
-		return m, least, fmt.Errorf("what was counted is of version %d, which is not known here: it needs a newer agentsite", f.Version)
+	if err := readKept("what was counted", b, &f); err != nil {
+		return m, least, err
 	}
 	m.began = f.Ran
 	for _, u := range f.Uses {

@@ -54,8 +54,8 @@ func some(pick picker, from ...string) (list []string) {
 // The world of the model: few names, so that much meets.
 var (
 	worldTools  = []string{"emergency_stop", "list_points", "read_history", "read_points", "release_output", "set_level", "site_status", "switch_output", "water"}
-	worldPoints = []string{"air/humidity", "air/temperature", "fan/speed", "lamp/on"}
-	patterns    = []string{"*", "air", "air/humidity", "air/temperature", "fan", "fan/speed", "lamp", "lamp/on"} // in order
+	worldPoints = []string{"air/humidity", "air/temperature", "fan/speed", "fan2/speed", "lamp/on"}
+	patterns    = []string{"*", "air", "air/humidity", "air/temperature", "fan", "fan/sp", "fan/speed", "lamp", "lamp/on"} // in order
 )
 
 func drawPermission(pick picker) (p Permission) {

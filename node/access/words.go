@@ -24,7 +24,7 @@ type verb struct {
 	tools []string // sorted
 }
 
-var verbs = []verb{
+var verbs = []verb{ // reading is the first
 	{"read", []string{"list_points", "read_history", "read_points", "site_status"}},
 	{"set", []string{"release_output", "set_level", "switch_output"}},
 	{"show", []string{"show_text"}},
@@ -231,6 +231,20 @@ func (p Permission) words() string {
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// DefaultLength is how long a grant lasts where nothing else is said: 90 days for
+// reading alone, and else seven.
+func DefaultLength(all []Permission) time.Duration {
+	const day = 24 * time.Hour
+	for _, p := range all {
+		for _, tool := range p.Tools {
+			if !slices.Contains(verbs[0].tools, tool) {
+				return 7 * day
+			}
+		}
+	}
+	return 90 * day
+}
 
 // ParseUntil reads when a grant ends, in the time zone of now: a length (7d), a day
 // (fri, 2026-12-24), at whose end it does, a time (2026-12-24T18:00:00Z), or never,

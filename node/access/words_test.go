@@ -110,6 +110,14 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
+func TestDefaultLength(t *testing.T) {
+	for text, days := range map[string]int{"read *": 90, "use list_points on *": 90, "read *, set fan": 7, "stop": 7} {
+		if got := DefaultLength(words(t, text)); got != time.Duration(days)*24*time.Hour {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
 func TestUntil(t *testing.T) {
 	zone := time.FixedZone("here", 2*3600)
 	now := time.Date(2026, 3, 4, 15, 0, 0, 0, zone) // a Wednesday

@@ -35,6 +35,7 @@ var rooms = []room{
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
+	{"node/journal", nil, "what a call means is no matter of its record"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},

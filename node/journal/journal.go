@@ -1,0 +1,253 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// A segment is closed once it is this long; the oldest are removed beyond
+	// maxSegments. At some 300 bytes an entry that is the last 50,000 of them.
+	segmentSize = 1 << 20
+	maxSegments = 16
+	// anchorEvery bounds how many entries can be cut off without being missed.
+	anchorEvery = 256
+	// flushEvery is how long denials are gathered before they are written.
+	flushEvery = time.Minute
+)
+
+// Journal is open for writing. All methods are safe for concurrent use.
+type Journal struct {
+	folder string
+	work   chan struct{} // there is something for Run to write
+
+	mu       sync.Mutex
+	file     *os.File
+	size     int64
+	seq      uint64
+	before   hash
+	anchored uint64
+	broken   error // why nothing more is written
+	buf      []byte
+	memory   memory
+	denied   denials
+}
+
+// Open opens the journal in folder, which it makes, and reads it from beginning to
+// end. What a loss of power cut off at the end is removed, and said in an event. An
+// error that wraps ErrDamaged means that it must not be written on: the owner looks
+// at it and moves the folder away.
+func Open(folder string) (*Journal, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	j := &Journal{folder: folder, work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
+	at, report, err := read(folder, func(e Entry) error { j.memory.recall(e); return nil })
+	if err != nil {
+		return nil, err
+	}
+	j.memory.recalled(time.Now())
+	j.seq, j.before, j.anchored = at.seq, at.before, at.seq
+	if err := j.resume(at); err != nil {
+		return nil, err
+	}
+	if report.Torn > 0 {
+		err = j.Note(fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn))
+	}
+	return j, err
+}
+
+// resume opens the last segment for writing.
+func (j *Journal) resume(at end) error {
+	if at.file == "" || at.size < int64(headerSize) {
+		if at.file != "" {
+			if err := os.Remove(at.file); err != nil {
+				return err
+			}
+		}
+		return j.begin()
+	}
+	f, err := os.OpenFile(at.file, os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(at.size), seekEnd(f)); err != nil {
+		f.Close()
+		return err
+	}
+	j.file, j.size = f, at.size
+	return nil
+}
+
+func seekEnd(f *os.File) error {
+	_, err := f.Seek(0, 2)
+	return err
+}
+
+// begin makes the next segment and removes the oldest that are too many.
+func (j *Journal) begin() error {
+	f, err := os.OpenFile(segmentName(j.folder, j.seq+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	header := appendHeader(nil, j.seq+1, j.before)
+	if _, err := f.Write(header); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return err
+	}
+	if j.file != nil {
+		j.file.Close() // synced before
+	}
+	j.file, j.size = f, int64(len(header))
+	files, err := segments(j.folder)
+	if err != nil {
+		return err
+	}
+	for len(files) > maxSegments {
+		if err := os.Remove(files[0]); err != nil {
+			return err
+		}
+		files = files[1:]
+	}
+	return syncFolder(j.folder)
+}
+
+// write appends one entry and gives it its number and time. After an error the
+// journal ends as it did before.
+func (j *Journal) write(e Entry, durable bool) (uint64, error) {
+	if j.broken != nil {
+		return 0, j.broken
+	}
+	if j.size > segmentSize {
+		if err := errors.Join(j.file.Sync(), j.begin()); err != nil {
+			return 0, err
+		}
+	}
+	e.Seq, e.At = j.seq+1, time.Now().UnixMilli()
+	b, after, err := appendFrame(j.buf[:0], e, j.before)
+	if err != nil {
+		return 0, err
+	}
+	j.buf = b
+	_, err = j.file.Write(b)
+	if err == nil && durable {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		if undo := errors.Join(j.file.Truncate(j.size), seekEnd(j.file)); undo != nil {
+			j.broken = fmt.Errorf("the journal cannot be written (%w) nor mended (%v); restart the site when the disk is well", err, undo)
+		}
+		return 0, err
+	}
+	j.size += int64(len(b))
+	j.seq, j.before = e.Seq, after
+	if j.seq-j.anchored >= anchorEvery {
+		j.anchor()
+	}
+	return e.Seq, nil
+}
+
+// anchor notes how far the journal goes. It is best effort: the chain holds without.
+func (j *Journal) anchor() error {
+	if j.anchored == j.seq {
+		return nil
+	}
+	if err := j.file.Sync(); err != nil { // an anchor never runs ahead of the disk
+		return err
+	}
+	if err := writeFile(filepath.Join(j.folder, anchorFile), anchor{j.seq, j.before}.bytes()); err != nil {
+		return err
+	}
+	j.anchored = j.seq
+	return nil
+}
+
+// Note writes an event, without a sync.
+func (j *Journal) Note(says string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, err := j.write(Entry{Kind: Event, Says: clip(says)}, false)
+	return err
+}
+
+// Deny counts a call that was refused. Denials are written together once a minute
+// and never synced: a stranger must not be able to wear out the card.
+func (j *Journal) Deny(who, tool, fault string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.denied.add(denial{who, tool, fault}) {
+		poke(j.work)
+	}
+}
+
+// Run writes what has been gathered, until ctx ends; then it writes the rest and
+// closes the journal.
+func (j *Journal) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			err := errors.Join(j.flush(), j.anchor(), j.file.Sync(), j.file.Close())
+			j.broken = errors.New("the journal is closed: the site is ending")
+			return err
+		case <-j.work:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(flushEvery):
+			j.mu.Lock()
+			if err := errors.Join(j.flush(), j.anchor()); err != nil {
+				poke(j.work) // again in a minute
+			}
+			j.mu.Unlock()
+		}
+	}
+}
+
+func (j *Journal) flush() error {
+	for d, count := range j.denied {
+		if _, err := j.write(Entry{Kind: Denied, Who: d.who, Tool: d.tool, Fault: d.fault, Count: count}, false); err != nil {
+			return err
+		}
+		delete(j.denied, d)
+	}
+	return nil
+}
+
+// denial is what is counted together.
+type denial struct{ who, tool, fault string }
+
+type denials map[denial]int
+
+// maxDenials bounds how many different ones are counted in a minute.
+const maxDenials = 64
+
+// add reports whether it is the first since the last flush.
+func (d denials) add(one denial) (first bool) {
+	if _, known := d[one]; !known && len(d) >= maxDenials {
+		one = denial{who: "others"}
+	}
+	d[one]++
+	return len(d) == 1 && d[one] == 1
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func clip(s string) string {
+	if len(s) > maxSays {
+		return s[:maxSays]
+	}
+	return s
+}

@@ -1,0 +1,204 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"time"
+)
+
+const (
+	// remembered is how long a caller's key stands for the call it was used for.
+	remembered = 24 * time.Hour
+	// maxKeys bounds the keys in memory; beyond it the oldest are forgotten first.
+	maxKeys  = 4096
+	maxBytes = 1 << 20 // of their outcomes
+)
+
+// What a call with a known key ends in.
+var (
+	ErrReused  = errors.New("this idempotency key was used for another call; take a new key for each")
+	ErrPending = errors.New("the call with this idempotency key is still being made; ask again")
+	// ErrUnknown: the program ended between the intent and the result. The call is
+	// not made a second time; nor is one whose result was too long to be kept.
+	ErrUnknown = errors.New("the call with this idempotency key was begun, and what came of it is not known; look where things are before you ask with a new key")
+)
+
+// Call is what a caller asks.
+type Call struct {
+	Who, Tool string
+	Args      []byte // JSON, in one form for equal arguments
+	Key       string // "" when the caller does not mean to retry
+}
+
+func (c Call) digest() []byte {
+	h := sha256.New()
+	h.Write([]byte(c.Tool))
+	h.Write([]byte{0})
+	h.Write(c.Args)
+	return h.Sum(nil)
+}
+
+// Outcome is what came of a call.
+type Outcome struct {
+	Fault string // its kind; "" when it was done
+	Says  string // the fault's sentence
+	Value []byte // the result as JSON
+}
+
+// Ticket is a call whose intent is on the disk.
+type Ticket struct {
+	seq uint64
+	key string // in the memory; "" for none
+}
+
+type remembering struct {
+	seq     uint64
+	digest  []byte
+	outcome *Outcome // nil while it is not known
+	lost    bool     // and never will be
+	at      time.Time
+}
+
+// memory is the calls with a key, by principal and key, and in their order.
+type memory struct {
+	calls map[string]*remembering
+	bySeq map[uint64]*remembering // those that an entry may still complete; nil after Open
+	order []string
+	bytes int // of the outcomes
+}
+
+func newMemory() memory {
+	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]*remembering)}
+}
+
+func memoryKey(who, key string) string { return who + "\x00" + key }
+
+// recall takes in an entry of an earlier run.
+func (m *memory) recall(e Entry) {
+	switch {
+	case e.Kind == Intent && e.Key != "":
+		r := &remembering{seq: e.Seq, digest: e.Digest, lost: true}
+		m.put(memoryKey(e.Who, e.Key), r)
+		m.bySeq[e.Seq] = r
+	case e.Kind == Result:
+		if r, ok := m.bySeq[e.Of]; ok {
+			delete(m.bySeq, e.Of)
+			m.complete(r, Outcome{Fault: e.Fault, Says: e.Says, Value: e.Value}, e.Fault == "" && e.Value == nil)
+		}
+	}
+}
+
+// recalled dates all earlier calls at now: how old they are cannot be known, because
+// the clock may have been set in between.
+func (m *memory) recalled(now time.Time) {
+	for _, r := range m.calls {
+		r.at = now
+	}
+	m.bySeq = nil
+}
+
+func (m *memory) put(key string, r *remembering) {
+	if _, again := m.calls[key]; !again {
+		m.order = append(m.order, key)
+	}
+	m.calls[key] = r
+	m.bound()
+}
+
+// bound forgets the oldest calls while there are too many.
+func (m *memory) bound() {
+	for len(m.order) > maxKeys || m.bytes > maxBytes {
+		m.drop()
+	}
+}
+
+func (m *memory) drop() {
+	m.bytes -= m.calls[m.order[0]].size()
+	delete(m.calls, m.order[0])
+	m.order = m.order[1:]
+}
+
+// forget drops the calls that are older than remembered.
+func (m *memory) forget(now time.Time) {
+	for len(m.order) > 0 && now.Sub(m.calls[m.order[0]].at) > remembered {
+		m.drop()
+	}
+}
+
+func (m *memory) complete(r *remembering, o Outcome, tooLong bool) {
+	if r.lost = tooLong; !tooLong {
+		r.outcome = &o
+		m.bytes += r.size()
+		m.bound()
+	}
+}
+
+func (r *remembering) size() int {
+	if r.outcome == nil {
+		return 0
+	}
+	return len(r.outcome.Value) + len(r.outcome.Says)
+}
+
+// Begin makes the intent of a call durable, and blocks for the disk. A call with a
+// key that is known is not to be made again: its outcome is returned, or one of
+// ErrReused, ErrPending and ErrUnknown. Any other error means that the intent is not
+// on the disk, and the call must not be made either.
+func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
+	digest := c.digest()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	j.memory.forget(now)
+	t := Ticket{}
+	if c.Key != "" {
+		t.key = memoryKey(c.Who, c.Key)
+		if r, known := j.memory.calls[t.key]; known {
+			switch {
+			case !bytes.Equal(r.digest, digest):
+				return t, nil, ErrReused
+			case r.outcome != nil:
+				return t, r.outcome, nil
+			case r.lost:
+				return t, nil, ErrUnknown
+			}
+			return t, nil, ErrPending
+		}
+	}
+	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: digest, Key: c.Key}
+	if len(c.Args) <= maxArgs {
+		e.Args = c.Args
+	}
+	seq, err := j.write(e, true)
+	if err != nil {
+		return t, nil, err
+	}
+	t.seq = seq
+	if t.key != "" {
+		j.memory.put(t.key, &remembering{seq: seq, digest: digest, at: now})
+	}
+	return t, nil, nil
+}
+
+// End writes what came of a call, without a sync: were the power to fail now, its
+// outcome would be unknown. The outcome is remembered even where it cannot be
+// written.
+func (j *Journal) End(t Ticket, o Outcome) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	o.Says = clip(o.Says)
+	tooLong := len(o.Value) > maxValue
+	if r, ok := j.memory.calls[t.key]; ok && r.seq == t.seq {
+		j.memory.complete(r, o, tooLong)
+	}
+	e := Entry{Kind: Result, Of: t.seq, Fault: o.Fault, Says: o.Says}
+	if !tooLong {
+		e.Value = o.Value
+	}
+	_, err := j.write(e, false)
+	if err == nil {
+		poke(j.work) // an anchor follows
+	}
+	return err
+}

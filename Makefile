@@ -44,13 +44,14 @@ check: ## what a commit has to pass besides the tests
 	go test -count=1 ./cmd/internal/rooms
 	go test -race ./...
 
-e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, fuzzing
+e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, emulated boards, fuzzing
 	./.ci/e2e
 
 bench: ## the figures, as ratios against a baseline in the same run
 	./.ci/bench
 
 soak: ## the full counts of what e2e does a tenth of
+	go test -count=1 -v -run "TestModel|TestInterleavings" ./device/guard -thorough
 	FUZZTIME=5m ./.ci/e2e
 
 schema: ## docs/agentsite.schema.json from the drivers

@@ -10,7 +10,9 @@ require (
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/spf13/cobra v1.10.2
+	github.com/warthog618/go-gpiocdev v0.9.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/image v0.36.0
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.41.0
 	periph.io/x/conn/v3 v3.7.2

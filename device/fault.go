@@ -25,7 +25,7 @@ const (
 type Fault struct {
 	Kind FaultKind
 	Msg  string
-	Err  error // the cause, if any; not shown to callers
+	Err  error // the cause, if any, for errors.Is and As; its text is in Msg
 }
 
 func (f *Fault) Error() string { return f.Msg }

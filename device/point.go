@@ -81,7 +81,7 @@ func (p Point) validate() error {
 		return nil
 	case KindSwitch:
 		if p.Safe.Type() != TypeBool {
-			return Faultf(Invalid, "switch %s needs a safe value, on or off", p.Name)
+			return Faultf(Invalid, "safe: %s needs a safe value, off or on", p.Name)
 		}
 		return nil
 	case KindLevel:
@@ -90,11 +90,22 @@ func (p Point) validate() error {
 			return Faultf(Invalid, "level %s needs a range, such as 0..100", p.Name)
 		}
 		if p.Safe.Type() != TypeNumber || !p.Range.Contains(p.Safe.Number()) {
-			return Faultf(Invalid, "level %s needs a safe value within %s", p.Name, p.Range)
+			return Faultf(Invalid, "safe: %s needs a safe value within %s", p.Name, p.Range)
 		}
 		return nil
 	}
 	return Faultf(Invalid, "point %s has the unknown kind %q", p.Name, p.Kind)
+}
+
+// Accepts reports why the output p cannot have a value.
+func (p Point) Accepts(v Value) error {
+	if v.Type() != p.Safe.Type() {
+		return Faultf(Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
+	}
+	if p.Kind == KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
+		return Faultf(Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
+	}
+	return nil
 }
 
 // maxName bounds the names of sites, devices and points.

@@ -22,6 +22,7 @@ type Recorder interface{ Record(device.Reading) }
 type Hub struct {
 	recorder Recorder
 	uri      func(address string) string // the resource of a point
+	start    time.Time                   // what all samples are in step with
 
 	mu     sync.RWMutex
 	latest map[string]slot
@@ -41,7 +42,7 @@ type slot struct {
 // NewHub makes a hub; uri names the resource of a point for the watchers.
 func NewHub(recorder Recorder, uri func(address string) string) *Hub {
 	return &Hub{
-		recorder: recorder, uri: uri,
+		recorder: recorder, uri: uri, start: time.Now(),
 		latest: make(map[string]slot), watchers: make(map[*watcher]struct{}),
 	}
 }
@@ -75,6 +76,16 @@ func (h *Hub) Latest(address string) (device.Reading, bool) {
 		s.Quality, s.Why = device.Stale, "the device has not been read for too long"
 	}
 	return s.Reading, ok
+}
+
+// Forget drops the latest readings of points that are gone, or are read otherwise
+// from now on.
+func (h *Hub) Forget(addresses ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range addresses {
+		delete(h.latest, a)
+	}
 }
 
 // Counts reports how many readings came in, how many changes were coalesced for

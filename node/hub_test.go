@@ -75,6 +75,24 @@ func TestLatest(t *testing.T) {
 	}
 }
 
+// TestForget: a point that was forgotten has no reading until the next one.
+func TestForget(t *testing.T) {
+	h := newHub()
+	h.put(good("a/b", device.Number(1)), time.Second)
+	h.put(good("a/c", device.Number(2)), time.Second)
+	h.Forget("a/b", "never/heard-of")
+	if r, ok := h.Latest("a/b"); ok {
+		t.Errorf("%+v", r)
+	}
+	if r, ok := h.Latest("a/c"); !ok || r.Value != device.Number(2) {
+		t.Errorf("%+v", r)
+	}
+	h.put(good("a/b", device.Number(3)), time.Second)
+	if r, ok := h.Latest("a/b"); !ok || r.Value != device.Number(3) {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/sha256"
+	"sync/atomic"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -11,7 +12,7 @@ import (
 // Node is the door to everything that its agents offer. All methods are safe for
 // concurrent use, and each takes the principal that asks.
 type Node struct {
-	agents []agents.Agent
+	agents atomic.Pointer[[]agents.Agent]
 	hub    *Hub
 	token  [sha256.Size]byte
 }
@@ -21,10 +22,20 @@ var _ agents.Door = (*Node)(nil)
 // New makes a node over the agents; the first that offers a name has it. The
 // token is what a carrier's bearer is compared with.
 func New(hub *Hub, token string, hosted ...agents.Agent) *Node {
-	return &Node{agents: hosted, hub: hub, token: sha256.Sum256([]byte(token))}
+	n := &Node{hub: hub, token: sha256.Sum256([]byte(token))}
+	n.agents.Store(&hosted)
+	return n
 }
 
-// known refuses nobody: the zero principal.
+// Host puts other agents in the place of all that are there, and tells the watchers.
+// Calls that are under way end with those that they began with. It is for the wiring:
+// nobody who asks comes here.
+func (n *Node) Host(hosted ...agents.Agent) {
+	n.agents.Store(&hosted)
+	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
+}
+
+// known refuses the zero principal: whoever asks is somebody.
 func known(p agents.Principal) error {
 	if p.ID == "" {
 		return device.Faultf(device.Denied, "nobody in particular may not do this: say who you are")
@@ -37,11 +48,12 @@ func (n *Node) Tools(p agents.Principal) ([]agents.Tool, error) {
 	if err := known(p); err != nil {
 		return nil, err
 	}
-	if len(n.agents) == 1 {
-		return n.agents[0].Tools(), nil
+	hosted := *n.agents.Load()
+	if len(hosted) == 1 {
+		return hosted[0].Tools(), nil
 	}
 	var all []agents.Tool
-	for _, a := range n.agents {
+	for _, a := range hosted {
 		all = append(all, a.Tools()...)
 	}
 	return all, nil
@@ -53,7 +65,7 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 	if err := known(p); err != nil {
 		return agents.Result{}, err
 	}
-	for _, a := range n.agents {
+	for _, a := range *n.agents.Load() {
 		for _, t := range a.Tools() {
 			if t.Name == c.Tool {
 				return a.Call(ctx, p, c)
@@ -83,7 +95,7 @@ func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error
 		return nil, err
 	}
 	var all []T
-	for _, a := range n.agents {
+	for _, a := range *n.agents.Load() {
 		if o, ok := a.(O); ok {
 			all = append(all, list(o)...)
 		}
@@ -107,7 +119,7 @@ func ask[O, T any](n *Node, p agents.Principal, question func(O) (T, error)) (an
 	if err := known(p); err != nil {
 		return answer, err
 	}
-	for _, a := range n.agents {
+	for _, a := range *n.agents.Load() {
 		if o, ok := a.(O); ok {
 			if answer, err = question(o); err != agents.ErrNotFound {
 				return answer, err

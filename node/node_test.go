@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -129,7 +131,7 @@ func TestNobody(t *testing.T) {
 			}
 		}
 		if !asks {
-			if name != "Who" {
+			if name != "Who" && name != "Host" { // Host is the wiring's alone
 				t.Errorf("%s does not ask who asks", name)
 			}
 			continue
@@ -204,4 +206,33 @@ func TestNodeGathers(t *testing.T) {
 	if _, err := n.Prompt(t.Context(), p, "broken", nil, agents.Exchange{}); err != errBroken {
 		t.Errorf("the first agent's own failure is %v", err)
 	}
+}
+
+// TestHost: other agents take the place of those that were there, and the watchers of
+// offers are told. A watch outlives it.
+func TestHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		n := New(h, "secret", shelf("one"))
+		who := agents.Principal{ID: "x"}
+		told, stop := watch(t, h, agents.Change{Tools: true, Resources: true}, "u:a/b")
+		<-told // it has begun
+		synctest.Wait()
+		n.Host(shelf("two"), plain{})
+		if c := <-told; c != (agents.Change{Tools: true, Resources: true}) {
+			t.Errorf("told of %+v", c)
+		}
+		tools, err := n.Tools(who)
+		if err != nil || len(tools) != 3 || tools[0].Name != "two" || tools[2].Name != "plain" {
+			t.Errorf("%+v %v", tools, err)
+		}
+		if _, err := n.Call(t.Context(), who, agents.Call{Tool: "one"}); err != agents.ErrNotFound {
+			t.Errorf("what is gone was called: %v", err)
+		}
+		h.put(good("a/b", device.Number(1)), time.Second)
+		if c := <-told; c != (agents.Change{URI: "u:a/b"}) {
+			t.Errorf("told of %+v", c)
+		}
+		stop()
+	})
 }

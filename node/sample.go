@@ -12,8 +12,11 @@ import (
 const (
 	// sampleTimeout bounds one bus transaction.
 	sampleTimeout = 10 * time.Second
-	watchRetry    = time.Second
-	watchRetryMax = time.Minute
+	// What keeps failing is tried less often: a dead bus costs time and wake-ups.
+	backOffPeriods = 30
+	backOffMax     = 5 * time.Minute
+	watchRetry     = time.Second
+	watchRetryMax  = time.Minute
 )
 
 // Source is a device that has something to say, under its name here.
@@ -21,18 +24,21 @@ type Source struct {
 	Name   string
 	Device device.Device
 	Every  time.Duration // between samples
+	// Convert has, by the points' names, what the owner wants some numbers turned
+	// into before anybody sees them.
+	Convert map[string]func(float64) float64
 }
 
 // Sample reads the sources until ctx ends. All samples fall on multiples of their
-// period since the start, so that devices with the same period wake the
-// processor once. Extra watchers emit whole addresses; the guard is one.
+// period since the hub was made, but for each source's first, so that devices with
+// the same period wake the processor once. Extra watchers emit whole addresses; the
+// guard is one. Devices that come and go have a Sample of their own each.
 func (h *Hub) Sample(ctx context.Context, sources []Source, extra ...device.Watcher) {
-	start := time.Now()
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, s := range sources {
 		if sensor, ok := s.Device.(device.Sensor); ok {
-			all.Go(func() { h.sampleEvery(ctx, start, s, sensor) })
+			all.Go(func() { h.sampleEvery(ctx, s, sensor) })
 		}
 		if w, ok := s.Device.(device.Watcher); ok {
 			all.Go(func() {
@@ -62,8 +68,7 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 	}
 	h.listen(ctx, s.Name, w, func(r device.Reading) {
 		if address, ok := points[r.Point]; ok {
-			r.Point = address
-			h.put(r, 0)
+			h.put(s.reading(r, address), 0)
 		}
 	}, func(err error) {
 		for _, address := range unsampled {
@@ -72,8 +77,12 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 	})
 }
 
-func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor device.Sensor) {
-	points := newSampled(s)
+// sampleEvery samples at every period, and at multiples of it while the device
+// cannot be read.
+func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
+	points, pause := newSampled(s), s.Every
+	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
+	failing := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -82,8 +91,33 @@ func (h *Hub) sampleEvery(ctx context.Context, start time.Time, s Source, sensor
 			return
 		case <-timer.C:
 		}
-		h.sample(ctx, sensor, points, s.Every)
-		timer.Reset(s.Every - time.Since(start)%s.Every)
+		back, err := h.sample(ctx, s, sensor, points)
+		if ctx.Err() != nil {
+			return
+		}
+		if failing != (err != nil) {
+			failing = err != nil
+			if failing {
+				slog.Warn("a device cannot be read and is tried again", "device", s.Name, "err", err)
+			} else {
+				slog.Info("a device can be read again", "device", s.Name)
+			}
+		}
+		if back != nil { // one call at a time
+			select {
+			case <-ctx.Done():
+				return
+			case <-back:
+			}
+		}
+		if !failing {
+			pause = s.Every
+		}
+		now := time.Since(h.start)
+		timer.Reset((now+pause)/s.Every*s.Every - now)
+		if failing {
+			pause = min(2*pause, longest)
+		}
 	}
 }
 
@@ -101,43 +135,51 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-func (h *Hub) sample(ctx context.Context, sensor device.Sensor, points sampled, every time.Duration) {
-	reading, cancel := context.WithTimeout(ctx, min(sampleTimeout, every))
+// sample takes in one sample, and returns why none of its points could be read. Where
+// the driver does not come back from it, back yields when it has.
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan struct{}, err error) {
+	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	readings, err := careful(func() ([]device.Reading, error) { return sensor.Sample(reading) })
+	most := min(sampleTimeout, s.Every)
+	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
+		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
+		defer cancel()
+		return sensor.Sample(ctx)
+	})
 	if ctx.Err() != nil {
-		return
+		return back, ctx.Err()
+	}
+	if err == context.DeadlineExceeded { // alone, it says nothing
+		err = device.Faultf(device.Offline, "it was not read within %v: %w; look at its bus and wiring, or give it a longer \"every\"", most, err)
 	}
 	if err != nil {
 		for _, address := range points {
-			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, every)
+			h.put(device.Reading{Point: address, Quality: device.Bad, At: time.Now(), Why: err.Error()}, s.Every)
 		}
-		return
+		return back, err
 	}
 	for _, r := range readings {
 		if address, ok := points[r.Point]; ok {
-			r.Point = address
-			h.put(r, every)
+			h.put(s.reading(r, address), s.Every)
 		}
 	}
+	return nil, nil
 }
 
-// careful calls a driver. One that panics has failed, and nothing else has: letting
-// the process go down would leave the outputs where they are.
-func careful(call func() ([]device.Reading, error)) (readings []device.Reading, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = device.Faultf(device.Internal, "the driver panicked: %v", p)
-		}
-	}()
-	return call()
+// reading is a device's own as the rest of the site knows it.
+func (s Source) reading(r device.Reading, address string) device.Reading {
+	if convert := s.Convert[r.Point]; convert != nil && r.Value.Type() == device.TypeNumber {
+		r.Value = device.Number(convert(r.Value.Number()))
+	}
+	r.Point = address
+	return r
 }
 
 // listen keeps a watch going, with growing pauses while it keeps breaking.
 func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading), broke func(error)) {
 	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
 		begun := time.Now()
-		_, err := careful(func() ([]device.Reading, error) { return nil, w.Watch(ctx, emit) })
+		_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Watch(ctx, emit) })
 		if ctx.Err() != nil {
 			return
 		}

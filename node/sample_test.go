@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,7 +68,7 @@ func TestOneTick(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(takes)
 				return nil, nil
-			}), every})
+			}), every, nil})
 		}
 		stop := sampling(t, newHub(), sources)
 		time.Sleep(5*every + every/2)
@@ -76,6 +78,26 @@ func TestOneTick(t *testing.T) {
 			want[time.Duration(i)*every] = 30
 		}
 		if !maps.Equal(at, want) {
+			t.Errorf("samples at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestOneTickForAll: a device that comes later is read at once and then in step with
+// those that were there.
+func TestOneTickForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		start := time.Now()
+		time.Sleep(3700 * time.Millisecond)
+		var at []time.Duration
+		stop := sampling(t, h, []Source{{"d", thermometer(func(context.Context) ([]device.Reading, error) {
+			at = append(at, time.Since(start))
+			return nil, nil
+		}), 2 * time.Second, nil}})
+		time.Sleep(5 * time.Second)
+		stop()
+		if want := []time.Duration{3700e6, 4e9, 6e9, 8e9}; !slices.Equal(at, want) {
 			t.Errorf("samples at %v, want %v", at, want)
 		}
 	})
@@ -92,7 +114,7 @@ func TestTicksAfterALongSample(t *testing.T) {
 				time.Sleep(2500 * time.Millisecond) // deaf to ctx
 			}
 			return nil, nil
-		}), time.Second}})
+		}), time.Second, nil}})
 		time.Sleep(5500 * time.Millisecond)
 		stop()
 		if want := []time.Duration{0, 1e9, 4e9, 5e9}; !slices.Equal(at, want) {
@@ -107,7 +129,7 @@ func TestSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}
 		h := NewHub(rec, uri)
-		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second}})
+		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second, nil}})
 		synctest.Wait()
 		stop()
 		var got []string
@@ -125,6 +147,38 @@ func TestSampled(t *testing.T) {
 	})
 }
 
+// TestConvert: a number reaches everybody as the owner wants it, whether it was
+// sampled or told; what is no number is left alone.
+func TestConvert(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &records{}
+		h := NewHub(rec, uri)
+		percent := func(v float64) float64 { return v * 100 }
+		e := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
+			emit(good("button", device.Number(2)))
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(whole), time.Second, map[string]func(float64) float64{"t": percent, "s": percent}},
+			{"e", e, time.Second, map[string]func(float64) float64{"button": percent}},
+			{"f", thermometer(func(context.Context) ([]device.Reading, error) {
+				return []device.Reading{{Point: "t", Quality: device.Bad, Why: "loose"}}, nil
+			}), time.Second, map[string]func(float64) float64{"t": percent}},
+		})
+		synctest.Wait()
+		stop()
+		for point, want := range map[string]string{"d/t": "100", "d/s": "on", "e/button": "200", "f/t": "-"} {
+			if r, _ := h.Latest(point); r.Value.String() != want {
+				t.Errorf("%s: %+v, want %s", point, r, want)
+			}
+		}
+		if len(rec.all) != 4 {
+			t.Errorf("%+v", rec.all)
+		}
+	})
+}
+
 // TestSensorErrors: what could not be read is a fault of all its sampled points,
 // and of no others, until it can be read again.
 func TestSensorErrors(t *testing.T) {
@@ -137,8 +191,8 @@ func TestSensorErrors(t *testing.T) {
 					return nil, errors.New("no answer on the bus")
 				}
 				return whole(ctx)
-			}), time.Second},
-			{"other", thermometer(whole), time.Second},
+			}), time.Second, nil},
+			{"other", thermometer(whole), time.Second, nil},
 		})
 		quality := func(point string) string {
 			r, _ := h.Latest(point)
@@ -164,6 +218,60 @@ func TestSensorErrors(t *testing.T) {
 	})
 }
 
+// TestBackOff: what keeps failing is tried less and less often, on the same ticks
+// as all others, and is back at its period once it answers.
+func TestBackOff(t *testing.T) {
+	for every, pauses := range map[time.Duration][]time.Duration{
+		time.Second:      {1, 2, 4, 8, 16, 30, 30},
+		20 * time.Second: {1, 2, 4, 8, 15, 15, 15}, // five minutes
+		time.Hour:        {1, 1, 1, 1, 1, 1, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHub()
+			start := time.Now()
+			var mu sync.Mutex
+			var at []time.Duration
+			dead := true
+			stop := sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				mu.Lock()
+				at = append(at, time.Since(start))
+				fails := dead
+				mu.Unlock()
+				time.Sleep(100 * time.Millisecond)
+				if fails {
+					return nil, errors.New("no answer on the bus")
+				}
+				return whole(ctx)
+			}), every, nil}})
+			want := []time.Duration{0}
+			for _, p := range pauses {
+				want = append(want, want[len(want)-1]+p*every)
+			}
+			time.Sleep(want[len(want)-1] + every/2)
+			mu.Lock()
+			dead = false
+			if !slices.Equal(at, want) {
+				t.Errorf("every %v: samples at %v, want %v", every, at, want)
+			}
+			before := len(at)
+			mu.Unlock()
+			if r, _ := h.Latest("d/t"); r.Quality != device.Bad || !r.Value.IsZero() {
+				t.Errorf("it reads %+v", r)
+			}
+			last := pauses[len(pauses)-1]
+			time.Sleep(last * every)
+			if r, _ := h.Latest("d/t"); r.Quality != device.Good {
+				t.Errorf("it answers again and reads %+v", r)
+			}
+			time.Sleep(5 * every)
+			stop()
+			if n := len(at) - before; n != 6 {
+				t.Errorf("%d samples in six periods once it answers", n)
+			}
+		})
+	}
+}
+
 // TestSensorHangs: a sample has its period, and ten seconds at most. Others go on.
 func TestSensorHangs(t *testing.T) {
 	for every, limit := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: sampleTimeout} {
@@ -178,15 +286,15 @@ func TestSensorHangs(t *testing.T) {
 			})
 			well := 0
 			stop := sampling(t, h, []Source{
-				{"hangs", hang, every},
-				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond},
+				{"hangs", hang, every, nil},
+				{"well", thermometer(func(ctx context.Context) ([]device.Reading, error) { well++; return whole(ctx) }), 100 * time.Millisecond, nil},
 			})
 			time.Sleep(limit + limit/2)
 			synctest.Wait()
 			if after != limit {
 				t.Errorf("every %v: it was given up after %v, want %v", every, after, limit)
 			}
-			if r, _ := h.Latest("hangs/t"); r.Quality != device.Bad || r.Why != context.DeadlineExceeded.Error() {
+			if r, _ := h.Latest("hangs/t"); r.Quality != device.Bad || !strings.HasPrefix(r.Why, fmt.Sprintf("it was not read within %v: ", limit)) {
 				t.Errorf("every %v: it reads %+v", every, r)
 			}
 			if want := int((limit+limit/2)/(100*time.Millisecond)) + 1; well != want {
@@ -234,7 +342,7 @@ func TestListen(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second}}, guard)
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}}, guard)
 		time.Sleep(2 * time.Hour)
 		stop()
 		var pauses []time.Duration
@@ -269,7 +377,7 @@ func TestBrokenWatch(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		stop := sampling(t, h, []Source{{"d", e, time.Second}})
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}})
 		time.Sleep(watchRetry / 2)
 		if r, _ := h.Latest("d/button"); r.Quality != device.Bad || r.Why != "unplugged" || !r.Value.IsZero() {
 			t.Errorf("%+v", r)
@@ -293,9 +401,9 @@ func TestDriversThatPanic(t *testing.T) {
 		h := newHub()
 		watched := 0
 		stop := sampling(t, h, []Source{
-			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second},
-			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second},
-			{"f", thermometer(whole), time.Second},
+			{"d", thermometer(func(context.Context) ([]device.Reading, error) { panic("index out of range") }), time.Second, nil},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { watched++; panic("a defect") }}, time.Second, nil},
+			{"f", thermometer(whole), time.Second, nil},
 		})
 		time.Sleep(1500 * time.Millisecond)
 		stop()
@@ -308,5 +416,63 @@ func TestDriversThatPanic(t *testing.T) {
 		if watched != 2 {
 			t.Errorf("it was watched %d times", watched)
 		}
+	})
+}
+
+// TestDeafDrivers: a driver that does not come back is a fault of its points, is
+// called no second time meanwhile, and holds up neither the others nor the end.
+func TestDeafDrivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		let := make(chan struct{})
+		var calls atomic.Int32
+		stop := sampling(t, h, []Source{
+			{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+				calls.Add(1)
+				<-let
+				return whole(ctx)
+			}), time.Second, nil},
+			{"e", &edges{watch: func(context.Context, func(device.Reading)) error { <-let; return nil }}, time.Second, nil},
+			{"f", thermometer(whole), time.Second, nil},
+		})
+		time.Sleep(sampleTimeout + 2500*time.Millisecond)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not come back" || calls.Load() != 1 {
+			t.Errorf("%+v after %d calls", r, calls.Load())
+		}
+		if r, _ := h.Latest("f/t"); r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		close(let)
+	})
+}
+
+// TestDriverThatComesBack is heard again, and one that is merely slower than its
+// period is heard at all.
+func TestDriverThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		late := 2 * sampleTimeout
+		slow := thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			time.Sleep(3 * time.Second)
+			return whole(ctx)
+		})
+		stop := sampling(t, h, []Source{{"slow", slow, time.Second, nil}, {"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			time.Sleep(late)
+			late = 0
+			return whole(ctx)
+		}), time.Second, nil}})
+		time.Sleep(2*sampleTimeout + 1500*time.Millisecond)
+		for _, p := range []string{"d/t", "slow/t"} {
+			if r, _ := h.Latest(p); r.Quality != device.Good {
+				t.Errorf("%+v", r)
+			}
+		}
+		stop()
+		time.Sleep(3 * time.Second) // for the slow one's last
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
 
 	"github.com/go-json-experiment/json"
 )
@@ -18,9 +19,6 @@ const mimeJSON = "application/json"
 
 // URI is the resource of a point.
 func URI(address string) string { return scheme + address }
-
-// Address is the reverse of URI.
-func Address(uri string) (address string, ok bool) { return strings.CutPrefix(uri, scheme) }
 
 func (a *Agent) Resources() []agents.Resource {
 	var list []agents.Resource
@@ -42,16 +40,45 @@ func (a *Agent) Templates() []agents.Template {
 }
 
 func (a *Agent) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	address, ours := Address(uri)
+	address, ours := strings.CutPrefix(uri, scheme)
 	p, ok := a.byName[address]
 	if !ours || !ok || !slices.Contains(readable, p.Kind) {
 		return nil, agents.ErrNotFound
 	}
-	text, err := json.Marshal(a.read(address))
+	text, err := json.Marshal(a.detail(p))
 	if err != nil {
 		return nil, err
 	}
 	return []agents.ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
+}
+
+// outputDetail is a reading of an output with what it may do and is doing.
+type outputDetail struct {
+	reading
+	Safe   value   `json:"safe"`
+	Max    float64 `json:"max_seconds,omitzero"`
+	Limits string  `json:"limits,omitzero"`
+	Goal   value   `json:"going_to,omitzero"`
+	Holder string  `json:"held_by,omitzero"`
+	Left   float64 `json:"seconds_left,omitzero"`
+	Rest   float64 `json:"rest_seconds,omitzero"`
+	Needs  string  `json:"needs,omitzero"`
+	Ended  string  `json:"returned_because,omitzero"`
+}
+
+// detail is all that there is to say of a point now.
+func (a *Agent) detail(p point) any {
+	all := a.site.Outputs.Status()
+	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == p.Address })
+	policy, err := a.site.Outputs.Policy(p.Address)
+	if !p.Kind.Output() || i < 0 || err != nil {
+		return a.read(p.Address)
+	}
+	s := all[i]
+	return outputDetail{
+		reading: a.read(p.Address), Safe: policy.Safe.Any(), Max: seconds(policy.Longest()), Limits: policy.Limits(),
+		Goal: goal(s), Holder: s.Holder, Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: s.Lacks, Ended: s.Why,
+	}
 }
 
 func (a *Agent) Prompts() []agents.Prompt {

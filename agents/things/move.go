@@ -19,6 +19,7 @@ var forRange = device.Range{Min: 0.001, Max: longestFor}
 type outputOut struct {
 	Output string  `json:"output"`
 	Value  value   `json:"value"`
+	Goal   value   `json:"going_to,omitzero"` // on a ramp
 	Safe   value   `json:"safe"`
 	Held   float64 `json:"seconds_left,omitzero"`
 }
@@ -26,7 +27,7 @@ type outputOut struct {
 type switchIn struct {
 	Output string   `json:"output"`
 	On     *bool    `json:"on"`
-	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then it returns to safe by itself; 60 when left out"`
+	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
 }
 
 func (a *Agent) switchOutput() (verb, error) {
@@ -36,7 +37,7 @@ func (a *Agent) switchOutput() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "switch_output",
-		Description: "Switch an output for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
+		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in switchIn) (outputOut, error) {
@@ -46,8 +47,8 @@ func (a *Agent) switchOutput() (verb, error) {
 
 type levelIn struct {
 	Output string   `json:"output"`
-	Value  *float64 `json:"value" jsonschema:"within the output's range, see list_points"`
-	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then it returns to safe by itself; 60 when left out"`
+	Value  *float64 `json:"value" jsonschema:"within its range, see list_points"`
+	For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
 }
 
 func (a *Agent) setLevel() (verb, error) {
@@ -57,7 +58,7 @@ func (a *Agent) setLevel() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "set_level",
-		Description: "Set an output within its range for a time. Call again in time to keep it so; the owner's limits hold over all calls.",
+		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
 		func(ctx context.Context, p agents.Principal, in levelIn) (outputOut, error) {
@@ -76,7 +77,15 @@ func (a *Agent) move(ctx context.Context, p agents.Principal, output string, v d
 
 func (a *Agent) outputOut(s guard.Status) outputOut {
 	policy, _ := a.site.Outputs.Policy(s.Output)
-	return outputOut{Output: s.Output, Value: s.Value.Any(), Safe: policy.Safe.Any(), Held: seconds(s.Left)}
+	return outputOut{Output: s.Output, Value: s.Value.Any(), Goal: goal(s), Safe: policy.Safe.Any(), Held: seconds(s.Left)}
+}
+
+// goal is where a ramp leads, nil where an output is that far or nobody knows where.
+func goal(s guard.Status) value {
+	if s.Goal == s.Value || s.Value.IsZero() {
+		return nil
+	}
+	return s.Goal.Any()
 }
 
 type releaseIn struct {
@@ -110,7 +119,7 @@ func (a *Agent) emergencyStop() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "emergency_stop",
-		Description: "Send every output to safe at once and keep it there until the owner resets it in person. For when something goes wrong.",
+		Description: "Send every output to safe until the owner resets it in person. For when something goes wrong.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
 	}, limits{}, func(ctx context.Context, _ agents.Principal, _ none) (stopOut, error) {
 		if err := a.site.Outputs.Stop(ctx); err != nil {

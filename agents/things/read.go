@@ -30,6 +30,7 @@ type pointOut struct {
 	Values      []string `json:"values,omitzero"`
 	Safe        value    `json:"safe,omitzero"`
 	MaxSeconds  float64  `json:"max_seconds,omitzero"`
+	Limits      string   `json:"limits,omitzero"`
 }
 
 func (a *Agent) listPoints() (verb, error) {
@@ -47,7 +48,7 @@ func (a *Agent) listPoints() (verb, error) {
 			}
 			r = policy.Range
 			o.Safe = policy.Safe.Any()
-			o.MaxSeconds = seconds(policy.Longest())
+			o.MaxSeconds, o.Limits = seconds(policy.Longest()), policy.Limits()
 		}
 		if r != (device.Range{}) {
 			o.Min, o.Max = &r.Min, &r.Max
@@ -56,13 +57,13 @@ func (a *Agent) listPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "list_points",
-		Description: "All sensors and outputs: kind, unit, range; for outputs the safe value and the longest time away from it (max_seconds).",
+		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it and other limits.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
 }
 
 type readIn struct {
-	Points []string `json:"points,omitzero" jsonschema:"which points; all when left out"`
+	Points []string `json:"points,omitzero" jsonschema:"all when left out"`
 }
 
 type readOut struct {
@@ -86,7 +87,7 @@ func (a *Agent) readPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "read_points",
-		Description: "The latest readings with unit, time and quality: good, stale (too old) or fault (see why).",
+		Description: "The latest readings. Their quality is good, stale (too old) or fault (see why).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"points": all}},
 		func(_ context.Context, _ agents.Principal, in readIn) (readOut, error) {
@@ -128,8 +129,8 @@ const (
 
 type historyIn struct {
 	Point string   `json:"point"`
-	Hours *float64 `json:"hours,omitzero" jsonschema:"how far back; 12 when left out"`
-	Steps *float64 `json:"steps,omitzero" jsonschema:"how many steps; 24 when left out"`
+	Hours *float64 `json:"hours,omitzero" jsonschema:"12 when left out"`
+	Steps *float64 `json:"steps,omitzero" jsonschema:"24 when left out"`
 }
 
 type historyOut struct {
@@ -156,7 +157,7 @@ func (a *Agent) readHistory() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "read_history",
-		Description: "A measurement over at most 24 hours: minimum, mean and maximum of each step and of the whole.",
+		Description: "Minimum, mean and maximum of a measurement, of each step and of the whole.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{
 		enums:  map[string][]string{"point": all},

@@ -63,12 +63,17 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { d.Close() })
-		all = append(all, Thing{namesAndModels[i], d})
+		all = append(all, thing(namesAndModels[i], d))
 	}
 	return all
 }
 
-func newRig(t testing.TB, things []Thing) *rig {
+// thing is a device that its owner wants as it is.
+func thing(name string, d device.Device) Thing {
+	return Thing{Name: name, Device: d, Description: d.Describe()}
+}
+
+func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	latch := guard.Latch{File: filepath.Join(dir, "armed"), Flag: filepath.Join(dir, "stopped")}
@@ -80,7 +85,11 @@ func newRig(t testing.TB, things []Thing) *rig {
 		var policies []guard.Policy
 		for _, p := range th.Device.Describe().Points {
 			if p.Kind.Output() {
-				policies = append(policies, guard.NewPolicy(th.Name, p))
+				policy := guard.NewPolicy(th.Name, p)
+				for _, b := range bend {
+					b(&policy)
+				}
+				policies = append(policies, policy)
 			}
 		}
 		if policies != nil {
@@ -92,7 +101,7 @@ func newRig(t testing.TB, things []Thing) *rig {
 		t.Fatal(err)
 	}
 	s := &shelf{latest: map[string]device.Reading{}, past: map[string][]device.Summary{}}
-	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Things: things, Readings: s, History: s, Outputs: g})
+	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Things: things, Readings: s, History: s, Outputs: g})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,19 @@ package things
 
 import (
 	"context"
+	"time"
 	"unicode"
 
 	"agentsite/agents"
 	"agentsite/device"
 )
 
-// maxShown bounds a text for a display.
-const maxShown = 500
+const (
+	// maxShown bounds a text for a display.
+	maxShown = 500
+	// mediaTimeout bounds a display and a camera, which are the slowest.
+	mediaTimeout = 20 * time.Second
+)
 
 type showIn struct {
 	Display string `json:"display"`
@@ -40,7 +45,12 @@ func (a *Agent) showText() (verb, error) {
 			if !ok {
 				return shownOut{}, device.Faultf(device.Internal, "%s cannot show a text after all", in.Display)
 			}
-			return shownOut(in), d.Show(ctx, p.Name, in.Text)
+			ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
+			defer cancel()
+			_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, d.Show(ctx, p.Name, in.Text)
+			})
+			return shownOut(in), err
 		})
 }
 
@@ -89,7 +99,9 @@ func (a *Agent) captureImage() (verb, error) {
 			if !ok {
 				return captureOut{}, device.Faultf(device.Internal, "%s cannot take a picture after all", in.Camera)
 			}
-			img, err := c.Capture(ctx, p.Name)
+			ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
+			defer cancel()
+			img, _, err := device.Ask(ctx, func(ctx context.Context) (device.Image, error) { return c.Capture(ctx, p.Name) })
 			return captureOut{in.Camera, stamp(img.At), img.MIME, len(img.Data), img}, err
 		})
 }

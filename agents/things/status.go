@@ -16,6 +16,7 @@ type statusOut struct {
 	Stopped   bool        `json:"emergency_stop"`
 	Devices   []deviceOut `json:"devices"`
 	Moved     []heldOut   `json:"outputs_away_from_safe"`
+	Barred    []barredOut `json:"outputs_not_ready,omitzero"`
 }
 
 type deviceOut struct {
@@ -27,15 +28,24 @@ type deviceOut struct {
 type heldOut struct {
 	Output string  `json:"output"`
 	Value  value   `json:"value"`
+	Goal   value   `json:"going_to,omitzero"`
 	Holder string  `json:"held_by,omitzero"`
 	Left   float64 `json:"seconds_left,omitzero"`
 	Fault  string  `json:"fault,omitzero"`
 }
 
+// barredOut is an output at safe that its own limits keep there.
+type barredOut struct {
+	Output string  `json:"output"`
+	Rest   float64 `json:"rest_seconds,omitzero"`
+	Needs  string  `json:"needs,omitzero"`
+	Why    string  `json:"returned_because,omitzero"`
+}
+
 func (a *Agent) siteStatus() (verb, error) {
 	return define(agents.Tool{
 		Name:        "site_status",
-		Description: "How the site is: what is wrong with devices, which outputs are away from safe and for how long, whether the emergency stop is on.",
+		Description: "What is wrong with devices, which outputs are away from safe and for how long, or cannot move yet, and the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
 }
@@ -43,23 +53,34 @@ func (a *Agent) siteStatus() (verb, error) {
 func (a *Agent) status() statusOut {
 	out := statusOut{
 		Site: a.site.Name, Version: a.site.Version, Simulated: a.site.Simulated,
-		Uptime: seconds(time.Since(a.started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
+		Uptime: seconds(time.Since(a.site.Started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
 		Devices: []deviceOut{}, Moved: []heldOut{},
 	}
 	for _, t := range a.site.Things {
-		d := t.Device.Describe()
-		o := deviceOut{Device: t.Name, Model: d.Model}
-		for _, p := range d.Points {
-			if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
-				o.Faults = append(o.Faults, p.Name+": "+string(r.Quality)+" "+r.Why)
-			}
-		}
-		out.Devices = append(out.Devices, o)
+		out.Devices = append(out.Devices, deviceOut{t.Name, t.Description.Model, a.faults(t)})
 	}
 	for _, s := range a.site.Outputs.Status() {
-		if !s.Safe {
-			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), s.Holder, seconds(s.Left), s.Fault})
+		switch {
+		case !s.Safe || s.Holder != "":
+			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), goal(s), s.Holder, seconds(s.Left), s.Fault})
+		case s.Rest > 0 || s.Lacks != "":
+			out.Barred = append(out.Barred, barredOut{s.Output, seconds(s.Rest), s.Lacks, s.Why})
 		}
 	}
 	return out
+}
+
+// faults says what is wrong with a thing: that it is missing, or which of its points
+// cannot be read.
+func (a *Agent) faults(t Thing) []string {
+	if t.Missing != "" {
+		return []string{t.Missing}
+	}
+	var all []string
+	for _, p := range t.Description.Points {
+		if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
+			all = append(all, p.Name+": "+string(r.Quality)+" "+r.Why)
+		}
+	}
+	return all
 }

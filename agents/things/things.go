@@ -12,8 +12,10 @@ import (
 
 // Thing is one device under its name on this site.
 type Thing struct {
-	Name   string
-	Device device.Device
+	Name        string
+	Device      device.Device
+	Description device.Description // of the device, as its owner wants it
+	Missing     string             // why the device is not there; "" while it is
 }
 
 // Readings is where the latest readings are.
@@ -45,6 +47,7 @@ type Site struct {
 	Name      string
 	Version   string
 	Simulated bool // everything is simulated: say so
+	Started   time.Time
 	Things    []Thing
 	Readings  Readings
 	History   History
@@ -53,12 +56,11 @@ type Site struct {
 
 // Agent is the site's things as one agent. It is safe for concurrent use.
 type Agent struct {
-	site    Site
-	started time.Time
-	points  []point          // all of them, in the order of the configuration
-	byName  map[string]point // by address
-	verbs   []verb
-	tools   []agents.Tool // of the verbs
+	site   Site
+	points []point          // all of them, in the order of the configuration
+	byName map[string]point // by address
+	verbs  []verb
+	tools  []agents.Tool // of the verbs
 }
 
 // point is a device's point with its address and its device.
@@ -78,11 +80,10 @@ var (
 
 // New makes the agent, with the tools that the wiring makes useful and no others.
 func New(site Site) (*Agent, error) {
-	a := &Agent{site: site, started: time.Now(), byName: make(map[string]point)}
+	a := &Agent{site: site, byName: make(map[string]point)}
 	for _, t := range site.Things {
-		d := t.Device.Describe()
-		for _, p := range d.Points {
-			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: d.Model}
+		for _, p := range t.Description.Points {
+			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model}
 			a.points = append(a.points, q)
 			a.byName[q.Address] = q
 		}

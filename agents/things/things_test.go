@@ -124,7 +124,7 @@ func TestToolsFollowTheWiring(t *testing.T) {
 			"list_points read_points read_history switch_output set_level release_output emergency_stop show_text capture_image site_status"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, []Thing{{"d", &fake{only: only{kinds: tt.kinds}}}})
+			r := newRig(t, []Thing{thing("d", &fake{only: only{kinds: tt.kinds}})})
 			defer r.stop()
 			var names []string
 			for _, tl := range r.Tools() {

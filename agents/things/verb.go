@@ -164,6 +164,9 @@ func inputSchema[T any](l limits) ([]byte, error) {
 			p.Minimum, p.Maximum = &r.Min, &r.Max
 		}
 	}
+	if len(s.Properties) > 0 {
+		s.AdditionalProperties = nil // a call with more is refused all the same
+	}
 	return json.Marshal(s, json.Deterministic(true))
 }
 

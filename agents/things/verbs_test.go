@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
 )
 
 func TestRefusals(t *testing.T) {
@@ -132,11 +133,65 @@ func TestMoving(t *testing.T) {
 	})
 }
 
+// TestLimits: what an output may do, what it is doing, and why it cannot move, can be
+// read wherever somebody would look.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wire(t, "room", "greenhouse"), func(p *guard.Policy) {
+			switch p.Output {
+			case "room/vent":
+				p.Slew = guard.Slew{PerSecond: 10}
+				p.Duty, p.Rate = guard.Duty{Away: 90 * time.Minute, Window: 2 * time.Hour}, guard.Rate{Moves: 5, Window: time.Minute}
+			case "room/pump":
+				p.MinOn, p.MinOff, p.Rest = 5*time.Second, 30*time.Second, 30*time.Second
+				p.Interlock = guard.Interlock{Group: "water", Gap: time.Second}
+				p.Requires = guard.Requirement{Point: "tank/level", Within: device.Range{Min: 20, Max: 100}, MaxAge: time.Minute}
+			}
+		})
+		defer r.stop()
+		holds := func(what, got string, parts ...string) {
+			t.Helper()
+			for _, p := range parts {
+				if !strings.Contains(got, p) {
+					t.Errorf("%s: %s does not say %s", what, got, p)
+				}
+			}
+		}
+		resource := func(address string) string {
+			t.Helper()
+			got, err := r.ReadResource(t.Context(), anna, URI(address))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got[0].Text
+		}
+		synctest.Wait()
+		holds("points", r.says(t, "list_points", `{}`), `"limits":"at most 1h30m in 2h; 5 moves in 1m; 10 in a second"`,
+			`"limits":"keeps a value 5s; rests 30s; alone in water; needs tank/level within 20..100"`)
+		holds("a start", r.says(t, "site_status", `{}`),
+			`"outputs_not_ready":[{"output":"room/heater","rest_seconds":10},`, `{"output":"room/pump","rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet"}`)
+		time.Sleep(10 * time.Minute)
+		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: it has not been read yet"`, `"limits":"keeps`, `"safe":false`)
+		r.guard.Told(device.Reading{Point: "tank/level", Value: device.Number(50), Quality: device.Good, At: time.Now()})
+
+		holds("a move", r.says(t, "set_level", `{"output":"room/vent","value":90,"for_seconds":20}`), `"going_to":90,"safe":0,"seconds_left":20`)
+		r.says(t, "switch_output", `{"output":"room/pump","on":true}`)
+		time.Sleep(5 * time.Second)
+		holds("on its way", r.says(t, "site_status", `{}`), `"going_to":90,"held_by":"anna","seconds_left":15`)
+		holds("the vent", resource("room/vent"), `"max_seconds":600,"limits":"at most`, `"going_to":90,"held_by":"anna","seconds_left":15`)
+		r.guard.Told(device.Reading{Point: "tank/level", Quality: device.Bad, At: time.Now()})
+		synctest.Wait()
+		holds("the pump", resource("room/pump"), `"rest_seconds":30,"needs":"tank/level within 20..100: it cannot be read","returned_because":"what it requires was not so"`)
+		time.Sleep(20 * time.Second)
+		holds("the vent", resource("room/vent"), `"returned_because":"its lease was over"`)
+	})
+}
+
 // TestFollowsNot: an output whose hardware does not answer is away from safe.
 func TestFollowsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindSwitch}}, fails: errLoose}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		synctest.Wait()
 		if got, want := r.says(t, "site_status", `{}`), `"outputs_away_from_safe":[{"output":"d/switch","value":null,"fault":"a wire is loose"}]}`; !strings.HasSuffix(got, want) {
 			t.Errorf("got %s, want …%s", got, want)
@@ -238,7 +293,7 @@ func TestHistory(t *testing.T) {
 func TestShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindText}}}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"12 °C\nund <mehr>"}`); d.shown != "text: 12 °C\nund <mehr>" || !strings.HasPrefix(got, `{"display":"d/text","text":"12 °C\nund `) {
 			t.Errorf("it shows %q and says %s", d.shown, got)
@@ -257,7 +312,7 @@ func TestShow(t *testing.T) {
 func TestCapture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindImage}}, image: device.Image{MIME: "image/png", Data: []byte("a picture"), At: time.Now()}}
-		r := newRig(t, []Thing{{"d", d}})
+		r := newRig(t, []Thing{thing("d", d)})
 		defer r.stop()
 		if got, want := r.says(t, "capture_image", `{"camera":"d/image"}`), `{"camera":"d/image","time":"2000-01-01T00:00:00.000Z","mime_type":"image/png","bytes":9}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -277,7 +332,7 @@ func TestCapture(t *testing.T) {
 // is said, not a panic.
 func TestDescribedTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, []Thing{{"d", only{kinds: []device.Kind{device.KindText, device.KindImage}}}})
+		r := newRig(t, []Thing{thing("d", only{kinds: []device.Kind{device.KindText, device.KindImage}})})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: d/text cannot show a text after all" {
 			t.Error(got)

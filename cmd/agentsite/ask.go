@@ -6,10 +6,8 @@ import (
 	"io"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/cmd/internal/site"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,17 +47,17 @@ func (a *app) with(do func(*session) error) error {
 }
 
 // call calls a tool, with arguments that encode as JSON, nil for none.
-func (s *session) call(ctx context.Context, tool string, args any) (agents.Result, error) {
+func (s *session) call(ctx context.Context, tool string, args any) (client.Answer, error) {
 	if args == nil {
 		args = struct{}{}
 	}
 	text, err := json.Marshal(args)
 	if err != nil {
-		return agents.Result{}, err
+		return client.Answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	res, err := s.Call(ctx, agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON(text)})
+	res, err := s.Ask(ctx, tool, text)
 	return res, s.app.unreached(err)
 }
 
@@ -70,32 +68,22 @@ func (s *session) ask(ctx context.Context, tool string, args, into any) (said bo
 	if err != nil {
 		return false, err
 	}
-	raw := structured(res)
 	if s.app.json {
-		return true, s.app.printRaw(raw)
+		return true, s.app.printLine(res.JSON)
 	}
-	if err := raw.Decode(into); err != nil {
+	if err := json.Unmarshal(res.JSON, into); err != nil {
 		return false, fmt.Errorf("the site's answer to %s cannot be read: %w", tool, err)
 	}
 	return false, nil
 }
 
-func structured(res agents.Result) rpc.Raw {
-	raw, _ := res.Value.(rpc.Raw)
-	return raw
-}
-
-// printRaw prints a result as one line of JSON.
-func (a *app) printRaw(raw rpc.Raw) error {
-	text, err := raw.JSONText()
-	if err != nil {
-		return err
-	}
+// printLine prints a result as one line of JSON.
+func (a *app) printLine(text []byte) error {
 	line := jsontext.Value(text).Clone()
 	if err := line.Compact(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", line)
+	_, err := fmt.Fprintf(a.out, "%s\n", line)
 	return err
 }
 
@@ -130,6 +118,7 @@ type (
 		Values      []string `json:"values"`
 		Safe        any      `json:"safe"`
 		MaxSeconds  float64  `json:"max_seconds"`
+		Limits      string   `json:"limits"`
 	}
 	readResult struct {
 		Readings []reading `json:"readings"`
@@ -161,6 +150,7 @@ type (
 	outputResult struct {
 		Output string  `json:"output"`
 		Value  any     `json:"value"`
+		Goal   any     `json:"going_to"`
 		Safe   any     `json:"safe"`
 		Left   float64 `json:"seconds_left"`
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -66,7 +67,7 @@ func (a *app) pointsFor(ctx context.Context) []point {
 		if err != nil {
 			return err
 		}
-		return structured(res).Decode(&list)
+		return json.Unmarshal(res.JSON, &list)
 	})
 	return list.Points
 }

@@ -7,11 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"strings"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
 )
 
 // Exit codes. docs/cli.md documents them; scripts depend on them.
@@ -26,18 +25,11 @@ const (
 	exitUnknown = 7 // it may or may not have been done, or came too late
 )
 
-// byKind maps the fault kinds, byCode the refusals of requests. A request of ours
-// is well formed, so that CodeInvalidRequest is about its size.
-var (
-	byKind = map[string]int{
-		"invalid": exitUsage, "denied": exitDenied, "unsafe": exitUnsafe, "busy": exitBusy,
-		"offline": exitAway, "unavailable": exitAway, "expired": exitUnknown, "unknown_outcome": exitUnknown,
-	}
-	byCode = map[int]int{
-		rpc.CodeInvalidParams: exitUsage, rpc.CodeInvalidRequest: exitUsage, 403: exitDenied, 409: exitUnsafe,
-		rpc.CodeBusy: exitBusy, 502: exitAway, 503: exitAway, 410: exitUnknown, 504: exitUnknown,
-	}
-)
+// byKind maps the fault kinds.
+var byKind = map[string]int{
+	"invalid": exitUsage, "denied": exitDenied, "unsafe": exitUnsafe, "busy": exitBusy,
+	"offline": exitAway, "unavailable": exitAway, "expired": exitUnknown, "unknown_outcome": exitUnknown,
+}
 
 // coded is an error that knows its exit code.
 type coded struct {
@@ -52,18 +44,21 @@ func usagef(format string, args ...any) error { return coded{exitUsage, fmt.Erro
 func exitCode(err error) int {
 	var own coded
 	var mistake *config.Error
+	var mistaken site.Mistake
 	var tool *client.ToolError
-	var refused *rpc.Error
+	var refused *client.Refusal
 	code := 0
 	switch {
 	case errors.As(err, &own):
 		code = own.code
-	case errors.As(err, &mistake):
+	case errors.As(err, &mistake), errors.As(err, &mistaken):
 		code = exitUsage
 	case errors.As(err, &tool):
 		code = byKind[tool.Kind]
 	case errors.As(err, &refused):
-		code = byCode[refused.Code]
+		code = byKind[refused.Kind]
+	default:
+		code = byKind[site.Kind(err)]
 	}
 	if code == 0 {
 		return exitFailure
@@ -78,12 +73,7 @@ func explain(err error) string {
 	if errors.As(err, &mistake) {
 		return cleanLines(err.Error())
 	}
-	text := err.Error()
-	var tool *client.ToolError
-	if errors.As(err, &tool) && tool.Kind != "" {
-		text = strings.Replace(text, tool.Kind+": ", "", 1)
-	}
-	return "agentsite: " + clean(text)
+	return "agentsite: " + clean(err.Error())
 }
 
 // unreached gives an error of a call its exit code and, where it is not the

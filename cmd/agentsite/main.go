@@ -21,6 +21,6 @@ func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	a := &app{in: os.Stdin, out: os.Stdout, errs: os.Stderr}
+	a := &app{in: os.Stdin, out: &output{Writer: os.Stdout}, errs: os.Stderr}
 	return a.execute(ctx, os.Args[1:])
 }

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/transport/rpc"
+	"agentsite/transport/mcp/client"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -20,19 +21,37 @@ const toSafe = "safe"
 
 func (a *app) setCommand() *cobra.Command {
 	var length duration
+	var takeOver bool
 	cmd := &cobra.Command{
 		Use: "set OUTPUT VALUE", GroupID: groupThings, Args: exactly("OUTPUT", "VALUE"),
 		Short: "Move an output, for a time",
 		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". When
 the time is over it returns to its safe value by itself. Set it again before that
-to keep it moved; the limits of its owner hold over all calls.`,
+to keep it moved; the limits of its owner hold over all calls. What somebody else
+holds is refused; --take-over, on the site's own machine, makes it yours first.`,
 		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(func(s *session) error { return s.set(cmd.Context(), args[0], args[1], time.Duration(length)) })
+			if takeOver {
+				if err := a.local("--take-over"); err != nil {
+					return err
+				}
+				if args[1] == toSafe {
+					return usagef("anybody may return an output to safe: leave out --take-over")
+				}
+			}
+			return a.with(func(s *session) error {
+				if takeOver {
+					if err := s.takeOver(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+				}
+				return s.set(cmd.Context(), args[0], args[1], time.Duration(length))
+			})
 		},
 		ValidArgsFunction: a.completeSet,
 	}
 	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, on the site's own machine")
 	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	return cmd
 }
@@ -52,7 +71,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 		return err
 	}
 	var list pointsResult
-	if err := structured(res).Decode(&list); err != nil {
+	if err := json.Unmarshal(res.JSON, &list); err != nil {
 		return err
 	}
 	p, err := findOutput(list.Points, output)
@@ -72,6 +91,13 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 		return err
 	}
 	return s.app.say("%s", now.sentence(p.Unit))
+}
+
+// takeOver makes whoever runs this the holder of an output.
+func (s *session) takeOver(ctx context.Context, output string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.app.unreached(s.Owner(ctx, site.TakeOverMethod, output))
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -111,7 +137,7 @@ func (p point) move(value string) (tool string, args moveArgs, err error) {
 		return "switch_output", args, nil
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || n-n != 0 { // NaN and the infinities
+	if err != nil || n-n != 0 || strings.ContainsAny(value, "_xX") { // NaN, the infinities, 1_000, 0x10
 		return "", args, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
 	}
 	args.Value = &n
@@ -122,6 +148,8 @@ func (p point) move(value string) (tool string, args moveArgs, err error) {
 func (o outputResult) sentence(unitCode string) string {
 	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
 	switch {
+	case o.Goal != nil:
+		return fmt.Sprintf("%s is %s, on its way to %s for %s, then %s", o.Output, value, show(o.Goal, unitCode), span(o.Left), safe)
 	case o.Value == o.Safe:
 		return fmt.Sprintf("%s is %s, its safe value", o.Output, value)
 	case o.Left > 0:
@@ -181,9 +209,9 @@ too, until "agentsite reset" on the site's own machine.`,
 
 // stopFailed says what it means that a stop was not confirmed.
 func stopFailed(err error) error {
-	var refused *rpc.Error
+	var refused *client.Refusal
 	switch {
-	case errors.As(err, &refused) && refused.Code == rpc.CodeInvalidParams:
+	case errors.As(err, &refused) && refused.Kind == "invalid":
 		return usagef("this site has no outputs to stop")
 	case err == nil:
 		return nil
@@ -202,17 +230,47 @@ func (a *app) resetCommand() *cobra.Command {
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				if err := s.Owner(ctx, site.ResetMethod); err != nil {
+				if err := s.Owner(ctx, site.ResetMethod, ""); err != nil {
 					return a.unreached(err)
 				}
 				if a.json {
 					return a.printJSON(statusOf{Stopped: false})
 				}
-				return a.say("the emergency stop is over: outputs may be moved again")
+				return s.afterReset(ctx)
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+}
+
+// afterReset says which outputs may be moved again: not one that is still being
+// driven to safe.
+func (s *session) afterReset(ctx context.Context) error {
+	res, err := s.call(ctx, "site_status", nil)
+	if err != nil {
+		return fmt.Errorf("the emergency stop is over, but how the outputs are is not known: %w", err)
+	}
+	var now struct {
+		Away []struct {
+			Output string `json:"output"`
+			Holder string `json:"held_by"`
+			Fault  string `json:"fault"`
+		} `json:"outputs_away_from_safe"`
+	}
+	if err := json.Unmarshal(res.JSON, &now); err != nil {
+		return err
+	}
+	var stuck []string
+	for _, o := range now.Away {
+		if o.Holder == "" {
+			stuck = append(stuck, strings.TrimSuffix(o.Output+": "+clean(o.Fault), ": "))
+		}
+	}
+	if len(stuck) == 0 {
+		return s.app.say("the emergency stop is over: outputs may be moved again")
+	}
+	return s.app.say("the emergency stop is over, but not every output is known to be safe, and such cannot be moved; if it may still be on, cut its power: %s",
+		strings.Join(stuck, "; "))
 }
 
 type statusOf struct {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -33,7 +35,7 @@ func (a *app) pointsTable(points []point) error {
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Description}
+		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Limits, p.Description}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {
@@ -42,7 +44,7 @@ func (a *app) pointsTable(points []point) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "DESCRIPTION"}, rows)
+	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "LIMITS", "DESCRIPTION"}, rows)
 }
 
 // takes says what a point's values look like: its unit, its range, its words.
@@ -125,7 +127,7 @@ func (s *session) left(ctx context.Context) map[string]float64 {
 	left := make(map[string]float64)
 	res, err := s.call(ctx, "site_status", nil)
 	var status statusResult
-	if err != nil || structured(res).Decode(&status) != nil {
+	if err != nil || json.Unmarshal(res.JSON, &status) != nil {
 		return nil
 	}
 	for _, h := range status.Moved {
@@ -151,6 +153,9 @@ func (a *app) historyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, points []string) error {
 			args := historyArgs{Point: points[0]}
 			if cmd.Flags().Changed("hours") {
+				if !(hours > 0) || math.IsInf(hours, 0) {
+					return usagef("--hours takes how far back in hours, such as 0.5, not %v", hours)
+				}
 				args.Hours = &hours
 			}
 			if cmd.Flags().Changed("steps") {

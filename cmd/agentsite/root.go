@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 
 // app is one invocation: its streams and the flags that every command has.
 type app struct {
-	in        io.Reader
-	out, errs io.Writer
+	in   io.Reader
+	out  *output
+	errs io.Writer
 
 	data, url, tokenFile string
 	cbor, json           bool
@@ -23,15 +25,32 @@ type app struct {
 	running string // the command's path, once its words were understood
 }
 
+// output is standard output. It remembers that something could not be written, for
+// those who do not tell: a help text, say.
+type output struct {
+	io.Writer
+	err error // the first one
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 // execute runs one command line and returns its exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	switch {
+	case a.out.err != nil && (err == nil || errors.Is(err, a.out.err)):
+		err = fmt.Errorf("not all of the output could be written: %w", a.out.err)
+	case err == nil:
 		return exitOK
-	}
-	if a.running == "" {
+	case a.running == "":
 		err = usagef("%w; %s --help says more", err, cmd.CommandPath())
 	}
 	fmt.Fprintln(a.errs, explain(err))
@@ -82,20 +101,73 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 
 	root.AddGroup(
 		&cobra.Group{ID: groupSite, Title: "A site:"},
+		&cobra.Group{ID: groupBoard, Title: "Its board:"},
 		&cobra.Group{ID: groupThings, Title: "Its sensors and outputs:"},
 		&cobra.Group{ID: groupAgents, Title: "For agents:"},
 	)
 	root.AddCommand(
-		a.runCommand(), a.checkCommand(), a.schemaCommand(),
+		a.runCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(),
+		a.scanCommand(), a.doctorCommand(), a.prepareCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
+	strictCompletion(root)
 	return root
+}
+
+// helpCommand replaces cobra's own, which takes any word for a topic.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command",
+		Args: func(cmd *cobra.Command, words []string) error {
+			_, left, err := cmd.Root().Find(words)
+			if err == nil && len(left) > 0 {
+				err = fmt.Errorf("there is no command %q", clean(left[0]))
+			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, words []string) error {
+			about, _, err := cmd.Root().Find(words)
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(words) == 0 {
+				for _, c := range cmd.Root().Commands() {
+					if c.IsAvailableCommand() {
+						names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// strictCompletion has cobra's command refuse a shell that it does not know.
+func strictCompletion(root *cobra.Command) {
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(_ *cobra.Command, words []string) error {
+		if len(words) > 0 {
+			return fmt.Errorf("there are no completions for %q", clean(words[0]))
+		}
+		return nil
+	}
 }
 
 const (
 	groupSite   = "site"
+	groupBoard  = "board"
 	groupThings = "things"
 	groupAgents = "agents"
 )

@@ -23,7 +23,9 @@ func (a *app) runCommand() *cobra.Command {
 agentsite.yaml in this folder, and without that file a simulated greenhouse and
 this machine's own sensors.
 
-Outputs go to their safe values before anybody is heard, and again at the end.`,
+Outputs go to their safe values before anybody is heard, and again at the end.
+"agentsite reload" has it read the configuration again; so has SIGHUP, where there
+is no terminal whose end it could mean.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.local("run"); err != nil {
 				return err
@@ -39,7 +41,7 @@ Outputs go to their safe values before anybody is heard, and again at the end.`,
 				slog.Info("stopping: outputs go to their safe values; a second signal would end this at once, without that")
 				close(said)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Out: a.out})
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Out: a.out, Hangup: hangups()})
 			if !running() {
 				<-said
 			}

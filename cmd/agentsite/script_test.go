@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -23,13 +26,13 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry},
 	})
 }
 
 // setup gives a script a data folder for its site, $D, short enough for a
-// socket's path, an address that nobody listens on, $ADDR, and where the committed
-// schema is, $SCHEMA.
+// socket's path, an address that nobody listens on, $ADDR, where the committed
+// schema is, $SCHEMA, and the group that the tests run in, $GID.
 func setup(env *testscript.Env) error {
 	schema, err := filepath.Abs("../../docs/agentsite.schema.json")
 	if err != nil {
@@ -49,6 +52,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("ADDR", ln.Addr().String())
 	env.Setenv("SCHEMA", schema)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GID", strconv.Itoa(os.Getgid()))
 	return nil
 }
 
@@ -85,5 +89,33 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// entry does what an MCP client does with the entry that run prints: it starts the
+// command with its arguments. What it reads then is the file "stdin": entry FILE.
+func entry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: entry FILE")
+	}
+	line := regexp.MustCompile(`(?m)^ *\{"mcpServers".*$`).FindString(ts.ReadFile(args[0]))
+	var pasted struct {
+		Servers map[string]struct {
+			Command string   `json:"command"`
+			Args    []string `json:"args"`
+		} `json:"mcpServers"`
+	}
+	ts.Check(json.Unmarshal([]byte(line), &pasted))
+	if len(pasted.Servers) != 1 {
+		ts.Fatalf("no single server in %s", line)
+	}
+	for _, s := range pasted.Servers {
+		cmd := exec.Command(s.Command, s.Args...)
+		cmd.Env = []string{"HOME=" + ts.Getenv("HOME")}
+		cmd.Stdin = strings.NewReader(ts.ReadFile("stdin"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"supportedVersions"`) {
+			ts.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
 	}
 }

@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/agents"
 	"agentsite/cmd/internal/site"
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
@@ -91,8 +89,8 @@ standard input for "-". It prints the structured result.`,
 			}
 			return a.with(func(s *session) error {
 				res, err := s.call(cmd.Context(), words[0], args)
-				var refused *rpc.Error
-				if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidParams {
+				var refused *client.Refusal
+				if errors.As(err, &refused) && refused.Kind == "invalid" {
 					return fmt.Errorf("%w (agentsite tools)", err)
 				}
 				if err != nil {
@@ -122,58 +120,49 @@ func (a *app) jsonObject(words []string) (jsontext.Value, error) {
 		text = string(b)
 	}
 	v := jsontext.Value(text)
-	if err := v.Compact(); err != nil || v.Kind() != '{' {
-		return nil, usagef(`the arguments are a JSON object, such as '{"points":["greenhouse/temperature"]}', not %.60q`, text)
+	if !v.IsValid() || v.Kind() != '{' { // of the JSON that a site reads: names once, UTF-8
+		return nil, usagef(`the arguments are a JSON object, each name once and in UTF-8, such as '{"points":["greenhouse/temperature"]}', not %.60q`, text)
 	}
 	return v, nil
 }
 
-// printResult prints what a tool answered, and saves its first picture or sound
-// where a file is named.
-func (a *app) printResult(res agents.Result, file string) error {
-	raw := structured(res)
+// printResult prints what a tool answered, and saves what came with it.
+func (a *app) printResult(res client.Answer, file string) error {
+	texts := res.Texts
 	switch {
-	case raw.IsZero():
+	case res.JSON == nil:
 	case a.json:
-		if err := a.printRaw(raw); err != nil {
+		if err := a.printLine(res.JSON); err != nil {
 			return err
 		}
+		texts = nil // they say the same again
 	default:
-		text, err := raw.JSONText()
-		if err != nil {
-			return err
-		}
-		v := jsontext.Value(text).Clone()
+		v := jsontext.Value(res.JSON).Clone()
 		if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out, cleanLines(string(v)))
+		texts = []string{string(v)}
 	}
-	var blobs []*agents.Blob
-	for _, c := range res.Content {
-		switch {
-		case c.Image != nil:
-			blobs = append(blobs, c.Image)
-		case c.Audio != nil:
-			blobs = append(blobs, c.Audio)
-		case raw.IsZero(): // or it says the same again
-			fmt.Fprintln(a.out, cleanLines(c.Text))
+	for _, t := range texts {
+		if _, err := fmt.Fprintln(a.out, cleanLines(t)); err != nil {
+			return err
 		}
 	}
-	return a.save(blobs, file)
+	return a.save(res.Files, file)
 }
 
-func (a *app) save(blobs []*agents.Blob, file string) error {
+// save writes the first picture or sound to a file, where one is named.
+func (a *app) save(files []client.File, file string) error {
 	switch {
-	case len(blobs) == 0 && file != "":
+	case len(files) == 0 && file != "":
 		return coded{exitFailure, fmt.Errorf("nothing came that could be saved in %s", file)}
-	case len(blobs) == 0:
+	case len(files) == 0:
 		return nil
 	case file == "":
-		_, err := fmt.Fprintf(a.errs, "agentsite: %s came with it (%s): save it with --out FILE\n", clean(blobs[0].MIME), byteSize(float64(len(blobs[0].Data))))
+		_, err := fmt.Fprintf(a.errs, "agentsite: %s came with it (%s): save it with --out FILE\n", clean(files[0].MIME), byteSize(float64(len(files[0].Data))))
 		return err
 	}
-	return os.WriteFile(file, blobs[0].Data, 0o600)
+	return os.WriteFile(file, files[0].Data, 0o600)
 }
 
 func (a *app) connectCommand() *cobra.Command {
@@ -190,7 +179,8 @@ machine. An MCP client starts this command; it opens no hardware.`,
 			if err != nil {
 				return err
 			}
-			if err := site.Connect(cmd.Context(), folder, a.in, a.out); err != nil {
+			err = site.Connect(cmd.Context(), folder, a.in, a.out)
+			if err != nil {
 				return a.undialled(err)
 			}
 			return nil

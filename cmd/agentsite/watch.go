@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 )
 
 // pointURI is the resource of a point, by its address.
@@ -60,7 +62,7 @@ func (s *session) watch(ctx context.Context, points []string) error {
 // changes are readings, and the structured result that they came in.
 type changes struct {
 	readResult
-	print func() error
+	text []byte
 }
 
 func (s *session) readings(ctx context.Context, points []string) (changes, error) {
@@ -68,14 +70,13 @@ func (s *session) readings(ctx context.Context, points []string) (changes, error
 	if err != nil {
 		return changes{}, err
 	}
-	raw := structured(res)
-	out := changes{print: func() error { return s.app.printRaw(raw) }}
-	return out, raw.Decode(&out.readResult)
+	out := changes{text: res.JSON}
+	return out, json.Unmarshal(res.JSON, &out.readResult)
 }
 
 func (a *app) printChanges(c changes, width int) error {
 	if a.json {
-		return c.print()
+		return a.printLine(c.text)
 	}
 	for _, r := range c.Readings {
 		at := time.Now()

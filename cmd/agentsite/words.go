@@ -88,10 +88,6 @@ func show(v any, unitCode string) string {
 		return v
 	case float64:
 		return quantity(v, unitCode)
-	case int64: // CBOR keeps integers
-		return quantity(float64(v), unitCode)
-	case uint64:
-		return quantity(float64(v), unitCode)
 	}
 	return fmt.Sprint(v)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
 )
 
 func TestShow(t *testing.T) {
@@ -19,7 +18,7 @@ func TestShow(t *testing.T) {
 	}{
 		{nil, "Cel", "-"}, {true, "", "on"}, {false, "", "off"}, {"open", "", "open"},
 		{21.4567, "Cel", "21.46 °C"}, {-0.0001, "Cel", "-0.0001 °C"}, {0.0, "%", "0 %"}, {101325.4, "Pa", "101325 Pa"},
-		{uint64(45), "deg", "45°"}, {int64(-3), "", "-3"}, {0.94, "1", "0.94"}, {3.3, "[unknown]", "3.3 [unknown]"},
+		{45.0, "deg", "45°"}, {-3.0, "", "-3"}, {0.94, "1", "0.94"}, {3.3, "[unknown]", "3.3 [unknown]"},
 		{512.0, "By", "512 bytes"}, {24773988352.0, "By", "23.1 GiB"}, {3638.9, "s", "1 h"}, {7260.0, "s", "2 h 1 min"}, {2.5, "s", "2.5 s"},
 	} {
 		if got := show(c.value, c.unit); got != c.want {
@@ -74,8 +73,8 @@ func TestExitCodes(t *testing.T) {
 		{&client.ToolError{Kind: "busy"}, 5}, {&client.ToolError{Kind: "offline"}, 6}, {&client.ToolError{Kind: "unavailable"}, 6},
 		{&client.ToolError{Kind: "expired"}, 7}, {&client.ToolError{Kind: "unknown_outcome"}, 7}, {&client.ToolError{Kind: "internal"}, 1},
 		{&client.ToolError{Kind: "of another site"}, 1}, {&client.ToolError{}, 1},
-		{rpc.Errorf(403, "no"), 3}, {rpc.Errorf(rpc.CodeBusy, "later"), 5}, {rpc.Errorf(rpc.CodeInternal, "oh"), 1},
-		{fmt.Errorf("more words: %w", rpc.Errorf(503, "later")), 6},
+		{&client.Refusal{Kind: "denied"}, 3}, {&client.Refusal{Kind: "busy"}, 5}, {&client.Refusal{Kind: "internal"}, 1}, {&client.Refusal{}, 1},
+		{fmt.Errorf("more words: %w", &client.Refusal{Kind: "unavailable"}), 6},
 	} {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%T %v: exit code %d, want %d", c.err, c.err, got, c.want)

@@ -1,10 +1,9 @@
 package board
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
+
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/spi"
@@ -15,38 +14,33 @@ import (
 type Board struct {
 	root string // "/", or a test's tree of files
 	// How buses are opened; a test has its own.
-	openI2C func(bus int) (i2c.BusCloser, error)
-	openSPI func(port, chipSelect int) (spi.PortCloser, error)
+	openI2C    func(bus int) (i2c.BusCloser, error)
+	openSPI    func(port, chipSelect int) (spi.PortCloser, error)
+	openSerial func(port string, baud int) (SerialPort, error)
+	chips      chips // where lines come from; nil for the kernel's
 
 	mu    sync.Mutex
-	turns map[string]turn // by bus
+	turns map[string]driver.Turn // by bus: who has it carries a transfer
 }
 
 // New returns this machine's board.
 func New() *Board {
-	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, turns: make(map[string]turn)}
+	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]driver.Turn)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
 // "" on a machine without a device tree. periph's own answer is not used: it finds
 // a Raspberry Pi wherever the kernel has the firmware's driver.
 func (b *Board) Model() string {
-	text, err := os.ReadFile(filepath.Join(b.root, "proc/device-tree/model"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimRight(string(text), "\x00\n")
+	return b.word("proc/device-tree/model")
 }
 
-// turn holds one token while a bus carries a transfer.
-type turn chan struct{}
-
-func (b *Board) turn(bus string) turn {
+func (b *Board) turn(bus string) driver.Turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t, ok := b.turns[bus]
 	if !ok {
-		t = make(turn, 1)
+		t = driver.NewTurn()
 		b.turns[bus] = t
 	}
 	return t

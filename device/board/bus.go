@@ -103,7 +103,7 @@ func (c I2C) Conn() (*Conn, error) {
 		return nil, err
 	}
 	m := busName.FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: make(chan struct{}, 1), turn: c.board.turn("i2c-" + m[1])}
+	conn := &Conn{at: c, busy: driver.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -122,10 +122,10 @@ type Conn struct {
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	turn    turn
-	busy    chan struct{} // holds one token from Begin to End
+	turn    driver.Turn
+	busy    driver.Turn // from Begin to End
 
-	// of who has put the token in:
+	// of who has busy:
 	ctx context.Context
 	bus i2c.BusCloser // open from the first transfer to End
 }
@@ -133,16 +133,11 @@ type Conn struct {
 // Begin waits until no other call uses the Conn. Every Begin without an error has
 // its End.
 func (c *Conn) Begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		c.ctx = ctx
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	c.ctx = ctx
+	return nil
 }
 
 // End closes the bus and lets the next call begin.
@@ -151,21 +146,16 @@ func (c *Conn) End() {
 		c.bus.Close() // nothing is buffered in it
 	}
 	c.bus, c.ctx = nil, nil
-	<-c.busy
+	c.busy.Give()
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults that say what to look at.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if err := c.ctx.Err(); err != nil {
+	if err := c.turn.Take(c.ctx); err != nil {
 		return err
 	}
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	}
+	defer c.turn.Give()
 	if err := c.open(); err != nil {
 		return err
 	}
@@ -207,9 +197,20 @@ func (b *Board) kernelDriver(bus int, address uint16) string {
 
 // failure is what an error of the kernel means on an I2C bus.
 type failure struct {
-	errno syscall.Errno
-	kind  device.FaultKind
-	says  string // with the bus's number and the address
+	errno  syscall.Errno
+	kind   device.FaultKind
+	says   string // with the bus's number and the address
+	absent bool   // it is how a bus says that nobody has acknowledged the address
+}
+
+// failureOf finds what an error of the kernel means, or nil.
+func failureOf(err error) *failure {
+	for i, f := range failures {
+		if err != nil && (errors.Is(err, f.errno) || strings.HasSuffix(err.Error(), f.errno.Error())) {
+			return &failures[i]
+		}
+	}
+	return nil
 }
 
 func (c *Conn) fault(addr uint16, err error) error {
@@ -217,12 +218,10 @@ func (c *Conn) fault(addr uint16, err error) error {
 	if errors.As(err, &fault) {
 		return err
 	}
-	for _, e := range failures {
-		if errors.Is(err, e.errno) || strings.HasSuffix(err.Error(), e.errno.Error()) {
-			f := device.Faultf(e.kind, e.says, c.number, addr)
-			f.Err = err
-			return f
-		}
+	if e := failureOf(err); e != nil {
+		f := device.Faultf(e.kind, e.says, c.number, addr)
+		f.Err = err
+		return f
 	}
 	return device.Faultf(device.Offline, "the transfer with %#02x on i2c-%d failed: %w", addr, c.number, err)
 }
@@ -235,6 +234,17 @@ func (c *Conn) String() string { return c.at.Bus }
 func (c *Conn) SetSpeed(physic.Frequency) error {
 	return device.Faultf(device.Invalid, "the speed of %s is set in the board's configuration, such as dtparam=i2c_arm_baudrate", c.at.Bus)
 }
+
+// Fixed is bus with every transfer going to address, for an adapter of periph's that
+// takes only some of the addresses that its chip can have.
+func Fixed(bus i2c.Bus, address uint16) i2c.Bus { return fixed{bus, address} }
+
+type fixed struct {
+	i2c.Bus
+	address uint16
+}
+
+func (f fixed) Tx(_ uint16, w, r []byte) error { return f.Bus.Tx(f.address, w, r) }
 
 func openI2C(bus int) (i2c.BusCloser, error) {
 	b, err := sysfs.NewI2C(bus)

@@ -28,6 +28,16 @@ func FakeBuses(buses map[int]i2c.Bus, ports map[string]spi.Port) *Board {
 		}
 		return unclosedPort{p}, nil
 	}
+	b.openSerial = func(port string, _ int) (SerialPort, error) {
+		return nil, fmt.Errorf("%s: %w", port, syscall.ENOENT)
+	}
+	return b
+}
+
+// FakeSerial is a board of a test: all its serial ports are what open returns.
+func FakeSerial(open func() (SerialPort, error)) *Board {
+	b := FakeBuses(nil, nil)
+	b.openSerial = func(string, int) (SerialPort, error) { return open() }
 	return b
 }
 

@@ -1,12 +1,14 @@
 package board
 
 import (
+	"context"
 	"regexp"
 	"strconv"
 
 	"agentsite/device"
 	"agentsite/device/driver"
 
+	"periph.io/x/conn/v3/physic"
 	"periph.io/x/conn/v3/spi"
 	"periph.io/x/host/v3/sysfs"
 )
@@ -54,6 +56,77 @@ func (c SPI) Open() (spi.PortCloser, error) {
 	}
 	return p, nil
 }
+
+// Conn is the chip's way to its port, at this clock at most. It does no I/O.
+func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: driver.NewTurn()}, nil
+}
+
+// SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
+// End, and are refused once the context of Begin has ended; the kernel lets the
+// chips of one bus take turns.
+type SPIConn struct {
+	at    SPI
+	clock physic.Frequency
+	mode  spi.Mode
+	busy  driver.Turn // from Begin to End
+
+	// of who has busy:
+	ctx  context.Context
+	port spi.PortCloser // open from the first transfer to End
+	conn spi.Conn
+}
+
+// Begin waits until no other call uses the SPIConn. Every Begin without an error
+// has its End.
+func (c *SPIConn) Begin(ctx context.Context) error {
+	if err := c.busy.Take(ctx); err != nil {
+		return err
+	}
+	c.ctx = ctx
+	return nil
+}
+
+// End closes the port and lets the next call begin.
+func (c *SPIConn) End() {
+	if c.port != nil {
+		c.port.Close() // nothing is buffered in it
+	}
+	c.port, c.conn, c.ctx = nil, nil, nil
+	c.busy.Give()
+}
+
+// Tx writes w and reads r at the same time, of the same length; r may be nil. That
+// nobody answers cannot be seen on SPI.
+func (c *SPIConn) Tx(w, r []byte) error {
+	if err := c.Ready(); err != nil {
+		return err
+	}
+	if err := c.conn.Tx(w, r); err != nil {
+		return device.Faultf(device.Offline, "the transfer on %s failed: %w", c.at.Port, err)
+	}
+	return nil
+}
+
+// Ready opens the port and transfers nothing, to see whether there is one.
+func (c *SPIConn) Ready() (err error) {
+	if err := c.ctx.Err(); err != nil || c.conn != nil {
+		return err
+	}
+	if c.port, err = c.at.Open(); err != nil {
+		return err
+	}
+	if c.conn, err = c.port.Connect(c.clock, c.mode, 8); err != nil {
+		return device.Faultf(device.Offline, "%s cannot be set to %s and mode %d: %w", c.at.Port, c.clock, c.mode, err)
+	}
+	return nil
+}
+
+// String is the port's name, for messages.
+func (c *SPIConn) String() string { return c.at.Port }
 
 func openSPI(port, chipSelect int) (spi.PortCloser, error) {
 	p, err := sysfs.NewSPI(port, chipSelect)

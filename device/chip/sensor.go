@@ -2,13 +2,16 @@ package chip
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
 
 	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/mmr"
 )
 
 // sensor is a measuring chip on an I2C bus. P is the chip as periph knows it. The
@@ -49,19 +52,40 @@ func (s *sensor[P]) prepare() (err error) {
 		return nil
 	}
 	if s.part, err = s.setUp(s.conn); err != nil {
-		return s.fault(err)
+		return unwell(s.desc.Model, s.conn, err)
 	}
 	s.ready = true
 	return nil
 }
 
-// fault is err with what to do, where the bus did not say so already.
-func (s *sensor[P]) fault(err error) error {
+// unwell is err with what to do, where the bus did not say so already.
+func unwell(model string, on fmt.Stringer, err error) error {
 	var fault *device.Fault
-	if errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil, errors.As(err, &fault), errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return device.Faultf(device.Offline, "%s on %s was not done in its time: %w; a sensor may need a longer \"every\"", model, on, err)
 	}
-	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", s.desc.Model, s.conn, err)
+	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", model, on, err)
+}
+
+// measures is a point that a chip measures, from min to max in its unit.
+func measures(name, unit, what string, min, max float64) device.Point {
+	return device.Point{Name: name, Kind: device.KindMeasurement, Unit: unit, Description: what, Range: device.Range{Min: min, Max: max}}
+}
+
+// another is the fault of a chip that does not say that it is this one.
+func another(at board.I2C, model string, says, wants uint16) error {
+	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: it says %#04x, not %#04x; check which chip this is and its address", at.Address, at.Bus, model, says, wants)
+}
+
+// errSettings is of a chip that does not have the settings any more that it got.
+var errSettings = errors.New("it has lost its settings; check its supply")
+
+// bigEndian is a chip whose words begin with their higher byte.
+func bigEndian(bus i2c.Bus, address uint16) *mmr.Dev8 {
+	return &mmr.Dev8{Conn: &i2c.Dev{Bus: bus, Addr: address}, Order: binary.BigEndian}
 }
 
 // Describe is of the chip as its datasheet has it.
@@ -82,9 +106,9 @@ func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
 	took := sample{points: s.desc.Points, readings: make([]device.Reading, 0, len(s.desc.Points))}
 	if err := s.read(s.part, &took); err != nil {
 		s.ready = false
-		return nil, s.fault(err)
+		return nil, unwell(s.desc.Model, s.conn, err)
 	}
-	return took.readings, ctx.Err()
+	return took.readings, unwell(s.desc.Model, s.conn, ctx.Err())
 }
 
 // Close puts the chip to rest where it knows how. One that does not answer any
@@ -110,11 +134,26 @@ type sample struct {
 // number tells the value of the next point. One outside what the chip can read is a
 // fault: the bus or the chip is not well.
 func (s *sample) number(n float64) {
+	n = device.Tidy(n)
 	p := s.points[len(s.readings)]
 	r := device.Reading{Point: p.Name, Value: device.Number(n), Quality: device.Good, At: time.Now()}
 	if !r.Value.Finite() || p.Range != (device.Range{}) && !p.Range.Contains(n) {
-		r.Quality, r.Value = device.Bad, device.Value{}
-		r.Why = "it reads " + device.Number(n).String() + ", which cannot be: only " + p.Range.String() + " can; check the wiring and the supply"
+		s.lacks("it reads " + device.Number(n).String() + ", which cannot be: only " + p.Range.String() + " can; check the wiring and the supply")
+		return
 	}
 	s.readings = append(s.readings, r)
+}
+
+// lacks tells that the next point has no value, and why.
+func (s *sample) lacks(why string) {
+	p := s.points[len(s.readings)]
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Quality: device.Bad, At: time.Now(), Why: why})
+}
+
+// again tells values of an earlier measurement, from when it was taken.
+func (s *sample) again(at time.Time, values ...float64) {
+	for _, n := range values {
+		s.number(n)
+		s.readings[len(s.readings)-1].At = at
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/device"
@@ -27,13 +28,16 @@ type Options struct {
 	// the device opened last really has, also after Close. Without it the suite
 	// cannot see whether Close leaves the outputs safe.
 	Level func(point string) device.Value
+	// FakeClock runs each rule, and open, in a bubble of testing/synctest, where the
+	// waits of a slow device take no time.
+	FakeClock bool
 }
 
 // Run is Run with these options.
 func (o Options) Run(t *testing.T, open func(t *testing.T) device.Device) {
 	t.Helper()
 	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
+		rule := func(t *testing.T) {
 			dev := open(t)
 			t.Cleanup(func() { dev.Close() })
 			err := c.run(t.Context(), subject{Device: dev, level: o.Level})
@@ -43,7 +47,12 @@ func (o Options) Run(t *testing.T, open func(t *testing.T) device.Device) {
 			if err != nil {
 				t.Error(err)
 			}
-		})
+		}
+		if o.FakeClock {
+			real := rule
+			rule = func(t *testing.T) { synctest.Test(t, real) }
+		}
+		t.Run(c.name, rule)
 	}
 }
 

@@ -4,6 +4,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 
 	"agentsite/device"
 )
@@ -16,6 +17,9 @@ type Driver struct {
 	// Its exported fields, with json tags, are the driver's YAML and its schema;
 	// a `jsonschema:"…"` tag describes a field.
 	Config func() Config
+	// Of is set where Name ends with a colon and stands for a family of drivers:
+	// it makes the Config of the one that is called Name and then member.
+	Of func(member string) Config
 }
 
 // Config is a driver's part of the YAML, decoded strictly before Open.
@@ -33,11 +37,14 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Find returns the driver with that name.
+// Find returns the driver with that name, be it one of a family.
 func Find(drivers []Driver, name string) (Driver, bool) {
 	for _, d := range drivers {
-		if d.Name == name {
+		switch member, in := strings.CutPrefix(name, d.Name); {
+		case d.Of == nil && member == "" && in:
 			return d, true
+		case d.Of != nil && member != "" && in:
+			return Driver{Name: name, Doc: d.Doc, Config: func() Config { return d.Of(member) }}, true
 		}
 	}
 	return Driver{}, false

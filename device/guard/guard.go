@@ -2,9 +2,9 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +14,6 @@ import (
 const (
 	// applyTimeout bounds one write to the hardware.
 	applyTimeout = 2 * time.Second
-	// applyGrace is how much later than its time a driver may notice.
-	applyGrace = 500 * time.Millisecond
 	// parkTimeout bounds every wait for the hardware: of a call, of the emergency
 	// stop and of the process's end.
 	parkTimeout = 5 * time.Second
@@ -41,10 +39,13 @@ type Guard struct {
 // hand drives the outputs of one device: one write at a time, and a device that
 // hangs holds up nobody else.
 type hand struct {
+	device  string
 	act     device.Actuator
 	outputs []int    // in the machine
 	points  []string // of the device, beside outputs
 	wake    chan struct{}
+	stop    context.CancelFunc // of its driving; nil before that has begun
+	done    chan struct{}      // closed when its driving has ended
 }
 
 // Actuated is a device whose outputs come under the guard.
@@ -56,31 +57,83 @@ type Actuated struct {
 // New makes a guard over the devices. Nothing moves before Run.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
 	g := &Guard{
-		start: time.Now(), latch: latch,
+		start: time.Now(), latch: latch, m: NewMachine(nil, !latch.Armed()),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	var policies []Policy
 	for _, d := range devices {
-		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1)}
-		for _, p := range d.Policies {
+		if err := g.Add(d); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// Add takes a device in. Its outputs are unknown, and Run drives them to safe. A
+// device whose policies are not valid, or whose outputs are here already, is refused
+// and changes nothing.
+func (g *Guard) Add(d Actuated) error {
+	h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return g.update(func(now Time) error {
+		for k, p := range d.Policies {
 			if err := p.Validate(); err != nil {
-				return nil, err
+				return err
 			}
-			_, point, ok := device.SplitAddress(p.Output)
-			if !ok {
-				return nil, device.Faultf(device.Internal, "%q is not an address", p.Output)
+			name, point, ok := device.SplitAddress(p.Output)
+			if !ok || k > 0 && name != h.device {
+				return device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, h.device)
 			}
-			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
-				return nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
+			_, err := g.m.find(p.Output)
+			if err == nil || slices.Contains(h.points, point) {
+				return device.Faultf(device.Invalid, "%s is there twice", p.Output)
 			}
-			h.outputs = append(h.outputs, len(policies))
-			h.points = append(h.points, point)
-			policies = append(policies, p)
+			h.device, h.points = name, append(h.points, point)
+		}
+		for _, p := range d.Policies {
+			h.outputs = append(h.outputs, g.m.Add(now, p))
 		}
 		g.hands = append(g.hands, h)
+		poke(g.wake)
+		return nil
+	})
+}
+
+// Drop takes a device away, while Run runs: its leases end, its outputs go to safe,
+// and then nothing drives them any more. It waits for the hardware as long as patience
+// lasts and nothing else cuts that short; the error says which output is not known to
+// be safe. A device without outputs is dropped already.
+func (g *Guard) Drop(name string, patience time.Duration) error {
+	var h *hand
+	g.update(func(Time) error {
+		if i := slices.IndexFunc(g.hands, func(h *hand) bool { return h.device == name }); i >= 0 {
+			h = g.hands[i]
+			for _, o := range h.outputs {
+				g.m.Leave(o)
+			}
+			poke(h.wake)
+		}
+		return nil
+	})
+	if h == nil {
+		return nil
 	}
-	g.m = NewMachine(policies, !latch.Armed())
-	return g, nil
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	late := g.settle(ctx, func(i int) bool { return slices.Contains(h.outputs, i) })
+	g.mu.Lock()
+	stop := h.stop
+	g.hands = slices.DeleteFunc(g.hands, func(other *hand) bool { return other == h })
+	g.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-h.done
+	}
+	g.update(func(Time) error {
+		for _, o := range h.outputs {
+			g.m.Drop(o)
+		}
+		return nil
+	})
+	return late
 }
 
 // Run first drives every output to safe and then keeps the leases until ctx
@@ -89,25 +142,30 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 func (g *Guard) Run(ctx context.Context) error {
 	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
 	var hands sync.WaitGroup
-	for _, h := range g.hands {
-		hands.Go(func() { g.drive(driving, h) })
-	}
 	defer hands.Wait()
 	defer stopDriving()
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	ending, parked := ctx.Done(), make(chan error, 1)
 	for {
 		select {
-		case <-ctx.Done():
+		case err := <-parked:
+			return err
+		case <-ending:
+			ending = nil
 			g.update(func(Time) error { g.m.Park(); return nil })
+			g.launch(driving, &hands)
 			g.hurry()
-			settle, cancel := context.WithTimeout(driving, parkTimeout)
-			defer cancel()
-			return g.Settle(settle)
+			go func() { // while the ramps to safe go on here
+				settle, cancel := context.WithTimeout(driving, parkTimeout)
+				defer cancel()
+				parked <- g.Settle(settle)
+			}()
 		case <-timer.C:
 		case <-g.wake:
 		}
+		g.launch(driving, &hands)
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
 		g.mu.Lock()
 		next, ok := g.m.Next()
@@ -119,29 +177,46 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// Settle blocks until every output is what it should be, or ctx ends; then the
-// error names those that are not known to be.
+// launch begins to drive the devices that are new.
+func (g *Guard) launch(ctx context.Context, hands *sync.WaitGroup) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range g.hands {
+		if h.stop == nil {
+			var driving context.Context
+			driving, h.stop = context.WithCancel(ctx)
+			hands.Go(func() { defer close(h.done); g.drive(driving, h) })
+		}
+	}
+}
+
+// Settle blocks until every output is what it should be, or ctx ends; then one
+// UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
-	var late []error
+	return g.settle(ctx, func(int) bool { return true })
+}
+
+func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
+	var late []string
 	err := g.wait(ctx, func(now Time) bool {
 		late = late[:0]
 		for i := range g.m.outputs {
-			if _, pending := g.m.Pending(i); pending {
-				s := g.m.Status(now, i)
-				late = append(late, device.Faultf(device.UnknownOutcome, "%s is not known to be at its value%s", s.Output, because(s.Fault)))
+			s := g.m.Status(now, i)
+			if _, pending := g.m.Pending(i); (pending || s.Value != s.Goal) && which(i) {
+				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
 			}
 		}
 		return len(late) == 0
 	})
 	if err != nil {
-		return errors.Join(late...)
+		return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; "))
 	}
 	return nil
 }
 
 // Move gives holder a lease (see Machine.Move) and returns once the hardware has
-// the value. It fails with a fault when the machine refuses, when the hardware
-// does not follow (it is then driven to safe) or when ctx ends first.
+// the value, or is on a ramp to it. It fails with a fault when the machine refuses,
+// when the hardware does not follow (it is then driven to safe) or when ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
 	if ctx.Err() != nil {
 		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
@@ -155,6 +230,26 @@ func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value,
 	return g.reach(ctx, output, v)
 }
 
+// TakeOver makes holder the holder of an output that somebody else holds. Only an
+// owner's call may come here.
+func (g *Guard) TakeOver(holder, output string) error {
+	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
+}
+
+// Told takes in a reading of any point, with its whole address: some outputs require
+// one. It is quick.
+func (g *Guard) Told(r device.Reading) {
+	g.mu.Lock()
+	required := g.m.Requires(r.Point)
+	g.mu.Unlock()
+	if required {
+		g.update(func(now Time) error {
+			g.m.Told(now, r.Point, r.Quality == device.Good, r.Value, time.Since(r.At))
+			return nil
+		})
+	}
+}
+
 // Release returns an output to safe and returns once the hardware is there.
 func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	if err := g.update(func(Time) error { return g.m.Release(output) }); err != nil {
@@ -164,17 +259,23 @@ func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	return g.reach(ctx, output, p.Safe)
 }
 
-// reach waits until an output has the value v or is meant to have another.
+// reach waits until an output has the value v, or is on a ramp to it from safe, or is
+// meant to have another.
 func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	i := g.m.index[output]
 	overtaken := false
 	err = g.wait(ctx, func(now Time) bool {
+		i, gone := g.m.find(output)
+		if gone != nil {
+			overtaken = true
+			return true
+		}
 		s = g.m.Status(now, i)
-		want, pending := g.m.Pending(i)
-		overtaken = want != v
-		return overtaken || !pending || s.Fault != ""
+		_, pending := g.m.Pending(i)
+		overtaken = s.Goal != v
+		arrived := s.Value == v || s.Holder != ""
+		return overtaken || !pending && arrived || s.Fault != ""
 	})
 	switch {
 	case err != nil:
@@ -201,7 +302,16 @@ func (g *Guard) Stop(ctx context.Context) error {
 	g.latching.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	return errors.Join(err, g.Settle(ctx))
+	late := g.Settle(ctx)
+	switch {
+	case late == nil && err == nil:
+		return nil
+	case late == nil:
+		return device.Faultf(device.Unavailable, "%w", err)
+	case err == nil:
+		return late
+	}
+	return device.Faultf(device.UnknownOutcome, "%w; %w", late, err) // one fault: callers are shown one
 }
 
 // Reset ends the emergency stop. Only an owner's call may come here.
@@ -222,16 +332,22 @@ func (g *Guard) Stopped() bool {
 }
 
 // Policy returns what an output is allowed to do.
-func (g *Guard) Policy(output string) (Policy, error) { return g.m.Policy(output) }
+func (g *Guard) Policy(output string) (Policy, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Policy(output)
+}
 
 // Status reports every output, in the order of the devices.
 func (g *Guard) Status() []Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	all := make([]Status, len(g.m.outputs))
-	for i := range all {
-		all[i] = g.m.Status(now, i)
+	all := make([]Status, 0, len(g.m.outputs))
+	for i := range g.m.outputs {
+		if s := g.m.Status(now, i); s.Output != "" {
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -240,15 +356,18 @@ func (g *Guard) Status() []Status {
 // until ctx ends; first of all it emits them all. An output whose state is not
 // known reads as a fault.
 func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
-	last := make([]Status, len(g.m.outputs))
-	for first := true; ; first = false {
+	var last []Status
+	for {
 		var changes []device.Reading
 		err := g.wait(ctx, func(now Time) bool {
 			changes = changes[:0]
 			for i := range g.m.outputs {
+				if i == len(last) {
+					last = append(last, Status{})
+				}
 				s := g.m.Status(now, i)
-				if first || s.Value != last[i].Value || s.Fault != last[i].Fault {
-					changes = append(changes, s.reading())
+				if s.Output != "" && (s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault) {
+					changes = append(changes, s.Reading())
 				}
 				last[i] = s
 			}
@@ -263,7 +382,8 @@ func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-func (s Status) reading() device.Reading {
+// Reading is the status as everybody else has it: what is not known is a fault.
+func (s Status) Reading() device.Reading {
 	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
 	if s.Value.IsZero() {
 		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
@@ -272,6 +392,37 @@ func (s Status) reading() device.Reading {
 		}
 	}
 	return r
+}
+
+// Follow calls emit with every output's status and whether the emergency stop is
+// latched: at once, and after every change, until ctx ends. What changes while emit
+// runs is told together.
+func (g *Guard) Follow(ctx context.Context, emit func(all []Status, stopped bool)) {
+	for {
+		g.mu.Lock()
+		changed := g.changed
+		g.mu.Unlock()
+		emit(g.Status(), g.Stopped())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Safe reports whether every output is known to be at its safe value, and nobody has
+// asked for another.
+func (g *Guard) Safe() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.m.Safe()
+}
+
+// ToSafe ends every lease. Outputs may be moved again.
+func (g *Guard) ToSafe() {
+	g.update(func(Time) error { g.m.ToSafe(); return nil })
+	g.hurry()
 }
 
 // drive writes what is pending, again and again until the hardware agrees.
@@ -305,6 +456,7 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 	for k, i := range h.outputs {
 		g.mu.Lock()
 		v, pending := g.m.Pending(i)
+		known := g.m.outputs[i].fault
 		if pending {
 			g.m.Driving(i)
 		}
@@ -312,47 +464,26 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		if !pending {
 			continue
 		}
-		result := h.apply(ctx, h.points[k], v)
-		late := time.NewTimer(applyTimeout + applyGrace)
-		var err error
-		deaf := false
-		select {
-		case err = <-result:
-		case <-late.C:
-			err, deaf = device.Faultf(device.Offline, "the driver does not come back"), true
-		}
-		late.Stop()
+		applying, cancel := context.WithTimeout(ctx, applyTimeout)
+		_, back, err := device.Ask(applying, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, h.act.Apply(ctx, h.points[k], v)
+		})
+		cancel()
 		if err != nil {
-			slog.Warn("an output did not follow", "point", h.points[k], "value", v.String(), "err", err)
 			followed = false
+			if err.Error() != known { // once, however long it lasts
+				slog.Warn("an output did not follow and is tried again", "output", device.Address(h.device, h.points[k]), "value", v.String(), "err", err)
+			}
 		}
 		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
-		if deaf { // one write at a time: nothing more for this device before it is back
+		if back != nil { // one write at a time: nothing more for this device before it is back
 			select {
-			case <-result:
+			case <-back:
 			case <-ctx.Done():
 			}
 		}
 	}
 	return followed
-}
-
-// apply is one bounded write, in a goroutine of its own because a driver may be
-// deaf to its deadline. One that panics has failed: letting the process go down
-// would leave every other output where it is.
-func (h *hand) apply(ctx context.Context, point string, v device.Value) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
-		defer cancel()
-		defer func() {
-			if p := recover(); p != nil {
-				result <- device.Faultf(device.Internal, "the driver panicked: %v", p)
-			}
-		}()
-		result <- h.act.Apply(ctx, point, v)
-	}()
-	return result
 }
 
 // because is a cause as the end of a sentence.
@@ -407,6 +538,8 @@ func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
 
 // hurry has every hand write at once, those too that pause after a failure.
 func (g *Guard) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, h := range g.hands {
 		poke(h.wake)
 	}

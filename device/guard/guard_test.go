@@ -131,7 +131,7 @@ func armed(t testing.TB) Latch {
 }
 
 func switchOf(name string) Policy {
-	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, MinOff: DefaultMinOff}
+	return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, Rest: DefaultRest}
 }
 
 // rig is a guard that runs over a room (heater, vent, valve) and a pump on a
@@ -185,7 +185,7 @@ func ready(t *testing.T) *rig {
 	if err := r.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(DefaultMinOff)
+	time.Sleep(DefaultRest)
 	synctest.Wait()
 	r.room.told()
 	r.pump.told()
@@ -259,7 +259,7 @@ func TestSafeBeforeSettle(t *testing.T) {
 		}
 		_, err = r.Move(t.Context(), "ann", heater, on, 0)
 		wantFault(t, err, device.Unsafe, "rests")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		r.move(t, "ann", heater, on, 0)
 		r.stopped(t)
 	})
@@ -349,7 +349,7 @@ func TestMoveTicksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, armed(t)) // never runs
 		settle(r.m, 0)
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		mustMove(t, r.m, r.now(), "ann", heater, on, 5*time.Second)
 		time.Sleep(5 * time.Second)
 		_, err := r.Move(within(t, time.Second), "bob", heater, on, 0)
@@ -660,11 +660,50 @@ func TestLatchWhenInDoubt(t *testing.T) {
 		}
 	}
 	l := Latch{File: filepath.Join(dir, "gone", "armed")}
-	if err := l.Stop(); err != nil {
-		t.Errorf("what is gone is stopped: %v", err)
+	if err := l.Stop(); err == nil || !strings.Contains(err.Error(), "a restart would forget it") {
+		t.Errorf("a stop that nothing remembers: %v", err)
 	}
 	if err := l.Reset(); err == nil {
 		t.Error("a reset without a folder says that it worked")
+	}
+}
+
+// A stop outlives the folder that it is kept in: where that is gone, and where it
+// is there again without what was in it.
+func TestStopOutlivesTheFolder(t *testing.T) {
+	for name, again := range map[string]bool{"gone": false, "made again": true} {
+		for place, flag := range map[string]string{"elsewhere": "run/stopped", "in the folder": "data/stopped"} {
+			t.Run(name+", the flag "+place, func(t *testing.T) {
+				dir := t.TempDir()
+				data := filepath.Join(dir, "data")
+				l := Latch{File: filepath.Join(data, "armed"), Flag: filepath.Join(dir, flag)}
+				mkdir := func() {
+					if err := os.MkdirAll(data, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mkdir()
+				if err := l.Arm(); err != nil || !l.Armed() {
+					t.Fatal(err)
+				}
+				if err := os.RemoveAll(data); err != nil {
+					t.Fatal(err)
+				}
+				if again {
+					mkdir()
+				}
+				if err := l.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				mkdir()
+				if err := l.Arm(); err != nil || l.Armed() { // a first start, as far as it can see
+					t.Errorf("a restart forgets the stop, %v", err)
+				}
+				if err := l.Reset(); err != nil || !l.Armed() {
+					t.Errorf("the owner's reset: %v", err)
+				}
+			})
+		}
 	}
 }
 
@@ -688,6 +727,26 @@ func TestStopSaysWhatIsNotSafe(t *testing.T) {
 			t.Error("the latch waited for the pump")
 		}
 		r.pump.set(func() { r.pump.hangs = nil })
+		r.stopped(t)
+	})
+}
+
+// Callers are shown one fault, so it says all.
+func TestStopSaysItInOneFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := ready(t)
+		r.move(t, "ann", heater, on, 0)
+		r.move(t, "ann", pump, on, 0)
+		r.pump.set(func() { r.pump.hangs = map[string]bool{"pump": true} })
+		r.room.set(func() { r.room.hangs = map[string]bool{"heater": true} })
+		r.Guard.latch = Latch{File: filepath.Join(t.TempDir(), "gone", "armed")}
+		wantFault(t, r.Stop(within(t, 3*time.Second)), device.UnknownOutcome, pump, heater, "a restart would forget it")
+		r.pump.set(func() { r.pump.hangs = nil })
+		r.room.set(func() { r.room.hangs = nil })
+		if err := r.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantFault(t, r.Stop(t.Context()), device.Unavailable, "a restart would forget it")
 		r.stopped(t)
 	})
 }
@@ -832,7 +891,7 @@ func TestWatch(t *testing.T) {
 		expect("before Run", heater+unknown, vent+unknown, valve+unknown, pump+unknown)
 		r.run(t)
 		expect("at first", heater+" off good", vent+" 0 good", valve+" on good", pump+" off good")
-		time.Sleep(DefaultMinOff)
+		time.Sleep(DefaultRest)
 		expect("resting")
 		r.move(t, "ann", heater, on, time.Minute)
 		expect("moved", heater+" on good")
@@ -971,7 +1030,7 @@ func TestConcurrency(t *testing.T) {
 		a := Actuated{Actuator: h}
 		for p := range 2 {
 			policy := switchOf(fmt.Sprintf("d%d/p%d", d, p))
-			policy.MinOff = 0
+			policy.Rest = 0
 			a.Policies = append(a.Policies, policy)
 			outputs = append(outputs, policy.Output)
 		}
@@ -1056,7 +1115,7 @@ func faultOf(err error) device.FaultKind {
 
 func BenchmarkGuard(b *testing.B) {
 	p := switchOf(pump)
-	p.MinOff = 0
+	p.Rest = 0
 	g, err := New([]Actuated{{nothing{}, []Policy{p}}}, armed(b))
 	if err != nil {
 		b.Fatal(err)
@@ -1130,7 +1189,7 @@ func TestDeafDriver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- g.Run(ctx) }()
-		time.Sleep(applyTimeout + applyGrace)
+		time.Sleep(applyTimeout + time.Second)
 		synctest.Wait()
 		if s := g.Status()[0]; s.Safe || s.Fault == "" {
 			t.Errorf("%+v", s)
@@ -1143,6 +1202,105 @@ func TestDeafDriver(t *testing.T) {
 		cancel()
 		if err := <-done; err == nil || time.Since(begun) > parkTimeout {
 			t.Errorf("Run said %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// TestSlewThroughTheGuard: a move returns while its ramp goes on, and a return that is a
+// ramp once it is over.
+func TestSlewThroughTheGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crane := Policy{Output: "yard/crane", Kind: device.KindLevel, Range: device.Range{Min: 0, Max: 100}, Safe: device.Number(0),
+			MaxOn: DefaultMaxOn, Slew: Slew{PerSecond: 50, Ramp: true}}
+		hw := &hardware{}
+		g, err := New([]Actuated{{hw, []Policy{crane}}}, armed(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		if err := g.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		s, err := g.Move(t.Context(), "ann", crane.Output, device.Number(100), time.Minute)
+		if err != nil || s.Goal != device.Number(100) || s.Value.Number() > 2 {
+			t.Errorf("%+v %v", s, err)
+		}
+		since(t, start, 0)
+		time.Sleep(time.Second)
+		if at := hw.where("crane").Number(); at < 48 || at > 52 {
+			t.Errorf("after a second it is at %v", at)
+		}
+		time.Sleep(time.Second)
+		if at := hw.where("crane"); at != device.Number(100) {
+			t.Errorf("after two it is at %v", at)
+		}
+		start = time.Now()
+		s, err = g.Release(t.Context(), crane.Output)
+		if took := time.Since(start); err != nil || !s.Safe || took < 1900*time.Millisecond || took > 2100*time.Millisecond {
+			t.Errorf("%+v %v after %v", s, err, took)
+		}
+		if _, err := g.Move(t.Context(), "ann", crane.Output, device.Number(100), time.Minute); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second)
+		start = time.Now()
+		cancel() // the end of the process waits for the ramp too
+		if err := <-done; err != nil || hw.where("crane") != device.Number(0) {
+			t.Errorf("%v, and it is at %v", err, hw.where("crane"))
+		}
+		if took := time.Since(start); took < 1900*time.Millisecond || took > 2100*time.Millisecond {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// TestRequiresThroughTheGuard: a reading that stops coming ends a lease by itself.
+func TestRequiresThroughTheGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pump := switchOf("garden/pump")
+		pump.Rest = 0
+		pump.Requires = Requirement{Point: "tank/level", Within: device.Range{Min: 20, Max: 100}, MaxAge: 30 * time.Second}
+		hw := &hardware{}
+		g, err := New([]Actuated{{hw, []Policy{pump}}}, armed(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		if err := g.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Move(t.Context(), "ann", pump.Output, on, 5*time.Minute)
+		wantFault(t, err, device.Unsafe, "needs tank/level within 20..100")
+		tell := func(level float64) {
+			g.Told(device.Reading{Point: "tank/level", Value: device.Number(level), Quality: device.Good, At: time.Now()})
+			g.Told(device.Reading{Point: "tank/other", Quality: device.Bad, At: time.Now()})
+		}
+		tell(50)
+		if _, err := g.Move(t.Context(), "ann", pump.Output, on, 5*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(29 * time.Second)
+			tell(20)
+		}
+		time.Sleep(30*time.Second - time.Nanosecond)
+		synctest.Wait()
+		if hw.where("pump") != on {
+			t.Error("it stopped too early")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if hw.where("pump") != off {
+			t.Error("it goes on although nobody reads the level any more")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -2,18 +2,20 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // Latch is the memory of the emergency stop: the absence of a file. Stopping
-// removes it, which works on a full disk; where the disk is read-only a flag
-// elsewhere stands in. So a folder that lost the file means stopped; who makes the
-// file on first start says what first is.
+// removes it, which works on a full disk. Where there is nothing to remove, or the
+// disk is read-only, a flag elsewhere stands in: a folder that was taken away would
+// else be made anew, and armed, by the next start. Who makes the file on first start
+// says what first is.
 type Latch struct {
 	File string // present while armed
-	Flag string // present after a stop that could not remove File; "" for none
+	Flag string // present after a stop that did not remove File; "" for none
 }
 
 // Armed reports whether moves are allowed.
@@ -25,29 +27,43 @@ func (l Latch) Armed() bool {
 	return err == nil
 }
 
-// Stop disarms.
+// Stop disarms. Its error says that a restart would forget the stop.
 func (l Latch) Stop() error {
 	err := os.Remove(l.File)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
 		persist(filepath.Dir(l.File))
 		return nil
 	}
-	if l.Flag != "" && os.MkdirAll(filepath.Dir(l.Flag), 0o700) == nil &&
-		os.WriteFile(l.Flag, []byte("stopped\n"), 0o600) == nil {
+	flagErr := l.raise()
+	if flagErr == nil {
+		persist(filepath.Dir(l.Flag))
 		return nil
 	}
-	return errors.Join(errors.New("outputs are stopped, but a restart would forget it"), err)
+	return fmt.Errorf("outputs are stopped, but a restart would forget it: look after the data folder, then stop again: %w",
+		errors.Join(err, flagErr))
 }
 
-// Reset arms. Where it fails, the stop stays.
-func (l Latch) Reset() error {
-	if err := os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600); err != nil {
+func (l Latch) raise() error {
+	if l.Flag == "" {
+		return errors.New("there is no place for a flag")
+	}
+	if err := os.MkdirAll(filepath.Dir(l.Flag), 0o750); err != nil {
 		return err
 	}
-	if l.Flag == "" {
-		return nil
+	return os.WriteFile(l.Flag, []byte("Present while outputs are stopped. Removed by agentsite reset.\n"), 0o600)
+}
+
+// Arm is the first start. A stop that raised the flag still holds.
+func (l Latch) Arm() error {
+	return os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
+}
+
+// Reset arms and ends every stop. Where it fails, the stop stays.
+func (l Latch) Reset() error {
+	if err := l.Arm(); err != nil {
+		return err
 	}
-	if err := os.Remove(l.Flag); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(l.Flag); l.Flag != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

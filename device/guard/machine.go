@@ -21,35 +21,48 @@ type Machine struct {
 	parked  bool // the process is ending: safe for good
 }
 
-type output struct {
-	Policy
-	want   device.Value
-	have   device.Value // what the hardware last confirmed; zero while it is not known
-	moving bool         // a write is on its way, so the hardware may have left have
-	holder string       // who has the lease; "" at safe
-	until  Time         // when the lease ends
-	since  Time         // when the output left safe; means something while away
-	away   bool         // has left safe and is not known to be back
-	spent  bool         // max_on ran out; the rest begins once it is back
-	rest   Time         // no move before this
-	fault  string       // why the last write failed
-}
-
 // NewMachine makes a machine for the policies, which must be valid. A latched
 // emergency stop is passed in as stopped.
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
-	for i, p := range policies {
-		m.outputs = append(m.outputs, output{Policy: p, want: p.Safe, away: true, spent: true})
-		m.index[p.Output] = i
+	for _, p := range policies {
+		m.Add(0, p)
 	}
 	return m
 }
 
+// Add takes in an output with a valid policy and returns its number, which stays the
+// same. One that was dropped and comes back has its number and no past.
+func (m *Machine) Add(now Time, p Policy) int {
+	i, known := m.index[p.Output]
+	if !known {
+		i = len(m.outputs)
+		m.index[p.Output] = i
+		m.outputs = append(m.outputs, output{})
+	}
+	m.outputs[i] = newOutput(now, p)
+	m.alone(&m.outputs[i])
+	return i
+}
+
+// Leave sends output i to safe for good, before it is dropped.
+func (m *Machine) Leave(i int) {
+	m.outputs[i].leaving = true
+	m.outputs[i].toSafe(byRelease)
+}
+
+// Drop forgets output i. Nobody may be driving it any more. Where it is not known to
+// be safe, or has not been for long, those that are interlocked with it wait all the
+// same.
+func (m *Machine) Drop(i int) {
+	o := m.outputs[i]
+	m.outputs[i] = output{Policy: Policy{Interlock: o.Interlock}, away: o.away, back: o.back}
+}
+
 // Move gives holder a lease on the output at value v for a time; zero means
-// DefaultFor, or the longest lease where that is shorter. A renewal is a Move by
-// the same holder. The lease ends earlier where max_on does. A move to the safe
-// value is a Release.
+// DefaultFor, or the nearest that the policy allows. A renewal is a Move by the same
+// holder. The lease ends earlier where max_on or duty do. A move to the safe value is
+// a Release.
 func (m *Machine) Move(now Time, holder, name string, v device.Value, length time.Duration) error {
 	i, err := m.find(name)
 	if err != nil {
@@ -60,7 +73,7 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 		return err
 	}
 	if v == o.Safe {
-		o.toSafe()
+		o.toSafe(byRelease)
 		return nil
 	}
 	if length < 0 || length > o.Longest() {
@@ -69,34 +82,74 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	if err := m.refuse(now, holder, o); err != nil {
 		return err
 	}
+	if v != o.goal {
+		if err := o.refuseChange(now); err != nil {
+			return err
+		}
+	}
 	if length == 0 {
-		length = min(DefaultFor, o.Longest())
+		length = min(max(DefaultFor, o.MinOn), o.Longest())
+	}
+	if kept := o.kept(now, v); length < kept {
+		return device.Faultf(device.Invalid, "%s keeps a value for min_on, %v: ask for %v or longer", name, o.MinOn, roundUp(kept))
+	}
+	if o.holder == "" {
+		if err := m.interlocked(now, o); err != nil {
+			return err
+		}
 	}
 	if !o.away {
+		if o.rested(now) {
+			o.used = 0
+		}
 		o.away, o.since = true, now
 	}
-	o.want, o.holder = v, holder
-	o.until = min(add(now, length), add(o.since, o.MaxOn))
+	if v != o.goal {
+		o.changed = now
+		if o.rate != nil {
+			o.rate.use(now, bins)
+		}
+	}
+	o.goal, o.holder = v, holder
+	if o.Slew.PerSecond == 0 {
+		o.want = v
+	}
+	o.step(now)
+	left, end := o.left(now)
+	if length < left {
+		left, end = length, byExpiry
+	}
+	o.until, o.ends, o.ended = add(now, left), end, byNobody
 	return nil
 }
 
-// refuse says why holder may not move o away from safe now.
+// refuse says why holder may not have o away from safe now.
 func (m *Machine) refuse(now Time, holder string, o *output) error {
+	left, end := o.left(now)
+	wait := o.rest(now)
 	switch {
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
+	case o.leaving:
+		return goneFault(o.Output)
 	case m.stopped:
 		return device.Faultf(device.Unsafe, "the emergency stop is latched: outputs stay safe until an owner runs agentsite reset")
 	case holder == "":
 		return device.Faultf(device.Denied, "nobody may hold %s", o.Output)
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
-	case o.over(now):
-		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, o.MinOff)
-	case now < o.rest:
-		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(o.rest-now))
+	case !o.required(now):
+		return device.Faultf(device.Unsafe, "%s needs %s, and %s; see to that first", o.Output, o.Requires, o.Requires.why(o.lacks, o.told))
+	case o.away && (left <= 0 || o.holder == "" && o.MinOff > 0): // its rest has not begun
+		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, max(o.MinOff, o.Rest))
+	case wait > 0 && o.spent():
+		return device.Faultf(device.Unsafe, "%s rests at safe after its max_on or a start; try again in %v", o.Output, roundUp(wait))
+	case wait > 0:
+		return device.Faultf(device.Unsafe, "%s rests at safe for min_off, %v, each time; try again in %v", o.Output, o.MinOff, roundUp(wait))
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now))
+	case end == byDuty && left < max(o.MinOn, 1) && !o.away:
+		return device.Faultf(device.Unsafe, "%s has been away from safe for its %v in %v; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now)))
 	}
 	return nil
 }
@@ -107,14 +160,30 @@ func (m *Machine) Release(name string) error {
 	if err != nil {
 		return err
 	}
-	m.outputs[i].toSafe()
+	m.outputs[i].toSafe(byRelease)
+	return nil
+}
+
+// TakeOver makes holder, who has to be an owner, the holder of an output that somebody
+// else holds, as it is: a Move is a renewal then. It does nothing where nobody does.
+func (m *Machine) TakeOver(holder, name string) error {
+	i, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	if holder == "" {
+		return device.Faultf(device.Denied, "nobody may hold %s", name)
+	}
+	if o := &m.outputs[i]; o.holder != "" {
+		o.holder = holder
+	}
 	return nil
 }
 
 // Stop latches the emergency stop: everything to safe, and no move until Reset.
 func (m *Machine) Stop() {
 	m.stopped = true
-	m.allSafe()
+	m.allSafe(byStop)
 }
 
 // Reset ends the emergency stop. Outputs stay safe until somebody moves them.
@@ -126,82 +195,81 @@ func (m *Machine) Stopped() bool { return m.stopped }
 // Park sends everything to safe for good, when the process ends.
 func (m *Machine) Park() {
 	m.parked = true
-	m.allSafe()
+	m.allSafe(byStop)
 }
 
-// Tick ends the leases that are over.
+// Tick ends the leases that are over, and takes the steps of ramps that are due.
 func (m *Machine) Tick(now Time) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
-		if o.holder == "" || now < o.until {
-			continue
+		if o.holder != "" && o.required(now) && now >= o.until {
+			o.toSafe(o.ends)
 		}
-		o.spent = o.over(now)
-		o.toSafe()
+		o.step(now)
 	}
 }
 
 // Next is when Tick has something to do; ok is false when it has not.
 func (m *Machine) Next() (at Time, ok bool) {
 	for i := range m.outputs {
-		if o := &m.outputs[i]; o.holder != "" && (!ok || o.until < at) {
-			at, ok = o.until, true
+		o := &m.outputs[i]
+		due, any := o.until, o.holder != ""
+		if any && o.Requires.Point != "" {
+			due = min(due, o.fresh)
+		}
+		if o.ramping() && (!any || o.nextStep < due) {
+			due, any = o.nextStep, true
+		}
+		if any && (!ok || due < at) {
+			at, ok = due, true
 		}
 	}
 	return at, ok
 }
 
-// Pending is what output i has to be driven to; ok is false when the hardware is
-// known to agree.
+// Pending is what output i has to be driven to now, on a ramp its next step; ok is
+// false when the hardware is known to agree.
 func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	o := &m.outputs[i]
 	return o.want, o.moving || o.want != o.have
 }
+
+// Safe reports whether every output is wanted and known to be at its safe value.
+func (m *Machine) Safe() bool {
+	for i := range m.outputs {
+		if _, pending := m.Pending(i); pending || m.outputs[i].goal != m.outputs[i].Safe {
+			return false
+		}
+	}
+	return true
+}
+
+// ToSafe ends every lease, because nobody is heard any more.
+func (m *Machine) ToSafe() { m.allSafe(bySilence) }
 
 // Driving notes that output i is being driven. Until Applied nobody may take it
 // to be where it was.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
 // Applied takes what came of driving output i to v. After a failure the output's
-// state is unknown: its lease ends and it is wanted safe.
+// state is unknown: its lease ends, it is wanted safe, and those that are interlocked
+// with it too.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
 	o.moving = false
 	if err != nil {
 		o.have, o.fault = device.Value{}, err.Error()
-		o.toSafe()
+		if !o.away {
+			o.away, o.since = true, now
+		}
+		o.toSafe(byFault)
+		m.alone(o)
 		return
 	}
 	o.have, o.fault = v, ""
-	if v == o.Safe && o.want == o.Safe && o.away {
-		if o.over(now) {
-			o.rest = add(now, o.MinOff)
-		}
-		o.away, o.spent = false, false
+	if v == o.Safe && o.away {
+		o.arrive(now)
 	}
-}
-
-// Status is what an output is doing. Times are lengths from now, so that they
-// can cross to another process or another clock.
-type Status struct {
-	Output string
-	Value  device.Value  // the last that the hardware confirmed; zero while it is not known
-	Safe   bool          // known to be at its safe value
-	Holder string        // "" when nobody holds it
-	Left   time.Duration // of the lease
-	Rest   time.Duration // before it can be moved again
-	Fault  string        // why the hardware did not follow
-}
-
-// Status reports output i.
-func (m *Machine) Status(now Time, i int) Status {
-	o := &m.outputs[i]
-	s := Status{Output: o.Output, Value: o.have, Safe: o.have == o.Safe && !o.moving, Holder: o.holder, Fault: o.fault}
-	if o.holder != "" {
-		s.Left = max(0, o.until-now)
-	}
-	s.Rest = max(0, o.rest-now)
-	return s
 }
 
 // Policy returns the policy of an output.
@@ -218,25 +286,20 @@ func (m *Machine) find(name string) (int, error) {
 	if !ok {
 		return 0, device.Faultf(device.Invalid, "there is no output %.60q", name)
 	}
+	if m.outputs[i].Output == "" {
+		return 0, goneFault(name)
+	}
 	return i, nil
 }
 
-func (m *Machine) allSafe() {
+func goneFault(name string) error {
+	return device.Faultf(device.Unavailable, "%s is taken away, or set up anew, by a change of the configuration; list the points and try again", name)
+}
+
+func (m *Machine) allSafe(why end) {
 	for i := range m.outputs {
-		m.outputs[i].toSafe()
+		m.outputs[i].toSafe(why)
 	}
-}
-
-func (o *output) toSafe() {
-	o.want, o.holder, o.until = o.Safe, "", 0
-	if o.have == o.Safe && !o.moving {
-		o.away, o.spent = false, false // nothing was written, so it never left
-	}
-}
-
-// over reports whether the output has spent its max_on.
-func (o *output) over(now Time) bool {
-	return o.away && (o.spent || now >= add(o.since, o.MaxOn))
 }
 
 // add is t+d without an overflow: Unlimited stays out of reach.

@@ -23,10 +23,10 @@ var (
 
 func policies() []Policy {
 	return []Policy{
-		{Output: heater, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, MinOff: DefaultMinOff},
+		{Output: heater, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, Rest: DefaultRest},
 		{Output: vent, Kind: device.KindLevel, Range: device.Range{Min: 0, Max: 90}, Safe: device.Number(0),
-			Lease: 30 * time.Second, MaxOn: 2 * time.Minute, MinOff: 5 * time.Second},
-		{Output: valve, Kind: device.KindSwitch, Safe: on, MaxOn: Unlimited, MinOff: DefaultMinOff},
+			Lease: 30 * time.Second, MaxOn: 2 * time.Minute, Rest: 5 * time.Second},
+		{Output: valve, Kind: device.KindSwitch, Safe: on, MaxOn: Unlimited, Rest: DefaultRest},
 	}
 }
 
@@ -47,7 +47,7 @@ func rested(ps ...Policy) (*Machine, Time) {
 	}
 	m := NewMachine(ps, false)
 	settle(m, 0)
-	return m, DefaultMinOff
+	return m, DefaultRest
 }
 
 func mustMove(t *testing.T, m *Machine, now Time, holder, output string, v device.Value, length time.Duration) {
@@ -173,7 +173,7 @@ func TestRefusals(t *testing.T) {
 // A time in a sentence stays true where it almost overflows.
 func TestBusyForEverFromTheStart(t *testing.T) {
 	p := policies()[2]
-	p.MinOff = 0
+	p.Rest = 0
 	m, _ := rested(p)
 	mustMove(t, m, 0, "bob", valve, off, Unlimited)
 	err := m.Move(0, "ann", valve, off, 0)
@@ -194,7 +194,7 @@ func TestValidate(t *testing.T) {
 		{"negative max_on", func(p *Policy) { p.MaxOn = -1 }, "max_on"},
 		{"negative lease", func(p *Policy) { p.Lease = -1 }, "lease"},
 		{"lease beyond max_on", func(p *Policy) { p.Lease = p.MaxOn + 1 }, "longer than max_on"},
-		{"negative min_off", func(p *Policy) { p.MinOff = -1 }, "min_off"},
+		{"negative min_off", func(p *Policy) { p.Rest = -1 }, "min_off"},
 		{"no safe value", func(p *Policy) { p.Safe = device.Value{} }, "safe value"},
 		{"safe value of another type", func(p *Policy) { p.Safe = off }, "safe value"},
 		{"safe value out of range", func(p *Policy) { p.Safe = device.Number(91) }, "safe value"},
@@ -326,6 +326,11 @@ func TestMaxOnIsContinuous(t *testing.T) {
 			}
 			_ = m.Move(now, holder, vent, level(50), 30*time.Second)
 		}},
+		{"releases that the hardware follows at once", func(m *Machine, now Time, n int) {
+			_ = m.Release(vent)
+			settle(m, now)
+			_ = m.Move(now, "ann", vent, level(float64(1+n%90)), 30*time.Second)
+		}},
 		{"alternating through the safe value", func(m *Machine, now Time, n int) {
 			_ = m.Move(now, "bob", vent, level(0), 0)
 			_ = m.Move(now, "ann", vent, level(float64(1+n%90)), 30*time.Second)
@@ -363,10 +368,10 @@ func TestMaxOnUntilConfirmed(t *testing.T) {
 	want(t, m, 0, off)
 	m.Applied(now, 0, off, nil)
 	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "rests", "10s")
-	mustMove(t, m, now+DefaultMinOff, "bob", heater, on, 0)
+	mustMove(t, m, now+DefaultRest, "bob", heater, on, 0)
 
-	// Once it is confirmed the clock starts anew.
-	if got := m.Status(now+DefaultMinOff, 0).Left; got != time.Minute {
+	// After the rest the clock starts anew.
+	if got := m.Status(now+DefaultRest, 0).Left; got != time.Minute {
 		t.Errorf("left %v", got)
 	}
 }
@@ -393,31 +398,148 @@ func TestRestAfterMaxOn(t *testing.T) {
 	m.Tick(now)
 	now += 2 * time.Second // the hardware takes its time; the rest begins after it
 	settle(m, now)
-	if got := m.Status(now, 0).Rest; got != DefaultMinOff {
+	if got := m.Status(now, 0).Rest; got != DefaultRest {
 		t.Errorf("rest %v", got)
 	}
-	wantFault(t, m.Move(now+DefaultMinOff-1, "ann", heater, on, 0), device.Unsafe, "rests", "1s")
-	mustMove(t, m, now+DefaultMinOff, "ann", heater, on, 0)
+	wantFault(t, m.Move(now+DefaultRest-1, "ann", heater, on, 0), device.Unsafe, "rests", "1s")
+	mustMove(t, m, now+DefaultRest, "ann", heater, on, 0)
 }
 
-// A lease that ends before max_on needs no rest.
-func TestNoRestBeforeMaxOn(t *testing.T) {
+// A return to safe that is shorter than min_off gives nothing of max_on back,
+// whoever ended the lease and whoever comes next; one of min_off gives it all.
+func TestMaxOnOverShortReturns(t *testing.T) {
 	for name, end := range map[string]func(m *Machine, now Time){
-		"expiry":  func(m *Machine, now Time) { m.Tick(now + time.Minute) },
-		"release": func(m *Machine, _ Time) { _ = m.Release(heater) },
+		"expiry":       func(m *Machine, now Time) { m.Tick(now) },
+		"release":      func(m *Machine, _ Time) { _ = m.Release(heater) },
+		"move to safe": func(m *Machine, now Time) { _ = m.Move(now, "ann", heater, off, 0) },
+		"stop":         func(m *Machine, _ Time) { m.Stop(); m.Reset() },
+		"failed write": func(m *Machine, now Time) { m.Driving(0); m.Applied(now, 0, on, errors.New("loose")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, now := rested()
-			mustMove(t, m, now, "ann", heater, on, time.Minute)
-			settle(m, now)
-			end(m, now)
-			settle(m, now+time.Minute)
-			mustMove(t, m, now+time.Minute, "bob", heater, on, DefaultMaxOn)
-			if got := m.Status(now+time.Minute, 0).Left; got != DefaultMaxOn {
-				t.Errorf("left %v", got)
+			pause := DefaultRest - 1
+			for trip := range 10 { // of a minute each: all of max_on
+				holder := []string{"ann", "bob"}[trip%2]
+				mustMove(t, m, now, holder, heater, on, time.Minute)
+				if got := m.Status(now, 0).Left; got != time.Minute {
+					t.Fatalf("trip %d: left %v", trip, got)
+				}
+				settle(m, now)
+				now += time.Minute
+				end(m, now)
+				settle(m, now)
+				want(t, m, 0, off)
+				if trip < 9 {
+					now += pause // the time at safe does not count
+				}
+			}
+			wantFault(t, m.Move(now+pause, "bob", heater, on, 0), device.Unsafe, "rests", "1s")
+			if got := m.Status(now, 0).Rest; got != DefaultRest {
+				t.Errorf("rest %v", got)
+			}
+			now += DefaultRest
+			mustMove(t, m, now, "bob", heater, on, DefaultMaxOn)
+			if got := m.Status(now, 0).Left; got != DefaultMaxOn {
+				t.Errorf("left %v after a rest", got)
 			}
 		})
 	}
+}
+
+// What is left of max_on bounds the next lease, and min_off at safe restores it.
+func TestLeftOfMaxOn(t *testing.T) {
+	for _, tt := range []struct {
+		minOff, pause, want time.Duration
+	}{
+		{DefaultRest, 0, 9 * time.Minute},
+		{DefaultRest, DefaultRest - 1, 9 * time.Minute},
+		{DefaultRest, DefaultRest, DefaultMaxOn},
+		{0, 0, DefaultMaxOn}, // the owner wants no rest
+	} {
+		p := policies()[0]
+		p.Rest = tt.minOff
+		m, now := rested(p)
+		mustMove(t, m, now, "ann", heater, on, time.Minute)
+		settle(m, now)
+		now += time.Minute
+		m.Tick(now)
+		settle(m, now)
+		now += tt.pause
+		mustMove(t, m, now, "bob", heater, on, DefaultMaxOn)
+		if got := m.Status(now, 0).Left; got != tt.want {
+			t.Errorf("min_off %v, after %v at safe: left %v, want %v", tt.minOff, tt.pause, got, tt.want)
+		}
+	}
+}
+
+// A move that is undone before it is written takes nothing and gives nothing back,
+// however often.
+func TestUndoneMovesGiveNothingBack(t *testing.T) {
+	m, now := rested()
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	settle(m, now)
+	now += 9 * time.Minute
+	m.Tick(now)
+	settle(m, now)
+	for range 9 {
+		mustMove(t, m, now, "ann", heater, on, 0)
+		now += time.Second
+		_ = m.Release(heater)
+	}
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != time.Minute {
+		t.Errorf("left %v, want 1m", got)
+	}
+	_ = m.Release(heater)
+	now += time.Second // the hardware was at safe all the time
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != 9*time.Minute {
+		t.Errorf("left %v after ten seconds at safe", got)
+	}
+}
+
+// Safe that is confirmed while the output is wanted elsewhere again is a return of
+// no length, also where that wish is then withdrawn.
+func TestMaxOnOverAReturnInFlight(t *testing.T) {
+	m, now := rested()
+	mustMove(t, m, now, "ann", heater, on, 9*time.Minute)
+	settle(m, now)
+	now += 9 * time.Minute
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now, "bob", heater, on, 0)
+	m.Applied(now, 0, off, nil)
+	want(t, m, 0, on)
+	_ = m.Release(heater) // before anything was written
+	mustMove(t, m, now, "bob", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != time.Minute {
+		t.Errorf("left %v, want 1m", got)
+	}
+
+	// Where it is not withdrawn, the time away goes on.
+	settle(m, now)
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now, "bob", heater, on, 0)
+	m.Applied(now, 0, off, nil)
+	settle(m, now)
+	now += 30 * time.Second
+	_ = m.Release(heater)
+	settle(m, now)
+	mustMove(t, m, now, "bob", heater, on, 9*time.Minute)
+	if got := m.Status(now, 0).Left; got != 30*time.Second {
+		t.Errorf("left %v, want 30s", got)
+	}
+
+	// Where max_on was spent by then, it rests.
+	settle(m, now)
+	_ = m.Release(heater)
+	m.Driving(0)
+	mustMove(t, m, now+29*time.Second, "bob", heater, on, 0)
+	now += time.Minute
+	m.Applied(now, 0, off, nil)
+	m.Tick(now)
+	wantFault(t, m.Move(now, "bob", heater, on, 0), device.Unsafe, "rests", "10s")
 }
 
 func TestRestAfterStart(t *testing.T) {
@@ -433,10 +555,10 @@ func TestRestAfterStart(t *testing.T) {
 	wantFault(t, m.Move(time.Hour, "ann", heater, on, 0), device.Unsafe, "on its way to safe")
 	settle(m, time.Hour)
 	wantFault(t, m.Move(time.Hour, "ann", heater, on, 0), device.Unsafe, "rests", "10s")
-	mustMove(t, m, time.Hour+DefaultMinOff, "ann", heater, on, 0)
+	mustMove(t, m, time.Hour+DefaultRest, "ann", heater, on, 0)
 	// Unlimited has no start to spend but rests after it all the same.
 	wantFault(t, m.Move(time.Hour, "ann", valve, off, 0), device.Unsafe, "rests", "10s")
-	mustMove(t, m, time.Hour+DefaultMinOff, "ann", valve, off, 0)
+	mustMove(t, m, time.Hour+DefaultRest, "ann", valve, off, 0)
 }
 
 // A move that was undone before anything was written never left safe.
@@ -493,7 +615,7 @@ func TestUnlimited(t *testing.T) {
 
 	// A rest that would overflow does not wrap round to none.
 	p := policies()[0]
-	p.MinOff = Unlimited
+	p.Rest = Unlimited
 	m = NewMachine([]Policy{p}, false)
 	settle(m, time.Hour)
 	wantFault(t, m.Move(2*time.Hour, "ann", heater, on, 0), device.Unsafe, "rests")
@@ -678,9 +800,22 @@ func moveAndBack(m *Machine, now Time) {
 }
 
 func TestMachineDoesNotAllocate(t *testing.T) {
-	m, now := rested()
-	if n := testing.AllocsPerRun(100, func() { moveAndBack(m, now); now += 2 * time.Second }); n != 0 {
-		t.Errorf("%v allocations", n)
+	everything := policies()
+	everything[0].Duty, everything[0].Rate = Duty{time.Hour, 2 * time.Hour}, Rate{mostMoves, time.Hour}
+	everything[0].MinOn, everything[0].MinOff = time.Second, time.Second
+	everything[0].Interlock, everything[1].Interlock = Interlock{"room", time.Second}, Interlock{"room", time.Second}
+	everything[0].Requires = Requirement{Point: tankLevel, Within: device.Range{Min: 0, Max: 1}, MaxAge: time.Hour}
+	everything[1].Slew = Slew{PerSecond: 45}
+	for name, ps := range map[string][]Policy{"plain": policies(), "every limit": everything} {
+		m, now := rested(ps...)
+		now += time.Hour
+		if n := testing.AllocsPerRun(100, func() {
+			m.Told(now, tankLevel, true, device.Number(1), 0)
+			moveAndBack(m, now)
+			now += time.Minute
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }
 
@@ -689,6 +824,6 @@ func BenchmarkMachine(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		moveAndBack(m, now)
-		now += 2 * time.Second
+		now += time.Minute
 	}
 }

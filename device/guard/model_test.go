@@ -13,126 +13,310 @@ import (
 )
 
 // world is what a bystander sees of a machine and the hardware behind it. It
-// shares no bookkeeping with the machine: it knows the policies, what it asked
-// for, and what it did to the hardware.
+// shares no bookkeeping with the machine: it knows the policies, keeps the whole
+// history of what it asked for and of what it did to the hardware, and judges that.
 type world struct {
 	m               *Machine
-	now             Time
+	policies        []Policy
+	now             Time // since the machine's start
 	stopped, parked bool
 	things          []thing
+	told            map[string]told
+	count           int // of what happened
+}
+
+// told is what was last told of a point.
+type told struct {
+	good  bool
+	value device.Value
+	at    Time // when it was read
+}
+
+const (
+	tankLevel = "tank/level"
+	door      = "door/shut"
+)
+
+// modelPolicies are those of the older tests, and one or two for each limit.
+func modelPolicies() []Policy {
+	level := func(name string, low, high float64) Policy {
+		return Policy{Output: name, Kind: device.KindLevel, Range: device.Range{Min: low, Max: high}, Safe: device.Number(0), MaxOn: DefaultMaxOn, Rest: DefaultRest}
+	}
+	toggle := func(name string) Policy {
+		return Policy{Output: name, Kind: device.KindSwitch, Safe: off, MaxOn: DefaultMaxOn, Rest: DefaultRest}
+	}
+	pump := toggle("tank/pump")
+	pump.MaxOn, pump.MinOn, pump.MinOff, pump.Rest = time.Minute, 5*time.Second, 20*time.Second, 20*time.Second
+	pump.Rate, pump.Duty = Rate{6, 10 * time.Minute}, Duty{2 * time.Minute, 10 * time.Minute}
+	pump.Requires = Requirement{Point: tankLevel, Within: device.Range{Min: 20, Max: 100}, MaxAge: 30 * time.Second}
+	up := toggle("blind/up")
+	up.Interlock, up.MinOn = Interlock{"blind", time.Second}, 2*time.Second
+	motor := level("blind/motor", -100, 100)
+	motor.Interlock, motor.Slew = Interlock{"blind", time.Second}, Slew{PerSecond: 50}
+	motor.MinOff, motor.Rest = 2*time.Second, 2*time.Second
+	crane := level("yard/crane", 0, 100)
+	crane.Slew, crane.Duty, crane.Rate = Slew{PerSecond: 40, Ramp: true}, Duty{40 * time.Second, 10 * time.Minute}, Rate{30, time.Hour}
+	crane.MaxOn, crane.MinOn = 20*time.Second, 2*time.Second
+	lamp := toggle("door/lamp")
+	lamp.Rate, lamp.Rest, lamp.Lease, lamp.Duty = Rate{3, time.Hour}, 0, time.Minute, Duty{90 * time.Second, 10 * time.Minute}
+	lamp.Requires = Requirement{Point: door, Is: on, MaxAge: time.Minute}
+	return append(policies(), pump, up, motor, crane, lamp)
 }
 
 type thing struct {
 	Policy
-	hardware  device.Value // where it is; zero after a failed write
-	writing   device.Value // what is being written; zero for nothing
-	failed    bool         // the last write failed
-	leftKnown bool         // it is away from safe, or meant to be
-	left      Time         // since then
-	// The same, but going on where safe was confirmed while it was meant to be
-	// elsewhere again. The machine may count either way.
-	askedKnown bool
-	asked      Time
-	resting    Time   // no move before this
-	confirmed  Time   // when it was last confirmed safe
-	leaseEnd   Time   // of the last lease that was given
-	holder     string // of it
+	hardware device.Value // where it is; zero after a failed write
+	writing  device.Value // what is being written; zero for nothing
+	failed   bool         // the last write failed
+	asked    device.Value // what its holder asked for; safe without one
+	out      bool         // it is away from safe, or meant to be
+	left     Time         // since then
+	written  bool         // and it has left, or may have
+	trips    []trip       // those that are over
+	changes  []Time       // when another value away from safe was granted
+	started  bool         // it has been safe once
+	leaseEnd Time         // of the last lease that was given
+	dutyEnd  Time         // when duty would end that, as strictly as it may
+	holder   string       // of it
+	wants    []wanted     // what was to be written, since it went to safe at once
+}
+
+// trip is one time away from safe, until safe was confirmed.
+type trip struct{ from, to Time }
+
+type wanted struct {
+	at Time
+	v  float64
+}
+
+// used is the time away that counts against max_on: of this trip and of those
+// before it, back to the first rest.
+func (o *thing) used(now Time) time.Duration {
+	sum, next := time.Duration(0), now
+	if o.out {
+		sum, next = now-o.left, o.left
+	}
+	for n := len(o.trips) - 1; n >= 0; n-- {
+		t := o.trips[n]
+		if next-t.to >= o.Rest {
+			break
+		}
+		sum, next = sum+t.to-t.from, t.from
+	}
+	return sum
+}
+
+// before is the part of a limit that a start takes to have been used in a window's
+// past: all of it, evenly. slack widens the window.
+func before(now Time, window, slack time.Duration) float64 {
+	return max(0, min(1, float64(window+slack-now)/float64(window)))
+}
+
+// onDuty is the time away in the window that ends now.
+func (o *thing) onDuty(now Time, slack time.Duration) time.Duration {
+	begin := now - o.Duty.Window - slack
+	sum := time.Duration(before(now, o.Duty.Window, slack) * float64(o.Duty.Away))
+	for _, t := range o.trips {
+		sum += max(0, t.to-max(t.from, begin))
+	}
+	if o.out {
+		sum += now - max(o.left, begin)
+	}
+	return sum
+}
+
+// rated is the number of moves in the window that ends now.
+func (o *thing) rated(now Time, slack time.Duration) float64 {
+	n := before(now, o.Rate.Window, slack) * float64(o.Rate.Moves)
+	for _, at := range o.changes {
+		if at > now-o.Rate.Window-slack {
+			n++
+		}
+	}
+	return n
+}
+
+// slow is how long a ramp to safe takes, from the policy alone.
+func (o *thing) slow() time.Duration {
+	if !o.Slew.Ramp {
+		return 0
+	}
+	return time.Duration((o.Range.Max - o.Range.Min) / o.Slew.PerSecond * float64(time.Second))
+}
+
+// back ends a trip. One on which nothing was written has not taken place.
+func (o *thing) back(now Time) {
+	if o.out && o.written {
+		o.trips = append(o.trips, trip{o.left, now})
+	}
+	o.out, o.written = false, false
+}
+
+func (o *thing) physicallySafe() bool { return o.hardware == o.Safe && o.writing.IsZero() }
+
+func (o *thing) longest() time.Duration {
+	if o.Lease != 0 {
+		return o.Lease
+	}
+	return o.MaxOn
+}
+
+func (w *world) met(o *thing) bool {
+	r := o.Requires
+	if r.Point == "" {
+		return true
+	}
+	t, ok := w.told[r.Point]
+	if !ok || !t.good || w.now-t.at >= r.MaxAge {
+		return false
+	}
+	if r.Is != (device.Value{}) {
+		return t.value == r.Is
+	}
+	return t.value.Number() >= r.Within.Min && t.value.Number() <= r.Within.Max
 }
 
 var errLoose = errors.New("loose")
 
-func newWorld(t *rapid.T) *world {
-	ps := policies()
-	w := &world{stopped: rapid.IntRange(0, 9).Draw(t, "stopped at start") == 9}
-	w.m = NewMachine(ps, w.stopped)
+func newWorld(t *rapid.T, ps []Policy) *world {
+	w := &world{policies: ps, stopped: rapid.IntRange(0, 9).Draw(t, "stopped at start") == 9}
 	for _, p := range ps {
-		w.things = append(w.things, thing{Policy: p, leftKnown: true, resting: Unlimited})
+		w.things = append(w.things, thing{Policy: p})
 	}
+	w.start()
 	return w
 }
 
+// start is a new process: nothing is remembered, and the hardware is where it was.
+func (w *world) start() {
+	w.m, w.now, w.parked, w.told = NewMachine(w.policies, w.stopped), 0, false, map[string]told{}
+	for i := range w.things {
+		o := &w.things[i]
+		w.things[i] = thing{Policy: o.Policy, hardware: o.hardware, asked: o.Safe, out: true, written: true}
+		if !o.writing.IsZero() {
+			w.things[i].hardware = device.Value{} // nobody knows whether it came to that
+		}
+	}
+}
+
+func (w *world) any(t *rapid.T) int { return rapid.IntRange(0, len(w.things)-1).Draw(t, "output") }
+
 func (w *world) move(t *rapid.T) {
-	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
 	holder := rapid.SampledFrom([]string{"ann", "ann", "bob", "cid", ""}).Draw(t, "holder")
 	v := rapid.SampledFrom([]device.Value{
-		on, on, off, off, device.Number(0), device.Number(45), device.Number(90),
-		device.Number(90.01), device.Number(-1), device.Number(math.NaN()), device.Number(math.Inf(1)), device.Text("on"), {},
+		on, on, off, off, device.Number(0), device.Number(45), device.Number(90), device.Number(-30),
+		device.Number(100.01), device.Number(-101), device.Number(math.NaN()), device.Number(math.Inf(1)), device.Text("on"), {},
 	}).Draw(t, "value")
 	length := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 1, 30 * time.Second, 2 * time.Minute, DefaultMaxOn, -1, Unlimited}),
+		rapid.SampledFrom([]time.Duration{0, 0, 1, 30 * time.Second, 2 * time.Minute, DefaultMaxOn, -1, Unlimited}),
 		rapid.Custom(func(t *rapid.T) time.Duration {
 			return time.Duration(rapid.Int64Range(0, int64(11*time.Minute)).Draw(t, "ns"))
 		}),
 	).Draw(t, "length")
-	w.ask(t, i, holder, v, length)
+	w.ask(t, w.any(t), holder, v, length)
+}
+
+// reasons are the kinds of fault that a move may have, from the policies and the
+// history alone. Where there is none it has to be granted; where it is granted there
+// must be none without slack.
+func (w *world) reasons(i int, holder string, v device.Value, length time.Duration, slack bool) map[device.FaultKind]string {
+	o, why := &w.things[i], map[device.FaultKind]string{}
+	if !allowed(o.Policy, v) {
+		why[device.Invalid] = "value"
+		return why
+	}
+	if v == o.Safe {
+		return why
+	}
+	part := func(window time.Duration) time.Duration {
+		if slack {
+			return window/30 + time.Microsecond // two sixtieths, and some rounding
+		}
+		return 0
+	}
+	change, last := v != o.asked, time.Duration(0)
+	if n := len(o.changes); n > 0 {
+		last = o.changes[n-1]
+	}
+	effective, keep := length, o.MinOn
+	if length == 0 {
+		effective = min(max(time.Minute, o.MinOn), o.longest())
+	}
+	if !change {
+		keep -= w.now - last
+	}
+	need := time.Duration(1)
+	if change {
+		need = max(1, o.MinOn)
+	}
+	free := func(ok bool, kind device.FaultKind, what string) {
+		if !ok {
+			why[kind] = what
+		}
+	}
+	free(length >= 0 && length <= o.longest() && effective >= keep, device.Invalid, "length")
+	free(!w.parked, device.Unavailable, "parked")
+	free(!w.stopped, device.Unsafe, "stopped")
+	free(holder != "", device.Denied, "nobody")
+	free(!o.failed, device.Offline, "failed")
+	free(o.holder == "" || o.holder == holder || w.now >= o.leaseEnd, device.Busy, "held")
+	free(w.met(o), device.Unsafe, "requirement")
+	free(o.started, device.Unsafe, "not started")
+	free(!o.out || o.asked != o.Safe || o.MinOff == 0, device.Unsafe, "on its way")
+	free(o.MaxOn-o.used(w.now)-o.slow() >= need, device.Unsafe, "max_on")
+	if n := len(o.trips); n > 0 && !o.out {
+		rest := w.now - o.trips[n-1].to
+		free(rest >= o.MinOff, device.Unsafe, "min_off")
+		free(rest >= o.Rest || n > 1, device.Unsafe, "start")
+	}
+	free(!change || w.now-last >= o.MinOn, device.Unsafe, "min_on")
+	if o.Duty.Window > 0 {
+		free(o.Duty.Away-o.onDuty(w.now, part(o.Duty.Window))-o.slow() >= need, device.Unsafe, "duty")
+	}
+	if o.Rate.Window > 0 && change {
+		free(o.rated(w.now, part(o.Rate.Window))+1 <= float64(o.Rate.Moves)+1e-6, device.Unsafe, "rate")
+	}
+	if o.Interlock.Group != "" && o.asked == o.Safe {
+		for k := range w.things {
+			if p := &w.things[k]; k != i && p.Interlock.Group == o.Interlock.Group {
+				free(!p.out && p.physicallySafe(), device.Unsafe, "interlock")
+				if n := len(p.trips); n > 0 {
+					free(w.now-p.trips[n-1].to >= o.Interlock.Gap, device.Unsafe, "gap")
+				}
+			}
+		}
+	}
+	return why
 }
 
 // ask moves an output and judges the answer.
 func (w *world) ask(t *rapid.T, i int, holder string, v device.Value, length time.Duration) {
+	w.count++
 	o := &w.things[i]
-	longest := o.MaxOn
-	if o.Lease != 0 {
-		longest = o.Lease
-	}
-	allowed := allowed(o.Policy, v)
-	err := w.m.Move(w.now, holder, o.Output, v, length)
-	if err == nil {
-		if !allowed {
-			t.Fatalf("%s took %v", o.Output, v)
+	must, may := w.reasons(i, holder, v, length, false), w.reasons(i, holder, v, length, true)
+	if err := w.m.Move(w.now, holder, o.Output, v, length); err != nil {
+		f := device.AsFault(err)
+		if _, reason := may[f.Kind]; !reason {
+			t.Fatalf("refused without a reason: %v (%v)", err, may)
 		}
-		if v == o.Safe {
-			o.holder = ""
-			return
-		}
-		switch {
-		case length < 0 || length > longest:
-			t.Fatalf("%s took a lease of %v; %v is the longest", o.Output, length, longest)
-		case w.stopped, w.parked, holder == "", o.failed, w.now < o.resting:
-			t.Fatalf("%s moved: stopped %v, parked %v, holder %q, failed %v, rests until %v, now %v",
-				o.Output, w.stopped, w.parked, holder, o.failed, o.resting, w.now)
-		case o.holder != "" && o.holder != holder && w.now < o.leaseEnd:
-			t.Fatalf("%s was taken from %s by %s", o.Output, o.holder, holder)
-		}
-		if length == 0 {
-			length = min(time.Minute, longest)
-		}
-		o.holder, o.leaseEnd = holder, w.now+min(length, Unlimited-w.now)
 		return
 	}
-
-	// A refusal needs a reason.
-	f := device.AsFault(err)
-	free := w.m.Status(w.now, i).Holder == ""
-	switch {
-	case allowed && v == o.Safe:
-		t.Fatalf("%s was refused its safe value: %v", o.Output, err)
-	case f.Kind == device.Invalid:
-		if allowed && length >= 0 && length <= longest {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-	case f.Kind == device.Busy:
-		if o.holder == "" || o.holder == holder || w.now >= o.leaseEnd {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-	case f.Kind == device.Denied:
-		if holder != "" {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-	case f.Kind == device.Unavailable:
-		if !w.parked {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-	case f.Kind == device.Offline:
-		if !o.failed {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-	case f.Kind == device.Unsafe:
-		atRest := free && o.hardware == o.Safe && o.writing.IsZero() && w.now >= o.confirmed+o.MinOff
-		if !w.stopped && atRest {
-			t.Fatalf("%s is at safe and rested, but: %v", o.Output, err)
-		}
-	default:
-		t.Fatalf("a refusal of kind %s: %v", f.Kind, err)
+	if len(must) > 0 {
+		t.Fatalf("%s was granted %v at %v in spite of %v", o.Output, v, w.now, must)
+	}
+	if v == o.Safe {
+		o.holder, o.asked = "", v
+		return
+	}
+	if length == 0 {
+		length = min(max(time.Minute, o.MinOn), o.longest())
+	}
+	if v != o.asked {
+		o.changes = append(o.changes, w.now)
+	}
+	o.asked, o.holder, o.leaseEnd, o.dutyEnd = v, holder, w.now+min(length, Unlimited-w.now), Unlimited
+	if o.Duty.Window > 0 {
+		o.dutyEnd = w.now + max(0, o.Duty.Away-o.onDuty(w.now, o.Duty.Window/30+time.Microsecond)-o.slow())
 	}
 }
 
@@ -146,17 +330,32 @@ func allowed(p Policy, v device.Value) bool {
 }
 
 func (w *world) release(t *rapid.T) {
-	o := &w.things[rapid.IntRange(0, len(w.things)-1).Draw(t, "output")]
+	o := &w.things[w.any(t)]
 	if err := w.m.Release(o.Output); err != nil {
 		t.Fatal(err)
 	}
 	o.holder = ""
 }
 
+func (w *world) takeOver(t *rapid.T) {
+	o := &w.things[w.any(t)]
+	if err := w.m.TakeOver("owner", o.Output); err != nil {
+		t.Fatal(err)
+	}
+	if o.holder != "" {
+		o.holder = "owner"
+	}
+}
+
+func (w *world) tell(t *rapid.T, point string, good bool, v device.Value, age time.Duration) {
+	w.told[point] = told{good, v, w.now - min(age, time.Hour)}
+	w.m.Told(w.now, point, good, v, age)
+}
+
 // pass lets time pass, with a Tick whenever Next asks for one.
 func (w *world) pass(t *rapid.T) {
 	d := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 1, time.Second, 10 * time.Second, time.Minute, DefaultMaxOn, time.Hour}),
+		rapid.SampledFrom([]time.Duration{0, 1, time.Second, 10 * time.Second, 20 * time.Second, time.Minute, DefaultMaxOn, time.Hour}),
 		rapid.Custom(func(t *rapid.T) time.Duration {
 			return time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "ns"))
 		}),
@@ -165,63 +364,94 @@ func (w *world) pass(t *rapid.T) {
 }
 
 func (w *world) advance(t *rapid.T, d time.Duration) {
-	end := w.now + d
+	end, ticks := w.now+d, 0
 	for at, ok := w.m.Next(); ok && at <= end; at, ok = w.m.Next() {
-		if at < w.now {
-			t.Fatalf("next is %v, which is past: now %v", at, w.now)
+		if ticks++; ticks > 1000 {
+			t.Fatalf("it is woken for ever at %v", at)
 		}
-		w.now = at
-		w.m.Tick(at)
+		w.now = max(w.now, at)
+		w.m.Tick(w.now)
 		w.check(t)
 	}
 	w.now = end
 }
 
+// stall is a process that is stopped for a time, or a clock that leaps.
+func (w *world) stall(t *rapid.T) {
+	w.now += time.Duration(rapid.Int64Range(0, int64(15*time.Minute)).Draw(t, "ns"))
+	w.m.Tick(w.now)
+}
+
 func (w *world) begin(t *rapid.T) {
-	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
-	o := &w.things[i]
-	if !o.writing.IsZero() {
-		return
+	if i := w.any(t); w.things[i].writing.IsZero() {
+		w.write(i)
 	}
+}
+
+// write begins to write what is pending, and reports whether there is such.
+func (w *world) write(i int) bool {
 	v, pending := w.m.Pending(i)
-	if !pending {
-		return
+	if pending {
+		w.m.Driving(i)
+		w.things[i].writing = v
 	}
-	w.m.Driving(i)
-	o.writing = v
+	return pending
 }
 
 func (w *world) end(t *rapid.T, err error) {
-	i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
-	if !w.things[i].writing.IsZero() {
+	if i := w.any(t); !w.things[i].writing.IsZero() {
 		w.land(i, err)
 	}
 }
 
 // land is the end of a write.
 func (w *world) land(i int, err error) {
+	w.count++
 	o := &w.things[i]
 	v := o.writing
 	o.writing, o.hardware, o.failed = device.Value{}, v, err != nil
 	if err != nil {
 		o.hardware, o.holder = device.Value{}, ""
-	}
-	wanted, _ := w.m.Pending(i)
-	w.m.Applied(w.now, i, v, err)
-	if err == nil && v == o.Safe {
-		o.confirmed = w.now
-		if wanted == o.Safe {
-			if o.resting == Unlimited { // after the start
-				o.resting = w.now + o.MinOff
-			} else if o.leftKnown && w.now-o.left >= o.MaxOn {
-				o.resting = w.now + o.MinOff
+		for k := range w.things {
+			if p := &w.things[k]; p.Interlock.Group != "" && p.Interlock.Group == o.Interlock.Group {
+				p.holder = "" // it has to give way to what nobody knows
 			}
 		}
-		o.leftKnown = false
+	}
+	w.m.Applied(w.now, i, v, err)
+	if err == nil && v == o.Safe {
+		o.started = true
+		o.back(w.now)
+	}
+}
+
+// settle has the hardware catch up, so that runs get deep.
+func (w *world) settle(t *rapid.T) {
+	for i := range w.things {
+		for n := 0; !w.things[i].writing.IsZero() || w.write(i); n++ {
+			if n > 2 {
+				t.Fatalf("%s is never done", w.things[i].Output)
+			}
+			w.land(i, nil)
+		}
+	}
+}
+
+// follow is some time with a hardware that follows at once: ramps go on.
+func (w *world) follow(t *rapid.T) {
+	for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		w.settle(t)
+		w.check(t)
+		next, ok := w.m.Next()
+		w.advance(t, min(time.Second, max(0, next-w.now)))
+		if !ok {
+			return
+		}
 	}
 }
 
 func (w *world) check(t *rapid.T) {
+	w.count++
 	next, due := w.m.Next()
 	if w.m.Stopped() != w.stopped {
 		t.Fatalf("stopped is %v, want %v", w.m.Stopped(), w.stopped)
@@ -230,122 +460,179 @@ func (w *world) check(t *rapid.T) {
 		o := &w.things[i]
 		v, pending := w.m.Pending(i)
 		s := w.m.Status(w.now, i)
-		longest := o.MaxOn
-		if o.Lease != 0 {
-			longest = o.Lease
-		}
 
 		// A lease ends for a reason.
-		if v == o.Safe && o.holder != "" {
-			if w.now < o.leaseEnd && w.now-o.asked < o.MaxOn {
-				t.Fatalf("%s lost its lease until %v at %v, away since %v", o.Output, o.leaseEnd, w.now, o.asked)
+		if s.Goal == o.Safe && o.holder != "" {
+			if w.now < o.leaseEnd && o.used(w.now) < o.MaxOn-o.slow() && w.now < o.dutyEnd && w.met(o) {
+				t.Fatalf("%s lost its lease until %v at %v, away for %v", o.Output, o.leaseEnd, w.now, o.used(w.now))
 			}
 			o.holder = ""
 		}
-
-		// The clock of max_on: from the first wish to leave until safe is confirmed.
-		physicallySafe := o.hardware == o.Safe && o.writing.IsZero()
-		switch {
-		case v != o.Safe && !o.leftKnown:
-			o.leftKnown, o.left = true, w.now
-			if !o.askedKnown {
-				o.askedKnown, o.asked = true, w.now
-			}
-		case v == o.Safe && physicallySafe:
-			o.leftKnown, o.askedKnown = false, false
+		if s.Goal == o.Safe {
+			o.asked = o.Safe
 		}
 
-		if !allowed(o.Policy, v) {
-			t.Fatalf("%s is wanted at %v, outside its policy", o.Output, v)
+		// The clock of max_on: from the first wish to leave until safe is confirmed.
+		switch {
+		case s.Goal != o.Safe && !o.out:
+			o.out, o.left = true, w.now
+		case s.Goal == o.Safe && o.started && o.physicallySafe():
+			o.back(w.now)
+		}
+		o.written = o.written || o.out && !o.physicallySafe()
+
+		w.checkRamp(t, o, v)
+		if !allowed(o.Policy, v) || s.Goal != o.asked {
+			t.Fatalf("%s is wanted at %v and %v; %v was asked for", o.Output, v, s.Goal, o.asked)
 		}
 		if !pending && (o.hardware != v || !o.writing.IsZero()) {
 			t.Fatalf("%s is said to be at %v; it is at %v and %v is being written", o.Output, v, o.hardware, o.writing)
 		}
-		if s.Safe && !physicallySafe {
+		if s.Safe && !o.physicallySafe() {
 			t.Fatalf("%s is said to be safe; it is at %v and %v is being written", o.Output, o.hardware, o.writing)
 		}
-		if v == o.Safe {
+		if o.failed && v != o.Safe {
+			t.Fatalf("%s has failed and is not driven to safe but to %v", o.Output, v)
+		}
+		if s.Goal == o.Safe {
 			if s.Holder != "" || s.Left != 0 {
 				t.Fatalf("%s is wanted safe and held by %q for %v", o.Output, s.Holder, s.Left)
 			}
 			continue
 		}
 		switch {
-		case w.stopped, w.parked, o.failed:
-			t.Fatalf("%s is wanted at %v: stopped %v, parked %v, failed %v", o.Output, v, w.stopped, w.parked, o.failed)
+		case w.stopped, w.parked, o.failed, !w.met(o):
+			t.Fatalf("%s is wanted at %v: stopped %v, parked %v, failed %v, %v", o.Output, s.Goal, w.stopped, w.parked, o.failed, w.told)
 		case s.Holder == "" || s.Holder != o.holder:
-			t.Fatalf("%s is wanted at %v; held by %q, leased to %q", o.Output, v, s.Holder, o.holder)
-		case s.Left <= 0 || s.Left > longest || w.now >= o.leaseEnd:
-			t.Fatalf("%s is wanted at %v with %v left of a lease until %v, now %v", o.Output, v, s.Left, o.leaseEnd, w.now)
-		case w.now-o.left >= o.MaxOn:
-			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, v, w.now-o.left, o.MaxOn)
-		case !due || next > w.now+s.Left || next > o.leaseEnd || (o.MaxOn != Unlimited && next > o.left+o.MaxOn):
+			t.Fatalf("%s is wanted at %v; held by %q, leased to %q", o.Output, s.Goal, s.Holder, o.holder)
+		case s.Left <= 0 || s.Left > o.longest() || w.now >= o.leaseEnd:
+			t.Fatalf("%s is wanted at %v with %v left of a lease until %v, now %v", o.Output, s.Goal, s.Left, o.leaseEnd, w.now)
+		case o.used(w.now) >= o.MaxOn-o.slow():
+			t.Fatalf("%s is wanted at %v after %v away from safe; max_on %v", o.Output, s.Goal, o.used(w.now), o.MaxOn)
+		case o.Duty.Window > 0 && o.onDuty(w.now, 0) >= o.Duty.Away-o.slow():
+			t.Fatalf("%s is wanted at %v after %v away from safe; duty %v", o.Output, s.Goal, o.onDuty(w.now, 0), o.Duty)
+		case !due || next > w.now+s.Left || next > o.leaseEnd || next-w.now > o.MaxOn-o.used(w.now):
 			t.Fatalf("%s ends in %v, next is %v %v, now %v", o.Output, s.Left, next, due, w.now)
+		case o.Requires.Point != "" && next > w.told[o.Requires.Point].at+o.Requires.MaxAge:
+			t.Fatalf("%s requires what is stale before %v", o.Output, next)
+		}
+		w.checkInterlock(t, i)
+	}
+}
+
+// checkInterlock: whoever is away, the others of the group are known to be safe, in
+// truth too.
+func (w *world) checkInterlock(t *rapid.T, i int) {
+	o := &w.things[i]
+	for k := range w.things {
+		p := &w.things[k]
+		if k == i || o.Interlock.Group == "" || p.Interlock.Group != o.Interlock.Group {
+			continue
+		}
+		if p.out || !p.physicallySafe() || w.m.Status(w.now, k).Goal != p.Safe {
+			t.Fatalf("%s is away at %v, and so is %s, at %v", o.Output, w.now, p.Output, p.hardware)
 		}
 	}
 }
 
+// checkRamp: no value is further from any before it than slew lets it be, but for a
+// return to safe, and for that too where the ramp is the safe way.
+func (w *world) checkRamp(t *rapid.T, o *thing, v device.Value) {
+	if o.Slew.PerSecond == 0 {
+		return
+	}
+	if v == o.Safe && (!o.Slew.Ramp || o.hardware.IsZero()) || len(o.wants) == 0 {
+		o.wants = []wanted{{w.now, v.Number()}}
+		return
+	}
+	if o.wants[len(o.wants)-1].v == v.Number() {
+		return
+	}
+	atOnce := max(o.Slew.PerSecond*0.020, (o.Range.Max-o.Range.Min)/100)
+	for _, before := range o.wants[max(0, len(o.wants)-30):] {
+		if math.Abs(v.Number()-before.v) > o.Slew.PerSecond*(w.now-before.at).Seconds()+atOnce+1e-6 {
+			t.Fatalf("%s went from %v to %v in %v", o.Output, before.v, v, w.now-before.at)
+		}
+	}
+	o.wants = append(o.wants, wanted{w.now, v.Number()})
+}
+
+// thorough has the tests do all that make soak promises, and not a fraction of it.
+var thorough = flag.Bool("thorough", false, "a million steps of the model, and all interleavings")
+
+// TestModel prints the steps that it took, with -v, and the seed of a failure.
 func TestModel(t *testing.T) {
+	checks := "1500" // a third of a second
+	if *thorough {
+		checks = "15000"
+	}
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue && !testing.Short() {
 		defer flag.Set("rapid.checks", f.DefValue)
-		flag.Set("rapid.checks", "2000") // a fifth of a second
+		flag.Set("rapid.checks", checks)
 	}
+	total := 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newWorld(t, modelPolicies())
+		defer func() { total += w.count }()
 		everyHolder := func(to string) {
 			for i := range w.things {
 				w.things[i].holder = to
 			}
 		}
-		succeed := func(t *rapid.T) { w.end(t, nil) }
+		away := []device.Value{on, device.Number(45), off, on, on, device.Number(-60), device.Number(80), on}
 		// hold is a caller who means it: one renewal after the other.
 		hold := func(t *rapid.T) {
-			i := rapid.IntRange(0, len(w.things)-1).Draw(t, "output")
+			i := w.any(t)
 			o := &w.things[i]
-			v := map[string]device.Value{heater: on, vent: device.Number(45), valve: off}[o.Output]
-			length := o.Lease
-			if length == 0 {
-				length = min(o.MaxOn, 10*time.Minute)
-			}
+			length := min(o.longest(), 10*time.Minute)
 			for range rapid.IntRange(1, 6).Draw(t, "times") {
+				v := away[i]
+				if o.Kind == device.KindLevel && rapid.Bool().Draw(t, "another value") {
+					v = device.Number(30)
+				}
 				w.ask(t, i, "ann", v, length)
 				w.check(t)
-				w.advance(t, rapid.SampledFrom([]time.Duration{length / 2, length - 1}).Draw(t, "pause"))
+				almost := max(1, min(length, o.MaxOn-o.slow())-o.MinOn/2)
+				pause := rapid.SampledFrom([]time.Duration{length / 2, length - 1, time.Second, almost}).Draw(t, "pause")
+				switch rapid.IntRange(0, 3).Draw(t, "meanwhile") {
+				case 0:
+					w.well(t)
+				case 1:
+					w.settle(t)
+				case 2:
+					w.follow(t)
+				}
+				w.check(t)
+				w.advance(t, pause)
 				w.check(t)
 			}
 		}
-		settle := func(t *rapid.T) { // the hardware catches up, so that runs get deep
-			for i := range w.things {
-				o := &w.things[i]
-				for n := 0; ; n++ {
-					if o.writing.IsZero() {
-						v, pending := w.m.Pending(i)
-						if !pending {
-							break
-						}
-						if n > 2 {
-							t.Fatalf("%s is never done", o.Output)
-						}
-						w.m.Driving(i)
-						o.writing = v
-					}
-					w.land(i, nil)
-				}
-			}
-		}
+		succeed := func(t *rapid.T) { w.end(t, nil) }
+		reset := func(*rapid.T) { w.m.Reset(); w.stopped = false }
 		t.Repeat(map[string]func(*rapid.T){
 			"move": w.move, "move again": w.move, "and again": w.move,
-			"release": w.release,
-			"hold":    hold, "hold again": hold,
-			"pass": w.pass, "pass again": w.pass,
+			"release": w.release, "take over": w.takeOver,
+			"hold": hold, "hold again": hold,
+			"pass": w.pass, "pass again": w.pass, "stall": w.stall,
 			"tick":  func(*rapid.T) { w.m.Tick(w.now) },
 			"begin": w.begin, "begin again": w.begin,
 			"succeed": succeed, "succeed again": succeed,
 			"fail":   func(t *rapid.T) { w.end(t, errLoose) },
-			"settle": settle, "settle again": settle,
+			"settle": w.settle, "settle again": w.settle, "follow": w.follow, "follow again": w.follow,
+			"well": w.well, "well again": w.well,
+			"tell": func(t *rapid.T) {
+				w.tell(t, rapid.SampledFrom([]string{tankLevel, door}).Draw(t, "point"), rapid.IntRange(0, 3).Draw(t, "good") > 0,
+					rapid.SampledFrom([]device.Value{on, off, device.Number(20), device.Number(19.9), device.Number(math.NaN()), {}}).Draw(t, "value"),
+					rapid.SampledFrom([]time.Duration{0, time.Second, 29 * time.Second, time.Minute, Unlimited}).Draw(t, "age"))
+			},
 			"stop":        func(*rapid.T) { w.m.Stop(); w.stopped = true; everyHolder("") },
-			"reset":       func(*rapid.T) { w.m.Reset(); w.stopped = false },
-			"reset again": func(*rapid.T) { w.m.Reset(); w.stopped = false },
+			"reset":       reset,
+			"reset again": reset,
+			"restart": func(t *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
+					w.start()
+				}
+			},
 			"park": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
 					w.m.Park()
@@ -356,4 +643,14 @@ func TestModel(t *testing.T) {
 			"": w.check,
 		})
 	})
+	t.Logf("%d steps", total)
+	if *thorough && total < 1_000_000 && !t.Failed() {
+		t.Errorf("only %d steps", total)
+	}
+}
+
+// well tells that all is as it is required.
+func (w *world) well(t *rapid.T) {
+	w.tell(t, tankLevel, true, device.Number(60), 0)
+	w.tell(t, door, true, on, 0)
 }

@@ -30,6 +30,16 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// Describe looks for the same as Open: files, no hardware. Without the named disk
+// there are no points. None is an output in any case, which is what a check needs.
+func (c *Config) Describe() device.Description {
+	m, err := open("/", c.Disk)
+	if err != nil {
+		return device.Description{}
+	}
+	return m.Describe()
+}
+
 // Open looks for what this machine can say about itself. A disk that was named
 // and is not there is an Offline fault; anything else that lacks is left out.
 func (c *Config) Open(context.Context) (device.Device, error) {

@@ -10,10 +10,12 @@ import (
 
 var underVoltage = device.Point{Name: "under_voltage", Kind: device.KindState, Description: "the power supply is too weak at this moment"}
 
+const throttledFile = "sys/devices/platform/soc*/soc*:firmware/get_throttled"
+
 // findPower asks the Raspberry Pi's firmware, or else the kernel's own watch over
 // its voltage, which knows nothing of the rest.
 func findPower(root string) []source {
-	for _, path := range glob(root, "sys/devices/platform/soc*/soc*:firmware/get_throttled") {
+	for _, path := range glob(root, throttledFile) {
 		return file(path, parseThrottled, underVoltage,
 			device.Point{Name: "frequency_capped", Kind: device.KindState, Description: "the processor may not run at its full speed at this moment"},
 			device.Point{Name: "throttled", Kind: device.KindState, Description: "the processor is slowed down at this moment, by heat or a weak supply"})

@@ -154,7 +154,7 @@ func (w which) absent(others []string) error {
 		}
 	}
 	if w.bind != nil {
-		return device.Faultf(device.Offline, "the kernel has no %s device %s; if it is wired up, run as root: %s", w.kind, what, w.bind.line())
+		return device.Faultf(device.Offline, "the kernel has no %s device %s; if it is wired up, run as root: agentsite prepare, or %s", w.kind, what, w.bind.line())
 	}
 	return device.Faultf(device.Offline, "the kernel has no %s device %s (it has %s); if it is wired up, bind it to its driver: add \"bind:\" and start again to see the line", w.kind, what, listed(others))
 }

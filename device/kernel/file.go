@@ -143,21 +143,6 @@ func parseNumber(b []byte) (float64, error) {
 	return n, nil
 }
 
-// tidy rounds to nine digits, more than any converter has: what is left of a
-// multiplication by 0.001 is nobody's measurement.
-func tidy(n float64) float64 {
-	const digits = 9
-	if n == 0 {
-		return 0
-	}
-	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(n))))
-	if places < 0 || places > 22 { // 10^22 is the last power of ten that is exact
-		return n
-	}
-	shift := math.Pow10(places)
-	return math.Round(n*shift) / shift
-}
-
 // printable is a label of the kernel's or of a chip's, fit for people and models.
 func printable(label string) string {
 	const most = 40

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,13 +67,9 @@ var hwmonFile = regexp.MustCompile(`^(temp|in|fan|curr|power|energy|humidity|int
 
 // addHwmon adds a measurement for each sensor and a state for each alarm.
 func (s *sensor) addHwmon(folder, _ string) error {
-	entries, err := os.ReadDir(folder)
+	files, err := filesIn(folder)
 	if err != nil {
-		return device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)
-	}
-	var files []string
-	for _, e := range entries {
-		files = append(files, e.Name())
+		return err
 	}
 	for _, file := range files {
 		m := hwmonFile.FindStringSubmatch(file)
@@ -104,11 +99,7 @@ func (s *sensor) hwmonSensor(kind, number, file, folder string, files []string) 
 	if fault := kind + number + "_fault"; slices.Contains(files, fault) {
 		c.fault = s.add(fault)
 	}
-	if label := kind + number + "_label"; slices.Contains(files, label) {
-		if text := printable(s.reader.word(filepath.Join(folder, label))); text != "" {
-			c.point.Description += ", \"" + text + "\""
-		}
-	}
+	c.point.Description += s.label(folder, kind+number)
 	return c
 }
 

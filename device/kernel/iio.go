@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -53,13 +52,9 @@ func iioPlace(folder string) string {
 // addIIO adds the channels that the folder's files make. A processed value comes
 // before a raw one.
 func (s *sensor) addIIO(folder, model string) error {
-	entries, err := os.ReadDir(folder)
+	files, err := filesIn(folder)
 	if err != nil {
-		return device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)
-	}
-	var files []string
-	for _, e := range entries {
-		files = append(files, e.Name())
+		return err
 	}
 	for _, suffix := range []string{"_input", "_raw"} {
 		for _, file := range files {
@@ -178,12 +173,7 @@ func (s *sensor) iioChannel(ch iioName, file, folder, model string, files []stri
 			c.point.Description += ", as a bare count: the kernel gives no scale"
 		}
 	}
-	label := strings.TrimSuffix(strings.TrimSuffix(file, "_raw"), "_input") + "_label"
-	if slices.Contains(files, label) {
-		if text := printable(s.reader.word(filepath.Join(folder, label))); text != "" {
-			c.point.Description += ", \"" + text + "\""
-		}
-	}
+	c.point.Description += s.label(folder, strings.TrimSuffix(strings.TrimSuffix(file, "_raw"), "_input"))
 	return c
 }
 

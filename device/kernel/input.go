@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/bits"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -116,6 +117,31 @@ func (in *input) Describe() device.Description { return in.desc }
 
 // Close has nothing to let go of: a Watch ends with its context.
 func (in *input) Close() error { return nil }
+
+// Watch opens the device and emits its events. A device that is unplugged is an
+// Offline fault; the next Watch finds it when it is back. The kernel gives each
+// Watch all the events.
+func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	name, err := in.config.find(new(reader))
+	if err != nil {
+		return err
+	}
+	f := feed{root: in.config.root, path: "/dev/input/" + name, group: "input", model: in.desc.Model, size: timeval + 8}
+	return f.follow(ctx, func(b []byte) { in.emit(decode(b, timeval), emit) })
+}
+
+// feed is a file of /dev into which the kernel writes what happens.
+type feed struct {
+	root  tree
+	path  string
+	group string               // may read it
+	model string               // for messages
+	size  int                  // of one event
+	begin func(*os.File) error // once it is open; may be nil
+}
 
 // The types of events that are watched (input-event-codes.h).
 const (

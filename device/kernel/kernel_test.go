@@ -66,11 +66,11 @@ func TestConformance(t *testing.T) {
 		"hwmon":   {in("sys/class/hwmon/hwmon3/", lm75), func() opener { return &Hwmon{Name: "lm75", root: root} }, nil},
 		"w1":      {in(w1a, files{"w1_slave": w1Slave("5e014b467fff0210", true, 21875)}), func() opener { return &W1{root: root} }, nil},
 		"thermal": {in("sys/class/thermal/thermal_zone0/", files{"type": "cpu-thermal\n", "temp": "48312\n"}), func() opener { return &Thermal{Zone: "cpu-thermal", root: root} }, nil},
-		"switch":  {led1, func() opener { return &LED{Name: "ACT", root: root} }, level("sys/class/leds/ACT/brightness", 1, false)},
-		"dimmer":  {led255, func() opener { return &LED{Name: "lamp", root: root} }, level("sys/class/leds/lamp/brightness", 255, true)},
-		"pwm":     {chip0, func() opener { return &PWM{Chip: "pwmchip0", root: root} }, level("sys/class/pwm/pwmchip0/pwm0/duty_cycle", 1e6, true)},
+		"switch":  {led1, func() opener { return &LED{Name: "ACT", Safe: off, root: root} }, level("sys/class/leds/ACT/brightness", 1, false)},
+		"dimmer":  {led255, func() opener { return &LED{Name: "lamp", Safe: zero, root: root} }, level("sys/class/leds/lamp/brightness", 255, true)},
+		"pwm":     {chip0, func() opener { return &PWM{Chip: "pwmchip0", Safe: off, root: root} }, level("sys/class/pwm/pwmchip0/pwm0/duty_cycle", 1e6, true)},
 		"servo": {chip0, func() opener {
-			return &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, Range: &device.Range{Max: 90}, root: root}
+			return &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, Range: &device.Range{Max: 90}, Safe: zero, root: root}
 		}, nil},
 	}
 	for name, tt := range tests {
@@ -91,7 +91,7 @@ func TestDriversWithoutHardware(t *testing.T) {
 	empty := files{}.write(t)
 	for name, c := range map[string]opener{
 		"iio": &IIO{Name: "bme280", root: empty}, "hwmon": &Hwmon{Name: "lm75", root: empty}, "w1": &W1{root: empty},
-		"thermal": &Thermal{Zone: "x", root: empty}, "led": &LED{Name: "ACT", root: empty}, "pwm": &PWM{Chip: "pwmchip0", root: empty},
+		"thermal": &Thermal{Zone: "x", root: empty}, "led": &LED{Name: "ACT", Safe: off, root: empty}, "pwm": &PWM{Chip: "pwmchip0", Safe: off, root: empty},
 		"input": &Input{Name: "gpio-keys", root: empty}, "input file": &Input{Device: "/dev/input/event0", root: empty},
 	} {
 		if _, err := c.Open(t.Context()); err == nil || device.AsFault(err).Kind != device.Offline {
@@ -136,7 +136,7 @@ func TestUnpluggedAndBack(t *testing.T) {
 	reads(t, dev, map[string]any{"temperature Cel": 21.875})
 
 	root = led1.write(t)
-	dev = open(t, &LED{Name: "ACT", root: root})
+	dev = open(t, &LED{Name: "ACT", Safe: off, root: root})
 	root.rename(t, "sys/class/leds/ACT", "away")
 	offline(t, dev.(device.Actuator).Apply(t.Context(), "led", device.Bool(true)), "")
 	root.rename(t, "away", "sys/class/leds/ACT")
@@ -171,14 +171,6 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-func TestTidy(t *testing.T) {
-	for in, want := range map[float64]float64{-512 * 0.000598: -0.306176, 25080 * 0.001: 25.08, 100.653 * 1000: 100653, 0: 0, 1e300: 1e300, 123456789.6: 123456790, 1e-30: 1e-30} {
-		if got := tidy(in); got != want {
-			t.Errorf("%v is tidied to %v, want %v", in, got, want)
-		}
-	}
-}
-
 // FuzzFiles puts anything into the files of a device of each kind.
 func FuzzFiles(f *testing.F) {
 	for _, seed := range []string{"", "25080\n", "-1", "NaN", "1e999", "99999999999999999999", w1Slave("50054b467fff0c10", true, 85000), w1Slave("5e014b467fff0210", false, 21875), "0\x00", ": YES\nt="} {
@@ -189,8 +181,8 @@ func FuzzFiles(f *testing.F) {
 			with(in("sys/class/hwmon/hwmon0/", files{"name": "x\n", "temp1_input": string(a), "temp1_fault": string(b), "temp1_alarm": string(a), "power1_input": string(b)})).
 			with(in(w1a, files{"w1_slave": string(a)}), in("sys/class/leds/x/", files{"brightness": string(a), "max_brightness": "255"})).
 			with(in("sys/class/pwm/pwmchip0/", files{"pwm0/enable": string(a), "pwm0/period": string(b), "pwm0/duty_cycle": string(a)})).write(t)
-		for _, c := range []opener{&IIO{Name: "x", root: root}, &Hwmon{Name: "x", root: root}, &W1{root: root}, &LED{Name: "x", root: root},
-			&PWM{Chip: "pwmchip0", root: root}, &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, root: root}} {
+		for _, c := range []opener{&IIO{Name: "x", root: root}, &Hwmon{Name: "x", root: root}, &W1{root: root}, &LED{Name: "x", Safe: off, root: root},
+			&PWM{Chip: "pwmchip0", Safe: off, root: root}, &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, Safe: zero, root: root}} {
 			dev, err := c.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // LED is the YAML of the driver "led".
 type LED struct {
-	Name string        `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
-	Safe *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody: on, off, or percent where the lamp can be dimmed; off when not written"`
+	Name string       `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
+	Safe device.Value `json:"safe" jsonschema:"whichever harms nobody: off or on, and the lamp is a switch; or percent, such as 0, and it can be dimmed"`
 
 	root tree
 }
@@ -22,24 +23,36 @@ const leds = "sys/class/leds"
 
 // Validate finds mistakes without hardware.
 func (c *LED) Validate() error {
-	if c.Safe != nil {
-		full := device.Range{Max: 100}
-		if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
-			return device.Faultf(device.Invalid, "safe: a lamp rests on, off or at 0 to 100 percent, not at %v", *c.Safe)
-		}
+	full := device.Range{Max: 100}
+	if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
+		return device.Faultf(device.Invalid, "safe: a lamp rests off, on or at 0 to 100 percent, not at %v", c.Safe)
 	}
 	return plain("name", c.Name)
 }
 
-// Open finds the lamp and how bright it can be. It is a switch, or a level where
-// the kernel can dim it. A lamp that the kernel does not have is an Offline fault.
+// Claims are the lamp.
+func (c *LED) Claims() []driver.Claim { return []driver.Claim{{What: "/" + leds + "/" + c.Name}} }
+
+// Describe has a switch or a level, as safe says: what the kernel can do with the
+// lamp is known only to the board.
+func (c *LED) Describe() device.Description {
+	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: c.Safe}
+	if c.Safe.Type() == device.TypeNumber {
+		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}, Safe: c.Safe}
+	}
+	return device.Description{Model: "LED " + printable(c.Name), Points: []device.Point{p}}
+}
+
+// Open finds the lamp. One that the kernel does not have is an Offline fault, and so is
+// one that is to be dimmed and cannot be.
 func (c *LED) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	l := &led{folder: c.root.at(leds, c.Name)}
+	l := &led{folder: c.root.at(leds, c.Name), dimmed: c.Safe.Type() == device.TypeNumber}
 	var r reader
-	most, err := r.number(filepath.Join(l.folder, "max_brightness"))
+	var err error
+	l.most, err = r.number(filepath.Join(l.folder, "max_brightness"))
 	switch {
 	case err != nil:
 		var others []string
@@ -47,39 +60,20 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 			others = append(others, filepath.Base(folder))
 		}
 		return nil, device.Faultf(device.Offline, "the kernel has no LED %s; it has %s: %w", printable(c.Name), listed(others), err)
-	case most < 1 || most > math.MaxInt32:
-		return nil, device.Faultf(device.Offline, "the LED %s says that its greatest brightness is %v, which cannot be", printable(c.Name), device.Number(most))
+	case !(l.most >= 1 && l.most <= math.MaxInt32):
+		return nil, device.Faultf(device.Offline, "the LED %s says that its greatest brightness is %v, which cannot be", printable(c.Name), device.Number(l.most))
+	case l.dimmed && l.most == 1:
+		return nil, device.Faultf(device.Offline, "the LED %s cannot be dimmed; write safe: off or safe: on", printable(c.Name))
 	}
-	l.most = most
-	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: device.Bool(false)}
-	if most > 1 {
-		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}, Safe: device.Number(0)}
-	}
-	if c.Safe != nil {
-		if p.Safe, err = l.safe(p, *c.Safe); err != nil {
-			return nil, err
-		}
-	}
-	o := &output{
-		desc: device.Description{Model: "LED " + printable(c.Name), Points: []device.Point{p}},
-		set:  l.set,
-		get:  l.get,
-	}
+	o := &output{desc: c.Describe(), set: l.set, get: l.get}
 	return o.open(), nil
 }
 
 // led is a folder of /sys/class/leds (Documentation/ABI/testing/sysfs-class-led).
 type led struct {
 	folder string
-	most   float64 // 1 where it cannot be dimmed
-}
-
-// safe is what the owner wrote, as the lamp can be: off and on are 0 and 100 %.
-func (l *led) safe(p device.Point, v device.Value) (device.Value, error) {
-	if p.Kind == device.KindLevel && v.Type() == device.TypeBool {
-		return device.Number(100 * v.Number()), nil
-	}
-	return v, accepts(p, v)
+	most   float64 // the kernel's number for its greatest brightness
+	dimmed bool
 }
 
 // set takes the lamp from whatever trigger of the kernel drives it, and sets it.
@@ -92,7 +86,7 @@ func (l *led) set(r *reader, v device.Value) error {
 		}
 	}
 	n := v.Number() * l.most
-	if l.most > 1 {
+	if l.dimmed {
 		n /= 100
 	}
 	return write(filepath.Join(l.folder, "brightness"), strconv.FormatFloat(math.Round(n), 'f', 0, 64))
@@ -103,8 +97,8 @@ func (l *led) get(r *reader) (device.Value, error) {
 	switch {
 	case err != nil:
 		return device.Value{}, device.Faultf(device.Offline, "the LED cannot be read: %w", err)
-	case l.most > 1:
-		return device.Number(tidy(100 * n / l.most)), nil
+	case l.dimmed:
+		return device.Number(device.Tidy(100 * n / l.most)), nil
 	}
 	return device.Bool(n > 0), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // output is a device with one output. It keeps nothing open.
@@ -15,30 +16,16 @@ type output struct {
 	get  func(r *reader) (device.Value, error) // an unknown is no fault
 	rest func(r *reader) error                 // after the safe value, at Close; may be nil
 
-	busy chan struct{} // holds one token while the hardware is touched
-	// of who has put the token in:
+	busy driver.Turn // while the hardware is touched
+	// of who has it:
 	reader reader
 	closed bool
 }
 
 func (o *output) open() *output {
-	o.busy = make(chan struct{}, 1)
+	o.busy = driver.NewTurn()
 	return o
 }
-
-func (o *output) acquire(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case o.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (o *output) release() { <-o.busy }
 
 // Describe is of when the device was opened.
 func (o *output) Describe() device.Description { return o.desc }
@@ -46,10 +33,10 @@ func (o *output) Describe() device.Description { return o.desc }
 // Sample reads the output back from the kernel. An output that is gone is an
 // Offline fault, until it is back.
 func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer o.release()
+	defer o.busy.Give()
 	p := o.desc.Points[0]
 	r := device.Reading{Point: p.Name, Quality: device.Good}
 	v, err := o.get(&o.reader)
@@ -75,10 +62,10 @@ func (u unknown) Error() string { return string(u) }
 
 // Apply returns once the kernel has the value.
 func (o *output) Apply(ctx context.Context, point string, v device.Value) error {
-	if err := o.acquire(ctx); err != nil {
+	if err := o.busy.Take(ctx); err != nil {
 		return err
 	}
-	defer o.release()
+	defer o.busy.Give()
 	p := o.desc.Points[0]
 	switch {
 	case o.closed:
@@ -86,27 +73,16 @@ func (o *output) Apply(ctx context.Context, point string, v device.Value) error 
 	case point != p.Name:
 		return device.Faultf(device.Invalid, "%q is not an output of this device", printable(point))
 	}
-	if err := accepts(p, v); err != nil {
+	if err := p.Accepts(v); err != nil {
 		return err
 	}
 	return o.set(&o.reader, v)
 }
 
-// accepts reports why an output cannot have a value.
-func accepts(p device.Point, v device.Value) error {
-	if v.Type() != p.Safe.Type() {
-		return device.Faultf(device.Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	}
-	if p.Kind == device.KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
-		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
-	}
-	return nil
-}
-
 // Close brings the output to its safe value and refuses to move it again.
 func (o *output) Close() error {
-	o.busy <- struct{}{}
-	defer o.release()
+	o.busy.Wait()
+	defer o.busy.Give()
 	if o.closed {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"agentsite/device"
 )
 
-func value(v device.Value) *device.Value { return &v }
+var off, zero = device.Bool(false), device.Number(0)
 
 func apply(t *testing.T, dev device.Device, v device.Value) {
 	t.Helper()
@@ -18,7 +18,7 @@ func apply(t *testing.T, dev device.Device, v device.Value) {
 
 func TestLED(t *testing.T) {
 	root := led1.with(led255).write(t)
-	dev := open(t, &LED{Name: "ACT", root: root})
+	dev := open(t, &LED{Name: "ACT", Safe: off, root: root})
 	if got := root.get("sys/class/leds/ACT/trigger"); got != "none timer [mmc0] heartbeat" {
 		t.Errorf("Open moved the lamp: its trigger is %q", got)
 	}
@@ -26,13 +26,13 @@ func TestLED(t *testing.T) {
 	if trigger, on := root.get("sys/class/leds/ACT/trigger"), root.get("sys/class/leds/ACT/brightness"); trigger != "none" || on != "1" {
 		t.Errorf("trigger %q, brightness %q", trigger, on)
 	}
-	lamp := open(t, &LED{Name: "lamp", Safe: value(device.Bool(true)), root: root})
+	lamp := open(t, &LED{Name: "lamp", Safe: device.Number(100), root: root})
 	apply(t, lamp, device.Number(50))
 	if got := root.get("sys/class/leds/lamp/brightness"); got != "128" {
 		t.Errorf("50 %% of 255 is %s", got)
 	}
 	if err := lamp.Close(); err != nil || root.get("sys/class/leds/lamp/brightness") != "255" {
-		t.Errorf("closed with safe: on: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
+		t.Errorf("closed with safe: 100: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
 	}
 	root.set(t, "sys/class/leds/lamp/brightness", "999\n")
 	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad {
@@ -41,18 +41,24 @@ func TestLED(t *testing.T) {
 	root.set(t, "sys/class/leds/lamp/brightness", "bright\n")
 	_, err := lamp.(device.Sensor).Sample(t.Context())
 	offline(t, err, "brightness")
-	_, err = (&LED{Name: "ACT", Safe: value(device.Number(50)), root: root}).Open(t.Context())
-	faulted(t, err, device.Invalid, "true or false")
-	faulted(t, (&LED{Name: "ACT", Safe: value(device.Number(101))}).Validate(), device.Invalid, "safe")
-	_, err = (&LED{Name: "none", root: root}).Open(t.Context())
+	_, err = (&LED{Name: "ACT", Safe: device.Number(50), root: root}).Open(t.Context())
+	offline(t, err, "write safe: off or safe: on")
+	faulted(t, (&LED{Name: "ACT", Safe: device.Number(101)}).Validate(), device.Invalid, "safe")
+	_, err = (&LED{Name: "none", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "ACT, lamp")
+
+	root.set(t, "sys/class/leds/lamp/brightness", "0\n")
+	apply(t, open(t, &LED{Name: "lamp", Safe: off, root: root}), device.Bool(true))
+	if got := root.get("sys/class/leds/lamp/brightness"); got != "255" {
+		t.Errorf("a lamp that is only switched is on at %s of 255", got)
+	}
 }
 
 const pwm0 = "sys/class/pwm/pwmchip0/pwm0/"
 
 func TestPWM(t *testing.T) {
 	root := chip0.write(t)
-	dev := open(t, &PWM{Chip: "pwmchip0", Frequency: 25000, root: root})
+	dev := open(t, &PWM{Chip: "pwmchip0", Frequency: 25000, Safe: off, root: root})
 	if root.get(pwm0+"period") != "0" {
 		t.Error("Open moved the channel")
 	}
@@ -72,8 +78,8 @@ func TestPWM(t *testing.T) {
 
 func TestPWMThatMustNotStop(t *testing.T) {
 	for name, c := range map[string]*PWM{
-		"a safe value that is not 0": {Safe: value(device.Number(30))},
-		"inverted":                   {Inverted: true},
+		"a safe value that is not 0": {Safe: device.Number(30)},
+		"inverted":                   {Inverted: true, Safe: off},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Chip, c.root = "pwmchip0", chip0.write(t)
@@ -89,7 +95,7 @@ func TestPWMThatMustNotStop(t *testing.T) {
 	}
 	root := chip0.write(t)
 	root.set(t, pwm0+"polarity", "inversed")
-	dev := open(t, &PWM{Chip: "pwmchip0", root: root})
+	dev := open(t, &PWM{Chip: "pwmchip0", Safe: off, root: root})
 	apply(t, dev, device.Number(1))
 	if got := root.get(pwm0 + "polarity"); got != "normal" {
 		t.Error(got)
@@ -98,7 +104,7 @@ func TestPWMThatMustNotStop(t *testing.T) {
 
 func TestServo(t *testing.T) {
 	root := chip0.with(files{"sys/devices/1f00098000.pwm/x": "", "sys/class/pwm/pwmchip0/device": "->../../../devices/1f00098000.pwm"}).write(t)
-	c := &PWM{Chip: "1f00098000.pwm", MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, Range: &device.Range{Min: -90, Max: 90}, root: root}
+	c := &PWM{Chip: "1f00098000.pwm", MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, Range: &device.Range{Min: -90, Max: 90}, Safe: zero, root: root}
 	dev := open(t, c)
 	if r := sample(t, dev)["angle"]; r.Quality != device.Bad || r.Why == "" {
 		t.Errorf("before the first pulse: %+v", r)
@@ -119,15 +125,15 @@ func TestServo(t *testing.T) {
 
 func TestPWMAbsent(t *testing.T) {
 	root := chip0.write(t)
-	_, err := (&PWM{Chip: "pwmchip0", Channel: 1, root: root}).Open(t.Context())
+	_, err := (&PWM{Chip: "pwmchip0", Channel: 1, Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "echo 1 > ")
-	_, err = (&PWM{Chip: "pwmchip0", Channel: 2, root: root}).Open(t.Context())
+	_, err = (&PWM{Chip: "pwmchip0", Channel: 2, Safe: off, root: root}).Open(t.Context())
 	faulted(t, err, device.Invalid, "2 channels")
-	_, err = (&PWM{Chip: "pwmchip1", root: root}).Open(t.Context())
+	_, err = (&PWM{Chip: "pwmchip1", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "dtoverlay=pwm")
-	_, err = (&PWM{Chip: "1f00098000.pwm", root: root}).Open(t.Context())
+	_, err = (&PWM{Chip: "1f00098000.pwm", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "1f00098000.pwm")
-	dev := open(t, &PWM{Chip: "pwmchip0", root: root})
+	dev := open(t, &PWM{Chip: "pwmchip0", Safe: off, root: root})
 	root.spoil(t, pwm0+"duty_cycle")
 	offline(t, dev.(device.Actuator).Apply(t.Context(), "level", device.Number(1)), "duty_cycle")
 	_, err = dev.(device.Sensor).Sample(t.Context())
@@ -140,13 +146,16 @@ func TestPWMMistakes(t *testing.T) {
 		{Channel: -1}, {Frequency: 50, Period: ms}, {Frequency: -1}, {Period: time.Minute}, {Period: -ms}, {Frequency: 1e9},
 		{Range: &device.Range{Max: 200}}, {Range: &device.Range{Min: 5, Max: 5}}, {Range: &device.Range{Min: -5, Max: 5}},
 		{MinPulse: ms}, {MaxPulse: ms}, {MinPulse: 2 * ms, MaxPulse: ms}, {MinPulse: ms, MaxPulse: 2 * ms, Period: 2 * ms}, {MinPulse: ms, MaxPulse: 6 * ms},
-		{Safe: value(device.Number(101))}, {Safe: value(device.Text("x"))}, {MinPulse: ms, MaxPulse: 2 * ms, Safe: value(device.Bool(false))},
+		{Safe: device.Number(101)}, {Safe: device.Text("x")}, {MinPulse: ms, MaxPulse: 2 * ms, Safe: device.Bool(false)},
 	} {
-		c.Chip = "pwmchip0"
+		if c.Chip = "pwmchip0"; c.Safe.IsZero() {
+			c.Safe = zero
+		}
 		faulted(t, c.Validate(), device.Invalid, "")
 	}
+	faulted(t, (&PWM{Chip: "pwmchip0"}).Validate(), device.Invalid, "needs a safe value")
 	faulted(t, (&PWM{}).Validate(), device.Invalid, "chip")
-	for _, c := range []PWM{{}, {Safe: value(device.Bool(true))}, {Range: &device.Range{Min: 20, Max: 80}}, {MinPulse: ms, MaxPulse: 2 * ms, Range: &device.Range{Min: 10, Max: 20}}} {
+	for _, c := range []PWM{{Safe: off}, {Safe: device.Bool(true)}, {Range: &device.Range{Min: 20, Max: 80}, Safe: device.Number(20)}, {MinPulse: ms, MaxPulse: 2 * ms, Range: &device.Range{Min: 10, Max: 20}, Safe: device.Number(10)}} {
 		c.Chip = "pwmchip0"
 		if err := c.Validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)

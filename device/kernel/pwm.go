@@ -23,7 +23,7 @@ type PWM struct {
 	MinPulse  time.Duration `json:"min_pulse,omitempty" jsonschema:"a servo's pulse at the lower end of range, such as 1ms"`
 	MaxPulse  time.Duration `json:"max_pulse,omitempty" jsonschema:"a servo's pulse at the upper end of range, such as 2ms"`
 	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
-	Safe      *device.Value `json:"safe,omitempty" jsonschema:"the value that harms nobody; 0 when not written, or the lower end of range where 0 is outside"`
+	Safe      device.Value  `json:"safe" jsonschema:"the value that harms nobody: off, on or percent; a servo's degrees"`
 
 	root tree
 }
@@ -93,15 +93,8 @@ func (c *PWM) Describe() device.Description {
 	if c.servo() {
 		p.Name, p.Unit, p.Description, model = "angle", "deg", "where the servo turns to", "servo"
 	}
-	p.Safe = device.Number(p.Range.Min)
-	if p.Range.Contains(0) {
-		p.Safe = device.Number(0)
-	}
-	if c.Safe != nil {
-		p.Safe = *c.Safe
-		if !c.servo() && p.Safe.Type() == device.TypeBool {
-			p.Safe = device.Number(100 * p.Safe.Number())
-		}
+	if p.Safe = c.Safe; !c.servo() && p.Safe.Type() == device.TypeBool {
+		p.Safe = device.Number(100 * p.Safe.Number())
 	}
 	return device.Description{Model: model, Points: []device.Point{p}}
 }
@@ -126,11 +119,24 @@ func (c *PWM) Open(context.Context) (device.Device, error) {
 // folder finds the channel anew each time: controllers are numbered in the order
 // of their coming.
 func (c *PWM) folder() (string, error) {
+	chip, err := c.controller()
+	if err != nil {
+		return "", err
+	}
+	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
+	if _, err := os.Stat(channel); err != nil {
+		return "", device.Faultf(device.Offline, "channel %d of %s is not exported; run as root: agentsite prepare, or echo %d > %s", c.Channel, printable(c.Chip), c.Channel, filepath.Join(chip, "export"))
+	}
+	return channel, nil
+}
+
+// controller is the folder of the channel's controller.
+func (c *PWM) controller() (string, error) {
 	chip := c.root.at(pwmChips, c.Chip)
 	if !pwmNumber.MatchString(c.Chip) {
 		chip = ""
 		for _, folder := range c.root.folders(pwmChips, "pwmchip") {
-			if real, err := filepath.EvalSymlinks(filepath.Join(folder, "device")); err == nil && filepath.Base(real) == c.Chip {
+			if pwmName(folder) == c.Chip {
 				chip = folder
 			}
 		}
@@ -142,11 +148,16 @@ func (c *PWM) folder() (string, error) {
 	if n, err := r.number(filepath.Join(chip, "npwm")); err == nil && float64(c.Channel) >= n {
 		return "", device.Faultf(device.Invalid, "channel: %s has only %v channels, counted from 0", printable(c.Chip), device.Number(n))
 	}
-	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
-	if _, err := os.Stat(channel); err != nil {
-		return "", device.Faultf(device.Offline, "channel %d of %s is not exported; run as root: echo %d > %s", c.Channel, printable(c.Chip), c.Channel, filepath.Join(chip, "export"))
+	return chip, nil
+}
+
+// pwmName is a controller's name below /sys/devices, or "".
+func pwmName(folder string) string {
+	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
+	if err != nil {
+		return ""
 	}
-	return channel, nil
+	return filepath.Base(real)
 }
 
 // pulse is the length of the pulse for a value.
@@ -228,13 +239,13 @@ func (c *PWM) get(r *reader) (device.Value, error) {
 	case c.servo():
 		limits := c.limits()
 		part := (pulse - float64(c.MinPulse)) / float64(c.MaxPulse-c.MinPulse)
-		return device.Number(tidy(limits.Min + part*(limits.Max-limits.Min))), nil
+		return device.Number(device.Tidy(limits.Min + part*(limits.Max-limits.Min))), nil
 	case !enabled && c.Inverted:
 		return device.Value{}, unknown("the PWM channel is stopped, and inverted: nobody knows whether its load runs")
 	case !enabled || period <= 0:
 		return device.Number(0), nil
 	}
-	return device.Number(tidy(100 * pulse / period)), nil
+	return device.Number(device.Tidy(100 * pulse / period)), nil
 }
 
 // stop ends the pulses, once the value is 0 %.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // sensor is a folder of the kernel's with a file for each value. It holds nothing
@@ -20,8 +22,8 @@ type sensor struct {
 	attributes []attribute
 	channels   []channel
 
-	busy chan struct{} // holds one token while a sample is taken
-	// of who has put the token in:
+	busy driver.Turn // while a sample is taken
+	// of who has it:
 	reader reader
 	folder string
 	paths  []string
@@ -48,6 +50,29 @@ const none = -1
 
 // absolute is the range of any temperature that these parts can tell.
 var absolute = device.Range{Min: -273.15, Max: 3000}
+
+// filesIn lists a folder of the kernel's.
+func filesIn(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, device.Faultf(device.Offline, "%s cannot be read: %w", folder, err)
+	}
+	files := make([]string, len(entries))
+	for i, e := range entries {
+		files[i] = e.Name()
+	}
+	return files, nil
+}
+
+// label is what the kernel calls a channel besides, for a description; "" where it
+// has no word for it.
+func (s *sensor) label(folder, channel string) string {
+	text := printable(s.reader.word(filepath.Join(folder, channel+"_label")))
+	if text == "" {
+		return ""
+	}
+	return ", \"" + text + "\""
+}
 
 // add returns the index of the attribute with that name.
 func (s *sensor) add(name string) int {
@@ -76,7 +101,7 @@ func (s *sensor) open(model, folder string) (device.Device, error) {
 	if len(kept) == 0 {
 		return nil, device.Faultf(device.Offline, "%s has no value that this driver can read; is it the right device?", folder)
 	}
-	s.busy = make(chan struct{}, 1)
+	s.busy = driver.NewTurn()
 	s.paths = make([]string, len(s.attributes))
 	s.values = make([]float64, len(s.attributes))
 	s.errs = make([]error, len(s.attributes))
@@ -100,18 +125,14 @@ func (s *sensor) Describe() device.Description { return s.desc }
 // is back.
 //
 // The kernel reads the bus while it reads the file, and cannot be interrupted (a
-// 1-Wire thermometer takes 0.75 s); the context is obeyed between two files, and
-// while another sample is being taken.
+// 1-Wire thermometer takes 0.75 s, and five times that when it is disturbed); the
+// context is obeyed between two files, and while another sample is being taken. What
+// is complete is given, late or not.
 func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.busy.Take(ctx); err != nil {
 		return nil, err
 	}
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer s.busy.Give()
 	if err := s.locate(); err != nil {
 		return nil, err
 	}
@@ -133,7 +154,7 @@ func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	if failed == len(s.attributes) && !s.same(&s.reader, s.folder) {
 		return nil, device.Faultf(device.Offline, "%s is gone; plug it in again", s.desc.Model)
 	}
-	return s.readings(time.Now()), ctx.Err()
+	return s.readings(time.Now()), nil
 }
 
 func (s *sensor) locate() error {
@@ -184,7 +205,7 @@ func (c *channel) read(s *sensor) (device.Value, error) {
 	if c.scale != none {
 		n *= s.values[c.scale]
 	}
-	return c.inRange(tidy(n * c.times / c.per))
+	return c.inRange(device.Tidy(n * c.times / c.per))
 }
 
 // inRange is the last thing before a number is believed.

@@ -18,9 +18,17 @@ type files map[string]string
 
 func (f files) write(t testing.TB) tree {
 	t.Helper()
-	root := t.TempDir()
+	root := tree(t.TempDir())
+	f.writeInto(t, root)
+	return root
+}
+
+// writeInto returns the folder of the last file.
+func (f files) writeInto(t testing.TB, root tree) (folder string) {
+	t.Helper()
 	for path, content := range f {
-		path = filepath.Join(root, path)
+		folder = filepath.Dir(path) + "/"
+		path = root.at(path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Skipf("this system cannot have such a folder: %v", err)
 		}
@@ -34,7 +42,17 @@ func (f files) write(t testing.TB) tree {
 			t.Skipf("this system cannot have a file of that name: %v", err)
 		}
 	}
-	return tree(root)
+	return folder
+}
+
+// groupOfTree is the group that the tree's files have.
+func groupOfTree(t testing.TB, root tree) int {
+	t.Helper()
+	info, err := os.Stat(root.at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groupOf(info)
 }
 
 // in is the files below a folder.

@@ -89,6 +89,7 @@ func (c *W1) pick(id string) (string, error) {
 }
 
 var (
+	errW1None    = errors.New("no answer came with a right CRC; check its wires, their length and the 4.7 kΩ resistor")
 	errW1Form    = errors.New("not in the form of w1_therm")
 	errW1CRC     = errors.New("the CRC is wrong; the wire is too long, disturbed or without its 4.7 kΩ resistor")
 	errW1Short   = errors.New("all bits are zero; the data wire is short-circuited to ground")
@@ -109,11 +110,11 @@ const (
 //	50 05 4b 46 7f ff 0c 10 1c t=85000
 //
 // After a wrong CRC the second line repeats the last good bytes, so the first
-// decides. The file is empty when the conversion failed.
+// decides. The file is empty when the kernel has given up, mostly over wrong CRCs.
 func parseW1(b []byte) (float64, error) {
 	first, second, _ := bytes.Cut(bytes.TrimSpace(b), []byte("\n"))
 	if len(first) == 0 {
-		return 0, errEmpty
+		return 0, errW1None
 	}
 	pad, verdict, ok := bytes.Cut(first, []byte(":"))
 	if !ok {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func (o *outputs) apply(point string, v device.Value) error {
 		if p.Name != point {
 			continue
 		}
-		if err := accepts(p, v); err != nil {
+		if err := p.Accepts(v); err != nil {
 			return err
 		}
 		if o.values[i] != v {
@@ -50,16 +51,6 @@ func (o *outputs) apply(point string, v device.Value) error {
 		return o.publish()
 	}
 	return device.Faultf(device.Invalid, "%q is not an output of this device", point)
-}
-
-func accepts(p device.Point, v device.Value) error {
-	if v.Type() != p.Safe.Type() {
-		return device.Faultf(device.Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	}
-	if p.Kind == device.KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
-		return device.Faultf(device.Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
-	}
-	return nil
 }
 
 // get returns the value of an output.
@@ -102,8 +93,9 @@ func (o *outputs) publish() error {
 		return nil
 	}
 	var text strings.Builder
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
 	for i, p := range o.points {
-		text.WriteString(p.Name + " " + o.values[i].String() + "\n")
+		text.WriteString(p.Name + " " + o.values[i].String() + " " + now + "\n")
 	}
 	next := o.file + ".new"
 	err := os.WriteFile(next, []byte(text.String()), 0o644)

@@ -26,7 +26,7 @@ type Config struct {
 	Model       string  `json:"model,omitempty" jsonschema:"what is simulated: greenhouse, climate, relay or dimmer; greenhouse when not written"`
 	Seed        uint64  `json:"seed,omitempty" jsonschema:"decides the noise and when the button is pressed; 1 when not written"`
 	Speed       float64 `json:"speed,omitempty" jsonschema:"how many simulated seconds pass in a second, more than 0, at most 3600; 1 when not written"`
-	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name and value; for tests"`
+	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name, value and the time of writing in nanoseconds since 1970; for tests"`
 }
 
 // model is one thing that can be simulated.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 var update = flag.Bool("update", false, "write the error texts as they are now into testdata/bad")
@@ -30,6 +31,10 @@ devices:
     lease: 1m
     max_on: 2m
     min_off: 0
+    min_on: 5s
+    duty: 20m/1h
+    rate: 20/1h
+    requires: { point: climate/temperature, within: 5..30 }
   house:
     driver: multi
     seed: -3
@@ -38,8 +43,8 @@ devices:
       - { after: 1m30s, gain: 2 }
       - after: 0
     points:
-      heater: { max_on: unlimited, safe: on }
-      vent: { range: 10..90, safe: 10 }
+      heater: { max_on: unlimited, safe: on, interlock: { group: heat, gap: 1s } }
+      vent: { range: 10..90, safe: 10, slew: 90/m, ramp_to_safe: on, interlock: { group: heat, gap: 1s } }
   door: { driver: servo, range: 0..90, safe: 45 }
 `
 
@@ -63,14 +68,16 @@ func TestParse(t *testing.T) {
 		{"climate", 30 * time.Second, &thermo{i2c: i2c{Bus: "i2c-1"}, Address: 0x77, Offset: -0.5}, nil},
 		{"pump", DefaultEvery, &relay{Pin: "GPIO17", Bus: "gpio", ActiveLow: true}, []Output{{
 			Point: device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)},
-			Lease: span(time.Minute), MaxOn: span(2 * time.Minute), MinOff: span(0),
+			Lease: span(time.Minute), MaxOn: span(2 * time.Minute), MinOff: span(0), MinOn: span(5 * time.Second),
+			Duty: &Duty{20 * time.Minute, time.Hour}, Rate: &Rate{20, time.Hour},
+			Requires: &Requirement{Point: "climate/temperature", Within: &device.Range{Min: 5, Max: 30}, MaxAge: 90 * time.Second},
 		}}},
 		{"house", DefaultEvery, &multi{
 			Seed: -3, Labels: map[string]string{"a": "1.10", "b": "off"},
 			Steps: []step{{After: 90 * time.Second, Gain: &gain}, {}},
 		}, []Output{
-			{Point: device.Point{Name: "heater", Kind: device.KindSwitch, Safe: device.Bool(true)}, MaxOn: span(Unlimited)},
-			{Point: device.Point{Name: "vent", Kind: device.KindLevel, Range: device.Range{Min: 10, Max: 90}, Safe: device.Number(10)}},
+			{Point: device.Point{Name: "heater", Kind: device.KindSwitch, Safe: device.Bool(true)}, MaxOn: span(Unlimited), Interlock: &Interlock{"heat", time.Second}},
+			{Point: device.Point{Name: "vent", Kind: device.KindLevel, Range: device.Range{Min: 10, Max: 90}, Safe: device.Number(10)}, Slew: &Slew{1.5}, Ramp: true, Interlock: &Interlock{"heat", time.Second}},
 		}},
 		{"door", DefaultEvery, &servo{Range: device.Range{Min: 0, Max: 90}, Pulse: time.Millisecond}, []Output{{
 			Point: device.Point{Name: "angle", Kind: device.KindLevel, Range: device.Range{Min: 0, Max: 90}, Safe: device.Number(45)},
@@ -81,9 +88,9 @@ func TestParse(t *testing.T) {
 		if d.Name != want.name || d.Every != want.every || !reflect.DeepEqual(d.Config, want.config) {
 			t.Errorf("%s: got %+v, every %v, config %+v", want.name, d.Name, d.Every, d.Config)
 		}
-		desc := d.Config.(interface{ Describe() device.Description }).Describe()
-		if got, err := d.Outputs(desc); err != nil || !reflect.DeepEqual(got, want.output) {
-			t.Errorf("%s: outputs %+v, %v; want %+v", want.name, got, err, want.output)
+		desc := d.Config.(driver.Describer).Describe()
+		if got, err := d.Points(desc); err != nil || !reflect.DeepEqual(got.Outputs, want.output) {
+			t.Errorf("%s: outputs %+v, %v; want %+v", want.name, got.Outputs, err, want.output)
 		}
 	}
 }
@@ -224,10 +231,26 @@ devices:
 	}
 	// What the driver knows only once it is open is checked then, with the line.
 	opened := device.Description{Points: []device.Point{{Name: "fan", Kind: device.KindState}, {Name: "lamp", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
-	const want = `a.yaml:6:7: p/fan: this is a state, not an output; remove it from points, it takes none of safe, range, lease, max_on, min_off
+	const want = `a.yaml:6:7: p/fan: this is neither an output nor a measurement but a point of kind state, which takes no keys; remove it from points
     6 |       fan: { lease: 15m }
       |       ^`
-	if _, err := d.Outputs(opened); err == nil || err.Error() != want {
+	if _, err := d.Points(opened); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// TestSameRequirement: a sensor that is read less often makes another pump of one whose
+// max_age follows from that.
+func TestSameRequirement(t *testing.T) {
+	pump := func(every, more string) Device {
+		t.Helper()
+		site, err := Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  pump: { driver: relay, pin: GPIO1, requires: { point: t/temperature, within: 0..5"+more+" } }\n  t: { driver: thermo, every: "+every+" }\n"), fakes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return site.Devices[0]
+	}
+	if !pump("10s", "").Same(pump("10s", "")) || pump("10s", "").Same(pump("20s", "")) || !pump("10s", ", max_age: 1m").Same(pump("20s", ", max_age: 1m")) {
+		t.Error("a max_age that nobody wrote does not follow its sensor")
 	}
 }

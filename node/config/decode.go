@@ -84,7 +84,11 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 	for _, f := range fields {
 		byKey[f.key] = f
 		if _, written := find(entries, f.key); !written && f.required(v) {
-			d.fail(at, "%s is missing; add \"%s: …\"%s", join(path, f.key), f.key, inBrackets(f.doc))
+			value := "…"
+			if t := v.FieldByIndex(f.index).Type(); t.Kind() == reflect.Bool || t == valueType {
+				value = "off"
+			}
+			d.fail(at, "%s is missing; add \"%s: %s\"%s", join(path, f.key), f.key, value, inBrackets(f.doc))
 		}
 	}
 	for _, e := range entries {

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/device"
@@ -26,7 +28,7 @@ type Device struct {
 	src     *source
 	at      pos // of the name
 	entries []entry
-	written []written // the owner's keys about outputs: the device's, then each point's
+	written []written // the owner's keys about points: the device's, then each point's
 }
 
 // pace holds the keys that are this package's own in every device.
@@ -70,22 +72,22 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	return out, true
 }
 
-// parts sorts the keys: the driver's, and those about outputs.
+// parts sorts the keys: the driver's, and those about points.
 func (d decoder) parts(out *Device) {
 	config := reflect.Indirect(reflect.ValueOf(out.Config))
 	driverKeys := keysOf(fieldsOf(config.Type()))
-	var forDriver, forOutput []entry
+	var forDriver, forPoint []entry
 	for _, e := range out.entries {
 		switch {
 		case slices.Contains(ownKeys, e.key):
-		case slices.Contains(outputKeys, e.key) && !slices.Contains(driverKeys, e.key):
-			forOutput = append(forOutput, e)
+		case slices.Contains(pointKeys, e.key) && !slices.Contains(driverKeys, e.key):
+			forPoint = append(forPoint, e)
 		default:
 			forDriver = append(forDriver, e)
 		}
 	}
-	d.fields(out.at, "", forDriver, config, append(ownKeys, outputKeys...)...)
-	out.written = append(out.written, d.output("", out.at, forOutput))
+	d.fields(out.at, "", forDriver, config, append(ownKeys, pointKeys...)...)
+	out.written = append(out.written, d.point("", out.at, forPoint))
 	if points, ok := find(out.entries, pointsKey); ok {
 		out.written = append(out.written, d.points(points)...)
 	}
@@ -108,7 +110,7 @@ func (d decoder) points(points entry) []written {
 			p.fail(e.value.at, "expects keys such as \"safe: off\", not %s", e.value.what())
 			continue
 		}
-		all = append(all, p.output(e.key, e.at, e.value.entries))
+		all = append(all, p.point(e.key, e.at, e.value.entries))
 	}
 	return all
 }
@@ -117,13 +119,28 @@ func (d decoder) points(points entry) []written {
 func (d Device) check(r *report) {
 	if v, ok := d.Config.(driver.Validator); ok {
 		if err := v.Validate(); err != nil {
-			r.fail(d.at, d.Name, "%w", err)
+			r.fail(d.valueOf(err), d.Name, "%w", err)
 			return
 		}
 	}
 	if desc, ok := d.Config.(driver.Describer); ok {
-		d.outputs(r, desc.Describe())
+		d.points(r, desc.Describe())
 	}
+}
+
+// valueOf is where the value stands that a driver complains of: its errors begin with
+// the key, as in "outputs.fan.pin: …".
+func (d Device) valueOf(err error) pos {
+	path, _, _ := strings.Cut(err.Error(), ":")
+	at, entries := d.at, d.entries
+	for key := range strings.SplitSeq(path, ".") {
+		e, ok := find(entries, key)
+		if !ok {
+			break
+		}
+		at, entries = e.value.at, e.value.entries
+	}
+	return at
 }
 
 // Errorf is a mistake in what the owner wrote about key of a point, found later
@@ -148,6 +165,41 @@ func (d Device) place(point, key string) pos {
 		return e.at
 	}
 	return at
+}
+
+// Same reports whether e says of its device what d says, wherever it stands in its
+// file and in whatever order. What follows for it from another device, which may be
+// different, counts too.
+func (d Device) Same(e Device) bool {
+	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
+}
+
+// ages are how old what the outputs require may be, by their points' names.
+func (d Device) ages() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, w := range d.written {
+		if w.Requires != nil {
+			all[w.point] = w.Requires.MaxAge
+		}
+	}
+	return all
+}
+
+func sameEntries(a, b []entry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, e := range a {
+		if other, ok := find(b, e.key); !ok || !e.value.same(other.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) same(m *node) bool {
+	return n.shape == m.shape && n.text == m.text && sameEntries(n.entries, m.entries) &&
+		slices.EqualFunc(n.items, m.items, (*node).same)
 }
 
 // only keeps the entries with those keys.

@@ -11,14 +11,15 @@ import (
 	"agentsite/device/driver"
 )
 
-// The drivers of the tests: one output, several, none, and one whose points only
-// its hardware knows.
+// The drivers of the tests: one output, several, none, one whose points only its
+// hardware knows, and one with two measurements.
 func fakes() []driver.Driver {
 	return []driver.Driver{
 		{Name: "relay", Doc: "one switch", Config: func() driver.Config { return &relay{Bus: "gpio"} }},
 		{Name: "multi", Doc: "two outputs and a sensor", Config: func() driver.Config { return &multi{} }},
 		{Name: "thermo", Doc: "a sensor", Config: func() driver.Config { return &thermo{Address: 0x76, Offset: -0.5} }},
 		{Name: "servo", Doc: "one level", Config: func() driver.Config { return &servo{Range: device.Range{Min: 0, Max: 180}, Pulse: time.Millisecond} }},
+		{Name: "pair", Doc: "two measurements", Config: func() driver.Config { return &pair{} }},
 		{Name: "probe", Doc: "known only once opened", Config: func() driver.Config { return &probe{} }},
 	}
 }
@@ -47,6 +48,8 @@ type relay struct {
 func (*relay) Describe() device.Description {
 	return device.Description{Model: "relay", Points: []device.Point{{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
 }
+
+func (r *relay) Claims() []driver.Claim { return []driver.Claim{{What: string(r.Pin)}} }
 
 type multi struct {
 	unopened
@@ -86,6 +89,10 @@ func (t *thermo) Validate() error {
 	return nil
 }
 
+func (t *thermo) Claims() []driver.Claim {
+	return []driver.Claim{{What: fmt.Sprintf("i2c-1/%#x", t.Address)}, {What: "GPIO2", With: "i2c-1"}, {What: "GPIO3", With: "i2c-1"}}
+}
+
 func (*thermo) Describe() device.Description {
 	return device.Description{Model: "thermo", Points: []device.Point{{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel"}}}
 }
@@ -101,3 +108,13 @@ func (s *servo) Describe() device.Description {
 }
 
 type probe struct{ unopened }
+
+type pair struct{ unopened }
+
+func (*pair) Describe() device.Description {
+	return device.Description{Model: "pair", Points: []device.Point{
+		{Name: "volts", Kind: device.KindMeasurement, Unit: "V", Range: device.Range{Min: 0, Max: 3.3}},
+		{Name: "amps", Kind: device.KindMeasurement, Unit: "A"},
+		{Name: "door", Kind: device.KindState}, {Name: "bell", Kind: device.KindEvent},
+	}}
+}

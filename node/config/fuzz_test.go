@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzParse: no text panics or hangs, and a text that is accepted means the same
-// twice.
+// twice, and in a plan.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(greenhouse))
 	for _, text := range []string{
@@ -39,5 +39,6 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(first, second) {
 			t.Fatalf("the second time differs: %v", err)
 		}
+		planned(t, first)
 	})
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -20,6 +22,11 @@ const (
 	durationPattern = `^(0|` + durationWords + `)$`
 	limitPattern    = `^(unlimited|` + durationWords + `)$`
 	rangePattern    = `^-?[0-9].*\.\.-?[0-9].*$`
+	unitPattern     = `^[!-~]*$`
+	dutyPattern     = `^` + durationWords + `/` + durationWords + `$`
+	ratePattern     = `^[0-9]+/` + durationWords + `$`
+	slewPattern     = `^[0-9.eE+]+/(ms|s|m|h)$`
+	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
 )
 
 // forms are the types that YAML writes otherwise than JSON would.
@@ -27,12 +34,19 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 	zero := jsonschema.Ptr(0.0)
 	return map[reflect.Type]*jsonschema.Schema{
 		// YAML 1.2 hands off and on to an editor as text.
-		reflect.TypeFor[bool]():   {Enum: []any{true, false, "on", "off", "true", "false"}},
-		reflect.TypeFor[string](): {Types: []string{"string", "number", "boolean"}},
-		durationType:              {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
-		reflect.TypeFor[limit]():  {Type: "string", Pattern: limitPattern},
-		rangeType:                 {Type: "string", Pattern: rangePattern},
-		valueType:                 {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
+		reflect.TypeFor[bool]():    {Enum: []any{true, false, "on", "off", "true", "false"}},
+		reflect.TypeFor[string]():  {Types: []string{"string", "number", "boolean"}},
+		durationType:               {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
+		reflect.TypeFor[limit]():   {Type: "string", Pattern: limitPattern},
+		reflect.TypeFor[Duty]():    {Type: "string", Pattern: dutyPattern},
+		reflect.TypeFor[Rate]():    {Type: "string", Pattern: ratePattern},
+		reflect.TypeFor[Slew]():    {Type: "string", Pattern: slewPattern},
+		reflect.TypeFor[group]():   {Type: "string", Pattern: namePattern},
+		reflect.TypeFor[address](): {Type: "string", Pattern: addressPattern},
+		reflect.TypeFor[state]():   {Types: []string{"boolean", "string"}},
+		reflect.TypeFor[unit]():    {Types: []string{"string", "number"}, Pattern: unitPattern},
+		rangeType:                  {Type: "string", Pattern: rangePattern},
+		valueType:                  {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
 	}
 }
 
@@ -65,35 +79,52 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		AdditionalProperties: nothing(),
 		Defs:                 map[string]*jsonschema.Schema{},
 	}
-	output, err := schemaOf(reflect.ValueOf(outputPart{}))
+	point, err := schemaOf(reflect.ValueOf(pointPart{}))
 	if err != nil {
 		return nil, err
 	}
-	root.Defs["output"] = output
-	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
-		"driver": {Description: "what kind of device this is", Enum: []any{}},
-	}}
+	root.Defs["point"] = point
+	single := &jsonschema.Schema{Enum: []any{}}
+	families := []*jsonschema.Schema{single}
+	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}}
 	root.Defs["device"] = choice
 	for _, d := range drivers {
-		def, err := driverSchema(d, output)
+		def, err := driverSchema(d, point)
 		if err != nil {
 			return nil, fmt.Errorf("driver %s: %w", d.Name, err)
 		}
-		root.Defs["driver-"+d.Name] = def
-		choice.Properties["driver"].Enum = append(choice.Properties["driver"].Enum, d.Name)
+		name := "driver-" + strings.TrimSuffix(d.Name, ":")
+		root.Defs[name] = def
+		if d.Of == nil {
+			single.Enum = append(single.Enum, d.Name)
+		} else {
+			families = append(families, named(d))
+		}
 		choice.AllOf = append(choice.AllOf, &jsonschema.Schema{
-			If: &jsonschema.Schema{Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{
-				"driver": {Const: jsonschema.Ptr[any](d.Name)},
-			}},
-			Then: &jsonschema.Schema{Ref: "#/$defs/driver-" + d.Name},
+			If:   &jsonschema.Schema{Required: []string{"driver"}, Properties: map[string]*jsonschema.Schema{"driver": named(d)}},
+			Then: &jsonschema.Schema{Ref: "#/$defs/" + name},
 		})
 	}
+	which := single
+	if len(families) > 1 {
+		which = &jsonschema.Schema{AnyOf: families}
+	}
+	which.Description = "what kind of device this is"
+	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
 }
 
+// named is the schema of the driver's name, or of any name in its family.
+func named(d driver.Driver) *jsonschema.Schema {
+	if d.Of != nil {
+		return &jsonschema.Schema{Type: "string", Pattern: "^" + regexp.QuoteMeta(d.Name) + "."}
+	}
+	return &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name)}
+}
+
 // driverSchema is a whole device with that driver: its keys and ours.
-func driverSchema(d driver.Driver, output *jsonschema.Schema) (*jsonschema.Schema, error) {
+func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema, error) {
 	config := reflect.Indirect(reflect.ValueOf(d.Config()))
 	if config.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("its configuration is a %s, not a pointer to a struct", config.Type())
@@ -111,15 +142,19 @@ func driverSchema(d driver.Driver, output *jsonschema.Schema) (*jsonschema.Schem
 	if err != nil {
 		return nil, err
 	}
-	ours.Properties["driver"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name), Description: d.Doc}
+	ours.Properties["driver"] = named(d)
+	ours.Properties["driver"].Description = d.Doc
 	ours.Properties[pointsKey] = &jsonschema.Schema{
 		Type:                 "object",
-		Description:          "what each output may do, where the device has several",
+		Description:          "what each output may do and how each measurement is read, where the device has several",
 		PropertyNames:        &jsonschema.Schema{Pattern: namePattern},
-		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/output"},
+		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/point"},
 	}
 	// A driver's own key of the same name comes first, as it does in Parse.
-	properties := maps.Clone(output.CloneSchemas().Properties)
+	properties := map[string]*jsonschema.Schema{}
+	for key := range point.Properties { // written once: they are long, and drivers many
+		properties[key] = &jsonschema.Schema{Ref: "#/$defs/point/properties/" + key}
+	}
 	maps.Copy(properties, s.Properties)
 	maps.Copy(properties, ours.Properties)
 	s.Description, s.Properties = d.Doc, properties

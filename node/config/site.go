@@ -116,5 +116,9 @@ func (r *report) devices(e entry, drivers []driver.Driver) []Device {
 			devices = append(devices, d)
 		}
 	}
+	r.claims(devices)
+	if len(r.errs) == 0 { // or a device that was not understood would be missed
+		r.relations(devices)
+	}
 	return devices
 }

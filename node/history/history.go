@@ -39,11 +39,23 @@ type bucket struct {
 
 // New makes a history of the points with these addresses; others are not kept.
 func New(addresses []string) *History {
-	h := &History{start: time.Now(), series: make(map[string]*series, len(addresses))}
-	for _, a := range addresses {
-		h.series[a] = &series{}
-	}
+	h := &History{start: time.Now()}
+	h.Keep(addresses)
 	return h
+}
+
+// Keep makes it a history of the points with these addresses from now on. The past
+// of those that it knows already stays, and that of others is forgotten.
+func (h *History) Keep(addresses []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.series
+	h.series = make(map[string]*series, len(addresses))
+	for _, a := range addresses {
+		if h.series[a] = before[a]; h.series[a] == nil {
+			h.series[a] = &series{}
+		}
+	}
 }
 
 // Record keeps a good numeric reading of a point that it knows.

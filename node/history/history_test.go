@@ -98,6 +98,29 @@ func TestWhatIsKept(t *testing.T) {
 
 // TestModel compares with a computation over the raw readings, of any pattern over
 // several days.
+// TestKeep: the past of points that stay is kept, that of others is not.
+func TestKeep(t *testing.T) {
+	h := New([]string{"a/stays", "a/goes"})
+	now := time.Now()
+	for _, p := range []string{"a/stays", "a/goes"} {
+		r := number(1, now)
+		r.Point = p
+		h.Record(r)
+	}
+	h.Keep([]string{"a/comes", "a/stays"})
+	h.Keep([]string{"a/comes", "a/stays", "a/goes"}) // and comes back without a past
+	for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
+		if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); len(got) != want {
+			t.Errorf("%s has %d steps, want %d", p, len(got), want)
+		}
+		r := number(2, now)
+		r.Point = p
+		if h.Record(r); len(h.Summaries(p, now.Add(-time.Hour), time.Minute)) != 1 {
+			t.Errorf("%s is not kept", p)
+		}
+	}
+}
+
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := New([]string{"a/t"})

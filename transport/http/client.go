@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"agentsite/transport/rpc"
 )
@@ -20,15 +19,13 @@ type Client struct {
 	Token string
 	Codec rpc.Codec
 	HTTP  *http.Client
-
-	next atomic.Uint64
 }
 
 var _ rpc.Caller = (*Client)(nil)
 
 func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	var body bytes.Buffer
-	if err := rpc.EncodeRequest(c.Codec, &body, rpc.NumberID(c.next.Add(1)), r); err != nil {
+	if err := rpc.EncodeRequest(c.Codec, &body, r); err != nil {
 		return rpc.Raw{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, &body)
@@ -62,6 +59,9 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		}
 		raw, _, _, err := rpc.DecodeResponse(codecOf(media), b)
 		return raw, err
+	}
+	if res.StatusCode >= http.StatusInternalServerError { // of a proxy's, whose codes are those of our faults
+		return rpc.Raw{}, rpc.Errorf(res.StatusCode, "%s answered %s: try again later", c.URL, res.Status)
 	}
 	return rpc.Raw{}, fmt.Errorf("%s answered %s, which no AgentSite does", c.URL, res.Status)
 }

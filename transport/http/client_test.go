@@ -26,7 +26,7 @@ func site(t *testing.T, ended chan<- error, codec rpc.Codec) *Client {
 }
 
 func ask(method string, params any) rpc.Request {
-	return rpc.Request{Method: method, Params: params, Version: "2026-07-28"}
+	return rpc.Request{ID: rpc.NumberID(1), Method: method, Params: params, Version: "2026-07-28"}
 }
 
 var codecs = map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR}
@@ -97,7 +97,7 @@ func TestClientErrors(t *testing.T) {
 }
 
 func TestRefusalCodes(t *testing.T) {
-	for status, code := range map[int]int{401: 403, 403: 403, 503: 503, 400: -32600, 405: -32600, 413: -32600, 415: -32600} {
+	for status, code := range map[int]int{401: 403, 403: 403, 503: 429, 400: -32600, 405: -32600, 413: -32600, 415: -32600} {
 		w := httptest.NewRecorder()
 		refuse(w, status, "why")
 		if w.Code != status || w.Body.String() != refusal(code, "why") {
@@ -143,7 +143,7 @@ func TestClientDistrusts(t *testing.T) {
 	}{
 		{"a page", "text/html", "<p>", 200, nil, "answered 200 OK, which no AgentSite does"},
 		{"nothing", "", "", 202, nil, "answered 202 Accepted, which no AgentSite does"},
-		{"an error of another server", "text/plain", "oops", 502, nil, "answered 502 Bad Gateway, which no AgentSite does"},
+		{"an error of another server", "text/plain", "oops", 502, nil, "answered 502 Bad Gateway: try again later"},
 		{"half a message", "application/json", `{"jsonrpc":"2.0","id":1,"result":`, 200, nil, "not valid JSON"},
 		{"too much", "application/json", `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", rpc.MaxAnswer) + `"}`, 200, nil, "not valid JSON"},
 		{"events without an end", "text/event-stream", "data: " + note + "\n\n:\n\n", 200, io.ErrUnexpectedEOF, ""},

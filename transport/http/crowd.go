@@ -1,14 +1,17 @@
 package http
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// crowd bounds the open connections. When one too many comes, the longest silent
-// other one has to go: first those that never said anything, then those between
-// two requests. So a thousand idle connections keep nobody out.
+// crowd bounds the open connections. When one too many comes, another has to go:
+// of those that never said anything the longest silent, else of those between two
+// requests, else of those whose request has no place. There are fewer places than
+// connections, so that neither a thousand idle ones nor a thousand half requests
+// keep anybody out.
 type crowd struct {
 	most int
 
@@ -18,8 +21,41 @@ type crowd struct {
 }
 
 type guest struct {
-	state http.ConnState
-	turn  uint64 // when it fell into this state
+	state  http.ConnState
+	turn   uint64 // when it fell into this state
+	seated bool   // its request has a place
+}
+
+// rank orders those who have to go; the highest stay.
+func (g guest) rank() int {
+	switch {
+	case g.state == http.StateNew:
+		return 0
+	case g.state == http.StateIdle:
+		return 1
+	}
+	return 2
+}
+
+type seatKey struct{}
+
+// greet is an http.Server's ConnContext hook: it lets seated find the connection.
+func (c *crowd) greet(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, seatKey{}, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if g, ok := c.conns[conn]; ok {
+			g.seated = true
+			c.conns[conn] = g
+		}
+	})
+}
+
+// seated notes that the request of ctx has a place, until it ends.
+func seated(ctx context.Context) {
+	if seat, ok := ctx.Value(seatKey{}).(func()); ok {
+		seat()
+	}
 }
 
 func newCrowd(most int) *crowd { return &crowd{most: most, conns: make(map[net.Conn]guest)} }
@@ -33,13 +69,13 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 		return
 	}
 	c.turn++
-	c.conns[conn] = guest{state, c.turn}
+	c.conns[conn] = guest{state: state, turn: c.turn}
 	if len(c.conns) > c.most {
-		out := c.longestSilent(conn)
+		out := c.leastWanted(conn)
 		switch {
 		case out != nil:
 		case state == http.StateNew:
-			out = conn // all the others are at work
+			out = conn // all the others are being answered
 		default:
 			return
 		}
@@ -48,15 +84,14 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// longestSilent is never the newcomer, who has had no time to speak.
-func (c *crowd) longestSilent(newcomer net.Conn) (out net.Conn) {
+// leastWanted is never the newcomer, who has had no time to speak.
+func (c *crowd) leastWanted(newcomer net.Conn) (out net.Conn) {
 	var who guest
 	for conn, g := range c.conns {
-		if g.state == http.StateActive || conn == newcomer {
+		if g.seated || conn == newcomer {
 			continue
 		}
-		fresh, other := g.state == http.StateNew, who.state == http.StateNew
-		if out == nil || (fresh && !other) || (fresh == other && g.turn < who.turn) {
+		if out == nil || g.rank() < who.rank() || g.rank() == who.rank() && g.turn < who.turn {
 			out, who = conn, g
 		}
 	}

@@ -31,28 +31,27 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, 
 	}
 	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ",")}
 	defer a.end()
-	s.Dispatcher.Serve(r.Context(), &rpc.Incoming{
-		Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send,
-	})
+	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
+	s.Dispatcher.Serve(r.Context(), &a.in)
 	if !a.begun && r.Context().Err() == nil {
 		w.WriteHeader(http.StatusAccepted) // a notification
 	}
 }
 
+var tooLong = "a message has at most " + strconv.Itoa(rpc.MaxMessage) + " bytes"
+
 // readBody reads a bounded body before the deadline that guarded has set, and
 // lifts that. Where it cannot, it returns a status and a reason, and the deadline
 // stays for what net/http still reads.
 func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer) (int, string) {
-	tooLong := "a message has at most " + strconv.Itoa(rpc.MaxMessage) + " bytes"
 	if r.ContentLength > rpc.MaxMessage {
 		return http.StatusRequestEntityTooLarge, tooLong
 	}
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, rpc.MaxMessage))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return http.StatusRequestEntityTooLarge, tooLong
-	case err != nil:
+	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, rpc.MaxMessage)); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return http.StatusRequestEntityTooLarge, tooLong
+		}
 		return http.StatusBadRequest, "the body ended early"
 	}
 	rc.SetReadDeadline(time.Time{}) // or it would end a stream
@@ -62,6 +61,7 @@ func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseControlle
 // answer is what goes back: one message, or a stream once a notification comes
 // before the response.
 type answer struct {
+	in     rpc.Incoming // what it answers
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	codec  rpc.Codec
@@ -84,7 +84,7 @@ func (a *answer) send(o rpc.Outgoing) error {
 	if o.Last && !a.stream {
 		a.begun = true
 		a.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // the work may have used up the server's
-		return writeBody(a.w, status(o.Err), a.codec.ContentType(), o.Body)
+		return writeBody(a.w, status(o.Err), a.codec, o.Body)
 	}
 	if !a.stream {
 		if !a.accepts() {
@@ -175,12 +175,18 @@ func status(e *rpc.Error) int {
 func write(w http.ResponseWriter, status int, e *rpc.Error) {
 	var buf bytes.Buffer
 	rpc.EncodeError(rpc.JSON, &buf, e)
-	writeBody(w, status, rpc.JSON.ContentType(), buf.Bytes())
+	writeBody(w, status, rpc.JSON, buf.Bytes())
 }
 
-func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) error {
+// Header values that are the same in every answer; nobody changes them.
+var (
+	nosniff      = []string{"nosniff"}
+	contentTypes = map[rpc.Codec][]string{rpc.JSON: {rpc.JSON.ContentType()}, rpc.CBOR: {rpc.CBOR.ContentType()}}
+)
+
+func writeBody(w http.ResponseWriter, status int, codec rpc.Codec, body []byte) error {
 	h := w.Header()
-	h.Set("Content-Type", contentType)
+	h["Content-Type"] = contentTypes[codec]
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, err := w.Write(body)

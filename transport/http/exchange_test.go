@@ -67,7 +67,7 @@ func TestAnswerForms(t *testing.T) {
 func inCBOR(t testing.TB, method string, params any) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := rpc.EncodeRequest(rpc.CBOR, &b, rpc.NumberID(7), rpc.Request{Method: method, Params: params}); err != nil {
+	if err := rpc.EncodeRequest(rpc.CBOR, &b, rpc.Request{ID: rpc.NumberID(7), Method: method, Params: params}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -289,7 +289,7 @@ func TestTooManyAtATime(t *testing.T) {
 			return w
 		}
 		w := call()
-		if want := refusal(503, "too many requests at a time: try again in a second"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Body.String() != want {
+		if want := refusal(429, "too many requests at a time: try again in a second"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Body.String() != want {
 			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 		}
 		health := httptest.NewRecorder()

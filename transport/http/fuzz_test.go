@@ -67,7 +67,7 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	older := legacy.New(door, "fuzz", "1", fuzzSecret)
 	return httpcarrier.Handler(httpcarrier.Options{
 		Hosts:      []string{fuzzHost},
-		Dispatcher: rpc.NewDispatcher(mcp.New(door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret, nil).Methods()),
+		Dispatcher: rpc.NewDispatcher(mcp.New(context.Background(), door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods()),
 		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))

@@ -126,7 +126,7 @@ func TestBrokenListener(t *testing.T) {
 }
 
 // TestHalfBodies: connections that are kept busy with bodies that never end, by
-// somebody without a token, keep a good caller out for ten seconds at most.
+// somebody without a token, keep no good caller out.
 func TestHalfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, stop := serve(t, options(nil))
@@ -135,7 +135,6 @@ func TestHalfBodies(t *testing.T) {
 			c.say("POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Length: 10\r\n\r\n")
 			go io.Copy(io.Discard, c)
 		}
-		time.Sleep(bodyTimeout)
 		synctest.Wait()
 		c := net.dial(t)
 		c.post(echoing)
@@ -143,6 +142,40 @@ func TestHalfBodies(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 		c.Close()
+		stop()
+	})
+}
+
+// TestUrgent: an urgent call gets through while slow bodies hold every place, and
+// half requests every other connection.
+func TestUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, stop := serve(t, options(nil))
+		head := "POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nContent-Length: 100\r\n"
+		for i := range 2 * maxConns {
+			c := net.dial(t)
+			go io.Copy(io.Discard, c)
+			if i < maxRequests {
+				c.say(head + "Authorization: Bearer " + testToken + "\r\n\r\n")
+			} else {
+				c.say(head)
+			}
+			synctest.Wait()
+		}
+		c := net.dial(t)
+		c.post(echoing)
+		if status, _ := c.body(); status != 503 {
+			t.Errorf("there is a place for an ordinary call: %d", status)
+		}
+		c.Close()
+		for range 2 {
+			c = net.dial(t)
+			c.post(echoing, "Mcp-Name: stop")
+			if status, body := c.body(); status != 200 {
+				t.Errorf("%d %s", status, body)
+			}
+			c.Close()
+		}
 		stop()
 	})
 }
@@ -227,7 +260,8 @@ func TestCrowd(t *testing.T) {
 }
 
 // TestWhoHasToGo: first the longest of those that never said anything, then the
-// longest of those between two requests, and never one that is being answered.
+// longest of those between two requests, then of those whose request has no place,
+// and never one that is being answered.
 func TestWhoHasToGo(t *testing.T) {
 	const most = 3
 	type step struct {
@@ -236,6 +270,7 @@ func TestWhoHasToGo(t *testing.T) {
 	}
 	const (
 		fresh, active, idle, closed = http.StateNew, http.StateActive, http.StateIdle, http.StateClosed
+		seat                        = http.ConnState(-1) // becomes active and gets a place
 	)
 	for _, tt := range []struct {
 		name  string
@@ -246,8 +281,11 @@ func TestWhoHasToGo(t *testing.T) {
 		{"the longest silent", []step{{0, fresh}, {1, fresh}, {2, fresh}, {3, fresh}}, []int{0}},
 		{"a silent one before an idle one", []step{{0, fresh}, {0, active}, {0, idle}, {1, fresh}, {2, fresh}, {3, fresh}}, []int{1}},
 		{"the longest idle", []step{{0, active}, {1, active}, {2, active}, {1, idle}, {0, idle}, {3, active}}, []int{1}},
-		{"the newcomer where all are busy", []step{{0, active}, {1, active}, {2, active}, {3, fresh}}, []int{3}},
-		{"nobody where all are busy", []step{{0, active}, {1, active}, {2, active}, {3, active}}, nil},
+		{"the newcomer where all have places", []step{{0, seat}, {1, seat}, {2, seat}, {3, fresh}}, []int{3}},
+		{"nobody where all have places", []step{{0, seat}, {1, seat}, {2, seat}, {3, active}}, nil},
+		{"the longest busy without a place", []step{{0, seat}, {1, active}, {2, active}, {3, fresh}}, []int{1}},
+		{"an idle one before a busy one", []step{{0, active}, {1, seat}, {1, idle}, {2, active}, {3, fresh}}, []int{1}},
+		{"a place lasts as long as its request", []step{{0, seat}, {0, idle}, {0, active}, {1, seat}, {2, seat}, {3, fresh}}, []int{0}},
 		{"those that left make room", []step{{0, fresh}, {1, fresh}, {2, fresh}, {0, closed}, {3, fresh}}, nil},
 		{"one that was sent away is forgotten", []step{{0, fresh}, {1, fresh}, {2, fresh}, {3, fresh}, {0, closed}, {1, closed}, {4, fresh}}, []int{0}},
 		{"hijacked ones do not count", []step{{0, active}, {0, http.StateHijacked}, {1, fresh}, {2, fresh}, {3, fresh}}, nil},
@@ -258,7 +296,12 @@ func TestWhoHasToGo(t *testing.T) {
 			conns[i] = new(closable)
 		}
 		for _, s := range tt.steps {
-			c.changed(conns[s.conn], s.state)
+			if s.state != seat {
+				c.changed(conns[s.conn], s.state)
+				continue
+			}
+			c.changed(conns[s.conn], active)
+			seated(c.greet(t.Context(), conns[s.conn]))
 		}
 		for i, conn := range conns {
 			want := false

@@ -24,6 +24,7 @@ const (
 	maxHeader     = 16 << 10
 	maxConns      = 256
 	maxRequests   = 128 // answered at a time; half of them is as many as all streams that there can be
+	maxUrgent     = 8   // urgent ones besides
 )
 
 // Options are what a site's handler works with.
@@ -35,13 +36,15 @@ type Options struct {
 	Admit func(rpc.Evidence) error
 	// Legacy serves the revisions of MCP that open with a handshake.
 	Legacy func(http.ResponseWriter, *http.Request, rpc.Evidence)
+	// Urgent is the Mcp-Name of calls that places are kept for; "" for none.
+	Urgent string
 	// Metrics serves /metrics.
 	Metrics http.Handler
 }
 
 // Handler serves a site.
 func Handler(o Options) http.Handler {
-	s := &server{Options: o, places: make(chan struct{}, maxRequests)}
+	s := &server{Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", s.mcp)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
@@ -61,6 +64,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         crowd.changed,
+		ConnContext:       crowd.greet,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
@@ -82,7 +86,8 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 
 type server struct {
 	Options
-	places chan struct{}
+	places chan struct{} // one per request
+	kept   chan struct{} // and some more for urgent ones
 }
 
 // guarded is the order in which a request is looked at: Host, Origin, size; the
@@ -106,7 +111,7 @@ func (s *server) guarded(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
 			return
 		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header()["X-Content-Type-Options"] = nosniff
 		next.ServeHTTP(w, r)
 	})
 }
@@ -145,14 +150,14 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
+	place := s.place(r)
+	if place == nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
 		return
 	}
+	defer func() { <-place }()
+	seated(r.Context())
 	codec := codecOf(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method == http.MethodPost && codec == nil:
@@ -161,6 +166,25 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, codec, ev)
 	default:
 		s.legacy(w, r, ev)
+	}
+}
+
+// place takes one for a request, of those that are kept where it is urgent and the
+// others are taken. Receiving from it gives it back; nil means that there is none.
+func (s *server) place(r *http.Request) chan struct{} {
+	select {
+	case s.places <- struct{}{}:
+		return s.places
+	default:
+	}
+	if s.Urgent == "" || r.Header.Get(nameHeader) != s.Urgent {
+		return nil
+	}
+	select {
+	case s.kept <- struct{}{}:
+		return s.kept
+	default:
+		return nil
 	}
 }
 
@@ -178,14 +202,11 @@ func (s *server) legacy(w http.ResponseWriter, r *http.Request, ev rpc.Evidence)
 	s.Legacy(w, r, ev)
 }
 
-// firstModern is the first revision whose requests stand alone.
-const firstModern = "2026-07-28"
-
 // modern tells a request that stands alone from one of a session. A revision that
 // knows no sessions passes over the session's header; nothing keeps a client of a
 // session from mirroring its method.
 func modern(h http.Header) bool {
-	if h.Get("Mcp-Protocol-Version") >= firstModern {
+	if h.Get("Mcp-Protocol-Version") >= rpc.Revision {
 		return true
 	}
 	method := h.Get("Mcp-Method")
@@ -212,7 +233,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		code = http.StatusForbidden // denied
 	case http.StatusServiceUnavailable:
-		code = http.StatusServiceUnavailable // unavailable
+		code = rpc.CodeBusy
 	}
 	write(w, status, &rpc.Error{Code: code, Message: why})
 }

@@ -230,7 +230,7 @@ func TestBodyLimits(t *testing.T) {
 				w := httptest.NewRecorder()
 				Handler(options(nil)).ServeHTTP(w, r)
 				says := tt.says
-				if tt.status == 200 && version < firstModern {
+				if tt.status == 200 && version < rpc.Revision {
 					says = "legacy POST " + exact(tt.size)
 				}
 				if w.Code != tt.status || w.Body.String() != says {

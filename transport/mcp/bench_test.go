@@ -70,8 +70,8 @@ type bareOut struct {
 // BenchmarkHandler is a tools/call without a socket, in both encodings, beside a
 // bare decode of the request and encode of the answer by the same libraries.
 func BenchmarkHandler(b *testing.B) {
-	s := mcp.New(node.New(node.NewHub(forgetful{}, func(a string) string { return a }), "secret", &reader{benchAnswer}),
-		mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "", nil)
+	s := mcp.New(b.Context(), node.New(node.NewHub(forgetful{}, func(a string) string { return a }), "secret", &reader{benchAnswer}),
+		mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")
 	d := rpc.NewDispatcher(s.Methods())
 	request := message("tools/call", `"name":"read_points","arguments":{"points":["greenhouse/temperature"]}`, "{}")
 	bodies := map[rpc.Codec][]byte{rpc.JSON: []byte(request), rpc.CBOR: toCBOR(b, request)}

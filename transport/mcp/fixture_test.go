@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -108,14 +110,16 @@ func (forgetful) Record(device.Reading) {}
 type bench struct {
 	hub        *node.Hub
 	dispatcher *rpc.Dispatcher
-	ending     chan struct{}
+	methods    []string
+	end        func() // of the site
 }
 
 func newBench() *bench {
 	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
-	ending := make(chan struct{})
-	s := mcp.New(node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "", ending)
-	return &bench{hub, rpc.NewDispatcher(s.Methods()), ending}
+	ending, end := context.WithCancel(context.Background())
+	s := mcp.New(ending, node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
+	methods := s.Methods()
+	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }
 
 var local = rpc.Evidence{Local: rpc.LocalAgent}

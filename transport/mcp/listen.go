@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxSubscriptions bounds the open subscriptions of all callers together.
+	// maxSubscriptions bounds the open subscriptions of all principals together, and
+	// half of it those of one.
 	maxSubscriptions = 32
 	// maxWatched bounds the resources of one.
 	maxWatched = 512
@@ -20,12 +21,10 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	if len(p.Notifications.URIs) > maxWatched {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
 	}
-	select {
-	case s.listening <- struct{}{}:
-		defer func() { <-s.listening }()
-	default:
-		return nil, rpc.Errorf(rpc.CodeBusy, "%d subscriptions are open: close one first", maxSubscriptions)
+	if !s.enter(r.who) {
+		return nil, rpc.Errorf(rpc.CodeBusy, "too many subscriptions are open: close one first")
 	}
+	defer s.leave(r.who)
 	agreed := p.Notifications
 	var err error
 	if agreed.URIs, err = s.known(r.who, p.Notifications.URIs); err != nil {
@@ -33,13 +32,7 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-s.ending:
-			cancel()
-		case <-watching.Done():
-		}
-	}()
+	defer context.AfterFunc(s.ending, cancel)()
 	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
 	err = s.node.Watch(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
 		if c == (agents.Change{}) {
@@ -53,6 +46,29 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	out := s.completed()
 	out.Meta.Subscription = r.ID
 	return out, nil
+}
+
+// enter takes a place for a subscription; leave follows where there was one.
+func (s *Server) enter(who agents.Principal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := 0
+	for _, n := range s.listening {
+		all += n
+	}
+	if all >= maxSubscriptions || s.listening[who] >= maxSubscriptions/2 {
+		return false
+	}
+	s.listening[who]++
+	return true
+}
+
+func (s *Server) leave(who agents.Principal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listening[who]--; s.listening[who] == 0 {
+		delete(s.listening, who)
+	}
 }
 
 // known keeps the resources that exist for p.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -18,18 +19,20 @@ type Server struct {
 	node         *node.Node
 	self         *Implementation
 	instructions string
-	ending       <-chan struct{}
+	ending       context.Context
 	seal         seal
-	listening    chan struct{}        // one place per open subscription
 	done         map[rpc.Codec][]byte // how a complete tool result begins
+
+	mu        sync.Mutex
+	listening map[agents.Principal]int // open subscriptions
 }
 
-// New makes a server. Closing ending ends the open subscriptions with a result,
+// New makes a server. When ending ends the open subscriptions end with a result,
 // so that their clients know that the site went on purpose.
-func New(n *node.Node, self Implementation, instructions string, ending <-chan struct{}) *Server {
+func New(ending context.Context, n *node.Node, self Implementation, instructions string) *Server {
 	s := &Server{
 		node: n, self: &self, instructions: instructions, ending: ending,
-		seal: newSeal(), listening: make(chan struct{}, maxSubscriptions),
+		seal: newSeal(), listening: make(map[agents.Principal]int),
 	}
 	s.done = s.beginnings()
 	return s
@@ -86,7 +89,7 @@ func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P
 				return nil, fault
 			}
 		}
-		if !slices.Contains(Versions[:1], meta.Version) {
+		if meta.Version != rpc.Revision {
 			return nil, unsupported(meta.Version)
 		}
 		res, err := do(ctx, request{c, meta, who}, &p)
@@ -103,7 +106,7 @@ func checkMeta(m *RequestMeta) *rpc.Error {
 	case m == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta is missing: it carries %sprotocolVersion and %sclientCapabilities", key, key)
 	case m.Version == "":
-		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, Version)
+		return malformed(rpc.CodeInvalidParams, "params._meta.%sprotocolVersion is missing; this site speaks %s", key, rpc.Revision)
 	case m.Capabilities == nil:
 		return malformed(rpc.CodeInvalidParams, "params._meta.%sclientCapabilities is missing; {} will do", key)
 	}

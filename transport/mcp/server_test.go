@@ -76,7 +76,7 @@ func TestUnknownCause(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	b := newBench()
-	for _, m := range b.dispatcher.Methods() {
+	for _, m := range b.methods {
 		for _, ev := range []rpc.Evidence{{}, {Bearer: "wrong"}, {Local: "elsewhere"}, {Peer: "12D3"}} {
 			var got []string
 			b.say(t.Context(), rpc.JSON, []byte(message(m, `"name":"echo","uri":"t:a"`, "{}")), ev, nil, func(s string) { got = append(got, s) })
@@ -205,7 +205,7 @@ func TestListen(t *testing.T) {
 	if got, want := next(), `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{`+sub+`}}`; got != want {
 		t.Errorf(" got %s\nwant %s", got, want)
 	}
-	close(b.ending)
+	b.end()
 	if got := next(); field(t, got, "result", "resultType") != "complete" || field(t, got, "result", "_meta", "io.modelcontextprotocol/subscriptionId") != 1.0 {
 		t.Errorf("a graceful end: %s", got)
 	}
@@ -219,17 +219,32 @@ func TestListenBounds(t *testing.T) {
 		t.Errorf("600 resources: %.200s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	open := make(chan struct{}, 32)
-	for range 32 {
-		go b.say(ctx, rpc.JSON, []byte(message("subscriptions/listen", `"notifications":{}`, "{}")), local, nil, func(string) { open <- struct{}{} })
+	defer cancel()
+	one := message("subscriptions/listen", `"notifications":{}`, "{}")
+	fill := func(who rpc.Evidence) {
+		t.Helper()
+		open := make(chan string, 16)
+		for range 16 {
+			go b.say(ctx, rpc.JSON, []byte(one), who, nil, func(s string) { open <- s })
+		}
+		for range 16 {
+			if got := <-open; !strings.Contains(got, "acknowledged") {
+				t.Errorf("a principal's first sixteen: %s", got)
+			}
+		}
 	}
-	for range 32 {
-		<-open
+	refused := func(who rpc.Evidence, why string) {
+		t.Helper()
+		b.say(ctx, rpc.JSON, []byte(one), who, nil, func(got string) {
+			if field(t, got, "error", "code") != 429.0 {
+				t.Errorf("%s: %s", why, got)
+			}
+		})
 	}
-	if got := b.lines(t, message("subscriptions/listen", `"notifications":{}`, "{}"), nil); field(t, got[0], "error", "code") != 429.0 {
-		t.Errorf("one subscription too many: %s", got)
-	}
-	cancel()
+	fill(local)
+	refused(local, "one too many of one principal")
+	fill(rpc.Evidence{Local: rpc.LocalOwner})
+	refused(rpc.Evidence{Bearer: "secret"}, "one too many of all")
 }
 
 // TestCBOR asks the same in both encodings and gets the same.

@@ -2,11 +2,9 @@ package mcp
 
 import "agentsite/transport/rpc"
 
-// Version is the revision that this package serves; Versions are all that a
-// client may choose from, the older ones after a handshake (package legacy).
-const Version = "2026-07-28"
-
-var Versions = []string{Version, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+// Versions are the revisions that a client may choose from: the one that this
+// package serves, and older ones after a handshake (package legacy).
+var Versions = []string{rpc.Revision, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 // Codes that MCP allots (basic/index, "Error Codes").
 const (

@@ -7,19 +7,23 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"syscall"
 )
 
 // Caller is the far side of a Dispatcher.
 type Caller interface {
 	// Call sends a request and waits for its result. Notifications that arrive
-	// meanwhile go to note, which may be nil and must not block. An error answer
-	// is an *Error. Ending ctx cancels the request on the far side.
+	// meanwhile go to note, which may be nil and must not block; on a stream of many
+	// calls those of the others do, too. An error answer is an *Error, and so is what
+	// the far side said before it hung up. Ending ctx cancels the request there.
 	Call(ctx context.Context, r Request, note func(method string, params Raw)) (Raw, error)
 }
 
-// Request is one call of ours. Version and Name are for carriers that mirror
-// them beside the message: the protocol's version, and params.name or params.uri.
+// Request is one call of ours. Its ID is another than those of the calls that wait.
+// Version and Name are for carriers that mirror them beside the message: the
+// protocol's version, and params.name or params.uri.
 type Request struct {
+	ID            ID
 	Method        string
 	Params        any
 	Version, Name string
@@ -31,7 +35,6 @@ type StreamClient struct {
 	w  lineWriter
 
 	mu      sync.Mutex
-	next    uint64
 	waiting map[ID]*pending
 	err     error // why Run ended
 }
@@ -71,18 +74,18 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 		c.mu.Unlock()
 		return Raw{}, c.err
 	}
-	c.next++
-	id := NumberID(c.next)
-	c.waiting[id] = p
+	c.waiting[r.ID] = p
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		delete(c.waiting, id)
+		delete(c.waiting, r.ID)
 		c.mu.Unlock()
 	}()
-	if err := c.write(request{version, id, r.Method, r.Params}); err != nil {
+	var buf bytes.Buffer
+	if err := EncodeRequest(JSON, &buf, r); err != nil {
 		return Raw{}, err
 	}
+	c.w.line(buf.Bytes()) // if this fails, Run ends and says why
 	select {
 	case m, ok := <-p.done:
 		if !ok {
@@ -90,7 +93,10 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 		}
 		return result(m)
 	case <-ctx.Done():
-		c.write(notification{version, methodCancelled, map[string]ID{"requestId": id}})
+		buf.Reset()
+		if JSON.Encode(&buf, notification{version, methodCancelled, map[string]ID{"requestId": r.ID}}) == nil {
+			c.w.line(buf.Bytes())
+		}
 		return Raw{}, ctx.Err()
 	}
 }
@@ -121,16 +127,8 @@ func DecodeResponse(codec Codec, b []byte) (res Raw, method string, params Raw, 
 }
 
 // EncodeRequest writes one request, for the same carriers.
-func EncodeRequest(codec Codec, w *bytes.Buffer, id ID, r Request) error {
-	return codec.Encode(w, request{version, id, r.Method, r.Params})
-}
-
-func (c *StreamClient) write(v any) error {
-	var buf bytes.Buffer
-	if err := JSON.Encode(&buf, v); err != nil {
-		return err
-	}
-	return c.w.line(buf.Bytes())
+func EncodeRequest(codec Codec, w *bytes.Buffer, r Request) error {
+	return codec.Encode(w, request{version, r.ID, r.Method, r.Params})
 }
 
 func (c *StreamClient) received(line []byte) error {
@@ -140,6 +138,10 @@ func (c *StreamClient) received(line []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m.Method == "" && m.ID.IsZero() && m.Error != nil { // about no request, but the stream
+		_, err := result(m)
+		return err
+	}
 	if m.Method == "" {
 		if p := c.waiting[m.ID]; p != nil {
 			p.done <- m
@@ -156,7 +158,7 @@ func (c *StreamClient) received(line []byte) error {
 }
 
 func (c *StreamClient) fail(err error) {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		err = io.ErrUnexpectedEOF
 	}
 	c.mu.Lock()

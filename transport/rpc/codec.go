@@ -7,7 +7,7 @@ import "bytes"
 const (
 	MaxMessage = 256 << 10 // bytes of an inbound message
 	maxDepth   = 32        // nested arrays and objects
-	maxValues  = 16 << 10  // elements and members in all
+	maxValues  = 16 << 10  // elements and members: of the message in JSON, of one list or map in CBOR
 )
 
 // Codec turns Go values into bytes and back, by their json tags. Both codecs are

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 )
 
@@ -70,16 +69,6 @@ type Dispatcher struct{ methods map[string]Method }
 // NewDispatcher serves the methods. The map is not to be changed afterwards.
 func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods} }
 
-// Methods lists the names, sorted.
-func (d *Dispatcher) Methods() []string {
-	names := make([]string, 0, len(d.methods))
-	for name := range d.methods {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // Serve answers one message. A notification is accepted and needs no answer: then
 // Send is not called. It blocks until the response is sent or ctx ends.
 func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
@@ -104,9 +93,10 @@ func parse(codec Codec, body []byte) (m message, fault *Error) {
 		}
 	}
 	if err := codec.Decode(body, &m); err != nil {
+		var ours *Error
 		var field *FieldError
-		if errors.As(err, &fault) {
-			return message{}, fault
+		if errors.As(err, &ours) {
+			return message{}, ours
 		} else if errors.As(err, &field) && field.Field != "" {
 			return message{}, Errorf(CodeInvalidRequest, "not a JSON-RPC message: %v", err)
 		}
@@ -204,7 +194,8 @@ func (in *Incoming) sendRendered(id ID, result Rendered) {
 		buf.WriteByte('}')
 	} else {
 		buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
-		CBOR.Encode(buf, id)          // an id has a form in both encodings
+		text, _ := id.MarshalCBOR()   // an id has a form in both encodings
+		buf.Write(text)
 		buf.WriteString("\x66result")
 		buf.Write(result)
 		buf.WriteString("\x67jsonrpc\x632.0")

@@ -3,6 +3,7 @@
 // text keys, as a private encoding of ours.
 //
 // It knows messages, methods and the evidence that a carrier brings of who is
-// there. It knows no principal, no tool and no device: nothing of ours is
-// imported here.
+// there, and of MCP what a stream has to: its revision, and the names that open a
+// session and cancel a request (revision.go). It knows no principal, no tool and no
+// device: nothing of ours is imported here.
 package rpc

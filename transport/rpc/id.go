@@ -30,7 +30,7 @@ const (
 	idNegative
 )
 
-// TextID and NumberID make ids for calls of our own.
+// TextID and NumberID make ids.
 func TextID(s string) ID { return ID{kind: idText, text: s} }
 
 func NumberID(n uint64) ID { return ID{kind: idPositive, num: n} }

@@ -2,10 +2,12 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,8 +21,6 @@ const (
 	drainTimeout = 2 * time.Second
 	// CodeBusy answers a request beyond what is served at a time.
 	CodeBusy = 429
-	// methodCancelled is MCP's notification that a request is not wanted any more.
-	methodCancelled = "notifications/cancelled"
 )
 
 // Stream serves newline-delimited JSON over a pair of byte streams, many requests
@@ -68,6 +68,9 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 		if len(line) == 0 {
 			continue
 		}
+		if err := s.w.ready(); err != nil {
+			return err
+		}
 		in := s.incoming(line)
 		m, fault := parse(JSON, line)
 		switch {
@@ -75,7 +78,7 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 			in.respond(m.ID, nil, fault)
 		case m.ID.IsZero():
 			s.notified(m)
-		case m.Method == "initialize" && s.Handover != nil:
+		case m.Method == methodInitialize && s.Handover != nil:
 			return s.Handover(ctx, &replay{first: append(line, '\n'), r: r, w: s.w, Closer: rw})
 		default:
 			s.start(running, in, m, &requests)
@@ -157,7 +160,8 @@ func (s *Stream) notified(m message) {
 
 var errTooLong = errors.New("a message is longer than the limit")
 
-// readLine returns the next line without its end, in a slice of its own.
+// readLine returns the next line without its end, in a slice of its own. The last
+// line needs no end.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
@@ -166,22 +170,20 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 			return nil, errTooLong
 		}
 		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, io.EOF) && len(line) > 0: // the next call says EOF again
+		case err != nil:
 			return nil, err
 		}
-		line = line[:len(line)-1]
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		return line, nil
+		return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
 	}
 }
 
 // lineWriter writes whole lines, from any goroutine. A peer that does not read is
-// given up on, where the stream can tell: the stream is closed.
+// given up on, where the stream can tell: the stream is closed. One that has hung
+// up is not: what it said last is still to be read.
 type lineWriter struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -195,6 +197,14 @@ func (l *lineWriter) line(b []byte) error {
 	l.buf = append(append(l.buf[:0], b...), '\n')
 	_, err := l.write(l.buf)
 	return err
+}
+
+// ready waits until nothing is being written, and says whether the stream is broken.
+// What asks first of it takes in no more than its peer reads.
+func (l *lineWriter) ready() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // Write is for those who bring the line's end themselves, in the same call.
@@ -213,7 +223,7 @@ func (l *lineWriter) write(b []byte) (n int, err error) {
 	}
 	if n, err = l.w.Write(b); err != nil {
 		l.err = err
-		if c, ok := l.w.(io.Closer); ok {
+		if c, ok := l.w.(io.Closer); ok && !errors.Is(err, syscall.EPIPE) {
 			c.Close() // which ends the reading side too
 		}
 	}

@@ -3,10 +3,12 @@ package rpc
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,15 +172,15 @@ func TestStreamClient(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run() }()
 
-	res, err := c.Call(t.Context(), Request{Method: "echo", Params: map[string]int{"n": 5}}, nil)
+	res, err := c.Call(t.Context(), Request{ID: NumberID(1), Method: "echo", Params: map[string]int{"n": 5}}, nil)
 	if text, _ := res.JSONText(); err != nil || string(text) != `{"n":5}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	if _, err := c.Call(t.Context(), Request{Method: "nothing"}, nil); err == nil || err.(*Error).Code != CodeMethodNotFound {
+	if _, err := c.Call(t.Context(), Request{ID: NumberID(2), Method: "nothing"}, nil); err == nil || err.(*Error).Code != CodeMethodNotFound {
 		t.Errorf("an unknown method: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = c.Call(ctx, Request{Method: "wait"}, func(method string, _ Raw) { cancel() })
+	_, err = c.Call(ctx, Request{ID: NumberID(3), Method: "wait"}, func(method string, _ Raw) { cancel() })
 	if err != context.Canceled {
 		t.Errorf("a call given up: %v", err)
 	}
@@ -187,7 +189,7 @@ func TestStreamClient(t *testing.T) {
 	if err := <-ran; err == nil {
 		t.Error("Run ended well on a broken stream")
 	}
-	if _, err := c.Call(t.Context(), Request{Method: "echo"}, nil); err == nil {
+	if _, err := c.Call(t.Context(), Request{ID: NumberID(4), Method: "echo"}, nil); err == nil {
 		t.Error("a call over a broken stream was taken")
 	}
 	<-served
@@ -250,3 +252,71 @@ func TestStreamEnd(t *testing.T) {
 	}
 	far.Close()
 }
+
+// A peer that does not read its answers is soon not read from any more.
+func TestStreamFlood(t *testing.T) {
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- (&Stream{Dispatcher: NewDispatcher(testMethods(nil))}).Serve(t.Context(), near) }()
+	io.WriteString(far, `{"jsonrpc":"2.0","id":"first","method":"echo"}`+"\n")
+	if _, err := far.Read(make([]byte, 1)); err != nil { // the rest of its answer waits to be read
+		t.Fatal(err)
+	}
+	far.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+	said := 0
+	for said < 1000 {
+		if _, err := fmt.Fprintf(far, `{"jsonrpc":"2.0","id":%d,"method":"echo"}`+"\n", said); err != nil {
+			break
+		}
+		said++
+	}
+	if said > maxInFlight/2 {
+		t.Errorf("%d requests were taken of a peer that does not read", said)
+	}
+	far.Close()
+	<-done
+}
+
+// The last message needs no end of line.
+func TestStreamLastLine(t *testing.T) {
+	in := &closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":1}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"echo","params":2}`)}
+	if err := (&Stream{Dispatcher: NewDispatcher(testMethods(nil))}).Serve(t.Context(), in); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{`"id":1,"result":1}`, `"id":2,"result":2}`} {
+		if got := in.written.String(); strings.Count(got, want) != 1 {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}
+
+// closable is a stream whose input is over at some time.
+type closable struct {
+	io.Reader
+	written strings.Builder
+}
+
+func (c *closable) Write(b []byte) (int, error) { return c.written.Write(b) }
+func (c *closable) Close() error                { return nil }
+
+// What the far side says of the stream before it hangs up is every call's error,
+// though they cannot be sent any more.
+func TestStreamClientRefused(t *testing.T) {
+	c := NewStreamClient(&hungUp{closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","error":{"code":429,"message":"too many"}}`)}})
+	ran := make(chan error, 1)
+	go func() { ran <- c.Run() }()
+	for i := range uint64(2) {
+		_, err := c.Call(t.Context(), Request{ID: NumberID(i), Method: "echo"}, nil)
+		var refused *Error
+		if !errors.As(err, &refused) || refused.Code != CodeBusy || refused.Message != "too many" {
+			t.Errorf("%v", err)
+		}
+	}
+	<-ran
+}
+
+// hungUp is a stream whose far side is closed.
+type hungUp struct{ closable }
+
+func (h *hungUp) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (h *hungUp) Close() error              { h.Reader = strings.NewReader(""); return nil }

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,19 @@ const (
 )
 
 // Listen makes a Unix socket that its owner and its group can open. A socket that
-// a dead process left is replaced; the caller holds the data folder's lock, so
-// there is no living one.
+// a dead process left is replaced, and nothing else is; the caller holds the data
+// folder's lock, so there is no living one.
 func Listen(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s is in the way and is no socket: move it elsewhere, or use another --data", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
 	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {
@@ -65,13 +74,24 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 		select {
 		case places <- struct{}{}:
 		default:
-			conn.Close() // as a full machine would: the caller may come again
+			refuse(conn)
 			continue
 		}
 		streams.Go(func() {
 			defer func() { <-places }()
 			handle(ctx, conn, rpc.Evidence{Local: local})
 		})
+	}
+}
+
+// refuse says why there is no place. A new socket takes a line without waiting.
+func refuse(conn net.Conn) {
+	defer conn.Close()
+	var line bytes.Buffer
+	busy := rpc.Errorf(rpc.CodeBusy, "%d programs are connected to this socket: end one of them, or try again later", maxStreams)
+	if rpc.EncodeError(rpc.JSON, &line, busy) == nil {
+		line.WriteByte('\n')
+		conn.Write(line.Bytes())
 	}
 }
 

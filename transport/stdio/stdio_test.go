@@ -74,15 +74,23 @@ func TestListenErrors(t *testing.T) {
 	if ln, err := Listen(long); err == nil || !strings.HasSuffix(err.Error(), "(a socket's path has at most about 100 bytes: use a shorter --data)") {
 		t.Errorf("%v %v", ln, err)
 	}
-	full := socketPath(t)
-	if err := os.MkdirAll(filepath.Join(full, "sub"), 0o700); err != nil {
-		t.Fatal(err)
+	folder, file, link := socketPath(t), socketPath(t), socketPath(t)
+	for _, err := range []error{os.Mkdir(folder, 0o700), os.WriteFile(file, []byte("precious"), 0o600), os.Symlink(file, link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if ln, err := Listen(full); err == nil {
-		ln.Close()
-		t.Error("a folder was taken for a stale socket")
+	for _, path := range []string{folder, file, link} {
+		if ln, err := Listen(path); err == nil || err.Error() != path+" is in the way and is no socket: move it elsewhere, or use another --data" {
+			t.Errorf("%v %v", ln, err)
+		}
+	}
+	if b, err := os.ReadFile(link); string(b) != "precious" || err != nil {
+		t.Errorf("%q %v", b, err)
 	}
 }
+
+const tooMany = `{"jsonrpc":"2.0","error":{"code":429,"message":"64 programs are connected to this socket: end one of them, or try again later"}}` + "\n"
 
 // serving serves handle on a socket.
 func serving(t *testing.T, handle func(context.Context, net.Conn, rpc.Evidence)) (dial func() net.Conn, stop func()) {
@@ -124,8 +132,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestPlaces: what is beyond the bound is hung up on, and a place is free again
-// once its stream has ended.
+// TestPlaces: what is beyond the bound is told so and hung up on, and a place is
+// free again once its stream has ended.
 func TestPlaces(t *testing.T) {
 	dial, stop := serving(t, func(ctx context.Context, c net.Conn, _ rpc.Evidence) {
 		defer c.Close()
@@ -143,13 +151,19 @@ func TestPlaces(t *testing.T) {
 		conns = append(conns, c)
 	}
 	for range 3 {
-		if b, err := io.ReadAll(dial()); len(b) > 0 || err != nil && !strings.Contains(err.Error(), "reset") {
+		if b, err := io.ReadAll(dial()); string(b) != tooMany || err != nil {
 			t.Errorf("one too many was told %q, %v", b, err)
+		}
+		c := rpc.NewStreamClient(dial()) // which speaks first
+		go c.Run()
+		var busy *rpc.Error
+		if _, err := c.Call(t.Context(), rpc.Request{ID: rpc.NumberID(1), Method: "x"}, nil); !errors.As(err, &busy) || busy.Code != rpc.CodeBusy {
+			t.Errorf("one too many that called: %v", err)
 		}
 	}
 	conns[7].Close()
 	for deadline := time.Now().Add(10 * time.Second); ; { // its place is free a moment later
-		if _, err := io.ReadFull(dial(), hello); err == nil {
+		if _, err := io.ReadFull(dial(), hello); err == nil && string(hello) == "hello\n" {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -232,7 +246,7 @@ func TestPipeEnds(t *testing.T) {
 		dial, stop := serving(t, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "bye\n"); c.Close() })
 		defer stop()
 		var out bytes.Buffer
-		if err := Pipe(t.Context(), open(t), &out, dial().(*net.UnixConn)); err != nil || out.String() != "bye\n" {
+		if err := Pipe(t.Context(), open(t), &out, dial().(*net.UnixConn)); err != ErrHungUp || out.String() != "bye\n" {
 			t.Errorf("%q %v", out.String(), err)
 		}
 	})

@@ -217,7 +217,12 @@ func statusFile(b testing.TB, file, key string) float64 {
 	if err != nil {
 		return 0 // a thread that has ended
 	}
-	for line := range strings.Lines(string(text)) {
+	return statusLine(b, string(text), file, key)
+}
+
+func statusLine(b testing.TB, text, file, key string) float64 {
+	b.Helper()
+	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == key {
 			n, err := strconv.ParseFloat(f[1], 64)
 			if err != nil {

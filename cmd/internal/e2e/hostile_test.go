@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -140,6 +141,61 @@ func (r *running) keepCalling(body string, stop <-chan struct{}) error {
 		if err != nil || res.StatusCode != 200 || !strings.Contains(string(b), `"value":false`) {
 			return fmt.Errorf("%d %s %v", res.StatusCode, b, err)
 		}
+	}
+}
+
+// TestStopGetsThrough stops a site over HTTP and through the owner's socket while
+// half requests with a good token take every place and every connection, and
+// clients that do not read flood the agents' socket.
+func TestStopGetsThrough(t *testing.T) {
+	r := start(t, "", need(t, "the program", program))
+	until(t, 10*time.Second, "the heater switches", func() bool {
+		_, err := r.agentsite(t, "set", "greenhouse/heater", "on", "--for", "5m")
+		return err == nil
+	})
+	host := strings.TrimPrefix(r.URL, "http://")
+	half := "POST /mcp HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + r.Token + "\r\nContent-Type: application/json\r\n" +
+		"Mcp-Protocol-Version: 2026-07-28\r\nContent-Length: 100\r\n\r\n{"
+	for range 300 {
+		c, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, half)
+	}
+	var floods sync.WaitGroup
+	defer floods.Wait()
+	for i := range 64 {
+		c, err := net.Dial("unix", filepath.Join(r.Folder, "agents.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		floods.Go(func() {
+			if i%2 == 0 {
+				io.WriteString(c, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"f","version":"1"}}}`+"\n")
+			}
+			for n := 1; ; n++ {
+				if _, err := fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n", n); err != nil {
+					return
+				}
+			}
+		})
+	}
+	until(t, 10*time.Second, "every place is taken", func() bool {
+		_, err := r.agentsite(t, "points", "--url", r.URL)
+		return err != nil && strings.Contains(err.Error(), "exit status 5: agentsite: too many requests")
+	})
+	for _, way := range [][]string{{"stop", "--url", r.URL}, {"stop"}} {
+		if out, err := r.agentsite(t, way...); err != nil || !strings.Contains(out, "every output is at its safe value") {
+			t.Errorf("%q: %s %v", way, out, err)
+		}
+	}
+	if most := status(t, r.Cmd.Process.Pid, "VmHWM:") / 1024; most > 300 {
+		t.Errorf("it took %.0f MB, as if nothing bounded it", most)
+	} else {
+		t.Logf("it took %.0f MB at most", most)
 	}
 }
 

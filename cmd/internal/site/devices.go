@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
 	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 )
@@ -33,87 +37,191 @@ func Load(path string) (cfg *config.Site, from string, err error) {
 		cfg, err = config.Parse("the built-in demonstration", demo, Drivers())
 		return cfg, "", err
 	}
+	var unopened *fs.PathError
+	if errors.As(err, &unopened) {
+		err = Mistake{fmt.Errorf("%w: look at its name and at who may read it", err)}
+	}
 	return cfg, from, err
 }
 
-// devices are a site's devices, opened, and what comes with them.
-type devices struct {
-	things   []things.Thing
-	sources  []node.Source
-	actuated []guard.Actuated
-	measured []string // addresses
+const (
+	openTimeout  = 10 * time.Second // of a device
+	closeTimeout = 2 * time.Second  // of some together
+)
+
+// wired is one device as its owner wants it.
+type wired struct {
+	config.Device
+	device   device.Device // a stand-in while the device is missing
+	points   config.Points
+	policies []guard.Policy // of outputs
+	missing  error          // why it could not be opened
+	stop     func()         // ends its sampling
 }
 
-// openDevices opens every device and makes the policies of its outputs. Nothing
-// moves yet. What was opened is closed again when one fails.
-func openDevices(ctx context.Context, cfg *config.Site) (all *devices, err error) {
-	all = &devices{}
-	defer func() {
-		if err != nil {
-			all.close()
-		}
-	}()
+// openDevices opens every device but the guard's, which are as keeper has them.
+// A device that is not there has a stand-in; for any other reason all are closed
+// again.
+func openDevices(ctx context.Context, cfg *config.Site, keeper *proc.Keeper) ([]*wired, error) {
+	if err := survey(cfg, board.New()); err != nil {
+		return nil, err
+	}
+	var all []*wired
 	for _, d := range cfg.Devices {
-		dev, err := d.Config.Open(ctx)
+		w, err := open(ctx, d, keeper)
+		if err != nil && device.AsFault(err).Kind == device.Offline {
+			w, err = standIn(d, err), nil
+		}
 		if err != nil {
-			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
+			return nil, errors.Join(err, closeDevices(all))
 		}
-		all.things = append(all.things, things.Thing{Name: d.Name, Device: dev})
-		all.sources = append(all.sources, node.Source{Name: d.Name, Device: dev, Every: d.Every})
-		desc := dev.Describe()
-		if err := desc.Validate(); err != nil {
-			return all, d.Errorf("", "driver", "%s: %w", d.Name, err)
-		}
-		for _, p := range desc.Points {
-			if p.Kind == device.KindMeasurement {
-				all.measured = append(all.measured, device.Address(d.Name, p.Name))
-			}
-		}
-		policies, err := policies(d, desc)
-		if err != nil {
-			return all, err
-		}
-		if len(policies) == 0 {
-			continue
-		}
-		actuator, ok := dev.(device.Actuator)
-		if !ok {
-			return all, d.Errorf("", "driver", "%s: the driver %s describes outputs that it cannot move", d.Name, d.Driver)
-		}
-		all.actuated = append(all.actuated, guard.Actuated{Actuator: actuator, Policies: policies})
+		all = append(all, w)
 	}
 	return all, nil
 }
 
-// policies are what the owner's YAML makes of a device's outputs.
-func policies(d config.Device, desc device.Description) ([]guard.Policy, error) {
-	outputs, err := d.Outputs(desc)
+func open(ctx context.Context, d config.Device, keeper *proc.Keeper) (*wired, error) {
+	if guarded(d) {
+		return wire(d, keeper.Device(d.Name, d.Config.(driver.Describer).Describe()))
+	}
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
+		dev, err := d.Config.Open(ctx)
+		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+			return nil, errors.Join(ctx.Err(), dev.Close())
+		}
+		return dev, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
+	}
+	if err != nil {
+		return nil, d.Errorf("", "driver", "%s: %w", d.Name, device.AsFault(err))
+	}
+	w, err := wire(d, dev)
+	if err != nil {
+		return nil, errors.Join(err, closeDevices([]*wired{{Device: d, device: dev}}))
+	}
+	return w, nil
+}
+
+// wire makes of a device what its owner wants.
+func wire(d config.Device, dev device.Device) (*wired, error) {
+	desc := dev.Describe()
+	if err := desc.Validate(); err != nil {
+		return nil, d.Errorf("", "driver", "%s: %w", d.Name, err)
+	}
+	points, err := d.Points(desc)
 	if err != nil {
 		return nil, err
 	}
+	policies, err := policies(d, points.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	if len(policies) > 0 && !guarded(d) {
+		return nil, d.Errorf("", "driver", "%s: the driver %s knows of its outputs only once it is open; that is a defect of the driver", d.Name, d.Driver)
+	}
+	return &wired{Device: d, device: dev, points: points, policies: policies}, nil
+}
+
+func (w *wired) source() node.Source {
+	s := node.Source{Name: w.Name, Device: w.device, Every: w.Every, Convert: make(map[string]func(float64) float64)}
+	for _, m := range w.points.Measurements {
+		s.Convert[m.Point.Name] = m.Convert
+	}
+	return s
+}
+
+func (w *wired) thing() things.Thing {
+	t := things.Thing{Name: w.Name, Device: w.device, Description: w.points.Description}
+	if w.missing != nil {
+		t.Missing = w.missing.Error()
+	}
+	return t
+}
+
+// addresses are those of the device's points that keep says yes to.
+func (w *wired) addresses(keep func(device.Kind) bool) []string {
+	var all []string
+	for _, p := range w.points.Description.Points {
+		if keep(p.Kind) {
+			all = append(all, device.Address(w.Name, p.Name))
+		}
+	}
+	return all
+}
+
+// measured are the addresses whose past is kept.
+func measured(devices []*wired) []string {
+	var all []string
+	for _, w := range devices {
+		all = append(all, w.addresses(func(k device.Kind) bool { return k == device.KindMeasurement })...)
+	}
+	return all
+}
+
+// policies are what the owner's YAML makes of a device's outputs.
+func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) {
 	var all []guard.Policy
+	var errs []error
 	for _, o := range outputs {
 		p := guard.NewPolicy(d.Name, o.Point)
-		for to, from := range map[*time.Duration]*time.Duration{&p.Lease: o.Lease, &p.MaxOn: o.MaxOn, &p.MinOff: o.MinOff} {
-			if from != nil {
-				*to = *from
+		if o.Lease != nil {
+			p.Lease = *o.Lease
+		}
+		if o.MaxOn != nil {
+			p.MaxOn = *o.MaxOn
+		}
+		if o.MinOn != nil {
+			p.MinOn = *o.MinOn
+		}
+		if o.MinOff != nil {
+			p.MinOff, p.Rest = *o.MinOff, *o.MinOff
+		}
+		if o.Duty != nil {
+			p.Duty = guard.Duty(*o.Duty)
+		}
+		if o.Rate != nil {
+			p.Rate = guard.Rate(*o.Rate)
+		}
+		if o.Slew != nil {
+			p.Slew.PerSecond = o.Slew.PerSecond
+		}
+		p.Slew.Ramp = o.Ramp
+		if o.Interlock != nil {
+			p.Interlock = guard.Interlock{Group: string(o.Interlock.Group), Gap: o.Interlock.Gap}
+		}
+		if r := o.Requires; r != nil {
+			p.Requires = guard.Requirement{Point: string(r.Point), Is: r.Is.Value(), MaxAge: r.MaxAge}
+			if r.Within != nil {
+				p.Requires.Within = *r.Within
 			}
 		}
-		if err := p.Validate(); err != nil {
-			return nil, d.Errorf(o.Point.Name, "lease", "%w", err)
+		if key, err := p.Mistake(); err != nil {
+			errs = append(errs, d.Errorf(o.Point.Name, key, "%w", err))
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
-func (all *devices) close() error {
-	var errs []error
-	for _, t := range all.things {
-		if err := t.Device.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", t.Name, err))
-		}
+// closeDevices closes them side by side, so that one that hangs keeps no other from
+// going to safe, and waits at most closeTimeout and a moment for it.
+func closeDevices(devices []*wired) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := make([]error, len(devices))
+	var closing sync.WaitGroup
+	for i, w := range devices {
+		closing.Go(func() {
+			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, w.device.Close() }); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", w.Name, err)
+			}
+		})
 	}
+	closing.Wait()
 	return errors.Join(errs...)
 }
 
@@ -126,8 +234,11 @@ func Check(path string) (*config.Site, string, error) {
 	}
 	var errs []error
 	for _, d := range cfg.Devices {
-		if describer, ok := d.Config.(interface{ Describe() device.Description }); ok {
-			_, err := policies(d, describer.Describe())
+		if describer, ok := d.Config.(driver.Describer); ok {
+			points, err := d.Points(describer.Describe())
+			if err == nil {
+				_, err = policies(d, points.Outputs)
+			}
 			errs = append(errs, err)
 		}
 	}

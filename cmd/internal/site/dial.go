@@ -67,11 +67,15 @@ func dialHTTP(t Target) (*client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no token for %s: %w; name its file with --token-file", t.URL, err)
 	}
+	secret := strings.TrimSpace(string(token))
+	if !isToken(secret) {
+		return nil, fmt.Errorf("%s holds no token, which is 64 hexadecimal digits: copy the site's file named token anew", file)
+	}
 	codec := rpc.JSON
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c := &httpcarrier.Client{URL: u.String(), Token: strings.TrimSpace(string(token)), Codec: codec, HTTP: http.DefaultClient}
+	c := &httpcarrier.Client{URL: u.String(), Token: secret, Codec: codec, HTTP: http.DefaultClient}
 	return client.New(c, "agentsite", t.Version), nil
 }
 

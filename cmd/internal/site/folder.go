@@ -22,11 +22,17 @@ type Folder string
 // state folder otherwise.
 func DefaultFolder() (Folder, error) {
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
-		return Folder(dir), nil
+		dir, err := filepath.Abs(dir)
+		return Folder(dir), err
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return Folder(filepath.Join(dir, "agentsite")), nil
 	}
+	return homeFolder()
+}
+
+// homeFolder is the one that a terminal or a program with no such variables finds.
+func homeFolder() (Folder, error) {
 	if runtime.GOOS == "windows" {
 		dir, err := os.UserConfigDir()
 		return Folder(filepath.Join(dir, "agentsite")), err
@@ -36,6 +42,14 @@ func DefaultFolder() (Folder, error) {
 		return "", fmt.Errorf("no folder for the site's data: %w; name one with --data", err)
 	}
 	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
+}
+
+// found reports whether other terminals and programs of this user find the folder
+// without being told.
+func (f Folder) found() bool {
+	here, err := DefaultFolder()
+	there, err2 := homeFolder()
+	return err == nil && err2 == nil && f == here && f == there
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
@@ -48,8 +62,12 @@ func (f Folder) AgentSocket() string { return f.path("agents.sock") }
 // TokenFile holds the token for HTTP.
 func (f Folder) TokenFile() string { return f.path("token") }
 
+// latch has its flag where files last until the machine restarts, which a folder
+// that is taken away or read-only cannot spoil, or in the folder where there is no
+// such place. A second site on a folder that was removed and made again beneath the
+// first shares both: each one's stop holds for the next start of either.
 func (f Folder) latch() guard.Latch {
-	l := guard.Latch{File: f.path("armed")}
+	l := guard.Latch{File: f.path("armed"), Flag: f.path("stopped")}
 	if dir := runtimeFolder(); dir != "" {
 		h := fnv.New64a()
 		h.Write([]byte(f))
@@ -100,19 +118,20 @@ func (f Folder) sign(site string) error {
 }
 
 // token returns the folder's token, made where there is none. First start, while
-// nobody has signed the lock, also arms the outputs; after it, a folder without
-// the armed file means stopped, and a new token changes nothing about that.
+// nobody has signed the lock, also arms the outputs, unless a stop has raised the
+// flag; after it, a folder without the armed file means stopped, and a new token
+// changes nothing about that.
 func (f Folder) token() (string, error) {
 	b, err := os.ReadFile(f.TokenFile())
 	if err == nil {
 		info, err := os.Stat(f.TokenFile())
-		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && readable(info.Mode()) {
 			return "", fmt.Errorf("others can read %s: run chmod 600 %[1]s, or delete it for a new one", f.TokenFile())
 		}
-		if token := strings.TrimSpace(string(b)); len(token) >= 32 {
+		if token := strings.TrimSpace(string(b)); isToken(token) {
 			return token, err
 		}
-		return "", fmt.Errorf("%s is damaged: delete it, and the next start makes a new one", f.TokenFile())
+		return "", Mistake{fmt.Errorf("%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one", f.TokenFile())}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", f.unusable(err)
@@ -122,29 +141,38 @@ func (f Folder) token() (string, error) {
 		return "", f.unusable(err)
 	}
 	if len(who) == 0 {
-		if err := f.latch().Reset(); err != nil {
+		if err := f.latch().Arm(); err != nil {
 			return "", f.unusable(err)
 		}
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
 	token := hex.EncodeToString(secret[:])
-	if err := writeAtomic(f.TokenFile(), []byte(token+"\n")); err != nil {
+	if err := writeAtomic(f.TokenFile(), []byte(token+"\n"), 0o600); err != nil {
 		return "", f.unusable(err)
 	}
 	return token, nil
 }
 
-// writeAtomic leaves the old file or the new one, never half of it, readable by
-// nobody else.
-func writeAtomic(path string, b []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+// isToken tells the form that every token has.
+func isToken(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == 32
+}
+
+// readable reports whether a file with that mode can be read by others.
+func readable(mode fs.FileMode) bool { return runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 }
+
+// writeAtomic leaves the old file or the new one, never half of it. What a kill
+// leaves beside them, the next write takes over: the folder is one process's.
+func writeAtomic(path string, b []byte, mode fs.FileMode) error {
+	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	if err = errors.Join(err, os.Chmod(tmp.Name(), mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)

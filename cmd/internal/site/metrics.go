@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"agentsite/device/guard"
+	"agentsite/agents/things"
 	"agentsite/node"
 )
 
@@ -12,7 +12,7 @@ import (
 // Everything is read when it is asked for: counting costs nothing in between. The
 // lines are written by hand because the client library takes 4.4 of the 16 MB
 // that the ARMv6 binary may have.
-func metrics(hub *node.Hub, outputs *guard.Guard, version string) http.Handler {
+func metrics(hub *node.Hub, outputs things.Outputs, version string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		readings, coalesced, watchers := hub.Counts()
 		away, stopped := 0, 0

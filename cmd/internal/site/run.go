@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/things"
-	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -32,10 +33,17 @@ const settleFor = 5 * time.Second
 type Options struct {
 	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
 	Folder  Folder
-	Listen  string    // instead of the configuration's
-	Version string    // of the program
-	Out     io.Writer // for the person at the terminal
+	Listen  string           // instead of the configuration's
+	Version string           // of the program
+	Out     io.Writer        // for the person at the terminal
+	Hangup  <-chan os.Signal // each asks for a reload; nil for none
 }
+
+// Mistake is an error that whoever starts the site made: the same again will not
+// help.
+type Mistake struct{ error }
+
+func (m Mistake) Unwrap() error { return m.error }
 
 const instructions = "This site is a board with sensors and outputs. list_points names them; read_points reads them. " +
 	"An output is moved for a time and returns to its safe value by itself; call again to keep it moved. " +
@@ -44,15 +52,17 @@ const instructions = "This site is a board with sensors and outputs. list_points
 // Run is a whole site: from the configuration to the last output's return to safe.
 // It blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
-	cfg, from, err := Load(o.Config)
+	started := time.Now()
+	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err
 	}
+	web := cfg.HTTP
 	if o.Listen != "" {
 		if err := config.CheckListen(o.Listen); err != nil {
-			return fmt.Errorf("--listen %w", err)
+			return Mistake{fmt.Errorf("--listen %w", err)}
 		}
-		cfg.HTTP.Listen = o.Listen
+		web.Listen = o.Listen
 	}
 	unlock, err := o.Folder.open()
 	if err != nil {
@@ -67,32 +77,48 @@ func Run(ctx context.Context, o Options) error {
 		return o.Folder.unusable(err)
 	}
 
-	wired, err := openDevices(ctx, cfg)
+	planned, err := newPlan(cfg)
 	if err != nil {
 		return err
+	}
+	if err := o.Folder.makeWay(ctx, planned.text); err != nil {
+		return err
+	}
+	outputs := proc.NewKeeper(planned.policies, o.Folder.latch(), o.Folder.spawn)
+	devices, err := openDevices(ctx, cfg, outputs)
+	if err != nil {
+		return err
+	}
+	wires := &wiring{
+		read: reader(from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
+		keeper: outputs, plan: planned, stage: o.Folder.stage, install: o.Folder.install,
 	}
 	defer func() {
-		if err := wired.close(); err != nil {
-			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
+		if err := closeDevices(wires.devices); err != nil {
+			slog.Error("a device did not close well", "err", err)
 		}
 	}()
-	outputs, err := guard.New(wired.actuated, o.Folder.latch())
-	if err != nil {
-		return err
-	}
-	past := history.New(wired.measured)
-	hub := node.NewHub(past, things.URI)
-	offered, err := things.New(things.Site{
-		Name: cfg.Name, Version: o.Version, Simulated: from == "",
-		Things: wired.things, Readings: hub, History: past, Outputs: outputs,
-	})
-	if err != nil {
-		return err
-	}
+	past := history.New(nil)
+	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
-	door := node.New(hub, token, append([]agents.Agent{offered}, extra...)...)
+	door := node.New(hub, token)
+	wires.past, wires.hub = past, hub
+	wires.offer = func(all []things.Thing) error {
+		offered, err := things.New(things.Site{
+			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
+			Things: all, Readings: hub, History: past, Outputs: outputs,
+		})
+		if err != nil {
+			return err
+		}
+		door.Host(append([]agents.Agent{offered}, extra...)...)
+		return nil
+	}
+	if err := wires.publish(); err != nil {
+		return err
+	}
 
-	listener, err := net.Listen("tcp", cfg.HTTP.Listen)
+	listener, err := net.Listen("tcp", web.Listen)
 	if err != nil {
 		return fmt.Errorf("HTTP cannot listen: %w; another program may have the port: choose one with --listen, or under http: in the configuration", err)
 	}
@@ -108,19 +134,20 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer agentSocket.Close()
 
-	ending := make(chan struct{})
+	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
-	methods := mcp.New(door, self, instructions, ending).Methods()
-	addOwner(methods, door, outputs)
+	methods := mcp.New(ctx, door, self, instructions).Methods()
+	addOwner(methods, door, outputs, wires.Reload)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
-		Hosts:      hosts(listener.Addr(), cfg.HTTP),
+		Hosts:      hosts(listener.Addr(), web),
 		Dispatcher: dispatcher,
 		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
+		Urgent:  "emergency_stop",
 		Metrics: metrics(hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
@@ -133,7 +160,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 
 	// Outputs are driven before anybody is heard, and to the very end.
-	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return outputs.Run(ctx) })
 	settling, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
@@ -142,12 +168,13 @@ func Run(ctx context.Context, o Options) error {
 		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
-	all.Go(func() error { hub.Sample(ctx, wired.sources, outputs); return nil })
+	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
+	all.Go(func() error { wires.Run(ctx); return nil })
+	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
-	all.Go(func() error { <-ctx.Done(); close(ending); return nil })
 	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
 	return all.Wait()
 }

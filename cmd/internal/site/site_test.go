@@ -14,12 +14,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/history"
@@ -71,11 +75,26 @@ func TestFirstStart(t *testing.T) {
 	if again := start(t, f); again != token {
 		t.Error("the second start has another token")
 	}
-	if left, _ := filepath.Glob(f.path(".new-*")); left != nil {
+	if left, _ := filepath.Glob(f.path("*new*")); left != nil {
 		t.Errorf("left over: %v", left)
 	}
 	if other := start(t, Folder(filepath.Join(t.TempDir(), "d"))); other == token {
 		t.Error("two sites have one token")
+	}
+}
+
+// TestKilledWhileWriting: what a kill in the middle of a write left is taken over.
+func TestKilledWhileWriting(t *testing.T) {
+	f := Folder(t.TempDir())
+	if err := os.WriteFile(f.TokenFile()+".new", []byte(strings.Repeat("half", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := start(t, f)
+	if b, err := os.ReadFile(f.TokenFile()); err != nil || string(b) != token+"\n" {
+		t.Errorf("%q %v", b, err)
+	}
+	if all, _ := filepath.Glob(f.path("*")); len(all) != 3 { // token, lock, armed
+		t.Errorf("left over: %v", all)
 	}
 }
 
@@ -105,6 +124,30 @@ func TestStopOutlivesTheToken(t *testing.T) {
 	}
 }
 
+// TestStopOutlivesTheFolder: a folder that is taken away under a running site does
+// not take its stop along. What holds for a second site on a folder that was made
+// again: each one's stop holds for the next start of either.
+func TestStopOutlivesTheFolder(t *testing.T) {
+	f := Folder(filepath.Join(t.TempDir(), "data"))
+	start(t, f)
+	first := f.latch()
+	if err := os.RemoveAll(string(f)); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if start(t, f); f.latch().Armed() {
+		t.Error("a start on a new folder forgets the stop")
+	}
+	if err := f.latch().Reset(); err != nil || !f.latch().Armed() {
+		t.Error(err)
+	}
+	if err := first.Stop(); err != nil || f.latch().Armed() {
+		t.Errorf("the first site's stop leaves the second's start armed, %v", err)
+	}
+}
+
 func TestTokenFile(t *testing.T) {
 	good := strings.Repeat("ab", 32)
 	for _, tt := range []struct {
@@ -117,9 +160,11 @@ func TestTokenFile(t *testing.T) {
 		{"others can read it", good, 0o644, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
 		{"its group can read it", good, 0o640, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
 		{"others can write it", good, 0o602, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
-		{"empty", "", 0o600, "%s is damaged: delete it, and the next start makes a new one"},
-		{"cut short", good[:31], 0o600, "%s is damaged: delete it, and the next start makes a new one"},
-		{"blank", strings.Repeat(" ", 64), 0o600, "%s is damaged: delete it, and the next start makes a new one"},
+		{"empty", "", 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"cut short", good[:31], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"a space inside", good[:32] + " " + good[32:], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"other letters", strings.Repeat("xy", 32), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"blank", strings.Repeat(" ", 64), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
 	} {
 		if runtime.GOOS == "windows" && tt.mode&0o077 != 0 {
 			continue
@@ -244,6 +289,14 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 	return g
 }
 
+// direct is a guard without a process between.
+type direct struct{ *guard.Guard }
+
+func (d direct) Reset(context.Context) error { return d.Guard.Reset() }
+func (d direct) TakeOver(_ context.Context, holder, output string) error {
+	return d.Guard.TakeOver(holder, output)
+}
+
 // TestReset: the owner's socket alone ends the emergency stop.
 func TestReset(t *testing.T) {
 	for _, tt := range []struct {
@@ -260,7 +313,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -275,13 +328,83 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestReloadMethod: it is the owner's alone, and says by its code whether the file was
+// at fault.
+func TestReloadMethod(t *testing.T) {
+	methods := map[string]rpc.Method{}
+	var says error
+	asked := 0
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), nil, func(context.Context) error {
+		asked++
+		return says
+	})
+	for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
+		var refused *rpc.Error
+		if _, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: e}); !errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || asked != 0 {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+	_, mistake := config.Parse("test", []byte("site: {}"), nil)
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {mistake, rpc.CodeInvalidParams}, {device.Faultf(device.Invalid, "restart"), rpc.CodeInvalidParams},
+		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
+	} {
+		says = tt.err
+		_, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
+		var refused *rpc.Error
+		if (err == nil) != (tt.err == nil) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code || refused.Message != tt.err.Error()) {
+			t.Errorf("%v: %v", tt.err, err)
+		}
+	}
+}
+
+// TestTakeOver: the owner's socket alone makes its holder the holder of an output.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	latch := guard.Latch{File: filepath.Join(dir, "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	policy := guard.NewPolicy("lamp", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+	policy.Rest = 0
+	g, err := guard.New([]guard.Actuated{{Actuator: benchActuator{}, Policies: []guard.Policy{policy}}}, latch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := map[string]rpc.Method{}
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
+	for _, tt := range []struct {
+		e      rpc.Evidence
+		params rpc.Raw
+		code   int
+	}{
+		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Bearer: "secret"}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
+	} {
+		_, err := methods[TakeOverMethod](t.Context(), &rpc.Call{Evidence: tt.e, Params: tt.params})
+		var refused *rpc.Error
+		if (err == nil) != (tt.code == 0) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 func TestResetThatFails(t *testing.T) {
 	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), g)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -327,6 +450,7 @@ func TestMetrics(t *testing.T) {
 
 // bench is a driver whose devices a test can count and bend.
 type bench struct {
+	mu             sync.Mutex
 	opened, closed []string
 	desc           map[string]device.Description // by what
 }
@@ -336,13 +460,21 @@ type benchConfig struct {
 	b    *bench
 }
 
-func (b *bench) driver() driver.Driver {
-	return driver.Driver{Name: "bench", Doc: "for tests", Config: func() driver.Config { return &benchConfig{b: b} }}
+// benchSwitch is a driver that knows its output beforehand.
+type benchSwitch struct{ benchConfig }
+
+func (c *benchSwitch) Describe() device.Description { return c.b.desc["switch"] }
+
+func (b *bench) drivers() []driver.Driver {
+	return []driver.Driver{
+		{Name: "bench", Doc: "for tests", Config: func() driver.Config { return &benchConfig{b: b} }},
+		{Name: "switch", Doc: "for tests", Config: func() driver.Config { return &benchSwitch{benchConfig{What: "switch", b: b}} }},
+	}
 }
 
 func (c *benchConfig) Open(context.Context) (device.Device, error) {
-	if c.What == "broken" {
-		return nil, device.Faultf(device.Offline, "nothing answers")
+	if c.What == "damaged" {
+		return nil, errors.New("its memory is worn out")
 	}
 	c.b.opened = append(c.b.opened, c.What)
 	d := benchDevice{c.b, c.What}
@@ -359,8 +491,15 @@ type benchDevice struct {
 
 func (d benchDevice) Describe() device.Description { return d.b.desc[d.what] }
 func (d benchDevice) Close() error {
+	d.b.mu.Lock()
+	defer d.b.mu.Unlock()
 	d.b.closed = append(d.b.closed, d.what)
 	return errors.New("it is stuck")
+}
+
+// allClosed: each that was opened, in any order.
+func (b *bench) allClosed() bool {
+	return slices.Equal(slices.Sorted(slices.Values(b.closed)), slices.Sorted(slices.Values(b.opened)))
 }
 
 type benchActuator struct{ benchDevice }
@@ -374,25 +513,27 @@ func TestOpenDevices(t *testing.T) {
 		opened        string
 		says          string // the error begins so; then all are closed
 	}{
-		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor switch", ""},
-		{"one does not open", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: broken }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: nothing answers"},
-		{"the first does not open", "a: { driver: bench, what: broken }", "", "test:3:8: a: nothing answers"},
-		{"one describes nonsense", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: nonsense }", "switch nonsense", `test:4:8: b: "No Name" is not a name`},
-		{"one cannot move its outputs", "a: { driver: bench, what: switch }\n  b: { driver: bench, what: lame }", "switch lame", "test:4:8: b: the driver bench describes outputs that it cannot move"},
+		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", ""},
+		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: its memory is worn out"},
+		{"the first is damaged", "a: { driver: bench, what: damaged }", "", "test:3:8: a: its memory is worn out"},
+		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "sensor nonsense", `test:4:8: b: "No Name" is not a name`},
+		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "test:4:8: b: the driver bench knows of its outputs only once it is open"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
-		{"a lease beyond the default max_on", "a: { driver: bench, what: switch, lease: 1h }", "switch", "test:3:37: a/p: lease 1h0m0s is longer than max_on 10m0s"},
+		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h0m0s is longer than max_on 10m0s"},
+		{"a slew of a switch", "a: { driver: switch, slew: 1/s }", "", "test:3:24: a/p: slew is for levels"},
+		{"a lease beyond the default max_on", "a: { driver: switch, lease: 1h }", "", "test:3:24: a/p: lease 1h0m0s is longer than max_on 10m0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &bench{desc: map[string]device.Description{
 				"sensor": {Points: []device.Point{{Name: "t", Kind: device.KindMeasurement}, {Name: "s", Kind: device.KindState}}},
-				"switch": out, "lame": out, "nonsense": {Points: []device.Point{{Name: "No Name", Kind: device.KindState}}},
+				"switch": out, "nonsense": {Points: []device.Point{{Name: "No Name", Kind: device.KindState}}},
 			}}
-			cfg, err := config.Parse("test", []byte("site: { name: x }\ndevices:\n  "+tt.devices+"\n"), []driver.Driver{b.driver()})
+			cfg, err := config.Parse("test", []byte("site: { name: x }\ndevices:\n  "+tt.devices+"\n"), b.drivers())
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := openDevices(t.Context(), cfg)
+			all, err := openDevices(t.Context(), cfg, proc.NewKeeper(nil, guard.Latch{}, nil))
 			if got := strings.Join(b.opened, " "); got != tt.opened {
 				t.Errorf("opened %q, want %q", got, tt.opened)
 			}
@@ -400,7 +541,7 @@ func TestOpenDevices(t *testing.T) {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 					t.Errorf("%v, want %s", err, tt.says)
 				}
-				if !slices.Equal(b.closed, b.opened) {
+				if !b.allClosed() {
 					t.Errorf("closed %q of %q", b.closed, b.opened)
 				}
 				return
@@ -408,18 +549,51 @@ func TestOpenDevices(t *testing.T) {
 			if err != nil || b.closed != nil {
 				t.Fatalf("%v, closed %q", err, b.closed)
 			}
-			if len(all.things) != 2 || len(all.sources) != 2 || !slices.Equal(all.measured, []string{"a/t"}) || len(all.actuated) != 1 {
+			if len(all) != 2 || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
 				t.Errorf("%+v", all)
 			}
-			p := all.actuated[0].Policies[0]
-			if p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
+			planned, err := newPlan(cfg)
+			if err != nil || len(planned.policies) != 1 || strings.Contains(string(planned.text), "sensor") {
+				t.Fatalf("%+v, %v", planned, err)
+			}
+			if p := planned.policies[0]; p.Output != "b/p" || p.Lease.Seconds() != 5 || p.MaxOn.Seconds() != 60 || p.MinOff.Seconds() != 2 {
 				t.Errorf("%+v", p)
 			}
-			if err := all.close(); err == nil || err.Error() != "a: it is stuck\nb: it is stuck" || !slices.Equal(b.closed, b.opened) {
+			if err := closeDevices(all); err == nil || err.Error() != "a: it is stuck" || !b.allClosed() {
 				t.Errorf("%v, closed %q", err, b.closed)
 			}
 		})
 	}
+}
+
+// stuck is a device that does not close until it is let go.
+type stuck struct{ let chan struct{} }
+
+func (s stuck) Describe() device.Description { return device.Description{} }
+func (s stuck) Close() error                 { <-s.let; return nil }
+
+// A device that hangs holds up neither the end nor the others' closing.
+func TestCloseBesideAStuckDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		b := &bench{}
+		var all []*wired
+		for i, dev := range []device.Device{stuck{let}, benchDevice{b, "sensor"}, stuck{let}} {
+			all = append(all, &wired{Device: config.Device{Name: string(rune('a' + i))}, device: dev})
+		}
+		begun := time.Now()
+		err := closeDevices(all)
+		if took := time.Since(begun); took > closeTimeout+time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err == nil || err.Error() != "a: the driver does not come back\nb: it is stuck\nc: the driver does not come back" {
+			t.Error(err)
+		}
+		if !slices.Equal(b.closed, []string{"sensor"}) {
+			t.Errorf("closed %q", b.closed)
+		}
+		close(let)
+	})
 }
 
 func TestCheck(t *testing.T) {
@@ -433,6 +607,8 @@ func TestCheck(t *testing.T) {
 		{"good", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1m } } }\n", ""},
 		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h0m0s is longer than max_on 10m0s"},
 		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h0m0s is longer than max_on 10m0s"},
+		{"a limit without an output", "site: { name: x }\ndevices:\n  h: { driver: host, max_on: 5m }\n", "agentsite.yaml:3:22: h: max_on is for outputs and this device has none; remove it"},
+		{"a measurement that is kept safe", "site: { name: x }\ndevices:\n  h: { driver: host, points: { uptime: { safe: off } } }\n", "agentsite.yaml:3:42: h/uptime: safe is not for a measurement"},
 		{"an unknown driver", "site: { name: x }\ndevices:\n  g: { driver: sin }\n", `agentsite.yaml:3:16: g: there is no driver "sin"`},
 		{"a wrong model", "site: { name: x }\ndevices:\n  g: { driver: sim, model: volcano }\n", `model: there is no "volcano"`},
 		{"no YAML", "site: [", "agentsite.yaml:1:"},

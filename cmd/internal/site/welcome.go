@@ -3,8 +3,10 @@ package site
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"agentsite/node/config"
+	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,9 +29,9 @@ func welcome(o Options, cfg *config.Site, from, url string, unsafe error) {
 	}
 	connect := []string{"connect"}
 	more := ""
-	if folder, err := DefaultFolder(); err != nil || folder != o.Folder {
+	if !o.Folder.found() {
 		connect = append(connect, "--data", string(o.Folder))
-		more = " --data " + string(o.Folder)
+		more = " --data " + quote(string(o.Folder))
 	}
 	entry, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"agentsite-" + cfg.Name: map[string]any{"command": program, "args": connect},
@@ -46,10 +48,21 @@ For an MCP client, paste this into its configuration:
   %[6]s
 
 With curl:
-  curl -s %[7]s/mcp -H "Authorization: Bearer $(cat %[8]s)" \
+  curl -s %[7]s -H "Authorization: Bearer $(cat %[8]s)" \
     -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
-    -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
-    -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}'
+    -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
+    -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, program, more, entry, url, o.Folder.TokenFile(), outputs)
+`, o.Version, cfg.Name, what, quote(program), more, entry, quote(url+"/mcp"), quote(o.Folder.TokenFile()), outputs, rpc.Revision)
+}
+
+// quote is a word as a shell reads it.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:_-+,@%", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -7,24 +7,25 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"strings"
+	"sync/atomic"
 
 	"agentsite/agents"
 	"agentsite/transport/rpc"
 )
 
-const version = "2026-07-28"
-
-// Client calls one site. It is safe for concurrent use.
+// Client calls one site. It is safe for concurrent use. A stream has one client.
 type Client struct {
 	site rpc.Caller
 	meta meta
+	next atomic.Uint64
 }
 
 var _ agents.Door = (*Client)(nil)
 
 // New makes a client that introduces itself as name and version.
 func New(site rpc.Caller, name, appVersion string) *Client {
-	return &Client{site: site, meta: meta{Version: version, Client: app{name, appVersion}}}
+	return &Client{site: site, meta: meta{Version: rpc.Revision, Client: app{name, appVersion}}}
 }
 
 // ToolError is a tool's own failure: the kind of the far side's fault, where it
@@ -32,6 +33,33 @@ func New(site rpc.Caller, name, appVersion string) *Client {
 type ToolError struct{ Kind, Msg string }
 
 func (e *ToolError) Error() string { return e.Msg }
+
+// Refusal is a site's refusal of a request, before or instead of any tool: the kind
+// of fault that its code stands for, "" for one that we do not know, and its
+// sentence.
+type Refusal struct{ Kind, Msg string }
+
+func (e *Refusal) Error() string { return e.Msg }
+
+// kinds are the fault kinds behind the codes of refusals (docs/wire.md). A request
+// of ours is well formed, so that an invalid one is too large.
+var kinds = map[int]string{
+	rpc.CodeInvalidParams: "invalid", rpc.CodeInvalidRequest: "invalid", rpc.CodeInternal: "internal",
+	403: "denied", 409: "unsafe", 410: "expired", rpc.CodeBusy: "busy", 502: "offline", 503: "unavailable", 504: "unknown_outcome",
+}
+
+// Answer is a tool's result in plain types.
+type Answer struct {
+	JSON  []byte // the structured result; nil where the tool gave none
+	Texts []string
+	Files []File
+}
+
+// File is a picture or a sound.
+type File struct {
+	MIME string
+	Data []byte
+}
 
 // Tool is a tool as the far side describes it.
 type Tool struct {
@@ -82,7 +110,7 @@ type content struct {
 
 // Tools lists what this client may call there.
 func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
-	raw, err := c.call(ctx, "tools/list", params{}, nil)
+	raw, err := c.call(ctx, c.id(), "tools/list", params{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +122,13 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 
 // Call calls a tool. The far side makes its own principal of who we prove to be,
 // so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
-// none. A tool's failure is a *ToolError, a refusal of the site an *rpc.Error.
+// none. A tool's failure is a *ToolError, a refusal of the site a *Refusal.
 func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call) (agents.Result, error) {
 	p := params{Name: call.Tool}
 	if err := call.Args.Decode(&p.Arguments); err != nil {
 		return agents.Result{}, err
 	}
-	raw, err := c.call(ctx, "tools/call", p, nil)
+	raw, err := c.call(ctx, c.id(), "tools/call", p, nil)
 	if err != nil {
 		return agents.Result{}, err
 	}
@@ -116,6 +144,7 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 		for _, c := range out.Content {
 			e.Msg += c.Text
 		}
+		e.Msg = strings.TrimPrefix(e.Msg, e.Kind+": ")
 		return agents.Result{}, e
 	}
 	res := agents.Result{}
@@ -130,6 +159,31 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 		}
 	}
 	return res, nil
+}
+
+// Ask is Call in plain types: arguments in JSON, and a result in JSON.
+func (c *Client) Ask(ctx context.Context, tool string, args []byte) (Answer, error) {
+	res, err := c.Call(ctx, agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON(args)})
+	if err != nil {
+		return Answer{}, err
+	}
+	var out Answer
+	if raw, ok := res.Value.(rpc.Raw); ok {
+		if out.JSON, err = raw.JSONText(); err != nil {
+			return Answer{}, err
+		}
+	}
+	for _, c := range res.Content {
+		switch {
+		case c.Image != nil:
+			out.Files = append(out.Files, File(*c.Image))
+		case c.Audio != nil:
+			out.Files = append(out.Files, File(*c.Audio))
+		default:
+			out.Texts = append(out.Texts, c.Text)
+		}
+	}
+	return out, nil
 }
 
 func (c content) decode() (*agents.Content, error) {
@@ -153,27 +207,46 @@ func (c content) decode() (*agents.Content, error) {
 // Watch calls changed with the URI of each resource that has news, until ctx ends
 // or the site does; first of all with "", once nothing can be missed any more.
 func (c *Client) Watch(ctx context.Context, uris []string, changed func(uri string)) error {
-	_, err := c.call(ctx, "subscriptions/listen", params{Notifications: &filter{uris}}, func(method string, p rpc.Raw) {
-		var n struct {
-			URI string `json:"uri"`
+	id := c.id()
+	_, err := c.call(ctx, id, "subscriptions/listen", params{Notifications: &filter{uris}}, func(method string, p rpc.Raw) {
+		var n notified
+		if p.Decode(&n) != nil || n.Meta.Subscription != id {
+			return // another subscription's
 		}
-		switch {
-		case method == "notifications/subscriptions/acknowledged":
+		switch method {
+		case "notifications/subscriptions/acknowledged":
 			changed("")
-		case method == "notifications/resources/updated" && p.Decode(&n) == nil:
+		case "notifications/resources/updated":
 			changed(n.URI)
 		}
 	})
 	return err
 }
 
-// Owner calls a method of the owner's, which no tool reaches.
-func (c *Client) Owner(ctx context.Context, method string) error {
-	_, err := c.call(ctx, method, params{}, nil)
+// notified are the parameters of a subscription's notifications.
+type notified struct {
+	Meta struct {
+		Subscription rpc.ID `json:"io.modelcontextprotocol/subscriptionId"`
+	} `json:"_meta"`
+	URI string `json:"uri"`
+}
+
+// Owner calls a method of the owner's, which no tool reaches; name is what it is about,
+// or "".
+func (c *Client) Owner(ctx context.Context, method, name string) error {
+	_, err := c.call(ctx, c.id(), method, params{Name: name}, nil)
 	return err
 }
 
-func (c *Client) call(ctx context.Context, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
+// id is one that no other request of this client has.
+func (c *Client) id() rpc.ID { return rpc.NumberID(c.next.Add(1)) }
+
+func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	p.Meta = c.meta
-	return c.site.Call(ctx, rpc.Request{Method: method, Params: p, Version: version, Name: p.Name}, note)
+	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
+	var refused *rpc.Error
+	if errors.As(err, &refused) {
+		return raw, &Refusal{kinds[refused.Code], refused.Message}
+	}
+	return raw, err
 }

@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
 			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
-		{func() error { return c.Owner(t.Context(), "owner/reset") }, "owner/reset", "", `{` + who + `}`},
+		{func() error { return c.Owner(t.Context(), "owner/reset", "") }, "owner/reset", "", `{` + who + `}`},
 	} {
 		if err := tt.do(); err != nil {
 			t.Errorf("%s: %v", tt.method, err)
@@ -79,7 +79,7 @@ func TestCall(t *testing.T) {
 		{"a picture and a sound", `{"resultType":"complete","content":[{"type":"image","data":"aQ==","mimeType":"image/png"},{"type":"audio","data":"YQ==","mimeType":"audio/wav"},{"type":"hologram"}]}`, "",
 			[]agents.Content{{Image: &agents.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &agents.Blob{MIME: "audio/wav", Data: []byte("a")}}}, "", ""},
 		{"what is new is passed over", `{"resultType":"complete","content":[],"more":{"x":1}}`, "", nil, "", ""},
-		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "busy: held by bert", "busy"},
+		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "held by bert", "busy"},
 		{"another server's failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no "},{"type":"text","text":"way"}]}`, "", nil, "no way", ""},
 		{"a question", `{"resultType":"input_required","inputRequests":{}}`, "", nil, "the site asks for input that this client cannot give", "-"},
 		{"an older server", `{"content":[]}`, "", nil, "the site asks for input that this client cannot give", "-"},
@@ -110,6 +110,20 @@ func TestCall(t *testing.T) {
 	}
 }
 
+func TestAsk(t *testing.T) {
+	f := &far{says: `{"resultType":"complete","structuredContent":{"a":1.5},"content":[{"type":"text","text":"t"},` +
+		`{"type":"image","data":"aQ==","mimeType":"image/png"},{"type":"audio","data":"YQ==","mimeType":"audio/wav"}]}`}
+	got, err := New(f, "test", "1").Ask(t.Context(), "x", []byte(`{"b":2}`))
+	want := Answer{[]byte(`{"a":1.5}`), []string{"t"}, []File{{"image/png", []byte("i")}, {"audio/wav", []byte("a")}}}
+	if err != nil || !reflect.DeepEqual(got, want) || !strings.HasSuffix(f.text, `,"name":"x","arguments":{"b":2}}`) {
+		t.Errorf("%+v %v of %s", got, err, f.text)
+	}
+	f = &far{says: `{"resultType":"complete","content":[]}`}
+	if got, err := New(f, "test", "1").Ask(t.Context(), "x", []byte(`{}`)); err != nil || got.JSON != nil {
+		t.Errorf("no value: %+v %v", got, err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	f := &far{err: rpc.Errorf(403, "no")}
 	c := New(f, "test", "1")
@@ -120,10 +134,10 @@ func TestRefused(t *testing.T) {
 			return err
 		},
 		"Watch": func() error { return c.Watch(t.Context(), nil, nil) },
-		"Owner": func() error { return c.Owner(t.Context(), "x") },
+		"Owner": func() error { return c.Owner(t.Context(), "x", "") },
 	} {
-		var e *rpc.Error
-		if err := do(); !errors.As(err, &e) || e.Code != 403 {
+		var e *Refusal
+		if err := do(); !errors.As(err, &e) || *e != (Refusal{"denied", "no"}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -141,12 +155,16 @@ func TestTools(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
+	const ours, theirs = `"_meta":{"io.modelcontextprotocol/subscriptionId":1}`, `"_meta":{"io.modelcontextprotocol/subscriptionId":2}`
 	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
-		{"notifications/subscriptions/acknowledged", `{}`},
-		{"notifications/resources/updated", `{"uri":"u:1","_meta":{}}`},
-		{"notifications/resources/updated", `{"uri":7}`}, // not understood
-		{"notifications/tools/list_changed", `{}`},       // not asked for
-		{"notifications/resources/updated", `{"uri":"u:2"}`},
+		{"notifications/subscriptions/acknowledged", `{` + theirs + `}`},
+		{"notifications/subscriptions/acknowledged", `{` + ours + `}`},
+		{"notifications/resources/updated", `{"uri":"u:1",` + ours + `}`},
+		{"notifications/resources/updated", `{"uri":7,` + ours + `}`}, // not understood
+		{"notifications/tools/list_changed", `{` + ours + `}`},        // not asked for
+		{"notifications/resources/updated", `{"uri":"u:3",` + theirs + `}`},
+		{"notifications/resources/updated", `{"uri":"u:4"}`},
+		{"notifications/resources/updated", `{"uri":"u:2",` + ours + `}`},
 	}}
 	var heard []string
 	if err := New(f, "test", "1").Watch(t.Context(), []string{"u:1", "u:2"}, func(uri string) { heard = append(heard, uri) }); err != nil {

@@ -26,6 +26,8 @@ type host struct {
 	http http.Handler
 	stop context.CancelFunc // of the watch over what is offered
 
+	running chan struct{} // one place per request
+
 	// With Server.mu.
 	users   int               // sessions, and requests that have none yet
 	watches map[string]*watch // by URI
@@ -39,7 +41,7 @@ type host struct {
 }
 
 func newHost(s *Server, who agents.Principal) *host {
-	h := &host{srv: s, who: who, watches: make(map[string]*watch)}
+	h := &host{srv: s, who: who, running: make(chan struct{}, maxRunning), watches: make(map[string]*watch)}
 	h.sdk = sdk.NewServer(s.self, &sdk.ServerOptions{
 		Instructions:       s.instructions,
 		CompletionHandler:  h.complete,
@@ -52,6 +54,8 @@ func newHost(s *Server, who agents.Principal) *host {
 			Logging:   &sdk.LoggingCapabilities{},
 		},
 		SupportedProtocolVersions: versions,
+		// What a caller sees depends on who it is.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	h.sdk.AddReceivingMiddleware(h.receive)
 	// A handler of its own makes a session id worthless to everybody else. The
@@ -79,8 +83,8 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return next(ctx, method, req)
 		}
 		select {
-		case h.srv.running <- struct{}{}:
-			defer func() { <-h.srv.running }()
+		case h.running <- struct{}{}:
+			defer func() { <-h.running }()
 		default:
 			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests are running: wait for one to end"}
 		}

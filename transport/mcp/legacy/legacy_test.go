@@ -79,6 +79,9 @@ func TestTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if list.CacheScope != "private" {
+		t.Errorf("the list is %s: what a caller sees depends on who it is", list.CacheScope)
+	}
 	add := list.Tools[0]
 	if add.Name != "add" || add.Title != "Add" || !add.Annotations.ReadOnlyHint || *add.Annotations.DestructiveHint || !add.Annotations.IdempotentHint {
 		t.Errorf("%+v %+v", add, add.Annotations)

@@ -2,6 +2,8 @@ package legacy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -11,8 +13,9 @@ import (
 )
 
 const (
-	// maxSessions bounds the sessions of all principals together. One costs about
-	// 17 KB and, while it listens over HTTP, one of the carrier's 64 places.
+	// maxSessions bounds the sessions of all principals together, and half of it
+	// those of one. A session costs about 17 KB and, while it listens over HTTP, one
+	// of the carrier's places.
 	maxSessions = 32
 	// idleAfter ends a session on HTTP that nobody listens to and nobody calls.
 	idleAfter = 10 * time.Minute
@@ -41,7 +44,8 @@ func (x *session) end() {
 }
 
 // admit takes a new session in. When there are too many, the longest idle one has
-// to go; when none is idle, the new one is refused.
+// to go, of its principal's own if those are too many; when none is idle, the new
+// one is refused.
 func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +55,13 @@ func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	if s.closed {
 		return &jsonrpc.Error{Code: codeBusy, Message: "the site is stopping"}
 	}
-	if len(s.sessions) >= maxSessions {
-		out := s.longestIdle()
+	among := s.sessionsOf(h)
+	full := len(among) >= maxSessions/2
+	if !full && len(s.sessions) >= maxSessions {
+		full, among = true, slices.Collect(maps.Values(s.sessions))
+	}
+	if full {
+		out := longestIdle(among)
 		if out == nil {
 			return &jsonrpc.Error{Code: codeBusy, Message: "too many sessions are open and in use: close one first"}
 		}
@@ -75,8 +84,17 @@ func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	return nil
 }
 
-func (s *Server) longestIdle() (out *session) {
+func (s *Server) sessionsOf(h *host) (all []*session) {
 	for _, x := range s.sessions {
+		if x.host == h {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func longestIdle(among []*session) (out *session) {
+	for _, x := range among {
 		if x.idle != nil && x.requests == 0 && (out == nil || x.since.Before(out.since)) {
 			out = x
 		}

@@ -5,8 +5,10 @@ package legacy
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,15 +128,39 @@ func only(hosts map[agents.Principal]*host) *host {
 	return nil
 }
 
-// When the site is full of idle sessions the longest idle one goes; when all are
-// in use the new one is refused.
+// A principal with half of all sessions loses its own longest idle one for a new
+// one, and nobody else's; when all are in use the new one is refused.
 func TestSessionsAreBounded(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	url := listen(t, s)
-	first := connect(t, url, "agent", true, nil)
+	other := connect(t, url, "agent", true, nil)
+	first := connect(t, url, "", true, nil)
 	for range maxSessions {
 		connect(t, url, "", true, nil)
 	}
+	if n := s.count(); n != maxSessions/2+1 {
+		t.Errorf("%d sessions", n)
+	}
+	if _, err := first.ListTools(t.Context(), nil); err == nil {
+		t.Error("the longest idle session is still there")
+	}
+	if _, err := other.ListTools(t.Context(), nil); err != nil {
+		t.Errorf("another principal's session: %v", err)
+	}
+}
+
+// When all principals together are too many, the longest idle session of all goes.
+func TestSessionsAreBoundedTogether(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	url := listen(t, s)
+	first := connect(t, url, "agent", true, nil)
+	for range maxSessions/2 - 1 {
+		connect(t, url, "agent", false, nil)
+	}
+	for range maxSessions / 2 {
+		connect(t, url, "", false, nil)
+	}
+	connect(t, url, "owner", true, nil)
 	if n := s.count(); n != maxSessions {
 		t.Errorf("%d sessions", n)
 	}
@@ -146,18 +172,19 @@ func TestSessionsAreBounded(t *testing.T) {
 func TestSessionsInUseStay(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	url := listen(t, s)
-	for range maxSessions {
+	for range maxSessions / 2 {
 		connect(t, url, "", false, nil)
 	}
 	eventually(t, "all listen", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.longestIdle() == nil
+		return longestIdle(slices.Collect(maps.Values(s.sessions))) == nil
 	})
-	if _, err := overHTTP(t, url, "agent", true, nil); !hasCode(err, codeBusy) {
+	if _, err := overHTTP(t, url, "", true, nil); !hasCode(err, codeBusy) {
 		t.Errorf("one too many: %v", err)
 	}
-	if n := s.count(); n != maxSessions {
+	connect(t, url, "agent", true, nil) // who has places of its own
+	if n := s.count(); n != maxSessions/2+1 {
 		t.Errorf("%d sessions", n)
 	}
 }

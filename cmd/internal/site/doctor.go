@@ -1,0 +1,174 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/device/host"
+	"agentsite/device/kernel"
+	"agentsite/device/scan"
+	"agentsite/node/config"
+)
+
+// DoctorOptions are what doctor is told.
+type DoctorOptions struct {
+	Config string // a file; "" for agentsite.yaml, where there is one
+	Folder Folder
+	Root   string // "" is the machine; a test's tree of files
+}
+
+// Diagnosis is what doctor found.
+type Diagnosis struct {
+	Problems int              `json:"problems"` // how many of the findings are
+	Findings []driver.Finding `json:"findings"`
+}
+
+// Doctor looks at this machine, the configuration and the data folder, and says
+// what is not well, the worst first. It writes nothing, and reads one byte from
+// each address of I2C that the site has.
+func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
+	b := boardAt(o.Root)
+	cfg, file, text, err := readConfig(o.Config)
+	all := []driver.Finding{}
+	switch {
+	case err != nil:
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+		cfg = &config.Site{}
+	case text == nil:
+		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so that run simulates a board", Do: "agentsite scan --write makes one of what is wired up"})
+	default:
+		if _, _, err := Check(file); err != nil {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+		}
+	}
+	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings())
+	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
+	slices.SortStableFunc(all, func(a, b driver.Finding) int {
+		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+	})
+	d := Diagnosis{Findings: all}
+	for _, f := range all {
+		if f.Severity == driver.Problem {
+			d.Problems++
+		}
+	}
+	return d
+}
+
+// uses are the devices that have something of the board. What the kernel drives
+// for them is no use of theirs: it is unprepared, or well.
+func uses(cfg *config.Site) []board.Use {
+	var all []board.Use
+	for _, d := range cfg.Devices {
+		_, byKernel := d.Config.(driver.Preparer)
+		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
+			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Silent: scan.Silent(d.Driver)})
+		}
+	}
+	return all
+}
+
+// unprepared are the devices that wait for agentsite prepare.
+func unprepared(cfg *config.Site, root string) []driver.Finding {
+	var all []driver.Finding
+	for _, d := range cfg.Devices {
+		p, ok := d.Config.(driver.Preparer)
+		if !ok {
+			continue
+		}
+		missing, err := p.Prepare(driver.Preparation{Root: root, Group: DefaultGroup, Ask: true})
+		if err != nil {
+			says, do, _ := strings.Cut(err.Error(), "; ")
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: says, Do: do})
+		}
+		if len(missing) > 0 {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: "the superuser has not prepared it: " + strings.Join(missing, ", "), Do: "sudo agentsite prepare, before each start of the site"})
+		}
+	}
+	return all
+}
+
+// Running reports whether a site runs from the folder.
+func (f Folder) Running() bool {
+	conn, err := net.Dial("unix", f.OwnerSocket())
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// findings are what an owner should know about the data folder.
+func (f Folder) findings() []driver.Finding {
+	if f.Running() {
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder", Do: "agentsite read shows which of its devices answer"}}
+	}
+	info, err := os.Stat(string(f))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "there is no data folder yet", Do: "agentsite run makes it"}}
+	case err == nil && !info.IsDir():
+		err = errors.New("it is a file")
+		fallthrough
+	case err != nil:
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "give one that you may write to with --data"}}
+	}
+	tmp, err := os.CreateTemp(string(f), ".new-*")
+	if err != nil {
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "make room on the disk, be the user who runs the site, or give another folder with --data"}}
+	}
+	tmp.Close()
+	os.Remove(tmp.Name())
+	if info, err := os.Stat(f.TokenFile()); err == nil && readable(info.Mode()) {
+		return []driver.Finding{{Severity: driver.Problem, Subject: f.TokenFile(), Says: "others can read the site's token", Do: "chmod 600 " + f.TokenFile()}}
+	}
+	return nil
+}
+
+// PrepareOptions are what prepare is told.
+type PrepareOptions struct {
+	Config string
+	Group  string // who may use what is made
+	Root   string // "" is the machine; a test's tree of files, which anybody may prepare
+}
+
+// DefaultGroup is the one that Raspberry Pi OS gives its own PWM channels to.
+const DefaultGroup = "gpio"
+
+// Prepare does for the devices of the configuration what takes the superuser, and
+// says what it did, a line each. What is done already stays. After an error it goes
+// on with the other devices.
+func Prepare(o PrepareOptions) (did []string, err error) {
+	if o.Root == "" && os.Geteuid() != 0 {
+		return nil, device.Faultf(device.Denied, "this needs the superuser, because it tells the kernel what is wired up: sudo agentsite prepare")
+	}
+	cfg, file, _, err := readConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, d := range cfg.Devices {
+		p, ok := d.Config.(driver.Preparer)
+		if !ok {
+			continue
+		}
+		lines, err := p.Prepare(driver.Preparation{Root: o.Root, Group: o.Group})
+		for _, line := range lines {
+			did = append(did, d.Name+": "+line)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", filepath.Base(file), d.Name, err))
+		}
+	}
+	return did, errors.Join(errs...)
+}

@@ -1,0 +1,132 @@
+package site
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+	"agentsite/node/config"
+)
+
+// late is a device with outputs that is opened when it is first needed, and, while
+// that fails, again whenever it is needed, but not more than once in openRetry.
+type late struct {
+	d    config.Device
+	desc device.Description
+	busy chan struct{} // holds one token while the device is being opened
+
+	// of who has put the token in:
+	dev    device.Device // nil until it is open
+	tried  time.Time
+	err    error
+	closed bool
+}
+
+func newLate(d config.Device) *late {
+	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: make(chan struct{}, 1)}
+}
+
+// open returns the device, opened.
+func (l *late) open(ctx context.Context) (device.Device, error) {
+	select {
+	case l.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-l.busy }()
+	switch {
+	case l.closed:
+		return nil, device.Faultf(device.Offline, "%s is closed", l.d.Name)
+	case l.dev != nil:
+		return l.dev, nil
+	case l.err != nil && time.Since(l.tried) < openRetry:
+		return nil, l.err
+	}
+	l.dev, l.err = l.d.Config.Open(ctx)
+	l.tried = time.Now()
+	switch {
+	case l.err != nil:
+		l.dev = nil
+	case !reflect.DeepEqual(l.dev.Describe(), l.desc):
+		l.err = device.Faultf(device.Internal, "the driver %s says other things about %s now that it is open; that is a defect of the driver", l.d.Driver, l.d.Name)
+		l.dev.Close()
+		l.dev = nil
+	}
+	return l.dev, l.err
+}
+
+func (l *late) Describe() device.Description { return l.desc }
+
+// Close closes the device if it is open, and for good.
+func (l *late) Close() error {
+	l.busy <- struct{}{}
+	defer func() { <-l.busy }()
+	l.closed = true
+	if l.dev == nil {
+		return nil
+	}
+	return l.dev.Close()
+}
+
+func (l *late) Apply(ctx context.Context, point string, v device.Value) error {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	actuator, ok := dev.(device.Actuator)
+	if !ok {
+		return device.Faultf(device.Internal, "the driver %s describes outputs that it cannot move", l.d.Driver)
+	}
+	return actuator.Apply(ctx, point, v)
+}
+
+// Sample has no readings of a device that is not asked.
+func (l *late) Sample(ctx context.Context) ([]device.Reading, error) {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if sensor, ok := dev.(device.Sensor); ok {
+		return sensor.Sample(ctx)
+	}
+	return nil, nil
+}
+
+func (l *late) Show(ctx context.Context, point, text string) error {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	display, ok := dev.(device.Display)
+	if !ok {
+		return device.Faultf(device.Invalid, "%s shows nothing", l.d.Name)
+	}
+	return display.Show(ctx, point, text)
+}
+
+func (l *late) Capture(ctx context.Context, point string) (device.Image, error) {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return device.Image{}, err
+	}
+	camera, ok := dev.(device.Camera)
+	if !ok {
+		return device.Image{}, device.Faultf(device.Invalid, "%s takes no pictures", l.d.Name)
+	}
+	return camera.Capture(ctx, point)
+}
+
+// Watch of a device that never speaks up lasts until ctx ends.
+func (l *late) Watch(ctx context.Context, emit func(device.Reading)) error {
+	dev, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	if watcher, ok := dev.(device.Watcher); ok {
+		return watcher.Watch(ctx, emit)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}

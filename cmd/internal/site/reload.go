@@ -1,0 +1,153 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/node/config"
+)
+
+// Reload reads the configuration again and changes what has changed in it: devices
+// that are new, different or gone. It blocks until that is done, ctx ends or the site
+// does. A file with a mistake, or with what only a restart can change, changes
+// nothing: the error is *config.Error or an Invalid fault. An Offline fault says what
+// did not go well although the new configuration holds.
+func (w *wiring) Reload(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case w.reloads <- answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reloadOn reloads at each signal until ctx ends. The log says what came of it.
+func (w *wiring) reloadOn(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			w.Reload(ctx)
+		}
+	}
+}
+
+func (w *wiring) reload(ctx context.Context) error {
+	cfg, next, err := w.load()
+	if err != nil {
+		slog.Error("the configuration is not reloaded; all stays as it was", "err", err)
+		return err
+	}
+	var added, changed, removed, problems []string
+
+	// Close before reopen: what one device leaves another may take.
+	var kept []*wired
+	for _, d := range w.devices {
+		i := slices.IndexFunc(cfg.Devices, func(c config.Device) bool { return c.Name == d.Name })
+		switch {
+		case i >= 0 && d.Same(cfg.Devices[i]):
+			kept = append(kept, d)
+			continue
+		case i >= 0:
+			changed = append(changed, d.Name)
+		default:
+			removed = append(removed, d.Name)
+		}
+		if err := w.remove(d); err != nil {
+			slog.Error("a device did not go well; look whether its outputs are safe", "device", d.Name, "err", err)
+			problems = append(problems, fmt.Sprintf("%s did not go well, look whether its outputs are safe: %v", d.Name, err))
+		}
+	}
+	// The guard is replaced whole where anything about an output is different: it is
+	// to be the same small program for as long as it lives.
+	if !next.same(w.plan) {
+		if err := w.keeper.Replace(ctx, next.policies, w.install); err != nil {
+			slog.Error("the outputs did not go well; look whether they are safe", "err", err)
+			problems = append(problems, fmt.Sprintf("the outputs did not go well, look whether they are safe: %v", err))
+		}
+		w.plan = next
+		settling, cancel := context.WithTimeout(ctx, settleFor)
+		if err := w.keeper.Settle(settling); err != nil {
+			problems = append(problems, err.Error())
+		}
+		cancel()
+	}
+	w.cfg, w.devices = cfg, nil
+	w.past.Keep(measured(kept)) // what is set up anew begins anew
+	for _, c := range cfg.Devices {
+		if i := slices.IndexFunc(kept, func(d *wired) bool { return d.Name == c.Name }); i >= 0 {
+			kept[i].Device = c // it may stand in another line
+			w.devices = append(w.devices, kept[i])
+			continue
+		}
+		if !slices.Contains(changed, c.Name) {
+			added = append(added, c.Name)
+		}
+		d, err := open(ctx, c, w.keeper)
+		if err != nil {
+			d = standIn(c, err)
+			problems = append(problems, fmt.Sprintf("%s is missing: %v", c.Name, d.missing))
+		}
+		w.sample(ctx, d)
+		w.devices = append(w.devices, d)
+	}
+	if added == nil && changed == nil && removed == nil {
+		slog.Info("the configuration is reloaded and says what it said before")
+		return nil // and nobody has to list the tools again
+	}
+	if err := w.publish(); err != nil {
+		return err
+	}
+	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed)
+	if problems != nil {
+		return device.Faultf(device.Offline, "the new configuration holds, but %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// load is the configuration as the file has it now, if this site can take it on,
+// and the guard's part of it, staged.
+func (w *wiring) load() (*config.Site, plan, error) {
+	cfg, err := w.read()
+	switch {
+	case err != nil:
+		return nil, plan{}, err
+	case cfg.Name != w.cfg.Name:
+		return nil, plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", w.cfg.Name, cfg.Name)
+	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
+		return nil, plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
+	}
+	if err := survey(cfg, board.New(), w.keeper.Pid()); err != nil {
+		return nil, plan{}, err
+	}
+	next, err := newPlan(cfg)
+	if err != nil {
+		return nil, plan{}, err
+	}
+	return cfg, next, w.stage(next.text)
+}
+
+// reader reads the file that the site was started with, and no other.
+func reader(file string) func() (*config.Site, error) {
+	return func() (*config.Site, error) {
+		if file == "" {
+			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", DefaultConfig)
+		}
+		cfg, _, err := Check(file)
+		return cfg, err
+	}
+}

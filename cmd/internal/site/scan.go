@@ -1,0 +1,231 @@
+package site
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/device/scan"
+	"agentsite/node/config"
+)
+
+// ScanOptions are what scan is told.
+type ScanOptions struct {
+	Config string // a file; "" for agentsite.yaml, where there is one
+	Folder Folder // of the site that may be running
+	Bus    string // only this one; "" for all
+	Probe  []uint16
+	Root   string // "" is the machine; a test's tree of files
+
+	board *board.Board // nil is this machine's
+}
+
+// Scanned is what a scan found.
+type Scanned struct {
+	Found   []scan.Found
+	Trouble []driver.Finding
+	// Add are the devices that can be written into the file as they are; Maybe those
+	// that a person has to choose from or to complete.
+	Add, Maybe []config.Entry
+	Running    bool // a site runs; its devices were left alone, as far as its file was read
+
+	File string // the configuration
+	text []byte // of it; empty where there is none
+}
+
+// Scan finds what is wired up and is not in the configuration yet. With a file that
+// has mistakes it does not begin: what is in use has to be known.
+func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
+	cfg, file, text, err := readConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	s := scan.Scan{Board: cmp.Or(o.board, boardAt(o.Root)), Root: o.Root, Probe: o.Probe, Taken: taken(cfg), Drivers: Drivers()}
+	if o.Bus != "" {
+		s.Buses = []string{o.Bus}
+	}
+	out := &Scanned{Running: o.Folder.Running(), File: file, text: text}
+	if err := mayProbe(s, out.Running && text == nil); err != nil {
+		return nil, err
+	}
+	out.Found, out.Trouble = s.Run(ctx)
+	out.Found = slices.DeleteFunc(out.Found, func(f scan.Found) bool { return len(f.Devices) > 0 && inUse(cfg, s.Taken, f) })
+	var names []string
+	for _, d := range cfg.Devices {
+		names = append(names, d.Name)
+	}
+	scan.Unique(out.Found, names)
+	for _, f := range out.Found {
+		for _, d := range f.Devices {
+			e := config.Entry(d)
+			if f.Confidence == scan.Candidate || !complete(e) {
+				out.Maybe = append(out.Maybe, e)
+			} else {
+				out.Add = append(out.Add, e)
+			}
+		}
+	}
+	return out, nil
+}
+
+// boardAt is the board with its files below root; "" is this machine's.
+func boardAt(root string) *board.Board {
+	return board.New().Below(cmp.Or(root, "/"))
+}
+
+// readConfig reads the named file, or agentsite.yaml. One that is not there is
+// empty, unless it was named.
+func readConfig(path string) (*config.Site, string, []byte, error) {
+	file := path
+	if file == "" {
+		file = DefaultConfig
+	}
+	text, err := os.ReadFile(file)
+	switch {
+	case path == "" && errors.Is(err, fs.ErrNotExist):
+		return &config.Site{}, file, nil, nil
+	case err != nil:
+		return nil, file, nil, fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	cfg, err := config.Parse(file, text, Drivers())
+	return cfg, file, text, err
+}
+
+// taken are the things that devices claim, and whose they are. A part behind a
+// multiplexer can be reached at its address on the bus itself, too, as long as the
+// channel is open.
+func taken(cfg *config.Site) map[string]string {
+	all := make(map[string]string)
+	for _, d := range cfg.Devices {
+		if c, ok := d.Config.(driver.Claimer); ok {
+			for _, claim := range c.Claims() {
+				all[claim.What] = d.Name
+				if path := strings.Split(claim.What, "/"); len(path) == 3 {
+					all[path[0]+"/"+path[2]] = d.Name
+				}
+			}
+		}
+	}
+	return all
+}
+
+// mayProbe refuses to probe where somebody else is, or where it is not clear where.
+func mayProbe(s scan.Scan, unknown bool) error {
+	if len(s.Probe) == 0 {
+		return nil
+	}
+	if unknown {
+		return device.Faultf(device.Busy, "a site runs, and it is not known what it has: name its file with --config")
+	}
+	buses := s.I2C()
+	switch len(buses) {
+	case 0:
+		return device.Faultf(device.Offline, "there is no I2C bus here; agentsite doctor says what turns it on")
+	case 1:
+	default:
+		return device.Faultf(device.Invalid, "an address is safe to probe on one bus, and may not be on another: say which with --bus (there are %s)", strings.Join(buses, ", "))
+	}
+	for _, addr := range s.Probe {
+		if name, ok := s.Taken[fmt.Sprintf("%s/%#02x", buses[0], addr)]; ok {
+			return device.Faultf(device.Busy, "%#02x on %s is not probed: it is the device %s of this site; take that out of the configuration first", addr, buses[0], name)
+		}
+	}
+	return nil
+}
+
+// inUse reports whether what was found is a device of the site: by its place, or
+// because it would be written in the same words.
+func inUse(cfg *config.Site, taken map[string]string, f scan.Found) bool {
+	if _, ok := taken[f.Where]; ok {
+		return true
+	}
+	return slices.ContainsFunc(f.Devices, func(d scan.Device) bool {
+		found := alone(config.Entry(d))
+		return found != nil && slices.ContainsFunc(cfg.Devices, func(d config.Device) bool {
+			return d.Driver == found.Driver && reflect.DeepEqual(d.Config, found.Config)
+		})
+	})
+}
+
+// alone is the device as the only one of a site; nil where that would not pass a
+// check.
+func alone(e config.Entry) *config.Device {
+	text, err := config.Add("", nil, "x", []config.Entry{e}, Drivers())
+	if err != nil {
+		return nil
+	}
+	cfg, err := config.Parse("", text, Drivers())
+	if err != nil {
+		return nil
+	}
+	return &cfg.Devices[0]
+}
+
+// complete reports whether a device can be used as it is: it passes a check and has
+// no output, of which only its owner can say what is safe.
+func complete(e config.Entry) bool {
+	d := alone(e)
+	if d == nil {
+		return false
+	}
+	desc, ok := d.Config.(driver.Describer)
+	return !ok || !slices.ContainsFunc(desc.Describe().Points, func(p device.Point) bool { return p.Kind.Output() })
+}
+
+// Write adds the devices to the file, or makes it. The file is the old one or the
+// new one, and the old one where the new one would not pass a check or somebody has
+// written it since the scan began.
+func (s *Scanned) Write() error {
+	now, err := os.ReadFile(s.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	if !bytes.Equal(now, s.text) {
+		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
+	}
+	text, err := config.Add(s.File, s.text, siteName(), s.Add, Drivers())
+	if err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	file, err := filepath.EvalSymlinks(s.File) // a link stays one
+	if err != nil {
+		file = s.File
+	} else if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := writeAtomic(file, text, mode); err != nil {
+		return fmt.Errorf("the configuration cannot be written: %w", err)
+	}
+	return nil
+}
+
+// siteName is the machine's own name, as far as a site can be called that.
+func siteName() string {
+	name, _ := os.Hostname()
+	name, _, _ = strings.Cut(strings.ToLower(name), ".")
+	if device.CheckName(name) != nil {
+		return "my-site"
+	}
+	return name
+}
+
+// Kind is the fault kind of an error of this room, "" where it has none.
+func Kind(err error) string {
+	var fault *device.Fault
+	if errors.As(err, &fault) {
+		return string(fault.Kind)
+	}
+	return ""
+}

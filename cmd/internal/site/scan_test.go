@@ -1,0 +1,153 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"agentsite/device/board"
+	"agentsite/device/scan"
+	"agentsite/node/config"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+)
+
+// chips is a bus with a BMP280 at each of some addresses. It notes who is asked.
+type chips struct {
+	at    []uint16
+	asked []uint16
+}
+
+func (c *chips) String() string                  { return "chips" }
+func (c *chips) SetSpeed(physic.Frequency) error { return errors.New("no speed here") }
+
+func (c *chips) Tx(addr uint16, w, r []byte) error {
+	c.asked = append(c.asked, addr)
+	if !slices.Contains(c.at, addr) {
+		return fmt.Errorf("fake: %w", syscall.ENXIO)
+	}
+	switch {
+	case len(w) == 1 && w[0] == 0xD0:
+		copy(r, []byte{0x58})
+	case len(r) > 0:
+		r[len(r)-1] = 0x55 // not every byte is the same
+	}
+	return nil
+}
+
+func scanOn(t *testing.T, bus *chips, file string) *Scanned {
+	t.Helper()
+	s, err := Scan(t.Context(), ScanOptions{Config: file, Folder: Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestScanAndWrite finds a chip, writes it into a file that is a link, and then
+// leaves it alone.
+func TestScanAndWrite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("real.yaml", []byte("site: { name: shed }\ndevices:\n  bmp280: { driver: bmp280, bus: i2c-1, address: 0x77 }\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real.yaml", "link.yaml"); err != nil {
+		t.Skip(err)
+	}
+	bus := &chips{at: []uint16{0x76, 0x77, 0x20}}
+	s := scanOn(t, bus, "link.yaml")
+	want := []config.Entry{{Name: "bmp280-2", YAML: "{ driver: bmp280, bus: i2c-1, address: 0x76 }"}}
+	if !slices.Equal(s.Add, want) || slices.Contains(bus.asked, 0x77) || len(s.Found) != 3 {
+		t.Fatalf("%+v %+v; asked %#x", s.Found, s.Add, bus.asked)
+	}
+	stale := scanOn(t, bus, "link.yaml")
+	if err := s.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Write(); err == nil || !strings.Contains(err.Error(), "was changed during the scan") {
+		t.Error(err)
+	}
+	text, _ := os.ReadFile("real.yaml")
+	info, err := os.Lstat("link.yaml")
+	if err != nil || info.Mode().IsRegular() || !strings.HasSuffix(string(text), "0x77 }\n  bmp280-2: { driver: bmp280, bus: i2c-1, address: 0x76 }\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if info, _ := os.Stat("real.yaml"); info.Mode().Perm() != 0o640 {
+		t.Errorf("its mode is now %v", info.Mode())
+	}
+	bus.asked = nil
+	if s = scanOn(t, bus, "link.yaml"); len(s.Add) != 0 || slices.Contains(bus.asked, 0x76) {
+		t.Errorf("again: %+v; asked %#x", s.Add, bus.asked)
+	}
+}
+
+// TestTaken holds what a site has to be left alone, be it behind a multiplexer.
+func TestTaken(t *testing.T) {
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), Drivers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := taken(cfg)
+	for what, name := range map[string]string{"i2c-1/0x70": "a", "i2c-1/0x70:3/0x76": "a", "i2c-1/0x76": "a", "i2c-4/0x48": "b"} {
+		if got[what] != name {
+			t.Errorf("%s is %q, want %s", what, got[what], name)
+		}
+	}
+	s := scan.Scan{Buses: []string{"i2c-1"}, Probe: []uint16{0x20, 0x76}, Taken: got}
+	if err := mayProbe(s, false); err == nil || !strings.Contains(err.Error(), "0x76 on i2c-1 is not probed") {
+		t.Error(err)
+	}
+}
+
+// TestComplete holds what --write takes over by itself to devices that need no more
+// words and move nothing.
+func TestComplete(t *testing.T) {
+	for yaml, want := range map[string]bool{
+		"{ driver: bme280 }": true, "{ driver: kernel:bme280, bus: i2c-1, address: 0x76 }": true, "{ driver: thermal, zone: \"a b\" }": true,
+		"{ driver: sim }": false, "{ driver: pwm, chip: pwmchip0 }": false, "{ driver: w1, id: 1 }": false, "{ driver: none }": false, "{ driver: bme280": false,
+	} {
+		if got := complete(config.Entry{Name: "a", YAML: yaml}); got != want {
+			t.Errorf("%s: %v", yaml, got)
+		}
+	}
+}
+
+func TestWriteAtomicFails(t *testing.T) {
+	dir := t.TempDir()
+	s := Scanned{File: filepath.Join(dir, "none", "agentsite.yaml"), Add: []config.Entry{{Name: "a", YAML: "{ driver: bme280 }"}}}
+	if err := s.Write(); err == nil || !strings.Contains(err.Error(), "cannot be written") {
+		t.Error(err)
+	}
+}
+
+func TestFolderFindings(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "new"): "note: there is no data folder yet", file: "problem: the data folder cannot be used: it is a file"} {
+		got := ""
+		for _, f := range Folder(folder).findings() {
+			got = string(f.Severity) + ": " + f.Says
+		}
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", folder, got, want)
+		}
+	}
+	if err := os.WriteFile(Folder(dir).TokenFile(), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := Folder(dir).findings(); len(f) != 1 || !strings.HasPrefix(f[0].Do, "chmod 600 ") {
+		t.Errorf("a token that all can read: %+v", f)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, ".new-*")); names != nil {
+		t.Errorf("left behind: %v", names)
+	}
+}

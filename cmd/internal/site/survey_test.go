@@ -1,0 +1,113 @@
+package site
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentsite/device/board"
+	"agentsite/node/config"
+)
+
+// TestDocs checks the configurations of the pages as an owner would.
+func TestDocs(t *testing.T) {
+	for _, file := range []string{"README.md", "docs/drivers.md", "docs/kernel-parts.md", "docs/configuration.md"} {
+		page, err := os.ReadFile(filepath.Join("../../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+			text, _, _ := strings.Cut(block, "```")
+			if strings.HasPrefix(text, "devices:") {
+				text = "site: { name: docs }\n" + text
+			}
+			if !strings.Contains(text, "\ndevices:") { // a part of one
+				continue
+			}
+			checked++
+			if _, err := config.Parse(file, []byte(text), Drivers()); err != nil {
+				t.Error(err)
+			}
+		}
+		if checked == 0 {
+			t.Errorf("%s has no configuration", file)
+		}
+	}
+}
+
+// TestClaims: what the kernel drives has an owner too, and one channel, lamp or line
+// has no second.
+func TestClaims(t *testing.T) {
+	for _, tc := range []struct{ first, second, says string }{
+		{"driver: kernel:bme280, address: 0x76", "driver: bme280, address: 0x76", "i2c-1/0x76 is taken by the kernel's driver bme280, which first (line 3) needs"},
+		{"driver: bme280, address: 0x76", "driver: kernel:bme280, address: 0x76", "the kernel's driver bme280 needs i2c-1/0x76, which first (line 3) has"},
+		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bmp280, address: 0x76", "taken by the kernel's driver bme280"},
+		{"driver: iio, bind: { bus: i2c-1, address: 0x44, chip: sht4x }", "driver: sht4x, address: 0x44", "taken by the kernel's driver sht4x"},
+		{"driver: kernel:bme280, address: 0x76", "driver: kernel:bme280, address: 0x77", ""},
+		{"driver: kernel:bme280, bus: i2c-2, address: 0x76", "driver: bme280, address: 0x76", ""},
+		{"driver: iio, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", "driver: hwmon, bind: { bus: i2c-1, address: 0x40, chip: ina219 }", ""},
+		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, channel: 1, safe: off", "pwmchip0/1 is already taken by first (line 3)"},
+		{"driver: pwm, chip: pwmchip0, channel: 1, safe: off", "driver: pwm, chip: pwmchip0, safe: off", ""},
+		{"driver: led, name: ACT, safe: off", "driver: led, name: ACT, safe: off", "ACT is already taken by first (line 3)"},
+		{"driver: hx711, data: GPIO5, clock: GPIO6", "driver: tm1637, clock: P1_31, data: GPIO7", "GPIO6 is already taken by first (line 3)"},
+		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6, safe: off", "GPIO6 is already taken by first (line 3)"},
+	} {
+		text := "site: { name: a }\ndevices:\n  first: { " + tc.first + " }\n  second: { " + tc.second + " }\n"
+		_, err := config.Parse("a.yaml", []byte(text), Drivers())
+		if (err == nil) != (tc.says == "") || err != nil && (!strings.Contains(err.Error(), tc.says) || !strings.HasPrefix(err.Error(), "a.yaml:4:")) {
+			t.Errorf("%s\n%v\nwant %q", text, err, tc.says)
+		}
+	}
+}
+
+// TestSurveyOfTheKernel: a chip that the kernel has is no obstacle to who reads it
+// through the kernel.
+func TestSurveyOfTheKernel(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, "sys/bus/i2c/devices/1-0076")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../drivers/bmp280", filepath.Join(folder, "driver")); err != nil {
+		t.Skip(err)
+	}
+	for driver, says := range map[string]string{"kernel:bme280": "", "bme280": "is held by the kernel driver bmp280"} {
+		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { climate: { driver: "+driver+", bus: i2c-1, address: 0x76 } }\n"), Drivers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = survey(cfg, board.FakeLines().Below(root))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", driver, err)
+		}
+	}
+}
+
+func TestSurvey(t *testing.T) {
+	const text = `site: { name: a }
+devices:
+  pump: { driver: relay, pin: GPIO17, safe: off }
+  lamp: { driver: relay, pin: gpiochip0/17, safe: off }
+  gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
+`
+	cfg, err := config.Parse("a.yaml", []byte(text), Drivers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chip := board.FakeHeader()
+	chip.Take(6, "w1")
+	const want = `a.yaml:5:3: gate: GPIO6 is in use by "w1"; end that, or choose another line
+    5 |   gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
+      |   ^
+a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
+    3 |   pump: { driver: relay, pin: GPIO17, safe: off }
+      |                          ^`
+	if err := survey(cfg, board.FakeLines(chip)); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	if err := survey(cfg, board.FakeLines()); err != nil {
+		t.Errorf("a machine without lines: %v", err)
+	}
+}

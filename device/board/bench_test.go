@@ -1,0 +1,94 @@
+package board
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"agentsite/device"
+)
+
+// BenchmarkSwitch is a relay's Apply beside the bare write of its line, on the same
+// fake. Apply reads the line back, which the bare write does not.
+func BenchmarkSwitch(b *testing.B) {
+	b.Run("line", func(b *testing.B) {
+		line, err := FakeLines(FakeHeader()).Output("GPIO17", OutputOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			line.lines.set(uint64(i & 1))
+		}
+	})
+	b.Run("apply", func(b *testing.B) {
+		dev, err := configured(FakeLines(FakeHeader()))["relay"].Open(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer dev.Close()
+		relay := dev.(device.Actuator)
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if err := relay.Apply(b.Context(), "relay", device.Bool(i&1 != 0)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// clocked is lines that note when they were set.
+type clocked struct {
+	lines
+	at []time.Time
+}
+
+func (c *clocked) set(uint64) error { c.at = append(c.at, time.Now()); return nil }
+
+// BenchmarkPulse is how much too long a servo's pulses of 1.5 ms are, and how much
+// too late they begin, while so many goroutines keep the processor busy.
+func BenchmarkPulse(b *testing.B) {
+	for _, load := range []int{0, 4} {
+		b.Run(fmt.Sprintf("busy=%d", load), func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			for range load {
+				go func() {
+					for n := 0; ctx.Err() == nil; {
+						for range 100_000 {
+							n++
+						}
+						runtime.KeepAlive(n)
+					}
+				}()
+			}
+			const on = 1500 * time.Microsecond
+			c := &clocked{}
+			t, err := New().pulse(newLine("GPIO17", c), on, servoPeriod)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				time.Sleep(servoPeriod)
+			}
+			t.stop()
+			var long, late []float64
+			for i := 1; i < len(c.at); i += 2 {
+				long = append(long, float64((c.at[i].Sub(c.at[i-1]) - on).Microseconds()))
+				if i > 1 {
+					late = append(late, float64((c.at[i-1].Sub(c.at[i-3]) - servoPeriod).Microseconds()))
+				}
+			}
+			for name, all := range map[string][]float64{"long": long, "late": late} {
+				if len(all) > 0 {
+					slices.Sort(all)
+					b.ReportMetric(all[len(all)/2], "median-us-"+name)
+					b.ReportMetric(all[len(all)-1], "worst-us-"+name)
+				}
+			}
+		})
+	}
+}

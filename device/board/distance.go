@@ -1,0 +1,181 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Distance is the YAML of the driver "hc-sr04": an ultrasonic sensor with a trigger
+// and an echo. It is best effort: the echo is as long as the sound is on its way,
+// 58 µs for each centimetre, and a board that is busy sees its ends late. The kernel
+// takes their times, in its interrupt, so that only what holds up the kernel counts.
+type Distance struct {
+	Trigger     Pin     `json:"trigger" jsonschema:"the line of the sensor's Trig"`
+	Echo        Pin     `json:"echo" jsonschema:"the line of the sensor's Echo; its 5 V have to be divided to 3.3 V"`
+	Temperature float64 `json:"temperature,omitempty" jsonschema:"of the air, in degrees Celsius, which the speed of sound depends on"`
+
+	board *Board
+}
+
+const (
+	distanceNear  = 0.02
+	distanceFar   = 4.0
+	distanceAsk   = 10 * time.Microsecond  // the trigger, at least
+	distanceEcho  = 250 * time.Millisecond // some hold their echo for 200 ms when there is none
+	distanceStale = time.Millisecond       // so much may two clocks of the kernel differ
+)
+
+func (b *Board) newDistance() driver.Config { return &Distance{Temperature: 20, board: b} }
+
+// Validate finds mistakes without hardware.
+func (c *Distance) Validate() error {
+	switch {
+	case c.Trigger == c.Echo:
+		return device.Faultf(device.Invalid, "echo: %s is the line of trigger; the sensor has two", c.Echo)
+	case !(c.Temperature >= -40 && c.Temperature <= 85):
+		return device.Faultf(device.Invalid, "temperature: %v is not -40 to 85 degrees Celsius", device.Number(c.Temperature))
+	}
+	return nil
+}
+
+// Describe needs no hardware.
+func (c *Distance) Describe() device.Description {
+	return device.Description{Model: "HC-SR04 on " + string(c.Trigger) + " and " + string(c.Echo), Points: []device.Point{{
+		Name: "distance", Kind: device.KindMeasurement, Unit: "m", Description: "distance to what is before the sensor",
+		Range: device.Range{Min: distanceNear, Max: distanceFar},
+	}}}
+}
+
+// Claims are both lines.
+func (c *Distance) Claims() []driver.Claim {
+	return []driver.Claim{c.Trigger.Claim(), c.Echo.Claim()}
+}
+
+// Open finds the lines. They are taken when it is first sampled.
+func (c *Distance) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.board.free(c.Trigger, c.Echo); err != nil {
+		return nil, err
+	}
+	return &distance{
+		desc: c.Describe(), turn: driver.NewTurn(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
+		trigger: driven{board: c.board, pin: c.Trigger}, echo: holding(c.board, InputOptions{Edges: true}, c.Echo),
+	}, nil
+}
+
+type distance struct {
+	desc  device.Description
+	speed float64 // of sound, in m/s
+
+	turn driver.Turn
+	// of who has the turn:
+	trigger driven
+	echo    *held
+	closed  bool
+}
+
+func (d *distance) Describe() device.Description { return d.desc }
+
+// Sample sends one sound and waits for its echo, a quarter of a second at most. Where
+// there is nothing within reach the reading is Bad.
+func (d *distance) Sample(ctx context.Context) ([]device.Reading, error) {
+	if err := d.turn.Take(ctx); err != nil {
+		return nil, err
+	}
+	defer d.turn.Give()
+	if d.closed {
+		return nil, device.Faultf(device.Offline, "%s is closed", d.desc.Model)
+	}
+	length, err := d.ping(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := device.Reading{Point: d.desc.Points[0].Name, Quality: device.Good, At: time.Now()}
+	metres := math.Round(length.Seconds()*d.speed/2*1000) / 1000
+	switch {
+	case length == 0:
+		r.Quality, r.Why = device.Bad, "there is no end of its echo: nothing is within reach"
+	case !d.desc.Points[0].Range.Contains(metres):
+		r.Quality, r.Why = device.Bad, "it reads "+device.Number(metres).String()+" m, and can tell only "+d.desc.Points[0].Range.String()+" m"
+	default:
+		r.Value = device.Number(metres)
+	}
+	return []device.Reading{r}, nil
+}
+
+// ping returns the length of the echo, 0 where it did not end.
+func (d *distance) ping(ctx context.Context) (time.Duration, error) {
+	line, err := d.echo.use(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if line.mute {
+		return 0, device.Faultf(device.Invalid, "the chip with %s reports no changes; choose a line of the board itself", line.pin)
+	}
+	early, err := line.Get()
+	if err != nil {
+		d.echo.drop(line, err)
+		return 0, err
+	}
+	if early {
+		return 0, device.Faultf(device.Offline, "%s: its echo is on before it was asked; check that line and the supply", d.desc.Model)
+	}
+	asked := time.Now()
+	if err := d.ask(); err != nil {
+		return 0, err
+	}
+	return d.listen(ctx, line, asked)
+}
+
+// ask sends the sound.
+func (d *distance) ask() error {
+	if err := d.trigger.set(true); err != nil {
+		return err
+	}
+	time.Sleep(distanceAsk)
+	return d.trigger.set(false)
+}
+
+func (d *distance) listen(ctx context.Context, line *Line, asked time.Time) (time.Duration, error) {
+	waiting, cancel := context.WithTimeout(ctx, distanceEcho)
+	defer cancel()
+	var begun, ended, lost bool
+	var from, length time.Duration
+	err := line.edges(waiting, asked.Add(-distanceStale), func(e edge) {
+		lost = lost || e.Lost
+		switch {
+		case e.Active && !begun:
+			begun, from = true, e.clock
+		case !e.Active && begun && !ended:
+			ended, length = true, e.clock-from
+			cancel()
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case waiting.Err() == nil:
+		d.echo.drop(line, err)
+		return 0, err
+	case lost:
+		return 0, device.Faultf(device.Offline, "%s: its echo flickers; check its supply and keep its wires short", d.desc.Model)
+	case !begun:
+		return 0, device.Faultf(device.Offline, "%s does not answer; check its supply of 5 V, and that Trig and Echo are not exchanged", d.desc.Model)
+	}
+	return length, nil
+}
+
+// Close lets the lines go, with the trigger low.
+func (d *distance) Close() error {
+	d.turn.Wait()
+	defer d.turn.Give()
+	d.closed = true
+	return errors.Join(d.trigger.release(), d.echo.close())
+}

@@ -1,0 +1,180 @@
+package board
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+)
+
+// headerChips are the controllers that have the 40-pin header of a Raspberry Pi:
+// the label of the chip in the drivers pinctrl-bcm2835.c and pinctrl-rp1.c. On them
+// a line's offset is its BCM number. Its name often says something else (GPIO4 is
+// GPIO_GCLK on a Zero and a 3, GPIO17 is PIN11 on the first kernels of a 5), and
+// the chip's own number changes (4 on those first kernels, 0 since), so neither is
+// a way to find the header.
+var headerChips = []string{"pinctrl-rp1", "pinctrl-bcm2711", "pinctrl-bcm2835"}
+
+// spot is a line as the kernel numbers it.
+type spot struct {
+	chip   string
+	offset int
+}
+
+// take finds the pins, which have to be on one chip, and requests them together.
+func (b *Board) take(pins []Pin, c setup) (lines, error) {
+	all, err := b.gpio().list()
+	if err != nil {
+		return nil, fault(pins[0], err)
+	}
+	var chip string
+	offsets := make([]int, len(pins))
+	for i, p := range pins {
+		at, err := find(all, p)
+		switch {
+		case err != nil:
+			return nil, err
+		case i > 0 && at.chip != chip:
+			return nil, device.Faultf(device.Invalid, "%s and %s are on two chips; choose two lines of one", pins[0], p)
+		}
+		if info := at.info(all); info.used {
+			return nil, inUse(p, info)
+		}
+		chip, offsets[i] = at.chip, at.offset
+	}
+	l, err := b.gpio().request(chip, offsets, c)
+	if err != nil {
+		return nil, fault(pins[0], err)
+	}
+	return l, nil
+}
+
+// free reports why the pins could not be taken, without taking them.
+func (b *Board) free(pins ...Pin) error {
+	all, err := b.gpio().list()
+	if err != nil {
+		return fault(pins[0], err)
+	}
+	for _, p := range pins {
+		at, err := find(all, p)
+		if err != nil {
+			return err
+		}
+		if info := at.info(all); info.used {
+			return inUse(p, info)
+		}
+	}
+	return nil
+}
+
+func inUse(p Pin, info lineInfo) error {
+	return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())
+}
+
+// user names who uses a line.
+func (i lineInfo) user() string {
+	if i.consumer == "" {
+		return "the kernel"
+	}
+	return fmt.Sprintf("%q", i.consumer)
+}
+
+func (s spot) info(all []chip) lineInfo {
+	i := slices.IndexFunc(all, func(c chip) bool { return c.name == s.chip })
+	return all[i].lines[s.offset]
+}
+
+// find returns the one line that p can be.
+func find(all []chip, p Pin) (spot, error) {
+	if name, offset, ok := p.place(); ok {
+		return findOn(all, p, name, offset)
+	}
+	if n, ok := p.number(); ok {
+		if c, ok := headerOf(all); ok && n < len(c.lines) {
+			return spot{c.name, n}, nil
+		}
+	}
+	var found []spot
+	for _, c := range all {
+		for offset, l := range c.lines {
+			if l.name == string(p) && p != "" {
+				found = append(found, spot{c.name, offset})
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return spot{}, device.Faultf(device.Offline, "there is no line %s; %s", p, near(all, p))
+	}
+	return spot{}, device.Faultf(device.Invalid, "%d lines are called %s; write %s/%d or %s/%d", len(found), p, found[0].chip, found[0].offset, found[1].chip, found[1].offset)
+}
+
+// findOn returns the line of one chip, by the chip's name or its label.
+func findOn(all []chip, p Pin, name string, offset int) (spot, error) {
+	var found []chip
+	for _, c := range all {
+		if c.name == name || c.label == name {
+			found = append(found, c)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return spot{}, device.Faultf(device.Offline, "there is no chip %s; this machine has %s", name, chipNames(all))
+	case len(found) > 1:
+		return spot{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].name, offset, found[1].name, offset)
+	case offset >= len(found[0].lines):
+		return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].lines), p)
+	}
+	return spot{found[0].name, offset}, nil
+}
+
+// headerOf is the chip that has the header, if there is one.
+func headerOf(all []chip) (chip, bool) {
+	i := slices.IndexFunc(all, func(c chip) bool { return slices.Contains(headerChips, c.label) })
+	if i < 0 {
+		return chip{}, false
+	}
+	return all[i], true
+}
+
+func chipNames(all []chip) string {
+	if len(all) == 0 {
+		return "no GPIO chip at all"
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", c.name, c.label))
+	}
+	return strings.Join(names, ", ")
+}
+
+// near names some lines that p may have meant: those that begin like it.
+func near(all []chip, p Pin) string {
+	if len(all) == 0 {
+		return "this machine has no GPIO chip at all"
+	}
+	var names []string
+	for _, c := range all {
+		for _, l := range c.lines {
+			if l.name != "" && l.name != "-" {
+				names = append(names, l.name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("the lines of this machine have no names; write one like %s/0 (it has %s)", all[0].name, chipNames(all))
+	}
+	alike := func(name string) int {
+		n := 0
+		for n < len(name) && n < len(p) && name[n]|0x20 == p[n]|0x20 {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(alike(b), alike(a)) })
+	return "there are " + strings.Join(names[:min(5, len(names))], ", ") + " and such, or write a chip and its line, like " + all[0].name + "/0"
+}

@@ -1,0 +1,259 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Drive is how an output drives its line; "" is push-pull.
+type Drive string
+
+const (
+	OpenDrain  Drive = "open-drain"  // drives low, lets go for high
+	OpenSource Drive = "open-source" // drives high, lets go for low
+)
+
+// UnmarshalText accepts push-pull, open-drain and open-source.
+func (d *Drive) UnmarshalText(text []byte) error {
+	return choose(d, text, map[string]Drive{"push-pull": "", "open-drain": OpenDrain, "open-source": OpenSource}, "push-pull, open-drain or open-source")
+}
+
+// Pull is the resistor inside the board at an input; "" leaves it as it is.
+type Pull string
+
+const (
+	PullUp   Pull = "up"
+	PullDown Pull = "down"
+	PullNone Pull = "none"
+)
+
+// UnmarshalText accepts up, down and none.
+func (p *Pull) UnmarshalText(text []byte) error {
+	return choose(p, text, map[string]Pull{"up": PullUp, "down": PullDown, "none": PullNone}, "up, down or none")
+}
+
+func choose[T ~string](to *T, text []byte, words map[string]T, list string) error {
+	word, ok := words[string(text)]
+	if !ok {
+		return fmt.Errorf("takes %s, not %.40q", list, text)
+	}
+	*to = word
+	return nil
+}
+
+// OutputOptions say how a line is driven. Values are logical: with ActiveLow, true
+// is a low level.
+type OutputOptions struct {
+	ActiveLow bool
+	Initial   bool // from the first moment on
+	Safe      bool // where Close leaves it
+	Drive     Drive
+}
+
+// InputOptions say how a line is read.
+type InputOptions struct {
+	ActiveLow bool
+	Pull      Pull
+	Edges     bool          // report changes to Watch
+	Debounce  time.Duration // a level counts once it has lasted that long; needs Linux 5.10
+}
+
+// Edge is a change of an input.
+type Edge struct {
+	Active bool      // the new value, after ActiveLow
+	At     time.Time // when the kernel saw it
+	Lost   bool      // there were more before this one, which nobody has fetched in time
+}
+
+// Line is one line of the board, taken for its owner alone. Its methods are safe
+// for concurrent use; they do not block for longer than the kernel's driver does,
+// which for a line of the processor is no time at all and for one on an adapter a
+// transfer. Errors are faults: Offline when the line's chip has gone.
+type Line struct {
+	pin      Pin // the first, for messages
+	output   bool
+	safe     bool
+	mute     bool // its chip reports no edges
+	watching driver.Turn
+
+	mu    sync.RWMutex // holds off Close
+	lines lines        // one, or the two of an encoder; nil once closed
+}
+
+func newLine(pin Pin, l lines) *Line {
+	return &Line{pin: pin, watching: driver.NewTurn(), lines: l}
+}
+
+// Output takes a line and drives it to o.Initial in the same step: it is never at
+// any other value in between.
+func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
+	l, err := b.take([]Pin{pin}, o.setup())
+	if err != nil {
+		return nil, err
+	}
+	line := newLine(pin, l)
+	line.output, line.safe = true, o.Safe
+	return line, nil
+}
+
+func (o OutputOptions) setup() setup {
+	return setup{output: true, values: bit(o.Initial), activeLow: o.ActiveLow, drive: o.Drive}
+}
+
+// Input takes a line and reads it. A chip that reports no edges, as some adapters
+// on USB do, is taken without: only Watch fails then.
+func (b *Board) Input(pin Pin, i InputOptions) (*Line, error) { return b.inputs([]Pin{pin}, i) }
+
+// inputs takes several lines of one chip together, so that their edges keep their
+// order.
+func (b *Board) inputs(pins []Pin, i InputOptions) (*Line, error) {
+	l, err := b.take(pins, i.setup())
+	if gone(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
+		line, again := b.inputs(pins, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull})
+		if again == nil {
+			line.mute = true
+			return line, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newLine(pins[0], l), nil
+}
+
+func (i InputOptions) setup() setup {
+	return setup{activeLow: i.ActiveLow, pull: i.Pull, edges: i.Edges, debounce: i.Debounce}
+}
+
+func bit(on bool) uint64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// Get reads the level at the line, of an output as well: on the processor's own
+// lines that is what the pin really has, on some adapters what was written.
+func (l *Line) Get() (bool, error) {
+	values, err := l.values()
+	return values&1 != 0, err
+}
+
+func (l *Line) values() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.lines == nil {
+		return 0, l.closed()
+	}
+	values, err := l.lines.get()
+	if err != nil {
+		return 0, fault(l.pin, err)
+	}
+	return values, nil
+}
+
+// Set drives an output.
+func (l *Line) Set(on bool) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.lines == nil {
+		return l.closed()
+	}
+	if err := l.lines.set(bit(on)); err != nil {
+		return fault(l.pin, err)
+	}
+	return nil
+}
+
+// Watch emits the changes of an input that was taken with Edges, until ctx ends,
+// and then returns ctx's error; any other error, Close among them, ends it too.
+// Changes from before the call are left out. A second Watch waits for the first.
+func (l *Line) Watch(ctx context.Context, emit func(Edge)) error {
+	return l.edges(ctx, time.Now(), func(e edge) { emit(e.Edge) })
+}
+
+// edges is Watch with the changes since then.
+func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) error {
+	if err := l.watching.Take(ctx); err != nil {
+		return err
+	}
+	defer l.watching.Give()
+	l.mu.RLock()
+	lines := l.lines
+	l.mu.RUnlock()
+	switch {
+	case lines == nil:
+		return l.closed()
+	case l.mute:
+		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
+	}
+	err := lines.watch(ctx, func(e edge) {
+		if !e.At.Before(since) {
+			emit(e)
+		}
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fault(l.pin, err)
+}
+
+// Close drives an output to its safe value and releases the line. The kernels of
+// the Raspberry Pi keep the level of a released output, unless strict_gpiod is set
+// (persist_gpio_outputs in pinctrl-bcm2835.c and pinctrl-rp1.c); others return the
+// line to an input, whose level is what the wiring makes of it. A second Close does
+// nothing.
+func (l *Line) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines == nil {
+		return nil
+	}
+	var err error
+	if l.output {
+		err = l.lines.set(bit(l.safe))
+	}
+	err = errors.Join(err, l.lines.close())
+	l.lines = nil
+	if err != nil {
+		return fault(l.pin, err)
+	}
+	return nil
+}
+
+func (l *Line) closed() error {
+	return fault(l.pin, os.ErrClosed)
+}
+
+// fault is what an error of the kernel means for a line.
+func fault(pin Pin, err error) error {
+	var f *device.Fault
+	switch {
+	case errors.As(err, &f):
+		return err
+	case errors.Is(err, os.ErrClosed):
+		return device.Faultf(device.Offline, "%s is not used any more: its device is closed", pin)
+	case errors.Is(err, syscall.EBUSY):
+		return device.Faultf(device.Busy, "%s is in use by another program or by the kernel; end that, or choose another line: %w", pin, err)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return device.Faultf(device.Denied, "%s may not be used; add the user to the group gpio and start again: %w", pin, err)
+	case gone(err):
+		return device.Faultf(device.Offline, "the chip with %s is gone; plug it in again: %w", pin, err)
+	case errors.Is(err, syscall.EINVAL):
+		return device.Faultf(device.Invalid, "%s cannot be set up like this; its chip may know no pull, debounce or drive, or the kernel is older than 5.10: %w", pin, err)
+	}
+	return device.Faultf(device.Offline, "%s does not answer; look at its chip and wiring: %w", pin, err)
+}
+
+// gone reports whether the chip of a line has been unplugged.
+func gone(err error) bool {
+	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENOENT)
+}

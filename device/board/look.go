@@ -1,0 +1,93 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bus is an I2C bus of this board.
+type Bus struct {
+	Name    string // "i2c-1"
+	Adapter string // what drives it, as the kernel names it; "" where it does not say
+}
+
+// Buses lists the I2C buses that programs can use.
+func (b *Board) Buses() []Bus {
+	var all []Bus
+	for _, path := range b.glob("dev/i2c-*") {
+		name := filepath.Base(path)
+		if busName.MatchString(name) {
+			all = append(all, Bus{name, b.word("sys/class/i2c-dev/" + name + "/name")})
+		}
+	}
+	slices.SortFunc(all, func(x, y Bus) int {
+		if len(x.Name) != len(y.Name) {
+			return len(x.Name) - len(y.Name) // i2c-2 before i2c-10
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
+	return all
+}
+
+// Holder is the kernel driver that has the chip's address, or "".
+func (c *Conn) Holder() string {
+	if c.mux != 0 {
+		return ""
+	}
+	return c.at.board.kernelDriver(c.number, c.at.Address)
+}
+
+// Answers reads one byte from the chip's address to see whether anybody is there.
+// It writes nothing, not even an empty message: on some bridges that is a zero
+// byte. An error is the bus's, or that of a kernel driver that has the address.
+// It is called between Begin and End.
+func (c *Conn) Answers() (bool, error) {
+	var b [1]byte
+	err := c.Tx(c.at.Address, nil, b[:])
+	if f := failureOf(errors.Unwrap(err)); f != nil && f.absent {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Answers reports whether anybody is at the address; see Conn.Answers.
+func (c I2C) Answers(ctx context.Context) (bool, error) {
+	conn, err := c.Conn()
+	if err != nil {
+		return false, err
+	}
+	if err := conn.Begin(ctx); err != nil {
+		return false, err
+	}
+	defer conn.End()
+	return conn.Answers()
+}
+
+// Below makes the board read the kernel's files below root: a test's tree.
+func (b *Board) Below(root string) *Board {
+	b.root = root
+	return b
+}
+
+func (b *Board) glob(pattern string) []string {
+	paths, _ := filepath.Glob(filepath.Join(b.root, pattern)) // fails for a bad pattern only
+	return paths
+}
+
+func (b *Board) exists(path string) bool {
+	_, err := os.Stat(filepath.Join(b.root, path))
+	return err == nil
+}
+
+// word is what a small file of the kernel's says, or "".
+func (b *Board) word(path string) string {
+	text, err := os.ReadFile(filepath.Join(b.root, path))
+	if err != nil || len(text) > 256 {
+		return ""
+	}
+	return strings.TrimRight(string(text), "\x00\n")
+}

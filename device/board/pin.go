@@ -1,0 +1,116 @@
+package board
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"agentsite/device/driver"
+)
+
+// Pin names a line of the board in its one canonical form: GPIO17 (the BCM number
+// of a Raspberry Pi), gpiochip0/17 (a chip of the kernel's and the line's offset; its
+// label does as well and stays the same), or the line's name as the kernel has it.
+// The zero Pin is no line.
+type Pin string
+
+// header is where the BCM lines are on the 40-pin header, which is the same on all
+// boards that have it. What is no number is power or ground.
+var header = strings.Fields(`
+	3.3V 5V     2 5V     3 ground 4 14     ground 15
+	17 18       27 ground 22 23   3.3V 24  10 ground
+	9 25        11 8    ground 7  0 1      5 ground
+	6 12        13 ground 19 16   26 20    ground 21`)
+
+var (
+	bcmName    = regexp.MustCompile(`^GPIO(0|[1-9][0-9]{0,2})$`)
+	headerName = regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`)
+	chipName   = regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`)
+	lineName   = regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) // what fits in the kernel's 31 letters, without a slash
+	bareNumber = regexp.MustCompile(`^[0-9]+$`)
+)
+
+// UnmarshalText reads a line's name, or its position on the 40-pin header such as
+// P1_11. A bare number is refused: it could be either.
+func (p *Pin) UnmarshalText(text []byte) error {
+	s := string(text)
+	if bareNumber.MatchString(s) {
+		return bare(s)
+	}
+	if m := headerName.FindStringSubmatch(s); m != nil {
+		what, ok := position(m[1])
+		switch {
+		case !ok:
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11; the header has the positions 1 to %d, not %s", len(header), m[1])
+		case !bareNumber.MatchString(what):
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11; P1_%s is %s, which is no line", m[1], what)
+		}
+		*p = Pin("GPIO" + what)
+		return nil
+	}
+	if upper := strings.ToUpper(s); bcmName.MatchString(upper) {
+		s = upper
+	}
+	if !chipName.MatchString(s) && !lineName.MatchString(s) {
+		return fmt.Errorf("takes a line such as GPIO17, P1_11 or gpiochip0/17, not %.40q", s)
+	}
+	*p = Pin(s)
+	return nil
+}
+
+// position is what is at a position of the header.
+func position(number string) (what string, ok bool) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(header) {
+		return "", false
+	}
+	return header[n-1], true
+}
+
+// bare offers both things that a number could be.
+func bare(number string) error {
+	what, ok := position(number)
+	switch {
+	case !ok:
+		return fmt.Errorf("takes a name, not a number; write GPIO%.4s for that BCM number", number)
+	case !bareNumber.MatchString(what):
+		what += ", which is no line"
+	default:
+		what = "GPIO" + what
+	}
+	return fmt.Errorf("takes a name, not a number; write GPIO%s for that BCM number, or P1_%s for that position of the header (%s)", number, number, what)
+}
+
+// number is the BCM number of a pin that is written as one.
+func (p Pin) number() (int, bool) {
+	m := bcmName.FindStringSubmatch(string(p))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return n, err == nil
+}
+
+// place is the chip, by name or label, and the offset of a pin that is written as such.
+func (p Pin) place() (chip string, offset int, ok bool) {
+	m := chipName.FindStringSubmatch(string(p))
+	if m == nil {
+		return "", 0, false
+	}
+	offset, err := strconv.Atoi(m[2])
+	return m[1], offset, err == nil
+}
+
+// Claim is the need of a device that has the pin for itself.
+func (p Pin) Claim() driver.Claim { return driver.Claim{What: string(p)} }
+
+// claimedLine is the line in a claim; ok is false for other things of the board.
+func claimedLine(c driver.Claim) (_ Pin, ok bool) {
+	for _, other := range []string{"i2c-", "spidev", "pwmchip", "/"} {
+		if strings.HasPrefix(c.What, other) {
+			return "", false
+		}
+	}
+	return Pin(c.What), c.What != ""
+}

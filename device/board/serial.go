@@ -1,0 +1,144 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Serial is where a part that speaks of itself is wired. Its Config embeds it;
+// Board.Serial makes it.
+type Serial struct {
+	Port string `json:"port" jsonschema:"the serial port: /dev/serial0 on the header, /dev/ttyUSB0 or, so that it stays the same, a name below /dev/serial/by-id"`
+
+	board *Board
+}
+
+// SerialPort is an open port: a file, or one end of a net.Pipe.
+type SerialPort interface {
+	io.ReadCloser
+	SetReadDeadline(time.Time) error
+}
+
+// Serial is the place of a part on the header's port.
+func (b *Board) Serial() Serial { return Serial{Port: "/dev/serial0", board: b} }
+
+var serialName = regexp.MustCompile(`^/dev/[A-Za-z0-9._:+@-]+(?:/[A-Za-z0-9._:+@-]+)*$`)
+
+// Validate finds mistakes without hardware.
+func (c Serial) Validate() error {
+	if !serialName.MatchString(c.Port) || path.Clean(c.Port) != c.Port {
+		return device.Faultf(device.Invalid, "port: %.60q is not a serial port; write it like /dev/serial0 or /dev/ttyUSB0", c.Port)
+	}
+	return nil
+}
+
+// headerPorts are the names of the port on a Raspberry Pi's header.
+var headerPorts = []string{"/dev/serial0", "/dev/ttyAMA0", "/dev/ttyS0"}
+
+// Claims are the port, and its lines where it is on the header.
+func (c Serial) Claims() []driver.Claim {
+	claims := []driver.Claim{{What: c.Port}}
+	if slices.Contains(headerPorts, c.Port) {
+		with := strings.TrimPrefix(c.Port, "/dev/")
+		claims = append(claims, driver.Claim{What: "GPIO14", With: with}, driver.Claim{What: "GPIO15", With: with})
+	}
+	return claims
+}
+
+// bauds are what a port can be set to.
+var bauds = []int{1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200}
+
+// Conn is the way to hear the part. It does no I/O.
+func (c Serial) Conn(baud int) (*SerialConn, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(bauds, baud) {
+		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
+	}
+	return &SerialConn{at: c, baud: baud, busy: driver.NewTurn()}, nil
+}
+
+// SerialConn is one part's serial port, eight bits, no parity, raw. It is read
+// between Begin and End, and locked meanwhile.
+type SerialConn struct {
+	at   Serial
+	baud int
+	busy driver.Turn // from Begin to End
+
+	// of who has busy:
+	ctx  context.Context
+	port SerialPort  // open from Ready or the first Read to End
+	stop func() bool // of the watch on ctx
+}
+
+// Begin waits until no other call uses the SerialConn. Every Begin without an error
+// has its End.
+func (c *SerialConn) Begin(ctx context.Context) error {
+	if err := c.busy.Take(ctx); err != nil {
+		return err
+	}
+	c.ctx = ctx
+	return nil
+}
+
+// End closes the port and lets the next call begin.
+func (c *SerialConn) End() {
+	if c.port != nil {
+		c.stop()
+		c.port.Close() // nothing was written to it
+	}
+	c.port, c.ctx = nil, nil
+	c.busy.Give()
+}
+
+// Ready opens the port and reads nothing, to see whether there is one.
+func (c *SerialConn) Ready() error {
+	if err := c.ctx.Err(); err != nil || c.port != nil {
+		return err
+	}
+	port, err := c.at.board.openSerial(c.at.Port, c.baud)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.at.Port, err)
+	case errors.Is(err, os.ErrPermission):
+		return device.Faultf(device.Denied, "%s may not be opened; add the user to the group dialout and start again: %w", c.at.Port, err)
+	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
+		return device.Faultf(device.Busy, "another program has %s; stop it, or wire the part to another port: %w", c.at.Port, err)
+	case err != nil:
+		return device.Faultf(device.Offline, "%s cannot be used: %w; is it a serial port?", c.at.Port, err)
+	}
+	c.port = port
+	c.stop = context.AfterFunc(c.ctx, func() { port.SetReadDeadline(time.Unix(1, 0)) })
+	return nil
+}
+
+// Read reads what has come, and waits for it until the context of Begin ends. It
+// begins with what comes once the port is open.
+func (c *SerialConn) Read(p []byte) (int, error) {
+	if err := c.Ready(); err != nil {
+		return 0, err
+	}
+	n, err := c.port.Read(p)
+	switch {
+	case n > 0 || err == nil:
+		return n, nil
+	case c.ctx.Err() != nil:
+		return 0, c.ctx.Err()
+	}
+	return 0, device.Faultf(device.Offline, "%s is gone; plug its adapter in again: %w", c.at.Port, err)
+}
+
+// String is the port's name, for messages.
+func (c *SerialConn) String() string { return c.at.Port }

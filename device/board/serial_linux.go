@@ -1,0 +1,44 @@
+package board
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+var speeds = map[int]uint32{
+	1200: unix.B1200, 2400: unix.B2400, 4800: unix.B4800, 9600: unix.B9600,
+	19200: unix.B19200, 38400: unix.B38400, 57600: unix.B57600, 115200: unix.B115200,
+}
+
+// openSerial opens a port, raw, without waiting for a carrier. The lock keeps other
+// programs off that ask for one, and ends with the file; TIOCEXCL would outlive it
+// where another program has the port open.
+func openSerial(port string, baud int) (SerialPort, error) {
+	fd, err := unix.Open(port, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", port, err)
+	}
+	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = raw(fd, speeds[baud])
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s: %w", port, err)
+	}
+	return os.NewFile(uintptr(fd), port), nil
+}
+
+func raw(fd int, speed uint32) error {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | speed
+	t.Ispeed, t.Ospeed = speed, speed
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}

@@ -1,0 +1,69 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/device"
+)
+
+// TestSerialOfATest is a port that is no file.
+func TestSerialOfATest(t *testing.T) {
+	near, far := net.Pipe()
+	conn, err := FakeSerial(func() (SerialPort, error) { return near, nil }).Serial().Conn(9600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := conn.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	go far.Write([]byte("x"))
+	b := make([]byte, 2)
+	if n, err := conn.Read(b); n != 1 || err != nil {
+		t.Errorf("got %d bytes and %v", n, err)
+	}
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := conn.Read(b); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled, and Read says %v", err)
+	}
+	if err := conn.Begin(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("in use, and Begin says %v", err)
+	}
+	conn.End()
+	if _, err := far.Write(b); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("End leaves the port open: %v", err)
+	}
+}
+
+func TestSerialMistakes(t *testing.T) {
+	for _, port := range []string{"", "serial0", "/etc/passwd", "/dev/../etc/passwd", "/dev/", "/dev//x", "/dev/a b", "/dev/./x"} {
+		serialFault(t, Serial{Port: port}.Validate(), device.Invalid, "like /dev/serial0")
+	}
+	for _, port := range []string{"/dev/ttyUSB0", "/dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0", "/dev/serial/by-path/platform-3f980000.usb-usb-0:1.2:1.0-port0"} {
+		if err := (Serial{Port: port}).Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := New().Serial().Conn(9601)
+	serialFault(t, err, device.Invalid, "baud: 9601")
+	if claims := (Serial{Port: "/dev/ttyAMA0"}).Claims(); len(claims) != 3 || claims[1].What != "GPIO14" {
+		t.Errorf("%+v", claims)
+	}
+	if claims := (Serial{Port: "/dev/ttyUSB0"}).Claims(); len(claims) != 1 {
+		t.Errorf("%+v", claims)
+	}
+}
+
+func serialFault(t *testing.T, err error, kind device.FaultKind, says string) {
+	t.Helper()
+	fault, ok := errors.AsType[*device.Fault](err)
+	if !ok || fault.Kind != kind || !strings.Contains(fault.Msg, says) {
+		t.Errorf("got %v, want a fault %s that says %q", err, kind, says)
+	}
+}

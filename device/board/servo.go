@@ -1,0 +1,93 @@
+package board
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Servo is the YAML of the driver "servo": a hobby servo, whose pulses this program
+// makes. It trembles as they do: 11 µs are one degree (see train). A servo that must
+// not tremble while the board is busy belongs on a PWM channel of the board: driver
+// pwm with min_pulse and max_pulse.
+type Servo struct {
+	Pin      Pin           `json:"pin" jsonschema:"the line, such as GPIO18, P1_12 (its position on the header) or gpiochip0/18"`
+	Angles   device.Range  `json:"angles,omitempty" jsonschema:"the degrees at the shortest and at the longest pulse"`
+	MinPulse time.Duration `json:"min_pulse,omitempty" jsonschema:"the pulse at the first of angles"`
+	MaxPulse time.Duration `json:"max_pulse,omitempty" jsonschema:"the pulse at the last of angles, at most 3ms"`
+	Safe     float64       `json:"safe" jsonschema:"the angle that harms nobody, such as 0"`
+
+	board  *Board
+	travel time.Duration // to get from any angle to any other
+}
+
+const (
+	servoPeriod = 20 * time.Millisecond
+	shortest    = 100 * time.Microsecond // no servo takes shorter ones
+)
+
+func (b *Board) newServo() driver.Config {
+	return &Servo{Angles: device.Range{Max: 180}, MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, board: b, travel: 500 * time.Millisecond}
+}
+
+// Validate finds mistakes without hardware.
+func (c *Servo) Validate() error {
+	switch {
+	case c.MinPulse < shortest || c.MaxPulse <= c.MinPulse || c.MaxPulse > longestHold:
+		return device.Faultf(device.Invalid, "min_pulse and max_pulse: %v to %v is not within %v to %v; most servos take 500us to 2500us", c.MinPulse, c.MaxPulse, shortest, longestHold)
+	case !(c.Angles.Min < c.Angles.Max) || math.Abs(c.Angles.Min) > 3600 || math.Abs(c.Angles.Max) > 3600:
+		return device.Faultf(device.Invalid, "angles: a servo turns within -3600..3600 degrees, not %v; write it like 0..180", c.Angles)
+	}
+	return c.Describe().Validate()
+}
+
+// Describe needs no hardware.
+func (c *Servo) Describe() device.Description {
+	return device.Description{Model: "servo on " + string(c.Pin), Points: []device.Point{{
+		Name: "angle", Kind: device.KindLevel, Unit: "deg", Description: "where the servo turns to",
+		Range: c.Angles, Safe: device.Number(c.Safe),
+	}}}
+}
+
+// Claims are the line.
+func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+
+// Open finds the line. It is taken by the first move. Close turns the servo to its
+// safe angle, which takes half a second where it was elsewhere, and ends the
+// pulses: most servos then stay where they are, without force. A program that is
+// killed ends the pulses at once.
+func (c *Servo) Open(context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.board.free(c.Pin); err != nil {
+		return nil, err
+	}
+	line := &pulsed{driven: driven{board: c.board, pin: c.Pin}, period: servoPeriod}
+	var on time.Duration
+	var since time.Time
+	o := &output{desc: c.Describe(), read: line.read}
+	o.drive = func(_ context.Context, v device.Value) error {
+		if c.pulse(v.Number()) == on && line.train != nil && line.broken() == nil {
+			return nil // not one pulse is missed
+		}
+		on, since = c.pulse(v.Number()), time.Now()
+		return line.set(on)
+	}
+	o.release = func() error {
+		if line.train != nil && line.broken() == nil {
+			time.Sleep(time.Until(since.Add(c.travel)))
+		}
+		return line.release()
+	}
+	return o.open(), nil
+}
+
+// pulse is the length of the pulse for an angle.
+func (c *Servo) pulse(angle float64) time.Duration {
+	part := (angle - c.Angles.Min) / (c.Angles.Max - c.Angles.Min)
+	return c.MinPulse + time.Duration(math.Round(part*float64(c.MaxPulse-c.MinPulse)))
+}

@@ -1,0 +1,72 @@
+package board
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentsite/device/driver"
+)
+
+func TestSurvey(t *testing.T) {
+	chip := NewFakeChip("gpiochip4", "pinctrl-rp1", named(28, map[int]string{17: "PIN11"})...)
+	chip.Take(8, "spi0 CS0")
+	chip.Take(25, "w1")
+	b := FakeLines(chip)
+	if _, err := b.Output("GPIO18", OutputOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.root = t.TempDir()
+	for _, folder := range []string{"sys/bus/i2c/devices/1-0076", "sys/bus/i2c/drivers/bmp280", "dev/i2c-1"} {
+		if err := os.MkdirAll(filepath.Join(b.root, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../../drivers/bmp280", filepath.Join(b.root, "sys/bus/i2c/devices/1-0076/driver")); err != nil {
+		t.Fatal(err)
+	}
+	line := func(pins ...Pin) (all []driver.Claim) {
+		for _, p := range pins {
+			all = append(all, p.Claim())
+		}
+		return all
+	}
+	bus := []driver.Claim{{What: "GPIO2", With: "i2c-1"}, {What: "GPIO3", With: "i2c-1"}}
+	if err := b.Survey(map[string][]driver.Claim{
+		"pump": line("GPIO17", "GPIO18"), "gone": line("gpiochip9/3", "NOWHERE"),
+		"climate": append(bus, driver.Claim{What: "i2c-1/0x77"}), "cellar": append(bus, driver.Claim{What: "i2c-1/0x23"}),
+		"display": {{What: "spidev0.0"}, {What: "GPIO8", With: "spi0"}}, "fan": {{What: "pwmchip0/1"}}, "gps": {{What: "/dev/serial0"}},
+	}); err != nil {
+		t.Errorf("nothing is wrong, and it says: %v", err)
+	}
+	err := b.Survey(map[string][]driver.Claim{
+		"pump": line("GPIO17"), "heater": line("gpiochip4/17"), "lamp": line("PIN11"),
+		"door": line("GPIO25"), "button": line("GPIO3"),
+		"climate": append(bus, driver.Claim{What: "i2c-1/0x76"}),
+	})
+	if err == nil {
+		t.Fatal("nothing was found")
+	}
+	const want = `button: GPIO3 belongs to i2c-1, which is switched on; choose another line, or switch the bus off in the board's configuration
+climate: i2c-1/0x76 is held by the kernel driver bmp280; use driver: iio or driver: hwmon, or unbind it as root: echo 1-0076 > /sys/bus/i2c/drivers/bmp280/unbind
+door: GPIO25 is in use by "w1"; end that, or choose another line
+lamp: PIN11 is line 17 of gpiochip4, which heater (gpiochip4/17) has too; choose another line
+pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another line`
+	if err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestModel(t *testing.T) {
+	b := FakeLines()
+	if got := b.Model(); got != "" {
+		t.Errorf("no device tree, and a model %q", got)
+	}
+	b.root = t.TempDir()
+	os.MkdirAll(filepath.Join(b.root, "proc/device-tree"), 0o700)
+	os.WriteFile(filepath.Join(b.root, "proc/device-tree/model"), []byte("Raspberry Pi Zero W Rev 1.1\x00"), 0o600)
+	if got := b.Model(); !strings.HasPrefix(got, "Raspberry Pi Zero W") || strings.Contains(got, "\x00") {
+		t.Errorf("%q", got)
+	}
+}

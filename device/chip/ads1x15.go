@@ -1,0 +1,163 @@
+package chip
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/mmr"
+)
+
+// ads1x15Config is the YAML of ads1115 and ads1015.
+//
+// periph's adapter is not used: it takes the result after the nominal time of a
+// conversion, which may be 10 % too early and is then that of the channel before,
+// and it does not tell a value at its limit from one beyond.
+type ads1x15Config struct {
+	board.I2C
+	Channels []string `json:"channels" jsonschema:"what to measure: inputs to ground (0, 1, 2, 3) and differences (0-1, 0-3, 1-3, 2-3); all four inputs when not written"`
+	Gain     string   `json:"gain" jsonschema:"2/3, 1, 2, 4, 8 or 16: measures up to 6.144, 4.096, 2.048, 1.024, 0.512 or 0.256 V; 2/3 when not written"`
+
+	model string
+}
+
+func newADS1x15(b *board.Board, model string) *ads1x15Config {
+	return &ads1x15Config{b.I2C(0x48, 0x49, 0x4A, 0x4B), []string{"0", "1", "2", "3"}, "2/3", model}
+}
+
+// The two tables of the settings (Texas Instruments SBAS444, SBAS473: "Config
+// Register", MUX and PGA), in the order of their bits.
+var (
+	ads1x15Channels = []string{"0-1", "0-3", "1-3", "2-3", "0", "1", "2", "3"}
+	ads1x15Gains    = []string{"2/3", "1", "2", "4", "8", "16"}
+	ads1x15Volts    = []float64{6.144, 4.096, 2.048, 1.024, 0.512, 0.256}
+)
+
+// Validate finds mistakes without hardware.
+func (c *ads1x15Config) Validate() error {
+	if !slices.Contains(ads1x15Gains, c.Gain) {
+		return device.Faultf(device.Invalid, "gain: %.20q is none of this chip's; it has %s", c.Gain, strings.Join(ads1x15Gains, ", "))
+	}
+	if len(c.Channels) == 0 {
+		return device.Faultf(device.Invalid, "channels: none is written; remove the key to measure all four inputs")
+	}
+	for i, channel := range c.Channels {
+		if !slices.Contains(ads1x15Channels, channel) {
+			return device.Faultf(device.Invalid, "channels: %.20q is none of this chip's; it has %s", channel, strings.Join(ads1x15Channels, ", "))
+		}
+		if slices.Contains(c.Channels[:i], channel) {
+			return device.Faultf(device.Invalid, "channels: %s is written twice", channel)
+		}
+	}
+	return c.I2C.Validate()
+}
+
+// The inputs stand 0.3 V below ground and above the supply of at most 5.5 V
+// (SBAS444, "Recommended Operating Conditions" and "Absolute Maximum Ratings").
+func (c *ads1x15Config) Describe() device.Description {
+	d := device.Description{Model: c.model}
+	most := min(c.volts(), 5.8)
+	for _, channel := range c.Channels {
+		p := measures("voltage"+channel, "V", "voltage at input "+channel, max(-0.3, -most), most)
+		if strings.Contains(channel, "-") {
+			p.Description, p.Range.Min = "voltage between the inputs "+channel, -most
+		}
+		d.Points = append(d.Points, p)
+	}
+	return d
+}
+
+func (c *ads1x15Config) volts() float64 {
+	return ads1x15Volts[max(0, slices.Index(ads1x15Gains, c.Gain))] // Describe may come before Validate
+}
+
+const (
+	ads1x15Result   = 0x00
+	ads1x15Settings = 0x01
+
+	ads1x15Idle   = 0x8000 // read: no conversion is going on; written: begin one
+	ads1x15Single = 0x0183 // one conversion at a time, 128 (ADS1015: 1600) in a second, no comparator
+)
+
+// Open finds the chip. It has no id, so that it keeps its settings has to do.
+func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s := sensor[*mmr.Dev8]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
+			dev := bigEndian(bus, c.Address)
+			if err := dev.WriteUint16(ads1x15Settings, ads1x15Single); err != nil {
+				return nil, err
+			}
+			is, err := dev.ReadUint16(ads1x15Settings)
+			if err == nil && is&^ads1x15Idle != ads1x15Single {
+				err = another(c.I2C, c.model, is, ads1x15Single)
+			}
+			return dev, err
+		},
+		read: func(dev *mmr.Dev8, out *sample) error {
+			for _, channel := range c.Channels {
+				if err := c.convert(dev, channel, out); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	return s.open(ctx, c.I2C)
+}
+
+// convert measures one channel and takes its result only after the chip has said
+// that it is done, with the settings that it was given.
+func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) error {
+	set := uint16(ads1x15Single | slices.Index(ads1x15Channels, channel)<<12 | slices.Index(ads1x15Gains, c.Gain)<<9)
+	if err := dev.WriteUint16(ads1x15Settings, ads1x15Idle|set); err != nil {
+		return err
+	}
+	nominal := time.Second / 128
+	if c.model == "ADS1015" {
+		nominal = time.Second / 1600
+	}
+	for range 3 { // the first is enough, unless the chip is slower than it may be
+		time.Sleep(nominal * 11 / 10)
+		is, err := dev.ReadUint16(ads1x15Settings)
+		switch {
+		case err != nil:
+			return err
+		case is&^ads1x15Idle != set:
+			return errSettings
+		case is&ads1x15Idle == 0:
+			continue
+		}
+		raw, err := dev.ReadUint16(ads1x15Result)
+		if err != nil {
+			return err
+		}
+		return c.tell(raw, out)
+	}
+	return errors.New("its conversion does not end")
+}
+
+func (c *ads1x15Config) tell(raw uint16, out *sample) error {
+	largest := uint16(0x7FFF)
+	if c.model == "ADS1015" {
+		largest = 0x7FF0
+		if raw&0x0F != 0 {
+			return device.Faultf(device.Invalid, "at %#02x on %s is an ADS1115, not an ADS1015: it has 16 bits; write \"driver: ads1115\"", c.Address, c.Bus)
+		}
+	}
+	if raw == largest || raw == 0x8000 {
+		out.lacks("the voltage is beyond " + device.Number(c.volts()).String() + " V; write a smaller gain, or divide it")
+		return nil
+	}
+	out.number(float64(int16(raw)) * c.volts() / 0x8000)
+	return nil
+}

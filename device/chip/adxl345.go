@@ -1,0 +1,92 @@
+package chip
+
+import (
+	"context"
+	"encoding/binary"
+	"math/bits"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// adxl345Config is the YAML of adxl345.
+//
+// periph's adapter is not used: on I2C it asks for registers that are not there,
+// because it sets the bit that means reading on SPI; and it takes an error for 0.
+type adxl345Config struct {
+	board.I2C
+	Accel int `json:"accel" jsonschema:"the range of the acceleration in g: 2, 4, 8 or 16"`
+}
+
+// Analog Devices ADXL345, revision G: 256 steps for each g in its full resolution,
+// whatever the range.
+const (
+	adxl345ID     = 0x00
+	adxl345Power  = 0x2D
+	adxl345Format = 0x31 // and then the data
+
+	adxl345Is      = 0xE5
+	adxl345Measure = 0x08
+	adxl345Full    = 0x08                  // full resolution; after power-on it is off
+	adxl345Start   = 12 * time.Millisecond // at 100 measurements in a second, 1.1 + 10 ms
+)
+
+// Validate finds mistakes without hardware.
+func (c *adxl345Config) Validate() error {
+	if c.Accel != 2 && c.Accel != 4 && c.Accel != 8 && c.Accel != 16 {
+		return device.Faultf(device.Invalid, "accel: the range is 2, 4, 8 or 16 g, not %d", c.Accel)
+	}
+	return c.I2C.Validate()
+}
+
+// Describe needs no hardware.
+func (c *adxl345Config) Describe() device.Description {
+	return device.Description{Model: "ADXL345", Points: axes("accel", "m/s2", "acceleration, gravity included, along", float64(c.Accel)*gravity)}
+}
+
+// Open finds the chip and checks its id.
+func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	format := byte(adxl345Full | bits.TrailingZeros(uint(c.Accel)) - 1)
+	s := sensor[*i2c.Dev]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
+			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
+			var id [1]byte
+			if err := dev.Tx([]byte{adxl345ID}, id[:]); err != nil {
+				return nil, err
+			}
+			if id[0] != adxl345Is {
+				return nil, otherChip(c.I2C, "ADXL345", id[0], adxl345Is)
+			}
+			if err := dev.Tx([]byte{adxl345Format, format}, nil); err != nil {
+				return nil, err
+			}
+			if err := dev.Tx([]byte{adxl345Power, adxl345Measure}, nil); err != nil {
+				return nil, err
+			}
+			time.Sleep(adxl345Start)
+			return dev, nil
+		},
+		read: func(dev *i2c.Dev, out *sample) error {
+			var raw [7]byte
+			if err := dev.Tx([]byte{adxl345Format}, raw[:]); err != nil {
+				return err
+			}
+			if raw[0] != format {
+				return errForgets
+			}
+			for axis := range 3 {
+				out.clipped(int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)
+			}
+			return nil
+		},
+		halt: func(bus i2c.Bus, dev *i2c.Dev) error { return dev.Tx([]byte{adxl345Power, 0}, nil) },
+	}
+	return s.open(ctx, c.I2C)
+}

@@ -1,0 +1,42 @@
+package chip
+
+import (
+	"context"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+	"periph.io/x/devices/v3/aht20"
+)
+
+// aht20Config is the YAML of aht20.
+type aht20Config struct{ board.I2C }
+
+// The range is that of ASAIR's AHT20 product manual (2020, version 1.0, tables 1
+// and 2).
+func (c *aht20Config) Describe() device.Description {
+	return device.Description{Model: "AHT20", Points: []device.Point{
+		measures("temperature", "Cel", "air temperature", -40, 85),
+		measures("humidity", "%", "relative humidity", 0, 100),
+	}}
+}
+
+// Open finds the chip. It has no id; periph calibrates it where it is not.
+func (c *aht20Config) Open(ctx context.Context) (device.Device, error) {
+	s := sensor[*aht20.Dev]{
+		desc:  c.Describe(),
+		setUp: func(bus i2c.Bus) (*aht20.Dev, error) { return aht20.NewI2C(bus, &aht20.DefaultOpts) },
+		read: func(dev *aht20.Dev, out *sample) error {
+			var env physic.Env
+			if err := dev.Sense(&env); err != nil {
+				return err
+			}
+			out.number(env.Temperature.Celsius())
+			out.number(float64(env.Humidity) / float64(physic.PercentRH))
+			return nil
+		},
+	}
+	return s.open(ctx, c.I2C)
+}

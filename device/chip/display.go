@@ -1,0 +1,115 @@
+package chip
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/device"
+)
+
+// display is a chip that shows lines of text. It cannot be asked what it shows, so
+// show brings its settings along each time: one that lost its supply needs no more.
+type display struct {
+	kept
+	lay  func(text string) ([]string, error) // of a folded text, the lines that it takes
+	show func(lines []string) error
+}
+
+// textPoint is the one point of a display.
+func textPoint(description string) []device.Point {
+	return []device.Point{{Name: "text", Kind: device.KindText, Description: description}}
+}
+
+// open makes the display dark, which also finds whether it is there.
+func (d *display) open(ctx context.Context) (device.Device, error) {
+	if err := d.use(ctx, func() error { return nil }); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Show shows a text; an empty one leaves the display dark. A text with more than
+// fits is refused, and what is shown stays.
+func (d *display) Show(ctx context.Context, point, text string) error {
+	if point != d.desc.Points[0].Name {
+		return device.Faultf(device.Invalid, "%.40q is not a display of this device", point)
+	}
+	lines, err := d.lay(fold(text))
+	switch {
+	case err != nil:
+		return err
+	case len(lines) == 0:
+		return d.use(ctx, d.setUp)
+	}
+	return d.use(ctx, func() error { return d.show(lines) })
+}
+
+// Close makes the display dark. One that is gone shows nothing either, so that is no
+// error.
+func (d *display) Close() error {
+	d.kept.Close()
+	return nil
+}
+
+// degree is the sign for degrees in folded text, a byte like all others there.
+const degree = 0xB0
+
+// folds are signs that have something like them in ASCII.
+var folds = strings.NewReplacer(
+	"\t", " ", "–", "-", "—", "-", "−", "-", "‘", "'", "’", "'", "“", "\"", "”", "\"", "…", "...", "µ", "u", "μ", "u", "²", "2", "³", "3", "×", "x", "Ω", "Ohm",
+	"ä", "ae", "ö", "oe", "ü", "ue", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue", "ß", "ss", "é", "e", "è", "e", "€", "EUR",
+)
+
+// fold makes a text of what displays can show: ASCII, line ends and the byte degree.
+// What is left becomes a question mark.
+func fold(text string) string {
+	var b strings.Builder
+	for _, r := range folds.Replace(text) {
+		switch {
+		case r == '\n' || r >= ' ' && r <= '~':
+			b.WriteRune(r)
+		case r == '°':
+			b.WriteByte(degree)
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// wrapped lays a text out in lines of characters.
+func wrapped(columns, rows int) func(string) ([]string, error) {
+	return func(text string) ([]string, error) {
+		lines := wrap(text, columns)
+		if len(lines) > rows {
+			return nil, device.Faultf(device.Invalid, "text: it takes %d lines, and the display has %d of %d characters; shorten it", len(lines), rows, columns)
+		}
+		return lines, nil
+	}
+}
+
+// wrap breaks a folded text into lines, at spaces where there are some.
+func wrap(text string, columns int) []string {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	var lines []string
+	for _, paragraph := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		line := ""
+		for _, word := range strings.Fields(paragraph) {
+			switch {
+			case line == "":
+				line = word
+			case len(line)+1+len(word) <= columns:
+				line += " " + word
+			default:
+				lines, line = append(lines, line), word
+			}
+			for ; len(line) > columns; line = line[columns:] {
+				lines = append(lines, line[:columns])
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

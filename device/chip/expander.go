@@ -1,0 +1,164 @@
+package chip
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// expanderConfig is the YAML of the port expanders with registers: Microchip's
+// MCP23008 (DS21919) and MCP23017 (DS20001952), and Texas Instruments' TCA9534
+// (SCPS197) and TCA9535 (SCPS201), with NXP's PCA9534/9554 and PCA9535/9555 and
+// others that have the same registers.
+//
+// periph's adapters are not used: they make a pin an output before its level is
+// written, so that a relay clicks, and take an error for a low pin; and they register
+// pins for the whole process.
+type expanderConfig struct {
+	pinsConfig
+	at expanderRegisters
+}
+
+// expanderModel is one chip of the family.
+type expanderModel struct {
+	name      string
+	pins      []string
+	addresses []uint16
+	at        expanderRegisters
+}
+
+// expanderRegisters are where a chip keeps what. One of 16 pins has two of each, side
+// by side, the first port first.
+type expanderRegisters struct {
+	first     [][]byte // written before all else
+	direction byte     // 1 is an input
+	polarity  byte     // 1 reads inverted
+	pull      byte     // 0 where there are none
+	input     byte
+	latch     byte
+}
+
+// Of the first writes, those to 0x05 and 0x0A bring an MCP23017 back to BANK=0, in
+// case that a program has left the other bank behind, where the registers stand
+// elsewhere; the last one switches interrupts off.
+var (
+	mcp23008 = expanderModel{"MCP23008", numbered("GP"), span(0x20, 0x27), expanderRegisters{
+		first: [][]byte{{0x05, 0}, {0x02, 0}}, direction: 0x00, polarity: 0x01, pull: 0x06, input: 0x09, latch: 0x0A,
+	}}
+	mcp23017 = expanderModel{"MCP23017", numbered("GPA", "GPB"), span(0x20, 0x27), expanderRegisters{
+		first: [][]byte{{0x05, 0}, {0x0A, 0}, {0x04, 0, 0}}, direction: 0x00, polarity: 0x02, pull: 0x0C, input: 0x12, latch: 0x14,
+	}}
+	tca9534 = expanderModel{"TCA9534", numbered("P"), slices.Concat(span(0x20, 0x27), span(0x38, 0x3F)), expanderRegisters{
+		input: 0, latch: 1, polarity: 2, direction: 3,
+	}}
+	tca9535 = expanderModel{"TCA9535", numbered("P0", "P1"), span(0x20, 0x27), expanderRegisters{
+		input: 0, latch: 2, polarity: 4, direction: 6,
+	}}
+)
+
+func newExpander(b *board.Board, m expanderModel) *expanderConfig {
+	return &expanderConfig{pinsConfig{I2C: b.I2C(m.addresses...), model: m.name, pins: m.pins, pulls: m.at.pull != 0}, m.at}
+}
+
+// Open finds the chip, by reading its directions: it has no id.
+func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	conn, err := c.Conn()
+	if err != nil {
+		return nil, err
+	}
+	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: i2c.Dev{Bus: conn, Addr: c.Address}, bytes: len(c.pins) / 8, pulls: c.pulls}
+	return openReadable(ctx, conn, c.Describe(), e, func() error { _, err := e.read(e.at.direction); return err })
+}
+
+// expander is the chip.
+type expander struct {
+	ports
+	at    expanderRegisters
+	dev   i2c.Dev
+	bytes int // 8 pins each
+	pulls bool
+}
+
+// setUp writes the levels before the directions: a pin that becomes an output is at
+// safe already. Pins without a name become inputs, as after power-on.
+func (e *expander) setUp() error {
+	for _, w := range e.at.first {
+		if err := e.dev.Tx(w, nil); err != nil {
+			return err
+		}
+	}
+	e.wanted = e.rest()
+	writes := []struct {
+		register byte
+		bits     uint16
+	}{{e.at.latch, e.wanted}, {e.at.polarity, 0}, {e.at.pull, e.pulled()}, {e.at.direction, ^e.outputs()}}
+	for _, w := range writes {
+		if w.register == e.at.pull && !e.pulls {
+			continue
+		}
+		if err := e.write(w.register, w.bits); err != nil {
+			return err
+		}
+	}
+	intact, err := e.intact()
+	if err == nil && (!intact || (e.latch^e.wanted)&e.outputs() != 0) {
+		err = errForgets
+	}
+	return err
+}
+
+func (e *expander) pulled() uint16 { return e.mask(func(n namedPin) bool { return n.pull }) }
+
+// intact looks at the settings and at all pins. One that lost its supply has inputs
+// only.
+func (e *expander) intact() (bool, error) {
+	direction, err := e.read(e.at.direction)
+	if err != nil {
+		return false, err
+	}
+	if e.latch, err = e.read(e.at.latch); err != nil {
+		return false, err
+	}
+	if e.level, err = e.read(e.at.input); err != nil || !e.pulls {
+		return e.same(direction, ^e.outputs()), err
+	}
+	pulled, err := e.read(e.at.pull)
+	return e.same(direction, ^e.outputs()) && e.same(pulled, e.pulled()), err
+}
+
+// same compares the bits that the chip has.
+func (e *expander) same(a, b uint16) bool { return (a^b)<<(16-8*e.bytes) == 0 }
+
+func (e *expander) set(i int, v device.Value) error {
+	n := e.named[i]
+	next := n.put(e.wanted, v.Bool())
+	e.wanted = n.put(e.wanted, n.safe) // until it is known to follow, it goes along with no other one
+	if err := e.write(e.at.latch, next); err != nil {
+		return err
+	}
+	if intact, err := e.intact(); err != nil || !intact || (e.latch^next)&n.bit != 0 {
+		return cmp.Or(err, errForgets)
+	}
+	e.wanted = next
+	return e.follows(n)
+}
+
+func (e *expander) write(register byte, bits uint16) error {
+	b := [3]byte{register, byte(bits), byte(bits >> 8)}
+	return e.dev.Tx(b[:1+e.bytes], nil)
+}
+
+func (e *expander) read(register byte) (uint16, error) {
+	var b [2]byte
+	err := e.dev.Tx([]byte{register}, b[:e.bytes])
+	return binary.LittleEndian.Uint16(b[:]), err
+}

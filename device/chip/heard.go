@@ -1,0 +1,41 @@
+package chip
+
+import (
+	"bufio"
+	"context"
+	"errors"
+
+	"agentsite/device"
+	"agentsite/device/board"
+)
+
+// heard is a part that speaks of itself, on a serial port. Each sample opens the
+// port and listens for what comes next, so that it is never old.
+type heard struct {
+	kept
+	conn   *board.SerialConn
+	listen func(*bufio.Reader, *sample) error // until all points are told
+}
+
+// openHeard opens the part on a port that is there. That the part speaks only a
+// sample can tell: it may take its time.
+func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Description, listen func(*bufio.Reader, *sample) error) (device.Device, error) {
+	conn, err := at.Conn(baud)
+	if err != nil {
+		return nil, err
+	}
+	h := &heard{kept: kept{desc: desc, on: conn, setUp: func() error { return nil }}, conn: conn, listen: listen}
+	if err := h.find(ctx, conn.Ready); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Sample blocks until the part has said all, which takes it up to a few seconds.
+func (h *heard) Sample(ctx context.Context) ([]device.Reading, error) {
+	readings, err := h.sample(ctx, func(out *sample) error { return h.listen(bufio.NewReaderSize(h.conn, 256), out) })
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = device.Faultf(device.Offline, "no %s was heard on %s in time; check that its TX is wired to RX, its supply and the baud rate, that no console is on the port, and that every is 5s or longer: %w", h.desc.Model, h.conn, err)
+	}
+	return readings, err
+}

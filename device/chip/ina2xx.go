@@ -1,0 +1,159 @@
+package chip
+
+import (
+	"context"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/mmr"
+)
+
+// ina2xxConfig is the YAML of ina219 and ina226, and, without its shunt, of ina260.
+//
+// periph's adapter of the INA219 is not used: it measures no more than 16 V of the
+// chip's 26, and drops the bus's own errors. Current and power are computed here
+// from the two voltages, so that there is no calibration to lose.
+type ina2xxConfig struct {
+	board.I2C
+	Shunt float64 `json:"shunt" jsonschema:"the resistor that the current flows through, in ohms; 0.1 (R100) on most modules"`
+
+	ina2xx
+}
+
+// ina260Config has its shunt inside.
+type ina260Config struct {
+	board.I2C
+
+	ina2xx
+}
+
+// ina2xx is what the three chips differ in.
+type ina2xx struct {
+	model    string
+	ids      map[byte]uint16 // registers, and what they say; the revision apart
+	settings uint16          // 16 measurements for each value, again and again
+	takes    time.Duration   // so long
+	volts    float64         // the highest voltage
+	bus      func(raw uint16) (volts float64)
+	shunt    float64 // what one count of the shunt's register is, in volts
+	full     int16   // its largest
+}
+
+// The registers and limits are those of Texas Instruments' SBOS448 (INA219), SBOS547
+// (INA226) and SBOS656 (INA260).
+var (
+	ina219 = ina2xx{
+		model: "INA219", settings: 0x3E67, takes: 20 * time.Millisecond, volts: 26,
+		bus: func(raw uint16) float64 { return float64(raw>>3) * 0.004 }, shunt: 10e-6, full: 32000,
+	}
+	ina226 = ina2xx{
+		model: "INA226", ids: map[byte]uint16{ina2xxMaker: 0x5449, ina2xxDie: 0x2260}, settings: 0x4527, takes: 40 * time.Millisecond, volts: 36,
+		bus: func(raw uint16) float64 { return float64(int16(raw)) * 0.00125 }, shunt: 2.5e-6, full: 32767,
+	}
+	// its register of the current counts 1.25 mA, as if one volt were one ampere
+	ina260 = ina2xx{
+		model: "INA260", ids: map[byte]uint16{ina2xxMaker: 0x5449, ina2xxDie: 0x2270}, settings: 0x6527, takes: 40 * time.Millisecond, volts: 36,
+		bus: ina226.bus, shunt: 1.25e-3, full: 12000,
+	}
+)
+
+// ina2xxAddresses are what their two pins can choose.
+var ina2xxAddresses = []uint16{0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4A, 0x4B, 0x4C, 0x4D, 0x4E, 0x4F}
+
+const (
+	ina2xxSettings = 0x00
+	ina2xxShunt    = 0x01
+	ina2xxBus      = 0x02
+	ina2xxMaker    = 0xFE
+	ina2xxDie      = 0xFF
+	ina2xxRevision = 0x000F
+)
+
+// Validate finds mistakes without hardware.
+func (c *ina2xxConfig) Validate() error {
+	if !(c.Shunt >= 0.0001 && c.Shunt <= 100) {
+		return device.Faultf(device.Invalid, "shunt: %v ohms are no shunt; write 0.0001 to 100, such as 0.1 for a resistor with R100 on it", device.Number(c.Shunt))
+	}
+	return c.I2C.Validate()
+}
+
+// Describe gives the ranges that the chip has with this shunt.
+func (c *ina2xxConfig) Describe() device.Description { return c.describe(c.Shunt) }
+
+// Describe gives the chip's ranges.
+func (c *ina260Config) Describe() device.Description { return c.describe(1) }
+
+func (i *ina2xx) describe(shunt float64) device.Description {
+	amps := device.Tidy(float64(i.full) * i.shunt / shunt)
+	return device.Description{Model: i.model, Points: []device.Point{
+		measures("voltage", "V", "voltage of the supply to ground", 0, i.volts),
+		measures("current", "A", "current", -amps, amps),
+		measures("power", "W", "power", device.Tidy(-amps*i.volts), device.Tidy(amps*i.volts)),
+	}}
+}
+
+// Open finds the chip.
+func (c *ina2xxConfig) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c.open(ctx, c.I2C, c.Shunt)
+}
+
+// Open finds the chip.
+func (c *ina260Config) Open(ctx context.Context) (device.Device, error) { return c.open(ctx, c.I2C, 1) }
+
+// open finds the chip by its ids. An INA219 has none, so that it keeps its settings
+// has to do.
+func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.Device, error) {
+	s := sensor[*mmr.Dev8]{
+		desc: i.describe(shunt),
+		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
+			dev := bigEndian(bus, at.Address)
+			for register, want := range i.ids {
+				if is, err := dev.ReadUint16(register); err != nil {
+					return nil, err
+				} else if is&^ina2xxRevision != want&^ina2xxRevision {
+					return nil, another(at, i.model, is, want)
+				}
+			}
+			if err := dev.WriteUint16(ina2xxSettings, i.settings); err != nil {
+				return nil, err
+			}
+			if is, err := dev.ReadUint16(ina2xxSettings); err != nil {
+				return nil, err
+			} else if is != i.settings {
+				return nil, another(at, i.model, is, i.settings)
+			}
+			time.Sleep(i.takes)
+			return dev, nil
+		},
+		read: func(dev *mmr.Dev8, out *sample) error { return i.read(dev, shunt, out) },
+	}
+	return s.open(ctx, at)
+}
+
+func (i *ina2xx) read(dev *mmr.Dev8, shunt float64, out *sample) error {
+	across, err := dev.ReadUint16(ina2xxShunt)
+	if err != nil {
+		return err
+	}
+	bus, err := dev.ReadUint16(ina2xxBus)
+	if err != nil {
+		return err
+	}
+	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
+	out.number(volts)
+	if n := int16(across); n >= i.full || n <= -i.full {
+		why := "the current is beyond " + device.Number(out.points[1].Range.Max).String() + " A"
+		out.lacks(why)
+		out.lacks(why)
+		return nil
+	}
+	out.number(amps)
+	out.number(volts * amps)
+	return nil
+}

@@ -1,0 +1,70 @@
+package chip
+
+import (
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"agentsite/device"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+func ina(model ina2xx, shunt, bus uint16) *registers {
+	words := map[byte]uint16{ina2xxShunt: shunt, ina2xxBus: bus}
+	maps.Copy(words, model.ids)
+	return &registers{addr: 0x40, words: words}
+}
+
+func TestINA2xx(t *testing.T) {
+	// 20 mV and 11.98 V are SBOS448's example (figure 27), with a shunt of 0.1 ohm
+	measured(t, "ina219", func() *registers { return ina(ina219, 0x07D0, 0x5D98) }, map[string]float64{"voltage": 11.98, "current": 0.2, "power": 2.396})
+	measured(t, "ina226", func() *registers { return ina(ina226, 0x1F40, 0x2570) }, map[string]float64{"voltage": 11.98, "current": 0.2, "power": 2.396})
+	measured(t, "ina260", func() *registers { return ina(ina260, 0xFF9C, 0x2570) }, map[string]float64{"voltage": 11.98, "current": -0.125, "power": -1.4975})
+	synctest.Test(t, func(t *testing.T) {
+		// SBOS547's example: 10 A through 2 mohm
+		c := config(t, "ina226", ina(ina226, 0x1F40, 0x2570)).(*ina2xxConfig)
+		c.Shunt = 0.002
+		dev, err := c.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants(t, dev, map[string]float64{"voltage": 11.98, "current": 10, "power": 119.8})
+	})
+}
+
+func TestINA2xxBeyond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beyond := map[string]string{"current": "beyond", "power": "beyond"}
+		for _, full := range []uint16{0x7D00, 0x8300, 0x7FFF, 0x8000} {
+			lacks(t, open(t, "ina219", ina(ina219, full, 0x5D98)), map[string]string{"current": "beyond 3.2 A", "power": "beyond 3.2 A"})
+		}
+		lacks(t, open(t, "ina219", ina(ina219, 0, 0xFFF8)), map[string]string{"voltage": "only 0..26 can"})
+		for _, full := range []uint16{0x7FFF, 0x8001, 0x8000} {
+			lacks(t, open(t, "ina226", ina(ina226, full, 0x2570)), beyond)
+		}
+		lacks(t, open(t, "ina226", ina(ina226, 0, 0x8000)), map[string]string{"voltage": "only 0..36 can"})
+		lacks(t, open(t, "ina260", ina(ina260, 12000, 0x2570)), map[string]string{"current": "beyond 15 A", "power": "beyond 15 A"})
+	})
+}
+
+func TestINA2xxWrongChip(t *testing.T) {
+	refused(t, config(t, "ina226", ina(ina260, 0, 0)), device.Invalid, "no INA226: it says 0x2270, not 0x2260")
+	refused(t, config(t, "ina260", ina(ina226, 0, 0)), device.Invalid, "no INA260")
+	refused(t, config(t, "ina226", ina(ina219, 0, 0)), device.Invalid, "no INA226")
+	forgets := ina(ina219, 0, 0)
+	forgets.answer = func(w, r []byte) bool { return len(w) == 3 }
+	refused(t, config(t, "ina219", forgets), device.Invalid, "no INA219")
+	for _, shunt := range []float64{0, -0.1, 101} {
+		c := config(t, "ina219", forgets).(*ina2xxConfig)
+		c.Shunt = shunt
+		refused(t, c, device.Invalid, "are no shunt; write 0.0001 to 100")
+	}
+}
+
+func inaOf(model ina2xx) func(seed []byte) i2c.Bus {
+	return func(seed []byte) i2c.Bus {
+		shunt, bus := pair(seed)
+		return ina(model, shunt, bus)
+	}
+}

@@ -1,0 +1,34 @@
+package chip
+
+import (
+	"agentsite/device"
+	"agentsite/device/board"
+)
+
+// gravity is what 1 g is in m/s2.
+const gravity = 9.80665
+
+// axes are the three points of something that is measured in space, up to most in
+// each direction.
+func axes(name, unit, what string, most float64) []device.Point {
+	var all []device.Point
+	for _, axis := range []string{"x", "y", "z"} {
+		all = append(all, device.Point{Name: name + "_" + axis, Kind: device.KindMeasurement, Unit: unit, Description: what + " " + axis, Range: device.Range{Min: -most, Max: most}})
+	}
+	return all
+}
+
+// clipped tells the value of raw, of which full is the end of the range; at either
+// end it may as well be beyond.
+func (s *sample) clipped(raw int16, full int32, most float64) {
+	if n := int32(raw); n >= full-1 || n <= -full {
+		s.unknown("it is at the end of its range or beyond; write a larger one")
+		return
+	}
+	s.number(float64(raw) / float64(full) * most)
+}
+
+// otherChip is the fault of a chip that says it is not the one that was written.
+func otherChip(at board.I2C, model string, says, wants byte) error {
+	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: it says %#02x, not %#02x; check which chip this is and its address", at.Address, at.Bus, model, says, wants)
+}

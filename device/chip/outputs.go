@@ -1,0 +1,84 @@
+package chip
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentsite/device"
+)
+
+// outputs is a chip with outputs that cannot be read back.
+type outputs struct {
+	kept
+	// set brings a point of desc to a value that it accepts, and returns once the
+	// chip has it.
+	set func(point int, v device.Value) error
+}
+
+// Apply returns once the chip has the value, or an error when it is not known to.
+func (o *outputs) Apply(ctx context.Context, point string, v device.Value) error {
+	i := slices.IndexFunc(o.desc.Points, func(p device.Point) bool { return p.Name == point && p.Kind.Output() })
+	if i < 0 {
+		return device.Faultf(device.Invalid, "%.40q is not an output of this device", point)
+	}
+	if err := o.desc.Points[i].Accepts(v); err != nil {
+		return err
+	}
+	return o.use(ctx, func() error { return o.set(i, v) })
+}
+
+// readable is a chip whose outputs can be read back, and which may have states
+// beside them.
+type readable struct {
+	outputs
+	// tell tells each point, as intact or setUp has just seen it.
+	tell func(*sample)
+}
+
+// outputPart is a chip whose outputs can be read back; see kept and readable.
+type outputPart interface {
+	setUp() error
+	intact() (bool, error)
+	set(point int, v device.Value) error
+	tell(*sample)
+}
+
+// openReadable opens the chip on conn if it answers to ask, which changes nothing.
+func openReadable(ctx context.Context, conn link, desc device.Description, part outputPart, ask func() error) (device.Device, error) {
+	r := &readable{tell: part.tell, outputs: outputs{set: part.set, kept: kept{desc: desc, on: conn, setUp: part.setUp, intact: part.intact}}}
+	if err := r.find(ctx, ask); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Sample reads all outputs back and all states.
+func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
+	return r.sample(ctx, func(out *sample) error {
+		r.tell(out)
+		return nil
+	})
+}
+
+// state tells whether the next point is on.
+func (s *sample) state(on bool) {
+	p := s.points[len(s.readings)]
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Bool(on), Quality: device.Good, At: time.Now()})
+}
+
+// text tells which of its values the next point has.
+func (s *sample) text(value string) {
+	p := s.points[len(s.readings)]
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Text(value), Quality: device.Good, At: time.Now()})
+}
+
+// unknown tells that it cannot be said what the next point is, and why.
+func (s *sample) unknown(why string) {
+	p := s.points[len(s.readings)]
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Quality: device.Bad, At: time.Now(), Why: why})
+}
+
+// errForgets is of a chip that does not have what was just written to it.
+var errForgets = errors.New("it does not keep what is written to it")

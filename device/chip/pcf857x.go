@@ -1,0 +1,101 @@
+package chip
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// pcf857xConfig is the YAML of pcf8574 and pcf8575 (NXP, the PCF8574 with revision 5,
+// the PCF8575 with revision 5).
+//
+// These chips have no registers. A pin that is written high is pulled up by 0.1 mA
+// only, and is an input at the same time; so they are after power-on, all of them.
+// What is switched has to be wired to run while its pin is low (active_low), or it
+// runs from power-on until the chip is first written.
+//
+// periph's adapter is not used: it registers pins for the whole process, and takes
+// whatever the pins read for what was last written.
+type pcf857xConfig struct{ pinsConfig }
+
+func newPCF857x(b *board.Board, model string) *pcf857xConfig {
+	pins, addresses := numbered("P"), slices.Concat(span(0x20, 0x27), span(0x38, 0x3F))
+	if model == "PCF8575" {
+		pins, addresses = numbered("P0", "P1"), span(0x20, 0x27)
+	}
+	return &pcf857xConfig{pinsConfig{I2C: b.I2C(addresses...), model: model, pins: pins}}
+}
+
+// Open finds the chip, by reading its pins.
+func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	conn, err := c.Conn()
+	if err != nil {
+		return nil, err
+	}
+	p := &pcf857x{ports: ports{named: c.named()}, dev: i2c.Dev{Bus: conn, Addr: c.Address}, bytes: len(c.pins) / 8}
+	return openReadable(ctx, conn, c.Describe(), p, p.look)
+}
+
+// pcf857x is the chip.
+type pcf857x struct {
+	ports
+	dev   i2c.Dev
+	bytes int
+	doubt bool // a transfer failed: it may have been without supply
+}
+
+// setUp writes all pins at once: those without a name and the inputs are high, as
+// after power-on.
+func (p *pcf857x) setUp() error {
+	p.doubt = true
+	if err := p.write(^p.outputs() | p.rest()); err != nil {
+		return err
+	}
+	p.doubt = false
+	return p.look()
+}
+
+// intact looks at the pins. One that lost its supply has all of them high, also
+// those that were written low; where none was, it is as it was.
+func (p *pcf857x) intact() (bool, error) {
+	if err := p.look(); err != nil || p.doubt {
+		return false, err
+	}
+	low := p.outputs() &^ p.latch
+	return low == 0 || p.level&low != low, nil
+}
+
+func (p *pcf857x) look() error {
+	var b [2]byte
+	err := p.dev.Tx(nil, b[:p.bytes])
+	p.level = binary.LittleEndian.Uint16(b[:])
+	p.doubt = p.doubt || err != nil
+	return err
+}
+
+func (p *pcf857x) write(level uint16) error {
+	b := [2]byte{byte(level), byte(level >> 8)}
+	err := p.dev.Tx(b[:p.bytes], nil)
+	p.latch = level
+	p.doubt = p.doubt || err != nil
+	return err
+}
+
+func (p *pcf857x) set(i int, v device.Value) error {
+	n := p.named[i]
+	if err := p.write(n.put(p.latch, v.Bool())); err != nil {
+		return err
+	}
+	if err := p.look(); err != nil {
+		return err
+	}
+	return p.follows(n)
+}

@@ -1,0 +1,291 @@
+package chip
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// registersConfig is the YAML of registers: a chip that is described by its owner,
+// so that a simple sensor needs no Go. An LM75A, whose temperature is in the upper
+// 11 bits of register 0:
+//
+//	cellar:
+//	  driver: registers
+//	  address: 0x4F
+//	  registers:
+//	    - { name: temperature, register: 0, width: 16, shift: 5, signed: on, scale: 0.125, unit: Cel, range: -55..125 }
+//
+// It only measures. An output through it is not offered: a number in a register
+// says nothing about what moves, whether the neighbouring bits may change with it,
+// how to tell that it has happened, or which value is safe after the chip has lost
+// its supply. Who knows these of a chip writes a driver for it.
+//
+// Each point is read in a transfer of its own, because not every chip counts on
+// from one register to the next.
+type registersConfig struct {
+	board.I2C
+	ID        *registerWord   `json:"id,omitempty" jsonschema:"a register that says which chip this is, and what it has to say"`
+	Init      []registerWrite `json:"init,omitempty" jsonschema:"what is written to the chip before its first measurement, in this order; only settings of a sensor, because no guard sees what it moves"`
+	Registers []registerPoint `json:"registers" jsonschema:"what is measured: a name and a register for each"`
+}
+
+// registerPlace is where a number stands.
+type registerPlace struct {
+	Register uint8  `json:"register" jsonschema:"the register's address, such as 0x0f"`
+	Width    int    `json:"width,omitempty" jsonschema:"how many bits it has: 8, 16, 24 or 32; 8 when not written"`
+	Endian   string `json:"endian,omitempty" jsonschema:"which byte comes first: big, the highest, or little, the lowest; big when not written"`
+}
+
+type registerWord struct {
+	registerPlace
+	Value uint32 `json:"value" jsonschema:"the number"`
+}
+
+type registerWrite struct {
+	registerWord
+	Wait time.Duration `json:"wait,omitempty" jsonschema:"how long the chip needs afterwards, at most 2s; no time when not written"`
+}
+
+type registerPoint struct {
+	Name string `json:"name" jsonschema:"the point's name, such as temperature"`
+	registerPlace
+	Shift  int          `json:"shift,omitempty" jsonschema:"how many of the lowest bits do not belong to the number"`
+	Mask   uint32       `json:"mask,omitempty" jsonschema:"which bits remain after the shift, such as 0x0fff; all when not written"`
+	Signed bool         `json:"signed,omitempty" jsonschema:"on if the highest remaining bit is a sign (two's complement)"`
+	Scale  *float64     `json:"scale,omitempty" jsonschema:"what the number is multiplied by; 1 when not written"`
+	Offset float64      `json:"offset,omitempty" jsonschema:"what is added then"`
+	Unit   string       `json:"unit,omitempty" jsonschema:"the unit as UCUM writes it: Cel, %, Pa, lx, V, A"`
+	Range  device.Range `json:"range" jsonschema:"what the sensor can measure, in the unit, such as -40..125; anything else is a fault"`
+	About  string       `json:"about,omitempty" jsonschema:"one line about what is measured"`
+}
+
+// The longest wait and the longest init: opening a chip must not hold up the rest.
+const (
+	maxRegisterWait = 2 * time.Second
+	maxRegisters    = 32
+)
+
+// Validate finds mistakes without hardware.
+func (c *registersConfig) Validate() error {
+	if err := c.I2C.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(c.Registers) == 0:
+		return device.Faultf(device.Invalid, "registers: none is written; add one, such as { name: temperature, register: 0x00, range: -40..85 }")
+	case len(c.Registers) > maxRegisters || len(c.Init) > maxRegisters:
+		return device.Faultf(device.Invalid, "registers, init: %d and %d are too many; each can have %d", len(c.Registers), len(c.Init), maxRegisters)
+	}
+	if c.ID != nil {
+		if err := c.ID.validate("id"); err != nil {
+			return err
+		}
+	}
+	for i, w := range c.Init {
+		of := fmt.Sprintf("init[%d]", i)
+		if err := w.validate(of); err != nil {
+			return err
+		}
+		if w.Wait < 0 || w.Wait > maxRegisterWait {
+			return device.Faultf(device.Invalid, "%s: wait: %v is not 0 to %v", of, w.Wait, maxRegisterWait)
+		}
+	}
+	for _, p := range c.Registers {
+		if err := p.validate(); err != nil {
+			return err
+		}
+	}
+	return c.Describe().Validate()
+}
+
+func (p registerPlace) validate(of string) error {
+	switch p.Width {
+	case 0, 8, 16, 24, 32:
+	default:
+		return device.Faultf(device.Invalid, "%s: width: %d is none; it can be 8, 16, 24 or 32", of, p.Width)
+	}
+	switch p.Endian {
+	case "", "big", "little":
+		return nil
+	}
+	return device.Faultf(device.Invalid, "%s: endian: %.20q is none; it can be big or little", of, p.Endian)
+}
+
+func (w registerWord) validate(of string) error {
+	if err := w.registerPlace.validate(of); err != nil {
+		return err
+	}
+	if bits.Len32(w.Value) > w.width() {
+		return device.Faultf(device.Invalid, "%s: value: %#x does not fit into %d bits; write the register's width", of, w.Value, w.width())
+	}
+	return nil
+}
+
+func (p registerPoint) validate() error {
+	if err := device.CheckName(p.Name); err != nil {
+		return device.Faultf(device.Invalid, "registers: name: %w", err)
+	}
+	if err := p.registerPlace.validate(p.Name); err != nil {
+		return err
+	}
+	left := p.width() - p.Shift
+	switch {
+	case p.Shift < 0 || left < 1:
+		return device.Faultf(device.Invalid, "%s: shift: %d leaves nothing of %d bits", p.Name, p.Shift, p.width())
+	case p.Mask&(p.Mask+1) != 0:
+		return device.Faultf(device.Invalid, "%s: mask: %#x has a gap; it is applied after the shift, so write ones from the lowest bit on, such as 0x0fff", p.Name, p.Mask)
+	case bits.Len32(p.Mask) > left:
+		return device.Faultf(device.Invalid, "%s: mask: %#x has more bits than the shift leaves: %d", p.Name, p.Mask, left)
+	case p.Signed && p.bits() < 2:
+		return device.Faultf(device.Invalid, "%s: signed: one bit cannot have a sign", p.Name)
+	case p.Scale != nil && (*p.Scale == 0 || math.Abs(*p.Scale) > 1e12) || math.Abs(p.Offset) > 1e12:
+		return device.Faultf(device.Invalid, "%s: scale, offset: a value would be %v times the number and %v; no sensor is like that", p.Name, p.scale(), p.Offset)
+	case len(p.About) > 120:
+		return device.Faultf(device.Invalid, "%s: about: it has %d letters; write at most 120", p.Name, len(p.About))
+	}
+	if err := device.CheckUnit(p.Unit); err != nil {
+		return device.Faultf(device.Invalid, "%s: unit: %w", p.Name, err)
+	}
+	return p.reaches()
+}
+
+// reaches refuses a range that the register cannot get into: the scale is wrong.
+func (p registerPoint) reaches() error {
+	low, high := 0.0, math.Exp2(float64(p.bits()))-1
+	if p.Signed {
+		low, high = -math.Exp2(float64(p.bits()-1)), math.Exp2(float64(p.bits()-1))-1
+	}
+	low, high = low*p.scale()+p.Offset, high*p.scale()+p.Offset
+	all := device.Range{Min: min(low, high), Max: max(low, high)}
+	switch {
+	case !(p.Range.Min < p.Range.Max):
+		return device.Faultf(device.Invalid, "%s: range: %v has nothing in it; write what the sensor can measure, the smaller number first, such as -40..125", p.Name, p.Range)
+	case p.Range.Min > all.Max || p.Range.Max < all.Min:
+		return device.Faultf(device.Invalid, "%s: range: %v can never be; the register reaches %v", p.Name, p.Range, all)
+	}
+	return nil
+}
+
+func (p registerPlace) width() int {
+	if p.Width == 0 {
+		return 8
+	}
+	return p.Width
+}
+
+// bits is how many bits the number has.
+func (p registerPoint) bits() int {
+	if p.Mask != 0 {
+		return bits.Len32(p.Mask)
+	}
+	return p.width() - p.Shift
+}
+
+func (p registerPoint) scale() float64 {
+	if p.Scale == nil {
+		return 1
+	}
+	return *p.Scale
+}
+
+// Describe is what the owner wrote.
+func (c *registersConfig) Describe() device.Description {
+	d := device.Description{Model: "chip with registers"}
+	for _, p := range c.Registers {
+		d.Points = append(d.Points, device.Point{Name: p.Name, Kind: device.KindMeasurement, Unit: p.Unit, Description: p.About, Range: p.Range})
+	}
+	return d
+}
+
+// Open checks the id, where there is one, and writes what is to be written first.
+// That is done again after an error, because the chip may have lost its supply.
+func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s := sensor[*i2c.Dev]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
+			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
+			return dev, c.begin(dev)
+		},
+		read: func(dev *i2c.Dev, out *sample) error {
+			for _, p := range c.Registers {
+				raw, err := p.read(dev)
+				if err != nil {
+					return err
+				}
+				out.number(p.value(raw))
+			}
+			return nil
+		},
+	}
+	return s.open(ctx, c.I2C)
+}
+
+// begin checks who is there before anything is written. Without an id and init it
+// reads the first register, so that a chip that is not there is found at once.
+func (c *registersConfig) begin(dev *i2c.Dev) error {
+	if c.ID != nil {
+		is, err := c.ID.read(dev)
+		if err != nil {
+			return err
+		}
+		if is != c.ID.Value {
+			return device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value)
+		}
+	}
+	for _, w := range c.Init {
+		if err := dev.Tx(append([]byte{w.Register}, w.bytes(w.Value)...), nil); err != nil {
+			return err
+		}
+		time.Sleep(w.Wait)
+	}
+	_, err := c.Registers[0].read(dev)
+	return err
+}
+
+func (p registerPlace) read(dev *i2c.Dev) (uint32, error) {
+	raw := make([]byte, p.width()/8)
+	if err := dev.Tx([]byte{p.Register}, raw); err != nil {
+		return 0, err
+	}
+	var n uint32
+	for i := range raw {
+		if p.Endian == "little" {
+			i = len(raw) - 1 - i
+		}
+		n = n<<8 | uint32(raw[i])
+	}
+	return n, nil
+}
+
+func (p registerPlace) bytes(n uint32) []byte {
+	raw := make([]byte, p.width()/8)
+	for i := range raw {
+		at := i
+		if p.Endian != "little" {
+			at = len(raw) - 1 - i
+		}
+		raw[at] = byte(n >> (8 * i))
+	}
+	return raw
+}
+
+func (p registerPoint) value(raw uint32) float64 {
+	spare := 32 - p.bits()
+	raw = raw >> p.Shift << spare
+	n := float64(raw >> spare)
+	if p.Signed {
+		n = float64(int32(raw) >> spare)
+	}
+	return n*p.scale() + p.Offset
+}

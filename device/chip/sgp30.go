@@ -1,0 +1,113 @@
+package chip
+
+import (
+	"context"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// sgp30Config is the YAML of sgp30.
+//
+// periph's adapter is not used: it sleeps for 20 s when it is made, ignores the
+// CRC, and writes the errors of a goroutine of its own to the log.
+type sgp30Config struct{ board.I2C }
+
+// The ranges are those of Sensirion's SGP30 datasheet (version 1.0, table 2). Both
+// are estimates: the chip feels hydrogen and ethanol.
+func (c *sgp30Config) Describe() device.Description {
+	return device.Description{Model: "SGP30", Points: []device.Point{
+		measures("concentration_co2", "[ppm]", "carbon dioxide in the air, estimated", 400, 60000),
+		measures("concentration_voc", "[ppb]", "volatile organic compounds in the air", 0, 60000),
+	}}
+}
+
+var (
+	sgp30Features = []byte{0x20, 0x2F}
+	sgp30Start    = []byte{0x20, 0x03}
+	sgp30Measure  = []byte{0x20, 0x08}
+)
+
+const (
+	sgp30Soon   = 10 * time.Millisecond
+	sgp30Takes  = 12 * time.Millisecond
+	sgp30Warm   = 15 * time.Second // until then it says 400 and 0
+	sgp30Every  = time.Second      // "to ensure proper operation of the dynamic baseline compensation"
+	sgp30Enough = sgp30Every * 9 / 10
+)
+
+// sgp30 is a chip that has to be asked each second, and what it said last.
+type sgp30 struct {
+	*i2c.Dev
+	started, at time.Time
+	last        [2]float64
+}
+
+// sgp30Device asks by itself while it is watched.
+type sgp30Device struct{ *sensor[*sgp30] }
+
+// Open finds the chip by its type of product. For the first 15 s after that, and
+// after an error, its points are faults: it warms up.
+func (c *sgp30Config) Open(ctx context.Context) (device.Device, error) {
+	s := sensor[*sgp30]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*sgp30, error) {
+			dev := &sgp30{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
+			is, err := words(dev.Dev, sgp30Features, sgp30Soon, 1)
+			if err != nil {
+				return nil, err
+			}
+			if is[0]>>12 != 0 {
+				return nil, another(c.I2C, "SGP30", is[0], 0x0022)
+			}
+			dev.started = time.Now()
+			if err := dev.Tx(sgp30Start, nil); err != nil {
+				return nil, err
+			}
+			time.Sleep(sgp30Soon)
+			return dev, nil
+		},
+		read: (*sgp30).read,
+	}
+	if _, err := s.open(ctx, c.I2C); err != nil {
+		return nil, err
+	}
+	return sgp30Device{&s}, nil
+}
+
+// read does not ask more often than the chip wants to be asked, whoever samples.
+func (dev *sgp30) read(out *sample) error {
+	if time.Since(dev.at) >= sgp30Enough {
+		got, err := words(dev.Dev, sgp30Measure, sgp30Takes, 2)
+		if err != nil {
+			return err
+		}
+		dev.at, dev.last = time.Now(), [2]float64{float64(got[0]), float64(got[1])}
+	}
+	if dev.at.Sub(dev.started) < sgp30Warm {
+		for range out.points {
+			out.lacks("the chip warms up, for 15 s")
+		}
+		return nil
+	}
+	out.again(dev.at, dev.last[:]...)
+	return nil
+}
+
+// Watch keeps the chip asked, and says nothing by itself: what it was told is in
+// the next sample.
+func (d sgp30Device) Watch(ctx context.Context, _ func(device.Reading)) error {
+	tick := time.NewTicker(sgp30Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			d.Sample(ctx) // its error is in the next sample too
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package chip
+
+import (
+	"context"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/mmr"
+)
+
+// tmp102Config is the YAML of tmp102.
+//
+// periph's adapter is not used: it goes on when the settings cannot be read, keeps
+// the extended mode of whoever used the chip before without decoding it, and wakes
+// the chip where it means to halt it.
+type tmp102Config struct{ board.I2C }
+
+// The range is that of Texas Instruments SBOS397 in its normal mode: 12 bits of
+// 0.0625 degrees (table "12-bit temperature data format").
+func (c *tmp102Config) Describe() device.Description {
+	return device.Description{Model: "TMP102", Points: []device.Point{measures("temperature", "Cel", "temperature", -55, 128)}}
+}
+
+const (
+	tmp102Temperature = 0x00
+	tmp102Settings    = 0x01
+
+	tmp102Normal = 0x60A0                // what it has after power-on: 12 bits, 4 conversions in a second
+	tmp102Alert  = 0x0020                // follows the temperature
+	tmp102First  = 35 * time.Millisecond // until the first conversion it reads 0 degrees
+)
+
+// Open finds the chip. It has no id, so its settings are one: two of their bits are
+// always set.
+func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
+	s := sensor[*mmr.Dev8]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
+			dev := bigEndian(bus, c.Address)
+			if err := dev.WriteUint16(tmp102Settings, tmp102Normal); err != nil {
+				return nil, err
+			}
+			is, err := dev.ReadUint16(tmp102Settings)
+			if err != nil {
+				return nil, err
+			}
+			if is|tmp102Alert != tmp102Normal {
+				return nil, another(c.I2C, "TMP102", is, tmp102Normal)
+			}
+			time.Sleep(tmp102First)
+			return dev, nil
+		},
+		read: func(dev *mmr.Dev8, out *sample) error {
+			raw, err := dev.ReadUint16(tmp102Temperature)
+			if err != nil {
+				return err
+			}
+			if raw&0x0F != 0 { // the lowest is set in the extended mode, the others never
+				return errSettings
+			}
+			out.number(float64(int16(raw)) / 256)
+			return nil
+		},
+	}
+	return s.open(ctx, c.I2C)
+}

@@ -1,0 +1,71 @@
+package chip
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/device/board"
+	"agentsite/device/driver"
+)
+
+// wires are the way to a chip that is spoken to by lines of the board alone, a link.
+// They are kept from one use to the next, because a chip may take a line that floats
+// for an order; only after an error and at Close are they let go.
+type wires struct {
+	driver.Turn
+	board *board.Board
+	name  string
+	ctx   context.Context // of who has the turn
+	held  []*board.Line
+}
+
+func newWires(b *board.Board, pins ...board.Pin) *wires {
+	names := make([]string, len(pins))
+	for i, p := range pins {
+		names[i] = string(p)
+	}
+	return &wires{Turn: driver.NewTurn(), board: b, name: strings.Join(names, " and ")}
+}
+
+// Begin waits until no other call uses the wires.
+func (w *wires) Begin(ctx context.Context) error {
+	if err := w.Take(ctx); err != nil {
+		return err
+	}
+	w.ctx = ctx
+	return nil
+}
+
+// End lets the next call begin.
+func (w *wires) End() {
+	w.ctx = nil
+	w.Give()
+}
+
+// String names the lines, for messages.
+func (w *wires) String() string { return w.name }
+
+func (w *wires) output(pin board.Pin, o board.OutputOptions) (*board.Line, error) {
+	line, err := w.board.Output(pin, o)
+	return w.hold(line, err)
+}
+
+func (w *wires) input(pin board.Pin, i board.InputOptions) (*board.Line, error) {
+	line, err := w.board.Input(pin, i)
+	return w.hold(line, err)
+}
+
+func (w *wires) hold(line *board.Line, err error) (*board.Line, error) {
+	if err == nil {
+		w.held = append(w.held, line)
+	}
+	return line, err
+}
+
+// release lets the lines go, outputs at their safe level.
+func (w *wires) release() {
+	for _, line := range w.held {
+		line.Close() // what is wrong with it, the use before or after says
+	}
+	w.held = nil
+}

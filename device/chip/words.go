@@ -1,0 +1,54 @@
+package chip
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// errCRC is of an answer that was changed on its way.
+var errCRC = errors.New("the CRC of its answer is wrong; the wires are too long or disturbed")
+
+// words gives a command to a chip and reads n words of 16 bits, each with its CRC,
+// as Sensirion's chips and some of Texas Instruments' send them. The chip gets the
+// time to do it in between.
+func words(dev *i2c.Dev, command []byte, takes time.Duration, n int) ([]uint16, error) {
+	if err := dev.Tx(command, nil); err != nil {
+		return nil, err
+	}
+	time.Sleep(takes)
+	raw := make([]byte, 3*n)
+	if err := dev.Tx(nil, raw); err != nil {
+		return nil, err
+	}
+	all := make([]uint16, n)
+	for i := range all {
+		word := raw[3*i : 3*i+3]
+		if crc8(word[:2]) != word[2] {
+			return nil, errCRC
+		}
+		all[i] = binary.BigEndian.Uint16(word)
+	}
+	return all, nil
+}
+
+// crc8 is x⁸+x⁵+x⁴+1, highest bit first, from 0xFF; of 0xBE 0xEF it is 0x92
+// (Sensirion, SHT4x datasheet, section 4.4).
+func crc8(b []byte) byte {
+	crc := byte(0xFF)
+	for _, c := range b {
+		crc ^= c
+		for range 8 {
+			high := crc & 0x80
+			if crc <<= 1; high != 0 {
+				crc ^= 0x31
+			}
+		}
+	}
+	return crc
+}
+
+// share is a word as a part of the whole range, 0 to 1.
+func share(word uint16) float64 { return float64(word) / 0xFFFF }

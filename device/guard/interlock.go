@@ -1,0 +1,41 @@
+package guard
+
+import "agentsite/device"
+
+// interlocked says why an output may not leave safe beside the others of its group.
+// What is not known to be safe is taken to be away, one that was taken out of the
+// configuration in that state too.
+func (m *Machine) interlocked(now Time, o *output) error {
+	if o.Interlock.Group == "" {
+		return nil
+	}
+	for i := range m.outputs {
+		other := &m.outputs[i]
+		wait := o.Interlock.Gap - (now - other.back)
+		switch {
+		case other == o || other.Interlock.Group != o.Interlock.Group:
+		case other.away && other.Output == "":
+			return device.Faultf(device.Unsafe, "%s is interlocked with an output that was taken away and is not known to be safe; see that it is, and restart the site", o.Output)
+		case other.away && other.holder != "":
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which %s holds for another %v; return that to safe first", o.Output, other.Output, other.holder, roundUp(other.until-now))
+		case other.away:
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which is not known to be safe yet; try again later", o.Output, other.Output)
+		case wait > 0:
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which has not been safe for %v; try again in %v", o.Output, other.Output, o.Interlock.Gap, roundUp(wait))
+		}
+	}
+	return nil
+}
+
+// alone sends the others of a group to safe, because it is not known any more where
+// o is.
+func (m *Machine) alone(o *output) {
+	if o.Interlock.Group == "" {
+		return
+	}
+	for i := range m.outputs {
+		if other := &m.outputs[i]; other != o && other.Interlock.Group == o.Interlock.Group {
+			other.toSafe(byInterlock)
+		}
+	}
+}

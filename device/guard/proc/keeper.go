@@ -1,0 +1,449 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+const (
+	sampleTimeout = 10 * time.Second
+	// callTimeout bounds a wait for the guard, which itself gives up after five.
+	callTimeout  = 8 * time.Second
+	startTimeout = 10 * time.Second
+	endTimeout   = 8 * time.Second // of a process that is asked to end, which takes at most five
+	restartFirst = 100 * time.Millisecond
+	restartLast  = 5 * time.Second
+)
+
+// Process is a guard's process, as Keeper needs it.
+type Process struct {
+	Pid  int
+	Conn io.ReadWriteCloser // its end means that the process is to make its outputs safe and to end
+	Kill func()             // ends it at once, however it is
+	Wait func() error       // blocks until it has ended; the error says that outputs may not be safe
+}
+
+// Keeper keeps a guard's process running, replaces one that ends or does not answer,
+// and is the site's way to the outputs meanwhile. Its methods are safe for concurrent
+// use, and all but Run can be called before and while Run runs.
+type Keeper struct {
+	start   func() (Process, error)
+	latch   guard.Latch
+	replace chan replacement
+	hurry   chan struct{} // something is away from safe, or asked
+
+	mu       sync.Mutex
+	policies map[string]guard.Policy
+	required map[string]bool // points that outputs require
+	outputs  []string        // in the order of the configuration
+	link     *link           // nil while no guard is there
+	pid      int             // of the last one
+	number   uint32
+	calls    map[uint32]*call
+	epoch    uint32
+	statuses []guard.Status
+	at       time.Time // of the statuses
+	stopped  bool
+	changed  chan struct{} // closed and replaced whenever a status changed
+}
+
+type replacement struct {
+	policies []guard.Policy
+	swap     func() error
+	done     chan error
+}
+
+// call is a question that waits for its answer.
+type call struct {
+	read    func(*reader)        // of an answer that is no fault
+	reading func(device.Reading) // of a watch
+	done    chan error
+}
+
+// NewKeeper makes a keeper of the outputs with these policies. The latch is the
+// guard's own, for a stop while there is none.
+func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process, error)) *Keeper {
+	k := &Keeper{
+		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1),
+		calls: make(map[uint32]*call), changed: make(chan struct{}), stopped: !latch.Armed(),
+	}
+	k.adopt(policies)
+	k.lost("the outputs are not driven yet")
+	return k
+}
+
+func (k *Keeper) adopt(policies []guard.Policy) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.policies, k.required, k.outputs = make(map[string]guard.Policy), make(map[string]bool), nil
+	for _, p := range policies {
+		k.required[p.Requires.Point] = p.Requires.Point != ""
+		k.policies[p.Output] = p
+		k.outputs = append(k.outputs, p.Output)
+	}
+}
+
+// Run starts the guard and keeps it running until ctx ends; then it ends it, and
+// returns what is not known to be safe. Without outputs there is no process.
+func (k *Keeper) Run(ctx context.Context) error {
+	pause := restartFirst
+	for {
+		next, answered, err := k.life(ctx)
+		k.lost("the process that drives it has ended and is started again")
+		switch {
+		case next != nil:
+			if swapErr := next.swap(); swapErr != nil {
+				err = errors.Join(err, swapErr)
+			} else {
+				k.adopt(next.policies)
+				k.lost("the outputs are not driven yet")
+			}
+			next.done <- err
+			pause = restartFirst
+			continue
+		case ctx.Err() != nil:
+			return err
+		}
+		slog.Error("the guard's process is started again; outputs are driven to safe then", "err", err)
+		if answered { // it can run
+			pause = restartFirst
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, restartLast)
+	}
+}
+
+// life is one process, from its start to its end. It returns the replacement that
+// ended it, if one did, and whether the process ever answered.
+func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, err error) {
+	k.mu.Lock()
+	idle := len(k.outputs) == 0
+	k.mu.Unlock()
+	if idle {
+		select {
+		case <-ctx.Done():
+			return nil, false, nil
+		case next := <-k.replace:
+			return &next, false, nil
+		}
+	}
+	p, err := k.start()
+	if err != nil {
+		return nil, false, err
+	}
+	k.mu.Lock()
+	k.pid = p.Pid
+	k.mu.Unlock()
+	l := &link{conn: p.Conn}
+	broken := make(chan error, 1)
+	answers := make(chan struct{}, 1)
+	go func() { broken <- k.listen(l, answers) }()
+	defer p.Conn.Close()
+
+	// One question is open at a time: first of all, whether it has started.
+	asked, patience := time.Now(), startTimeout
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		pause := beatIdle
+		switch {
+		case !asked.IsZero():
+			pause = time.Until(asked.Add(patience))
+		case k.away():
+			pause = beatHeld
+		}
+		timer.Reset(pause)
+		slept := time.Now()
+		select {
+		case err := <-broken:
+			p.Kill()
+			return nil, answered, errors.Join(err, p.Wait())
+		case <-ctx.Done():
+			return nil, answered, end(p)
+		case r := <-k.replace:
+			return &r, answered, end(p)
+		case <-answers:
+			asked, patience, answered = time.Time{}, silence, true
+			continue
+		case <-k.hurry:
+		case <-timer.C:
+		}
+		late := time.Since(slept) - pause // more than a little: it was us who were stopped
+		switch {
+		case asked.IsZero():
+			asked = time.Now()
+			go l.send(beat, 0, nil) // the connection may be stuck
+		case late > beatHeld:
+			asked = asked.Add(late)
+		case time.Since(asked) >= patience:
+			p.Kill()
+			return nil, answered, errors.Join(errors.New("it did not answer and was killed"), p.Wait())
+		}
+	}
+}
+
+// end has a process make its outputs safe and end.
+func end(p Process) error {
+	p.Conn.Close()
+	kill := time.AfterFunc(endTimeout, p.Kill)
+	defer kill.Stop()
+	return p.Wait()
+}
+
+// listen takes in what the guard says until the connection breaks.
+func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
+	for {
+		kind, number, r, err := l.next()
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case hello:
+			v, warning := r.uint32(), r.text()
+			if v != version {
+				return fmt.Errorf("it is of another version of agentsite (%d, not %d): start the site again", v, version)
+			}
+			if warning != "" {
+				slog.Warn("the guard's deadlines are not as good as they could be", "why", warning)
+			}
+			k.mu.Lock()
+			k.link = l
+			k.mu.Unlock()
+			poke(answered)
+		case beat:
+			poke(answered)
+		case state:
+			k.take(&r)
+		case answer:
+			k.answer(number, &r)
+		case reading:
+			value := r.reading()
+			k.mu.Lock()
+			c := k.calls[number]
+			k.mu.Unlock()
+			if c != nil && c.reading != nil && r.err == nil {
+				c.reading(value)
+			}
+		default:
+			return errMessage
+		}
+		if err := r.end(); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes in what every output does.
+func (k *Keeper) take(r *reader) {
+	epoch, stopped, n := r.uint32(), r.bool(), r.uint32()
+	var all []guard.Status
+	for range n {
+		if r.err != nil {
+			return
+		}
+		all = append(all, r.status())
+	}
+	if r.err != nil {
+		return
+	}
+	k.mu.Lock()
+	k.epoch, k.stopped, k.statuses, k.at = epoch, stopped, all, time.Now()
+	k.tell()
+	k.mu.Unlock()
+	poke(k.hurry) // something may have left safe
+}
+
+func (k *Keeper) answer(number uint32, r *reader) {
+	k.mu.Lock()
+	c := k.calls[number]
+	delete(k.calls, number)
+	k.mu.Unlock()
+	if c == nil { // nobody waits any more
+		r.b = nil
+		return
+	}
+	err := r.fault()
+	if err == nil && c.read != nil {
+		c.read(r)
+	}
+	c.done <- errors.Join(err, r.err)
+}
+
+// lost notes that there is no guard, and answers all who wait for one.
+func (k *Keeper) lost(why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.link = nil
+	for _, c := range k.calls {
+		c.done <- errLost
+	}
+	clear(k.calls)
+	k.statuses, k.at = nil, time.Now()
+	for _, o := range k.outputs {
+		k.statuses = append(k.statuses, guard.Status{Output: o, Fault: why})
+	}
+	k.tell()
+}
+
+// tell wakes who waits for a change. The caller holds mu.
+func (k *Keeper) tell() {
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// away reports whether the guard has to know that we are here, and we that it is.
+func (k *Keeper) away() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.calls {
+		if c.reading == nil {
+			return true
+		}
+	}
+	return slices.ContainsFunc(k.statuses, func(s guard.Status) bool { return !s.Safe })
+}
+
+var (
+	errLost = errors.New("the guard's process ended meanwhile")
+	errAway = device.Faultf(device.Unavailable, "the process that drives the outputs is being started; try again in a moment")
+)
+
+// ask sends a question and waits for its answer.
+func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call) error {
+	c.done = make(chan error, 1)
+	k.mu.Lock()
+	l := k.link
+	if l == nil {
+		k.mu.Unlock()
+		return errAway
+	}
+	k.number++
+	number := k.number
+	k.calls[number] = &c
+	k.mu.Unlock()
+	poke(k.hurry)
+	go l.send(what, number, body) // a connection that is stuck ends with its process
+	select {
+	case err := <-c.done:
+		return err
+	case <-ctx.Done():
+	}
+	k.mu.Lock()
+	_, waiting := k.calls[number]
+	delete(k.calls, number)
+	k.mu.Unlock()
+	if !waiting { // it is being answered
+		return <-c.done
+	}
+	return ctx.Err()
+}
+
+// order is ask for what moves something. It may or may not have been done where
+// nobody answered.
+func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read func(*reader)) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := k.ask(ctx, what, body, call{read: read})
+	var fault *device.Fault
+	if err == nil || errors.As(err, &fault) {
+		return err
+	}
+	return device.Faultf(device.UnknownOutcome, "the outputs did not answer: read them to see where they are: %w", err)
+}
+
+// Move is guard.Guard's.
+func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (s guard.Status, err error) {
+	if ctx.Err() != nil {
+		return guard.Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
+	}
+	k.mu.Lock()
+	epoch := k.epoch
+	k.mu.Unlock()
+	begun := time.Now()
+	err = k.order(ctx, move, func(w *writer) {
+		w.uint32(epoch)
+		w.duration(time.Since(begun))
+		w.text(holder)
+		w.text(output)
+		w.value(v)
+		w.duration(length)
+	}, func(r *reader) { s = r.status() })
+	return s, err
+}
+
+// TakeOver is guard.Guard's.
+func (k *Keeper) TakeOver(ctx context.Context, holder, output string) error {
+	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(output) }, nil)
+}
+
+// Told is guard.Guard's. One that is not there yet hears of the next reading, and one
+// that hangs holds this up until it is killed.
+func (k *Keeper) Told(r device.Reading) {
+	k.mu.Lock()
+	l := k.link
+	required := k.required[r.Point]
+	k.mu.Unlock()
+	if required && l != nil {
+		l.send(told, 0, func(w *writer) { w.reading(r) })
+	}
+}
+
+// Release is guard.Guard's.
+func (k *Keeper) Release(ctx context.Context, output string) (s guard.Status, err error) {
+	err = k.order(ctx, release, func(w *writer) { w.text(output) }, func(r *reader) { s = r.status() })
+	return s, err
+}
+
+// Stop is guard.Guard's. Where no guard answers, the stop is latched for the next.
+func (k *Keeper) Stop(ctx context.Context) error {
+	err := k.order(ctx, stop, nil, nil)
+	if !errors.Is(err, errAway) && !errors.Is(err, errLost) {
+		return err
+	}
+	if err := k.latch.Stop(); err != nil {
+		return device.Faultf(device.UnknownOutcome, "the outputs are not known to be safe, and the stop is not latched: %w", err)
+	}
+	k.note(true)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return k.Settle(ctx)
+}
+
+// Reset is guard.Guard's. Where there is no guard, it is for the next.
+func (k *Keeper) Reset(ctx context.Context) error {
+	err := k.order(ctx, reset, nil, nil)
+	if !errors.Is(err, errAway) {
+		return err
+	}
+	if err := k.latch.Reset(); err != nil {
+		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
+	}
+	k.note(false)
+	return nil
+}
+
+// note takes in whether the emergency stop is latched.
+func (k *Keeper) note(stopped bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped = stopped
+}
+
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,278 @@
+package proc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// A message is its length (uint32, of all that follows), a kind (one byte), a number
+// (uint32) that an answer repeats, and what belongs to the kind. Numbers are
+// big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
+// there is a version, and nothing is optional.
+const (
+	version     = 1
+	maxMessage  = 1 << 20
+	headerBytes = 4 + 1 + 4
+)
+
+type kind byte
+
+const (
+	// From the site.
+	beat     kind = iota + 1 // "I am here"; answered
+	move                     // epoch, age, holder, output, value, length
+	release                  // output
+	takeOver                 // holder, output
+	told                     // reading, with its whole address
+	stop
+	reset
+	sample  // device
+	watch   // device
+	show    // device, point, text
+	capture // device, point
+	// From the guard.
+	answer  // a fault or none, and what the question asked for
+	hello   // version, warning
+	state   // epoch, stopped, outputs
+	reading // reading, of the watch with that number
+)
+
+var errMessage = errors.New("a message of the guard's connection is damaged")
+
+// link is one end of the connection. Its methods are safe for concurrent use, but
+// for next.
+type link struct {
+	conn io.ReadWriteCloser
+
+	sending sync.Mutex
+	out     writer
+
+	in []byte
+}
+
+// send writes one message, whose body is what body makes of it at that very moment.
+func (l *link) send(k kind, number uint32, body func(w *writer)) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	l.out.b = append(l.out.b[:0], 0, 0, 0, 0, byte(k))
+	l.out.uint32(number)
+	if body != nil {
+		body(&l.out)
+	}
+	if len(l.out.b)-4 > maxMessage {
+		return fmt.Errorf("a message of %d bytes is too large", len(l.out.b))
+	}
+	binary.BigEndian.PutUint32(l.out.b, uint32(len(l.out.b)-4))
+	_, err := l.conn.Write(l.out.b)
+	return err
+}
+
+// next blocks for one message. What it returns is good until the next call.
+func (l *link) next() (k kind, number uint32, body reader, err error) {
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(l.conn, header[:]); err != nil {
+		return 0, 0, reader{}, err
+	}
+	size := int(binary.BigEndian.Uint32(header[:])) - (headerBytes - 4)
+	if size < 0 || size > maxMessage {
+		return 0, 0, reader{}, errMessage
+	}
+	if cap(l.in) < size {
+		l.in = make([]byte, size)
+	}
+	l.in = l.in[:size]
+	if _, err := io.ReadFull(l.conn, l.in); err != nil {
+		return 0, 0, reader{}, err
+	}
+	return kind(header[4]), binary.BigEndian.Uint32(header[5:]), reader{b: l.in}, nil
+}
+
+// writer makes a body.
+type writer struct{ b []byte }
+
+func (w *writer) byte(v byte)     { w.b = append(w.b, v) }
+func (w *writer) uint32(v uint32) { w.b = binary.BigEndian.AppendUint32(w.b, v) }
+func (w *writer) uint64(v uint64) { w.b = binary.BigEndian.AppendUint64(w.b, v) }
+
+func (w *writer) bool(v bool) {
+	if v {
+		w.byte(1)
+	} else {
+		w.byte(0)
+	}
+}
+
+func (w *writer) duration(v time.Duration) { w.uint64(uint64(v)) }
+
+// text is cut to what its length can say.
+func (w *writer) text(v string) {
+	v = v[:min(len(v), math.MaxUint16)]
+	w.b = binary.BigEndian.AppendUint16(w.b, uint16(len(v)))
+	w.b = append(w.b, v...)
+}
+
+func (w *writer) value(v device.Value) {
+	w.byte(byte(v.Type()))
+	switch v.Type() {
+	case device.TypeNumber, device.TypeBool:
+		w.uint64(math.Float64bits(v.Number()))
+	case device.TypeText:
+		w.text(v.Text())
+	}
+}
+
+// fault is why something was not done; no kind means that it was.
+func (w *writer) fault(err error) {
+	if err == nil {
+		w.text("")
+		return
+	}
+	f := device.AsFault(err)
+	w.text(string(f.Kind))
+	w.text(f.Msg)
+}
+
+func (w *writer) reading(r device.Reading) {
+	w.text(r.Point)
+	w.value(r.Value)
+	w.text(string(r.Quality))
+	w.text(r.Why)
+	w.duration(time.Since(r.At))
+}
+
+func (w *writer) status(s guard.Status) {
+	w.text(s.Output)
+	w.value(s.Value)
+	w.value(s.Goal)
+	w.bool(s.Safe)
+	w.text(s.Holder)
+	w.duration(s.Left)
+	w.duration(s.Rest)
+	w.text(s.Why)
+	w.text(s.Lacks)
+	w.text(s.Fault)
+}
+
+func (w *writer) image(i device.Image) {
+	w.text(i.MIME)
+	w.duration(time.Since(i.At))
+	w.uint32(uint32(len(i.Data)))
+	w.b = append(w.b, i.Data...)
+}
+
+// reader takes a body apart. Its error is for the whole of it, at the end.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) take(n int) []byte {
+	if r.err != nil || len(r.b) < n {
+		r.err, r.b = errMessage, nil
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) uint32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) uint64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) bool() bool {
+	switch r.byte() {
+	case 0:
+		return false
+	case 1:
+		return true
+	}
+	r.err = errMessage
+	return false
+}
+
+func (r *reader) duration() time.Duration { return time.Duration(r.uint64()) }
+
+func (r *reader) text() string {
+	if b := r.take(2); b != nil {
+		return string(r.take(int(binary.BigEndian.Uint16(b))))
+	}
+	return ""
+}
+
+func (r *reader) value() device.Value {
+	switch device.Type(r.byte()) {
+	case device.TypeNone:
+		return device.Value{}
+	case device.TypeNumber:
+		return device.Number(math.Float64frombits(r.uint64()))
+	case device.TypeBool:
+		return device.Bool(math.Float64frombits(r.uint64()) != 0)
+	case device.TypeText:
+		return device.Text(r.text())
+	}
+	r.err = errMessage
+	return device.Value{}
+}
+
+func (r *reader) fault() error {
+	kind := r.text()
+	if kind == "" {
+		return nil
+	}
+	return &device.Fault{Kind: device.FaultKind(kind), Msg: r.text()}
+}
+
+// reading is dated back by its age: the clocks of two processes agree on lengths.
+func (r *reader) reading() device.Reading {
+	out := device.Reading{Point: r.text(), Value: r.value(), Quality: device.Quality(r.text()), Why: r.text()}
+	out.At = time.Now().Add(-max(0, r.duration()))
+	return out
+}
+
+func (r *reader) status() guard.Status {
+	return guard.Status{
+		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
+		Left: r.duration(), Rest: r.duration(), Why: r.text(), Lacks: r.text(), Fault: r.text(),
+	}
+}
+
+func (r *reader) image() device.Image {
+	i := device.Image{MIME: r.text(), At: time.Now().Add(-max(0, r.duration()))}
+	i.Data = slices.Clone(r.take(int(r.uint32())))
+	return i
+}
+
+// end is the error of a body that is damaged, or longer than it should be.
+func (r *reader) end() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.err = errMessage
+	}
+	return r.err
+}

@@ -1,0 +1,210 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// Replace ends the guard, which makes its outputs safe, calls swap, and starts a
+// guard for the outputs with these policies. It blocks until swap has been called;
+// where swap fails, the outputs are those from before. The error says what is not
+// known to be safe, or is swap's. Run must be running.
+func (k *Keeper) Replace(ctx context.Context, policies []guard.Policy, swap func() error) error {
+	next := replacement{policies, swap, make(chan error, 1)}
+	select {
+	case k.replace <- next:
+		return <-next.done
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Pid is the guard's process, or the last one's; 0 when there was none.
+func (k *Keeper) Pid() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pid
+}
+
+// Stopped reports whether the emergency stop is latched.
+func (k *Keeper) Stopped() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stopped
+}
+
+// Policy returns what an output is allowed to do.
+func (k *Keeper) Policy(output string) (guard.Policy, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, ok := k.policies[output]
+	if !ok {
+		return p, device.Faultf(device.Invalid, "there is no output %.60q", output)
+	}
+	return p, nil
+}
+
+// Status reports every output, in the order of the configuration.
+func (k *Keeper) Status() []guard.Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := slices.Clone(k.statuses)
+	old := time.Since(k.at)
+	for i := range all {
+		all[i].Left, all[i].Rest = max(0, all[i].Left-old), max(0, all[i].Rest-old)
+	}
+	return all
+}
+
+// Settle blocks until every output is known to be at its safe value, or ctx ends;
+// then one UnknownOutcome fault names those that are not.
+func (k *Keeper) Settle(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		changed := k.changed
+		var late []string
+		for _, s := range k.statuses {
+			if !s.Safe {
+				late = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": "))
+			}
+		}
+		k.mu.Unlock()
+		if late == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; "))
+		}
+	}
+}
+
+// Watch emits a reading whenever an output changes, with its whole address, until ctx
+// ends; first of all it emits them all.
+func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
+	last := make(map[string]guard.Status)
+	for {
+		k.mu.Lock()
+		changed, all := k.changed, k.statuses
+		k.mu.Unlock()
+		for _, s := range all {
+			if before, told := last[s.Output]; !told || s.Value != before.Value || s.Fault != before.Fault {
+				emit(s.Reading())
+			}
+			last[s.Output] = s
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Device is a device of the guard's process, as desc says that it is, for the site to
+// read. Its outputs are moved through the keeper alone.
+func (k *Keeper) Device(name string, desc device.Description) device.Device {
+	r := remote{k, name, desc}
+	has := func(kinds ...device.Kind) bool {
+		return slices.ContainsFunc(desc.Points, func(p device.Point) bool { return slices.Contains(kinds, p.Kind) })
+	}
+	asked, speaks := has(device.KindMeasurement, device.KindState), has(device.KindEvent, device.KindState)
+	switch {
+	case asked && speaks:
+		return remoteBoth{r}
+	case asked:
+		return remoteSensor{r}
+	case speaks:
+		return remoteWatcher{r}
+	}
+	return r
+}
+
+type remote struct {
+	k    *Keeper
+	name string
+	desc device.Description
+}
+
+type (
+	remoteSensor  struct{ remote }
+	remoteWatcher struct{ remote }
+	remoteBoth    struct{ remote }
+)
+
+func (r remote) Describe() device.Description { return r.desc }
+
+// Close does nothing: the device is the guard's.
+func (r remote) Close() error { return nil }
+
+// wait blocks until a guard is there: one that is replaced is away for a moment, which
+// is no news. It gives up after a second.
+func (k *Keeper) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for {
+		k.mu.Lock()
+		there, changed := k.link != nil, k.changed
+		k.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errAway
+		}
+	}
+}
+
+// Show and Capture are of a device that has displays and cameras beside its outputs.
+func (r remote) Show(ctx context.Context, point, text string) error {
+	return r.k.ask(ctx, show, func(w *writer) { w.text(r.name); w.text(point); w.text(text) }, call{})
+}
+
+func (r remote) Capture(ctx context.Context, point string) (picture device.Image, err error) {
+	err = r.k.ask(ctx, capture, func(w *writer) { w.text(r.name); w.text(point) }, call{read: func(in *reader) { picture = in.image() }})
+	return picture, err
+}
+
+func (r remoteSensor) Sample(ctx context.Context) ([]device.Reading, error) { return r.sample(ctx) }
+func (r remoteBoth) Sample(ctx context.Context) ([]device.Reading, error)   { return r.sample(ctx) }
+
+func (r remoteWatcher) Watch(ctx context.Context, emit func(device.Reading)) error {
+	return r.watch(ctx, emit)
+}
+
+func (r remoteBoth) Watch(ctx context.Context, emit func(device.Reading)) error {
+	return r.watch(ctx, emit)
+}
+
+func (r remote) sample(ctx context.Context) (all []device.Reading, err error) {
+	if err := r.k.wait(ctx); err != nil {
+		return nil, err
+	}
+	err = r.k.ask(ctx, sample, func(w *writer) { w.text(r.name) }, call{read: func(in *reader) {
+		for range in.uint32() {
+			if in.err != nil {
+				return
+			}
+			all = append(all, in.reading())
+		}
+	}})
+	return all, err
+}
+
+func (r remote) watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		err := r.k.ask(ctx, watch, func(w *writer) { w.text(r.name) }, call{reading: emit})
+		if !errors.Is(err, errLost) || r.k.wait(ctx) != nil {
+			return err
+		}
+	}
+}

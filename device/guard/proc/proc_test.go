@@ -1,0 +1,479 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/guard"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// box is a relay, a thermometer, a button, a display and a camera in one.
+type box struct {
+	mu    sync.Mutex
+	on    bool
+	stuck error
+	press chan struct{}
+	shown string
+}
+
+func (b *box) Describe() device.Description {
+	return device.Description{Model: "a box", Points: []device.Point{
+		{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)},
+		{Name: "t", Kind: device.KindMeasurement, Unit: "Cel"},
+		{Name: "button", Kind: device.KindEvent},
+	}}
+}
+func (b *box) Close() error { return nil }
+
+func (b *box) Apply(_ context.Context, _ string, v device.Value) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stuck == nil {
+		b.on = v.Bool()
+	}
+	return b.stuck
+}
+
+func (b *box) isOn() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.on
+}
+
+func (b *box) Sample(context.Context) ([]device.Reading, error) {
+	return []device.Reading{
+		{Point: "t", Value: device.Number(21.5), Quality: device.Good, At: time.Now().Add(-3 * time.Second)},
+		{Point: "u", Quality: device.Bad, At: time.Now(), Why: "loose"},
+	}, nil
+}
+
+func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case _, ok := <-b.press:
+			if !ok {
+				return errors.New("the button is torn off")
+			}
+			emit(device.Reading{Point: "button", Value: device.Text("pressed"), Quality: device.Good, At: time.Now()})
+		}
+	}
+}
+
+func (b *box) Show(_ context.Context, _, text string) error { b.shown = text; return nil }
+func (b *box) Capture(context.Context, string) (device.Image, error) {
+	return device.Image{MIME: "image/png", Data: []byte{1, 2, 3}, At: time.Now()}, nil
+}
+
+// line is the site's end of a connection, which can fall silent.
+type line struct {
+	net.Conn
+	mute    atomic.Bool // what is written is lost
+	written atomic.Int32
+}
+
+func (l *line) Write(b []byte) (int, error) {
+	if l.mute.Load() {
+		return len(b), nil
+	}
+	l.written.Add(1)
+	return l.Conn.Write(b)
+}
+
+// rig is a keeper and the guards that it has started.
+type rig struct {
+	*Keeper
+	box    *box
+	lines  []*line
+	killed atomic.Int32
+	fails  error // of the next start
+	end    func()
+}
+
+const relayName = "box/relay"
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{box: &box{press: make(chan struct{})}}
+	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	policy := guard.NewPolicy("box", r.box.Describe().Points[0])
+	policy.MinOff, policy.Rest = 0, 0
+	r.Keeper = NewKeeper([]guard.Policy{policy}, latch, func() (Process, error) {
+		if r.fails != nil {
+			return Process{}, r.fails
+		}
+		ours, its := net.Pipe()
+		l := &line{Conn: ours}
+		r.lines = append(r.lines, l)
+		ctx, kill := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() {
+			g, err := guard.New([]guard.Actuated{{Actuator: r.box, Policies: []guard.Policy{policy}}}, latch)
+			if err != nil {
+				ended <- err
+				return
+			}
+			driving, stop := context.WithCancel(context.Background())
+			driven := make(chan error, 1)
+			go func() { driven <- g.Run(driving) }()
+			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, "")
+			stop()
+			ended <- errors.Join(err, <-driven)
+		}()
+		return Process{Pid: len(r.lines), Conn: l, Kill: func() { r.killed.Add(1); kill() }, Wait: func() error { defer kill(); return <-ended }}, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	r.end = func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		if r.box.isOn() {
+			t.Error("the relay is on at the end")
+		}
+	}
+	synctest.Wait()
+	return r
+}
+
+func (r *rig) on(t *testing.T, length time.Duration) {
+	t.Helper()
+	s, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), length)
+	if err != nil || s.Output != relayName || !s.Value.Bool() || s.Holder != "ann" || s.Left <= 0 || s.Left > length || !r.box.isOn() {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	synctest.Wait()
+}
+
+func wantFault(t *testing.T, err error, kind device.FaultKind, says string) {
+	t.Helper()
+	if err == nil || device.AsFault(err).Kind != kind || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v, want a fault %s that says %q", err, kind, says)
+	}
+}
+
+// TestThroughTheConnection: a site has of its outputs and devices what it would have
+// without a process between.
+func TestThroughTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		if err := r.Settle(t.Context()); err != nil || r.Stopped() || r.Pid() != 1 {
+			t.Error(err)
+		}
+		watching, unwatch := context.WithCancel(t.Context())
+		var told []string
+		var done sync.WaitGroup
+		done.Go(func() {
+			r.Watch(watching, func(d device.Reading) { told = append(told, d.Point+" "+d.Value.String()+" "+string(d.Quality)) })
+		})
+		r.on(t, time.Minute)
+		time.Sleep(10 * time.Second)
+		if s := r.Status(); len(s) != 1 || s[0].Left != 50*time.Second {
+			t.Errorf("%+v", s)
+		}
+		_, err := r.Move(t.Context(), "bob", relayName, device.Bool(true), time.Minute)
+		wantFault(t, err, device.Busy, "held by ann")
+		_, err = r.Move(t.Context(), "bob", "box/nothing", device.Bool(true), time.Minute)
+		wantFault(t, err, device.Invalid, "no output")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r.box.isOn() {
+			t.Error("the lease does not end")
+		}
+		r.on(t, time.Minute)
+		if s, err := r.Release(t.Context(), relayName); err != nil || !s.Safe || r.box.isOn() {
+			t.Errorf("%+v, %v", s, err)
+		}
+		synctest.Wait()
+		r.on(t, time.Minute)
+		if err := r.Stop(t.Context()); err != nil || r.box.isOn() {
+			t.Error(err)
+		}
+		synctest.Wait()
+		_, err = r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
+		if wantFault(t, err, device.Unsafe, "emergency stop"); !r.Stopped() {
+			t.Error("it is not told")
+		}
+		if err := r.Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.on(t, time.Minute)
+		unwatch()
+		done.Wait()
+		want := []string{"box/relay off good", "box/relay on good", "box/relay off good", "box/relay on good", "box/relay off good", "box/relay on good", "box/relay off good", "box/relay on good"}
+		if !slices.Equal(slices.Compact(told), want) {
+			t.Errorf("%q", told)
+		}
+
+		dev := r.Device("box", r.box.Describe())
+		readings, err := dev.(device.Sensor).Sample(t.Context())
+		if err != nil || len(readings) != 2 || readings[0].Value != device.Number(21.5) || time.Since(readings[0].At) != 3*time.Second || readings[1].Quality != device.Bad || readings[1].Why != "loose" {
+			t.Errorf("%+v, %v", readings, err)
+		}
+		if err := dev.(device.Display).Show(t.Context(), "d", "hello"); err != nil || r.box.shown != "hello" {
+			t.Error(err)
+		}
+		if i, err := dev.(device.Camera).Capture(t.Context(), "c"); err != nil || i.MIME != "image/png" || len(i.Data) != 3 {
+			t.Errorf("%+v, %v", i, err)
+		}
+		var pressed []device.Reading
+		broke := make(chan error, 1)
+		go func() {
+			broke <- dev.(device.Watcher).Watch(t.Context(), func(d device.Reading) { pressed = append(pressed, d) })
+		}()
+		synctest.Wait()
+		r.box.press <- struct{}{}
+		synctest.Wait()
+		close(r.box.press)
+		if err := <-broke; err == nil || err.Error() != "the button is torn off" || len(pressed) != 1 || pressed[0].Value.Text() != "pressed" {
+			t.Errorf("%+v, %v", pressed, err)
+		}
+		if r.killed.Load() > 0 || len(r.lines) != 1 {
+			t.Errorf("%d guards, %d killed", len(r.lines), r.killed.Load())
+		}
+	})
+}
+
+// TestSilentSite: a site that says nothing has its outputs safe within a second, and
+// what it wanted before is nobody's wish any more.
+func TestSilentSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		r.on(t, time.Minute)
+		time.Sleep(20 * time.Second)
+		if !r.box.isOn() {
+			t.Fatal("it tripped for nothing")
+		}
+		r.lines[0].mute.Store(true)
+		time.Sleep(silence - beatHeld)
+		if !r.box.isOn() {
+			t.Error("too early")
+		}
+		time.Sleep(2*beatHeld - 50*time.Millisecond)
+		synctest.Wait()
+		if r.box.isOn() {
+			t.Error("it is silent, and the relay is on")
+		}
+		r.lines[0].mute.Store(false)
+		r.mu.Lock()
+		r.epoch-- // as a site has it that was stopped in the middle of a call
+		r.mu.Unlock()
+		_, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
+		wantFault(t, err, device.Expired, "held up")
+		if r.box.isOn() {
+			t.Error("an old wish has moved it")
+		}
+	})
+}
+
+// TestGuardThatHangs is killed and replaced within two seconds.
+func TestGuardThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		r.on(t, time.Minute)
+		r.lines[0].mute.Store(true) // so that it answers nothing
+		begun := time.Now()
+		for r.killed.Load() == 0 {
+			time.Sleep(10 * time.Millisecond)
+			if time.Since(begun) > 2*time.Second {
+				t.Fatal("it is not killed")
+			}
+		}
+		synctest.Wait()
+		if err := r.Settle(t.Context()); err != nil || len(r.lines) != 2 {
+			t.Errorf("%d guards, %v", len(r.lines), err)
+		}
+		r.on(t, time.Second)
+	})
+}
+
+// TestGuardThatEnds: callers know, and the next one is started; one that cannot be
+// started is tried again with growing pauses.
+func TestGuardThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		r.on(t, time.Minute)
+		r.fails = errors.New("no memory")
+		r.lines[0].Close()
+		synctest.Wait()
+		s := r.Status()
+		if len(s) != 1 || s[0].Safe || s[0].Fault == "" || s[0].Holder != "" {
+			t.Errorf("%+v", s)
+		}
+		_, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
+		wantFault(t, err, device.Unavailable, "being started")
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantFault(t, r.Settle(short), device.UnknownOutcome, relayName+" is not known to be safe")
+		_, err = r.Device("box", r.box.Describe()).(device.Sensor).Sample(t.Context())
+		wantFault(t, err, device.Unavailable, "being started")
+
+		// A stop without a guard holds for the next one.
+		r.fails = nil
+		if err := r.Stop(t.Context()); err != nil || !r.Stopped() {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		_, err = r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
+		wantFault(t, err, device.Unsafe, "emergency stop")
+	})
+}
+
+// TestReplace: the old guard ends safe before swap is called.
+func TestReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		r.on(t, time.Minute)
+		p, _ := r.Policy(relayName)
+		swapped := false
+		err := r.Replace(t.Context(), []guard.Policy{p}, func() error { swapped = !r.box.isOn(); return nil })
+		if err != nil || !swapped {
+			t.Error(err, swapped)
+		}
+		if err := r.Settle(t.Context()); err != nil || len(r.lines) != 2 {
+			t.Error(err)
+		}
+		if err := r.Replace(t.Context(), nil, func() error { return errors.New("the disk is full") }); err == nil || len(r.Status()) != 1 {
+			t.Error(err)
+		}
+		if err := r.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := r.Replace(t.Context(), nil, func() error { return nil }); err != nil || len(r.Status()) != 0 {
+			t.Error(err)
+		}
+		_, err = r.Policy(relayName)
+		wantFault(t, err, device.Invalid, "no output")
+		if err := r.Stop(t.Context()); err != nil || !r.Stopped() {
+			t.Error(err)
+		}
+		if err := r.Reset(t.Context()); err != nil || r.Stopped() {
+			t.Error(err)
+		}
+	})
+}
+
+// TestIdle: while all is safe and nobody asks, both sleep.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		time.Sleep(time.Minute)
+		before := r.lines[0].written.Load()
+		time.Sleep(time.Hour)
+		if n := r.lines[0].written.Load() - before; n > 61 {
+			t.Errorf("%d messages in an idle hour", n)
+		}
+	})
+}
+
+// TestOtherVersion: a guard of another program is refused.
+func TestOtherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, its := net.Pipe()
+		k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, func() (Process, error) {
+			return Process{Conn: ours, Kill: func() {}, Wait: func() error { return nil }}, nil
+		})
+		go func() {
+			l := link{conn: its}
+			l.send(hello, 0, func(w *writer) { w.uint32(version + 1); w.text("") })
+		}()
+		_, answered, err := k.life(t.Context())
+		if err == nil || answered || !strings.Contains(err.Error(), "another version") {
+			t.Error(err)
+		}
+	})
+}
+
+// tape is a connection on which everything has been said already.
+type tape struct {
+	io.Reader
+	mu  sync.Mutex
+	out []byte
+}
+
+func (t *tape) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out = append(t.out, b...)
+	return len(b), nil
+}
+func (*tape) Close() error { return nil }
+
+// FuzzMessages: whatever stands on the connection, both ends come back with an error,
+// and no output is moved by what is damaged.
+func FuzzMessages(f *testing.F) {
+	for _, say := range []func(l *link){
+		func(l *link) { l.send(beat, 1, nil) },
+		func(l *link) {
+			l.send(move, 2, func(w *writer) {
+				w.uint32(0)
+				w.duration(0)
+				w.text("ann")
+				w.text(relayName)
+				w.value(device.Bool(true))
+				w.duration(time.Second)
+			})
+		},
+		func(l *link) { l.send(sample, 3, func(w *writer) { w.text("box") }) },
+		func(l *link) { l.send(hello, 0, func(w *writer) { w.uint32(version); w.text("") }) },
+		func(l *link) {
+			l.send(state, 0, func(w *writer) {
+				w.uint32(1)
+				w.bool(true)
+				w.uint32(1)
+				w.status(guard.Status{Output: relayName, Value: device.Number(3), Holder: "ann"})
+			})
+		},
+		func(l *link) {
+			l.send(answer, 1, func(w *writer) { w.fault(device.Faultf(device.Busy, "not now")) })
+		},
+	} {
+		said := &tape{}
+		say(&link{conn: said})
+		f.Add(said.out)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			b := &box{}
+			g, err := guard.New([]guard.Actuated{{Actuator: b, Policies: []guard.Policy{guard.NewPolicy("box", b.Describe().Points[0])}}}, guard.Latch{File: "/nowhere/armed"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, "")
+			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
+			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
+			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))
+			if b.isOn() {
+				t.Error("it moved")
+			}
+		})
+	})
+}

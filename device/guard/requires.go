@@ -1,0 +1,102 @@
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"agentsite/device"
+)
+
+// lack is what is wrong with a point that an output requires.
+type lack uint8
+
+const (
+	unread lack = iota // nobody has told of it yet
+	none
+	bad
+	outside
+	stale
+)
+
+// Told takes in what a point reads: whether that is good, its value and its age.
+// What requires the point and does not find it as it should be goes to safe.
+func (m *Machine) Told(now Time, point string, good bool, v device.Value, age time.Duration) {
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		if o.Requires.Point != point || point == "" {
+			continue
+		}
+		o.told, o.fresh = v, add(now, o.Requires.MaxAge-max(0, min(age, o.Requires.MaxAge)))
+		switch {
+		case !good:
+			o.lacks = bad
+		case !o.Requires.met(v):
+			o.lacks = outside
+		default:
+			o.lacks = none
+		}
+		o.required(now)
+	}
+}
+
+// Requires reports whether any output requires the point.
+func (m *Machine) Requires(point string) bool {
+	for i := range m.outputs {
+		if r := m.outputs[i].Requires; r.Point == point && point != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Requirement) met(v device.Value) bool {
+	if !r.Is.IsZero() {
+		return v == r.Is
+	}
+	return v.Type() == device.TypeNumber && r.Within.Contains(v.Number())
+}
+
+// lacking is what is wrong at now with the point that the output requires.
+func (o *output) lacking(now Time) lack {
+	switch {
+	case o.Requires.Point == "":
+		return none
+	case o.lacks == none && now >= o.fresh:
+		return stale
+	}
+	return o.lacks
+}
+
+// required sends an output to safe that lacks what it requires, and reports whether it
+// has it.
+func (o *output) required(now Time) bool {
+	o.lacks = o.lacking(now)
+	if o.lacks != none {
+		o.toSafe(byRequirement)
+	}
+	return o.lacks == none
+}
+
+// String says what is asked for: "tank/level within 20..100".
+func (r Requirement) String() string {
+	switch {
+	case r.Point == "":
+		return ""
+	case !r.Is.IsZero():
+		return r.Point + " " + r.Is.String()
+	}
+	return r.Point + " within " + r.Within.String()
+}
+
+// why says what a requirement lacked, as the end of a sentence.
+func (r Requirement) why(l lack, told device.Value) string {
+	switch l {
+	case bad:
+		return "it cannot be read"
+	case outside:
+		return "it was " + told.String()
+	case stale:
+		return fmt.Sprintf("it had not been read for %v", r.MaxAge)
+	}
+	return "it has not been read yet"
+}

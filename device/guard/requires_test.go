@@ -1,0 +1,85 @@
+package guard
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/device"
+)
+
+func TestRequires(t *testing.T) {
+	p := policies()[0]
+	p.Requires = Requirement{Point: tankLevel, Within: device.Range{Min: 20, Max: 100}, MaxAge: 30 * time.Second}
+	for _, tt := range []struct {
+		name string
+		tell func(m *Machine, now Time)
+		says string // of the refusal; "" where it may move
+	}{
+		{"never told", func(*Machine, Time) {}, "has not been read yet"},
+		{"another point", func(m *Machine, now Time) { m.Told(now, "tank/other", true, device.Number(50), 0) }, "has not been read yet"},
+		{"well", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(20), 0) }, ""},
+		{"a fault", func(m *Machine, now Time) { m.Told(now, tankLevel, false, device.Value{}, 0) }, "cannot be read"},
+		{"too low", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(19.5), 0) }, "it was 19.5"},
+		{"no number", func(m *Machine, now Time) { m.Told(now, tankLevel, true, on, 0) }, "it was on"},
+		{"NaN", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(math.NaN()), 0) }, "it was NaN"},
+		{"old", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(50), 30*time.Second) }, "not been read for 30s"},
+		{"very old", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(50), Unlimited) }, "not been read for 30s"},
+		{"from the future", func(m *Machine, now Time) { m.Told(now, tankLevel, true, device.Number(50), -Unlimited) }, ""},
+		{"not so new any more", func(m *Machine, now Time) {
+			m.Told(now-20*time.Second, tankLevel, true, device.Number(50), 9*time.Second)
+		}, ""},
+		{"too old by now", func(m *Machine, now Time) {
+			m.Told(now-20*time.Second, tankLevel, true, device.Number(50), 10*time.Second)
+		}, "not been read for 30s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, _ := rested(p)
+			now := time.Minute
+			tt.tell(m, now)
+			err := m.Move(now, "ann", heater, on, 0)
+			if tt.says != "" {
+				wantFault(t, err, device.Unsafe, heater, tankLevel+" within 20..100", tt.says)
+				if s := m.Status(now, 0); !strings.Contains(s.Lacks, tt.says) {
+					t.Errorf("%+v", s)
+				}
+				return
+			}
+			if s := m.Status(now, 0); err != nil || s.Lacks != "" {
+				t.Errorf("%v %+v", err, s)
+			}
+			m.Told(now+time.Second, tankLevel, true, device.Number(100.5), 0)
+			want(t, m, 0, off)
+			if s := m.Status(now+time.Second, 0); s.Why != "what it requires was not so" || s.Lacks != tankLevel+" within 20..100: it was 100.5" {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestRequiresStaysFresh: a held output goes to safe when the reading is too old, and a
+// new one in time keeps it.
+func TestRequiresStaysFresh(t *testing.T) {
+	p := policies()[0]
+	p.Requires = Requirement{Point: door, Is: device.Text("shut"), MaxAge: 30 * time.Second}
+	m, _ := rested(p)
+	now := time.Minute
+	m.Told(now, door, true, device.Text("shut"), 10*time.Second)
+	mustMove(t, m, now, "ann", heater, on, 5*time.Minute)
+	settle(m, now)
+	if at, ok := m.Next(); !ok || at != now+20*time.Second {
+		t.Errorf("next %v %v", at, ok)
+	}
+	m.Told(now+15*time.Second, door, true, device.Text("shut"), 0)
+	m.Tick(now + 20*time.Second)
+	want(t, m, 0, on)
+	m.Tick(now + 45*time.Second)
+	want(t, m, 0, off)
+	if s := m.Status(now+45*time.Second, 0); s.Holder != "" || s.Why == "" || s.Lacks != "door/shut shut: it had not been read for 30s" {
+		t.Errorf("%+v", s)
+	}
+	if !m.Requires(door) || m.Requires(tankLevel) || m.Requires("") {
+		t.Error("it does not know what is required")
+	}
+}

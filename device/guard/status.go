@@ -1,0 +1,86 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/device"
+)
+
+// Status is what an output is doing. Times are lengths from now, so that they
+// can cross to another process or another clock.
+type Status struct {
+	Output string
+	Value  device.Value  // the last that the hardware confirmed; zero while it is not known
+	Goal   device.Value  // what a ramp leads to, else what it is to be
+	Safe   bool          // known to be at its safe value
+	Holder string        // "" when nobody holds it
+	Left   time.Duration // of the lease
+	Rest   time.Duration // before its own limits let it be moved again
+	Why    string        // why its last lease ended; "" when it was returned, or has none
+	Lacks  string        // what it requires and does not have
+	Fault  string        // why the hardware did not follow
+}
+
+// Status reports output i.
+func (m *Machine) Status(now Time, i int) Status {
+	o := &m.outputs[i]
+	s := Status{
+		Output: o.Output, Value: o.have, Goal: o.goal, Safe: o.have == o.Safe && !o.moving,
+		Holder: o.holder, Rest: o.wait(now), Why: endings[o.ended], Fault: o.fault,
+	}
+	if o.holder != "" {
+		s.Left = max(0, o.until-now)
+	}
+	if l := o.lacking(now); l != none {
+		s.Lacks = o.Requires.String() + ": " + o.Requires.why(l, o.told)
+	}
+	return s
+}
+
+// endings are the words for why a lease ended.
+var endings = [...]string{
+	byNobody:      "",
+	byRelease:     "",
+	byExpiry:      "its lease was over",
+	byMaxOn:       "its max_on was spent",
+	byDuty:        "its duty was spent",
+	byStop:        "everything was sent to safe",
+	bySilence:     "the site was not heard any more",
+	byFault:       "the hardware did not follow",
+	byInterlock:   "another output of its interlock was not known to be safe",
+	byRequirement: "what it requires was not so",
+}
+
+// Limits says in a few words what a policy allows beside safe, range, lease and max_on;
+// "" where that is all.
+func (p Policy) Limits() string {
+	var all []string
+	say := func(set bool, format string, args ...any) {
+		if set {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	say(p.Duty.Window > 0, "at most %v in %v", short(p.Duty.Away), short(p.Duty.Window))
+	say(p.Rate.Window > 0, "%d moves in %v", p.Rate.Moves, short(p.Rate.Window))
+	say(p.MinOn > 0, "keeps a value %v", short(p.MinOn))
+	say(p.MinOff > 0, "rests %v", short(p.MinOff))
+	say(p.Slew.PerSecond > 0, "%v in a second", device.Number(device.Tidy(p.Slew.PerSecond)))
+	say(p.Slew.Ramp, "to safe too")
+	say(p.Interlock.Group != "", "alone in %s", p.Interlock.Group)
+	say(p.Requires.Point != "", "needs %v", p.Requires)
+	return strings.Join(all, "; ")
+}
+
+// short is a length without the zero minutes and seconds at its end.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}

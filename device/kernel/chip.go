@@ -1,0 +1,44 @@
+package kernel
+
+import (
+	"context"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+// Chip is the YAML of the drivers "kernel:NAME": a chip on I2C that the kernel's
+// driver of that name drives, read through whichever interface it has. It is the
+// short form of iio or hwmon with bind.
+type Chip struct {
+	Bus     string `json:"bus" jsonschema:"the I2C bus that the chip is wired to, such as i2c-1"`
+	Address int    `json:"address" jsonschema:"the chip's address, such as 0x76"`
+
+	name string // as its kernel driver names it
+	root tree
+}
+
+func (c *Chip) bind() *Bind { return &Bind{Bus: c.Bus, Address: c.Address, Chip: c.name} }
+
+// Validate finds mistakes without hardware.
+func (c *Chip) Validate() error { return c.bind().Validate() }
+
+// Claims are the chip's address.
+func (c *Chip) Claims() []driver.Claim { return c.bind().claims() }
+
+// Prepare binds the chip to its kernel driver.
+func (c *Chip) Prepare(p driver.Preparation) ([]string, error) { return c.bind().prepare(p) }
+
+// Open finds the chip by its place on the bus; it reads none of its values. One
+// that is not bound is an Offline fault.
+func (c *Chip) Open(ctx context.Context) (device.Device, error) {
+	dev, err := (&IIO{Bind: c.bind(), root: c.root}).Open(ctx)
+	if err == nil || device.AsFault(err).Kind != device.Offline {
+		return dev, err
+	}
+	dev, err = (&Hwmon{Bind: c.bind(), root: c.root}).Open(ctx)
+	if err != nil && device.AsFault(err).Kind == device.Offline {
+		return nil, device.Faultf(device.Offline, "the kernel has nothing to read of a %s at %#02x on %s; if it is wired up, run as root: agentsite prepare", c.name, c.Address, c.Bus)
+	}
+	return dev, err
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package kernel
+
+import (
+	"context"
+	"os"
+
+	"agentsite/device"
+)
+
+const timeval = 16
+
+func (f feed) follow(ctx context.Context, _ func([]byte)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return device.Faultf(device.Offline, "%s is read on Linux only", f.path)
+}
+
+func scancodes(*os.File) error { return nil }

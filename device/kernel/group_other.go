@@ -1,0 +1,7 @@
+//go:build !unix
+
+package kernel
+
+import "io/fs"
+
+func groupOf(fs.FileInfo) int { return none }

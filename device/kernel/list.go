@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"agentsite/device"
+)
+
+// Listed is something that Linux drives on this machine.
+type Listed struct {
+	Driver string   // of this room: "iio"
+	Where  string   // "i2c-1/0x76" for a chip on I2C, otherwise the kernel's name of its place
+	Name   string   // as the kernel names it
+	Points []string // that can be read now; none of an output
+	YAML   string   // a device that uses it, in braces
+}
+
+// List finds what can be read through this room's drivers on the machine whose
+// files are below root, and the PWM controllers. It opens each device as a site
+// would, and reads no value: some take a second, or clear an alarm.
+func List(ctx context.Context, root string) []Listed {
+	t := tree(root)
+	var all []Listed
+	add := func(l Listed, c interface {
+		Open(context.Context) (device.Device, error)
+	}) {
+		dev, err := c.Open(ctx)
+		if err != nil {
+			return // it has nothing to read
+		}
+		for _, p := range dev.Describe().Points {
+			l.Points = append(l.Points, p.Name)
+		}
+		l.Name = printable(l.Name)
+		all = append(all, l)
+		dev.Close()
+	}
+	var r reader
+	for _, folder := range t.folders(iioDevices, "iio:device") {
+		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), iioPlace(folder)
+		l := Listed{Driver: "iio", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: iio, name: %s, at: %s }", quoted(name), quoted(place))}
+		t.onI2C(&r, place, &l)
+		add(l, &IIO{Device: number, root: t})
+	}
+	for _, folder := range t.folders(hwmonDevices, "hwmon") {
+		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
+		if strings.HasPrefix(place, "thermal_zone") || w1ID.MatchString(place) || name == "rpi_volt" {
+			continue // a thermal zone or a thermometer once more, and what the driver host reads
+		}
+		l := Listed{Driver: "hwmon", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: hwmon, name: %s }", quoted(name))}
+		if place != "" {
+			l.YAML = fmt.Sprintf("{ driver: hwmon, name: %s, at: %s }", quoted(name), quoted(place))
+		}
+		t.onI2C(&r, place, &l)
+		add(l, &Hwmon{Device: number, root: t})
+	}
+	for _, folder := range t.folders(w1Devices, "") {
+		if id := filepath.Base(folder); w1ID.MatchString(id) {
+			add(Listed{Driver: "w1", Where: "1-wire/" + id, Name: w1Families[id[:2]], YAML: fmt.Sprintf("{ driver: w1, id: %s }", id)}, &W1{ID: id, root: t})
+		}
+	}
+	for _, folder := range t.folders(thermalZones, "thermal_zone") {
+		zone := r.word(filepath.Join(folder, "type"))
+		add(Listed{Driver: "thermal", Where: filepath.Base(folder), Name: zone, YAML: fmt.Sprintf("{ driver: thermal, zone: %s }", quoted(zone))}, &Thermal{Zone: zone, root: t})
+	}
+	for _, folder := range t.folders(pwmChips, "pwmchip") {
+		chip := pwmName(folder)
+		if chip == "" {
+			chip = filepath.Base(folder)
+		}
+		n, _ := r.number(filepath.Join(folder, "npwm"))
+		all = append(all, Listed{Driver: "pwm", Where: filepath.Base(folder), Name: fmt.Sprintf("%s, %v channels", printable(chip), device.Number(n)), YAML: fmt.Sprintf("{ driver: pwm, chip: %s, channel: 0 }", quoted(chip))})
+	}
+	return all
+}
+
+var i2cPlace = regexp.MustCompile(`^([0-9]{1,4})-00([0-7][0-9a-f])$`)
+
+// onI2C names a chip on I2C by its place. Its YAML binds it again after the next
+// start, whoever bound it this time.
+func (t tree) onI2C(r *reader, place string, l *Listed) {
+	m := i2cPlace.FindStringSubmatch(place)
+	if m == nil {
+		return
+	}
+	address, _ := strconv.ParseUint(m[2], 16, 8)
+	l.Where = fmt.Sprintf("i2c-%s/%#02x", m[1], address)
+	if chip := r.word(t.at(i2cDevices, place, "name")); chipName.MatchString(chip) {
+		l.YAML = fmt.Sprintf("{ driver: kernel:%s, bus: i2c-%s, address: %#02x }", chip, m[1], address)
+	}
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.@-]*$`)
+
+// quoted is a word of the kernel's as YAML takes it in braces.
+func quoted(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}

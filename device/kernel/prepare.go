@@ -1,0 +1,144 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+)
+
+const i2cDevices = "sys/bus/i2c/devices"
+
+// Prepare binds the chip to its kernel driver, where bind says which it is.
+func (c *IIO) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
+
+// Prepare binds the chip to its kernel driver, where bind says which it is.
+func (c *Hwmon) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
+
+// Claims are the address that bind names.
+func (c *IIO) Claims() []driver.Claim { return c.Bind.claims() }
+
+// Claims are the address that bind names.
+func (c *Hwmon) Claims() []driver.Claim { return c.Bind.claims() }
+
+// claims are the address, for the kernel's driver: whatever reads the chip through
+// that may be there too, and nobody else.
+func (b *Bind) claims() []driver.Claim {
+	if b == nil {
+		return nil
+	}
+	return []driver.Claim{{What: fmt.Sprintf("%s/%#02x", b.Bus, b.Address), With: "the kernel's driver " + b.Chip}}
+}
+
+// Claims are the channel.
+func (c *PWM) Claims() []driver.Claim {
+	return []driver.Claim{{What: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
+}
+
+// prepare tells the kernel of the chip. The kernel finds the driver, loading its
+// module where it has to, and forgets the chip when the board stops.
+func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
+	if b == nil {
+		return nil, nil
+	}
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
+	t := tree(p.Root)
+	var r reader
+	switch known := r.word(t.at(i2cDevices, b.place(), "name")); {
+	case known == b.Chip:
+		if _, err := os.Readlink(t.at(i2cDevices, b.place(), "driver")); err != nil {
+			return nil, device.Faultf(device.Offline, "the kernel knows of the %s at %#02x on %s, and no driver took it; check its wires, and that the kernel has a driver of that name, then run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", b.Chip, b.Address, b.Bus, b.Address, b.Bus)
+		}
+		return nil, nil
+	case known != "":
+		return nil, device.Faultf(device.Busy, "the kernel has a %s at %#02x on %s, not a %s; write that name, or run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", printable(known), b.Address, b.Bus, b.Chip, b.Address, b.Bus)
+	}
+	what := fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)
+	file := t.at(i2cDevices, b.Bus, "new_device")
+	if _, err := os.Stat(file); err != nil {
+		return nil, device.Faultf(device.Offline, "there is no %s here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
+	}
+	if p.Ask {
+		return []string{what}, nil
+	}
+	if err := write(file, fmt.Sprintf("%s %#02x\n", b.Chip, b.Address)); err != nil {
+		return nil, err
+	}
+	return []string{what}, nil
+}
+
+// pwmFiles are what PWM.set writes.
+var pwmFiles = []string{"enable", "period", "duty_cycle", "polarity"}
+
+// Prepare exports the channel and lets the group write it. It moves nothing.
+func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	there := PWM{Chip: c.Chip, Channel: c.Channel, root: tree(p.Root)}
+	chip, err := there.controller()
+	if err != nil {
+		return nil, err
+	}
+	channel := filepath.Join(chip, fmt.Sprintf("pwm%d", c.Channel))
+	if _, err := os.Stat(channel); err != nil {
+		did = append(did, fmt.Sprintf("export channel %d of %s", c.Channel, printable(c.Chip)))
+		if p.Ask {
+			return did, nil
+		}
+		if err := write(filepath.Join(chip, "export"), fmt.Sprint(c.Channel)); err != nil {
+			return nil, err
+		}
+	}
+	group, err := groupID(p.Group)
+	if err != nil {
+		return did, err
+	}
+	shared := false
+	for _, name := range pwmFiles {
+		changed, err := share(filepath.Join(channel, name), group, p.Ask)
+		if err != nil && !(name == "polarity" && errors.Is(err, fs.ErrNotExist)) { // not every controller has one
+			return did, device.Faultf(device.Offline, "channel %d of %s cannot be given to its group: %w", c.Channel, printable(c.Chip), err)
+		}
+		shared = shared || changed
+	}
+	if shared {
+		did = append(did, fmt.Sprintf("give channel %d of %s to its group", c.Channel, printable(c.Chip)))
+	}
+	return did, nil
+}
+
+// groupID is the number of a group by its name or number.
+func groupID(name string) (int, error) {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+		return n, nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, device.Faultf(device.Invalid, "there is no group %s here; make it with groupadd --system %[1]s, or name another", name)
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// share lets the group read and write a file.
+func share(path string, group int, ask bool) (changed bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	if info.Mode().Perm()&0o060 == 0o060 && groupOf(info) == group {
+		return false, nil
+	}
+	if ask {
+		return true, nil
+	}
+	return true, errors.Join(os.Chown(path, -1, group), os.Chmod(path, info.Mode().Perm()|0o060))
+}

@@ -1,0 +1,183 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/device/kernel"
+)
+
+// kernel is what Linux drives already.
+func (s *Scan) kernel(ctx context.Context) []Found {
+	var found []Found
+	for _, l := range kernel.List(ctx, s.Root) {
+		f := Found{Where: l.Where, What: l.Name, Confidence: Certain, Devices: []Device{{deviceName(l.Name), l.YAML}}}
+		if len(l.Points) > 0 {
+			f.Says = "Linux reads " + strings.Join(l.Points, ", ")
+		} else {
+			// What hangs on an output, only its owner knows.
+			f.Confidence, f.Says, f.Devices[0].Name = Candidate, "for a servo, a dimmer or a motor", "pwm"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// files is what the kernel shows as files of /dev.
+func (s *Scan) files() []Found {
+	return slices.Concat(s.cameras(), s.serial())
+}
+
+// cameras lists the kernel's nodes that take pictures. The others are codecs and
+// image processors, and a USB camera's second node.
+func (s *Scan) cameras() []Found {
+	var found []Found
+	for _, folder := range s.glob("sys/class/video4linux/video*") {
+		name, node := s.word(folder, "name"), "/dev/"+filepath.Base(folder)
+		if index := s.word(folder, "index"); index != "0" && index != "" || slices.ContainsFunc([]string{"codec", "isp", "pispbe", "hevc"}, func(part string) bool { return strings.Contains(name, part) }) {
+			continue
+		}
+		f := Found{Where: node, What: "camera " + name, Confidence: Certain}
+		if strings.Contains(name, "unicam") || strings.Contains(name, "rp1-cfe") {
+			f.Says = "a camera on the board's own connector; rpicam-still takes its pictures"
+		}
+		if _, ok := driver.Find(s.Drivers, "camera"); ok {
+			f.Devices = []Device{{"camera", "{ driver: camera }"}}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// serial lists the ports that something can be wired to. What is on one cannot be
+// told without speaking to it.
+func (s *Scan) serial() []Found {
+	var found []Found
+	var named []string // ports that have a name of the board's
+	console := s.word("proc/cmdline")
+	for _, pattern := range []string{"dev/serial[0-9]", "dev/ttyAMA*", "dev/ttyUSB*", "dev/ttyACM*"} {
+		for _, path := range s.glob(pattern) {
+			name := filepath.Base(path)
+			if slices.Contains(named, name) {
+				continue
+			}
+			f := Found{Where: "/dev/" + name, What: "serial port", Confidence: Candidate, Says: "for a GPS receiver, a PMS5003 and the like"}
+			if to, err := os.Readlink(s.at(path)); err == nil {
+				named = append(named, filepath.Base(to))
+			}
+			if strings.Contains(console, "console="+name) {
+				f.Says = "the kernel's console is on it; take console=" + name + " out of cmdline.txt to use it"
+			}
+			for _, own := range []string{"gps", "pms5003"} {
+				if _, ok := driver.Find(s.Drivers, own); ok {
+					f.Devices = append(f.Devices, Device{own, "{ driver: " + own + ", port: /dev/" + name + " }"})
+				}
+			}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// gpio lists the controllers, and which of their lines are free. No line is taken for
+// that. Where the controllers may not be looked at, the error says who may.
+func (s *Scan) gpio() ([]Found, error) {
+	var taken []board.Pin
+	for what := range s.Taken {
+		taken = append(taken, board.Pin(what))
+	}
+	controllers, err := s.Board.Controllers(taken...)
+	if err != nil && len(s.glob("dev/gpiochip*")) == 0 {
+		return nil, nil // a machine without lines
+	}
+	var found []Found
+	for _, c := range controllers {
+		found = append(found, Found{
+			Where: "/dev/" + c.Name, What: fmt.Sprintf("%d GPIO lines of %s", c.Lines, c.Label), Confidence: Certain, Says: free(c.Free),
+		})
+	}
+	return found, err
+}
+
+// free lists lines, as many as fit on a screen.
+func free(lines []board.Pin) string {
+	const most = 32
+	if len(lines) == 0 {
+		return "none is free"
+	}
+	says := "free:"
+	for _, pin := range lines[:min(most, len(lines))] {
+		says += " " + string(pin)
+	}
+	if len(lines) > most {
+		says += fmt.Sprintf(" and %d more", len(lines)-most)
+	}
+	return says
+}
+
+// at is a path below the root.
+func (s *Scan) at(path string) string { return filepath.Join(cmp.Or(s.Root, "/"), path) }
+
+// glob lists paths below the root that match.
+func (s *Scan) glob(pattern string) []string {
+	paths, _ := filepath.Glob(s.at(pattern)) // fails for a bad pattern only
+	for i, p := range paths {
+		paths[i], _ = filepath.Rel(s.at(""), p)
+	}
+	return paths
+}
+
+// word is what a small file below the root says.
+func (s *Scan) word(path ...string) string { return word(s.at(filepath.Join(path...))) }
+
+// word is what a small file says, fit for a terminal, or "".
+func word(path ...string) string {
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil || len(b) > 4096 {
+		return ""
+	}
+	return strings.Trim(strings.ToValidUTF8(string(b), ""), "\x00\n ")
+}
+
+// deviceName makes a device's name of a part's.
+func deviceName(part string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(part) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			b.WriteRune(r)
+		case r == ' ', r == '@', r == '.':
+			b.WriteByte('-')
+		}
+	}
+	const most = 20 // room for a number
+	name := strings.Trim(b.String()[:min(b.Len(), most)], "-")
+	if device.CheckName(name) != nil {
+		return "sensor"
+	}
+	return name
+}
+
+// Unique gives each device of the findings a name of its own that is not taken.
+func Unique(found []Found, taken []string) {
+	used := slices.Clone(taken)
+	for _, f := range found {
+		for i, d := range f.Devices {
+			name := d.Name
+			for n := 2; slices.Contains(used, name); n++ {
+				name = d.Name + "-" + strconv.Itoa(n)
+			}
+			f.Devices[i].Name = name
+			used = append(used, name)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package scan
+
+// lone is what a part makes of one byte that is written to it alone.
+type lone string
+
+const (
+	pointer lone = "pointer" // the number of a register: nothing changes until more is written
+	acts    lone = "acts"    // an output changes, or it does as it is told
+	// repeats is a part that acts as well, and that a long read shows: what it sends
+	// comes again.
+	repeats lone = "repeats"
+)
+
+// part is a chip, where its straps let it be, and what a lone byte does to it.
+type part struct {
+	name     string
+	driver   string // of device/chip; "" where there is none
+	kernel   string // the name of its kernel driver, likewise
+	from, to uint16
+	byte     lone
+	source   string
+}
+
+// parts are those that a lone byte changes, and of the others those that share
+// their addresses. Only where a part can be counts here, not how seldom it is
+// there. Of those at one address the commonest comes first.
+var parts = []part{
+	{"PCF8574", "pcf8574", "", 0x20, 0x27, acts, "NXP, PCF8574; PCF8574A: each byte written goes to the pins"},
+	{"HD44780 display", "hd44780", "", 0x20, 0x27, acts, "a PCF8574 between bus and display"},
+	{"PCF8575", "pcf8575", "", 0x20, 0x27, acts, "NXP, PCF8575: the first byte goes to the first eight pins"},
+	{"SSD1306 display", "ssd1306", "", 0x3c, 0x3d, acts, "Solomon Systech, SSD1306: control byte"},
+	{"AHT20", "aht20", "aht20", 0x38, 0x38, acts, "Aosong, AHT20"},
+	{"PCF8574A", "pcf8574", "", 0x38, 0x3f, acts, "NXP, PCF8574; PCF8574A: each byte written goes to the pins"},
+	{"HD44780 display", "hd44780", "", 0x38, 0x3f, acts, "a PCF8574A between bus and display"},
+	{"BH1750", "bh1750", "bh1750", 0x23, 0x23, acts, "ROHM, BH1750FVI: opcodes of one byte"},
+	{"BH1750", "bh1750", "bh1750", 0x5c, 0x5c, acts, "ROHM, BH1750FVI: opcodes of one byte"},
+	{"AM2320", "am2320", "", 0x5c, 0x5c, acts, "Aosong, AM2320"},
+	{"ADS1115", "ads1115", "ads1115", 0x48, 0x4b, pointer, "TI SBAS444, ADS111x: address pointer register"},
+	{"TMP102", "tmp102", "tmp102", 0x48, 0x4b, pointer, "TI SBOS397, TMP102: pointer register"},
+	{"LM75", "", "lm75", 0x48, 0x4f, pointer, "TI SNOS808, LM75: pointer register"},
+	{"PCF8591", "", "", 0x48, 0x4f, acts, "NXP, PCF8591, section 8.2: bit 6 of the control byte turns the analog output on and off"},
+	{"MAX9744 amplifier", "", "", 0x49, 0x4b, acts, "Maxim, MAX9744, page 18: the byte is the volume"},
+	{"DAC5571", "", "", 0x4c, 0x4d, acts, "TI SLAS405, DAC5571: the first byte has the power-down bits"},
+	{"DS2482 1-Wire bridge", "", "", 0x18, 0x1b, acts, "Maxim, DS2482-100: commands of one byte"},
+	{"MCP9808", "mcp9808", "jc42", 0x18, 0x1f, pointer, "Microchip DS25095, MCP9808: register pointer"},
+	{"MCP4725", "mcp4725", "", 0x60, 0x67, acts, "Microchip DS22039, MCP4725: the first byte of a fast write has the power-down bits"},
+	{"MCP4728", "", "", 0x60, 0x67, acts, "Microchip DS22187, MCP4728: as MCP4725"},
+	{"SCD4x", "scd4x", "scd40", 0x62, 0x62, acts, "Sensirion, SCD4x: commands of two bytes"},
+	{"PCA9548 multiplexer", "", "", 0x70, 0x77, repeats, "NXP, PCA9548A: the byte is the channels; PCA9540 to PCA9547 and TCA9548A alike"},
+	{"MS5611", "", "ms5611", 0x76, 0x77, repeats, "TE Connectivity, MS5611-01BA03: commands of one byte; reads zeros when it was told none"},
+	{"HT16K33 display", "", "", 0x70, 0x77, repeats, "Holtek, HT16K33: commands of one byte"},
+	{"AD5241", "", "", 0x2c, 0x2f, acts, "Analog Devices, AD5241: the first byte can shut the wiper down"},
+	{"MCP4017", "", "", 0x2f, 0x2f, acts, "Microchip DS22147, MCP4017: the byte is the wiper"},
+	{"INA219", "ina219", "ina219", 0x40, 0x4f, pointer, "TI SBOS448, INA219: register pointer; INA226 and INA260 alike"},
+	{"PCA9685", "pca9685", "", 0x40, 0x7f, pointer, "NXP, PCA9685: control register"},
+	{"SHT4x", "sht4x", "sht4x", 0x44, 0x46, acts, "Sensirion, SHT4x: commands of one byte, to measure and to heat"},
+	{"PT2258 amplifier", "", "", 0x40, 0x40, acts, "Princeton, PT2258, page 7 and on: CODE1 and CODE2; each byte is a step of volume"},
+	{"PT2258 amplifier", "", "", 0x42, 0x42, acts, "the same"},
+	{"PT2258 amplifier", "", "", 0x44, 0x44, acts, "the same"},
+	{"PT2258 amplifier", "", "", 0x46, 0x46, acts, "the same"},
+	{"MCP23017", "mcp23017", "", 0x20, 0x27, pointer, "Microchip DS20001952, MCP23017: register address"},
+	{"TCA9534", "tca9534", "", 0x20, 0x27, pointer, "TI SCPS197, TCA9534: command byte, a register's number; TCA9535 and TCA9555 alike"},
+	{"AT24 memory", "", "", 0x50, 0x57, pointer, "Microchip, AT24C32: an address alone begins no write"},
+	{"DS3231 clock", "", "", 0x68, 0x68, pointer, "Maxim 19-5170, DS3231: register pointer"},
+	{"MCP3424", "", "", 0x68, 0x6f, pointer, "Microchip DS22088, MCP342x: the byte is the converter's settings; it has no output"},
+}
+
+// partsAt are the parts that can be at an address.
+func partsAt(addr uint16) []part {
+	var here []part
+	for _, p := range parts {
+		if addr >= p.from && addr <= p.to {
+			here = append(here, p)
+		}
+	}
+	return here
+}

@@ -1,0 +1,84 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"agentsite/device/board"
+	"agentsite/device/driver"
+)
+
+// Found is something that is wired up, or a place to wire something to.
+type Found struct {
+	Where      string     // "i2c-1/0x76", "1-wire/28-0316a2795c1f", "/dev/video0"
+	What       string     // "BME280"
+	Confidence Confidence // of What
+	Says       string     // what else there is to know, or to do; may be ""
+	// Devices are what could be written into the configuration to use it, the
+	// likeliest first: one where What is certain or likely.
+	Devices []Device
+}
+
+// Device is a name and its keys, in braces, as YAML.
+type Device struct{ Name, YAML string }
+
+// Scan says what to look at.
+type Scan struct {
+	Board *board.Board
+	Root  string // the folder with sys and dev in it; "" is the machine's
+	// Buses are the I2C buses to look at; nil is all but those of displays and of a
+	// PC's main board.
+	Buses []string
+	// Probe are addresses where the owner has said that anything may be written, on
+	// each bus that is looked at.
+	Probe []uint16
+	// Taken are the things that devices of the site claim, by the device's name.
+	// Their addresses are left alone.
+	Taken map[string]string
+	// Drivers are those that may be suggested.
+	Drivers []driver.Driver
+}
+
+// Run looks at everything and returns what it found, in a constant order, and what
+// kept it from looking. It takes about a second for each I2C bus, at most 30.
+func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
+	found := s.kernel(ctx)
+	var trouble []driver.Finding
+	if s.Buses == nil {
+		lines, err := s.gpio()
+		if err != nil {
+			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: "GPIO", Says: err.Error()})
+		}
+		found = slices.Concat(found, s.files(), lines)
+	}
+	for _, bus := range s.I2C() {
+		chips, err := s.bus(ctx, bus, found)
+		if err != nil {
+			trouble = append(trouble, driver.Finding{Severity: driver.Problem, Subject: bus, Says: err.Error()})
+		}
+		found = append(found, chips...)
+	}
+	if s.Buses != nil {
+		found = slices.DeleteFunc(found, func(f Found) bool { return !slices.Contains(s.Buses, busOf(f.Where)) })
+	}
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(busOf(a.Where)), len(busOf(b.Where))), cmp.Compare(a.Where, b.Where))
+	})
+	return found, trouble
+}
+
+// rank puts what can be used before what may be.
+func rank(f Found) int { return slices.Index([]Confidence{Certain, Likely, Candidate}, f.Confidence) }
+
+// suggest returns the device that uses a part: through the driver here, or else
+// through the kernel's.
+func (s *Scan) suggest(name, own, kernel, keys string) []Device {
+	if _, ok := driver.Find(s.Drivers, own); ok {
+		return []Device{{name, "{ driver: " + own + ", " + keys + " }"}}
+	}
+	if _, ok := driver.Find(s.Drivers, "kernel:"+kernel); ok && kernel != "" {
+		return []Device{{name, "{ driver: kernel:" + kernel + ", " + keys + " }"}}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Guest is the first program of an emulated board. It makes the machine that QEMU
+// emulates into a board with chips and lines, runs the site on it, and does what it
+// is told over HTTP from outside. What is to be tested, and what is right, it does
+// not know.
+//
+// The kernel's command line has port=, where the site is heard, and control=, where
+// the guest is.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	run := guest
+	if os.Getpid() == 1 {
+		run = first
+	}
+	if err := run(); err != nil {
+		fmt.Println("guest:", err)
+		os.Exit(1)
+	}
+}
+
+// first is process 1: it waits for whatever ends, so that nobody else's orphans
+// disturb the guest, and ends the machine with it.
+func first() error {
+	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"debugfs", "/sys/kernel/debug"}} {
+		if err := mount(m[0], m[1]); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for {
+		pid, err := unix.Wait4(-1, nil, 0, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if pid == cmd.Process.Pid {
+			return unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // QEMU ends
+		}
+	}
+}
+
+func guest() error {
+	if err := loadModules("/modules"); err != nil {
+		return err
+	}
+	if err := addLines(); err != nil {
+		return err
+	}
+	if err := network(); err != nil {
+		return err
+	}
+	port, err := parameter("port")
+	if err != nil {
+		return err
+	}
+	control, err := parameter("control")
+	if err != nil {
+		return err
+	}
+	go forward(port)
+	return serve(control, newBench(port))
+}
+
+func mount(kind, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(kind, folder, kind, 0, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", folder, err)
+	}
+	return nil
+}
+
+// parameter is one of the kernel's command line.
+func parameter(name string) (string, error) {
+	line, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return "", err
+	}
+	for _, word := range strings.Fields(string(line)) {
+		if value, ok := strings.CutPrefix(word, name+"="); ok {
+			return value, nil
+		}
+	}
+	return "", fmt.Errorf("the kernel's command line has no %s=", name)
+}

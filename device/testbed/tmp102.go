@@ -1,0 +1,56 @@
+package testbed
+
+// TMP102 is Texas Instruments' thermometer (SBOS397, sections 7.5 and 8).
+type TMP102 struct {
+	told
+	words
+}
+
+// NewTMP102 measures a temperature.
+func NewTMP102() *TMP102 {
+	c := &TMP102{told: told{"temperature": 20}}
+	c.read = func(pointer byte) {
+		if pointer == 0 && c.reg[1]&tmpShutdown == 0 {
+			c.convert()
+		}
+	}
+	c.written = func(pointer byte) {
+		switch pointer {
+		case 0: // read-only
+			c.convert()
+		case 1:
+			if c.reg[1]&tmpShutdown != 0 && c.reg[1]&tmpOneShot != 0 {
+				c.convert()
+			}
+			// The resolution is fixed, no alert is raised, and a conversion that was
+			// asked for is done.
+			c.reg[1] = c.reg[1]&^tmpOneShot | 0x6020
+			if c.reg[1]&tmpShutdown != 0 {
+				c.reg[1] |= tmpOneShot
+			}
+		}
+	}
+	return c
+}
+
+const (
+	tmpOneShot  = 0x8000
+	tmpShutdown = 0x0100
+	tmpExtended = 0x0010
+)
+
+func (c *TMP102) Reset() {
+	c.pointer = 0
+	c.reg = []uint16{0, 0x60a0, 0x4b00, 0x5000} // 75 and 80 °C
+	c.convert()
+}
+
+// convert puts the temperature in steps of 1/16 °C into the highest 12 bits, or 13
+// and a mark in extended mode.
+func (c *TMP102) convert() {
+	if c.reg[1]&tmpExtended != 0 {
+		c.reg[0] = uint16(sixteenths(c.told["temperature"], -55, 150)<<3) | 1
+		return
+	}
+	c.reg[0] = uint16(sixteenths(c.told["temperature"], -55, 127.9375) << 4)
+}

@@ -1,0 +1,41 @@
+package device
+
+import (
+	"regexp"
+	"strings"
+)
+
+// maxUnit bounds a unit: it stands beside every reading.
+const maxUnit = 24
+
+// ucum is the form of a UCUM code, as far as units of sensors go: parts joined by
+// dots and slashes, each with a {remark} or without.
+var ucum = regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`)
+
+const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
+
+// commonUnits are what people write, in small letters, and what UCUM does.
+var commonUnits = map[string]string{
+	"c": "Cel", "f": "[degF]", // a home has no whole coulombs and farads
+	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
+	"kelvin": "K", "°": "deg", "degrees": "deg",
+	"percent": "%", "%rh": "%", "rh": "%", "ppm": "[ppm]", "ppb": "[ppb]", "ph": "[pH]", "psi": "[psi]",
+	"lux": "lx", "volt": "V", "volts": "V", "amp": "A", "ampere": "A", "watt": "W", "watts": "W", "ohm": "Ohm", "ohms": "Ohm", "ω": "Ohm", "kω": "kOhm",
+	"kwh": "kW.h", "wh": "W.h", "mah": "mA.h", "pascal": "Pa", "hertz": "Hz", "rpm": "/min",
+	"µg/m³": "ug/m3", "ug/m³": "ug/m3", "m/s²": "m/s2", "m/s^2": "m/s2", "m²": "m2", "m³": "m3", "µs/cm": "uS/cm",
+	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
+}
+
+// CheckUnit accepts what looks like a UCUM code (Cel, %, Pa, ug/m3, {count}), and
+// answers what people write instead with the code that it could be. An empty unit
+// is no unit.
+func CheckUnit(code string) error {
+	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(code)), "μ", "µ") // two letters that look alike
+	if could, wrong := commonUnits[asked]; wrong && could != code {
+		return Faultf(Invalid, "%q is %s in UCUM: write %[2]s", code, could)
+	}
+	if code != "" && (len(code) > maxUnit || !ucum.MatchString(code)) {
+		return Faultf(Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", clip(code), maxUnit)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Plan writes a file of the site called name with these devices alone, for a
+// process that is to know no others. Comments and places are lost: equal devices
+// make equal plans.
+func Plan(name string, devices []Device) []byte {
+	var b bytes.Buffer
+	b.WriteString("site:\n  name: " + name + "\ndevices:\n")
+	for _, d := range devices {
+		write(&b, 1, d.Name, &node{shape: mapping, entries: d.entries})
+	}
+	return b.Bytes()
+}
+
+// plainWord is text that is itself without quotes, wherever it stands. What looks
+// like something else in quotes has them already.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9+][A-Za-z0-9_./+-]*$|^-[0-9.]+$`)
+
+func (n *node) word() string {
+	if n.quoted || !plainWord.MatchString(n.text) {
+		return strconv.Quote(n.text)
+	}
+	return n.text
+}
+
+// write is a key and its value, each in a line of its own.
+func write(b *bytes.Buffer, level int, key string, n *node) {
+	b.WriteString(strings.Repeat("  ", level) + key + ":")
+	writeValue(b, level, n)
+}
+
+func writeValue(b *bytes.Buffer, level int, n *node) {
+	switch {
+	case n.shape == scalar:
+		b.WriteString(" " + n.word() + "\n")
+	case n.shape == mapping && len(n.entries) > 0:
+		b.WriteByte('\n')
+		for _, e := range n.entries {
+			write(b, level+1, (&node{text: e.key}).word(), e.value)
+		}
+	case n.shape == list && len(n.items) > 0:
+		b.WriteByte('\n')
+		for _, item := range n.items {
+			b.WriteString(strings.Repeat("  ", level+1) + "-")
+			writeValue(b, level+2, item)
+		}
+	default:
+		b.WriteString(map[shape]string{empty: "", mapping: " {}", list: " []"}[n.shape] + "\n")
+	}
+}

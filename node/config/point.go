@@ -1,0 +1,193 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+)
+
+// Points is a device as its owner wants it.
+type Points struct {
+	// Description is the device's own, with the owner's safe values, ranges and units.
+	Description  device.Description
+	Outputs      []Output      // all of them, in the order of the description
+	Measurements []Measurement // those that the owner wants otherwise
+}
+
+// pointPart holds the keys about one point, at a device or under points.
+type pointPart struct {
+	outputPart
+	measurementPart
+}
+
+var pointKeys = keysOf(fieldsOf(reflect.TypeFor[pointPart]()))
+
+// written is a pointPart and where it stands.
+type written struct {
+	pointPart
+	point   string // "" for the device itself
+	at      pos
+	entries []entry
+}
+
+// place is where the key stands, else where the part begins.
+func (w written) place(key string) pos {
+	if e, ok := find(w.entries, key); ok {
+		return e.value.at
+	}
+	return w.at
+}
+
+// text is what the owner wrote for the key.
+func (w written) text(key string) string {
+	e, _ := find(w.entries, key)
+	return e.value.text
+}
+
+// point reads the keys about one point and checks what needs no description.
+func (d decoder) point(name string, at pos, entries []entry) written {
+	w := written{point: name, at: at, entries: entries}
+	d.fields(at, "", entries, reflect.ValueOf(&w.pointPart).Elem())
+	d.output(w)
+	d.measurement(w)
+	return w
+}
+
+// Points is desc as the owner wants it, with what was not written left to the
+// guard's defaults. It checks all that was written against desc; Parse has done so
+// already where the driver is a Describer.
+func (d Device) Points(desc device.Description) (Points, error) {
+	r := &report{src: d.src}
+	points := d.points(r, desc)
+	if err := r.err(); err != nil {
+		return Points{}, err
+	}
+	return points, nil
+}
+
+func (d Device) points(r *report, desc device.Description) Points {
+	parts := d.assign(r, desc)
+	all := Points{Description: desc}
+	all.Description.Points = slices.Clone(desc.Points)
+	for i, p := range desc.Points {
+		w, ok := parts[p.Name]
+		at := decoder{r, device.Address(d.Name, p.Name)}
+		switch {
+		case p.Kind.Output():
+			o := Output{Point: p}
+			if ok {
+				o = w.asOutput(at, p)
+				if w.Safe != nil && has(reflect.TypeOf(d.Config), "safe") {
+					at.fail(w.place("safe"), "this driver has to know safe itself, so it stands among the driver's own keys; remove it here")
+				}
+			}
+			all.Outputs = append(all.Outputs, o)
+			all.Description.Points[i] = o.Point
+		case ok:
+			m := w.asMeasurement(at, p)
+			all.Measurements = append(all.Measurements, m)
+			all.Description.Points[i] = m.Point
+		}
+	}
+	return all
+}
+
+// has reports whether a driver's keys, or those below them, have one of that name.
+func has(t reflect.Type, key string) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return slices.ContainsFunc(fieldsOf(t), func(f field) bool {
+		return f.key == key || has(t.FieldByIndex(f.index).Type, key)
+	})
+}
+
+// keyed is a set of keys and the points that take them.
+type keyed struct {
+	what   string
+	keys   []string
+	takes  func(device.Kind) bool
+	points []string // of the device
+}
+
+func keysFor(desc device.Description) []keyed {
+	all := []keyed{
+		{what: "output", keys: outputKeys, takes: device.Kind.Output},
+		{what: "measurement", keys: measurementKeys, takes: func(k device.Kind) bool { return k == device.KindMeasurement }},
+	}
+	for i := range all {
+		for _, p := range desc.Points {
+			if all[i].takes(p.Kind) {
+				all[i].points = append(all[i].points, p.Name)
+			}
+		}
+	}
+	return all
+}
+
+// assign finds the point that each part is about.
+func (d Device) assign(r *report, desc device.Description) map[string]written {
+	sets := keysFor(desc)
+	parts := map[string]written{}
+	for _, w := range d.written {
+		if w.point != "" {
+			d.put(r, parts, w, desc, sets)
+			continue
+		}
+		// What stands at the device is about its only output or its only measurement.
+		for _, set := range sets {
+			part := w
+			part.entries = only(w.entries, set.keys...)
+			switch {
+			case len(part.entries) == 0:
+			case len(set.points) != 1:
+				d.misplaced(r, part.entries[0], set)
+			default:
+				part.point = set.points[0]
+				parts[part.point] = part
+			}
+		}
+	}
+	return parts
+}
+
+// put keeps what is written under points, where it fits.
+func (d Device) put(r *report, parts map[string]written, w written, desc device.Description, sets []keyed) {
+	p, ok := desc.Point(w.point)
+	if !ok {
+		var points []string
+		for _, p := range desc.Points {
+			points = append(points, p.Name)
+		}
+		r.fail(w.at, d.Name, "there is no point %q%s", w.point, suggest(w.point, points, "point"))
+		return
+	}
+	at := device.Address(d.Name, w.point)
+	if _, twice := parts[w.point]; twice {
+		r.fail(w.at, at, "this %s is set at the device too; write its keys in one place", p.Kind)
+		return
+	}
+	i := slices.IndexFunc(sets, func(s keyed) bool { return s.takes(p.Kind) })
+	if i < 0 {
+		r.fail(w.at, at, "this is neither an output nor a measurement but a point of kind %s, which takes no keys; remove it from points", p.Kind)
+		return
+	}
+	for _, e := range w.entries {
+		if !slices.Contains(sets[i].keys, e.key) {
+			r.fail(e.at, at, "%s is not for a %s, which takes %s; remove it", e.key, p.Kind, strings.Join(sets[i].keys, ", "))
+			return
+		}
+	}
+	parts[w.point] = w
+}
+
+// misplaced reports a key at a device that has no point for it, or several.
+func (d Device) misplaced(r *report, e entry, set keyed) {
+	if len(set.points) == 0 {
+		r.fail(e.at, d.Name, "%s is for %ss and this device has none; remove it", e.key, set.what)
+		return
+	}
+	r.fail(e.at, d.Name, "%s does not say which %s it is for; write it under \"points:\", at %s", e.key, set.what, strings.Join(set.points, " or "))
+}

@@ -1,0 +1,71 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxInFlight bounds the requests of one stream, or of one batch over HTTP, that
+// are not answered yet.
+const maxInFlight = 32
+
+// stream is newline-delimited JSON on which no client can pile up work: the SDK
+// queues without a bound whatever it reads.
+type stream struct{ rw io.ReadWriteCloser }
+
+func (s stream) Connect(ctx context.Context) (sdk.Connection, error) {
+	lines := sdk.IOTransport{Reader: s.rw, Writer: s.rw, MaxLineLength: maxMessage}
+	c, err := lines.Connect(ctx)
+	return &bounded{Connection: c, open: make(map[jsonrpc.ID]bool)}, err
+}
+
+// bounded refuses requests beyond the bound by itself, and takes in neither
+// requests nor notifications while an answer waits for its client to read. What
+// the client answers always gets through: a request may be waiting for it.
+type bounded struct {
+	sdk.Connection
+
+	mu   sync.Mutex // held while writing
+	open map[jsonrpc.ID]bool
+}
+
+func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		m, err := b.Connection.Read(ctx)
+		r, ok := m.(*jsonrpc.Request)
+		if err != nil || !ok || b.admit(r) {
+			return m, err
+		}
+		busy := &jsonrpc.Error{Code: codeBusy, Message: fmt.Sprintf("%d requests are running on this stream: wait for one to end", maxInFlight)}
+		if err := b.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: busy}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (b *bounded) admit(r *jsonrpc.Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !r.IsCall() || b.open[r.ID]: // the SDK refuses an id that runs
+		return true
+	case len(b.open) >= maxInFlight:
+		return false
+	}
+	b.open[r.ID] = true
+	return true
+}
+
+func (b *bounded) Write(ctx context.Context, m jsonrpc.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r, ok := m.(*jsonrpc.Response); ok {
+		delete(b.open, r.ID)
+	}
+	return b.Connection.Write(ctx, m)
+}

@@ -72,9 +72,12 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case beat:
 		s.send(beat, number, nil) // if it cannot be sent, there is nothing more to read either
 		return nil
-	case move:
+	case move, try:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
 		do = func() (func(*writer), error) { return s.status(s.move(ctx, m)) }
+		if k == try {
+			do = func() (func(*writer), error) { return nil, s.g.Try(ctx, m.holder, m.output, m.value, m.length) }
+		}
 	case release:
 		output := r.text()
 		do = func() (func(*writer), error) { return s.status(s.g.Release(ctx, output)) }

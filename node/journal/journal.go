@@ -19,12 +19,20 @@ const (
 	anchorEvery = 256
 	// flushEvery is how long denials are gathered before they are written.
 	flushEvery = time.Minute
+	// maxWaiting bounds what Add has taken in and the disk has not.
+	maxWaiting = 256
 )
 
 // Journal is open for writing. All methods are safe for concurrent use.
 type Journal struct {
 	folder string
-	work   chan struct{} // there is something for Run to write
+	soon   chan struct{} // there is something for Run to write now
+	work   chan struct{} // and within a minute
+
+	quick   sync.Mutex // never held for the disk
+	waiting []Entry    // of what is done
+	lost    int        // calls that there was no room for
+	denied  denials
 
 	mu       sync.Mutex
 	file     *os.File
@@ -35,7 +43,6 @@ type Journal struct {
 	broken   error // why nothing more is written
 	buf      []byte
 	memory   memory
-	denied   denials
 }
 
 // Open opens the journal in folder, which it makes, and reads it from beginning to
@@ -46,7 +53,7 @@ func Open(folder string) (*Journal, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	j := &Journal{folder: folder, work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
+	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
 	at, report, err := read(folder, func(e Entry) error { j.memory.recall(e); return nil })
 	if err != nil {
 		return nil, err
@@ -129,15 +136,20 @@ func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 			return 0, err
 		}
 	}
-	e.Seq, e.At = j.seq+1, time.Now().UnixMilli()
+	if e.Seq = j.seq + 1; e.At == 0 {
+		e.At = time.Now().UnixMilli()
+	}
 	b, after, err := appendFrame(j.buf[:0], e, j.before)
 	if err != nil {
 		return 0, err
 	}
 	j.buf = b
-	_, err = j.file.Write(b)
+	n, err := j.file.Write(b)
 	if err == nil && durable {
 		err = j.file.Sync()
+	}
+	if err != nil && n == 0 { // as on a disk that has become read-only
+		return 0, err
 	}
 	if err != nil {
 		if undo := errors.Join(j.file.Truncate(j.size), seekEnd(j.file)); undo != nil {
@@ -176,11 +188,29 @@ func (j *Journal) Note(says string) error {
 	return err
 }
 
+// Add takes in a call that was made without waiting for the disk, and what came of it.
+// It is written at once where Run can, without a sync, and after a failure again in a
+// minute. Add never blocks for the disk; the call's key is not remembered.
+func (j *Journal) Add(c Call, o Outcome) {
+	j.quick.Lock()
+	defer j.quick.Unlock()
+	if len(j.waiting) >= maxWaiting {
+		j.lost++
+		return
+	}
+	e, result := c.intent(), o.result()
+	e.Kind, e.At = Done, time.Now().UnixMilli()
+	e.Fault, e.Says, e.Value = result.Fault, result.Says, result.Value
+	j.waiting = append(j.waiting, e)
+	poke(j.soon)
+}
+
 // Deny counts a call that was refused. Denials are written together once a minute
-// and never synced: a stranger must not be able to wear out the card.
+// and never synced: a stranger must not be able to wear out the card. It does not
+// block for the disk.
 func (j *Journal) Deny(who, tool, fault string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.quick.Lock()
+	defer j.quick.Unlock()
 	if j.denied.add(denial{who, tool, fault}) {
 		poke(j.work)
 	}
@@ -189,21 +219,29 @@ func (j *Journal) Deny(who, tool, fault string) {
 // Run writes what has been gathered, until ctx ends; then it writes the rest and
 // closes the journal.
 func (j *Journal) Run(ctx context.Context) error {
+	var minute <-chan time.Time // nil while nothing is gathered
 	for {
 		select {
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			err := errors.Join(j.flush(), j.anchor(), j.file.Sync(), j.file.Close())
+			err := errors.Join(j.added(), j.flush(), j.anchor(), j.file.Sync(), j.file.Close())
 			j.broken = errors.New("the journal is closed: the site is ending")
 			return err
-		case <-j.work:
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(flushEvery):
+		case <-j.soon:
 			j.mu.Lock()
-			if err := errors.Join(j.flush(), j.anchor()); err != nil {
+			if j.added() != nil { // what is left is tried again with the rest
+				poke(j.work)
+			}
+			j.mu.Unlock()
+		case <-j.work:
+			if minute == nil {
+				minute = time.After(flushEvery)
+			}
+		case <-minute:
+			minute = nil
+			j.mu.Lock()
+			if err := errors.Join(j.added(), j.flush(), j.anchor()); err != nil {
 				poke(j.work) // again in a minute
 			}
 			j.mu.Unlock()
@@ -211,12 +249,45 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-func (j *Journal) flush() error {
-	for d, count := range j.denied {
-		if _, err := j.write(Entry{Kind: Denied, Who: d.who, Tool: d.tool, Fault: d.fault, Count: count}, false); err != nil {
+// added writes what waits.
+func (j *Journal) added() error {
+	j.quick.Lock()
+	waiting, lost := j.waiting, j.lost
+	j.waiting, j.lost = nil, 0
+	j.quick.Unlock()
+	for len(waiting) > 0 {
+		if _, err := j.write(waiting[0], false); err != nil {
+			j.quick.Lock()
+			j.waiting, j.lost = append(waiting, j.waiting...), j.lost+lost
+			j.quick.Unlock()
 			return err
 		}
-		delete(j.denied, d)
+		waiting = waiting[1:]
+		poke(j.work) // an anchor follows
+	}
+	if lost > 0 {
+		_, err := j.write(Entry{Kind: Event, Says: fmt.Sprintf("%d calls that did not wait for the disk could not be written", lost)}, false)
+		return err
+	}
+	return nil
+}
+
+// flush writes the denials.
+func (j *Journal) flush() error {
+	j.quick.Lock()
+	denied := j.denied
+	j.denied = denials{}
+	j.quick.Unlock()
+	for d, count := range denied {
+		if _, err := j.write(Entry{Kind: Denied, Who: d.who, Tool: d.tool, Fault: d.fault, Count: count}, false); err != nil {
+			j.quick.Lock()
+			defer j.quick.Unlock()
+			for d, count := range denied {
+				j.denied.count(d, count)
+			}
+			return err
+		}
+		delete(denied, d)
 	}
 	return nil
 }
@@ -231,11 +302,16 @@ const maxDenials = 64
 
 // add reports whether it is the first since the last flush.
 func (d denials) add(one denial) (first bool) {
+	first = len(d) == 0
+	d.count(one, 1)
+	return first
+}
+
+func (d denials) count(one denial, n int) {
 	if _, known := d[one]; !known && len(d) >= maxDenials {
 		one = denial{who: "others"}
 	}
-	d[one]++
-	return len(d) == 1 && d[one] == 1
+	d[one] += n
 }
 
 func poke(c chan struct{}) {

@@ -293,19 +293,78 @@ func TestDenialsAreCounted(t *testing.T) {
 	})
 }
 
+// TestDiskFails: what cannot be written is not begun, and all goes on once it can.
 func TestDiskFails(t *testing.T) {
-	folder := t.TempDir()
-	j := open(t, folder)
-	j.crash() // every write fails from here on
-	if _, _, err := j.Begin(call("a")); err == nil {
-		t.Error("a call begins without its intent")
-	}
-	if _, _, err := j.Begin(call("a")); err == nil || !strings.Contains(err.Error(), "restart") {
-		t.Errorf("it goes on: %v", err)
-	}
-	if len(entries(t, folder)) != 0 {
-		t.Error("something was written")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- j.Run(ctx) }()
+		well := j.file
+		unwritable, err := os.Open(well.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.file = unwritable
+		if _, _, err := j.Begin(call("a")); err == nil {
+			t.Error("a call begins without its intent")
+		}
+		for range maxWaiting + 5 {
+			j.Add(call(""), Outcome{}) // nothing holds these up
+		}
+		j.Deny("token", "switch_output", "denied")
+		synctest.Wait()
+		time.Sleep(2 * flushEvery)
+		if len(entries(t, folder)) != 0 {
+			t.Error("something was written")
+		}
+		j.mu.Lock()
+		j.file = well
+		j.mu.Unlock()
+		unwritable.Close()
+		if ticket, replay, err := j.Begin(call("a")); err != nil || replay != nil || ticket.seq != 1 {
+			t.Errorf("it does not go on: %v", err)
+		}
+		time.Sleep(2 * flushEvery)
+		kinds := map[Kind]int{}
+		var lost string
+		for _, e := range entries(t, folder) {
+			kinds[e.Kind]++
+			lost += e.Says
+		}
+		if kinds[Intent] != 1 || kinds[Done] != maxWaiting || kinds[Denied] != 1 || kinds[Event] != 1 || !strings.HasPrefix(lost, "5 calls") {
+			t.Errorf("%v, %q", kinds, lost)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDone: what did not wait for the disk is there soon, and has no key.
+func TestDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- j.Run(ctx) }()
+		j.Add(call("a"), Outcome{Value: []byte(`{}`)})
+		synctest.Wait()
+		all := entries(t, folder)
+		if len(all) != 1 || all[0].Kind != Done || all[0].Who != "local" || string(all[0].Args) != `{"on":true}` || string(all[0].Value) != `{}` {
+			t.Errorf("%+v", all)
+		}
+		if replay, err := j.Replay(call("a")); replay != nil || err != nil {
+			t.Errorf("%v, %v", replay, err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestActsOnce has callers retry through crashes at random moments: whatever

@@ -39,12 +39,30 @@ func (c Call) digest() []byte {
 	return h.Sum(nil)
 }
 
+func (c Call) intent() Entry {
+	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: c.digest(), Key: c.Key}
+	if len(c.Args) <= maxArgs {
+		e.Args = c.Args
+	}
+	return e
+}
+
 // Outcome is what came of a call.
 type Outcome struct {
 	Fault string // its kind; "" when it was done
 	Says  string // the fault's sentence
 	Value []byte // the result as JSON
 }
+
+func (o Outcome) result() Entry {
+	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says)}
+	if !o.tooLong() {
+		e.Value = o.Value
+	}
+	return e
+}
+
+func (o Outcome) tooLong() bool { return len(o.Value) > maxValue }
 
 // Ticket is a call whose intent is on the disk.
 type Ticket struct {
@@ -141,60 +159,65 @@ func (r *remembering) size() int {
 	return len(r.outcome.Value) + len(r.outcome.Says)
 }
 
-// Begin makes the intent of a call durable, and blocks for the disk. A call with a
-// key that is known is not to be made again: its outcome is returned, or one of
-// ErrReused, ErrPending and ErrUnknown. Any other error means that the intent is not
-// on the disk, and the call must not be made either.
-func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
+// Replay returns what came of an earlier call with this one's key, nil where the key
+// is not known, or one of ErrReused, ErrPending and ErrUnknown.
+func (j *Journal) Replay(c Call) (*Outcome, error) {
+	if c.Key == "" {
+		return nil, nil
+	}
 	digest := c.digest()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := time.Now()
-	j.memory.forget(now)
-	t := Ticket{}
-	if c.Key != "" {
-		t.key = memoryKey(c.Who, c.Key)
-		if r, known := j.memory.calls[t.key]; known {
-			switch {
-			case !bytes.Equal(r.digest, digest):
-				return t, nil, ErrReused
-			case r.outcome != nil:
-				return t, r.outcome, nil
-			case r.lost:
-				return t, nil, ErrUnknown
-			}
-			return t, nil, ErrPending
-		}
+	return j.memory.replay(c, digest, time.Now())
+}
+
+func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) {
+	m.forget(now)
+	r, known := m.calls[memoryKey(c.Who, c.Key)]
+	switch {
+	case c.Key == "" || !known:
+		return nil, nil
+	case !bytes.Equal(r.digest, digest):
+		return nil, ErrReused
+	case r.outcome != nil:
+		return r.outcome, nil
+	case r.lost:
+		return nil, ErrUnknown
 	}
-	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: digest, Key: c.Key}
-	if len(c.Args) <= maxArgs {
-		e.Args = c.Args
+	return nil, ErrPending
+}
+
+// Begin makes the intent of a call durable, and blocks for the disk. A call with a
+// key that is known is not to be made again: it ends as in Replay. Any other error
+// means that the intent is not on the disk, and the call must not be made either.
+func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
+	e := c.intent()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	if earlier, err := j.memory.replay(c, e.Digest, now); earlier != nil || err != nil {
+		return Ticket{}, earlier, err
 	}
 	seq, err := j.write(e, true)
-	if err != nil {
-		return t, nil, err
+	if err != nil || c.Key == "" {
+		return Ticket{seq: seq}, nil, err
 	}
-	t.seq = seq
-	if t.key != "" {
-		j.memory.put(t.key, &remembering{seq: seq, digest: digest, at: now})
-	}
-	return t, nil, nil
+	key := memoryKey(c.Who, c.Key)
+	j.memory.put(key, &remembering{seq: seq, digest: e.Digest, at: now})
+	return Ticket{seq, key}, nil, nil
 }
 
 // End writes what came of a call, without a sync: were the power to fail now, its
 // outcome would be unknown. The outcome is remembered even where it cannot be
 // written.
 func (j *Journal) End(t Ticket, o Outcome) error {
+	o.Says = clip(o.Says)
+	e := o.result()
+	e.Of = t.seq
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	o.Says = clip(o.Says)
-	tooLong := len(o.Value) > maxValue
 	if r, ok := j.memory.calls[t.key]; ok && r.seq == t.seq {
-		j.memory.complete(r, o, tooLong)
-	}
-	e := Entry{Kind: Result, Of: t.seq, Fault: o.Fault, Says: o.Says}
-	if !tooLong {
-		e.Value = o.Value
+		j.memory.complete(r, o, o.tooLong())
 	}
 	_, err := j.write(e, false)
 	if err == nil {

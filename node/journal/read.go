@@ -43,16 +43,19 @@ type end struct {
 }
 
 func read(folder string, each func(Entry) error) (at end, report Report, err error) {
-	files, err := segments(folder)
+	known, err := readAnchor(folder) // first: a site that runs moves it on, but never ahead
 	if err != nil {
 		return at, report, err
 	}
-	known, err := readAnchor(folder)
+	files, err := segments(folder)
 	if err != nil {
 		return at, report, err
 	}
 	for i, file := range files {
 		b, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && report.Segments == 0 && i < len(files)-1 {
+			continue // the oldest was removed meanwhile
+		}
 		if err != nil {
 			return at, report, err
 		}
@@ -66,7 +69,7 @@ func read(folder string, each func(Entry) error) (at end, report Report, err err
 			return at, report, inFile(file, err)
 		case file != segmentName(folder, first):
 			return at, report, inFile(file, damaged("it begins with entry %d, which is not its name", first))
-		case i == 0:
+		case report.Segments == 0:
 			at.seq, at.before = first-1, before
 			report.First = first
 		case first != at.seq+1 || before != at.before:

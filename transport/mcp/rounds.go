@@ -48,6 +48,10 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (a
 func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args rpc.Raw) (any, error) {
 	out := inputRequired{Result: s.completed(), Requests: make(map[string]inputRequest, len(n.Questions))}
 	out.Type = "input_required"
+	if n.Elsewhere != "" {
+		out.Meta.Approval = n.Elsewhere
+		out.Content = []Content{{Type: "text", Text: n.Elsewhere}} // for a model whose client shows no more
+	}
 	declared := r.meta.Capabilities
 	var lacks agents.Capabilities
 	for _, q := range n.Questions {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -101,7 +102,13 @@ func Run(ctx context.Context, o Options) error {
 	past := history.New(nil)
 	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
-	door := node.New(hub, token)
+	record := openJournal(o.Folder)
+	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
+	var recorded sync.WaitGroup
+	recorded.Go(func() { record.Run(recording) })
+	defer recorded.Wait()
+	defer endRecord() // after everybody who has something to write down
+	door := node.New(hub, token, record)
 	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
@@ -169,6 +176,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
+	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })

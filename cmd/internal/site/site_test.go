@@ -313,7 +313,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -334,7 +334,7 @@ func TestReloadMethod(t *testing.T) {
 	methods := map[string]rpc.Method{}
 	var says error
 	asked := 0
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), nil, func(context.Context) error {
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), nil, func(context.Context) error {
 		asked++
 		return says
 	})
@@ -375,7 +375,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
 	for _, tt := range []struct {
 		e      rpc.Evidence
@@ -404,7 +404,7 @@ func TestResetThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)

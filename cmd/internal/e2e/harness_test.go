@@ -75,7 +75,13 @@ func (l *logged) String() string {
 // until it answers. The first words of argv before "run" may be an emulator.
 func start(t testing.TB, config string, argv ...string) *running {
 	t.Helper()
-	r := &running{Folder: folder(t), Log: &logged{}, ended: make(chan error, 1)}
+	return startIn(t, folder(t), config, argv...)
+}
+
+// startIn is start with a data folder that may have been a site's before.
+func startIn(t testing.TB, data, config string, argv ...string) *running {
+	t.Helper()
+	r := &running{Folder: data, Log: &logged{}, ended: make(chan error, 1)}
 	args := append(argv[1:len(argv):len(argv)], "run", "--data", r.Folder, "--listen", "127.0.0.1:0")
 	if config != "" {
 		file := filepath.Join(r.Folder, "agentsite.yaml")

@@ -457,3 +457,31 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestClockYearsOff: whatever the clock says, and however far it was set back or forth
+// in between, a key stands for its call and the chain holds.
+func TestClockYearsOff(t *testing.T) {
+	const years = 10 * 365 * 24 * time.Hour
+	for _, off := range []time.Duration{-years, years} {
+		folder := t.TempDir()
+		j := open(t, folder)
+		e := call("a").intent()
+		e.At = time.Now().Add(off).UnixMilli() // as a board without a clock would write it
+		seq, err := j.write(e, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.write(Entry{Kind: Result, Of: seq, Value: []byte(`{}`), At: e.At}, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.write(Entry{Kind: Event, Says: "the clock was set", At: time.Now().Add(-off).UnixMilli()}, false); err != nil {
+			t.Fatal(err)
+		}
+		j.crash()
+		j = open(t, folder)
+		if replay, err := j.Replay(call("a")); err != nil || replay == nil || string(replay.Value) != `{}` {
+			t.Errorf("%v off: %v, %v", off, replay, err)
+		}
+		j.crash()
+	}
+}

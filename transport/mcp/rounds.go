@@ -51,6 +51,9 @@ func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args
 	if n.Elsewhere != "" {
 		out.Meta.Approval = n.Elsewhere
 		out.Content = []Content{{Type: "text", Text: n.Elsewhere}} // for a model whose client shows no more
+		if len(n.Questions) == 0 {
+			out.Requests = nil // an empty list has clients ask again at once, and give up
+		}
 	}
 	declared := r.meta.Capabilities
 	var lacks agents.Capabilities

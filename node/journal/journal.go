@@ -15,6 +15,9 @@ const (
 	// maxSegments. At some 300 bytes an entry that is the last 50,000 of them.
 	segmentSize = 1 << 20
 	maxSegments = 16
+	// reread is how many are read at a start, which hold some 7,000 calls:
+	// a small board would need seconds for all.
+	reread = 2
 	// anchorEvery bounds how many entries can be cut off without being missed.
 	anchorEvery = 256
 	// flushEvery is how long denials are gathered before they are written.
@@ -45,8 +48,8 @@ type Journal struct {
 	memory   memory
 }
 
-// Open opens the journal in folder, which it makes, and reads it from beginning to
-// end. What a loss of power cut off at the end is removed, and said in an event. An
+// Open opens the journal in folder, which it makes, and reads the end of it; Read
+// reads all. What a loss of power cut off at the end is removed, and said in an event. An
 // error that wraps ErrDamaged means that it must not be written on: the owner looks
 // at it and moves the folder away.
 func Open(folder string) (*Journal, error) {
@@ -54,7 +57,7 @@ func Open(folder string) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
-	at, report, err := read(folder, func(e Entry) error { j.memory.recall(e); return nil })
+	at, report, err := read(folder, reread, func(e Entry) error { j.memory.recall(e); return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -256,6 +256,8 @@ func TestSegments(t *testing.T) {
 	if _, err := Read(folder, none); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a segment is missing: %v", err)
 	}
+	j = open(t, folder) // which looks at the end alone
+	j.crash()
 }
 
 func TestDenialsAreCounted(t *testing.T) {

@@ -30,7 +30,7 @@ type Report struct {
 // wraps ErrDamaged when the journal is not as it was written: a byte was changed, an
 // entry or a segment is missing, or it ends before its last anchor.
 func Read(folder string, each func(Entry) error) (Report, error) {
-	_, report, err := read(folder, each)
+	_, report, err := read(folder, maxSegments+1, each)
 	return report, err
 }
 
@@ -42,7 +42,8 @@ type end struct {
 	before hash
 }
 
-func read(folder string, each func(Entry) error) (at end, report Report, err error) {
+// read reads the last segments, so many at most.
+func read(folder string, most int, each func(Entry) error) (at end, report Report, err error) {
 	known, err := readAnchor(folder) // first: a site that runs moves it on, but never ahead
 	if err != nil {
 		return at, report, err
@@ -51,6 +52,7 @@ func read(folder string, each func(Entry) error) (at end, report Report, err err
 	if err != nil {
 		return at, report, err
 	}
+	files = files[max(0, len(files)-most):]
 	for i, file := range files {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && report.Segments == 0 && i < len(files)-1 {

@@ -27,12 +27,12 @@ type written struct {
 
 var _ node.Journal = (*written)(nil)
 
-func openJournal(f Folder) *written {
-	j, err := journal.Open(f.journal())
-	if err != nil {
-		slog.Error("the journal cannot be opened: no output moves away from safe before the site is started again", "err", err)
+// open comes before all else. It takes a while on a small board.
+func (w *written) open(f Folder) {
+	w.Journal, w.unopened = journal.Open(f.journal())
+	if w.unopened != nil {
+		slog.Error("the journal cannot be opened: no output moves away from safe before the site is started again", "err", w.unopened)
 	}
-	return &written{Journal: j, unopened: err}
 }
 
 // Run writes what is gathered, until ctx ends.

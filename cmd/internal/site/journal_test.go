@@ -50,7 +50,8 @@ func TestJournalFaults(t *testing.T) {
 // TestDamagedJournal: it is not written on, and all but moves away from safe goes on.
 func TestDamagedJournal(t *testing.T) {
 	f := Folder(t.TempDir())
-	w := openJournal(f)
+	w := &written{}
+	w.open(f)
 	if _, _, err := w.Begin(node.Asked{Who: "ann", Tool: "switch_output"}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,8 @@ func TestDamagedJournal(t *testing.T) {
 	if err := os.WriteFile(files[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w = openJournal(f)
+	w = &written{}
+	w.open(f)
 	for range 2 {
 		_, _, err := w.Begin(node.Asked{Who: "ann", Tool: "switch_output", Key: "k"})
 		if err == nil || device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "it is damaged: agentsite journal --verify says where") {
@@ -149,7 +151,8 @@ func BenchmarkMove(b *testing.B) {
 	bytes := 0
 	b.Run("journal", func(b *testing.B) {
 		f := Folder(b.TempDir())
-		w := openJournal(f)
+		w := &written{}
+		w.open(f)
 		do := move(b, movable(b, w))
 		size := func() (sum int) {
 			files, _ := filepath.Glob(filepath.Join(f.journal(), "*.journal"))

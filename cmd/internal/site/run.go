@@ -102,12 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	past := history.New(nil)
 	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
-	record := openJournal(o.Folder)
-	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
-	var recorded sync.WaitGroup
-	recorded.Go(func() { record.Run(recording) })
-	defer recorded.Wait()
-	defer endRecord() // after everybody who has something to write down
+	record := new(written)
 	door := node.New(hub, token, record)
 	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
@@ -174,6 +169,12 @@ func Run(ctx context.Context, o Options) error {
 	if unsafe != nil {
 		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
+	record.open(o.Folder) // when outputs are safe, and before anybody is heard
+	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
+	var recorded sync.WaitGroup
+	recorded.Go(func() { record.Run(recording) })
+	defer recorded.Wait()
+	defer endRecord()                           // after everybody who has something to write down
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
 	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })

@@ -133,6 +133,21 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// TestNobodyForgetsForAnother: who uses keys without end loses keys of its own.
+func TestNobodyForgetsForAnother(t *testing.T) {
+	m := newMemory()
+	m.put(memoryKey("ann", "first"), &remembering{who: "ann"})
+	for i := range 2 * maxKeys {
+		m.put(memoryKey("bob", fmt.Sprint(i)), &remembering{who: "bob"})
+	}
+	if m.calls[memoryKey("ann", "first")] == nil || len(m.order) != maxKeys || len(m.calls) != maxKeys || m.count["ann"] != 1 || m.count["bob"] != maxKeys-1 {
+		t.Errorf("%d calls, %v", len(m.calls), m.count)
+	}
+	if m.calls[memoryKey("bob", fmt.Sprint(maxKeys))] != nil || m.calls[memoryKey("bob", fmt.Sprint(2*maxKeys-1))] == nil {
+		t.Error("it is not the oldest that are forgotten")
+	}
+}
+
 // written is a journal of a few entries, closed in order, and its one segment.
 func written(t testing.TB) (folder, segment string) {
 	folder = t.TempDir()

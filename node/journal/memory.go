@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"time"
 )
 
 const (
 	// remembered is how long a caller's key stands for the call it was used for.
 	remembered = 24 * time.Hour
-	// maxKeys bounds the keys in memory; beyond it the oldest are forgotten first.
+	// maxKeys bounds the keys in memory; beyond it whoever has the most loses the oldest.
 	maxKeys  = 4096
 	maxBytes = 1 << 20 // of their outcomes
 )
@@ -71,6 +72,7 @@ type Ticket struct {
 }
 
 type remembering struct {
+	who     string
 	seq     uint64
 	digest  []byte
 	outcome *Outcome // nil while it is not known
@@ -83,11 +85,12 @@ type memory struct {
 	calls map[string]*remembering
 	bySeq map[uint64]*remembering // those that an entry may still complete; nil after Open
 	order []string
-	bytes int // of the outcomes
+	count map[string]int // by principal
+	bytes int            // of the outcomes
 }
 
 func newMemory() memory {
-	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]*remembering)}
+	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]*remembering), count: make(map[string]int)}
 }
 
 func memoryKey(who, key string) string { return who + "\x00" + key }
@@ -96,7 +99,7 @@ func memoryKey(who, key string) string { return who + "\x00" + key }
 func (m *memory) recall(e Entry) {
 	switch {
 	case e.Kind == Intent && e.Key != "":
-		r := &remembering{seq: e.Seq, digest: e.Digest, lost: true}
+		r := &remembering{who: e.Who, seq: e.Seq, digest: e.Digest, lost: true}
 		m.put(memoryKey(e.Who, e.Key), r)
 		m.bySeq[e.Seq] = r
 	case e.Kind == Result:
@@ -119,28 +122,40 @@ func (m *memory) recalled(now time.Time) {
 func (m *memory) put(key string, r *remembering) {
 	if _, again := m.calls[key]; !again {
 		m.order = append(m.order, key)
+		m.count[r.who]++
 	}
 	m.calls[key] = r
 	m.bound()
 }
 
-// bound forgets the oldest calls while there are too many.
+// bound forgets calls while there are too many: the oldest of whoever has the most, so
+// that nobody can have another's forgotten.
 func (m *memory) bound() {
 	for len(m.order) > maxKeys || m.bytes > maxBytes {
-		m.drop()
+		most := ""
+		for who, n := range m.count {
+			if n > m.count[most] {
+				most = who
+			}
+		}
+		m.drop(slices.IndexFunc(m.order, func(key string) bool { return m.calls[key].who == most }))
 	}
 }
 
-func (m *memory) drop() {
-	m.bytes -= m.calls[m.order[0]].size()
-	delete(m.calls, m.order[0])
-	m.order = m.order[1:]
+func (m *memory) drop(i int) {
+	r := m.calls[m.order[i]]
+	m.bytes -= r.size()
+	if m.count[r.who]--; m.count[r.who] == 0 {
+		delete(m.count, r.who)
+	}
+	delete(m.calls, m.order[i])
+	m.order = slices.Delete(m.order, i, i+1)
 }
 
 // forget drops the calls that are older than remembered.
 func (m *memory) forget(now time.Time) {
 	for len(m.order) > 0 && now.Sub(m.calls[m.order[0]].at) > remembered {
-		m.drop()
+		m.drop(0)
 	}
 }
 
@@ -203,7 +218,7 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 		return Ticket{seq: seq}, nil, err
 	}
 	key := memoryKey(c.Who, c.Key)
-	j.memory.put(key, &remembering{seq: seq, digest: e.Digest, at: now})
+	j.memory.put(key, &remembering{who: c.Who, seq: seq, digest: e.Digest, at: now})
 	return Ticket{seq, key}, nil, nil
 }
 

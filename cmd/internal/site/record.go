@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 	"agentsite/node/journal"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -82,6 +83,14 @@ func Journal(f Folder, since time.Time, limit int) ([]Recorded, JournalReport, e
 		err = device.Faultf(device.Denied, "the journal is its site's alone: %w; be its user", err)
 	}
 	return last, report, err
+}
+
+// damage is what an owner should know about the journal.
+func (f Folder) damage() []driver.Finding {
+	if _, _, err := Journal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
+		return []driver.Finding{{Severity: driver.Problem, Subject: f.journal(), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
+	}
+	return nil
 }
 
 func (r *Recorded) outcome(e journal.Entry) {

@@ -80,7 +80,7 @@ func TestKilledActsOnce(t *testing.T) {
 				first[i], _ = r.try(keyed(fmt.Sprintf("r%d/relay", i), key(i)), "switch_output")
 			})
 		}
-		time.Sleep(rand.N(25 * time.Millisecond))
+		time.Sleep(rand.N(time.Millisecond << rand.N(6))) // up to 32 ms, and mostly soon
 		r.Cmd.Process.Kill()
 		<-r.ended
 		r.Cmd.Process = nil
@@ -144,7 +144,7 @@ func TestKilledActsOnce(t *testing.T) {
 	}
 	t.Logf("%d kills, %d calls: %d were answered before, %d had moved; asked again, %d were told so, %d were not known, %d moved then",
 		times(50), times(50)*callers, answered, acted, replayed, unknown, begun)
-	if acted == 0 || begun == 0 || replayed == 0 {
+	if acted == 0 || replayed == 0 || begun+unknown == 0 {
 		t.Error("the kills came at one moment only: this shows too little")
 	}
 	if out, err := r.agentsite(t, "journal", "--verify"); err != nil || !strings.Contains(out, "are as they were written") {

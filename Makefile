@@ -51,8 +51,9 @@ bench: ## the figures, as ratios against a baseline in the same run
 	./.ci/bench
 
 soak: ## the full counts of what e2e does a tenth of
-	go test -count=1 -v -run "TestModel|TestInterleavings" ./device/guard -thorough
-	FUZZTIME=5m ./.ci/e2e
+	go test -count=1 -v -timeout 30m -run "TestModel|TestInterleavings" ./device/guard -thorough
+	go test -count=1 -v -timeout 60m -run "Chains|Schedules" ./node/access -chains 10000000 -attacks 100000 -schedules 100000
+	SOAK=1 FUZZTIME=5m ./.ci/e2e
 
 schema: ## docs/agentsite.schema.json from the drivers
 	go run ./cmd/agentsite schema >docs/agentsite.schema.json

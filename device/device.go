@@ -20,7 +20,9 @@ type Sensor interface {
 	Sample(ctx context.Context) ([]Reading, error)
 }
 
-// Actuator is a device that moves. Only device/guard may hold one.
+// Actuator is a device that moves. Only device/guard may hold one. Where it is a Sensor
+// too, its samples can read an output back: as exactly the value that was applied, for
+// as long as the hardware has what it made of that.
 type Actuator interface {
 	// Apply brings a point to a value and returns once the hardware has it, or
 	// an error when it is not known to have it. Repeating it is harmless.

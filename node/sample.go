@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -78,11 +79,13 @@ func (h *Hub) listenTo(ctx context.Context, s Source, w device.Watcher) {
 }
 
 // sampleEvery samples at every period, and at multiples of it while the device
-// cannot be read.
+// cannot be read. One that is only late is no dead one: others may keep its bus busy. It
+// is asked no less often, and gets more time.
 func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 	points, pause := newSampled(s), s.Every
 	longest := max(s.Every, min(backOffPeriods*s.Every, backOffMax))
-	failing := false
+	least := min(sampleTimeout, s.Every)
+	most, failing := least, false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -91,7 +94,8 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			return
 		case <-timer.C:
 		}
-		back, err := h.sample(ctx, s, sensor, points)
+		begun := time.Now()
+		back, err := h.sample(ctx, s, sensor, points, most)
 		if ctx.Err() != nil {
 			return
 		}
@@ -110,12 +114,14 @@ func (h *Hub) sampleEvery(ctx context.Context, s Source, sensor device.Sensor) {
 			case <-back:
 			}
 		}
-		if !failing {
+		late := errors.Is(err, context.DeadlineExceeded)
+		most = min(max(least, 2*time.Since(begun)), sampleTimeout)
+		if !failing || late {
 			pause = s.Every
 		}
 		now := time.Since(h.start)
 		timer.Reset((now+pause)/s.Every*s.Every - now)
-		if failing {
+		if failing && !late {
 			pause = min(2*pause, longest)
 		}
 	}
@@ -135,12 +141,11 @@ func newSampled(s Source) sampled {
 	return points
 }
 
-// sample takes in one sample, and returns why none of its points could be read. Where
-// the driver does not come back from it, back yields when it has.
-func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled) (back <-chan struct{}, err error) {
+// sample takes in one sample, which may take so long at most, and returns why none of
+// its points could be read. Where the driver does not come back from it, back yields when it has.
+func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled, most time.Duration) (back <-chan struct{}, err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	most := min(sampleTimeout, s.Every)
 	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
 		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
 		defer cancel()

@@ -272,6 +272,61 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
+// TestLateSamples: a device that waits in vain for its bus is asked at every period, also
+// after it had failed.
+func TestLateSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		begun, n := time.Now(), 0
+		var at []time.Duration
+		stop := sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			at = append(at, time.Since(begun)/time.Second)
+			if n++; n <= 3 {
+				return nil, errors.New("no answer on the bus")
+			}
+			<-ctx.Done()
+			return nil, fmt.Errorf("it was not its turn: %w", ctx.Err())
+		}), 20 * time.Second, nil}})
+		time.Sleep(230 * time.Second)
+		stop()
+		if want := []time.Duration{0, 20, 60, 140, 160, 180, 200, 220}; !slices.Equal(at, want) {
+			t.Errorf("asked at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestSlowSamples: what a busy bus makes slower than its period is read all the same, and
+// has its own time again once it is quick.
+func TestSlowSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		var most []time.Duration
+		stop := sampling(t, h, []Source{{"d", thermometer(func(ctx context.Context) ([]device.Reading, error) {
+			deadline, _ := ctx.Deadline()
+			most = append(most, time.Until(deadline)/time.Second)
+			takes := 5 * time.Second
+			if len(most) > 4 {
+				takes = time.Second
+			}
+			select {
+			case <-time.After(takes):
+				return whole(ctx)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}), 3 * time.Second, nil}})
+		time.Sleep(20 * time.Second)
+		if r, _ := h.Latest("d/t"); r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+		time.Sleep(20 * time.Second)
+		stop()
+		if want := []time.Duration{3, 6, 10, 10, 10, 3}; !slices.Equal(most[:len(want)], want) {
+			t.Errorf("it had %v, want %v", most, want)
+		}
+	})
+}
+
 // TestSensorHangs: a sample has its period, and ten seconds at most. Others go on.
 func TestSensorHangs(t *testing.T) {
 	for every, limit := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: sampleTimeout} {

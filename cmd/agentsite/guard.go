@@ -23,12 +23,13 @@ func (a *app) guardCommand() *cobra.Command {
 			}
 			// It ends with the site, or by SIGTERM: a terminal that closes is the site's affair.
 			signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE)
+			stops := stopSignals()
 			slog.SetDefault(slog.New(slog.NewTextHandler(a.errs, nil)))
 			conn, err := site.GuardConn()
 			if err != nil {
 				return usagef("agentsite run starts this by itself: %w", err)
 			}
-			return site.Guard(cmd.Context(), folder, conn)
+			return site.Guard(cmd.Context(), folder, conn, stops)
 		},
 	}
 }

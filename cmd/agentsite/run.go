@@ -25,7 +25,7 @@ this machine's own sensors.
 
 Outputs go to their safe values before anybody is heard, and again at the end.
 "agentsite reload" has it read the configuration again; so has SIGHUP, where there
-is no terminal whose end it could mean.`,
+is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.local("run"); err != nil {
 				return err
@@ -34,6 +34,7 @@ is no terminal whose end it could mean.`,
 			if err != nil {
 				return err
 			}
+			stops := stopSignals()
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more must not end this with outputs on
 			slog.SetDefault(slog.New(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level})))
 			said := make(chan struct{})
@@ -41,7 +42,7 @@ is no terminal whose end it could mean.`,
 				slog.Info("stopping: outputs go to their safe values; a second signal would end this at once, without that")
 				close(said)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Out: a.out, Hangup: hangups()})
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Out: a.out, Hangup: hangups(), Stop: stops})
 			if !running() {
 				<-said
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -43,17 +44,30 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Defer(func() { os.RemoveAll(dir) })
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := free()
 	if err != nil {
 		return err
 	}
-	defer ln.Close()
 	env.Setenv("D", dir)
-	env.Setenv("ADDR", ln.Addr().String())
+	env.Setenv("ADDR", addr)
 	env.Setenv("SCHEMA", schema)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 	env.Setenv("GID", strconv.Itoa(os.Getgid()))
 	return nil
+}
+
+// free is an address that nobody listens on. Its port is below those that the kernel
+// chooses from, or another program's connection would have it before the site has.
+func free() (addr string, err error) {
+	for range 20 {
+		addr = "127.0.0.1:" + strconv.Itoa(10_000+rand.IntN(20_000))
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", addr); err == nil {
+			return addr, ln.Close()
+		}
+	}
+	return "", err
 }
 
 // until runs a command again and again until its output matches: until REGEXP

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -87,6 +88,16 @@ func (c I2C) Claims() []driver.Claim {
 		claims = append(claims, driver.Claim{What: root + "/" + m[2], With: "the multiplexer"})
 	}
 	return append(claims, linesOf(root, root)...)
+}
+
+// OnI2C takes apart the claim of an address: its bus, and the multiplexer on that bus
+// which this program switches for it, or "".
+func OnI2C(c driver.Claim) (bus, mux string, ok bool) {
+	m := busName.FindStringSubmatch(path.Dir(c.What))
+	if m == nil {
+		return "", "", false
+	}
+	return "i2c-" + m[1], m[2], true
 }
 
 func linesOf(bus, with string) []driver.Claim {

@@ -56,9 +56,8 @@ func (c *Dimmer) Open(context.Context) (device.Device, error) {
 	}
 	options := OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe != 0}
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin, options: options}, period: c.period()}
-	o := &output{desc: c.Describe(), read: line.read, release: line.release}
-	o.drive = func(_ context.Context, v device.Value) error { return line.set(share(c.period(), v.Number())) }
-	return o.open(), nil
+	drive := func(_ context.Context, v device.Value) error { return line.set(share(c.period(), v.Number())) }
+	return driver.NewOutput(c.Describe(), drive, line.read, line.release), nil
 }
 
 func (c *Dimmer) period() time.Duration { return time.Duration(float64(time.Second) / c.Frequency) }

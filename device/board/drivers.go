@@ -16,6 +16,7 @@ func Drivers(b *Board) []driver.Driver {
 		{Name: "button", Doc: "a push button", Config: b.newButton},
 		{Name: "motion", Doc: "a motion sensor with one output, such as a PIR", Config: b.newMotion},
 		{Name: "contact", Doc: "a reed contact at a door or window", Config: b.newContact},
+		{Name: "stop-button", Doc: "an emergency stop on a line, which a broken wire sets off too", Config: b.newStopButton},
 		{Name: "hc-sr04", Doc: "the distance to what is before an HC-SR04, by ultrasound, as well as a program can tell", Config: b.newDistance},
 		{Name: "encoder", Doc: "a rotary encoder with two outputs", Config: b.newEncoder},
 	}

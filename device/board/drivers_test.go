@@ -226,6 +226,24 @@ func TestDimmer(t *testing.T) {
 	})
 }
 
+// TestReadBackOfAStillLine: a line that makes no pulses is read.
+func TestReadBackOfAStillLine(t *testing.T) {
+	for _, name := range []string{"dimmer", "motor"} {
+		for _, level := range []float64{0, 100} {
+			chip := FakeHeader()
+			dev := open(t, configured(FakeLines(chip))[name])
+			apply(t, dev, device.Number(level))
+			if r := sampled(t, dev); r.Value != device.Number(level) {
+				t.Errorf("%s at %v: %+v", name, level, r)
+			}
+			chip.Stick(17, level == 0)
+			if r := sampled(t, dev); r.Quality != device.Bad {
+				t.Errorf("%s at %v, and the line is the other way: %+v", name, level, r)
+			}
+		}
+	}
+}
+
 // TestDimmerStopsAtOnce: a return to safe does not wait for the end of a pulse.
 func TestDimmerStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"agentsite/device/driver"
 )
 
-// Input is the YAML of gpio-in, button, motion and contact: a line that is read.
+// Input is the YAML of gpio-in, button, motion, contact and stop-button: a line that is
+// read.
 type Input struct {
 	Pin       Pin           `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool          `json:"active_low,omitempty" jsonschema:"on where a low level counts as on, as with a button to ground"`
@@ -17,6 +18,7 @@ type Input struct {
 
 	board        *Board
 	state, event device.Point // event has no name where there is none
+	stops        bool         // the state is an emergency stop
 }
 
 func (b *Board) newGPIOIn() driver.Config {
@@ -39,6 +41,11 @@ func (b *Board) newMotion() driver.Config {
 
 func (b *Board) newContact() driver.Config {
 	return &Input{ActiveLow: true, Pull: PullUp, Debounce: 20 * time.Millisecond, board: b, state: state("closed", "the magnet is there")}
+}
+
+// newStopButton is wired to open when it is pressed: a broken wire stops too.
+func (b *Board) newStopButton() driver.Config {
+	return &Input{Pull: PullUp, Debounce: 5 * time.Millisecond, board: b, stops: true, state: state("pressed", "the emergency stop is pressed, or its wire is broken")}
 }
 
 func state(name, description string) device.Point {
@@ -69,6 +76,14 @@ func (c *Input) Describe() device.Description {
 
 // Claims are the line.
 func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+
+// Stops is an emergency stop's state.
+func (c *Input) Stops() string {
+	if c.stops {
+		return c.state.Name
+	}
+	return ""
+}
 
 // Open finds the line. It is taken when it is first read or watched.
 func (c *Input) Open(context.Context) (device.Device, error) {

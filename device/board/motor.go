@@ -69,8 +69,7 @@ func (c *Motor) Open(context.Context) (device.Device, error) {
 		return &pulsed{driven: driven{board: c.board, pin: pin, options: OutputOptions{ActiveLow: c.ActiveLow}}, period: period}
 	}
 	m := &motor{ways: [2]*pulsed{way(c.Forward), way(c.Backward)}, dead: c.DeadTime}
-	o := &output{desc: c.Describe(), drive: m.drive, read: m.read, release: m.release}
-	return o.open(), nil
+	return driver.NewOutput(c.Describe(), m.drive, m.read, m.release), nil
 }
 
 const (
@@ -100,7 +99,7 @@ func (m *motor) drive(ctx context.Context, v device.Value) error {
 			return err
 		}
 	}
-	if err := m.ways[1-way].follows(false); err != nil {
+	if err := m.ways[1-way].follows(); err != nil {
 		return err
 	}
 	m.last, m.off = way, time.Time{}

@@ -1,95 +1,10 @@
 package board
 
 import (
-	"context"
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/driver"
 )
-
-// output is a device with one output. What drives it is called by one at a time.
-type output struct {
-	desc  device.Description // one point
-	drive func(ctx context.Context, v device.Value) error
-	// read is what the hardware says of an output that was driven to now, which is
-	// zero where nobody knows.
-	read func(now device.Value) (device.Value, error)
-	// release lets the lines go, after the output was driven to safe.
-	release func() error
-
-	busy driver.Turn // while the hardware is touched
-	// of who has it:
-	now    device.Value
-	closed bool
-}
-
-func (o *output) open() *output {
-	o.busy = driver.NewTurn()
-	return o
-}
-
-// Describe is constant.
-func (o *output) Describe() device.Description { return o.desc }
-
-// Sample reads the output back.
-func (o *output) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := o.busy.Take(ctx); err != nil {
-		return nil, err
-	}
-	defer o.busy.Give()
-	r := device.Reading{Point: o.desc.Points[0].Name, Quality: device.Good}
-	if v, err := o.read(o.now); err != nil {
-		r.Quality, r.Why = device.Bad, err.Error()
-	} else {
-		r.Value = v
-	}
-	r.At = time.Now()
-	return []device.Reading{r}, nil
-}
-
-// Apply takes the line, at the first time, and returns once it has the value.
-func (o *output) Apply(ctx context.Context, point string, v device.Value) error {
-	if err := o.busy.Take(ctx); err != nil {
-		return err
-	}
-	defer o.busy.Give()
-	p := o.desc.Points[0]
-	switch {
-	case o.closed:
-		return device.Faultf(device.Offline, "%s cannot move: the device is closed", p.Name)
-	case point != p.Name:
-		return device.Faultf(device.Invalid, "%.40q is not an output of this device", point)
-	}
-	if err := p.Accepts(v); err != nil {
-		return err
-	}
-	return o.move(ctx, v)
-}
-
-func (o *output) move(ctx context.Context, v device.Value) error {
-	o.now = device.Value{}
-	err := o.drive(ctx, v)
-	if err == nil {
-		o.now = v
-	}
-	return err
-}
-
-// Close drives the output to its safe value and lets its lines go.
-func (o *output) Close() error {
-	o.busy.Wait()
-	defer o.busy.Give()
-	if o.closed {
-		return nil
-	}
-	o.closed = true
-	err := o.move(context.Background(), o.desc.Points[0].Safe)
-	if released := o.release(); err == nil {
-		err = released
-	}
-	return err
-}
 
 // driven is a line that is taken when it is first driven, with that value, and
 // anew after its chip has been away.
@@ -98,9 +13,11 @@ type driven struct {
 	pin     Pin
 	options OutputOptions
 	line    *Line // nil before
+	on      bool  // as it was driven last
 }
 
 func (d *driven) set(on bool) error {
+	d.on = on
 	if d.line == nil {
 		o := d.options
 		o.Initial = on
@@ -125,10 +42,10 @@ func (d *driven) get() (bool, error) {
 }
 
 // follows reports a line that is not where it was driven to.
-func (d *driven) follows(on bool) error {
+func (d *driven) follows() error {
 	got, err := d.get()
-	if err == nil && got != on {
-		err = device.Faultf(device.Offline, "%s is driven %v and reads %v; look for a short, or for something stronger that drives it", d.pin, device.Bool(on), device.Bool(got))
+	if err == nil && got != d.on {
+		err = device.Faultf(device.Offline, "%s is driven %v and reads %v; look for a short, or for something stronger that drives it", d.pin, device.Bool(d.on), device.Bool(got))
 	}
 	return err
 }
@@ -181,13 +98,12 @@ func (p *pulsed) halt() {
 	}
 }
 
-// broken is why the pulses have ended, or why the line cannot be used.
+// broken is why the pulses have ended, or the line that keeps still does not follow.
 func (p *pulsed) broken() error {
 	if p.train != nil {
 		return p.train.broken()
 	}
-	_, err := p.get()
-	return err
+	return p.follows()
 }
 
 func (p *pulsed) read(now device.Value) (device.Value, error) {

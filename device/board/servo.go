@@ -69,21 +69,20 @@ func (c *Servo) Open(context.Context) (device.Device, error) {
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin}, period: servoPeriod}
 	var on time.Duration
 	var since time.Time
-	o := &output{desc: c.Describe(), read: line.read}
-	o.drive = func(_ context.Context, v device.Value) error {
+	drive := func(_ context.Context, v device.Value) error {
 		if c.pulse(v.Number()) == on && line.train != nil && line.broken() == nil {
 			return nil // not one pulse is missed
 		}
 		on, since = c.pulse(v.Number()), time.Now()
 		return line.set(on)
 	}
-	o.release = func() error {
+	release := func() error {
 		if line.train != nil && line.broken() == nil {
 			time.Sleep(time.Until(since.Add(c.travel)))
 		}
 		return line.release()
 	}
-	return o.open(), nil
+	return driver.NewOutput(c.Describe(), drive, line.read, release), nil
 }
 
 // pulse is the length of the pulse for an angle.

@@ -42,16 +42,15 @@ func (c *Switch) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	line := &driven{board: c.board, pin: c.Pin, options: OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe, Drive: c.Drive}}
-	o := &output{desc: c.Describe(), release: line.release}
-	o.drive = func(_ context.Context, v device.Value) error {
+	drive := func(_ context.Context, v device.Value) error {
 		if err := line.set(v.Bool()); err != nil {
 			return err
 		}
-		return line.follows(v.Bool())
+		return line.follows()
 	}
-	o.read = func(device.Value) (device.Value, error) {
+	read := func(device.Value) (device.Value, error) {
 		on, err := line.get()
 		return device.Bool(on), err
 	}
-	return o.open(), nil
+	return driver.NewOutput(c.Describe(), drive, read, line.release), nil
 }

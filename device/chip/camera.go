@@ -68,7 +68,7 @@ func (c *cameraConfig) Open(ctx context.Context) (device.Device, error) {
 	if _, err := exec.LookPath(cameraProgram); err != nil {
 		return nil, noProgram(err)
 	}
-	return &camera{config: *c, patience: cameraTime, busy: make(chan struct{}, 1)}, nil
+	return &camera{config: *c, patience: cameraTime, busy: driver.NewTurn()}, nil
 }
 
 func noProgram(err error) error {
@@ -79,9 +79,9 @@ func noProgram(err error) error {
 type camera struct {
 	config   cameraConfig
 	patience time.Duration
-	busy     chan struct{} // holds one token while a picture is taken
+	busy     driver.Turn // while a picture is taken
 
-	closed bool // of who has put the token in
+	closed bool // of who has it
 }
 
 // Describe is of the camera as its owner wrote it.
@@ -93,15 +93,10 @@ func (c *camera) Capture(ctx context.Context, point string) (device.Image, error
 	if point != "picture" {
 		return device.Image{}, device.Faultf(device.Invalid, "%.40q is not a camera of this device", point)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := c.busy.Take(ctx); err != nil {
 		return device.Image{}, err
 	}
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	case <-ctx.Done():
-		return device.Image{}, ctx.Err()
-	}
+	defer c.busy.Give()
 	if c.closed {
 		return device.Image{}, device.Faultf(device.Offline, "the camera is closed")
 	}
@@ -145,9 +140,9 @@ func (c *camera) run(ctx context.Context) ([]byte, error) {
 
 // Close waits for a picture that is being taken.
 func (c *camera) Close() error {
-	c.busy <- struct{}{}
+	c.busy.Wait()
+	defer c.busy.Give()
 	c.closed = true
-	<-c.busy
 	return nil
 }
 

@@ -107,9 +107,9 @@ func gpsTell(rmc, gga []string, out *sample) {
 	tell := func(n float64, ok bool) {
 		switch {
 		case quality == 0:
-			out.unknown(noFix)
+			out.lacks(noFix)
 		case !ok:
-			out.unknown("the receiver says something that is no number")
+			out.lacks("the receiver says something that is no number")
 		default:
 			out.number(n)
 		}
@@ -122,7 +122,7 @@ func gpsTell(rmc, gga []string, out *sample) {
 	if n, ok := decimal(gga[7]); ok {
 		out.number(n)
 	} else {
-		out.unknown("the receiver does not say how many")
+		out.lacks("the receiver does not say how many")
 	}
 	out.text(gpsFixes[quality])
 }

@@ -63,21 +63,15 @@ func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
 }
 
 // state tells whether the next point is on.
-func (s *sample) state(on bool) {
-	p := s.points[len(s.readings)]
-	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Bool(on), Quality: device.Good, At: time.Now()})
-}
+func (s *sample) state(on bool) { s.value(device.Bool(on)) }
 
 // text tells which of its values the next point has.
-func (s *sample) text(value string) {
-	p := s.points[len(s.readings)]
-	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Text(value), Quality: device.Good, At: time.Now()})
-}
+func (s *sample) text(value string) { s.value(device.Text(value)) }
 
-// unknown tells that it cannot be said what the next point is, and why.
-func (s *sample) unknown(why string) {
+// value tells what the next point is, to the last digit.
+func (s *sample) value(v device.Value) {
 	p := s.points[len(s.readings)]
-	s.readings = append(s.readings, device.Reading{Point: p.Name, Quality: device.Bad, At: time.Now(), Why: why})
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: v, Quality: device.Good, At: time.Now()})
 }
 
 // errForgets is of a chip that does not have what was just written to it.

@@ -311,9 +311,9 @@ func (p *pca9685) tell(out *sample) {
 		c := &p.channels[i]
 		switch n, ok := c.number(c.seen); {
 		case c.seen == c.pulse(c.value):
-			out.number(c.value)
+			out.value(device.Number(c.value))
 		case !ok:
-			out.unknown("the servo gets no pulses, so nobody knows where it stands")
+			out.lacks("the servo gets no pulses, so nobody knows where it stands")
 		default:
 			out.number(n)
 		}

@@ -162,7 +162,7 @@ func (p *ports) follows(n namedPin) error {
 func (p *ports) tell(out *sample) {
 	for _, n := range p.named {
 		if err := p.follows(n); err != nil {
-			out.unknown(err.Error())
+			out.lacks(err.Error())
 			continue
 		}
 		out.state(n.on(p.level))

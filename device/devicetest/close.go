@@ -5,6 +5,7 @@ package devicetest
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"agentsite/device"
 )
@@ -59,4 +60,9 @@ func atSafe(s subject, outputs []device.Point) error {
 		}
 	}
 	return nil
+}
+
+// same allows a witness of a level the steps of its hardware: a hundredth of the range.
+func same(p device.Point, a, b device.Value) bool {
+	return a.Type() == b.Type() && math.Abs(a.Number()-b.Number()) <= (p.Range.Max-p.Range.Min)/100
 }

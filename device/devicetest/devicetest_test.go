@@ -77,6 +77,15 @@ var broken = []brokenCase{
 	{"describe_constant", "changes after Sample", func(f *fake, _ chan struct{}) device.Device { return moody{f} }},
 	{"describe_verbs", "an image without a camera", func(f *fake, _ chan struct{}) device.Device { return sensorOnly{f, f} }},
 
+	{"apply", "its steps read back", sampled(func(all []device.Reading) ([]device.Reading, error) {
+		for i, r := range all {
+			if r.Point == "valve" {
+				all[i].Value = device.Number(math.Round(r.Value.Number()))
+			}
+		}
+		return all, nil
+	})},
+
 	{"sample", "an error", sampled(func([]device.Reading) ([]device.Reading, error) { return nil, errors.New("dead") })},
 	{"sample", "an undescribed point", reading(func(r *device.Reading) { r.Point = "ghost" })},
 	{"sample", "a point twice", sampled(func(all []device.Reading) ([]device.Reading, error) { return append(all, all[0]), nil })},

@@ -37,6 +37,10 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
+// Stopper is a Config whose device can be an emergency stop: nothing may be away from
+// safe while the state that it names is on, or cannot be read. "" is for none.
+type Stopper interface{ Stops() (point string) }
+
 // Find returns the driver with that name, be it one of a family.
 func Find(drivers []Driver, name string) (Driver, bool) {
 	for _, d := range drivers {

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,13 @@ const (
 	parkTimeout = 5 * time.Second
 	retryFirst  = 100 * time.Millisecond
 	retryLast   = 5 * time.Second
+	// Outputs are read back so often while any is away from safe, and while none is:
+	// then what is missed is what somebody else switches on, and sleep is worth more.
+	readAway = time.Second
+	readSafe = 30 * time.Second
+	// mayMiss is how many reads in a row may be late before that is a fault: a bus that
+	// others keep busy says nothing of the output.
+	mayMiss = 2
 )
 
 // Guard drives the outputs as its Machine decides. It is the sole owner of the
@@ -27,6 +33,8 @@ type Guard struct {
 	start time.Time
 	hands []*hand
 	wake  chan struct{} // a deadline has moved
+	pace  chan struct{} // all is safe now, or no longer
+	alive chan struct{} // unbuffered: Run takes from it
 
 	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
 	latch    Latch
@@ -36,104 +44,42 @@ type Guard struct {
 	changed chan struct{} // closed and replaced whenever an output changed
 }
 
-// hand drives the outputs of one device: one write at a time, and a device that
-// hangs holds up nobody else.
-type hand struct {
-	device  string
-	act     device.Actuator
-	outputs []int    // in the machine
-	points  []string // of the device, beside outputs
-	wake    chan struct{}
-	stop    context.CancelFunc // of its driving; nil before that has begun
-	done    chan struct{}      // closed when its driving has ended
-}
-
-// Actuated is a device whose outputs come under the guard.
+// Actuated is a device whose outputs come under the guard. Where it is a device.Sensor
+// too, they are read back.
 type Actuated struct {
 	Actuator device.Actuator
 	Policies []Policy // one for each of the device's outputs
 }
 
-// New makes a guard over the devices. Nothing moves before Run.
+// New makes a guard over the devices. Nothing moves before Run, and after a start
+// nothing is known of an output: Run drives them all to safe. Policies that are not
+// valid, and an output that is there twice, are refused.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
-	g := &Guard{
-		start: time.Now(), latch: latch, m: NewMachine(nil, !latch.Armed()),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
-	}
+	var policies []Policy
+	var hands []*hand
 	for _, d := range devices {
-		if err := g.Add(d); err != nil {
-			return nil, err
-		}
-	}
-	return g, nil
-}
-
-// Add takes a device in. Its outputs are unknown, and Run drives them to safe. A
-// device whose policies are not valid, or whose outputs are here already, is refused
-// and changes nothing.
-func (g *Guard) Add(d Actuated) error {
-	h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	return g.update(func(now Time) error {
-		for k, p := range d.Policies {
+		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
+		h.sensor, _ = d.Actuator.(device.Sensor)
+		for _, p := range d.Policies {
 			if err := p.Validate(); err != nil {
-				return err
+				return nil, err
 			}
 			name, point, ok := device.SplitAddress(p.Output)
-			if !ok || k > 0 && name != h.device {
-				return device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, h.device)
+			if !ok || h.device != "" && name != h.device {
+				return nil, device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, h.device)
 			}
-			_, err := g.m.find(p.Output)
-			if err == nil || slices.Contains(h.points, point) {
-				return device.Faultf(device.Invalid, "%s is there twice", p.Output)
+			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
+				return nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
 			}
-			h.device, h.points = name, append(h.points, point)
+			h.device, h.points, h.outputs = name, append(h.points, point), append(h.outputs, len(policies))
+			policies = append(policies, p)
 		}
-		for _, p := range d.Policies {
-			h.outputs = append(h.outputs, g.m.Add(now, p))
-		}
-		g.hands = append(g.hands, h)
-		poke(g.wake)
-		return nil
-	})
-}
-
-// Drop takes a device away, while Run runs: its leases end, its outputs go to safe,
-// and then nothing drives them any more. It waits for the hardware as long as patience
-// lasts and nothing else cuts that short; the error says which output is not known to
-// be safe. A device without outputs is dropped already.
-func (g *Guard) Drop(name string, patience time.Duration) error {
-	var h *hand
-	g.update(func(Time) error {
-		if i := slices.IndexFunc(g.hands, func(h *hand) bool { return h.device == name }); i >= 0 {
-			h = g.hands[i]
-			for _, o := range h.outputs {
-				g.m.Leave(o)
-			}
-			poke(h.wake)
-		}
-		return nil
-	})
-	if h == nil {
-		return nil
+		hands = append(hands, h)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	late := g.settle(ctx, func(i int) bool { return slices.Contains(h.outputs, i) })
-	g.mu.Lock()
-	stop := h.stop
-	g.hands = slices.DeleteFunc(g.hands, func(other *hand) bool { return other == h })
-	g.mu.Unlock()
-	if stop != nil {
-		stop()
-		<-h.done
-	}
-	g.update(func(Time) error {
-		for _, o := range h.outputs {
-			g.m.Drop(o)
-		}
-		return nil
-	})
-	return late
+	return &Guard{
+		start: time.Now(), hands: hands, latch: latch, m: NewMachine(policies, !latch.Armed()),
+		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
+	}, nil
 }
 
 // Run first drives every output to safe and then keeps the leases until ctx
@@ -144,6 +90,10 @@ func (g *Guard) Run(ctx context.Context) error {
 	var hands sync.WaitGroup
 	defer hands.Wait()
 	defer stopDriving()
+	for _, h := range g.hands {
+		hands.Go(func() { g.drive(driving, h) })
+	}
+	hands.Go(func() { g.look(driving) })
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -155,7 +105,6 @@ func (g *Guard) Run(ctx context.Context) error {
 		case <-ending:
 			ending = nil
 			g.update(func(Time) error { g.m.Park(); return nil })
-			g.launch(driving, &hands)
 			g.hurry()
 			go func() { // while the ramps to safe go on here
 				settle, cancel := context.WithTimeout(driving, parkTimeout)
@@ -164,8 +113,8 @@ func (g *Guard) Run(ctx context.Context) error {
 			}()
 		case <-timer.C:
 		case <-g.wake:
+		case <-g.alive:
 		}
-		g.launch(driving, &hands)
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
 		g.mu.Lock()
 		next, ok := g.m.Next()
@@ -177,32 +126,25 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// launch begins to drive the devices that are new.
-func (g *Guard) launch(ctx context.Context, hands *sync.WaitGroup) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, h := range g.hands {
-		if h.stop == nil {
-			var driving context.Context
-			driving, h.stop = context.WithCancel(ctx)
-			hands.Go(func() { defer close(h.done); g.drive(driving, h) })
-		}
+// Alive blocks until Run, which keeps the deadlines, has come round, or ctx ends.
+func (g *Guard) Alive(ctx context.Context) error {
+	select {
+	case g.alive <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
 // Settle blocks until every output is what it should be, or ctx ends; then one
 // UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
-	return g.settle(ctx, func(int) bool { return true })
-}
-
-func (g *Guard) settle(ctx context.Context, which func(i int) bool) error {
 	var late []string
 	err := g.wait(ctx, func(now Time) bool {
 		late = late[:0]
 		for i := range g.m.outputs {
 			s := g.m.Status(now, i)
-			if _, pending := g.m.Pending(i); (pending || s.Value != s.Goal) && which(i) {
+			if _, pending := g.m.Pending(i); pending || s.Value != s.Goal {
 				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
 			}
 		}
@@ -274,11 +216,7 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 	defer cancel()
 	overtaken := false
 	err = g.wait(ctx, func(now Time) bool {
-		i, gone := g.m.find(output)
-		if gone != nil {
-			overtaken = true
-			return true
-		}
+		i, _ := g.m.find(output)
 		s = g.m.Status(now, i)
 		_, pending := g.m.Pending(i)
 		overtaken = s.Goal != v
@@ -353,9 +291,7 @@ func (g *Guard) Status() []Status {
 	now := g.now()
 	all := make([]Status, 0, len(g.m.outputs))
 	for i := range g.m.outputs {
-		if s := g.m.Status(now, i); s.Output != "" {
-			all = append(all, s)
-		}
+		all = append(all, g.m.Status(now, i))
 	}
 	return all
 }
@@ -364,17 +300,14 @@ func (g *Guard) Status() []Status {
 // until ctx ends; first of all it emits them all. An output whose state is not
 // known reads as a fault.
 func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
-	var last []Status
+	last := make([]Status, len(g.m.outputs))
 	for {
 		var changes []device.Reading
 		err := g.wait(ctx, func(now Time) bool {
 			changes = changes[:0]
 			for i := range g.m.outputs {
-				if i == len(last) {
-					last = append(last, Status{})
-				}
 				s := g.m.Status(now, i)
-				if s.Output != "" && (s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault) {
+				if s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault {
 					changes = append(changes, s.Reading())
 				}
 				last[i] = s
@@ -388,18 +321,6 @@ func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
 			emit(r)
 		}
 	}
-}
-
-// Reading is the status as everybody else has it: what is not known is a fault.
-func (s Status) Reading() device.Reading {
-	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
-	if s.Value.IsZero() {
-		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
-		if s.Fault != "" {
-			r.Why = s.Fault
-		}
-	}
-	return r
 }
 
 // Follow calls emit with every output's status and whether the emergency stop is
@@ -433,67 +354,6 @@ func (g *Guard) ToSafe() {
 	g.hurry()
 }
 
-// drive writes what is pending, again and again until the hardware agrees.
-func (g *Guard) drive(ctx context.Context, h *hand) {
-	retry := retryFirst
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-h.wake:
-		case <-timer.C:
-		}
-		if ctx.Err() != nil {
-			return // rather than begin another write
-		}
-		if g.write(ctx, h) {
-			retry = retryFirst
-			continue
-		}
-		timer.Reset(retry)
-		retry = min(2*retry, retryLast)
-	}
-}
-
-// write brings each of the hand's outputs to what is wanted and reports whether
-// all of them followed.
-func (g *Guard) write(ctx context.Context, h *hand) bool {
-	followed := true
-	for k, i := range h.outputs {
-		g.mu.Lock()
-		v, pending := g.m.Pending(i)
-		known := g.m.outputs[i].fault
-		if pending {
-			g.m.Driving(i)
-		}
-		g.mu.Unlock()
-		if !pending {
-			continue
-		}
-		applying, cancel := context.WithTimeout(ctx, applyTimeout)
-		_, back, err := device.Ask(applying, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, h.act.Apply(ctx, h.points[k], v)
-		})
-		cancel()
-		if err != nil {
-			followed = false
-			if err.Error() != known { // once, however long it lasts
-				slog.Warn("an output did not follow and is tried again", "output", device.Address(h.device, h.points[k]), "value", v.String(), "err", err)
-			}
-		}
-		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
-		if back != nil { // one write at a time: nothing more for this device before it is back
-			select {
-			case <-back:
-			case <-ctx.Done():
-			}
-		}
-	}
-	return followed
-}
-
 // because is a cause as the end of a sentence.
 func because(fault string) string {
 	if fault == "" {
@@ -506,25 +366,39 @@ func because(fault string) string {
 func (g *Guard) update(change func(now Time) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before, _ := g.m.Next()
-	err := change(g.now())
-	if after, _ := g.m.Next(); after != before {
+	defer g.tell(g.outlook())
+	return change(g.now())
+}
+
+// outlook is what wakes the guard up: when Run has something to do, and whether there
+// is much to look at.
+type outlook struct {
+	next Time
+	safe bool
+}
+
+func (g *Guard) outlook() outlook {
+	next, _ := g.m.Next()
+	return outlook{next, g.m.Safe()}
+}
+
+// tell tells everybody who waits that the machine has changed. It is called under the
+// lock.
+func (g *Guard) tell(before outlook) {
+	now := g.outlook()
+	if now.next != before.next {
 		poke(g.wake)
+	}
+	if now.safe != before.safe {
+		poke(g.pace)
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
 	for _, h := range g.hands {
-		for _, i := range h.outputs {
-			// After a write the hand looks again, and after a failure it retries
-			// by itself, with growing pauses.
-			o := &g.m.outputs[i]
-			if _, pending := g.m.Pending(i); pending && !o.moving && o.fault == "" {
-				poke(h.wake)
-				break
-			}
+		if slices.ContainsFunc(h.outputs, g.m.due) {
+			h.stir()
 		}
 	}
-	return err
 }
 
 // wait blocks until done, called under the lock, says so.
@@ -541,15 +415,6 @@ func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
 			return ctx.Err()
 		case <-changed:
 		}
-	}
-}
-
-// hurry has every hand write at once, those too that pause after a failure.
-func (g *Guard) hurry() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, h := range g.hands {
-		poke(h.wake)
 	}
 }
 

@@ -921,10 +921,38 @@ func TestWatch(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	bad := switchOf(pump)
 	bad.MaxOn = 0
-	_, err := New([]Actuated{{&hardware{}, []Policy{bad}}}, Latch{})
-	wantFault(t, err, device.Invalid, pump, "max_on")
-	_, err = New([]Actuated{{&hardware{}, []Policy{switchOf("pump")}}}, Latch{})
-	wantFault(t, err, device.Internal, `"pump"`, "address")
+	for name, tt := range map[string]struct {
+		devices []Actuated
+		kind    device.FaultKind
+		says    string
+	}{
+		"a bad policy":       {[]Actuated{{&hardware{}, []Policy{switchOf("garden/lamp"), bad}}}, device.Invalid, "max_on"},
+		"no address":         {[]Actuated{{&hardware{}, []Policy{switchOf("pump")}}}, device.Internal, `"pump" is not the address`},
+		"two devices in one": {[]Actuated{{&hardware{}, []Policy{switchOf(pump), switchOf("cellar/pump")}}}, device.Internal, `"cellar/pump" is not the address of an output of garden`},
+		"twice in a device":  {[]Actuated{{&hardware{}, []Policy{switchOf(pump), switchOf(pump)}}}, device.Invalid, pump + " is there twice"},
+		"in two devices":     {[]Actuated{{&hardware{}, []Policy{switchOf(pump)}}, {&hardware{}, []Policy{switchOf(pump)}}}, device.Invalid, pump + " is there twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(tt.devices, Latch{})
+			wantFault(t, err, tt.kind, tt.says)
+		})
+	}
+}
+
+// TestStartWhileStopped: a latched emergency stop keeps nothing from safe, and everything
+// there.
+func TestStartWhileStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Latch{File: filepath.Join(t.TempDir(), "armed")})
+		r.run(t)
+		if err := r.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.allSafe(t)
+		time.Sleep(time.Minute)
+		refuses(t, r)
+		r.stopped(t)
+	})
 }
 
 func TestCallsOfUnknownOutputs(t *testing.T) {

@@ -3,8 +3,7 @@ package guard
 import "agentsite/device"
 
 // interlocked says why an output may not leave safe beside the others of its group.
-// What is not known to be safe is taken to be away, one that was taken out of the
-// configuration in that state too.
+// What is not known to be safe is taken to be away.
 func (m *Machine) interlocked(now Time, o *output) error {
 	if o.Interlock.Group == "" {
 		return nil
@@ -14,8 +13,6 @@ func (m *Machine) interlocked(now Time, o *output) error {
 		wait := o.Interlock.Gap - (now - other.back)
 		switch {
 		case other == o || other.Interlock.Group != o.Interlock.Group:
-		case other.away && other.Output == "":
-			return device.Faultf(device.Unsafe, "%s is interlocked with an output that was taken away and is not known to be safe; see that it is, and restart the site", o.Output)
 		case other.away && other.holder != "":
 			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which %s holds for another %v; return that to safe first", o.Output, other.Output, other.holder, roundUp(other.until-now))
 		case other.away:

@@ -53,56 +53,21 @@ func TestInterlock(t *testing.T) {
 	mustMove(t, m, now+gap, "ann", down, on, 0)
 }
 
-// TestInterlockNewcomer: who comes into a group, or is found not to be safe, has all the
-// others go there.
-func TestInterlockNewcomer(t *testing.T) {
-	for name, come := range map[string]func(m *Machine, now Time) int{
-		"added":              func(m *Machine, now Time) int { return m.Add(now, interlockedSwitch("blind/down", "blind")) },
-		"found not to be so": func(m *Machine, now Time) int { m.Applied(now, 1, off, errors.New("reads on")); return 1 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := NewMachine([]Policy{interlockedSwitch("blind/up", "blind"), interlockedSwitch("blind/stop", "blind")}, false)
-			settle(m, 0)
-			mustMove(t, m, gap, "ann", "blind/up", on, 0)
-			settle(m, gap)
-			i := come(m, gap)
-			want(t, m, 0, off)
-			if s := m.Status(gap, 0); !strings.Contains(s.Why, "interlock") {
-				t.Errorf("%+v", s)
-			}
-			wantFault(t, m.Move(gap, "ann", "blind/up", on, 0), device.Unsafe, m.outputs[i].Output) // though it has not come back itself
-			settle(m, gap)
-			mustMove(t, m, 2*gap, "ann", "blind/up", on, 0)
-		})
+// TestInterlockPartner: whoever is found not to be safe has all the others of the group go
+// there.
+func TestInterlockPartner(t *testing.T) {
+	m := NewMachine([]Policy{interlockedSwitch("blind/up", "blind"), interlockedSwitch("blind/stop", "blind")}, false)
+	settle(m, 0)
+	mustMove(t, m, gap, "ann", "blind/up", on, 0)
+	settle(m, gap)
+	m.Applied(gap, 1, off, errors.New("reads on"))
+	want(t, m, 0, off)
+	if s := m.Status(gap, 0); !strings.Contains(s.Why, "interlock") {
+		t.Errorf("%+v", s)
 	}
-}
-
-// TestInterlockDropped: taking an output out of the configuration does not make it safe.
-func TestInterlockDropped(t *testing.T) {
-	for _, safe := range []bool{true, false} {
-		m := NewMachine([]Policy{interlockedSwitch("blind/up", "blind"), interlockedSwitch("blind/down", "blind")}, false)
-		settle(m, 0)
-		mustMove(t, m, gap, "ann", "blind/down", on, 0)
-		settle(m, gap)
-		m.Leave(1)
-		if safe {
-			settle(m, gap)
-		}
-		m.Drop(1)
-		m.Stop()
-		m.Reset()
-		err := m.Move(2*gap-1, "ann", "blind/up", on, 0)
-		if safe {
-			wantFault(t, err, device.Unsafe, "has not been safe for 1s")
-			mustMove(t, m, 2*gap, "ann", "blind/up", on, 0)
-			continue
-		}
-		wantFault(t, err, device.Unsafe, "taken away and is not known to be safe")
-		wantFault(t, m.Move(time.Hour, "ann", "blind/up", on, 0), device.Unsafe, "taken away")
-		m.Add(time.Hour, interlockedSwitch("blind/down", "blind"))
-		settle(m, time.Hour)
-		mustMove(t, m, time.Hour+gap, "ann", "blind/up", on, 0)
-	}
+	wantFault(t, m.Move(gap, "ann", "blind/up", on, 0), device.Unsafe, "blind/stop") // though it has not come back itself
+	settle(m, gap)
+	mustMove(t, m, 2*gap, "ann", "blind/up", on, 0)
 }
 
 // yard is eight outputs in two groups, with the hardware as a bystander sees it.

@@ -25,38 +25,11 @@ type Machine struct {
 // emergency stop is passed in as stopped.
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
-	for _, p := range policies {
-		m.Add(0, p)
+	for i, p := range policies {
+		m.index[p.Output] = i
+		m.outputs = append(m.outputs, newOutput(p))
 	}
 	return m
-}
-
-// Add takes in an output with a valid policy and returns its number, which stays the
-// same. One that was dropped and comes back has its number and no past.
-func (m *Machine) Add(now Time, p Policy) int {
-	i, known := m.index[p.Output]
-	if !known {
-		i = len(m.outputs)
-		m.index[p.Output] = i
-		m.outputs = append(m.outputs, output{})
-	}
-	m.outputs[i] = newOutput(now, p)
-	m.alone(&m.outputs[i])
-	return i
-}
-
-// Leave sends output i to safe for good, before it is dropped.
-func (m *Machine) Leave(i int) {
-	m.outputs[i].leaving = true
-	m.outputs[i].toSafe(byRelease)
-}
-
-// Drop forgets output i. Nobody may be driving it any more. Where it is not known to
-// be safe, or has not been for long, those that are interlocked with it wait all the
-// same.
-func (m *Machine) Drop(i int) {
-	o := m.outputs[i]
-	m.outputs[i] = output{Policy: Policy{Interlock: o.Interlock}, away: o.away, back: o.back}
 }
 
 // Move gives holder a lease on the output at value v for a time; zero means
@@ -72,12 +45,7 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 		o.toSafe(byRelease)
 		return nil
 	}
-	if !o.away {
-		if o.rested(now) {
-			o.used = 0
-		}
-		o.away, o.since = true, now
-	}
+	o.leave(now)
 	if v != o.goal {
 		o.changed = now
 		if o.rate != nil {
@@ -149,8 +117,6 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	switch {
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
-	case o.leaving:
-		return goneFault(o.Output)
 	case m.stopped:
 		return device.Faultf(device.Unsafe, "the emergency stop is latched: outputs stay safe until an owner runs agentsite reset")
 	case holder == "":
@@ -253,6 +219,13 @@ func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	return o.want, o.moving || o.want != o.have
 }
 
+// due reports whether output i is to be written now. After a write its hand looks again,
+// and after a failure it tries again by itself, with growing pauses.
+func (m *Machine) due(i int) bool {
+	_, pending := m.Pending(i)
+	return pending && !m.outputs[i].moving && m.outputs[i].fault == ""
+}
+
 // Safe reports whether every output is wanted and known to be at its safe value.
 func (m *Machine) Safe() bool {
 	for i := range m.outputs {
@@ -270,25 +243,49 @@ func (m *Machine) ToSafe() { m.allSafe(bySilence) }
 // to be where it was.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
-// Applied takes what came of driving output i to v. After a failure the output's
-// state is unknown: its lease ends, it is wanted safe, and those that are interlocked
-// with it too.
+// Applied takes what came of driving output i to v. A failure leaves nobody knowing
+// where it is.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
 	o.moving = false
 	if err != nil {
-		o.have, o.fault = device.Value{}, err.Error()
-		if !o.away {
-			o.away, o.since = true, now
-		}
-		o.toSafe(byFault)
-		m.alone(o)
+		m.lost(now, o, err)
 		return
 	}
 	o.have, o.fault = v, ""
 	if v == o.Safe && o.away {
 		o.arrive(now)
 	}
+}
+
+// Read takes what output i was read back as, or why it could not be; the zero Value
+// says nothing. It reports whether the output is not where it was left. What is being
+// written, or has to be, is not judged: the write tells more.
+func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
+	o := &m.outputs[i]
+	if _, pending := m.Pending(i); pending {
+		return false
+	}
+	if err == nil && !v.IsZero() && v != o.have {
+		err = elsewhere(o.have, v)
+	}
+	if err != nil {
+		m.lost(now, o, err)
+	}
+	return err != nil
+}
+
+func elsewhere(left, reads device.Value) error {
+	return device.Faultf(device.Offline, "it was left at %v and reads %v; look at its supply, and for somebody else who moves it", left, reads)
+}
+
+// lost has nobody know any more where o is: it counts as away from safe, its lease ends,
+// it is wanted safe, and those that are interlocked with it too.
+func (m *Machine) lost(now Time, o *output, err error) {
+	o.have, o.fault = device.Value{}, err.Error()
+	o.leave(now)
+	o.toSafe(byFault)
+	m.alone(o)
 }
 
 // Policy returns the policy of an output.
@@ -305,14 +302,7 @@ func (m *Machine) find(name string) (int, error) {
 	if !ok {
 		return 0, device.Faultf(device.Invalid, "there is no output %.60q", name)
 	}
-	if m.outputs[i].Output == "" {
-		return 0, goneFault(name)
-	}
 	return i, nil
-}
-
-func goneFault(name string) error {
-	return device.Faultf(device.Unavailable, "%s is taken away, or set up anew, by a change of the configuration; list the points and try again", name)
 }
 
 func (m *Machine) allSafe(why end) {

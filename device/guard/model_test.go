@@ -106,6 +106,17 @@ func (o *thing) used(now Time) time.Duration {
 	return sum
 }
 
+// rested reports whether the output, which is at safe, has rested there since the start.
+func (o *thing) rested(now Time) bool {
+	for n := len(o.trips) - 1; n >= 0; n-- {
+		if now-o.trips[n].to >= o.Rest {
+			return true
+		}
+		now = o.trips[n].from
+	}
+	return false
+}
+
 // before is the part of a limit that a start takes to have been used in a window's
 // past: all of it, evenly. slack widens the window.
 func before(now Time, window, slack time.Duration) float64 {
@@ -267,7 +278,7 @@ func (w *world) reasons(i int, holder string, v device.Value, length time.Durati
 	if n := len(o.trips); n > 0 && !o.out {
 		rest := w.now - o.trips[n-1].to
 		free(rest >= o.MinOff, device.Unsafe, "min_off")
-		free(rest >= o.Rest || n > 1, device.Unsafe, "start")
+		free(o.rested(w.now), device.Unsafe, "start")
 	}
 	free(!change || w.now-last >= o.MinOn, device.Unsafe, "min_on")
 	if o.Duty.Window > 0 {
@@ -409,19 +420,50 @@ func (w *world) land(i int, err error) {
 	w.count++
 	o := &w.things[i]
 	v := o.writing
-	o.writing, o.hardware, o.failed = device.Value{}, v, err != nil
+	o.writing, o.hardware, o.failed = device.Value{}, v, false
 	if err != nil {
-		o.hardware, o.holder = device.Value{}, ""
-		for k := range w.things {
-			if p := &w.things[k]; p.Interlock.Group != "" && p.Interlock.Group == o.Interlock.Group {
-				p.holder = "" // it has to give way to what nobody knows
-			}
-		}
+		w.lose(o)
 	}
 	w.m.Applied(w.now, i, v, err)
 	if err == nil && v == o.Safe {
 		o.started = true
 		o.back(w.now)
+	}
+}
+
+// lose has nobody know any more where an output is.
+func (w *world) lose(o *thing) {
+	o.hardware, o.failed, o.holder = device.Value{}, true, ""
+	if !o.out {
+		o.out, o.left = true, w.now
+	}
+	o.written = true
+	for k := range w.things {
+		if p := &w.things[k]; p.Interlock.Group != "" && p.Interlock.Group == o.Interlock.Group {
+			p.holder = "" // it has to give way
+		}
+	}
+}
+
+// read reads an output back, which may have lost its value, or been moved by somebody
+// else, or not answer, or say nothing.
+func (w *world) read(t *rapid.T) {
+	w.count++
+	i := w.any(t)
+	o := &w.things[i]
+	v := rapid.SampledFrom([]device.Value{o.hardware, o.hardware, o.hardware, o.Safe, on, off, device.Number(45), device.Number(44.9), {}}).Draw(t, "reads")
+	var err error
+	if rapid.IntRange(0, 9).Draw(t, "answers") == 0 {
+		err = errLoose
+	}
+	wanted, _ := w.m.Pending(i)
+	still := o.started && o.writing.IsZero() && o.hardware == wanted // else a write comes first
+	lost := still && (err != nil || v != device.Value{} && v != o.hardware)
+	if got := w.m.Read(w.now, i, v, err); got != lost {
+		t.Fatalf("%s is at %v and reads %v, %v: lost %v", o.Output, o.hardware, v, err, got)
+	}
+	if lost {
+		w.lose(o)
 	}
 }
 
@@ -617,6 +659,7 @@ func TestModel(t *testing.T) {
 			"tick":  func(*rapid.T) { w.m.Tick(w.now) },
 			"begin": w.begin, "begin again": w.begin,
 			"succeed": succeed, "succeed again": succeed,
+			"read": w.read, "read again": w.read,
 			"fail":   func(t *rapid.T) { w.end(t, errLoose) },
 			"settle": w.settle, "settle again": w.settle, "follow": w.follow, "follow again": w.follow,
 			"well": w.well, "well again": w.well,

@@ -9,8 +9,7 @@ import (
 // output is one output's state. Its zero goal and want stand for none: newOutput makes
 // one.
 type output struct {
-	Policy       // without a name once the output was dropped
-	leaving bool // is about to be dropped: safe, and no move
+	Policy
 	goal    device.Value
 	want    device.Value // on a ramp a step towards goal, else goal
 	have    device.Value // what the hardware last confirmed; zero while it is not known
@@ -54,13 +53,13 @@ const (
 
 // newOutput is an output of which nothing is known but that it has to be safe: for how
 // long it was away before a start nobody knows, so for too long.
-func newOutput(now Time, p Policy) output {
-	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, since: now, changed: now, used: p.MaxOn}
+func newOutput(p Policy) output {
+	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, used: p.MaxOn}
 	if p.Duty.Window > 0 {
-		o.duty = newWindow(now, p.Duty.Window, int64(p.Duty.Away))
+		o.duty = newWindow(p.Duty.Window, int64(p.Duty.Away))
 	}
 	if p.Rate.Window > 0 {
-		o.rate = newWindow(now, p.Rate.Window, int64(p.Rate.Moves)*bins)
+		o.rate = newWindow(p.Rate.Window, int64(p.Rate.Moves)*bins)
 	}
 	return o
 }
@@ -92,9 +91,6 @@ func (o *output) kept(now Time, v device.Value) time.Duration {
 // toSafe sends the output to safe: at once, unless a ramp is the safe way and it is
 // known where the ramp begins.
 func (o *output) toSafe(why end) {
-	if o.Output == "" { // it was dropped, as it was
-		return
-	}
 	if o.holder != "" {
 		o.ended = why
 	}
@@ -105,6 +101,17 @@ func (o *output) toSafe(why end) {
 	if o.have == o.Safe && !o.moving {
 		o.away = false // nothing was written, so it never left
 	}
+}
+
+// leave begins a trip, where none has begun yet.
+func (o *output) leave(now Time) {
+	if o.away {
+		return
+	}
+	if o.rested(now) {
+		o.used = 0
+	}
+	o.away, o.since = true, now
 }
 
 // arrive ends a trip: the hardware is known to be safe.

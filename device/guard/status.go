@@ -39,6 +39,18 @@ func (m *Machine) Status(now Time, i int) Status {
 	return s
 }
 
+// Reading is the status as everybody else has it: what is not known is a fault.
+func (s Status) Reading() device.Reading {
+	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
+	if s.Value.IsZero() {
+		r.Quality, r.Why = device.Bad, "not known to be at its value yet"
+		if s.Fault != "" {
+			r.Why = s.Fault
+		}
+	}
+	return r
+}
+
 // endings are the words for why a lease ended.
 var endings = [...]string{
 	byNobody:      "",

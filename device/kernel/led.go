@@ -65,8 +65,7 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 	case l.dimmed && l.most == 1:
 		return nil, device.Faultf(device.Offline, "the LED %s cannot be dimmed; write safe: off or safe: on", printable(c.Name))
 	}
-	o := &output{desc: c.Describe(), set: l.set, get: l.get}
-	return o.open(), nil
+	return driver.NewOutput(c.Describe(), l.set, l.get, func() error { return nil }), nil
 }
 
 // led is a folder of /sys/class/leds (Documentation/ABI/testing/sysfs-class-led).
@@ -74,29 +73,37 @@ type led struct {
 	folder string
 	most   float64 // the kernel's number for its greatest brightness
 	dimmed bool
+	reader reader
 }
 
 // set takes the lamp from whatever trigger of the kernel drives it, and sets it.
 // Without triggers in the kernel there is no such file.
-func (l *led) set(r *reader, v device.Value) error {
+func (l *led) set(_ context.Context, v device.Value) error {
 	trigger := filepath.Join(l.folder, "trigger")
-	if b, err := r.read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
+	if b, err := l.reader.read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
 		if err := write(trigger, "none"); err != nil {
 			return err
 		}
 	}
+	return write(filepath.Join(l.folder, "brightness"), strconv.FormatFloat(l.brightness(v), 'f', 0, 64))
+}
+
+// brightness is the kernel's number for a value.
+func (l *led) brightness(v device.Value) float64 {
 	n := v.Number() * l.most
 	if l.dimmed {
 		n /= 100
 	}
-	return write(filepath.Join(l.folder, "brightness"), strconv.FormatFloat(math.Round(n), 'f', 0, 64))
+	return math.Round(n)
 }
 
-func (l *led) get(r *reader) (device.Value, error) {
-	n, err := r.number(filepath.Join(l.folder, "brightness"))
+func (l *led) get(now device.Value) (device.Value, error) {
+	n, err := l.reader.number(filepath.Join(l.folder, "brightness"))
 	switch {
 	case err != nil:
 		return device.Value{}, device.Faultf(device.Offline, "the LED cannot be read: %w", err)
+	case !now.IsZero() && n == l.brightness(now):
+		return now, nil
 	case l.dimmed:
 		return device.Number(device.Tidy(100 * n / l.most)), nil
 	}

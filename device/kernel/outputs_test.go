@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,13 @@ func TestLED(t *testing.T) {
 	if got := root.get("sys/class/leds/lamp/brightness"); got != "128" {
 		t.Errorf("50 %% of 255 is %s", got)
 	}
+	if r := sample(t, lamp)["brightness"]; r.Value != device.Number(50) {
+		t.Errorf("128 of 255, which 50 %% has made, reads %+v", r)
+	}
+	root.set(t, "sys/class/leds/lamp/brightness", "129\n") // somebody else
+	if r := sample(t, lamp)["brightness"]; r.Value == device.Number(50) {
+		t.Error("somebody else's brightness reads as ours")
+	}
 	if err := lamp.Close(); err != nil || root.get("sys/class/leds/lamp/brightness") != "255" {
 		t.Errorf("closed with safe: 100: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
 	}
@@ -39,9 +47,10 @@ func TestLED(t *testing.T) {
 		t.Errorf("999 of 255: %+v", r)
 	}
 	root.set(t, "sys/class/leds/lamp/brightness", "bright\n")
-	_, err := lamp.(device.Sensor).Sample(t.Context())
-	offline(t, err, "brightness")
-	_, err = (&LED{Name: "ACT", Safe: device.Number(50), root: root}).Open(t.Context())
+	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad || !strings.Contains(r.Why, "cannot be read") {
+		t.Errorf("bright: %+v", r)
+	}
+	_, err := (&LED{Name: "ACT", Safe: device.Number(50), root: root}).Open(t.Context())
 	offline(t, err, "write safe: off or safe: on")
 	faulted(t, (&LED{Name: "ACT", Safe: device.Number(101)}).Validate(), device.Invalid, "safe")
 	_, err = (&LED{Name: "none", Safe: off, root: root}).Open(t.Context())
@@ -69,6 +78,15 @@ func TestPWM(t *testing.T) {
 		}
 	}
 	if r := sample(t, dev)["level"]; r.Value != device.Number(25) {
+		t.Error(r)
+	}
+	third := device.Number(100. / 3)
+	apply(t, dev, third)
+	if r := sample(t, dev)["level"]; r.Value != third {
+		t.Errorf("what the kernel rounds reads %+v", r)
+	}
+	root.set(t, pwm0+"duty_cycle", "20000\n") // somebody else
+	if r := sample(t, dev)["level"]; r.Value != device.Number(50) {
 		t.Error(r)
 	}
 	if err := dev.Close(); err != nil || root.get(pwm0+"duty_cycle") != "0" || root.get(pwm0+"enable") != "0" {
@@ -136,8 +154,9 @@ func TestPWMAbsent(t *testing.T) {
 	dev := open(t, &PWM{Chip: "pwmchip0", Safe: off, root: root})
 	root.spoil(t, pwm0+"duty_cycle")
 	offline(t, dev.(device.Actuator).Apply(t.Context(), "level", device.Number(1)), "duty_cycle")
-	_, err = dev.(device.Sensor).Sample(t.Context())
-	offline(t, err, "duty_cycle")
+	if r := sample(t, dev)["level"]; r.Quality != device.Bad || !strings.Contains(r.Why, "duty_cycle") {
+		t.Errorf("%+v", r)
+	}
 }
 
 func TestPWMMistakes(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // PWM is the YAML of the driver "pwm". With min_pulse and max_pulse it is a servo.
@@ -109,11 +110,14 @@ func (c *PWM) Open(context.Context) (device.Device, error) {
 	if _, err := c.folder(); err != nil {
 		return nil, err
 	}
-	o := &output{desc: c.Describe(), set: c.set, get: c.get}
-	if !c.Inverted && !c.servo() && o.desc.Points[0].Safe.Number() == 0 {
-		o.rest = c.stop
+	var r reader
+	drive := func(_ context.Context, v device.Value) error { return c.set(&r, v) }
+	read := func(now device.Value) (device.Value, error) { return c.get(&r, now) }
+	rest := func() error { return nil }
+	if !c.Inverted && !c.servo() && c.Describe().Points[0].Safe.Number() == 0 {
+		rest = c.stop
 	}
-	return o.open(), nil
+	return driver.NewOutput(c.Describe(), drive, read, rest), nil
 }
 
 // folder finds the channel anew each time: controllers are numbered in the order
@@ -221,7 +225,7 @@ func nanoseconds(d time.Duration) string { return strconv.FormatInt(d.Nanosecond
 
 // get is what the channel does. One that is stopped is at 0 %; a servo without
 // pulses may be anywhere.
-func (c *PWM) get(r *reader) (device.Value, error) {
+func (c *PWM) get(r *reader, now device.Value) (device.Value, error) {
 	folder, err := c.folder()
 	if err != nil {
 		return device.Value{}, err
@@ -234,14 +238,16 @@ func (c *PWM) get(r *reader) (device.Value, error) {
 	}
 	enabled, period, pulse := values[0] != 0, values[1], values[2]
 	switch {
+	case !now.IsZero() && enabled && period == float64(c.period()) && pulse == float64(c.pulse(now.Number())):
+		return now, nil
 	case c.servo() && (!enabled || pulse == 0):
-		return device.Value{}, unknown("the servo gets no pulses, so nobody knows where it stands")
+		return device.Value{}, device.Faultf(device.Offline, "the servo gets no pulses, so nobody knows where it stands")
 	case c.servo():
 		limits := c.limits()
 		part := (pulse - float64(c.MinPulse)) / float64(c.MaxPulse-c.MinPulse)
 		return device.Number(device.Tidy(limits.Min + part*(limits.Max-limits.Min))), nil
 	case !enabled && c.Inverted:
-		return device.Value{}, unknown("the PWM channel is stopped, and inverted: nobody knows whether its load runs")
+		return device.Value{}, device.Faultf(device.Offline, "the PWM channel is stopped, and inverted: nobody knows whether its load runs")
 	case !enabled || period <= 0:
 		return device.Number(0), nil
 	}
@@ -249,7 +255,7 @@ func (c *PWM) get(r *reader) (device.Value, error) {
 }
 
 // stop ends the pulses, once the value is 0 %.
-func (c *PWM) stop(*reader) error {
+func (c *PWM) stop() error {
 	folder, err := c.folder()
 	if err != nil {
 		return err

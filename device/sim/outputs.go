@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -16,13 +17,12 @@ type outputs struct {
 	values []device.Value
 	closed bool
 
-	file  string // where others can see the values; "" for nowhere
-	stale bool   // the file does not have them yet
+	file string // the pins, which others can see and move; "" for none
 }
 
 // newOutputs brings the outputs among the points to safe.
 func newOutputs(points []device.Point, file string) (outputs, error) {
-	o := outputs{file: file, stale: true}
+	o := outputs{file: file}
 	for _, p := range points {
 		if p.Kind.Output() {
 			o.points = append(o.points, p)
@@ -45,9 +45,7 @@ func (o *outputs) apply(point string, v device.Value) error {
 		if err := p.Accepts(v); err != nil {
 			return err
 		}
-		if o.values[i] != v {
-			o.values[i], o.stale = v, true
-		}
+		o.values[i] = v
 		return o.publish()
 	}
 	return device.Faultf(device.Invalid, "%q is not an output of this device", point)
@@ -63,13 +61,47 @@ func (o *outputs) get(point string) device.Value {
 	return device.Value{}
 }
 
-// readings are the values read back.
+// readings are the values read back. Where there is a file, it is what it says, whoever
+// wrote it: as with a pin that somebody else moves.
 func (o *outputs) readings(at time.Time) []device.Reading {
+	var pins []string
+	var err error
+	if o.file != "" {
+		pins, err = o.pins()
+	}
 	all := make([]device.Reading, len(o.points))
 	for i, p := range o.points {
-		all[i] = device.Reading{Point: p.Name, Value: o.values[i], Quality: device.Good, At: at}
+		r := device.Reading{Point: p.Name, Value: o.values[i], Quality: device.Good, At: at}
+		switch {
+		case err != nil:
+			r.Value, r.Quality, r.Why = device.Value{}, device.Bad, err.Error()
+		case o.file == "" || pins[i] == r.Value.String():
+		case p.Kind == device.KindSwitch:
+			r.Value = device.Bool(!r.Value.Bool())
+		default:
+			n, _ := strconv.ParseFloat(pins[i], 64)
+			r.Value = device.Number(n)
+		}
+		all[i] = r
 	}
 	return all
+}
+
+// pins are the values that the file says, a word for each output.
+func (o *outputs) pins() ([]string, error) {
+	text, err := os.ReadFile(o.file)
+	words := strings.Fields(string(text))
+	if err == nil && len(words) != 3*len(o.points) {
+		err = fmt.Errorf("it has not three words for each of %d outputs", len(o.points))
+	}
+	if err != nil {
+		return nil, device.Faultf(device.Offline, "outputs_file: %s cannot be read; leave it where it is: %w", o.file, err)
+	}
+	var pins []string
+	for i := range o.points {
+		pins = append(pins, words[3*i+1])
+	}
+	return pins, nil
 }
 
 // close brings everything to safe, for good.
@@ -79,17 +111,15 @@ func (o *outputs) close() error {
 	}
 	o.closed = true
 	for i, p := range o.points {
-		if o.values[i] != p.Safe {
-			o.values[i], o.stale = p.Safe, true
-		}
+		o.values[i] = p.Safe
 	}
 	return o.publish()
 }
 
-// publish writes the file anew if it is behind. It is replaced in one move, so
-// that who looks never sees half of it.
+// publish writes the file anew. It is replaced in one move, so that who looks never
+// sees half of it.
 func (o *outputs) publish() error {
-	if o.file == "" || !o.stale {
+	if o.file == "" {
 		return nil
 	}
 	var text strings.Builder
@@ -105,6 +135,5 @@ func (o *outputs) publish() error {
 	if err != nil {
 		return device.Faultf(device.Offline, "outputs_file: %s cannot be written; name a file in a folder that is there: %w", o.file, err)
 	}
-	o.stale = false
 	return nil
 }

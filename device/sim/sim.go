@@ -13,7 +13,7 @@ import (
 func Driver() driver.Driver {
 	return driver.Driver{
 		Name:   "sim",
-		Doc:    "a simulated device: a greenhouse, a climate sensor, a relay or a dimmer",
+		Doc:    "a simulated device: a greenhouse, a climate sensor, a relay, a dimmer or an emergency stop",
 		Config: func() driver.Config { return &Config{Model: "greenhouse", Seed: 1, Speed: 1} },
 	}
 }
@@ -23,10 +23,11 @@ const maxSpeed = 3600
 
 // Config is the YAML of the driver.
 type Config struct {
-	Model       string  `json:"model,omitempty" jsonschema:"what is simulated: greenhouse, climate, relay or dimmer; greenhouse when not written"`
+	Model       string  `json:"model,omitempty" jsonschema:"what is simulated: greenhouse, climate, relay, dimmer or stop-button; greenhouse when not written"`
 	Seed        uint64  `json:"seed,omitempty" jsonschema:"decides the noise and when the button is pressed; 1 when not written"`
 	Speed       float64 `json:"speed,omitempty" jsonschema:"how many simulated seconds pass in a second, more than 0, at most 3600; 1 when not written"`
-	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name, value and the time of writing in nanoseconds since 1970; for tests"`
+	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name, value and the time of writing in nanoseconds since 1970; whoever writes another value there moves the output; for tests"`
+	PressedFile string  `json:"pressed_file,omitempty" jsonschema:"the stop-button is pressed while this file is there; never when not written"`
 }
 
 // model is one thing that can be simulated.
@@ -42,6 +43,7 @@ func models() []model {
 		{"climate", describeClimate, openClimate},
 		{"relay", describeRelay, openRelay},
 		{"dimmer", describeDimmer, openDimmer},
+		{stopButtonModel, describeStopButton, openStopButton},
 	}
 }
 

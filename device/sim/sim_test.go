@@ -126,6 +126,41 @@ func TestAnUnwrittenOutputIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// TestSomebodyElsesHand: what the outputs file says is what reads back, until the output
+// is moved again.
+func TestSomebodyElsesHand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "outputs")
+	dev := openModel(t, Config{Model: "greenhouse", Speed: 1, OutputsFile: file})
+	reads := func() string {
+		var words []string
+		readings, err := dev.(device.Sensor).Sample(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range readings {
+			if p, _ := dev.Describe().Point(r.Point); p.Kind.Output() {
+				words = append(words, r.Value.String()+" "+string(r.Quality))
+			}
+		}
+		return strings.Join(words, ", ")
+	}
+	for _, tt := range []struct{ file, want string }{
+		{"heater on 1\nvent 41.5 1\npump off 1\nlamp off 1\n", "on good, 41.5 good, off good, off good"},
+		{"heater on 1\n", "- fault, - fault, - fault, - fault"},
+	} {
+		if err := os.WriteFile(file, []byte(tt.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := reads(); got != tt.want {
+			t.Errorf("%q reads %s", tt.file, got)
+		}
+	}
+	set(t, dev, "heater", device.Bool(false)) // which it was, for all that the device knows
+	if got := reads(); got != "off good, 0 good, off good, off good" {
+		t.Error(got)
+	}
+}
+
 // published returns what an outputs file says of a point.
 func published(t *testing.T, file, point string) device.Value {
 	t.Helper()

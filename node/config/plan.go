@@ -7,12 +7,15 @@ import (
 	"strings"
 )
 
-// Plan writes a file of the site called name with these devices alone, for a
-// process that is to know no others. Comments and places are lost: equal devices
-// make equal plans.
-func Plan(name string, devices []Device) []byte {
+// Plan writes a file of the site with these devices alone, for a process that is to
+// know no others. Comments and places are lost: equal devices make equal plans.
+func Plan(s *Site, devices []Device) []byte {
 	var b bytes.Buffer
-	b.WriteString("site:\n  name: " + name + "\ndevices:\n")
+	b.WriteString("site:\n  name: " + s.Name + "\n")
+	if s.Watchdog != "" {
+		b.WriteString("  watchdog: " + (&node{text: s.Watchdog}).word() + "\n")
+	}
+	b.WriteString("devices:\n")
 	for _, d := range devices {
 		write(&b, 1, d.Name, &node{shape: mapping, entries: d.entries})
 	}

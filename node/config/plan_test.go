@@ -7,15 +7,15 @@ import (
 
 // planned holds the plan of devices to be the devices, and itself.
 func planned(t *testing.T, site *Site) {
-	plan := Plan(site.Name, site.Devices)
+	plan := Plan(site, site.Devices)
 	again, err := Parse("plan", plan, fakes())
 	if err != nil {
 		t.Fatalf("%s%v", plan, err)
 	}
-	if again.Name != site.Name || !slices.EqualFunc(site.Devices, again.Devices, Device.Same) {
+	if again.Name != site.Name || again.Watchdog != site.Watchdog || !slices.EqualFunc(site.Devices, again.Devices, Device.Same) {
 		t.Errorf("%s", plan)
 	}
-	if twice := Plan(again.Name, again.Devices); string(twice) != string(plan) {
+	if twice := Plan(again, again.Devices); string(twice) != string(plan) {
 		t.Errorf("%s\nmade\n%s", plan, twice)
 	}
 }
@@ -24,6 +24,7 @@ func TestPlan(t *testing.T) {
 	for _, text := range []string{
 		greenhouse,
 		"site: { name: a }",
+		"site: { name: a, watchdog: \"/dev/watch dog\" }",
 		"site: { name: a }\ndevices:\n  h: { driver: multi, labels: { on: \"it's\\t\\\"on\\\"\", ü: \"°C # no comment: - x\", \"-\": \"\", n: '0' }, steps: [{ after: 0, gain: -2 }, { after: 1m, gain: 1e3 }] }\n",
 		"site: { name: a }\ndevices:\n  h:\n    driver: multi\n    labels:\n      text: |\n        two\n        lines\n    steps: []\n    points: {}\n",
 	} {
@@ -42,7 +43,7 @@ func TestPlan(t *testing.T) {
 devices:
   pump:
 `
-	if got := Plan(site.Name, site.Devices[1:2]); string(got[:len(want)]) != want {
+	if got := Plan(site, site.Devices[1:2]); string(got[:len(want)]) != want {
 		t.Errorf("%s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -12,9 +13,10 @@ import (
 
 // Site is a whole file, checked as far as it can be without hardware.
 type Site struct {
-	Name    string
-	HTTP    HTTP
-	Devices []Device // in file order
+	Name     string
+	Watchdog string // the board's own, as a file; "" for none
+	HTTP     HTTP
+	Devices  []Device // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
@@ -22,7 +24,8 @@ var sections = []string{"site", "http", "devices"}
 
 // about is the site section.
 type about struct {
-	Name string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
+	Name     string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
+	Watchdog string `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
 }
 
 // Load reads the file at path. A file that cannot be opened keeps its cause, so
@@ -56,7 +59,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	for _, e := range root.entries {
 		switch e.key {
 		case "site":
-			site.Name = r.about(e)
+			a := r.about(e)
+			site.Name, site.Watchdog = a.Name, a.Watchdog
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e, site.HTTP)
@@ -85,7 +89,7 @@ func (r *report) section(e entry, v reflect.Value) {
 	d.fields(e.at, "", e.value.entries, v)
 }
 
-func (r *report) about(e entry) string {
+func (r *report) about(e entry) about {
 	var a about
 	r.section(e, reflect.ValueOf(&a).Elem())
 	if name, ok := find(e.value.entries, "name"); ok && name.value.shape == scalar {
@@ -93,7 +97,10 @@ func (r *report) about(e entry) string {
 			r.fail(name.value.at, "site", "%w", err)
 		}
 	}
-	return a.Name
+	if dog, ok := find(e.value.entries, "watchdog"); ok && dog.value.shape == scalar && !strings.HasPrefix(a.Watchdog, "/") {
+		r.fail(dog.value.at, "site", "watchdog takes a file such as /dev/watchdog, not %q", clip(a.Watchdog))
+	}
+	return a
 }
 
 // devices reads the section of that name. It may be empty: an owner who comments

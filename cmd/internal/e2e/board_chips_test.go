@@ -51,13 +51,13 @@ devices:
     driver: pca9685
     bus: BUS
     every: 1s
-    outputs: { lamp: { channel: 3 }, vent: { channel: 15, kind: servo, safe: 90 } }
+    outputs: { lamp: { channel: 3, safe: off }, vent: { channel: 15, kind: servo, safe: 90 } }
     points: { lamp: { min_off: 0s }, vent: { min_off: 0s } }
   relays:
     driver: pcf8574
     bus: BUS
     every: 1s
-    outputs: { pump: { pin: P2, active_low: on } }
+    outputs: { pump: { pin: P2, active_low: on, safe: off } }
     inputs: { door: { pin: P7, active_low: on } }
     min_off: 0s
   screen: { driver: ssd1306, bus: BUS }
@@ -93,13 +93,27 @@ devices:
 	}
 	m.expect(t, all...)
 
-	t.Log("a chip that loses its supply while an output is on")
+	t.Log("a chip that loses its supply for a moment while an output is on")
 	m.use(t, "set_level", `{"output":"lamps/lamp","value":25,"for_seconds":60}`)
 	m.state(t, "pca9685", "absent")
 	m.state(t, "pca9685", "ok")
+	begun := time.Now()
+	m.expect(t, near("lamps/lamp", 0, 0)) // read back: it is at safe, and its lease is over
+	t.Logf("known after %.1f s", time.Since(begun).Seconds())
 	until(t, 20*time.Second, "the chip is set up again", func() bool { return m.pwm(t) == atSafe })
-	t.Logf("the lamp is off, and said to be %v", m.readings(t)["lamps/lamp"])
-	m.use(t, "release_output", `{"output":"lamps/lamp"}`)
+	if _, _, log := m.node(t); !strings.Contains(log, "lamps/lamp: it was left at 25 and reads 0") {
+		t.Errorf("the log does not say so:\n%s", log)
+	}
+
+	t.Log("a chip that loses its supply for longer")
+	m.use(t, "set_level", `{"output":"lamps/lamp","value":25,"for_seconds":60}`)
+	m.state(t, "pca9685", "absent")
+	m.expect(t, fault("lamps/lamp", "nothing answers at 0x40"), fault("lamps/vent", "nothing answers at 0x40"), good("relays/pump"))
+	m.state(t, "pca9685", "ok")
+	m.expect(t, near("lamps/lamp", 0, 0), near("lamps/vent", 90, 0))
+	if got := m.pwm(t); got != atSafe {
+		t.Errorf("they do %+v", got)
+	}
 
 	t.Log("a wrong check sum")
 	m.tell(t, "ds18b20", "crc", 1)

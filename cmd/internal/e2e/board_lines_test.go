@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -17,8 +16,7 @@ import (
 func (m *machine) header(t *testing.T) {
 	const config = `site: { name: board }
 devices:
-  relay: { driver: relay, pin: GPIO17, active_low: on, min_off: 0s }
-  lamp: { driver: gpio-out, pin: GPIO22, min_off: 0s }
+  relay: { driver: relay, pin: GPIO17, active_low: on, safe: off, min_off: 0s }
   bell: { driver: button, pin: GPIO27 }
   gate: { driver: button, pin: GPIO24, debounce: 200ms }
 `
@@ -43,14 +41,7 @@ devices:
 
 	m.pressed(t)
 
-	t.Log("a site that is killed while an output is on")
-	m.use(t, "switch_output", `{"output":"lamp/switch","on":true,"for_seconds":60}`)
-	m.follows(t, 22, true)
-	m.signal(t, syscall.SIGKILL)
-	t.Logf("GPIO22, whose safe level is low, is high after kill -9: %v", m.level(t, 22))
-	m.site(t, config)
-	defer m.end(t)
-	m.follows(t, 22, false)
+	m.end(t)
 }
 
 // The lines that somebody outside pulls.

@@ -24,7 +24,7 @@ func TestRaspberryPi(t *testing.T) {
 	m.put(t, "/agentsite.yaml", `site: { name: pi }
 devices:
   host: { driver: host, every: 1s }
-  relay: { driver: relay, pin: GPIO17, min_off: 0s }
+  relay: { driver: relay, pin: GPIO17, safe: off, min_off: 0s }
   bell: { driver: button, pin: P1_13 }
 `)
 	exit, doctor, stderr := m.run(t, "/agentsite", "doctor", "--data", "/data")

@@ -24,6 +24,8 @@ func TestBoard(t *testing.T) {
 		"-kernel", filepath.Join(dir, "virt/vmlinuz"), "-device", "virtio-net-pci,netdev=net0,romfile=")
 	t.Run("simulated lines", m.simulatedLines)
 	t.Run("lines", m.header)
+	t.Run("ends", m.ends)
+	t.Run("stop button", m.stopButton)
 	t.Run("scan", m.scan)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	m.unmoved(t)

@@ -67,7 +67,7 @@ func TestDiskFails(t *testing.T) {
 			for _, name := range []string{"a", "b", "c", "d"} {
 				config += fmt.Sprintf("  %s: { driver: sim, model: relay, min_off: 0s, outputs_file: %s/%[1]s }\n", name, dir)
 			}
-			r := startIn(t, data, config, need(t, "the program", program))
+			r := startIn(t, data, config, nil, need(t, "the program", program))
 			shows := func(name, value string) {
 				t.Helper()
 				until(t, 10*time.Second, name+" is "+value, func() bool { v, _ := look(filepath.Join(dir, name)); return v == value })

@@ -75,11 +75,12 @@ func (l *logged) String() string {
 // until it answers. The first words of argv before "run" may be an emulator.
 func start(t testing.TB, config string, argv ...string) *running {
 	t.Helper()
-	return startIn(t, folder(t), config, argv...)
+	return startIn(t, folder(t), config, nil, argv...)
 }
 
-// startIn is start with a data folder that may have been a site's before.
-func startIn(t testing.TB, data, config string, argv ...string) *running {
+// startIn is start with a data folder that may have been a site's before, and with files
+// that the site has from its first moment.
+func startIn(t testing.TB, data, config string, files []*os.File, argv ...string) *running {
 	t.Helper()
 	r := &running{Folder: data, Log: &logged{}, ended: make(chan error, 1)}
 	args := append(argv[1:len(argv):len(argv)], "run", "--data", r.Folder, "--listen", "127.0.0.1:0")
@@ -95,7 +96,7 @@ func startIn(t testing.TB, data, config string, argv ...string) *running {
 	if config == "" {
 		r.Cmd.Dir = folder(t)
 	}
-	r.Cmd.Stderr = r.Log
+	r.Cmd.Stderr, r.Cmd.ExtraFiles = r.Log, files
 	out, err := r.Cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestKilledActsOnce(t *testing.T) {
 	witness := func(i int) (string, time.Time) { return look(filepath.Join(dir, fmt.Sprint(i))) }
 	prog := need(t, "the program", program)
 	begin := func() *running {
-		r := startIn(t, data, config, prog)
+		r := startIn(t, data, config, nil, prog)
 		until(t, 30*time.Second, "all relays are known to be off", func() bool {
 			answer, ok := r.try(call("read_points", `{}`), "read_points")
 			return ok && strings.Count(answer, `"value":false,`) == callers

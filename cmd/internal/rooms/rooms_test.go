@@ -39,6 +39,8 @@ var rooms = []room{
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
+	{"node/identity", nil, "a key knows nobody"},
+	{"node/access", []string{"agents", "node/identity"}, "who may is decided by names alone; what a tool does stands elsewhere"},
 	{"node/journal", nil, "what a call means is no matter of its record"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},

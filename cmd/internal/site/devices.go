@@ -247,5 +247,6 @@ func Check(path string) (*config.Site, string, error) {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, stopsSomething(cfg), multiplexed(cfg))
 	return cfg, from, errors.Join(errs...)
 }

@@ -175,5 +175,13 @@ func writeAtomic(path string, b []byte, mode fs.FileMode) error {
 	if err = errors.Join(err, os.Chmod(tmp.Name(), mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), path)
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	// A loss of power must not bring the old one back, as far as the disk lets it.
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		dir.Sync()
+		dir.Close()
+	}
+	return nil
 }

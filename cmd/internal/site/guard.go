@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -25,9 +26,10 @@ import (
 const guardPatience = 6 * time.Second
 
 // Guard is the process that drives the folder's outputs, for the site at the other
-// end of conn. It blocks until conn or ctx ends, and returns when the outputs are
-// safe, or with those that are not known to be.
-func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser) error {
+// end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
+// ends, and returns when the outputs are safe, or with those that are not known to be.
+func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
+	debug.SetGCPercent(25) // the heap of so small a process would grow to 4 MB before it is first collected
 	warning := ""
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()
@@ -41,10 +43,28 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser) error {
 	if err != nil {
 		return err
 	}
-	return drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+	var dog *proc.Watchdog
+	var refused error
+	if cfg.Watchdog != "" {
+		dog, refused = proc.OpenWatchdog(cfg.Watchdog)
+	}
+	var feeding sync.WaitGroup
+	err = drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+		if refused != nil { // nothing moves without what its owner wants behind it
+			return refused
+		}
 		debug.FreeOSMemory() // what reading the plan took
-		return proc.Serve(ctx, conn, g, devices, warning)
+		go stopOn(ctx, signals, g.Stop)
+		if dog != nil {
+			feeding.Go(func() { dog.Feed(ctx, g.Alive) })
+		}
+		return proc.Serve(ctx, conn, g, devices, buttons(cfg, devices), warning)
 	})
+	feeding.Wait()
+	if dog != nil {
+		err = errors.Join(err, dog.Close(err == nil))
+	}
+	return err
 }
 
 // Safe drives every output of the folder's site to safe, once whoever drives them has
@@ -83,7 +103,9 @@ func drive(ctx context.Context, cfg *config.Site, latch guard.Latch, serve func(
 	var actuated []guard.Actuated
 	for _, w := range wires {
 		devices[w.Name] = w.device
-		actuated = append(actuated, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
+		if len(w.policies) > 0 {
+			actuated = append(actuated, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
+		}
 	}
 	g, err := guard.New(actuated, latch)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 type late struct {
 	d    config.Device
 	desc device.Description
-	busy chan struct{} // holds one token while the device is being opened
+	busy driver.Turn // while it is being opened
 
-	// of who has put the token in:
+	// of who has it:
 	dev    device.Device // nil until it is open
 	tried  time.Time
 	err    error
@@ -25,17 +25,15 @@ type late struct {
 }
 
 func newLate(d config.Device) *late {
-	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: make(chan struct{}, 1)}
+	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: driver.NewTurn()}
 }
 
 // open returns the device, opened.
 func (l *late) open(ctx context.Context) (device.Device, error) {
-	select {
-	case l.busy <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := l.busy.Take(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-l.busy }()
+	defer l.busy.Give()
 	switch {
 	case l.closed:
 		return nil, device.Faultf(device.Offline, "%s is closed", l.d.Name)
@@ -61,8 +59,8 @@ func (l *late) Describe() device.Description { return l.desc }
 
 // Close closes the device if it is open, and for good.
 func (l *late) Close() error {
-	l.busy <- struct{}{}
-	defer func() { <-l.busy }()
+	l.busy.Wait()
+	defer l.busy.Give()
 	l.closed = true
 	if l.dev == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"agentsite/node/config"
 )
 
-// plan is what the guard's process is to know: the devices that have outputs, and
-// those that these require something of, as a configuration of their own, and what
-// each output may do.
+// plan is what the guard's process is to know: the devices that have outputs or stop
+// them, and those that these require something of, as a configuration of their own, and
+// what each output may do.
 type plan struct {
 	text     []byte
 	policies []guard.Policy
@@ -45,11 +45,11 @@ func newPlan(cfg *config.Site) (plan, error) {
 			p.devices = append(p.devices, d)
 		}
 	}
-	p.text = config.Plan(cfg.Name, p.devices)
+	p.text = config.Plan(cfg, p.devices)
 	return p, nil
 }
 
-// wireGuarded is every device that has outputs, known without hardware and opened
+// wireGuarded is every device of the guard's process, known without hardware and opened
 // when it is needed.
 func wireGuarded(cfg *config.Site) ([]*wired, error) {
 	var all []*wired
@@ -63,11 +63,22 @@ func wireGuarded(cfg *config.Site) ([]*wired, error) {
 	return all, errors.Join(errs...)
 }
 
-// guarded reports whether a device has outputs, and with them all of it belongs to
-// the guard's process. It is known without hardware.
-func guarded(d config.Device) bool {
+// guarded reports whether a device belongs to the guard's process: all of one that has
+// outputs, or that stops them.
+func guarded(d config.Device) bool { return drives(d) || stops(d) != "" }
+
+// drives reports whether a device has outputs. It is known without hardware.
+func drives(d config.Device) bool {
 	c, ok := d.Config.(driver.Describer)
 	return ok && hasOutputs(c.Describe())
+}
+
+// stops is the state of a device that is an emergency stop, or "".
+func stops(d config.Device) string {
+	if c, ok := d.Config.(driver.Stopper); ok {
+		return c.Stops()
+	}
+	return ""
 }
 
 func hasOutputs(d device.Description) bool {

@@ -38,6 +38,7 @@ type Options struct {
 	Version string           // of the program
 	Out     io.Writer        // for the person at the terminal
 	Hangup  <-chan os.Signal // each asks for a reload; nil for none
+	Stop    <-chan os.Signal // each is an emergency stop; nil for none
 }
 
 // Mistake is an error that whoever starts the site made: the same again will not
@@ -54,6 +55,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 // It blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
+	keepOwn()
 	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err
@@ -169,6 +171,9 @@ func Run(ctx context.Context, o Options) error {
 	if unsafe != nil {
 		slog.Error("not every output is known to be safe; moves on those are refused", "err", unsafe)
 	}
+	if outputs.Stopped() {
+		slog.Warn("the emergency stop is latched: outputs stay safe until agentsite reset")
+	}
 	record.open(o.Folder) // when outputs are safe, and before anybody is heard
 	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
 	var recorded sync.WaitGroup
@@ -180,11 +185,17 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
+	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
-	welcome(o, cfg, from, "http://"+listener.Addr().String(), unsafe)
+	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
+	state := outputsNow(unsafe, outputs.Stopped())
+	welcome(o, cfg, from, "http://"+listener.Addr().String(), state)
+	rest()
+	notify("READY=1\nSTATUS=" + state)
+	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
 	return all.Wait()
 }
 

@@ -32,7 +32,7 @@ func (f Folder) spawn() (proc.Process, error) {
 	if err != nil {
 		return proc.Process{}, err
 	}
-	err = cmd.Start()
+	err = proc.StartRealtime(cmd.Start)
 	closeChilds(cmd)
 	if err != nil {
 		conn.Close()

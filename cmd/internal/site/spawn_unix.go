@@ -7,8 +7,26 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"syscall"
 )
+
+// keepOwn has no child inherit what this process was started with beyond its standard
+// streams: whatever that is connected to would wait for the guard's end, or a camera
+// program's, as well.
+func keepOwn() {
+	folder := "/dev/fd"
+	if runtime.GOOS == "linux" {
+		folder = "/proc/self/fd" // small systems have no other
+	}
+	all, _ := os.ReadDir(folder)
+	for _, f := range all {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
 
 // apart keeps a terminal's Ctrl-C from the guard: it ends with the site, in order.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// keepOwn has nothing to do: a child inherits what it is given.
+func keepOwn() {}
+
 // apart keeps a terminal's Ctrl-C from the guard: it ends with the site, in order.
 func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}

@@ -12,13 +12,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// outputsNow says how the outputs are at a start.
+func outputsNow(unsafe error, stopped bool) string {
+	switch {
+	case unsafe != nil:
+		return "NOT EVERY OUTPUT IS KNOWN TO BE SAFE (the log says which); they are driven there."
+	case stopped:
+		return "THE EMERGENCY STOP IS LATCHED: outputs stay at their safe values until agentsite reset."
+	}
+	return "Its outputs are at their safe values."
+}
+
 // welcome tells the person at the terminal what runs and what to do next. The
 // lines are there to be pasted.
-func welcome(o Options, cfg *config.Site, from, url string, unsafe error) {
-	outputs := "Its outputs are at their safe values."
-	if unsafe != nil {
-		outputs = "NOT EVERY OUTPUT IS KNOWN TO BE SAFE (the log says which); they are driven there."
-	}
+func welcome(o Options, cfg *config.Site, from, url, outputs string) {
 	what := "the devices of " + from
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"

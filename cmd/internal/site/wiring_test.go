@@ -246,7 +246,7 @@ func inProcess(cfg *config.Site, latch guard.Latch) proc.Process {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- drive(ctx, cfg, latch, func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
-			return proc.Serve(ctx, its, g, devices, "")
+			return proc.Serve(ctx, its, g, devices, buttons(cfg, devices), "")
 		})
 	}()
 	return proc.Process{Conn: ours, Kill: kill, Wait: func() error { defer kill(); return <-ended }}

@@ -40,6 +40,7 @@ type Keeper struct {
 	latch   guard.Latch
 	replace chan replacement
 	hurry   chan struct{} // something is away from safe, or asked
+	idle    chan struct{} // unbuffered: Run takes from it while there are no outputs
 
 	mu       sync.Mutex
 	policies map[string]guard.Policy
@@ -73,7 +74,7 @@ type call struct {
 // guard's own, for a stop while there is none.
 func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process, error)) *Keeper {
 	k := &Keeper{
-		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1),
+		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}),
 		calls: make(map[uint32]*call), changed: make(chan struct{}), stopped: !latch.Armed(),
 	}
 	k.adopt(policies)
@@ -99,8 +100,23 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		next, answered, err := k.life(ctx)
 		k.lost("the process that drives it has ended and is started again")
-		switch {
-		case next != nil:
+		if next == nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", err)
+			if answered { // it can run
+				pause = restartFirst
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			case r := <-k.replace: // it may be what lets it run
+				next = &r
+			}
+			pause = min(2*pause, restartLast)
+		}
+		if next != nil {
 			if swapErr := next.swap(); swapErr != nil {
 				err = errors.Join(err, swapErr)
 			} else {
@@ -109,34 +125,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 			}
 			next.done <- err
 			pause = restartFirst
-			continue
-		case ctx.Err() != nil:
-			return err
 		}
-		slog.Error("the guard's process is started again; outputs are driven to safe then", "err", err)
-		if answered { // it can run
-			pause = restartFirst
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, restartLast)
 	}
 }
 
 // life is one process, from its start to its end. It returns the replacement that
 // ended it, if one did, and whether the process ever answered.
 func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, err error) {
-	k.mu.Lock()
-	idle := len(k.outputs) == 0
-	k.mu.Unlock()
-	if idle {
+	for !k.drives() {
 		select {
 		case <-ctx.Done():
 			return nil, false, nil
 		case next := <-k.replace:
 			return &next, false, nil
+		case <-k.idle:
 		}
 	}
 	p, err := k.start()
@@ -192,6 +194,13 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 			return nil, answered, errors.Join(errors.New("it did not answer and was killed"), p.Wait())
 		}
 	}
+}
+
+// drives reports whether there are outputs, and with them a process.
+func (k *Keeper) drives() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.outputs) > 0
 }
 
 // end has a process make its outputs safe and end.

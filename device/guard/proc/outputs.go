@@ -25,6 +25,20 @@ func (k *Keeper) Replace(ctx context.Context, policies []guard.Policy, swap func
 	}
 }
 
+// Alive blocks until the guard's loop has come round, or Run's where there are no
+// outputs. The error is ctx's, or says that there is no guard now.
+func (k *Keeper) Alive(ctx context.Context) error {
+	if k.drives() {
+		return k.ask(ctx, alive, nil, call{})
+	}
+	select {
+	case k.idle <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Pid is the guard's process, or the last one's; 0 when there was none.
 func (k *Keeper) Pid() int {
 	k.mu.Lock()

@@ -29,6 +29,13 @@ type box struct {
 	stuck error
 	press chan struct{}
 	shown string
+	fails func(context.Context) // in place of what it was asked for; or nil
+}
+
+func (b *box) failing(ctx context.Context) {
+	if b.fails != nil {
+		b.fails(ctx)
+	}
 }
 
 func (b *box) Describe() device.Description {
@@ -55,7 +62,8 @@ func (b *box) isOn() bool {
 	return b.on
 }
 
-func (b *box) Sample(context.Context) ([]device.Reading, error) {
+func (b *box) Sample(ctx context.Context) ([]device.Reading, error) {
+	b.failing(ctx)
 	return []device.Reading{
 		{Point: "t", Value: device.Number(21.5), Quality: device.Good, At: time.Now().Add(-3 * time.Second)},
 		{Point: "u", Quality: device.Bad, At: time.Now(), Why: "loose"},
@@ -63,6 +71,7 @@ func (b *box) Sample(context.Context) ([]device.Reading, error) {
 }
 
 func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
+	b.failing(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +85,11 @@ func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-func (b *box) Show(_ context.Context, _, text string) error { b.shown = text; return nil }
+func (b *box) Show(ctx context.Context, _, text string) error {
+	b.failing(ctx)
+	b.shown = text
+	return nil
+}
 func (b *box) Capture(context.Context, string) (device.Image, error) {
 	return device.Image{MIME: "image/png", Data: []byte{1, 2, 3}, At: time.Now()}, nil
 }
@@ -99,18 +112,19 @@ func (l *line) Write(b []byte) (int, error) {
 // rig is a keeper and the guards that it has started.
 type rig struct {
 	*Keeper
-	box    *box
-	lines  []*line
-	killed atomic.Int32
-	fails  error // of the next start
-	end    func()
+	box     *box
+	lines   []*line
+	killed  atomic.Int32
+	fails   error // of the next start
+	buttons []Button
+	end     func()
 }
 
 const relayName = "box/relay"
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, buttons ...Button) *rig {
 	t.Helper()
-	r := &rig{box: &box{press: make(chan struct{})}}
+	r := &rig{box: &box{press: make(chan struct{})}, buttons: buttons}
 	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
 	if err := latch.Arm(); err != nil {
 		t.Fatal(err)
@@ -135,7 +149,7 @@ func newRig(t *testing.T) *rig {
 			driving, stop := context.WithCancel(context.Background())
 			driven := make(chan error, 1)
 			go func() { driven <- g.Run(driving) }()
-			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, "")
+			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, r.buttons, "")
 			stop()
 			ended <- errors.Join(err, <-driven)
 		}()
@@ -380,6 +394,54 @@ func TestReplace(t *testing.T) {
 	})
 }
 
+// TestDriverThatFails: a driver that panics, or does not come back, is a fault of its own
+// device, and holds up neither its outputs nor the end.
+func TestDriverThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		dev := r.Device("box", r.box.Describe()).(interface {
+			device.Sensor
+			device.Watcher
+			device.Display
+		})
+		r.box.fails = func(context.Context) { panic("a defect") }
+		_, err := dev.Sample(t.Context())
+		wantFault(t, err, device.Internal, "panicked: a defect")
+		wantFault(t, dev.Show(t.Context(), "d", "x"), device.Internal, "panicked: a defect")
+		wantFault(t, dev.Watch(t.Context(), nil), device.Internal, "panicked: a defect")
+
+		deaf, calls := make(chan struct{}), atomic.Int32{}
+		r.box.fails = func(context.Context) { calls.Add(1); <-deaf }
+		_, err = dev.Sample(t.Context())
+		wantFault(t, err, device.Offline, "does not come back")
+		for range 10 {
+			_, err = dev.Sample(t.Context())
+			wantFault(t, err, device.Offline, "the driver of box hangs")
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("it was called %d times", n)
+		}
+		r.on(t, time.Minute)
+		close(deaf)
+		synctest.Wait()
+		if _, err := dev.Sample(t.Context()); err != nil {
+			t.Error("it is back:", err)
+		}
+
+		deaf = make(chan struct{})
+		watching := make(chan error, 1)
+		go func() { watching <- dev.Watch(t.Context(), nil) }()
+		synctest.Wait()
+		begun := time.Now()
+		r.end()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		<-watching
+		close(deaf)
+	})
+}
+
 // TestIdle: while all is safe and nobody asks, both sleep.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -392,6 +454,19 @@ func TestIdle(t *testing.T) {
 			t.Errorf("%d messages in an idle hour", n)
 		}
 	})
+}
+
+// TestSiteThatIsGone: a site that ends while its guard starts is no failure of the guard.
+func TestSiteThatIsGone(t *testing.T) {
+	ours, its := net.Pipe()
+	ours.Close()
+	g, err := guard.New(nil, guard.Latch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(t.Context(), its, g, nil, nil, ""); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestOtherVersion: a guard of another program is refused.
@@ -467,7 +542,7 @@ func FuzzMessages(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, "")
+			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, nil, "")
 			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
 			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
 			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))
@@ -475,5 +550,37 @@ func FuzzMessages(f *testing.F) {
 				t.Error("it moved")
 			}
 		})
+	})
+}
+
+// TestAlive: it is the guard's loop that answers, and Run where there is no guard.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.fails = errors.New("no memory")
+		r.lines[0].Close()
+		synctest.Wait()
+		wantFault(t, r.Alive(t.Context()), device.Unavailable, "being started")
+		// What cannot be started can be replaced; nobody knows that the outputs are safe.
+		if err := r.Replace(t.Context(), nil, func() error { return nil }); err == nil {
+			t.Error("no error")
+		}
+		if err := r.Alive(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		g, err := guard.New(nil, guard.Latch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Alive(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a guard that does not run: %v", err)
+		}
 	})
 }

@@ -2,9 +2,7 @@ package proc
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,32 +10,32 @@ import (
 // priority is among the real-time ones. The kernel's own threads have 50 and more.
 const priority = 10
 
-// Realtime has the kernel run this process before all that is not urgent, and keep
-// it in memory. The error says what it does not allow, and what mends that.
+// StartRealtime runs start, which starts a process, so that the kernel runs the new
+// process before all that is not urgent, where it allows that; see Realtime.
+//
+// Given from outside, and so from the first instruction, the priority is that of all
+// the process's threads. A Go program that raises them itself, one by one, can hang: on
+// a busy machine those that have it spin for one that does not, and never gets to run.
+func StartRealtime(start func() error) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with this: it is not for other work
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
+		unix.SchedSetAttr(0, &attr, 0) // if not, the new process says so
+		started <- start()
+	}()
+	return <-started
+}
+
+// Realtime keeps this process in memory. The error says what that, or StartRealtime,
+// is not allowed, and what mends it.
 func Realtime() error {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
-	// A thread that is made meanwhile has its maker's policy: go on until there is no
-	// other one.
-	var done []int
-	for {
-		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return err
-		}
-		before := len(done)
-		for _, t := range tasks {
-			id, err := strconv.Atoi(t.Name())
-			if err != nil || slices.Contains(done, id) {
-				continue
-			}
-			if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
-				return fmt.Errorf("no real-time priority (%w): a busy board may end a lease late; run as root, or with LimitRTPRIO=%d under systemd", err, priority)
-			}
-			done = append(done, id)
-		}
-		if len(done) == before {
-			break
-		}
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err == nil && attr.Policy != unix.SCHED_FIFO {
+		err = unix.EPERM
+	}
+	if err != nil {
+		return fmt.Errorf("no real-time priority (%w): a busy board may end a lease late; run as root, or with LimitRTPRIO=%d under systemd", err, priority)
 	}
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		return fmt.Errorf("its memory cannot be locked (%w): a board that swaps may end a lease late; run as root, or with LimitMEMLOCK=infinity under systemd", err)

@@ -4,6 +4,8 @@ package proc
 
 import "errors"
 
-// Realtime has the kernel run this process before all that is not urgent, where it
-// can do that.
+// StartRealtime runs start.
+func StartRealtime(start func() error) error { return start() }
+
+// Realtime says that this process is like any other.
 func Realtime() error { return errors.New("no real-time priority on this system") }

@@ -26,17 +26,22 @@ const (
 
 // Serve lets the site at the other end of conn move g's outputs and read the devices,
 // until conn or ctx ends. Whoever runs g sees to it that the outputs are safe after
-// that. While the site is silent they are safe too. The warning is told to the site.
-func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices map[string]device.Device, warning string) error {
+// that. While the site is silent they are safe too, and whenever one of the buttons is
+// pressed. The warning is told to the site.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices map[string]device.Device, buttons []Button, warning string) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{link: link{conn: conn}, g: g, devices: devices, start: time.Now(), held: make(chan struct{}, 1)}
+	s := &server{link: link{conn: conn}, g: g, devices: devices, buttons: buttons, start: time.Now(), held: make(chan struct{}, 1), deaf: make(map[string]<-chan struct{})}
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	if err := s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }); err != nil {
-		return err
+	s.released(ctx) // before anybody asks for a move
+	for _, b := range buttons {
+		all.Go(func() { s.mindButton(ctx, b) })
+	}
+	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }) != nil {
+		return nil // the site has gone before it began
 	}
 	all.Go(func() { s.tell(ctx) })
 	all.Go(func() { s.mindSilence(ctx) })
@@ -59,10 +64,14 @@ type server struct {
 	link
 	g       *guard.Guard
 	devices map[string]device.Device
+	buttons []Button
 	start   time.Time
 	heard   atomic.Int64  // when the site last said something
 	epoch   atomic.Uint32 // how often silence has ended the leases
 	held    chan struct{} // an output may be away from safe
+
+	asking sync.Mutex
+	deaf   map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
 }
 
 // handle begins what a message asks for. An error ends the connection.
@@ -90,7 +99,9 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case stop:
 		do = func() (func(*writer), error) { return nil, s.g.Stop(ctx) }
 	case reset:
-		do = func() (func(*writer), error) { return nil, s.g.Reset() }
+		do = func() (func(*writer), error) { return nil, s.reset(ctx) }
+	case alive:
+		do = func() (func(*writer), error) { return nil, s.g.Alive(ctx) }
 	case sample:
 		name := r.text()
 		do = func() (func(*writer), error) { return s.sample(ctx, name) }
@@ -134,6 +145,9 @@ func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
 	if m.epoch != s.epoch.Load() || m.age < 0 || m.age > maxAge {
 		return guard.Status{}, device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
 	}
+	if err := s.released(ctx); err != nil {
+		return guard.Status{}, err
+	}
 	select {
 	case s.held <- struct{}{}:
 	default:
@@ -145,15 +159,36 @@ func (s *server) status(now guard.Status, err error) (func(*writer), error) {
 	return func(w *writer) { w.status(now) }, err
 }
 
+// asked has a driver do something within sampleTimeout. One that hangs or panics has
+// failed: it holds up neither the end of this process nor its outputs. It is not asked
+// again before it has come back.
+func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
+	s.asking.Lock()
+	back := s.deaf[name]
+	s.asking.Unlock()
+	if back != nil {
+		select {
+		case <-back:
+		default:
+			return answer, device.Faultf(device.Offline, "the driver of %s hangs and has not come back yet; look at its wiring", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	answer, back, err = device.Ask(ctx, call)
+	s.asking.Lock()
+	s.deaf[name] = back
+	s.asking.Unlock()
+	return answer, err
+}
+
 // sample has no readings of a device that is not asked.
 func (s *server) sample(ctx context.Context, name string) (func(*writer), error) {
 	sensor, ok := s.devices[name].(device.Sensor)
 	if !ok {
 		return func(w *writer) { w.uint32(0) }, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
-	defer cancel()
-	readings, err := sensor.Sample(ctx)
+	readings, err := asked(ctx, s, name, sensor.Sample)
 	return func(w *writer) {
 		w.uint32(uint32(len(readings)))
 		for _, r := range readings {
@@ -169,9 +204,12 @@ func (s *server) watch(ctx context.Context, number uint32, name string) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return w.Watch(ctx, func(r device.Reading) {
-		s.send(reading, number, func(w *writer) { w.reading(r) })
+	_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.Watch(ctx, func(r device.Reading) {
+			s.send(reading, number, func(w *writer) { w.reading(r) })
+		})
 	})
+	return err
 }
 
 func (s *server) show(ctx context.Context, name, point, text string) error {
@@ -179,9 +217,10 @@ func (s *server) show(ctx context.Context, name, point, text string) error {
 	if !ok {
 		return device.Faultf(device.Invalid, "%s shows nothing", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
-	defer cancel()
-	return display.Show(ctx, point, text)
+	_, err := asked(ctx, s, name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, display.Show(ctx, point, text)
+	})
+	return err
 }
 
 func (s *server) capture(ctx context.Context, name, point string) (func(*writer), error) {
@@ -189,9 +228,7 @@ func (s *server) capture(ctx context.Context, name, point string) (func(*writer)
 	if !ok {
 		return nil, device.Faultf(device.Invalid, "%s takes no pictures", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
-	defer cancel()
-	picture, err := camera.Capture(ctx, point)
+	picture, err := asked(ctx, s, name, func(ctx context.Context) (device.Image, error) { return camera.Capture(ctx, point) })
 	return func(w *writer) { w.image(picture) }, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,6 +110,28 @@ func (b *bench) Signal(s unix.Signal) error {
 		return nil
 	case <-time.After(25 * time.Second):
 		return errors.New("the site did not end within 25 s")
+	}
+}
+
+// Hit signals any process, and returns how long it then takes until a file says
+// something. It looks each millisecond, for at most 20 s.
+func Hit(pid int, s unix.Signal, path, says string) (time.Duration, error) {
+	begun := time.Now()
+	if err := unix.Kill(pid, s); err != nil {
+		return 0, err
+	}
+	for {
+		text, err := os.ReadFile(path)
+		took := time.Since(begun)
+		switch {
+		case err != nil:
+			return took, err
+		case strings.TrimSpace(string(text)) == says:
+			return took, nil
+		case took > 20*time.Second:
+			return took, fmt.Errorf("20 s after signal %d to %d, %s says %q", s, pid, path, text)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

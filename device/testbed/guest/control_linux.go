@@ -31,6 +31,7 @@ import (
 //	POST /run ["/agentsite","scan"]               a program, to its end
 //	GET  /node                                    the site's process
 //	POST /start, /signal?number=9                 wait for the end after a signal
+//	POST /hit?pid=7&number=9&path=/sys/…&says=0   how long, in ns, until a file says so
 func serve(port string, b *bench) error {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request) (any, error)) {
@@ -117,6 +118,18 @@ func serve(port string, b *bench) error {
 			return nil, err
 		}
 		return nil, b.Signal(unix.Signal(n))
+	})
+	handle("POST /hit", func(r *http.Request) (any, error) {
+		pid, err := strconv.Atoi(r.FormValue("pid"))
+		if err != nil {
+			return nil, err
+		}
+		number, err := strconv.Atoi(r.FormValue("number"))
+		if err != nil {
+			return nil, err
+		}
+		took, err := Hit(pid, unix.Signal(number), r.FormValue("path"), r.FormValue("says"))
+		return took.Nanoseconds(), err
 	})
 	return http.ListenAndServe(net.JoinHostPort(address, port), mux)
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) identityCommand() *cobra.Command {
+	var card string
+	cmd := &cobra.Command{
+		Use: "identity", GroupID: groupSite, Args: noArgs,
+		Short: "Print who the site is, or make a card of who you are",
+		Long: `Print the two names of the site's key, by which others know it: the peer ID and the
+did:key. The key is made where there is none yet.
+
+With --card it is your own key, as an owner of sites. Its line for a site's
+agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
+machine: keep a copy of it, because whoever has it owns your sites.`,
+		RunE: func(*cobra.Command, []string) error {
+			if err := a.local("identity"); err != nil {
+				return err
+			}
+			if card != "" {
+				return a.showCard(card)
+			}
+			folder, err := a.folder()
+			if err != nil {
+				return err
+			}
+			who, err := site.SiteIdentity(folder)
+			if err != nil {
+				return err
+			}
+			return a.showIdentity(who)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&card, "card", "", "write your own card to this file")
+	return cmd
+}
+
+func (a *app) showIdentity(who site.Identity) error {
+	if a.json {
+		return a.printJSON(who)
+	}
+	_, err := fmt.Fprintf(a.out, "peer ID  %s\ndid:key  %s\nkey      %s\n", who.Peer, who.DID, clean(who.File))
+	return err
+}
+
+func (a *app) showCard(file string) error {
+	who, err := site.OwnerIdentity()
+	if err != nil {
+		return err
+	}
+	if file == "-" && !a.json {
+		_, err := fmt.Fprint(a.out, site.Card(who))
+		return err
+	}
+	if file != "-" {
+		if err := site.WriteCard(file, who); err != nil {
+			return err
+		}
+	}
+	return a.showIdentity(who)
+}

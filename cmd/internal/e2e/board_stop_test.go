@@ -1,0 +1,80 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stopButton is an emergency stop on a line: open, the board's own resistor pulls it up,
+// which is a button that is pressed or a wire that is off. It works while the site stands
+// still, and before the site's silence would have been noticed.
+func (m *machine) stopButton(t *testing.T) {
+	m.site(t, `site: { name: board }
+devices:
+  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s, max_on: 1h }
+  mushroom: { driver: stop-button, pin: GPIO27, every: 1s }
+`)
+	const lamp, mushroom = 22, 27
+	refused := func(says string) {
+		t.Helper()
+		answer, err := m.client(t, true).Ask(t.Context(), "switch_output", []byte(`{"output":"lamp/switch","on":true}`))
+		if err == nil || !strings.Contains(err.Error(), says) || m.level(t, lamp) {
+			t.Errorf("GPIO22 is high: %v; a move says %s %v; want %s", m.level(t, lamp), answer.JSON, err, says)
+		}
+	}
+	reset := func() (int, string) {
+		exit, _, said := m.run(t, "/agentsite", "reset", "--data", "/data")
+		return exit, said
+	}
+	t.Log("nothing is wired to it")
+	refused("mushroom/pressed is pressed, or its wire is broken")
+	if exit, said := reset(); exit == 0 || !strings.Contains(said, "mushroom/pressed is pressed") {
+		t.Errorf("reset ends with %d: %s", exit, said)
+	}
+	m.pull(t, mushroom, false)
+	refused("agentsite reset")
+
+	var took []time.Duration
+	for _, still := range []bool{false, true, false, true, true} {
+		m.expect(t, on("mushroom/pressed", false))
+		if exit, said := reset(); exit != 0 {
+			t.Fatalf("reset ends with %d: %s", exit, said)
+		}
+		m.use(t, "switch_output", `{"output":"lamp/switch","on":true,"for_seconds":600}`)
+		m.follows(t, lamp, true)
+		if still {
+			m.tap(syscall.SIGSTOP)
+		}
+		begun := time.Now()
+		m.pull(t, mushroom, true)
+		for m.level(t, lamp) {
+			if time.Since(begun) > 700*time.Millisecond {
+				t.Error("silence would have been as quick")
+				break
+			}
+		}
+		took = append(took, time.Since(begun))
+		if still {
+			m.tap(syscall.SIGCONT)
+		}
+		m.follows(t, lamp, false)
+		m.expect(t, on("mushroom/pressed", true))
+		m.pull(t, mushroom, false)
+		refused("agentsite reset")
+	}
+	told(t, "from before the line is pulled until it is asked how the lamp's is", took)
+	if exit, said := reset(); exit != 0 {
+		t.Errorf("reset ends with %d: %s", exit, said)
+	}
+	m.end(t)
+}
+
+// tap signals the site's process and does not wait for its end.
+func (m *machine) tap(s syscall.Signal) {
+	m.askFor(500*time.Millisecond, "POST", "/signal", nil, "number", fmt.Sprint(int(s)))
+}

@@ -1,0 +1,168 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// manager is a service manager's end of sd_notify(3).
+type manager struct {
+	conn *net.UnixConn
+	said chan string
+}
+
+func newManager(t *testing.T, name string, patience time.Duration) *manager {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", name)
+	t.Setenv("WATCHDOG_USEC", strconv.FormatInt(patience.Microseconds(), 10))
+	m := &manager{conn, make(chan string, 1000)}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			m.said <- string(buf[:n])
+		}
+	}()
+	return m
+}
+
+// hears waits at most that long for what begins with words, and fails on anything else.
+func (m *manager) hears(t *testing.T, words string, most time.Duration) string {
+	t.Helper()
+	select {
+	case said := <-m.said:
+		if !strings.HasPrefix(said, words) {
+			t.Fatalf("%q, want %q", said, words)
+		}
+		return said
+	case <-time.After(most):
+		t.Fatalf("%v without %q", most, words)
+	}
+	return ""
+}
+
+// TestServiceManager: it is told when the outputs are safe and the site listens, as
+// long as there is a guard that answers, and when the site ends.
+func TestServiceManager(t *testing.T) {
+	const patience = 3 * time.Second
+	m := newManager(t, filepath.Join(folder(t), "notify"), patience)
+	r := startRelay(t)
+	if said := m.hears(t, "READY=1\n", time.Second); !strings.Contains(said, "STATUS=Its outputs are at their safe values.") || r.shows() != "off" {
+		t.Errorf("%q, and the relay is %s", said, r.shows())
+	}
+	for range 3 {
+		m.hears(t, "WATCHDOG=1", patience)
+	}
+
+	t.Log("a guard that stands still and is replaced")
+	syscall.Kill(r.guard(t), syscall.SIGSTOP)
+	for range 3 {
+		m.hears(t, "WATCHDOG=1", patience)
+	}
+
+	t.Log("one that cannot be replaced")
+	plan := filepath.Join(r.Folder, "outputs.yaml")
+	if err := os.Rename(plan, plan+".away"); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(r.guard(t), syscall.SIGSTOP)
+	select {
+	case said := <-m.said:
+		t.Errorf("there is no guard, and the site says %q", said)
+	case <-time.After(patience):
+	}
+	if code, answer := r.post(t, call("read_points", `{}`)); code != 200 {
+		t.Errorf("nobody would know but by the guard: %d %s", code, answer)
+	}
+	if err := os.Rename(plan+".away", plan); err != nil {
+		t.Fatal(err)
+	}
+	m.hears(t, "WATCHDOG=1", 10*time.Second)
+	r.Stop(t)
+	for said := range m.said {
+		if strings.HasPrefix(said, "STOPPING=1") {
+			break
+		}
+	}
+}
+
+// TestServiceManagerWithoutOutputs has the other kind of socket, too.
+func TestServiceManagerWithoutOutputs(t *testing.T) {
+	m := newManager(t, "@agentsite-"+strconv.Itoa(os.Getpid()), time.Second)
+	r := start(t, "site: { name: bare }\n", need(t, "the program", program))
+	m.hears(t, "READY=1\n", time.Second)
+	for range 3 {
+		m.hears(t, "WATCHDOG=1", time.Second)
+	}
+	r.Stop(t)
+}
+
+// TestLatchedStart: a site that starts with the emergency stop latched says so.
+func TestLatchedStart(t *testing.T) {
+	m := newManager(t, filepath.Join(folder(t), "notify"), time.Minute)
+	r := startRelay(t)
+	m.hears(t, "READY=1\n", time.Second)
+	m.hears(t, "WATCHDOG=1", time.Second)
+	if _, err := r.agentsite(t, "stop"); err != nil {
+		t.Fatal(err)
+	}
+	r.Stop(t)
+	m.hears(t, "STOPPING=1", time.Second)
+	again := exec.Command(program, "run", "--data", r.Folder, "--listen", "127.0.0.1:0", "--config", filepath.Join(r.Folder, "agentsite.yaml"))
+	var out, log logged
+	again.Stdout, again.Stderr = &out, &log
+	if err := again.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said := m.hears(t, "READY=1\n", 10*time.Second); !strings.Contains(said, "THE EMERGENCY STOP IS LATCHED") {
+		t.Error(said)
+	}
+	again.Process.Signal(syscall.SIGTERM)
+	if err := again.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), "THE EMERGENCY STOP IS LATCHED") || !strings.Contains(log.String(), "emergency stop is latched: outputs stay safe until agentsite reset") {
+		t.Errorf("%s\n%s", &out, &log)
+	}
+}
+
+// TestUnit has systemd read its unit.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		need(t, "systemd-analyze, of Debian's package systemd,", "")
+	}
+	unit, err := os.ReadFile("../../../deploy/agentsite.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const installed = "/usr/local/bin/agentsite"
+	if !strings.Contains(string(unit), installed) {
+		t.Fatalf("the unit does not start %s", installed)
+	}
+	file := filepath.Join(folder(t), "agentsite.service")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), installed, need(t, "the program", program))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,112 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentsite/node/identity"
+)
+
+// Identity is who a site or an owner is, for people.
+type Identity struct {
+	DID  string `json:"did"`
+	Peer string `json:"peer"`
+	File string `json:"file"` // where its key is
+}
+
+// SiteIdentity is that of the folder's site. Its key is made where there is none.
+func SiteIdentity(f Folder) (Identity, error) { return identify(f) }
+
+// OwnerIdentity is that of this machine's user as an owner of sites. Its key is made
+// where there is none.
+func OwnerIdentity() (Identity, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return Identity{}, fmt.Errorf("no folder for your key: %w; set HOME", err)
+	}
+	return identify(Folder(filepath.Join(dir, "agentsite", "owner")))
+}
+
+func identify(f Folder) (Identity, error) {
+	key, err := f.key()
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{DID: key.ID().String(), Peer: key.ID().PeerID(), File: f.path(keyName)}, nil
+}
+
+const keyName = "key"
+
+// key is the key of whom the folder belongs to, made where there is none. A key that
+// is there is never replaced.
+func (f Folder) key() (identity.Key, error) {
+	key, err := readKey(f.path(keyName))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	unlock, err := f.open() // two who begin at once have one key
+	if err != nil {
+		return identity.Key{}, err
+	}
+	defer unlock()
+	return f.ownKey()
+}
+
+// ownKey is key for who holds the folder.
+func (f Folder) ownKey() (identity.Key, error) {
+	key, err := readKey(f.path(keyName))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	key = identity.New()
+	if err := writeAtomic(f.path(keyName), key.PEM(), 0o600); err != nil {
+		return identity.Key{}, f.unusable(err)
+	}
+	return key, nil
+}
+
+func readKey(file string) (identity.Key, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return identity.Key{}, err
+	}
+	if readable(info.Mode()) {
+		return identity.Key{}, Mistake{fmt.Errorf("others can read the key %s, and who has it is you: run chmod 600 %s", file, quote(file))}
+	}
+	if owner, ours := owned(info); !ours {
+		return identity.Key{}, Mistake{fmt.Errorf("the key %s belongs to user %d: run this as that user, or give it to yours with chown", file, owner)}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return identity.Key{}, err
+	}
+	key, err := identity.ParsePEM(text)
+	if err != nil {
+		return identity.Key{}, Mistake{fmt.Errorf("%s: %w: put back the file as it was; without it this is somebody else (delete it for a new identity, which nobody knows yet)", file, err)}
+	}
+	return key, nil
+}
+
+// WriteCard writes the public half of an owner's key as the line of agentsite.yaml
+// that makes it the site's owner. A file that says anything else is left alone.
+func WriteCard(file string, owner Identity) error {
+	card := []byte(Card(owner))
+	switch there, err := os.ReadFile(file); {
+	case err == nil && string(there) == string(card):
+		return nil
+	case err == nil:
+		return Mistake{fmt.Errorf("%s is there already and says something else: name another file, or remove it first", file)}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return os.WriteFile(file, card, 0o644)
+}
+
+// Card is what WriteCard writes.
+func Card(owner Identity) string {
+	return "# Whose key this is owns the site. Everybody may read this; the key itself stays where it is.\n" +
+		"owner: " + owner.DID + "\n"
+}

@@ -1,0 +1,55 @@
+package site
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestOneKey: those who begin at once have one key, and hold nothing afterwards.
+func TestOneKey(t *testing.T) {
+	f := Folder(t.TempDir())
+	var all sync.WaitGroup
+	ids := make([]string, 8)
+	for i := range ids {
+		all.Go(func() {
+			for ids[i] == "" { // while another holds the folder
+				if who, err := SiteIdentity(f); err == nil {
+					ids[i] = who.DID
+				} else if !strings.Contains(err.Error(), "is in use") {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("two keys: %v", ids)
+		}
+	}
+	unlock, err := f.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func TestForeignKey(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can give files away")
+	}
+	f := Folder(t.TempDir())
+	if _, err := f.key(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(f.path(keyName), 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.key()
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534: run this as that user, or give it to yours with chown") {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,42 @@
+package site
+
+import (
+	"errors"
+
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/node/config"
+)
+
+// multiplexed refuses a multiplexer that this program switches where an output is on
+// its bus. Two processes use that one, and what is between the choice of a channel and
+// the transfer only the kernel can keep together.
+func multiplexed(cfg *config.Site) error {
+	outputs := make(map[string]string) // on each bus: who has them
+	each := func(look func(d config.Device, bus, mux string)) {
+		for _, d := range cfg.Devices {
+			claimer, ok := d.Config.(driver.Claimer)
+			if !ok {
+				continue
+			}
+			for _, c := range claimer.Claims() {
+				if bus, mux, ok := board.OnI2C(c); ok {
+					look(d, bus, mux)
+				}
+			}
+		}
+	}
+	each(func(d config.Device, bus, _ string) {
+		if outputs[bus] == "" && drives(d) {
+			outputs[bus] = d.Name
+		}
+	})
+	var errs []error
+	each(func(d config.Device, bus, mux string) {
+		if mux != "" && outputs[bus] != "" {
+			errs = append(errs, d.Errorf("", "bus", "%s: the multiplexer at %s on %s has to be the kernel's, because %s has outputs there: "+
+				"write dtoverlay=i2c-mux,pca9548,addr=%[2]s into config.txt, and here the bus that agentsite scan shows for the channel then, such as i2c-11", d.Name, mux, bus, outputs[bus]))
+		}
+	})
+	return errors.Join(errs...)
+}

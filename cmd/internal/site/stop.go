@@ -1,0 +1,57 @@
+package site
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+
+	"agentsite/device"
+	"agentsite/device/guard/proc"
+	"agentsite/node/config"
+)
+
+// stopOn is the emergency stop at each signal, until ctx ends.
+func stopOn(ctx context.Context, signals <-chan os.Signal, stop func(context.Context) error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			slog.Error("emergency stop: outputs go to their safe values and stay there", "why", s)
+			if err := stop(ctx); err != nil {
+				slog.Error("the emergency stop is not complete", "err", err)
+			}
+		}
+	}
+}
+
+// stopsSomething refuses an emergency stop without an output: without outputs there is
+// no guard that would watch it.
+func stopsSomething(cfg *config.Site) error {
+	i := slices.IndexFunc(cfg.Devices, func(d config.Device) bool { return stops(d) != "" })
+	if i < 0 || slices.ContainsFunc(cfg.Devices, drives) {
+		return nil
+	}
+	d := cfg.Devices[i]
+	return d.Errorf("", "driver", "%s: there is no output that it could stop; write one, or take driver: button, which stops nothing", d.Name)
+}
+
+// buttons takes the emergency stops out of devices for the guard alone: it watches
+// them, and one can watch at a time. Others read them.
+func buttons(cfg *config.Site, devices map[string]device.Device) []proc.Button {
+	var all []proc.Button
+	for _, d := range cfg.Devices {
+		point := stops(d)
+		if point == "" {
+			continue
+		}
+		dev := devices[d.Name].(*late)
+		all = append(all, proc.Button{Device: dev, Name: device.Address(d.Name, point), Point: point})
+		devices[d.Name] = struct {
+			device.Device
+			device.Sensor
+		}{dev, dev}
+	}
+	return all
+}

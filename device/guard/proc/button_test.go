@@ -1,0 +1,136 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+)
+
+// mushroom is an emergency stop.
+type mushroom struct {
+	mu      sync.Mutex
+	pressed bool
+	torn    error
+	deaf    bool // nobody is told of changes
+	changed chan struct{}
+}
+
+func (m *mushroom) set(pressed bool, torn error) {
+	m.mu.Lock()
+	m.pressed, m.torn = pressed, torn
+	deaf := m.deaf
+	m.mu.Unlock()
+	if !deaf {
+		m.changed <- struct{}{}
+	}
+	synctest.Wait()
+}
+
+func (m *mushroom) Sample(context.Context) ([]device.Reading, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return []device.Reading{{Point: "pressed", Value: device.Bool(m.pressed), Quality: device.Good, At: time.Now()}}, m.torn
+}
+
+func (m *mushroom) Watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.changed:
+		}
+		all, err := m.Sample(ctx)
+		if err != nil {
+			return err
+		}
+		emit(all[0])
+	}
+}
+
+// stopped fails unless the outputs are, already before somebody asks for a move.
+func (r *rig) stopped(t *testing.T, says string) {
+	t.Helper()
+	if r.box.isOn() || !r.Stopped() {
+		t.Errorf("it is on: %v; it is stopped: %v", r.box.isOn(), r.Stopped())
+	}
+	r.refuses(t, says)
+}
+
+func (r *rig) refuses(t *testing.T, says string) {
+	t.Helper()
+	_, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
+	wantFault(t, err, device.Unsafe, says)
+}
+
+func TestButton(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mushroom{changed: make(chan struct{})}
+		r := newRig(t, Button{Device: m, Name: "mushroom/pressed", Point: "pressed"})
+		defer r.end()
+
+		r.on(t, time.Minute)
+		m.set(true, nil)
+		r.stopped(t, "mushroom/pressed is pressed")
+		wantFault(t, r.Reset(t.Context()), device.Unsafe, "release it, then")
+		m.set(false, nil)
+		r.stopped(t, "agentsite reset") // it is latched
+		if err := r.Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.on(t, time.Minute)
+
+		// One that cannot be read is pressed, and asked again when it is mended.
+		m.set(false, errors.New("the wire is off"))
+		r.stopped(t, "cannot be read, so that nothing may move: mend it, then run agentsite reset: the wire is off")
+		wantFault(t, r.Reset(t.Context()), device.Unsafe, "the wire is off")
+		m.mu.Lock()
+		m.torn = nil
+		m.mu.Unlock()
+		if err := r.Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * buttonRetry) // it is watched again
+		r.on(t, time.Minute)
+		m.set(true, nil)
+		r.stopped(t, "is pressed")
+		m.set(false, nil)
+		if err := r.Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+
+		// Whoever misses it is told by the next move.
+		m.deaf = true
+		r.on(t, time.Minute)
+		m.set(true, nil)
+		r.refuses(t, "is pressed")
+		synctest.Wait()
+		r.stopped(t, "is pressed")
+	})
+}
+
+// TestButtonAtStart: a guard that finds the button pressed lets nothing move, though
+// nobody has seen it being pressed, and though there was a reset without a guard.
+func TestButtonAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mushroom{pressed: true, changed: make(chan struct{})}
+		r := newRig(t, Button{Device: m, Name: "mushroom/pressed", Point: "pressed"})
+		defer r.end()
+		if !r.Stopped() {
+			t.Error("it is not stopped")
+		}
+		r.fails = errors.New("no memory")
+		r.lines[0].Close()
+		synctest.Wait()
+		r.fails = nil
+		if err := r.Reset(t.Context()); err != nil || r.Stopped() {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		r.stopped(t, "is pressed")
+	})
+}

@@ -1,0 +1,75 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+)
+
+// watchdogTime is the longest that a Raspberry Pi's can wait.
+const watchdogTime = 15 * time.Second
+
+// Watchdog is the board's own, which restarts the board unless it is fed. It runs from
+// OpenWatchdog on, over the end of the process too, but for an orderly Close.
+type Watchdog struct {
+	file *os.File
+	time time.Duration
+}
+
+// OpenWatchdog starts the watchdog at path, such as /dev/watchdog.
+func OpenWatchdog(path string) (*Watchdog, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	switch {
+	case errors.Is(err, syscall.EBUSY):
+		return nil, fmt.Errorf("the watchdog is in use, mostly by systemd: set RuntimeWatchdogSec=off in its system.conf, or remove site.watchdog: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("the watchdog cannot be opened: see that it is there and that the site's user may write to it, or remove site.watchdog: %w", err)
+	}
+	took, err := setTimeout(f, watchdogTime)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("the watchdog %s does not take %v: %w", path, watchdogTime, err)
+	}
+	return &Watchdog{f, took}, nil
+}
+
+// Feed feeds the watchdog, three times in the time that it waits, whenever alive has no
+// error, until ctx ends.
+func (w *Watchdog) Feed(ctx context.Context, alive func(context.Context) error) {
+	every := w.time / 3
+	beat := time.NewTicker(every)
+	defer beat.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, every)
+		err := alive(asking)
+		cancel()
+		if err == nil {
+			_, err = w.file.Write([]byte{0})
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			slog.Error("the watchdog is not fed", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+		}
+	}
+}
+
+// Close ends the watchdog where the end is orderly. Else the board restarts, unless
+// somebody opens it in time.
+func (w *Watchdog) Close(orderly bool) error {
+	var err error
+	if orderly {
+		_, err = w.file.Write([]byte("V")) // its kernel driver's word for it
+	}
+	return errors.Join(err, w.file.Close())
+}

@@ -1,0 +1,560 @@
+package access
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/node/identity"
+)
+
+// shelf is where a Book keeps things.
+type shelf struct {
+	mu          sync.Mutex
+	book, meter []byte
+	full        error
+	system      time.Duration // what the system's clock is off by
+	adrift      bool          // nothing synchronises it
+}
+
+func (s *shelf) open(t testing.TB, site identity.ID) *Book {
+	b, err := NewBook(Options{
+		Site: site, Book: s.book, Meter: s.meter, Build: built,
+		SaveBook: func(b []byte) error { return s.save(&s.book, b) }, SaveMeter: func(b []byte) error { return s.save(&s.meter, b) },
+		System: func() (time.Time, bool) { return time.Now().Add(s.system), !s.adrift },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (s *shelf) save(to *[]byte, b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full == nil {
+		*to = bytes.Clone(b)
+	}
+	return s.full
+}
+
+var built = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before the time of a synctest bubble
+
+func who(k identity.Key) agents.Principal { return agents.Principal{ID: k.ID().String()} }
+
+func setFan() agents.Ask {
+	return agents.Ask{Tool: "switch_output", Points: []string{"fan/on"}}
+}
+
+func readFan() agents.Ask {
+	return agents.Ask{Tool: "read_points", Points: []string{"fan/on"}, Effect: agents.Reads}
+}
+
+func wants(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(5)
+		site, ann, bob, cid, eve := k[0], k[1], k[2], k[3], k[4]
+		var s shelf
+		b := s.open(t, site.ID())
+		may := func(p agents.Principal, brought ...*Grant) error {
+			_, err := b.May(p, setFan(), brought...)
+			return err
+		}
+		const lack = "you lack the permission 'set fan/on'"
+		g := grant(t, "set fan", ann, bob)
+		wants(t, may(who(bob)), lack)
+		wants(t, may(who(bob), g), "who is no owner of this site")
+		wants(t, b.Claim(Owner{ID: ann.ID(), Name: "ann"}), "")
+		wants(t, may(who(bob), g), "")
+		wants(t, may(who(bob)), lack)
+		wants(t, may(who(eve), g), lack) // another's
+		wants(t, may(agents.Principal{}, g), lack)
+		wants(t, may(who(ann)), lack) // the key alone is nobody's authority
+		wants(t, may(agents.Principal{ID: "local", Owner: true}), "")
+
+		if _, err := b.Deposit(g.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.Deposit(grant(t, "set fan", eve, bob).Bytes())
+		wants(t, err, "no owner")
+		wants(t, may(who(bob)), "")
+
+		// Two grants add up, and the denial is the one that helps most.
+		other, more := grant(t, "set fan 1/h", ann, eve), grant(t, "set lamp", ann, eve)
+		for _, want := range []string{"", "again in"} {
+			_, err = b.Take(who(eve), setFan(), other, more)
+			wants(t, err, want)
+		}
+		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, other, more)
+		wants(t, err, "")
+		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"fan/on", "lamp/on"}}, other, more)
+		wants(t, err, "you lack the permission") // but not within one call
+
+		// Passed on, with a narrower one that says more than it may.
+		passed, err := g.Delegate(bob, Block{Audience: cid.ID(), May: words(t, "set * max 1m")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := b.May(who(cid), setFan(), passed)
+		if err != nil || l.Lease != time.Minute {
+			t.Error(l, err)
+		}
+		_, err = b.May(who(cid), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, passed)
+		wants(t, err, "set lamp/on")
+
+		// For another site; later; over.
+		issue := func(block Block) *Grant {
+			block.Audience, block.May = bob.ID(), words(t, "set lamp, set fan")
+			g, err := Issue(ann, block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		lamp := func(g *Grant) error {
+			_, err := b.May(who(bob), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, g)
+			return err
+		}
+		now := time.Now().Unix()
+		wants(t, lamp(issue(Block{Node: site.ID()})), "")
+		wants(t, lamp(issue(Block{Node: eve.ID()})), "for another site, "+eve.ID().PeerID())
+		wants(t, lamp(issue(Block{From: now + 10})), "begins at 2000-01-01T00:00:10Z")
+		short := issue(Block{From: now, Until: now + 60})
+		wants(t, lamp(short), "")
+		time.Sleep(59 * time.Second)
+		wants(t, lamp(short), "")
+		time.Sleep(time.Second)
+		wants(t, lamp(short), "ended at 2000-01-01T00:01:00Z")
+
+		level := agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}}
+		ranged := grant(t, "set fan 0..80", ann, bob)
+		if _, err := b.May(who(eve), level, ranged); b.Sees(who(eve), level, ranged) || err == nil {
+			t.Error("somebody sees what another may")
+		}
+		if !b.Sees(who(bob), level, ranged) || b.Sees(who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || b.Sees(agents.Principal{}, level, ranged) {
+			t.Error("somebody sees too little, or too much")
+		}
+		if !b.Sees(agents.Principal{ID: "local", Owner: true}, level) {
+			t.Error("the owner does not see all")
+		}
+
+		// What was kept is there after a start.
+		b = s.open(t, site.ID())
+		wants(t, may(who(bob)), "")
+		// Revoked: the key in the middle ends what it passed on.
+		wants(t, may(who(cid), passed), "")
+		wants(t, b.Revoke(Revocation{Key: bob.ID()}), "")
+		wants(t, may(who(cid), passed), "revoked")
+		wants(t, may(who(bob), g), "revoked")
+		if b.Sees(who(cid), setFan(), passed) {
+			t.Error("what is revoked is seen")
+		}
+		if len(b.Grants()) != 0 {
+			t.Error(b.Grants())
+		}
+		b = s.open(t, site.ID())
+		wants(t, may(who(cid), passed), "revoked")
+	})
+}
+
+// TestUnknownTime: a start without a network knows no time, until an owner tells it.
+func TestUnknownTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(3)
+		s := shelf{}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		bound, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(time.Hour).Unix(), May: words(t, "set fan, read fan")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := grant(t, "set fan", k[1], k[2])
+		_, err = b.Take(who(k[2]), setFan(), bound)
+		wants(t, err, "")
+		wants(t, b.Save(), "")
+
+		s.adrift, s.system = true, -10*365*24*time.Hour
+		time.Sleep(30 * time.Minute) // off
+		b = s.open(t, k[0].ID())
+		_, err = b.May(who(k[2]), setFan(), bound)
+		wants(t, err, "does not know the time yet: connect it to a network, or have an owner run any agentsite command")
+		_, err = b.May(who(k[2]), readFan(), bound)
+		wants(t, err, "")
+		_, err = b.May(who(k[2]), setFan(), free)
+		wants(t, err, "")
+		b.StrictReads = true
+		_, err = b.May(who(k[2]), readFan(), bound)
+		wants(t, err, "does not know the time")
+		wants(t, b.Tell(time.Now()), "")
+		_, err = b.May(who(k[2]), setFan(), bound)
+		wants(t, err, "")
+		time.Sleep(31 * time.Minute) // and it goes on by itself
+		_, err = b.May(who(k[2]), setFan(), bound)
+		wants(t, err, "ended")
+		b = s.open(t, k[0].ID()) // which a clock that is set back does not undo
+		time.Sleep(time.Hour)
+		wants(t, b.Tell(time.Now().Add(-24*time.Hour)), "")
+		_, err = b.May(who(k[2]), readFan(), bound)
+		wants(t, err, "ended")
+	})
+}
+
+func TestClock(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	c := NewClock(day(3), day(2))
+	read := func(now time.Duration, system time.Time, synchronised, sure bool, want time.Time) {
+		t.Helper()
+		if got, gotSure := c.Read(now, system, synchronised); !got.Equal(want) || gotSure != sure {
+			t.Errorf("%v %v, want %v %v", got, gotSure, want, sure)
+		}
+	}
+	read(0, day(20), false, false, day(3))
+	read(24*time.Hour, day(1), false, false, day(4))
+	c.Tell(24*time.Hour, day(6))
+	read(24*time.Hour, day(1), false, true, day(6))
+	c.Tell(24*time.Hour, day(5)) // never back
+	read(48*time.Hour, day(1), false, true, day(7))
+	c = NewClock(day(3), time.Time{})
+	read(0, day(9), true, true, day(9))
+	read(24*time.Hour, day(9).AddDate(-10, 0, 0), true, true, day(10)) // a step back
+	read(48*time.Hour, day(1), false, true, day(11))                   // the network is gone
+}
+
+// TestRate: ten an hour, over starts, for whoever it was passed on to.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(4)
+		s := shelf{}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		root := grant(t, "set fan 10/h", k[1], k[2])
+		child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 3/h")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func(n int, g *Grant, want string) {
+			t.Helper()
+			for range n {
+				_, err := b.Take(agents.Principal{ID: g.Audience().String()}, setFan(), g)
+				wants(t, err, want)
+			}
+		}
+		for range 50 { // what is only asked is not counted, and neither is a return
+			if _, err := b.May(who(k[2]), setFan(), root); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Take(who(k[2]), agents.Ask{Tool: "release_output", Points: []string{"fan/on"}, Effect: agents.Returns}, root); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(3, child, "")
+		take(1, child, "your rate is used up: again in 1h0m")
+		time.Sleep(10 * time.Minute)
+		take(7, root, "")
+		take(1, root, "your rate is used up: again in 50m1s")
+		var d *Denied
+		if _, err := b.May(who(k[2]), setFan(), root); !errors.As(err, &d) || d.Retry != 50*time.Minute {
+			t.Errorf("%+v", d)
+		}
+		// Off for a day, with what was counted ten minutes before the end.
+		b = s.open(t, k[0].ID())
+		time.Sleep(24 * time.Hour)
+		b = s.open(t, k[0].ID())
+		take(1, root, "again in 50m1s")
+		take(1, child, "again in 50m1s")
+		time.Sleep(50 * time.Minute)
+		take(3, root, "")
+		take(1, child, "again in 10m1s") // its own three came back, the root's did not
+		if !b.Sees(who(k[2]), setFan(), root) {
+			t.Error("a rate that is used up hides what it is for")
+		}
+		// What could not be counted is not done.
+		time.Sleep(time.Hour)
+		s.full = errors.New("disk full")
+		take(1, root, "could not be counted, and so is not made: disk full")
+		_, err = b.Take(who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, root)
+		if !errors.As(err, &d) {
+			t.Error(err)
+		}
+		// A child without end makes no memory without end.
+		s.full = nil
+		for n := range maxChildren + 3 {
+			g, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 200/h")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(6 * time.Minute)
+			_, err = b.Take(who(k[3]), setFan(), g)
+			if n < 9 {
+				wants(t, err, "")
+			}
+		}
+		if n := len(b.meter.uses); n > maxChildren+1 {
+			t.Errorf("%d uses are counted", n)
+		}
+	})
+}
+
+func TestManyChildren(t *testing.T) {
+	m := Meter{uses: map[use]*used{}}
+	child := func(n int) []charge { return []charge{{use{Hash{1}, Hash{2, byte(n)}, 0}, Rate{Calls: 1, Per: 60}}} }
+	for n := range maxChildren {
+		if err := m.fits(0, child(n)); err != nil {
+			t.Fatal(err)
+		}
+		m.take(0, child(n))
+	}
+	wants(t, m.fits(59*time.Second, child(100)), "16 narrower rates")
+	wants(t, m.fits(time.Minute, child(100)), "") // those are over
+}
+
+// TestSchedules: never an eleventh within any hour of real time, over starts with and
+// without warning, steps of the clock by ten years, and children.
+func TestSchedules(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	k := keys(4)
+	root := grant(t, "set fan 10/h", k[1], k[2])
+	child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 5/h")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, starts := 0, 0
+	for n := range *schedule {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			s := shelf{}
+			b := s.open(t, k[0].ID())
+			if err := b.Claim(Owner{ID: k[1].ID()}); err != nil {
+				t.Fatal(err)
+			}
+			var done []time.Time
+			for range 200 {
+				switch rng.IntN(12) {
+				case 0: // a loss of power, and some time without
+					time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Hour))))
+					b = s.open(t, k[0].ID())
+					starts++
+				case 1: // an end in order
+					if err := b.Save(); err != nil {
+						t.Fatal(err)
+					}
+					b = s.open(t, k[0].ID())
+				case 2:
+					s.system = time.Duration(rng.IntN(3)-1) * 10 * 365 * 24 * time.Hour
+				case 3:
+					s.adrift = !s.adrift
+				case 4, 5, 6:
+					time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Minute))))
+				default:
+					g := root
+					if rng.IntN(2) == 0 {
+						g = child
+					}
+					if _, err := b.Take(agents.Principal{ID: g.Audience().String()}, setFan(), g); err == nil {
+						taken++
+						done = append(done, time.Now())
+					}
+				}
+				if len(done) > 10 && done[len(done)-1].Sub(done[len(done)-11]) < time.Hour {
+					t.Fatalf("seed %d, schedule %d: an eleventh at %v", seed, n, done)
+				}
+			}
+		})
+	}
+	t.Logf("%d schedules, %d calls, %d starts", *schedule, taken, starts)
+	if taken < *schedule*10 {
+		t.Error("too few calls for this to mean anything")
+	}
+}
+
+func TestOwners(t *testing.T) {
+	k := keys(12)
+	s := shelf{}
+	b := s.open(t, k[0].ID())
+	secret, err := b.Secret()
+	wants(t, err, "")
+	b = s.open(t, k[0].ID())
+	if again, err := b.Secret(); err != nil || again != secret {
+		t.Error("the secret is another after a start", err)
+	}
+	if b.Claimed() {
+		t.Error("it is claimed")
+	}
+	s.full = errors.New("disk full")
+	wants(t, b.Claim(Owner{ID: k[1].ID()}), "nothing is changed: disk full")
+	s.full = nil
+	if b.Claimed() {
+		t.Error("it is claimed, and a start would forget it")
+	}
+	wants(t, b.Claim(Owner{}), "anybody can sign")
+	wants(t, b.Claim(Owner{ID: k[1].ID(), Name: "ann"}), "")
+	wants(t, b.Claim(Owner{ID: k[2].ID()}), "has an owner already")
+	_, err = b.Secret()
+	wants(t, err, "has an owner already")
+	if bytes.Contains(s.book, secret[:]) {
+		t.Error("the secret is still kept")
+	}
+	wants(t, b.RemoveOwner(k[1].ID()), "the last owner")
+	wants(t, b.RemoveOwner(k[2].ID()), "is no owner here")
+	for i := range maxOwners - 1 {
+		wants(t, b.AddOwner(Owner{ID: k[2+i].ID()}), "")
+	}
+	wants(t, b.AddOwner(Owner{ID: k[2].ID()}), "") // again
+	wants(t, b.AddOwner(Owner{ID: k[11].ID()}), "8 owners")
+	g := grant(t, "set fan", k[2], k[11])
+	_, err = b.May(who(k[11]), setFan(), g)
+	wants(t, err, "")
+	wants(t, b.RemoveOwner(k[2].ID()), "")
+	_, err = b.May(who(k[11]), setFan(), g)
+	wants(t, err, "no owner")
+
+	code, err := b.NewRecovery()
+	wants(t, err, "")
+	wants(t, b.Recover("", Owner{ID: k[9].ID()}), "not the recovery code")
+	wants(t, b.Recover(strings.Repeat("0", 32), Owner{ID: k[9].ID()}), "not the recovery code")
+	b = s.open(t, k[0].ID())
+	wants(t, b.Recover(code, Owner{ID: k[9].ID()}), "")
+	if o := b.Owners(); len(o) != 1 || o[0].ID != k[9].ID() {
+		t.Error(o)
+	}
+	wants(t, b.Recover(code, Owner{ID: k[10].ID()}), "or it was used")
+}
+
+func TestTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(3)
+		s := shelf{}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		const url = "https://greenhouse.local:8473"
+		fan := grant(t, "set fan", k[1], k[0]).Bytes()
+		token, err := b.AddToken("desk", url, fan, DefaultToken)
+		wants(t, err, "")
+		if len(token) != 64 || bytes.Contains(s.book, []byte(token)) {
+			t.Error("it is kept, or no token: ", token)
+		}
+		_, err = b.AddToken("desk", url, fan, DefaultToken)
+		wants(t, err, "a token desk already")
+		_, err = b.AddToken("Desk", url, fan, DefaultToken)
+		wants(t, err, "no name for a token")
+		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), DefaultToken)
+		wants(t, err, "no owner")
+		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), DefaultToken)
+		wants(t, err, "for the site itself")
+
+		b = s.open(t, k[0].ID())
+		p, err := b.Bearer(token, url)
+		wants(t, err, "")
+		if p != (agents.Principal{ID: "token:desk"}) {
+			t.Error(p)
+		}
+		may := func(p agents.Principal) error {
+			_, err := b.May(p, setFan())
+			return err
+		}
+		wants(t, may(p), "")
+		for _, wrong := range []string{"", "desk", token[:62], token + "00", strings.Repeat("0", 64), strings.ToUpper(token) + "x"} {
+			_, err := b.Bearer(wrong, url)
+			wants(t, err, "no token of this site")
+		}
+		_, err = b.Bearer(token, "https://boiler.local:8473")
+		wants(t, err, "for another address")
+		time.Sleep(DefaultToken)
+		_, err = b.Bearer(token, url)
+		wants(t, err, "has ended")
+		wants(t, may(p), "your permission ended")
+
+		token, err = b.AddToken("desk", url, fan, time.Hour) // in the place of what has ended
+		wants(t, err, "")
+		s.full = errors.New("disk full") // revoked all the same
+		wants(t, b.Revoke(Revocation{Token: "desk"}), "it is revoked, but a start would forget that")
+		wants(t, may(p), "revoked")
+		s.full = nil
+		wants(t, b.Revoke(Revocation{Token: "desk"}), "")
+		_, err = b.Bearer(token, url)
+		wants(t, err, "no token of this site")
+		if len(b.Tokens()) != 0 {
+			t.Error(b.Tokens())
+		}
+	})
+}
+
+// TestRevocationWaitsForNobody: neither it nor an answer waits for a disk that hangs.
+func TestRevocationWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(3)
+		s := shelf{}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		g := grant(t, "set fan", k[1], k[2])
+		hang := make(chan struct{})
+		b.SaveBook = func([]byte) error { <-hang; return nil }
+		go b.Revoke(Revocation{Block: g.ID()})
+		synctest.Wait()
+		_, err := b.May(who(k[2]), setFan(), g)
+		wants(t, err, "revoked")
+		close(hang)
+	})
+}
+
+func TestUnreadable(t *testing.T) {
+	for name, o := range map[string]Options{
+		"a book":  {Book: []byte{1}},
+		"a meter": {Meter: []byte("hello")},
+	} {
+		if _, err := NewBook(o); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	newer, err := encoding.Marshal(map[int]any{1: 2, 99: "new"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewBook(Options{Book: newer})
+	wants(t, err, "who may do what cannot be read: it is of version 2, and needs a newer agentsite")
+	_, err = NewBook(Options{Meter: newer})
+	wants(t, err, "what was counted cannot be read: it is of version 2")
+}
+
+func FuzzKept(f *testing.F) {
+	k := keys(3)
+	s := shelf{}
+	b := s.open(f, k[0].ID())
+	if err := errors.Join(b.Claim(Owner{ID: k[1].ID()}), b.Save()); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := b.Deposit(grant(f, "set fan 3/h", k[1], k[2]).Bytes()); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := b.Take(who(k[2]), setFan()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(s.book, s.meter)
+	f.Fuzz(func(t *testing.T, book, meter []byte) {
+		nothing := func([]byte) error { return nil }
+		b, err := NewBook(Options{Book: book, Meter: meter, SaveBook: nothing, SaveMeter: nothing, System: func() (time.Time, bool) { return time.Time{}, false }})
+		if err != nil {
+			return
+		}
+		for name := range b.held {
+			b.Take(agents.Principal{ID: name}, setFan())
+		}
+		if err := b.Save(); err != nil {
+			t.Fatal(err)
+		}
+		b.Grants()
+	})
+}

@@ -1,0 +1,115 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentsite/node/identity"
+)
+
+// Claimed reports whether there is an owner.
+func (b *Book) Claimed() bool { return len(b.Owners()) > 0 }
+
+// Owners lists the owners.
+func (b *Book) Owners() []Owner {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.kept.Owners)
+}
+
+// Secret is that of the claim, made where there is none. It stays the same until
+// there is an owner.
+func (b *Book) Secret() (secret Secret, err error) {
+	err = b.change(func(k *book) error {
+		if len(k.Owners) > 0 {
+			return errors.New("this site has an owner already")
+		}
+		if len(k.Secret) != len(secret) {
+			rand.Read(secret[:])
+			k.Secret = secret[:]
+		}
+		secret = Secret(k.Secret)
+		return nil
+	})
+	return secret, err
+}
+
+// Claim makes the first owner, and the secret is used up.
+func (b *Book) Claim(o Owner) error {
+	return b.change(func(k *book) error {
+		if len(k.Owners) > 0 {
+			return errors.New("this site has an owner already; only an owner can add another")
+		}
+		k.Secret = nil
+		return k.add(o)
+	})
+}
+
+// AddOwner adds an owner, at the word of another. One that is there is not added again.
+func (b *Book) AddOwner(o Owner) error {
+	return b.change(func(k *book) error { return k.add(o) })
+}
+
+func (k *book) add(o Owner) error {
+	if !o.ID.Valid() {
+		return errors.New("with this key anybody can sign: its owner has to make another")
+	}
+	if len(o.Name) > maxName {
+		return fmt.Errorf("a name has at most %d letters", maxName)
+	}
+	if slices.ContainsFunc(k.Owners, func(have Owner) bool { return have.ID == o.ID }) {
+		return nil
+	}
+	if len(k.Owners) == maxOwners {
+		return fmt.Errorf("there are %d owners, which is as many as there can be: remove one first", maxOwners)
+	}
+	k.Owners = append(k.Owners, o)
+	k.Keys = slices.DeleteFunc(k.Keys, func(id identity.ID) bool { return id == o.ID })
+	return nil
+}
+
+// RemoveOwner removes an owner, but the last one. What that owner granted ends.
+func (b *Book) RemoveOwner(id identity.ID) error {
+	return b.change(func(k *book) error {
+		left := slices.DeleteFunc(k.Owners, func(o Owner) bool { return o.ID == id })
+		if len(left) == len(b.kept.Owners) {
+			return fmt.Errorf("%v is no owner here", id)
+		}
+		if len(left) == 0 {
+			return errors.New("this is the last owner: add another first, or run agentsite reset --erase at the site")
+		}
+		k.Owners = left
+		return nil
+	})
+}
+
+// NewRecovery makes the code by which somebody who lost every owner's key becomes the
+// only owner. It is shown once; only its hash is kept, and a code before it is void.
+func (b *Book) NewRecovery() (code string, err error) {
+	var secret [16]byte
+	rand.Read(secret[:])
+	hash := sha256.Sum256(secret[:])
+	err = b.change(func(k *book) error {
+		k.Recovery = hash[:]
+		return nil
+	})
+	return hex.EncodeToString(secret[:]), err
+}
+
+// Recover takes the code, once, and makes o the only owner.
+func (b *Book) Recover(code string, o Owner) error {
+	secret, _ := hex.DecodeString(code)
+	hash := sha256.Sum256(secret)
+	return b.change(func(k *book) error {
+		if len(k.Recovery) == 0 || subtle.ConstantTimeCompare(hash[:], k.Recovery) != 1 {
+			return denied("this is not the recovery code, or it was used")
+		}
+		k.Owners, k.Recovery = nil, nil
+		return k.add(o)
+	})
+}

@@ -1,0 +1,143 @@
+package access
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+)
+
+// Permission is one part of a block: some tools, on some points, within some limits.
+// This list is closed: a block with anything else in it is refused. What is zero
+// limits nothing, except that no points means calls that name none.
+type Permission struct {
+	Tools   []string `cbor:"1,keyasint"`           // sorted
+	Points  []string `cbor:"2,keyasint,omitempty"` // patterns, sorted
+	Range   *Range   `cbor:"3,keyasint,omitempty"` // of the values that are set
+	Lease   Seconds  `cbor:"4,keyasint,omitempty"` // the longest
+	Rate    *Rate    `cbor:"5,keyasint,omitempty"` // of calls, all together; returns to safe are none
+	Confirm bool     `cbor:"6,keyasint,omitempty"` // an owner confirms each call
+}
+
+// Range is a closed interval.
+type Range struct {
+	_        struct{} `cbor:",toarray"`
+	Min, Max float64
+}
+
+// Rate is how many calls there may be in any stretch of time of a length.
+type Rate struct {
+	_     struct{} `cbor:",toarray"`
+	Calls uint16
+	Per   Seconds
+}
+
+// Seconds is a length of time.
+type Seconds uint32
+
+func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
+
+const (
+	maxCalls   = 250 // in a rate: each is remembered
+	maxLength  = Seconds(366 * 24 * 3600)
+	maxEntries = 32 // in each list of a block
+)
+
+// A pattern is "*" for all points, "device" for all of one device, or "device/point".
+var (
+	patternForm = regexp.MustCompile(`^(\*|[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?)$`)
+	toolForm    = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+)
+
+func matches(pattern, point string) bool {
+	device, _, ok := strings.Cut(point, "/")
+	return ok && (pattern == "*" || pattern == point || pattern == device)
+}
+
+// check refuses what has no meaning, or more than one form.
+func (p Permission) check() error {
+	for _, list := range []struct {
+		what, example string
+		names         []string
+		form          *regexp.Regexp
+	}{{"tool", "read_points", p.Tools, toolForm}, {"point", "climate/temperature, climate or *", p.Points, patternForm}} {
+		if len(list.names) > maxEntries {
+			return fmt.Errorf("%d %ss are more than the %d of one part: make two of it", len(list.names), list.what, maxEntries)
+		}
+		for i, name := range list.names {
+			if !list.form.MatchString(name) {
+				return fmt.Errorf("%.40q is no %s, which looks like %s", name, list.what, list.example)
+			}
+			if i > 0 && list.names[i-1] >= name {
+				return fmt.Errorf("the %ss are not in order, each once", list.what)
+			}
+		}
+	}
+	switch r := p.Range; {
+	case len(p.Tools) == 0:
+		return fmt.Errorf("a part without a tool permits nothing")
+	case r != nil && !(r.Min <= r.Max) || r != nil && (math.IsInf(r.Min, 0) || math.IsInf(r.Max, 0)):
+		return fmt.Errorf("%v..%v is no range, which looks like 20..80", r.Min, r.Max)
+	case p.Lease > maxLength:
+		return fmt.Errorf("nothing is held for longer than a year")
+	case p.Rate != nil && (p.Rate.Calls == 0 || p.Rate.Calls > maxCalls || p.Rate.Per == 0 || p.Rate.Per > maxLength):
+		return fmt.Errorf("a rate has 1 to %d calls in a time of at most a year, such as 10/h", maxCalls)
+	}
+	return nil
+}
+
+// covers reports whether this part is the one that decides about a tool on a point,
+// "" for a call that names none. Such a call is covered where all points are, or none
+// is named here either; a reading one everywhere, since it is told no more than its
+// caller may read.
+func (p Permission) covers(tool, point string, effect agents.Effect) bool {
+	if !slices.Contains(p.Tools, tool) {
+		return false
+	}
+	if point == "" {
+		return len(p.Points) == 0 || effect == agents.Reads || slices.Contains(p.Points, "*")
+	}
+	return slices.ContainsFunc(p.Points, func(pattern string) bool { return matches(pattern, point) })
+}
+
+// allow holds an ask that the part covers against its limits, and narrows l by them.
+// A limit that the ask does not show is not kept.
+func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
+	l.Confirm = l.Confirm || p.Confirm
+	if ask.Effect != agents.Acts {
+		return nil
+	}
+	if r := p.Range; r != nil {
+		if ask.Value == nil || !(agents.Range{Min: r.Min, Max: r.Max}).Contains(*ask.Value) {
+			return denied("you may set this to %v..%v and to nothing else", r.Min, r.Max)
+		}
+		if l.Range == nil {
+			l.Range = &agents.Range{Min: r.Min, Max: r.Max}
+		}
+		l.Range = &agents.Range{Min: max(l.Range.Min, r.Min), Max: min(l.Range.Max, r.Max)}
+	}
+	if longest := p.Lease.Duration(); longest > 0 {
+		if ask.For > longest {
+			return denied("you may hold this for %v at a time: ask for less, and again before that ends", longest)
+		}
+		if l.Lease == 0 || longest < l.Lease {
+			l.Lease = longest
+		}
+	}
+	return nil
+}
+
+// Denied is why somebody may not do something: what is missing, never what else
+// there is.
+type Denied struct {
+	Msg   string
+	Retry time.Duration // when the same may be allowed; 0 for never
+}
+
+func (d *Denied) Error() string { return d.Msg }
+
+func denied(format string, args ...any) *Denied { return &Denied{Msg: fmt.Sprintf(format, args...)} }

@@ -1,0 +1,278 @@
+package access
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A permission in words is
+//
+//	VERB PLACES [LOW..HIGH] [max TIME] [CALLS/TIME] [confirm]
+//
+// and several are divided by commas: read climate/*, set fan+vent 0..80 max 10m 10/h.
+// PLACES are patterns, divided by plus signs; "device" and "device/*" are the same.
+// "stop" has none. "use TOOL on PLACES", or "use TOOL", is any other tool.
+
+// verb is a word for some of the tools that a site's things have.
+type verb struct {
+	word  string
+	tools []string // sorted
+}
+
+var verbs = []verb{ // reading is the first
+	{"read", []string{"list_points", "read_history", "read_points", "site_status"}},
+	{"set", []string{"release_output", "set_level", "switch_output"}},
+	{"show", []string{"show_text"}},
+	{"capture", []string{"capture_image"}},
+	{wordStop, []string{"emergency_stop"}},
+}
+
+const (
+	wordStop = "stop"
+	wordUse  = "use"
+)
+
+// ParseWords reads permissions in words.
+func ParseWords(text string) ([]Permission, error) {
+	var all []Permission
+	for part := range strings.SplitSeq(text, ",") {
+		p, err := parsePart(strings.Fields(part))
+		if err != nil {
+			return nil, fmt.Errorf("in %q: %w", strings.TrimSpace(part), err)
+		}
+		for _, before := range all {
+			if before.hides(p) {
+				return nil, fmt.Errorf("%q comes too late: %q decides about that already; put what is narrower first", strings.TrimSpace(part), before.words())
+			}
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// hides reports whether p decides about all that a later one could.
+func (p Permission) hides(later Permission) bool {
+	for _, tool := range later.Tools {
+		if !slices.Contains(p.Tools, tool) {
+			return false
+		}
+	}
+	for _, pattern := range later.Points {
+		device, _, _ := strings.Cut(pattern, "/")
+		if !slices.ContainsFunc(p.Points, func(mine string) bool { return mine == "*" || mine == pattern || mine == device }) {
+			return false
+		}
+	}
+	return len(later.Points) > 0 || len(p.Points) == 0
+}
+
+func parsePart(words []string) (p Permission, err error) {
+	if len(words) == 0 {
+		return p, fmt.Errorf("a part is missing; one looks like: read climate/*, or: set fan max 10m 10/h")
+	}
+	word, words := words[0], words[1:]
+	places := word != wordStop
+	if word == wordUse {
+		if len(words) == 0 {
+			return p, fmt.Errorf("use what? Name a tool (agentsite tools lists them)")
+		}
+		p.Tools = split(words[0])
+		words = words[1:]
+		if places = len(words) > 0 && words[0] == "on"; places {
+			words = words[1:]
+		}
+	} else if i := slices.IndexFunc(verbs, func(v verb) bool { return v.word == word }); i >= 0 {
+		p.Tools = verbs[i].tools
+	} else {
+		return p, fmt.Errorf("%q is none of read, set, show, capture, stop, use", word)
+	}
+	if places {
+		if len(words) == 0 {
+			return p, fmt.Errorf("%s what? Name points (climate/temperature), devices (climate) or all (*)", word)
+		}
+		p.Points = split(words[0])
+		words = words[1:]
+	}
+	for i := 0; i < len(words); i++ {
+		if words[i] == "max" && i+1 < len(words) {
+			i++
+			p.Lease, err = parseSeconds(words[i])
+		} else {
+			err = p.parseLimit(words[i])
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, p.check()
+}
+
+// split divides a list and puts it in order.
+func split(list string) []string {
+	names := strings.Split(list, "+")
+	for i, n := range names {
+		names[i] = strings.TrimSuffix(n, "/*")
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (p *Permission) parseLimit(word string) (err error) {
+	if word == "confirm" {
+		p.Confirm = true
+		return nil
+	}
+	if low, high, ok := strings.Cut(word, ".."); ok {
+		var r Range
+		if r.Min, err = parseNumber(low); err == nil {
+			r.Max, err = parseNumber(high)
+		}
+		p.Range = &r
+		return err
+	}
+	if calls, per, ok := strings.Cut(word, "/"); ok {
+		n, err := strconv.ParseUint(calls, 10, 16)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q is no rate, which looks like 10/h or 10/30m; several points are divided by + without spaces", word)
+		}
+		if strings.IndexAny(per, "0123456789") != 0 {
+			per = "1" + per
+		}
+		length, err := parseSeconds(per)
+		p.Rate = &Rate{Calls: uint16(n), Per: length}
+		return err
+	}
+	return fmt.Errorf("%q is no limit; those are 0..80, max 10m, 10/h and confirm, and several points are divided by + without spaces", word)
+}
+
+func parseNumber(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
+		return 0, fmt.Errorf("%q is no number; a range looks like 20..80", text)
+	}
+	return n, nil
+}
+
+var (
+	lengthForm = regexp.MustCompile(`^([0-9]{1,9})([smhd])$`)
+	units      = []struct {
+		letter string
+		size   Seconds
+	}{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}} // the largest first
+)
+
+func parseSeconds(text string) (Seconds, error) {
+	if m := lengthForm.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.ParseUint(m[1], 10, 32)
+		for _, u := range units {
+			if u.letter == m[2] && n > 0 && n <= uint64(maxLength/u.size) {
+				return Seconds(n) * u.size, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%q is no length of time, which is 1s to 366d, such as 90s, 10m, 2h or 7d", text)
+}
+
+func (s Seconds) String() string {
+	for _, u := range units {
+		if s%u.size == 0 {
+			return strconv.FormatUint(uint64(s/u.size), 10) + u.letter
+		}
+	}
+	return ""
+}
+
+func (r Rate) String() string {
+	per := r.Per.String()
+	if len(per) == 2 { // 1h, say
+		per = strings.TrimPrefix(per, "1")
+	}
+	return fmt.Sprintf("%d/%s", r.Calls, per)
+}
+
+// Words writes permissions as ParseWords reads them.
+func Words(all []Permission) string {
+	parts := make([]string, len(all))
+	for i, p := range all {
+		parts[i] = p.words()
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p Permission) words() string {
+	word := wordUse + " " + strings.Join(p.Tools, "+")
+	on := " on "
+	for _, v := range verbs {
+		if slices.Equal(v.tools, p.Tools) && (v.word == wordStop) == (len(p.Points) == 0) {
+			word, on = v.word, " "
+		}
+	}
+	if len(p.Points) > 0 {
+		word += on + strings.Join(p.Points, "+")
+	}
+	if r := p.Range; r != nil {
+		word += " " + number(r.Min) + ".." + number(r.Max)
+	}
+	if p.Lease > 0 {
+		word += " max " + p.Lease.String()
+	}
+	if p.Rate != nil {
+		word += " " + p.Rate.String()
+	}
+	if p.Confirm {
+		word += " confirm"
+	}
+	return word
+}
+
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// DefaultLength is how long a grant lasts where nothing else is said: 90 days for
+// reading alone, and else seven.
+func DefaultLength(all []Permission) time.Duration {
+	const day = 24 * time.Hour
+	for _, p := range all {
+		for _, tool := range p.Tools {
+			if !slices.Contains(verbs[0].tools, tool) {
+				return 7 * day
+			}
+		}
+	}
+	return 90 * day
+}
+
+// ParseUntil reads when a grant ends, in the time zone of now: a length (7d), a day
+// (fri, 2026-12-24), at whose end it does, a time (2026-12-24T18:00:00Z), or never,
+// which is the zero Time.
+func ParseUntil(text string, now time.Time) (time.Time, error) {
+	if text == "never" {
+		return time.Time{}, nil
+	}
+	if length, err := parseSeconds(text); err == nil {
+		return now.Add(length.Duration()), nil
+	}
+	midnight := func(day time.Time, after int) time.Time {
+		return time.Date(day.Year(), day.Month(), day.Day()+after, 0, 0, 0, 0, now.Location())
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	if day, dayErr := time.Parse(time.DateOnly, text); dayErr == nil {
+		until, err = midnight(day, 1), nil
+	}
+	for after := range 7 {
+		if name := strings.ToLower(now.AddDate(0, 0, after).Weekday().String()); len(text) >= 3 && strings.HasPrefix(name, strings.ToLower(text)) {
+			until, err = midnight(now, after+1), nil
+		}
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no end: write how long (7d), a day (fri, 2026-12-24), a time (2026-12-24T18:00:00Z) or never", text)
+	}
+	if !until.After(now) {
+		return time.Time{}, fmt.Errorf("%s is past", text)
+	}
+	return until, nil
+}

@@ -1,0 +1,141 @@
+package access
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"read climate/*, set fan max 10m 10/h":      "",
+		"set fan+vent/angle 20..80 max 90s confirm": "",
+		"set  vent/angle+fan/*+fan   -30..30":       "set fan+vent/angle -30..30",
+		"read *":                                    "",
+		"stop":                                      "",
+		"use water":                                 "",
+		"use water on bed-1":                        "",
+		"use b+a on *":                              "use a+b on *",
+		"set fan 3/30m":                             "",
+		"set fan 3/60m":                             "set fan 3/h",
+		"set fan 3/1h":                              "set fan 3/h",
+		"set fan max 3600s":                         "set fan max 1h",
+		"set fan 1/10h":                             "",
+		"set fan 10/15m":                            "",
+		"read 10/h":                                 "", // a point of a device called 10
+		"set max max 1m":                            "",
+		"show door confirm":                         "",
+		"capture door/picture":                      "",
+	} {
+		if want == "" {
+			want = strings.ReplaceAll(text, "climate/*", "climate")
+		}
+		all, err := ParseWords(text)
+		if err != nil || Words(all) != want {
+			t.Errorf("%q is %q (%v), want %q", text, Words(all), err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                      "a part is missing",
+		"read climate,":         "a part is missing",
+		"raed climate":          `"raed" is none of read, set`,
+		"read":                  "read what? Name points",
+		"use":                   "use what? Name a tool",
+		"use water on":          "use what?",
+		"use Water":             "is no tool",
+		"read Climate":          "is no point",
+		"read climate/temp/x":   "is no point",
+		"read climate+":         "is no point",
+		"set fan pump":          "several points are divided by + without spaces",
+		"stop now":              `"now" is no limit`,
+		"set fan max":           `"max" is no limit`,
+		"set fan max ten":       "is no length of time",
+		"set fan max 400d":      "is no length of time",
+		"set fan max 0s":        "is no length of time",
+		"set fan 0/h":           "is no rate",
+		"set fan 1000/h":        "a rate has 1 to 250 calls",
+		"set fan 10/hour":       "is no length of time",
+		"set fan 80..20":        "is no range",
+		"set fan 20..":          "is no number",
+		"set fan nan..20":       "is no number",
+		"set fan 0..inf":        "is no number",
+		"read *, read climate":  "comes too late",
+		"read air, read air/x":  "comes too late",
+		"set *, set fan max 1m": "comes too late",
+	} {
+		if _, err := ParseWords(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := ParseWords("read air/x, read air, read *, set air"); err != nil {
+		t.Error(err) // from narrow to wide
+	}
+}
+
+// TestWordsAndBack: whatever can be granted can be said, and means the same again.
+func TestWordsAndBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []Permission
+		for range 1 + rapid.IntRange(0, 3).Draw(t, "") {
+			p := drawPermission(fromRapid(t))
+			if p.check() != nil {
+				t.Fatalf("%+v: %v", p, p.check())
+			}
+			if !slices.ContainsFunc(all, func(before Permission) bool { return before.hides(p) }) {
+				all = append(all, p)
+			}
+		}
+		again, err := ParseWords(Words(all))
+		if err != nil || !reflect.DeepEqual(all, again) {
+			t.Fatalf("%+v is %q is %+v (%v)", all, Words(all), again, err)
+		}
+	})
+}
+
+func FuzzWords(f *testing.F) {
+	f.Add("read climate/*, set fan max 10m 10/h, use water on bed-1 -1..1 confirm, stop")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseWords(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseWords(Words(all))
+		if err != nil || !reflect.DeepEqual(all, again) {
+			t.Fatalf("%q is %q: %v", text, Words(all), err)
+		}
+	})
+}
+
+func TestDefaultLength(t *testing.T) {
+	for text, days := range map[string]int{"read *": 90, "use list_points on *": 90, "read *, set fan": 7, "stop": 7} {
+		if got := DefaultLength(words(t, text)); got != time.Duration(days)*24*time.Hour {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestUntil(t *testing.T) {
+	zone := time.FixedZone("here", 2*3600)
+	now := time.Date(2026, 3, 4, 15, 0, 0, 0, zone) // a Wednesday
+	for text, want := range map[string]string{
+		"never": "0001-01-01T00:00:00Z", "7d": "2026-03-11T15:00:00+02:00", "90s": "2026-03-04T15:01:30+02:00",
+		"wed": "2026-03-05T00:00:00+02:00", "fri": "2026-03-07T00:00:00+02:00", "Tuesday": "2026-03-11T00:00:00+02:00",
+		"2026-12-24": "2026-12-25T00:00:00+02:00", "2026-12-24T18:00:00Z": "2026-12-24T18:00:00Z",
+	} {
+		if got, err := ParseUntil(text, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%s is %s (%v), want %s", text, got.Format(time.RFC3339), err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "is no end", "fr": "is no end", "friends": "is no end", "soon": "is no end", "24.12.2026": "is no end",
+		"2026-03-03": "is past", "2026-03-04T12:59:59Z": "is past",
+	} {
+		if _, err := ParseUntil(text, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

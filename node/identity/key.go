@@ -1,0 +1,78 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+)
+
+// Purpose says what is signed, such as "grant", so that a signature for one purpose
+// is none for another. It is the context of Ed25519ctx (RFC 8032), at most 240 bytes;
+// what other programs sign with the same key, in plain Ed25519, is never one of ours.
+type Purpose string
+
+func (p Purpose) options() *ed25519.Options {
+	return &ed25519.Options{Context: "agentsite " + string(p)}
+}
+
+// Key is a private key. It prints as its ID.
+type Key struct{ private ed25519.PrivateKey }
+
+// New makes a key.
+func New() Key {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the system's source of chance never fails
+	}
+	return Key{private}
+}
+
+// ID is the key's public half.
+func (k Key) ID() ID { return ID(k.private.Public().(ed25519.PublicKey)) }
+
+func (k Key) String() string   { return k.ID().String() }
+func (k Key) GoString() string { return k.String() }
+
+// Sign signs a message for a purpose. The same message has always the same signature,
+// of 64 bytes.
+func (k Key) Sign(purpose Purpose, message []byte) []byte {
+	signature, err := k.private.Sign(nil, message, purpose.options())
+	if err != nil {
+		panic(err) // the purpose, which is a constant, is too long
+	}
+	return signature
+}
+
+const pemType = "PRIVATE KEY"
+
+// PEM is the key as it is kept: PKCS #8, which other programs read too.
+func (k Key) PEM() []byte {
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		panic(err) // it knows Ed25519
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
+}
+
+// ParsePEM reads what PEM wrote.
+func ParsePEM(text []byte) (Key, error) {
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != pemType {
+		return Key{}, errors.New("it holds no private key, or not the whole of one")
+	}
+	if len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(text, []byte("-----")) {
+		return Key{}, errors.New("it holds more than one private key")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return Key{}, errors.New("its private key is damaged, or of a form that is not known here")
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return Key{}, errors.New("its private key is not Ed25519")
+	}
+	return Key{private}, nil
+}

@@ -56,7 +56,8 @@ type Call struct {
 	Args Args
 	// Note takes what a running call tells its caller before its result. It is
 	// never nil and never blocks for long; notes may be dropped.
-	Note func(Note)
+	Note  func(Note)
+	Terms Terms
 	// Exchange is what earlier rounds of the same call brought (see NeedInput).
 	Exchange Exchange
 }
@@ -90,6 +91,7 @@ type Question struct {
 type NeedInput struct {
 	Questions []Question
 	State     string // comes back in Exchange.State; carriers seal it
+	Elsewhere string // what somebody else has to do meanwhile, whatever is answered; "" for nothing
 }
 
 // Result is what a call brought.

@@ -127,7 +127,7 @@ func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan
 	told = make(chan agents.Change)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	n := New(h, "")
+	n := New(h, "", nil)
 	go func() {
 		done <- n.Watch(ctx, agents.Principal{ID: "x"}, which, uris, func(c agents.Change) error {
 			select {
@@ -254,7 +254,7 @@ func TestSlowWatcher(t *testing.T) {
 
 func TestWatchEndsWithItsReader(t *testing.T) {
 	h := newHub()
-	n := New(h, "")
+	n := New(h, "", nil)
 	gone := errors.New("gone")
 	calls := 0
 	err := n.Watch(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:a"}, func(agents.Change) error {

@@ -12,17 +12,23 @@ import (
 // Node is the door to everything that its agents offer. All methods are safe for
 // concurrent use, and each takes the principal that asks.
 type Node struct {
-	agents atomic.Pointer[[]agents.Agent]
-	hub    *Hub
-	token  [sha256.Size]byte
+	agents    atomic.Pointer[[]agents.Agent]
+	hub       *Hub
+	token     [sha256.Size]byte
+	journal   Journal
+	approvals approvals
 }
 
 var _ agents.Door = (*Node)(nil)
 
 // New makes a node over the agents; the first that offers a name has it. The
-// token is what a carrier's bearer is compared with.
-func New(hub *Hub, token string, hosted ...agents.Agent) *Node {
-	n := &Node{hub: hub, token: sha256.Sum256([]byte(token))}
+// token is what a carrier's bearer is compared with. Without a journal, nil, nothing
+// that is asked for moves away from safe.
+func New(hub *Hub, token string, journal Journal, hosted ...agents.Agent) *Node {
+	if journal == nil {
+		journal = noJournal{}
+	}
+	n := &Node{hub: hub, token: sha256.Sum256([]byte(token)), journal: journal}
 	n.agents.Store(&hosted)
 	return n
 }
@@ -68,11 +74,26 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 	for _, a := range *n.agents.Load() {
 		for _, t := range a.Tools() {
 			if t.Name == c.Tool {
-				return a.Call(ctx, p, c)
+				return n.call(ctx, p, a, c)
 			}
 		}
 	}
 	return agents.Result{}, agents.ErrNotFound
+}
+
+func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c agents.Call) (agents.Result, error) {
+	mover, ok := a.(agents.Mover)
+	if !ok {
+		return a.Call(ctx, p, c)
+	}
+	m, err := mover.Plan(p, c)
+	switch {
+	case err != nil:
+		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+	case m == nil:
+		return a.Call(ctx, p, c)
+	}
+	return n.move(ctx, p, c, m)
 }
 
 // Resources and Templates list what p may read.

@@ -67,7 +67,7 @@ func TestWho(t *testing.T) {
 		none  = "this needs the site's token in a header: Authorization: Bearer …"
 		wrong = "this is not the site's token; agentsite run prints where it is kept"
 	)
-	n := New(newHub(), "secret")
+	n := New(newHub(), "secret", nil)
 	for _, tt := range []struct {
 		name string
 		e    Evidence
@@ -101,7 +101,7 @@ func TestWho(t *testing.T) {
 			t.Errorf("%s: %v, want denied: %s", tt.name, err, tt.says)
 		}
 	}
-	if _, err := New(newHub(), "").Who(Evidence{}); err == nil {
+	if _, err := New(newHub(), "", nil).Who(Evidence{}); err == nil {
 		t.Error("a site without a token lets anybody in")
 	}
 }
@@ -109,7 +109,7 @@ func TestWho(t *testing.T) {
 // TestNobody: every method refuses the zero principal. A method that is added and
 // takes a principal is found by reflection.
 func TestNobody(t *testing.T) {
-	n := New(newHub(), "secret", shelf("a"), plain{})
+	n := New(newHub(), "secret", nil, shelf("a"), plain{})
 	v := reflect.ValueOf(n)
 	tried := 0
 	for i := range v.NumMethod() {
@@ -146,13 +146,13 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%s tells nobody %v", name, out[0])
 		}
 	}
-	if tried != 9 {
-		t.Errorf("%d methods ask who asks, want 9", tried)
+	if tried != 12 {
+		t.Errorf("%d methods ask who asks, want 12", tried)
 	}
 }
 
 func TestNodeGathers(t *testing.T) {
-	n := New(newHub(), "secret", shelf("a"), plain{}, shelf("b"))
+	n := New(newHub(), "secret", nil, shelf("a"), plain{}, shelf("b"))
 	p := agents.Principal{ID: "x"}
 	names := func(n int, name func(int) string) (all []string) {
 		for i := range n {
@@ -213,7 +213,7 @@ func TestNodeGathers(t *testing.T) {
 func TestHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
-		n := New(h, "secret", shelf("one"))
+		n := New(h, "secret", nil, shelf("one"))
 		who := agents.Principal{ID: "x"}
 		told, stop := watch(t, h, agents.Change{Tools: true, Resources: true}, "u:a/b")
 		<-told // it has begun

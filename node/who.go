@@ -28,6 +28,14 @@ var (
 // Who makes a principal of evidence. It is refused with a Denied fault where the
 // evidence proves nothing.
 func (n *Node) Who(e Evidence) (agents.Principal, error) {
+	p, err := n.who(e)
+	if err != nil {
+		n.journal.Deny("nobody", "", device.Denied)
+	}
+	return p, err
+}
+
+func (n *Node) who(e Evidence) (agents.Principal, error) {
 	switch {
 	case e.Local == "owner":
 		return localOwner, nil

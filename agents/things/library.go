@@ -58,6 +58,7 @@ type outputDetail struct {
 	Safe   value   `json:"safe"`
 	Max    float64 `json:"max_seconds,omitzero"`
 	Limits string  `json:"limits,omitzero"`
+	Asks   string  `json:"confirm,omitzero"`
 	Goal   value   `json:"going_to,omitzero"`
 	Holder string  `json:"held_by,omitzero"`
 	Left   float64 `json:"seconds_left,omitzero"`
@@ -76,7 +77,7 @@ func (a *Agent) detail(p point) any {
 	}
 	s := all[i]
 	return outputDetail{
-		reading: a.read(p.Address), Safe: policy.Safe.Any(), Max: seconds(policy.Longest()), Limits: policy.Limits(),
+		reading: a.read(p.Address), Safe: policy.Safe.Any(), Max: seconds(policy.Longest()), Limits: policy.Limits(), Asks: p.confirms(),
 		Goal: goal(s), Holder: s.Holder, Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: s.Lacks, Ended: s.Why,
 	}
 }

@@ -3,6 +3,7 @@ package things
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -35,11 +36,14 @@ func (a *Agent) switchOutput() (verb, error) {
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return define(agents.Tool{
+	return defineMove(agents.Tool{
 		Name:        "switch_output",
 		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
+		func(p agents.Principal, in switchIn) agents.Move {
+			return a.plan(p, in.Output, device.Bool(*in.On), in.For)
+		},
 		func(ctx context.Context, p agents.Principal, in switchIn) (outputOut, error) {
 			return a.move(ctx, p, in.Output, device.Bool(*in.On), in.For)
 		})
@@ -56,23 +60,46 @@ func (a *Agent) setLevel() (verb, error) {
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return define(agents.Tool{
+	return defineMove(agents.Tool{
 		Name:        "set_level",
 		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
+		func(p agents.Principal, in levelIn) agents.Move {
+			return a.plan(p, in.Output, device.Number(*in.Value), in.For)
+		},
 		func(ctx context.Context, p agents.Principal, in levelIn) (outputOut, error) {
 			return a.move(ctx, p, in.Output, device.Number(*in.Value), in.For)
 		})
 }
 
 func (a *Agent) move(ctx context.Context, p agents.Principal, output string, v device.Value, forSeconds *float64) (outputOut, error) {
-	var length time.Duration
-	if forSeconds != nil {
-		length = time.Duration(math.Ceil(*forSeconds * float64(time.Second)))
-	}
-	s, err := a.site.Outputs.Move(ctx, p.ID, output, v, length)
+	s, err := a.site.Outputs.Move(ctx, p.ID, output, v, lengthOf(forSeconds))
 	return a.outputOut(s), err
+}
+
+func (a *Agent) plan(p agents.Principal, output string, v device.Value, forSeconds *float64) agents.Move {
+	policy, err := a.site.Outputs.Policy(output)
+	if err == nil && v == policy.Safe {
+		return agents.Move{ToSafe: true, Idle: a.idle(output)}
+	}
+	return agents.Move{Confirm: a.byName[output].confirm, Try: func(ctx context.Context) error {
+		return a.site.Outputs.Try(ctx, p.ID, output, v, lengthOf(forSeconds))
+	}}
+}
+
+// idle reports whether an output is safe and nobody has asked for anything else.
+func (a *Agent) idle(output string) bool {
+	return slices.ContainsFunc(a.site.Outputs.Status(), func(s guard.Status) bool {
+		return s.Output == output && s.Safe && s.Holder == ""
+	})
+}
+
+func lengthOf(forSeconds *float64) time.Duration {
+	if forSeconds == nil {
+		return 0
+	}
+	return time.Duration(math.Ceil(*forSeconds * float64(time.Second)))
 }
 
 func (a *Agent) outputOut(s guard.Status) outputOut {
@@ -97,11 +124,14 @@ func (a *Agent) releaseOutput() (verb, error) {
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return define(agents.Tool{
+	return defineMove(agents.Tool{
 		Name:        "release_output",
 		Description: "Return an output to safe now. Always allowed.",
 		Hints:       agents.Hints{Idempotent: true},
 	}, limits{enums: map[string][]string{"output": all}},
+		func(_ agents.Principal, in releaseIn) agents.Move {
+			return agents.Move{ToSafe: true, Idle: a.idle(in.Output)}
+		},
 		func(ctx context.Context, _ agents.Principal, in releaseIn) (outputOut, error) {
 			s, err := a.site.Outputs.Release(ctx, in.Output)
 			return a.outputOut(s), err
@@ -117,11 +147,13 @@ func (a *Agent) emergencyStop() (verb, error) {
 	if len(a.addresses(device.KindSwitch, device.KindLevel)) == 0 {
 		return verb{}, nil
 	}
-	return define(agents.Tool{
+	return defineMove(agents.Tool{
 		Name:        "emergency_stop",
 		Description: "Send every output to safe until the owner resets it in person. For when something goes wrong.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
-	}, limits{}, func(ctx context.Context, _ agents.Principal, _ none) (stopOut, error) {
+	}, limits{}, func(agents.Principal, none) agents.Move {
+		return agents.Move{ToSafe: true, Idle: a.site.Outputs.Stopped()}
+	}, func(ctx context.Context, _ agents.Principal, _ none) (stopOut, error) {
 		if err := a.site.Outputs.Stop(ctx); err != nil {
 			return stopOut{}, err
 		}

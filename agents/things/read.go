@@ -31,6 +31,7 @@ type pointOut struct {
 	Safe        value    `json:"safe,omitzero"`
 	MaxSeconds  float64  `json:"max_seconds,omitzero"`
 	Limits      string   `json:"limits,omitzero"`
+	Confirm     string   `json:"confirm,omitzero"` // who has to approve each move
 }
 
 func (a *Agent) listPoints() (verb, error) {
@@ -48,7 +49,7 @@ func (a *Agent) listPoints() (verb, error) {
 			}
 			r = policy.Range
 			o.Safe = policy.Safe.Any()
-			o.MaxSeconds, o.Limits = seconds(policy.Longest()), policy.Limits()
+			o.MaxSeconds, o.Limits, o.Confirm = seconds(policy.Longest()), policy.Limits(), p.confirms()
 		}
 		if r != (device.Range{}) {
 			o.Min, o.Max = &r.Min, &r.Max
@@ -57,7 +58,7 @@ func (a *Agent) listPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "list_points",
-		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it and other limits.",
+		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits, and who has to confirm a move.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
 }

@@ -16,6 +16,7 @@ type Thing struct {
 	Device      device.Device
 	Description device.Description // of the device, as its owner wants it
 	Missing     string             // why the device is not there; "" while it is
+	Confirm     []string           // outputs whose owner wants to be asked before each move
 }
 
 // Readings is where the latest readings are.
@@ -35,6 +36,7 @@ type History interface {
 // Outputs is the guard: the only way to move anything.
 type Outputs interface {
 	Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
+	Try(ctx context.Context, holder, output string, v device.Value, length time.Duration) error
 	Release(ctx context.Context, output string) (guard.Status, error)
 	Stop(ctx context.Context) error
 	Stopped() bool
@@ -69,10 +71,12 @@ type point struct {
 	Address string
 	device  device.Device
 	model   string
+	confirm bool
 }
 
 var (
 	_ agents.Agent     = (*Agent)(nil)
+	_ agents.Mover     = (*Agent)(nil)
 	_ agents.Library   = (*Agent)(nil)
 	_ agents.Coach     = (*Agent)(nil)
 	_ agents.Completer = (*Agent)(nil)
@@ -83,7 +87,7 @@ func New(site Site) (*Agent, error) {
 	a := &Agent{site: site, byName: make(map[string]point)}
 	for _, t := range site.Things {
 		for _, p := range t.Description.Points {
-			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model}
+			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model, confirm: slices.Contains(t.Confirm, p.Name)}
 			a.points = append(a.points, q)
 			a.byName[q.Address] = q
 		}
@@ -107,11 +111,35 @@ func New(site Site) (*Agent, error) {
 func (a *Agent) Tools() []agents.Tool { return a.tools }
 
 func (a *Agent) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
-	i := slices.IndexFunc(a.verbs, func(v verb) bool { return v.tool.Name == c.Tool })
-	if i < 0 {
-		return agents.Result{}, agents.ErrNotFound
+	v, err := a.verb(c.Tool)
+	if err != nil {
+		return agents.Result{}, err
 	}
-	return a.verbs[i].run(ctx, p, c)
+	return v.run(ctx, p, c)
+}
+
+func (a *Agent) Plan(p agents.Principal, c agents.Call) (*agents.Move, error) {
+	v, err := a.verb(c.Tool)
+	if err != nil || v.plan == nil {
+		return nil, err
+	}
+	return v.plan(p, c)
+}
+
+func (a *Agent) verb(tool string) (verb, error) {
+	i := slices.IndexFunc(a.verbs, func(v verb) bool { return v.tool.Name == tool })
+	if i < 0 {
+		return verb{}, agents.ErrNotFound
+	}
+	return a.verbs[i], nil
+}
+
+// confirms is who has to approve each move; "" for nobody.
+func (p point) confirms() string {
+	if p.confirm {
+		return "owner"
+	}
+	return ""
 }
 
 // addresses lists the points of the given kinds.

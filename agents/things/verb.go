@@ -20,6 +20,7 @@ import (
 type verb struct {
 	tool agents.Tool
 	run  func(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error)
+	plan func(p agents.Principal, c agents.Call) (*agents.Move, error) // nil for one that moves nothing
 }
 
 // limits narrow a tool's arguments to this site, in the schema and in the check
@@ -37,7 +38,7 @@ type illustrated interface{ contents() []agents.Content }
 // without omitzero is required; a required number or bool is a pointer, so that
 // its absence can be seen.
 func define[In, Out any](t agents.Tool, l limits, do func(context.Context, agents.Principal, In) (Out, error)) (verb, error) {
-	fields, err := fieldsOf(reflect.TypeFor[In](), l)
+	read, err := reader[In](t.Name, l)
 	if err != nil {
 		return verb{}, err
 	}
@@ -48,25 +49,59 @@ func define[In, Out any](t agents.Tool, l limits, do func(context.Context, agent
 		return verb{}, err
 	}
 	return verb{tool: t, run: func(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
-		var in In
-		if err := c.Args.Decode(&in); err != nil {
-			return agents.Result{}, device.Faultf(device.Invalid, "%s: %w", t.Name, err)
-		}
-		for _, f := range fields {
-			if err := f.check(reflect.ValueOf(&in).Elem()); err != nil {
-				return agents.Result{}, err
-			}
-		}
-		out, err := do(ctx, p, in)
+		in, err := read(c.Args)
 		if err != nil {
 			return agents.Result{}, err
 		}
-		res := agents.Result{Value: out}
-		if i, ok := any(out).(illustrated); ok {
-			res.Content = i.contents()
-		}
-		return res, nil
+		return result(do(ctx, p, in))
 	}}, nil
+}
+
+// defineMove is define for what moves something: plan says what, and what refuses it.
+func defineMove[In, Out any](t agents.Tool, l limits, plan func(agents.Principal, In) agents.Move, do func(context.Context, agents.Principal, In) (Out, error)) (verb, error) {
+	v, err := define(t, l, do)
+	if err != nil {
+		return verb{}, err
+	}
+	read, err := reader[In](t.Name, l)
+	v.plan = func(p agents.Principal, c agents.Call) (*agents.Move, error) {
+		in, err := read(c.Args)
+		if err != nil {
+			return nil, err
+		}
+		m := plan(p, in)
+		m.Make = func(ctx context.Context) (agents.Result, error) { return result(do(ctx, p, in)) }
+		m.Args, err = json.Marshal(in, json.Deterministic(true))
+		return &m, err
+	}
+	return v, err
+}
+
+// reader decodes and checks arguments.
+func reader[In any](tool string, l limits) (func(agents.Args) (In, error), error) {
+	fields, err := fieldsOf(reflect.TypeFor[In](), l)
+	return func(args agents.Args) (in In, err error) {
+		if err := args.Decode(&in); err != nil {
+			return in, device.Faultf(device.Invalid, "%s: %w", tool, err)
+		}
+		for _, f := range fields {
+			if err := f.check(reflect.ValueOf(&in).Elem()); err != nil {
+				return in, err
+			}
+		}
+		return in, nil
+	}, err
+}
+
+func result[Out any](out Out, err error) (agents.Result, error) {
+	if err != nil {
+		return agents.Result{}, err
+	}
+	res := agents.Result{Value: out}
+	if i, ok := any(out).(illustrated); ok {
+		res.Content = i.contents()
+	}
+	return res, nil
 }
 
 // field is what is checked of one argument.

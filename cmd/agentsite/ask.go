@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"syscall"
 	"time"
 
 	"agentsite/cmd/internal/site"
@@ -46,7 +51,9 @@ func (a *app) with(do func(*session) error) error {
 	return do(s)
 }
 
-// call calls a tool, with arguments that encode as JSON, nil for none.
+// call calls a tool, with arguments that encode as JSON, nil for none. It has a key of
+// its own, so that what it repeats after a broken connection is made once. Where the
+// owner has to approve it, it waits for that.
 func (s *session) call(ctx context.Context, tool string, args any) (client.Answer, error) {
 	if args == nil {
 		args = struct{}{}
@@ -55,10 +62,60 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 	if err != nil {
 		return client.Answer{}, err
 	}
+	once := client.Once{Key: cmp.Or(s.app.key, rand.Text())}
+	var broke error
+	for retries := 0; ; {
+		res, err := s.askOnce(ctx, tool, text, once)
+		var waits *client.Waits
+		switch {
+		case errors.As(err, &waits):
+			if once.State == "" {
+				fmt.Fprintf(s.app.errs, "agentsite: %s (waiting for that; Ctrl-C gives up)\n", clean(waits.Msg))
+			}
+			once.State = waits.State
+		case retries < mostRetries && (broken(err) || broke != nil && away(err)):
+			retries++
+			broke = cmp.Or(broke, err)
+		case broke != nil && (broken(err) || away(err)):
+			return res, s.app.unreached(broke)
+		default:
+			return res, s.app.unreached(err)
+		}
+		select {
+		case <-ctx.Done():
+			return client.Answer{}, s.app.unreached(ctx.Err())
+		case <-time.After(time.Second):
+		}
+		if broke != nil {
+			s.redial()
+		}
+	}
+}
+
+// mostRetries is how often, at a second's distance, a site is looked for again that
+// ended before it answered: as long as a service takes to start.
+const mostRetries = 3
+
+// broken reports whether a connection ended before the answer came, and away whether
+// there was none.
+func broken(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// redial takes the place of a connection that broke, if it can.
+func (s *session) redial() {
+	if next, err := s.app.dial(); err == nil {
+		s.Close()
+		s.Client, s.Closer = next.Client, next.Closer
+	}
+}
+
+func (s *session) askOnce(ctx context.Context, tool string, args []byte, once client.Once) (client.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	res, err := s.Ask(ctx, tool, text)
-	return res, s.app.unreached(err)
+	return s.AskOnce(ctx, tool, args, once)
 }
 
 // ask calls a tool and decodes its structured result. With --json it prints that
@@ -119,6 +176,7 @@ type (
 		Safe        any      `json:"safe"`
 		MaxSeconds  float64  `json:"max_seconds"`
 		Limits      string   `json:"limits"`
+		Confirm     string   `json:"confirm"`
 	}
 	readResult struct {
 		Readings []reading `json:"readings"`
@@ -163,6 +221,14 @@ type (
 		Left   float64 `json:"seconds_left"`
 	}
 )
+
+// limits is what bounds a move, in words.
+func (p point) limits() string {
+	if p.Confirm == "" {
+		return p.Limits
+	}
+	return strings.TrimPrefix(p.Limits+"; the "+p.Confirm+" approves each move", "; ")
+}
 
 // output reports whether a point can be set.
 func (p point) output() bool { return p.Kind == "switch" || p.Kind == "level" }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 
@@ -87,7 +86,7 @@ func (a *app) unreached(err error) error {
 		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case broken(err):
 		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
 	case errors.As(err, &web):
 		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or mend the address", a.url, web.Err)}

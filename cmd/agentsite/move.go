@@ -52,8 +52,15 @@ holds is refused; --take-over, on the site's own machine, makes it yours first.`
 	}
 	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
 	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, on the site's own machine")
+	a.keyFlag(cmd)
 	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	return cmd
+}
+
+// keyFlag lets a script repeat a command that may have been done.
+func (a *app) keyFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.key, "key", "", "any text of yours: repeated with it within a day, the same command moves once")
+	cmd.RegisterFlagCompletionFunc("key", cobra.NoFileCompletions)
 }
 
 // moveArgs are those of switch_output, set_level and release_output, which each
@@ -97,7 +104,8 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 func (s *session) takeOver(ctx context.Context, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.app.unreached(s.Owner(ctx, site.TakeOverMethod, output))
+	_, err := s.Owner(ctx, site.TakeOverMethod, output)
+	return s.app.unreached(err)
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -230,7 +238,7 @@ func (a *app) resetCommand() *cobra.Command {
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				if err := s.Owner(ctx, site.ResetMethod, ""); err != nil {
+				if _, err := s.Owner(ctx, site.ResetMethod, ""); err != nil {
 					return a.unreached(err)
 				}
 				if a.json {

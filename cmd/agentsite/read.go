@@ -35,7 +35,7 @@ func (a *app) pointsTable(points []point) error {
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, p.Kind, p.takes(), "", "", p.Limits, p.Description}
+		row := []string{p.Point, p.Kind, p.takes(), "", "", p.limits(), p.Description}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {

@@ -20,6 +20,7 @@ type app struct {
 	errs io.Writer
 
 	data, url, tokenFile string
+	key                  string // of the calls that move something; "" for one of each call's own
 	cbor, json           bool
 
 	running string // the command's path, once its words were understood
@@ -109,6 +110,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.runCommand(), a.identityCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(),
 		a.scanCommand(), a.doctorCommand(), a.prepareCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
+		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.versionCommand(),
 	)

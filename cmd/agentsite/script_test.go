@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setup,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "exits": exits, "entry": entry, "handle": handle},
 	})
 }
 
@@ -104,6 +104,15 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+// handle takes the handle out of the last line of the last output into $HANDLE.
+func handle(ts *testscript.TestScript, neg bool, args []string) {
+	found := regexp.MustCompile(`(?m)^[A-Z2-7]{26}`).FindAllString(ts.ReadFile("stdout"), -1)
+	if neg || len(args) > 0 || len(found) == 0 {
+		ts.Fatalf("usage: handle, after agentsite approve has listed a call")
+	}
+	ts.Setenv("HANDLE", found[len(found)-1])
 }
 
 // entry does what an MCP client does with the entry that run prints: it starts the

@@ -101,6 +101,7 @@ standard input for "-". It prints the structured result.`,
 		},
 		ValidArgsFunction: a.completeTools,
 	}
+	a.keyFlag(cmd)
 	cmd.Flags().StringVar(&picture, "out", "", "save the picture or sound that comes with the result in this file")
 	return cmd
 }

@@ -172,6 +172,14 @@ func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value,
 	return g.reach(ctx, output, v)
 }
 
+// Try says what Move would refuse now, and moves nothing. It does not wait.
+func (g *Guard) Try(_ context.Context, holder, output string, v device.Value, length time.Duration) error {
+	return g.update(func(now Time) error {
+		g.m.Tick(now)
+		return g.m.Try(now, holder, output, v, length)
+	})
+}
+
 // TakeOver makes holder the holder of an output that somebody else holds. Only an
 // owner's call may come here.
 func (g *Guard) TakeOver(holder, output string) error {

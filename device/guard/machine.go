@@ -37,39 +37,13 @@ func NewMachine(policies []Policy, stopped bool) *Machine {
 // holder. The lease ends earlier where max_on or duty do. A move to the safe value is
 // a Release.
 func (m *Machine) Move(now Time, holder, name string, v device.Value, length time.Duration) error {
-	i, err := m.find(name)
+	o, length, err := m.permit(now, holder, name, v, length)
 	if err != nil {
-		return err
-	}
-	o := &m.outputs[i]
-	if err := o.Check(v); err != nil {
 		return err
 	}
 	if v == o.Safe {
 		o.toSafe(byRelease)
 		return nil
-	}
-	if length < 0 || length > o.Longest() {
-		return device.Faultf(device.Invalid, "%s can be held for at most %v at a time", name, o.Longest())
-	}
-	if err := m.refuse(now, holder, o); err != nil {
-		return err
-	}
-	if v != o.goal {
-		if err := o.refuseChange(now); err != nil {
-			return err
-		}
-	}
-	if length == 0 {
-		length = min(max(DefaultFor, o.MinOn), o.Longest())
-	}
-	if kept := o.kept(now, v); length < kept {
-		return device.Faultf(device.Invalid, "%s keeps a value for min_on, %v: ask for %v or longer", name, o.MinOn, roundUp(kept))
-	}
-	if o.holder == "" {
-		if err := m.interlocked(now, o); err != nil {
-			return err
-		}
 	}
 	o.leave(now)
 	if v != o.goal {
@@ -89,6 +63,51 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	}
 	o.until, o.ends, o.ended = add(now, left), end, byNobody
 	return nil
+}
+
+// Try says what Move would refuse now, and moves nothing.
+func (m *Machine) Try(now Time, holder, name string, v device.Value, length time.Duration) error {
+	_, _, err := m.permit(now, holder, name, v, length)
+	return err
+}
+
+// permit says why a Move is refused, or what it moves and for how long. To safe it is
+// never refused.
+func (m *Machine) permit(now Time, holder, name string, v device.Value, length time.Duration) (*output, time.Duration, error) {
+	i, err := m.find(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	o := &m.outputs[i]
+	if err := o.Check(v); err != nil {
+		return nil, 0, err
+	}
+	if v == o.Safe {
+		return o, 0, nil
+	}
+	if length < 0 || length > o.Longest() {
+		return nil, 0, device.Faultf(device.Invalid, "%s can be held for at most %v at a time", name, o.Longest())
+	}
+	if err := m.refuse(now, holder, o); err != nil {
+		return nil, 0, err
+	}
+	if v != o.goal {
+		if err := o.refuseChange(now); err != nil {
+			return nil, 0, err
+		}
+	}
+	if length == 0 {
+		length = min(max(DefaultFor, o.MinOn), o.Longest())
+	}
+	if kept := o.kept(now, v); length < kept {
+		return nil, 0, device.Faultf(device.Invalid, "%s keeps a value for min_on, %v: ask for %v or longer", name, o.MinOn, roundUp(kept))
+	}
+	if o.holder == "" {
+		if err := m.interlocked(now, o); err != nil {
+			return nil, 0, err
+		}
+	}
+	return o, length, nil
 }
 
 // refuse says why holder may not have o away from safe now.

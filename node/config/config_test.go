@@ -44,7 +44,7 @@ devices:
       - after: 0
     points:
       heater: { max_on: unlimited, safe: on, interlock: { group: heat, gap: 1s } }
-      vent: { range: 10..90, safe: 10, slew: 90/m, ramp_to_safe: on, interlock: { group: heat, gap: 1s } }
+      vent: { range: 10..90, safe: 10, slew: 90/m, ramp_to_safe: on, interlock: { group: heat, gap: 1s }, confirm: owner }
   door: { driver: servo, range: 0..90, safe: 45 }
 `
 
@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 			Steps: []step{{After: 90 * time.Second, Gain: &gain}, {}},
 		}, []Output{
 			{Point: device.Point{Name: "heater", Kind: device.KindSwitch, Safe: device.Bool(true)}, MaxOn: span(Unlimited), Interlock: &Interlock{"heat", time.Second}},
-			{Point: device.Point{Name: "vent", Kind: device.KindLevel, Range: device.Range{Min: 10, Max: 90}, Safe: device.Number(10)}, Slew: &Slew{1.5}, Ramp: true, Interlock: &Interlock{"heat", time.Second}},
+			{Point: device.Point{Name: "vent", Kind: device.KindLevel, Range: device.Range{Min: 10, Max: 90}, Safe: device.Number(10)}, Slew: &Slew{1.5}, Ramp: true, Interlock: &Interlock{"heat", time.Second}, Confirm: true},
 		}},
 		{"door", DefaultEvery, &servo{Range: device.Range{Min: 0, Max: 90}, Pulse: time.Millisecond}, []Output{{
 			Point: device.Point{Name: "angle", Kind: device.KindLevel, Range: device.Range{Min: 0, Max: 90}, Safe: device.Number(45)},

@@ -92,6 +92,17 @@ type Requirement struct {
 	MaxAge time.Duration `json:"max_age,omitempty" jsonschema:"how old its last reading may be; three times the sensor's every when not written"`
 }
 
+// confirmer is who approves a move.
+type confirmer string
+
+func (c *confirmer) UnmarshalText(text []byte) error {
+	*c = confirmer(text)
+	if *c != "owner" {
+		return fmt.Errorf("takes the word owner, not %q; without confirm nobody is asked", clip(string(text)))
+	}
+	return nil
+}
+
 type address string
 
 func (a *address) UnmarshalText(text []byte) error {

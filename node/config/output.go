@@ -23,6 +23,7 @@ type Output struct {
 	// tell what they are without hardware.
 	Interlock *Interlock
 	Requires  *Requirement
+	Confirm   bool // an owner approves each move away from safe
 }
 
 // outputPart holds the keys about one output, at a device or under points.
@@ -40,6 +41,7 @@ type outputPart struct {
 
 	Interlock *Interlock   `json:"interlock,omitempty" jsonschema:"a group of outputs of which one at most is away from safe"`
 	Requires  *Requirement `json:"requires,omitempty" jsonschema:"a point that has to be well for the output to be away from safe"`
+	Confirm   confirmer    `json:"confirm,omitempty" jsonschema:"owner: each move away from safe waits for the owner's agentsite approve"`
 }
 
 var outputKeys = keysOf(fieldsOf(reflect.TypeFor[outputPart]()))
@@ -84,6 +86,6 @@ func (w written) asOutput(d decoder, p device.Point) Output {
 	}
 	return Output{
 		Point: p, Lease: w.Lease, MaxOn: (*time.Duration)(w.MaxOn), MinOn: w.MinOn, MinOff: w.MinOff,
-		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp, Interlock: w.Interlock, Requires: w.Requires,
+		Duty: w.Duty, Rate: w.Rate, Slew: w.Slew, Ramp: w.Ramp, Interlock: w.Interlock, Requires: w.Requires, Confirm: w.Confirm != "",
 	}
 }

@@ -34,19 +34,20 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 	zero := jsonschema.Ptr(0.0)
 	return map[reflect.Type]*jsonschema.Schema{
 		// YAML 1.2 hands off and on to an editor as text.
-		reflect.TypeFor[bool]():    {Enum: []any{true, false, "on", "off", "true", "false"}},
-		reflect.TypeFor[string]():  {Types: []string{"string", "number", "boolean"}},
-		durationType:               {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
-		reflect.TypeFor[limit]():   {Type: "string", Pattern: limitPattern},
-		reflect.TypeFor[Duty]():    {Type: "string", Pattern: dutyPattern},
-		reflect.TypeFor[Rate]():    {Type: "string", Pattern: ratePattern},
-		reflect.TypeFor[Slew]():    {Type: "string", Pattern: slewPattern},
-		reflect.TypeFor[group]():   {Type: "string", Pattern: namePattern},
-		reflect.TypeFor[address](): {Type: "string", Pattern: addressPattern},
-		reflect.TypeFor[state]():   {Types: []string{"boolean", "string"}},
-		reflect.TypeFor[unit]():    {Types: []string{"string", "number"}, Pattern: unitPattern},
-		rangeType:                  {Type: "string", Pattern: rangePattern},
-		valueType:                  {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
+		reflect.TypeFor[bool]():      {Enum: []any{true, false, "on", "off", "true", "false"}},
+		reflect.TypeFor[string]():    {Types: []string{"string", "number", "boolean"}},
+		durationType:                 {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
+		reflect.TypeFor[limit]():     {Type: "string", Pattern: limitPattern},
+		reflect.TypeFor[Duty]():      {Type: "string", Pattern: dutyPattern},
+		reflect.TypeFor[Rate]():      {Type: "string", Pattern: ratePattern},
+		reflect.TypeFor[Slew]():      {Type: "string", Pattern: slewPattern},
+		reflect.TypeFor[group]():     {Type: "string", Pattern: namePattern},
+		reflect.TypeFor[address]():   {Type: "string", Pattern: addressPattern},
+		reflect.TypeFor[confirmer](): {Enum: []any{"owner"}},
+		reflect.TypeFor[state]():     {Types: []string{"boolean", "string"}},
+		reflect.TypeFor[unit]():      {Types: []string{"string", "number"}, Pattern: unitPattern},
+		rangeType:                    {Type: "string", Pattern: rangePattern},
+		valueType:                    {Types: []string{"boolean", "number", "string"}, Pattern: `^(on|off|true|false)$`},
 	}
 }
 

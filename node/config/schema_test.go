@@ -63,6 +63,8 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		{head + "devices: { t: { driver: thermo, scale: -50, clamp: 0..100, unit: \"%\" } }", true},
 		{head + "devices: { m: { driver: multi, points: { temperature: { scale: 1.8, offset: 32, unit: \"[degF]\" } } } }", true},
 		{head + "devices: { r: { driver: relay, pin: GPIO1, min_on: 5s, duty: 20m/1h, rate: 20/1h, requires: { point: t/temperature, within: 5..30 } }, t: { driver: thermo } }", true},
+		{head + "devices: { s: { driver: servo, confirm: owner } }", true},
+		{head + "devices: { s: { driver: servo, confirm: on } }", false},
 		{head + "devices: { s: { driver: servo, slew: 4.5/s, ramp_to_safe: on, requires: { point: p/door, is: on, max_age: 1m } }, p: { driver: pair } }", true},
 		{head + "devices: { m: { driver: multi, points: { heater: { interlock: { group: a, gap: 1s } }, vent: { interlock: { group: a, gap: 1s } } } } }", true},
 		{head + "devices: { r: { driver: relay, pin: GPIO1, duty: 20m } }", false},

@@ -45,7 +45,7 @@ func BenchmarkToolsCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			host := ln.Addr().String()
-			door := node.New(node.NewHub(forgetful{}, func(a string) string { return a }), fuzzToken, reader{})
+			door := node.New(node.NewHub(forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() {

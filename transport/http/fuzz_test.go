@@ -63,7 +63,7 @@ type forgetful struct{}
 func (forgetful) Record(device.Reading) {}
 
 func fuzzSite() (http.Handler, *legacy.Server) {
-	door := node.New(node.NewHub(forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, secrets{})
+	door := node.New(node.NewHub(forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
 	older := legacy.New(door, "fuzz", "1", fuzzSecret)
 	return httpcarrier.Handler(httpcarrier.Options{
 		Hosts:      []string{fuzzHost},

@@ -117,7 +117,7 @@ type bench struct {
 func newBench() *bench {
 	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
 	ending, end := context.WithCancel(context.Background())
-	s := mcp.New(ending, node.New(hub, "secret", shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
+	s := mcp.New(ending, node.New(hub, "secret", nil, shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
 	methods := s.Methods()
 	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }

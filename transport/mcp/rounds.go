@@ -48,6 +48,13 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (a
 func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args rpc.Raw) (any, error) {
 	out := inputRequired{Result: s.completed(), Requests: make(map[string]inputRequest, len(n.Questions))}
 	out.Type = "input_required"
+	if n.Elsewhere != "" {
+		out.Meta.Approval = n.Elsewhere
+		out.Content = []Content{{Type: "text", Text: n.Elsewhere}} // for a model whose client shows no more
+		if len(n.Questions) == 0 {
+			out.Requests = nil // an empty list has clients ask again at once, and give up
+		}
+	}
 	declared := r.meta.Capabilities
 	var lacks agents.Capabilities
 	for _, q := range n.Questions {

@@ -53,7 +53,7 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 		return nil, err
 	}
 	res, err := s.node.Call(ctx, r.who, agents.Call{
-		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Exchange: ex,
+		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Terms: r.meta.Terms, Exchange: ex,
 	})
 	switch {
 	case err == agents.ErrNotFound:

@@ -1,6 +1,9 @@
 package mcp
 
-import "agentsite/transport/rpc"
+import (
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+)
 
 // Versions are the revisions that a client may choose from: the one that this
 // package serves, and older ones after a handshake (package legacy).
@@ -31,6 +34,7 @@ type RequestMeta struct {
 	Capabilities  *clientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
+	agents.Terms                      // of a tools/call
 }
 
 // clientCapabilities are what a client can be asked for.
@@ -123,7 +127,8 @@ type Result struct {
 type ResultMeta struct {
 	Server       *Implementation `json:"io.modelcontextprotocol/serverInfo,omitzero"`
 	Subscription rpc.ID          `json:"io.modelcontextprotocol/subscriptionId,omitzero"`
-	Fault        string          `json:"agentsite/fault,omitzero"` // the fault kind of a failed tool call
+	Fault        string          `json:"agentsite/fault,omitzero"`    // the fault kind of a failed tool call
+	Approval     string          `json:"agentsite/approval,omitzero"` // what an owner has to do before the call is made
 }
 
 // Cached are a client's hints for keeping a result. The scope is private
@@ -285,6 +290,7 @@ type inputRequired struct {
 	Result
 	Requests map[string]inputRequest `json:"inputRequests,omitzero"`
 	State    string                  `json:"requestState,omitzero"`
+	Content  []Content               `json:"content,omitzero"`
 }
 
 type inputRequest struct {

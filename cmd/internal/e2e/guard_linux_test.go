@@ -74,7 +74,7 @@ func TestGuardProcess(t *testing.T) {
 	}
 	defer file.Close()
 	config, witness := relayConfig(t, "house: { driver: sim, model: greenhouse }")
-	r := &relay{startWith(t, config, []*os.File{socket, file}, need(t, "the program", program)), witness}
+	r := &relay{startIn(t, folder(t), config, []*os.File{socket, file}, need(t, "the program", program)), witness}
 	if mine := descriptors(t, r.Cmd.Process.Pid); !slices.ContainsFunc(mine, func(d string) bool { return strings.HasSuffix(d, "/inherited") }) {
 		t.Fatalf("the site was not started with what it should not pass on: %q", mine)
 	}

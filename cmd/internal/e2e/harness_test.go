@@ -75,13 +75,14 @@ func (l *logged) String() string {
 // until it answers. The first words of argv before "run" may be an emulator.
 func start(t testing.TB, config string, argv ...string) *running {
 	t.Helper()
-	return startWith(t, config, nil, argv...)
+	return startIn(t, folder(t), config, nil, argv...)
 }
 
-// startWith is start with files that the site has from its first moment.
-func startWith(t testing.TB, config string, files []*os.File, argv ...string) *running {
+// startIn is start with a data folder that may have been a site's before, and with files
+// that the site has from its first moment.
+func startIn(t testing.TB, data, config string, files []*os.File, argv ...string) *running {
 	t.Helper()
-	r := &running{Folder: folder(t), Log: &logged{}, ended: make(chan error, 1)}
+	r := &running{Folder: data, Log: &logged{}, ended: make(chan error, 1)}
 	args := append(argv[1:len(argv):len(argv)], "run", "--data", r.Folder, "--listen", "127.0.0.1:0")
 	if config != "" {
 		file := filepath.Join(r.Folder, "agentsite.yaml")

@@ -41,6 +41,7 @@ var rooms = []room{
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
 	{"node/identity", nil, "a key knows nobody"},
 	{"node/access", []string{"agents", "node/identity"}, "who may is decided by names alone; what a tool does stands elsewhere"},
+	{"node/journal", nil, "what a call means is no matter of its record"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},

@@ -65,7 +65,7 @@ func offered(b *testing.B, w *wired, outputs *proc.Keeper) (*node.Node, *node.Hu
 	if err != nil {
 		b.Fatal(err)
 	}
-	return node.New(hub, "", agent), hub
+	return node.New(hub, "", unwritten{}, agent), hub
 }
 
 func ask(b *testing.B, door *node.Node, tool string, args []byte) {

@@ -136,6 +136,11 @@ func (w *wired) source() node.Source {
 
 func (w *wired) thing() things.Thing {
 	t := things.Thing{Name: w.Name, Device: w.device, Description: w.points.Description}
+	for _, o := range w.points.Outputs {
+		if o.Confirm {
+			t.Confirm = append(t.Confirm, o.Point.Name)
+		}
+	}
 	if w.missing != nil {
 		t.Missing = w.missing.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -103,7 +104,8 @@ func Run(ctx context.Context, o Options) error {
 	past := history.New(nil)
 	hub := node.NewHub(recorders{past, outputs}, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
-	door := node.New(hub, token)
+	record := new(written)
+	door := node.New(hub, token, record)
 	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
@@ -172,8 +174,15 @@ func Run(ctx context.Context, o Options) error {
 	if outputs.Stopped() {
 		slog.Warn("the emergency stop is latched: outputs stay safe until agentsite reset")
 	}
+	record.open(o.Folder) // when outputs are safe, and before anybody is heard
+	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
+	var recorded sync.WaitGroup
+	recorded.Go(func() { record.Run(recording) })
+	defer recorded.Wait()
+	defer endRecord()                           // after everybody who has something to write down
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
+	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })

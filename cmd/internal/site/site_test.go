@@ -320,7 +320,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -341,7 +341,7 @@ func TestReloadMethod(t *testing.T) {
 	methods := map[string]rpc.Method{}
 	var says error
 	asked := 0
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), nil, func(context.Context) error {
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), nil, func(context.Context) error {
 		asked++
 		return says
 	})
@@ -382,7 +382,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
 	for _, tt := range []struct {
 		e      rpc.Evidence
@@ -411,7 +411,7 @@ func TestResetThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret"), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)

@@ -203,7 +203,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	}
 	past := history.New(nil)
 	hub := node.NewHub(past, things.URI)
-	r.door = node.New(hub, "")
+	r.door = node.New(hub, "", unwritten{})
 	r.wiring = &wiring{
 		read: read, cfg: cfg, devices: all, keeper: outputs, past: past, hub: hub, reloads: make(chan chan<- error),
 		plan: planned, stage: func(text []byte) error { staged = text; return nil }, install: func() error { followed = staged; return nil },
@@ -496,3 +496,13 @@ func TestOpeningIsTriedLessOften(t *testing.T) {
 		}
 	})
 }
+
+// unwritten is a journal that keeps nothing.
+type unwritten struct{}
+
+func (unwritten) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
+func (unwritten) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
+	return func(node.Outcome) {}, nil, nil
+}
+func (unwritten) Add(node.Asked, node.Outcome)          {}
+func (unwritten) Deny(string, string, device.FaultKind) {}

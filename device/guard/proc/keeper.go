@@ -377,19 +377,36 @@ func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value
 	if ctx.Err() != nil {
 		return guard.Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
 	}
+	err = k.order(ctx, move, k.wish(holder, output, v, length), func(r *reader) { s = r.status() })
+	return s, err
+}
+
+// Try is guard.Guard's.
+func (k *Keeper) Try(ctx context.Context, holder, output string, v device.Value, length time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := k.ask(ctx, try, k.wish(holder, output, v, length), call{})
+	var fault *device.Fault
+	if err == nil || errors.As(err, &fault) {
+		return err
+	}
+	return device.Faultf(device.Unavailable, "the outputs did not answer, and nothing was moved; try again in a moment: %w", err)
+}
+
+// wish is a move as it crosses, of the age that it has when it does.
+func (k *Keeper) wish(holder, output string, v device.Value, length time.Duration) func(*writer) {
 	k.mu.Lock()
 	epoch := k.epoch
 	k.mu.Unlock()
 	begun := time.Now()
-	err = k.order(ctx, move, func(w *writer) {
+	return func(w *writer) {
 		w.uint32(epoch)
 		w.duration(time.Since(begun))
 		w.text(holder)
 		w.text(output)
 		w.value(v)
 		w.duration(length)
-	}, func(r *reader) { s = r.status() })
-	return s, err
+	}
 }
 
 // TakeOver is guard.Guard's.

@@ -19,7 +19,7 @@ import (
 // big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
 // there is a version, and nothing is optional.
 const (
-	version     = 2
+	version     = 3
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -40,6 +40,7 @@ const (
 	show    // device, point, text
 	capture // device, point
 	alive   // answered by the loop that keeps the deadlines
+	try     // as move; nothing moves
 	// From the guard.
 	answer  // a fault or none, and what the question asked for
 	hello   // version, warning

@@ -81,9 +81,12 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case beat:
 		s.send(beat, number, nil) // if it cannot be sent, there is nothing more to read either
 		return nil
-	case move:
+	case move, try:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
 		do = func() (func(*writer), error) { return s.status(s.move(ctx, m)) }
+		if k == try {
+			do = func() (func(*writer), error) { return nil, s.try(ctx, m) }
+		}
 	case release:
 		output := r.text()
 		do = func() (func(*writer), error) { return s.status(s.g.Release(ctx, output)) }
@@ -138,11 +141,24 @@ type order struct {
 	length         time.Duration
 }
 
-func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
+// permit refuses what is the connection's to refuse.
+func (s *server) permit(ctx context.Context, m order) error {
 	if m.epoch != s.epoch.Load() || m.age < 0 || m.age > maxAge {
-		return guard.Status{}, device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
+		return device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
 	}
-	if err := s.released(ctx); err != nil {
+	return s.released(ctx)
+}
+
+// try says what move would refuse, and moves nothing.
+func (s *server) try(ctx context.Context, m order) error {
+	if err := s.permit(ctx, m); err != nil {
+		return err
+	}
+	return s.g.Try(ctx, m.holder, m.output, m.value, m.length)
+}
+
+func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
+	if err := s.permit(ctx, m); err != nil {
 		return guard.Status{}, err
 	}
 	select {

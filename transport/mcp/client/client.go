@@ -41,6 +41,12 @@ type Refusal struct{ Kind, Msg string }
 
 func (e *Refusal) Error() string { return e.Msg }
 
+// Waits is why a call is not made yet: the site's owner has to approve it, as Msg says.
+// The same call with State asks whether that has happened.
+type Waits struct{ Msg, State string }
+
+func (e *Waits) Error() string { return e.Msg }
+
 // kinds are the fault kinds behind the codes of refusals (docs/wire.md). A request
 // of ours is well formed, so that an invalid one is too large.
 var kinds = map[int]string{
@@ -73,6 +79,7 @@ type meta struct {
 	Version      string   `json:"io.modelcontextprotocol/protocolVersion"`
 	Client       app      `json:"io.modelcontextprotocol/clientInfo"`
 	Capabilities struct{} `json:"io.modelcontextprotocol/clientCapabilities"`
+	agents.Terms
 }
 
 type app struct {
@@ -84,6 +91,7 @@ type params struct {
 	Meta          meta    `json:"_meta"`
 	Name          string  `json:"name,omitzero"`
 	Arguments     rpc.Raw `json:"arguments,omitzero"`
+	State         string  `json:"requestState,omitzero"`
 	Notifications *filter `json:"notifications,omitzero"`
 }
 
@@ -93,8 +101,10 @@ type filter struct {
 
 type callResult struct {
 	Meta struct {
-		Fault string `json:"agentsite/fault"`
+		Fault    string `json:"agentsite/fault"`
+		Approval string `json:"agentsite/approval"`
 	} `json:"_meta"`
+	State      string    `json:"requestState"`
 	Type       string    `json:"resultType"`
 	Content    []content `json:"content"`
 	Structured rpc.Raw   `json:"structuredContent"`
@@ -122,9 +132,11 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 
 // Call calls a tool. The far side makes its own principal of who we prove to be,
 // so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
-// none. A tool's failure is a *ToolError, a refusal of the site a *Refusal.
+// none. A tool's failure is a *ToolError, a refusal of the site a *Refusal, and what an
+// owner has to approve first a *Waits.
 func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call) (agents.Result, error) {
-	p := params{Name: call.Tool}
+	p := params{Name: call.Tool, State: call.Exchange.State}
+	p.Meta.Terms = call.Terms
 	if err := call.Args.Decode(&p.Arguments); err != nil {
 		return agents.Result{}, err
 	}
@@ -135,6 +147,9 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 	var out callResult
 	if err := raw.Decode(&out); err != nil {
 		return agents.Result{}, err
+	}
+	if out.Type == "input_required" && out.Meta.Approval != "" {
+		return agents.Result{}, &Waits{out.Meta.Approval, out.State}
 	}
 	if out.Type != "complete" {
 		return agents.Result{}, errors.New("the site asks for input that this client cannot give")
@@ -161,9 +176,22 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 	return res, nil
 }
 
+// Once makes calls that are repeated one call: the same Key has a site make them once,
+// and State is that of the last Waits. The zero Once is a call for itself.
+type Once struct{ Key, State string }
+
 // Ask is Call in plain types: arguments in JSON, and a result in JSON.
 func (c *Client) Ask(ctx context.Context, tool string, args []byte) (Answer, error) {
-	res, err := c.Call(ctx, agents.Principal{}, agents.Call{Tool: tool, Args: rpc.RawJSON(args)})
+	return c.AskOnce(ctx, tool, args, Once{})
+}
+
+// AskOnce is Ask for what may have been asked before.
+func (c *Client) AskOnce(ctx context.Context, tool string, args []byte, once Once) (Answer, error) {
+	call := agents.Call{Tool: tool, Args: rpc.RawJSON(args), Exchange: agents.Exchange{State: once.State}}
+	if once.Key != "" {
+		call.Terms.Key = &once.Key
+	}
+	res, err := c.Call(ctx, agents.Principal{}, call)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -232,17 +260,22 @@ type notified struct {
 }
 
 // Owner calls a method of the owner's, which no tool reaches; name is what it is about,
-// or "".
-func (c *Client) Owner(ctx context.Context, method, name string) error {
-	_, err := c.call(ctx, c.id(), method, params{Name: name}, nil)
-	return err
+// or "". What it answers comes as JSON.
+func (c *Client) Owner(ctx context.Context, method, name string) ([]byte, error) {
+	raw, err := c.call(ctx, c.id(), method, params{Name: name}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return raw.JSONText()
 }
 
 // id is one that no other request of this client has.
 func (c *Client) id() rpc.ID { return rpc.NumberID(c.next.Add(1)) }
 
 func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	terms := p.Meta.Terms
 	p.Meta = c.meta
+	p.Meta.Terms = terms
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
 	var refused *rpc.Error
 	if errors.As(err, &refused) {

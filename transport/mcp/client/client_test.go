@@ -54,7 +54,11 @@ func TestRequests(t *testing.T) {
 		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
 			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
-		{func() error { return c.Owner(t.Context(), "owner/reset", "") }, "owner/reset", "", `{` + who + `}`},
+		{func() error { _, err := c.Owner(t.Context(), "owner/reset", ""); return err }, "owner/reset", "", `{` + who + `}`},
+		{func() error {
+			_, err := c.AskOnce(t.Context(), "x", []byte(`{}`), Once{Key: "k", State: "s"})
+			return err
+		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/idempotency-key":"k"},"name":"x","arguments":{},"requestState":"s"}`},
 	} {
 		if err := tt.do(); err != nil {
 			t.Errorf("%s: %v", tt.method, err)
@@ -82,6 +86,7 @@ func TestCall(t *testing.T) {
 		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "held by bert", "busy"},
 		{"another server's failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no "},{"type":"text","text":"way"}]}`, "", nil, "no way", ""},
 		{"a question", `{"resultType":"input_required","inputRequests":{}}`, "", nil, "the site asks for input that this client cannot give", "-"},
+		{"an owner's word", `{"resultType":"input_required","requestState":"s","_meta":{"agentsite/approval":"run agentsite approve H"}}`, "", nil, "run agentsite approve H", "-"},
 		{"an older server", `{"content":[]}`, "", nil, "the site asks for input that this client cannot give", "-"},
 		{"a damaged picture", `{"resultType":"complete","content":[{"type":"image","data":"%"}]}`, "", nil, "illegal base64 data at input byte 0", "-"},
 		{"no object", `[]`, "", nil, "must be an object", "-"},
@@ -134,7 +139,7 @@ func TestRefused(t *testing.T) {
 			return err
 		},
 		"Watch": func() error { return c.Watch(t.Context(), nil, nil) },
-		"Owner": func() error { return c.Owner(t.Context(), "x", "") },
+		"Owner": func() error { _, err := c.Owner(t.Context(), "x", ""); return err },
 	} {
 		var e *Refusal
 		if err := do(); !errors.As(err, &e) || *e != (Refusal{"denied", "no"}) {

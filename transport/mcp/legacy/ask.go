@@ -30,6 +30,9 @@ func rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange)
 		if err != nil || need == nil {
 			return err
 		}
+		if need.Elsewhere != "" { // no answer of this client's would do
+			return device.Faultf(device.Unavailable, "%s", need.Elsewhere)
+		}
 		if ex.Answers, err = ask(ctx, ss, ex.Can, need.Questions); err != nil {
 			return err
 		}

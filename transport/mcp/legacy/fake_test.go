@@ -177,7 +177,7 @@ func (f *fake) Complete(_ agents.Principal, ref agents.Reference, _, prefix stri
 // newServer makes a server over f; it has nothing left when the test ends.
 func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
 	hub := node.NewHub(forgetful{}, func(a string) string { return a })
-	s := New(node.New(hub, token, f), "fake", "1", "be kind")
+	s := New(node.New(hub, token, nil, f), "fake", "1", "be kind")
 	t.Cleanup(func() {
 		s.Close()
 		eventually(t, "every session and host is let go of", func() bool {

@@ -33,13 +33,16 @@ func (h *host) addTool(t agents.Tool) {
 
 func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var res agents.Result
-	err := rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
-		var err error
-		res, err = h.srv.node.Call(ctx, h.who, agents.Call{
-			Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Exchange: ex,
+	terms, err := termsOf(req.Params.Meta)
+	if err == nil {
+		err = rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+			var err error
+			res, err = h.srv.node.Call(ctx, h.who, agents.Call{
+				Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Terms: terms, Exchange: ex,
+			})
+			return res.NeedInput, err
 		})
-		return res.NeedInput, err
-	})
+	}
 	switch {
 	case err == nil:
 		return called(res)
@@ -47,6 +50,18 @@ func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 		return nil, asError(err)
 	}
 	return failed(device.AsFault(err)), nil
+}
+
+// termsOf reads what a caller asks of a call in its _meta.
+func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
+	text, err := json.Marshal(meta)
+	if err == nil {
+		err = json.Unmarshal(text, &terms)
+	}
+	if err != nil {
+		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text and agentsite/expires-in a number")
+	}
+	return terms, nil
 }
 
 // failed is the result of a tool that could not do it.

@@ -1,0 +1,174 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// keyed is a call of switch_output with an idempotency key.
+func keyed(output, key string) string {
+	return strings.Replace(call("switch_output", fmt.Sprintf(`{"output":%q,"on":true,"for_seconds":60}`, output)), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"`+key+`",`, 1)
+}
+
+// try is post where the site may end in the middle; ok is false where no answer came.
+func (r *running) try(body, tool string) (answer string, ok bool) {
+	req, err := http.NewRequest("POST", r.URL+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return "", false
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + r.Token, "Content-Type": "application/json", "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": "tools/call", "Mcp-Name": tool,
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", false
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return string(b), err == nil && res.StatusCode == 200
+}
+
+// switched is in the answer to a move that was made.
+const switched = `"seconds_left":`
+
+// TestKilledActsOnce kills the site while callers move a relay each, again and again.
+// Whatever they were told, asking again with the same key moves nothing that has moved.
+// The witness is a file for each relay, written anew whenever it switches.
+func TestKilledActsOnce(t *testing.T) {
+	const callers = 3
+	dir, data := folder(t), folder(t)
+	config := "site: { name: once }\ndevices:\n"
+	for i := range callers {
+		config += fmt.Sprintf("  r%d: { driver: sim, model: relay, min_off: 0s, max_on: unlimited, outputs_file: %s/%[1]d }\n", i, dir)
+	}
+	witness := func(i int) (string, time.Time) { return look(filepath.Join(dir, fmt.Sprint(i))) }
+	prog := need(t, "the program", program)
+	begin := func() *running {
+		r := startIn(t, data, config, nil, prog)
+		until(t, 30*time.Second, "all relays are known to be off", func() bool {
+			answer, ok := r.try(call("read_points", `{}`), "read_points")
+			return ok && strings.Count(answer, `"value":false,`) == callers
+		})
+		return r
+	}
+	r := begin()
+	told := make(map[string]bool)                     // keys whose call was answered with success
+	var answered, acted, unknown, begun, replayed int // what came of all rounds
+	for round := range times(50) {
+		var at [callers]time.Time
+		var first [callers]string
+		for i := range callers {
+			until(t, 20*time.Second, "the relays are off", func() bool { v, when := witness(i); at[i] = when; return v == "off" })
+		}
+		key := func(i int) string { return fmt.Sprintf("k%d-%d", round, i) }
+		var calling sync.WaitGroup
+		for i := range callers {
+			calling.Go(func() {
+				first[i], _ = r.try(keyed(fmt.Sprintf("r%d/relay", i), key(i)), "switch_output")
+			})
+		}
+		time.Sleep(rand.N(time.Millisecond << rand.N(6))) // up to 32 ms, and mostly soon
+		r.Cmd.Process.Kill()
+		<-r.ended
+		r.Cmd.Process = nil
+		calling.Wait()
+		var moved [callers]bool
+		for i := range callers {
+			until(t, 20*time.Second, "the relays go off", func() bool { v, when := witness(i); moved[i] = when != at[i]; return v == "off" })
+		}
+
+		r = begin()
+		for i := range callers {
+			output, key := fmt.Sprintf("r%d/relay", i), key(i)
+			_, before := witness(i)
+			var again string
+			until(t, 30*time.Second, "an answer that lasts", func() bool {
+				var ok bool
+				again, ok = r.try(keyed(output, key), "switch_output")
+				return ok && !strings.Contains(again, `"agentsite/fault":"unavailable"`) && !strings.Contains(again, `"agentsite/fault":"offline"`)
+			})
+			value, after := witness(i)
+			done, lost := strings.Contains(again, switched), strings.Contains(again, `"agentsite/fault":"unknown_outcome"`)
+			movedNow := after != before
+			switch {
+			case !done && !lost:
+				t.Errorf("%s %s: %s", output, key, again)
+			case moved[i] && movedNow:
+				t.Errorf("%s %s moved twice: first %q, then %q", output, key, first[i], again)
+			case strings.Contains(first[i], switched) && !done:
+				t.Errorf("%s %s was answered %q and is now %s", output, key, first[i], again)
+			case done && !moved[i] && !movedNow:
+				t.Errorf("%s %s never moved, and is said to: %s", output, key, again)
+			case lost && movedNow:
+				t.Errorf("%s %s moved, and nobody is to know: %s", output, key, again)
+			}
+			if strings.Contains(first[i], switched) {
+				answered++
+			}
+			if moved[i] {
+				acted++
+			}
+			switch {
+			case lost:
+				unknown++
+			case movedNow:
+				begun++
+			default:
+				replayed++
+			}
+			told[fmt.Sprint(output, " ", key)] = done
+			if value == "on" {
+				r.post(t, call("release_output", fmt.Sprintf(`{"output":%q}`, output)), "Mcp-Name", "release_output")
+			}
+			_, before = witness(i)
+			if third, _ := r.try(keyed(output, key), "switch_output"); strings.Contains(third, switched) != done {
+				t.Errorf("%s %s: %q, and the third time %s", output, key, again, third)
+			}
+			if v, after := witness(i); v != "off" || after != before {
+				t.Errorf("%s %s: the third call moved it", output, key)
+			}
+		}
+	}
+	t.Logf("%d kills, %d calls: %d were answered before, %d had moved; asked again, %d were told so, %d were not known, %d moved then",
+		times(50), times(50)*callers, answered, acted, replayed, unknown, begun)
+	if acted == 0 || replayed == 0 || begun+unknown == 0 {
+		t.Error("the kills came at one moment only: this shows too little")
+	}
+	if out, err := r.agentsite(t, "journal", "--verify"); err != nil || !strings.Contains(out, "are as they were written") {
+		t.Errorf("%s %v", out, err)
+	}
+	out, err := r.agentsite(t, "journal", "--json", "--limit", "1000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out) {
+		var e struct {
+			Key, Outcome string
+			Arguments    struct{ Output string }
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if e.Key != "" && e.Outcome == "done" {
+			delete(told, e.Arguments.Output+" "+e.Key)
+		}
+	}
+	for what, done := range told {
+		if done {
+			t.Errorf("%s was made, and the journal does not say so", what)
+		}
+	}
+}

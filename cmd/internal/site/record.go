@@ -1,0 +1,101 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/driver"
+	"agentsite/node/journal"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Recorded is one thing that the journal tells: a call and what came of it, refusals
+// that were counted together, or an event.
+type Recorded struct {
+	Seq     uint64         `json:"seq"`
+	Time    time.Time      `json:"time"` // by the site's clock then
+	Who     string         `json:"who,omitzero"`
+	Tool    string         `json:"tool,omitzero"`
+	Args    jsontext.Value `json:"arguments,omitzero"`
+	Key     string         `json:"key,omitzero"`
+	Outcome string         `json:"outcome"` // done, refused, event, no result, or the kind of a fault
+	Says    string         `json:"says,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+	Count   int            `json:"count,omitzero"` // of refusals
+}
+
+// NoResult is the outcome of a call that is being made, or during which the site ended.
+const NoResult = "no result"
+
+// JournalReport is what a reading of the whole journal found.
+type JournalReport = journal.Report
+
+// Journal reads the folder's journal from its beginning and checks its chain, beside a
+// site that runs or without one. It returns the last limit of what is not older than
+// since. After an error they are those before the place that is damaged.
+func Journal(f Folder, since time.Time, limit int) ([]Recorded, JournalReport, error) {
+	var all []*Recorded
+	open := make(map[uint64]*Recorded) // calls without a result
+	report, err := journal.Read(f.journal(), func(e journal.Entry) error {
+		if e.Kind == journal.Result {
+			if r := open[e.Of]; r != nil {
+				r.outcome(e)
+				delete(open, e.Of)
+			}
+			return nil
+		}
+		r := &Recorded{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
+		switch e.Kind {
+		case journal.Intent:
+			r.Outcome = NoResult
+			open[e.Seq] = r
+		case journal.Done:
+			r.outcome(e)
+		case journal.Denied:
+			r.Outcome, r.Says, r.Count = "refused", e.Fault, e.Count
+		default:
+			r.Outcome = string(e.Kind)
+		}
+		all = append(all, r)
+		if len(all) > 2*limit { // a call that is older has its result by now, or never
+			for _, old := range all[:len(all)-limit] {
+				delete(open, old.Seq)
+			}
+			all = slices.Delete(all, 0, len(all)-limit)
+		}
+		return nil
+	})
+	var last []Recorded
+	for _, r := range all[max(0, len(all)-limit):] {
+		if !r.Time.Before(since) {
+			last = append(last, *r)
+		}
+	}
+	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		err = fmt.Errorf("%w; what stands before that is as it was written. Nothing moves away from safe before %s is moved away and the site is started again", err, f.journal())
+	case errors.Is(err, fs.ErrPermission):
+		err = device.Faultf(device.Denied, "the journal is its site's alone: %w; be its user", err)
+	}
+	return last, report, err
+}
+
+// damage is what an owner should know about the journal.
+func (f Folder) damage() []driver.Finding {
+	if _, _, err := Journal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
+		return []driver.Finding{{Severity: driver.Problem, Subject: f.journal(), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
+	}
+	return nil
+}
+
+func (r *Recorded) outcome(e journal.Entry) {
+	r.Outcome, r.Says, r.Result = "done", e.Says, e.Value
+	if e.Fault != "" {
+		r.Outcome = e.Fault
+	}
+}

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// approveWithin is how long a request waits for an owner, and after a yes for its
+	// caller.
+	approveWithin = 2 * time.Minute
+	// Requests at a time, of one principal and of all.
+	maxRequests      = 8
+	maxRequestsOfAll = 64
+)
+
+// Request is a move that waits for an owner's word.
+type Request struct {
+	Handle string
+	Who    string
+	Tool   string
+	Args   []byte // JSON
+	Left   time.Duration
+}
+
+// approvals are the requests, by handle. What binds one is who asks for what exactly,
+// and the handle opens nothing: it is the name that the owner says. They live as long
+// as the process.
+type approvals struct {
+	mu  sync.Mutex
+	all map[string]*request
+}
+
+type request struct {
+	asked  Asked
+	until  time.Time
+	answer answer
+}
+
+type answer byte
+
+const (
+	none answer = iota
+	yes
+	no
+)
+
+func (r *request) same(a Asked) bool {
+	return r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args)
+}
+
+// ask takes an owner's yes to the call, which holds once, or says what is needed. What
+// the caller answers to any question is not looked at.
+func (all *approvals) ask(a Asked, ex agents.Exchange) (*agents.NeedInput, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.forget()
+	handle, r := ex.State, all.all[ex.State]
+	if handle == "" {
+		for h, other := range all.all {
+			if other.same(a) {
+				handle, r = h, other
+			}
+		}
+	}
+	switch {
+	case r == nil && handle != "":
+		return nil, device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
+	case r == nil:
+		var err error
+		if handle, r, err = all.begin(a); err != nil {
+			return nil, err
+		}
+	case !r.same(a):
+		return nil, device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
+	case r.answer == yes:
+		delete(all.all, handle)
+		return nil, nil
+	case r.answer == no:
+		return nil, device.Faultf(device.Denied, "the owner said no")
+	}
+	says := fmt.Sprintf("the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
+		time.Until(r.until).Round(time.Second), handle)
+	need := &agents.NeedInput{State: handle, Elsewhere: says}
+	if ex.Can.Elicitation { // so that the person behind the client reads it
+		need.Questions = []agents.Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
+			"mode": "form", "message": "Nothing that is answered here approves it: " + says + ".",
+			"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+		}}}
+	}
+	return need, nil
+}
+
+// forget drops the requests that are over. The lock is held.
+func (all *approvals) forget() {
+	for h, r := range all.all {
+		if time.Until(r.until) <= 0 {
+			delete(all.all, h)
+		}
+	}
+}
+
+// begin makes a request. The lock is held.
+func (all *approvals) begin(a Asked) (string, *request, error) {
+	own := 0
+	for _, r := range all.all {
+		if r.asked.Who == a.Who {
+			own++
+		}
+	}
+	if own >= maxRequests || len(all.all) >= maxRequestsOfAll {
+		return "", nil, device.Faultf(device.Busy, "too many calls wait for the owner's approval; wait until some are approved, denied or over, at most %v", approveWithin)
+	}
+	if all.all == nil {
+		all.all = make(map[string]*request)
+	}
+	handle, r := rand.Text(), &request{asked: a, until: time.Now().Add(approveWithin)}
+	all.all[handle] = r
+	return handle, r, nil
+}
+
+// Requests are those that wait for an owner, the oldest first. Only an owner sees them.
+func (n *Node) Requests(p agents.Principal) ([]Request, error) {
+	if err := owner(p); err != nil {
+		return nil, err
+	}
+	n.approvals.mu.Lock()
+	defer n.approvals.mu.Unlock()
+	n.approvals.forget()
+	var out []Request
+	for h, r := range n.approvals.all {
+		if r.answer == none {
+			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, time.Until(r.until)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle)) })
+	return out, nil
+}
+
+// Approve says an owner's yes to a request, which then holds for one such call, or no.
+func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
+	if err := owner(p); err != nil {
+		return err
+	}
+	n.approvals.mu.Lock()
+	defer n.approvals.mu.Unlock()
+	n.approvals.forget()
+	r := n.approvals.all[handle]
+	if r == nil || r.answer != none {
+		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
+	}
+	word := "deny"
+	if r.answer = no; ok {
+		r.answer, word = yes, "approve"
+	}
+	r.until = time.Now().Add(approveWithin)
+	about, err := json.Marshal(struct {
+		Who  string         `json:"who"`
+		Tool string         `json:"tool"`
+		Args jsontext.Value `json:"arguments"`
+	}{r.asked.Who, r.asked.Tool, jsontext.Value(r.asked.Args)})
+	if err != nil {
+		return err
+	}
+	n.journal.Add(Asked{Who: p.ID, Tool: word, Args: about}, Outcome{})
+	return nil
+}
+
+// Own has an owner's method done, and writes it down.
+func (n *Node) Own(p agents.Principal, method, about string, do func() error) error {
+	if err := owner(p); err != nil {
+		return err
+	}
+	err := do()
+	a := Asked{Who: p.ID, Tool: method}
+	if about != "" {
+		a.Args, _ = json.Marshal(map[string]string{"name": about}) // a name of an output; if it is not UTF-8, it names none
+	}
+	n.journal.Add(a, outcome(agents.Result{}, err))
+	return err
+}
+
+func owner(p agents.Principal) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	if !p.Owner {
+		return device.Faultf(device.Denied, "only an owner may do this, with agentsite on the site's own machine")
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// A segment is a header and frames:
+//
+//	header: magic (with the version), sequence of the first entry (8 bytes), hash of
+//	        the entry before it (32)
+//	frame:  length of the payload (4), CRC-32C of those four bytes (4), payload (CBOR),
+//	        SHA-256 of the hash before and the payload (32)
+//
+// Numbers are big-endian. The CRC tells a frame whose end was never written, which a
+// loss of power does, from one that somebody changed.
+const (
+	magic      = "agentsite journal 1\n"
+	headerSize = len(magic) + 8 + sha256.Size
+	frameSize  = 4 + 4 + sha256.Size // without the payload
+	maxPayload = 64 << 10
+)
+
+type hash = [sha256.Size]byte
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrDamaged is wrapped by what Read and Open say of a journal that is not as it
+// was written.
+var ErrDamaged = errors.New("the journal is damaged")
+
+// errTorn is a frame that ends too early.
+var errTorn = errors.New("the last entry is not complete")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+func appendHeader(b []byte, first uint64, before hash) []byte {
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint64(b, first)
+	return append(b, before[:]...)
+}
+
+func parseHeader(b []byte) (first uint64, before hash, err error) {
+	if len(b) < headerSize {
+		return 0, before, errTorn
+	}
+	if string(b[:len(magic)]) != magic {
+		return 0, before, damaged("it begins with %q and not with %q; a newer program may have written it", b[:len(magic)], magic)
+	}
+	first = binary.BigEndian.Uint64(b[len(magic):])
+	copy(before[:], b[len(magic)+8:])
+	return first, before, nil
+}
+
+var enc = func() cbor.EncMode {
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return mode
+}()
+
+var dec = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: 4,
+	}.DecMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return mode
+}()
+
+// appendFrame appends the entry and returns the hash that the next one is chained to.
+func appendFrame(b []byte, e Entry, before hash) ([]byte, hash, error) {
+	payload, err := enc.Marshal(e)
+	if err != nil {
+		return b, before, err
+	}
+	if len(payload) > maxPayload {
+		return b, before, fmt.Errorf("an entry of %d bytes is longer than %d", len(payload), maxPayload)
+	}
+	start := len(b)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	b = append(b, payload...)
+	after := chain(before, payload)
+	return append(b, after[:]...), after, nil
+}
+
+func chain(before hash, payload []byte) hash {
+	h := sha256.New()
+	h.Write(before[:])
+	h.Write(payload)
+	return hash(h.Sum(nil))
+}
+
+// parseFrame reads the first frame of b. An error is errTorn or wraps ErrDamaged.
+func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error) {
+	if len(b) < 8 || len(bytes.Trim(b, "\x00")) == 0 { // some file systems leave zeros
+		return e, before, 0, errTorn
+	}
+	length := binary.BigEndian.Uint32(b)
+	if binary.BigEndian.Uint32(b[4:]) != crc32.Checksum(b[:4], castagnoli) || length > maxPayload {
+		return e, before, 0, damaged("the length of an entry was changed")
+	}
+	size = frameSize + int(length)
+	if len(b) < size {
+		return e, before, 0, errTorn
+	}
+	payload := b[8 : 8+length]
+	if after = chain(before, payload); !bytes.Equal(after[:], b[8+length:size]) {
+		return e, before, 0, damaged("an entry was changed")
+	}
+	if err := dec.Unmarshal(payload, &e); err != nil {
+		return e, before, 0, damaged("an entry cannot be read: %v; a newer program may have written it", err)
+	}
+	return e, after, size, nil
+}

@@ -1,0 +1,332 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// A segment is closed once it is this long; the oldest are removed beyond
+	// maxSegments. At some 300 bytes an entry that is the last 50,000 of them.
+	segmentSize = 1 << 20
+	maxSegments = 16
+	// reread is how many are read at a start, which hold some 7,000 calls:
+	// a small board would need seconds for all.
+	reread = 2
+	// anchorEvery bounds how many entries can be cut off without being missed.
+	anchorEvery = 256
+	// flushEvery is how long denials are gathered before they are written.
+	flushEvery = time.Minute
+	// maxWaiting bounds what Add has taken in and the disk has not.
+	maxWaiting = 256
+)
+
+// Journal is open for writing. All methods are safe for concurrent use.
+type Journal struct {
+	folder string
+	soon   chan struct{} // there is something for Run to write now
+	work   chan struct{} // and within a minute
+
+	quick   sync.Mutex // never held for the disk
+	waiting []Entry    // of what is done
+	lost    int        // calls that there was no room for
+	denied  denials
+
+	mu       sync.Mutex
+	file     *os.File
+	size     int64
+	seq      uint64
+	before   hash
+	anchored uint64
+	broken   error // why nothing more is written
+	buf      []byte
+	memory   memory
+}
+
+// Open opens the journal in folder, which it makes, and reads the end of it; Read
+// reads all. What a loss of power cut off at the end is removed, and said in an event. An
+// error that wraps ErrDamaged means that it must not be written on: the owner looks
+// at it and moves the folder away.
+func Open(folder string) (*Journal, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
+	at, report, err := read(folder, reread, func(e Entry) error { j.memory.recall(e); return nil })
+	if err != nil {
+		return nil, err
+	}
+	j.memory.recalled(time.Now())
+	j.seq, j.before, j.anchored = at.seq, at.before, at.seq
+	if err := j.resume(at); err != nil {
+		return nil, err
+	}
+	if report.Torn > 0 {
+		err = j.Note(fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn))
+	}
+	return j, err
+}
+
+// resume opens the last segment for writing.
+func (j *Journal) resume(at end) error {
+	if at.file == "" || at.size < int64(headerSize) {
+		if at.file != "" {
+			if err := os.Remove(at.file); err != nil {
+				return err
+			}
+		}
+		return j.begin()
+	}
+	f, err := os.OpenFile(at.file, os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(at.size), seekEnd(f)); err != nil {
+		f.Close()
+		return err
+	}
+	j.file, j.size = f, at.size
+	return nil
+}
+
+func seekEnd(f *os.File) error {
+	_, err := f.Seek(0, 2)
+	return err
+}
+
+// begin makes the next segment and removes the oldest that are too many.
+func (j *Journal) begin() error {
+	f, err := os.OpenFile(segmentName(j.folder, j.seq+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	header := appendHeader(nil, j.seq+1, j.before)
+	if _, err := f.Write(header); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return err
+	}
+	if j.file != nil {
+		j.file.Close() // synced before
+	}
+	j.file, j.size = f, int64(len(header))
+	files, err := segments(j.folder)
+	if err != nil {
+		return err
+	}
+	for len(files) > maxSegments {
+		if err := os.Remove(files[0]); err != nil {
+			return err
+		}
+		files = files[1:]
+	}
+	return syncFolder(j.folder)
+}
+
+// write appends one entry and gives it its number and time. After an error the
+// journal ends as it did before.
+func (j *Journal) write(e Entry, durable bool) (uint64, error) {
+	if j.broken != nil {
+		return 0, j.broken
+	}
+	if j.size > segmentSize {
+		if err := errors.Join(j.file.Sync(), j.begin()); err != nil {
+			return 0, err
+		}
+	}
+	if e.Seq = j.seq + 1; e.At == 0 {
+		e.At = time.Now().UnixMilli()
+	}
+	b, after, err := appendFrame(j.buf[:0], e, j.before)
+	if err != nil {
+		return 0, err
+	}
+	j.buf = b
+	n, err := j.file.Write(b)
+	if err == nil && durable {
+		err = j.file.Sync()
+	}
+	if err != nil && n == 0 { // as on a disk that has become read-only
+		return 0, err
+	}
+	if err != nil {
+		if undo := errors.Join(j.file.Truncate(j.size), seekEnd(j.file)); undo != nil {
+			j.broken = fmt.Errorf("the journal cannot be written (%w) nor mended (%v); restart the site when the disk is well", err, undo)
+		}
+		return 0, err
+	}
+	j.size += int64(len(b))
+	j.seq, j.before = e.Seq, after
+	if j.seq-j.anchored >= anchorEvery {
+		j.anchor()
+	}
+	return e.Seq, nil
+}
+
+// anchor notes how far the journal goes. It is best effort: the chain holds without.
+func (j *Journal) anchor() error {
+	if j.anchored == j.seq {
+		return nil
+	}
+	if err := j.file.Sync(); err != nil { // an anchor never runs ahead of the disk
+		return err
+	}
+	if err := writeFile(filepath.Join(j.folder, anchorFile), anchor{j.seq, j.before}.bytes()); err != nil {
+		return err
+	}
+	j.anchored = j.seq
+	return nil
+}
+
+// Note writes an event, without a sync.
+func (j *Journal) Note(says string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, err := j.write(Entry{Kind: Event, Says: clip(says)}, false)
+	return err
+}
+
+// Add takes in a call that was made without waiting for the disk, and what came of it.
+// It is written at once where Run can, without a sync, and after a failure again in a
+// minute. Add never blocks for the disk; the call's key is not remembered.
+func (j *Journal) Add(c Call, o Outcome) {
+	j.quick.Lock()
+	defer j.quick.Unlock()
+	if len(j.waiting) >= maxWaiting {
+		j.lost++
+		return
+	}
+	e, result := c.intent(), o.result()
+	e.Kind, e.At = Done, time.Now().UnixMilli()
+	e.Fault, e.Says, e.Value = result.Fault, result.Says, result.Value
+	j.waiting = append(j.waiting, e)
+	poke(j.soon)
+}
+
+// Deny counts a call that was refused. Denials are written together once a minute
+// and never synced: a stranger must not be able to wear out the card. It does not
+// block for the disk.
+func (j *Journal) Deny(who, tool, fault string) {
+	j.quick.Lock()
+	defer j.quick.Unlock()
+	if j.denied.add(denial{who, tool, fault}) {
+		poke(j.work)
+	}
+}
+
+// Run writes what has been gathered, until ctx ends; then it writes the rest and
+// closes the journal.
+func (j *Journal) Run(ctx context.Context) error {
+	var minute <-chan time.Time // nil while nothing is gathered
+	for {
+		select {
+		case <-ctx.Done():
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			err := errors.Join(j.added(), j.flush(), j.anchor(), j.file.Sync(), j.file.Close())
+			j.broken = errors.New("the journal is closed: the site is ending")
+			return err
+		case <-j.soon:
+			j.mu.Lock()
+			if j.added() != nil { // what is left is tried again with the rest
+				poke(j.work)
+			}
+			j.mu.Unlock()
+		case <-j.work:
+			if minute == nil {
+				minute = time.After(flushEvery)
+			}
+		case <-minute:
+			minute = nil
+			j.mu.Lock()
+			if err := errors.Join(j.added(), j.flush(), j.anchor()); err != nil {
+				poke(j.work) // again in a minute
+			}
+			j.mu.Unlock()
+		}
+	}
+}
+
+// added writes what waits.
+func (j *Journal) added() error {
+	j.quick.Lock()
+	waiting, lost := j.waiting, j.lost
+	j.waiting, j.lost = nil, 0
+	j.quick.Unlock()
+	for len(waiting) > 0 {
+		if _, err := j.write(waiting[0], false); err != nil {
+			j.quick.Lock()
+			j.waiting, j.lost = append(waiting, j.waiting...), j.lost+lost
+			j.quick.Unlock()
+			return err
+		}
+		waiting = waiting[1:]
+		poke(j.work) // an anchor follows
+	}
+	if lost > 0 {
+		_, err := j.write(Entry{Kind: Event, Says: fmt.Sprintf("%d calls that did not wait for the disk could not be written", lost)}, false)
+		return err
+	}
+	return nil
+}
+
+// flush writes the denials.
+func (j *Journal) flush() error {
+	j.quick.Lock()
+	denied := j.denied
+	j.denied = denials{}
+	j.quick.Unlock()
+	for d, count := range denied {
+		if _, err := j.write(Entry{Kind: Denied, Who: d.who, Tool: d.tool, Fault: d.fault, Count: count}, false); err != nil {
+			j.quick.Lock()
+			defer j.quick.Unlock()
+			for d, count := range denied {
+				j.denied.count(d, count)
+			}
+			return err
+		}
+		delete(denied, d)
+	}
+	return nil
+}
+
+// denial is what is counted together.
+type denial struct{ who, tool, fault string }
+
+type denials map[denial]int
+
+// maxDenials bounds how many different ones are counted in a minute.
+const maxDenials = 64
+
+// add reports whether it is the first since the last flush.
+func (d denials) add(one denial) (first bool) {
+	first = len(d) == 0
+	d.count(one, 1)
+	return first
+}
+
+func (d denials) count(one denial, n int) {
+	if _, known := d[one]; !known && len(d) >= maxDenials {
+		one = denial{who: "others"}
+	}
+	d[one] += n
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func clip(s string) string {
+	if len(s) > maxSays {
+		return s[:maxSays]
+	}
+	return s
+}

@@ -1,0 +1,504 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, folder string) *Journal {
+	t.Helper()
+	j, err := Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// crash leaves the journal as it is, as a kill does.
+func (j *Journal) crash() { j.file.Close() }
+
+func call(key string) Call {
+	return Call{Who: "local", Tool: "switch_output", Args: []byte(`{"on":true}`), Key: key}
+}
+
+func entries(t testing.TB, folder string) []Entry {
+	t.Helper()
+	var all []Entry
+	if _, err := Read(folder, func(e Entry) error { all = append(all, e); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestReplay(t *testing.T) {
+	folder := t.TempDir()
+	j := open(t, folder)
+	ticket, replay, err := j.Begin(call("a"))
+	if replay != nil || err != nil {
+		t.Fatal(replay, err)
+	}
+	if _, _, err := j.Begin(call("a")); !errors.Is(err, ErrPending) {
+		t.Errorf("while it is made: %v", err)
+	}
+	if err := j.End(ticket, Outcome{Value: []byte(`{"value":true}`)}); err != nil {
+		t.Fatal(err)
+	}
+	begun, _, err := j.Begin(call("never ended"))
+	if err != nil || begun.seq == 0 {
+		t.Fatal(err)
+	}
+	ask := func(when string) {
+		t.Helper()
+		if _, replay, err := j.Begin(call("a")); err != nil || replay == nil || string(replay.Value) != `{"value":true}` {
+			t.Errorf("%s: %v, %v", when, replay, err)
+		}
+		other := call("a")
+		other.Args = []byte(`{"on":false}`)
+		if _, _, err := j.Begin(other); !errors.Is(err, ErrReused) {
+			t.Errorf("%s, with other arguments: %v", when, err)
+		}
+		another := call("a")
+		another.Who = "token:1"
+		if ticket, replay, err := j.Begin(another); replay != nil || err != nil && when == "at once" {
+			t.Errorf("%s, by somebody else: %v, %v, %v", when, ticket, replay, err)
+		}
+	}
+	ask("at once")
+	j.crash()
+	j = open(t, folder)
+	defer j.crash()
+	ask("after a crash")
+	if _, _, err := j.Begin(call("never ended")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a call that the crash overtook: %v", err)
+	}
+}
+
+func TestFailuresAreRememberedToo(t *testing.T) {
+	j := open(t, t.TempDir())
+	defer j.crash()
+	ticket, _, _ := j.Begin(call("a"))
+	j.End(ticket, Outcome{Fault: "busy", Says: "held by another"})
+	if _, replay, err := j.Begin(call("a")); err != nil || replay == nil || replay.Fault != "busy" {
+		t.Errorf("%v, %v", replay, err)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		long := bytes.Repeat([]byte("x"), maxValue)
+		for i := range maxBytes/maxValue + 10 {
+			ticket, _, err := j.Begin(call(fmt.Sprint(i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.End(ticket, Outcome{Value: long})
+		}
+		if j.memory.bytes > maxBytes || len(j.memory.order) > maxBytes/maxValue {
+			t.Errorf("it holds %d calls of %d bytes", len(j.memory.order), j.memory.bytes)
+		}
+		ticket, _, _ := j.Begin(call("longer"))
+		j.End(ticket, Outcome{Value: append(long, 'x')})
+		if _, _, err := j.Begin(call("longer")); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a result that is too long: %v", err)
+		}
+		time.Sleep(remembered + time.Second)
+		if _, replay, err := j.Begin(call("longer")); err != nil || replay != nil {
+			t.Errorf("a day later: %v, %v", replay, err)
+		}
+		if len(j.memory.order) != 1 {
+			t.Errorf("%d calls are still known", len(j.memory.order))
+		}
+		j.crash()
+		// After a restart the clock is not trusted: everything is known for another day.
+		j = open(t, folder)
+		defer j.crash()
+		if _, replay, err := j.Begin(call("25")); err != nil || replay == nil {
+			t.Errorf("after a restart: %v, %v", replay, err)
+		}
+	})
+}
+
+// TestNobodyForgetsForAnother: who uses keys without end loses keys of its own.
+func TestNobodyForgetsForAnother(t *testing.T) {
+	m := newMemory()
+	m.put(memoryKey("ann", "first"), &remembering{who: "ann"})
+	for i := range 2 * maxKeys {
+		m.put(memoryKey("bob", fmt.Sprint(i)), &remembering{who: "bob"})
+	}
+	if m.calls[memoryKey("ann", "first")] == nil || len(m.order) != maxKeys || len(m.calls) != maxKeys || m.count["ann"] != 1 || m.count["bob"] != maxKeys-1 {
+		t.Errorf("%d calls, %v", len(m.calls), m.count)
+	}
+	if m.calls[memoryKey("bob", fmt.Sprint(maxKeys))] != nil || m.calls[memoryKey("bob", fmt.Sprint(2*maxKeys-1))] == nil {
+		t.Error("it is not the oldest that are forgotten")
+	}
+}
+
+// written is a journal of a few entries, closed in order, and its one segment.
+func written(t testing.TB) (folder, segment string) {
+	folder = t.TempDir()
+	j := open(t, folder)
+	for i := range 5 {
+		ticket, _, err := j.Begin(call(fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.End(ticket, Outcome{Value: []byte(`{}`)})
+	}
+	finish(t, j)
+	files, err := segments(folder)
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	return folder, files[0]
+}
+
+func finish(t testing.TB, j *Journal) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func none(Entry) error { return nil }
+
+// TestEveryByteCounts changes each byte of a journal and of its anchor in turn.
+func TestEveryByteCounts(t *testing.T) {
+	folder, segment := written(t)
+	for _, file := range []string{segment, filepath.Join(folder, anchorFile)} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b {
+			for _, flip := range []byte{0x01, 0x80, 0xFF} {
+				b[i] ^= flip
+				if err := os.WriteFile(file, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b[i] ^= flip
+				if _, err := Read(folder, none); !errors.Is(err, ErrDamaged) {
+					t.Fatalf("byte %d of %s, changed by %#x: %v", i, filepath.Base(file), flip, err)
+				}
+				if _, err := Open(folder); !errors.Is(err, ErrDamaged) {
+					t.Fatalf("byte %d of %s, changed by %#x: it opens: %v", i, filepath.Base(file), flip, err)
+				}
+			}
+		}
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report, err := Read(folder, none); err != nil || report.Last != 10 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// TestCut cuts the journal at every byte: without an anchor beyond the cut it is
+// written on from its last whole entry, with one the cut is seen.
+func TestCut(t *testing.T) {
+	folder, segment := written(t)
+	b, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted, err := os.ReadFile(filepath.Join(folder, anchorFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(b) {
+		for _, tail := range [][]byte{nil, make([]byte, 30)} {
+			cut := append(append([]byte(nil), b[:n]...), tail...)
+			if err := errors.Join(os.WriteFile(segment, cut, 0o600), os.WriteFile(filepath.Join(folder, anchorFile), noted, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(folder, none); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("cut at %d, anchored: %v", n, err)
+			}
+			if tail != nil && n > 0 && b[n-1] == 0 {
+				continue // zeros that continue an entry's own cannot be told from it
+			}
+			os.Remove(filepath.Join(folder, anchorFile))
+			if n >= headerSize && tail == nil || n == 0 {
+				before := entries(t, folder)
+				j := open(t, folder)
+				if err := j.Note("on it goes"); err != nil {
+					t.Fatal(err)
+				}
+				j.crash()
+				if after := entries(t, folder); len(after) <= len(before) || after[len(after)-1].Says != "on it goes" {
+					t.Fatalf("cut at %d: %d entries, then %d", n, len(before), len(after))
+				}
+			}
+		}
+	}
+}
+
+func TestSegments(t *testing.T) {
+	folder := t.TempDir()
+	j := open(t, folder)
+	says := strings.Repeat("x", maxSays)
+	for range (maxSegments + 2) * segmentSize / maxSays {
+		if err := j.Note(says); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.crash()
+	report, err := Read(folder, none)
+	if err != nil || report.Segments != maxSegments || report.First == 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	files, _ := segments(folder)
+	if err := os.Remove(files[3]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(folder, none); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a segment is missing: %v", err)
+	}
+	j = open(t, folder) // which looks at the end alone
+	j.crash()
+}
+
+func TestDenialsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- j.Run(ctx) }()
+		for range 10_000 {
+			j.Deny("token:1", "switch_output", "denied")
+		}
+		for i := range 1000 {
+			j.Deny(fmt.Sprint("token:", i), "switch_output", "denied")
+		}
+		if len(entries(t, folder)) != 0 {
+			t.Error("they were written at once")
+		}
+		time.Sleep(flushEvery + time.Second)
+		all := entries(t, folder)
+		sum := 0
+		for _, e := range all {
+			sum += e.Count
+		}
+		if len(all) > maxDenials+1 || sum != 11_000 {
+			t.Errorf("%d denials in %d entries", sum, len(all))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Note("late"); err == nil {
+			t.Error("it is written after its end")
+		}
+	})
+}
+
+// TestDiskFails: what cannot be written is not begun, and all goes on once it can.
+func TestDiskFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- j.Run(ctx) }()
+		well := j.file
+		unwritable, err := os.Open(well.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.file = unwritable
+		if _, _, err := j.Begin(call("a")); err == nil {
+			t.Error("a call begins without its intent")
+		}
+		for range maxWaiting + 5 {
+			j.Add(call(""), Outcome{}) // nothing holds these up
+		}
+		j.Deny("token", "switch_output", "denied")
+		synctest.Wait()
+		time.Sleep(2 * flushEvery)
+		if len(entries(t, folder)) != 0 {
+			t.Error("something was written")
+		}
+		j.mu.Lock()
+		j.file = well
+		j.mu.Unlock()
+		unwritable.Close()
+		if ticket, replay, err := j.Begin(call("a")); err != nil || replay != nil || ticket.seq != 1 {
+			t.Errorf("it does not go on: %v", err)
+		}
+		time.Sleep(2 * flushEvery)
+		kinds := map[Kind]int{}
+		var lost string
+		for _, e := range entries(t, folder) {
+			kinds[e.Kind]++
+			lost += e.Says
+		}
+		if kinds[Intent] != 1 || kinds[Done] != maxWaiting || kinds[Denied] != 1 || kinds[Event] != 1 || !strings.HasPrefix(lost, "5 calls") {
+			t.Errorf("%v, %q", kinds, lost)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDone: what did not wait for the disk is there soon, and has no key.
+func TestDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		folder := t.TempDir()
+		j := open(t, folder)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- j.Run(ctx) }()
+		j.Add(call("a"), Outcome{Value: []byte(`{}`)})
+		synctest.Wait()
+		all := entries(t, folder)
+		if len(all) != 1 || all[0].Kind != Done || all[0].Who != "local" || string(all[0].Args) != `{"on":true}` || string(all[0].Value) != `{}` {
+			t.Errorf("%+v", all)
+		}
+		if replay, err := j.Replay(call("a")); replay != nil || err != nil {
+			t.Errorf("%v, %v", replay, err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestActsOnce has callers retry through crashes at random moments: whatever
+// happens, no call is made twice and none that was answered is missing.
+func TestActsOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		folder, err := os.MkdirTemp("", "journal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(folder)
+		j, err := Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]int{}      // calls acted on, by key
+		answered := map[string]bool{} // and told so
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			key := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key")
+			ticket, replay, err := j.Begin(call(key))
+			switch {
+			case replay != nil && !answered[key] && made[key] == 0:
+				t.Fatalf("%s is replayed and was never made", key)
+			case err == nil && replay == nil:
+				moment := rapid.SampledFrom([]string{"before", "acted", "torn", "done"}).Draw(t, "moment")
+				if moment != "before" {
+					made[key]++
+				}
+				whole := j.size
+				if moment == "torn" || moment == "done" {
+					j.End(ticket, Outcome{Value: []byte(key)})
+				}
+				answered[key] = answered[key] || moment == "done"
+				if moment == "done" && rapid.Bool().Draw(t, "goes on") {
+					continue
+				}
+				if moment == "torn" { // the result never reached the disk whole
+					cut := rapid.Int64Range(whole, j.size-1).Draw(t, "cut")
+					if err := j.file.Truncate(cut); err != nil {
+						t.Fatal(err)
+					}
+				}
+				j.crash()
+				if j, err = Open(folder); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if made[key] > 1 {
+				t.Fatalf("%s was made %d times", key, made[key])
+			}
+			if answered[key] {
+				if _, replay, err := j.Begin(call(key)); err != nil || replay == nil || string(replay.Value) != key {
+					t.Fatalf("%s was answered and is now %v, %v", key, replay, err)
+				}
+			}
+		}
+		j.crash()
+		if _, err := Read(folder, none); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzRead(f *testing.F) {
+	_, segment := written(f)
+	b, err := os.ReadFile(segment)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:headerSize+20])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		folder := t.TempDir()
+		if err := os.WriteFile(segmentName(folder, 1), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(folder, none); err != nil {
+			return
+		}
+		j, err := Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.crash()
+		if err := j.Note("on it goes"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(folder, none); err != nil {
+			t.Fatalf("what was read and written on cannot be read: %v", err)
+		}
+	})
+}
+
+// TestClockYearsOff: whatever the clock says, and however far it was set back or forth
+// in between, a key stands for its call and the chain holds.
+func TestClockYearsOff(t *testing.T) {
+	const years = 10 * 365 * 24 * time.Hour
+	for _, off := range []time.Duration{-years, years} {
+		folder := t.TempDir()
+		j := open(t, folder)
+		e := call("a").intent()
+		e.At = time.Now().Add(off).UnixMilli() // as a board without a clock would write it
+		seq, err := j.write(e, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.write(Entry{Kind: Result, Of: seq, Value: []byte(`{}`), At: e.At}, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.write(Entry{Kind: Event, Says: "the clock was set", At: time.Now().Add(-off).UnixMilli()}, false); err != nil {
+			t.Fatal(err)
+		}
+		j.crash()
+		j = open(t, folder)
+		if replay, err := j.Replay(call("a")); err != nil || replay == nil || string(replay.Value) != `{}` {
+			t.Errorf("%v off: %v, %v", off, replay, err)
+		}
+		j.crash()
+	}
+}

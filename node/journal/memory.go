@@ -1,0 +1,242 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	// remembered is how long a caller's key stands for the call it was used for.
+	remembered = 24 * time.Hour
+	// maxKeys bounds the keys in memory; beyond it whoever has the most loses the oldest.
+	maxKeys  = 4096
+	maxBytes = 1 << 20 // of their outcomes
+)
+
+// What a call with a known key ends in.
+var (
+	ErrReused  = errors.New("this idempotency key was used for another call; take a new key for each")
+	ErrPending = errors.New("the call with this idempotency key is still being made; ask again")
+	// ErrUnknown: the program ended between the intent and the result. The call is
+	// not made a second time; nor is one whose result was too long to be kept.
+	ErrUnknown = errors.New("the call with this idempotency key was begun, and what came of it is not known; look where things are before you ask with a new key")
+)
+
+// Call is what a caller asks.
+type Call struct {
+	Who, Tool string
+	Args      []byte // JSON, in one form for equal arguments
+	Key       string // "" when the caller does not mean to retry
+}
+
+func (c Call) digest() []byte {
+	h := sha256.New()
+	h.Write([]byte(c.Tool))
+	h.Write([]byte{0})
+	h.Write(c.Args)
+	return h.Sum(nil)
+}
+
+func (c Call) intent() Entry {
+	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: c.digest(), Key: c.Key}
+	if len(c.Args) <= maxArgs {
+		e.Args = c.Args
+	}
+	return e
+}
+
+// Outcome is what came of a call.
+type Outcome struct {
+	Fault string // its kind; "" when it was done
+	Says  string // the fault's sentence
+	Value []byte // the result as JSON
+}
+
+func (o Outcome) result() Entry {
+	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says)}
+	if !o.tooLong() {
+		e.Value = o.Value
+	}
+	return e
+}
+
+func (o Outcome) tooLong() bool { return len(o.Value) > maxValue }
+
+// Ticket is a call whose intent is on the disk.
+type Ticket struct {
+	seq uint64
+	key string // in the memory; "" for none
+}
+
+type remembering struct {
+	who     string
+	seq     uint64
+	digest  []byte
+	outcome *Outcome // nil while it is not known
+	lost    bool     // and never will be
+	at      time.Time
+}
+
+// memory is the calls with a key, by principal and key, and in their order.
+type memory struct {
+	calls map[string]*remembering
+	bySeq map[uint64]*remembering // those that an entry may still complete; nil after Open
+	order []string
+	count map[string]int // by principal
+	bytes int            // of the outcomes
+}
+
+func newMemory() memory {
+	return memory{calls: make(map[string]*remembering), bySeq: make(map[uint64]*remembering), count: make(map[string]int)}
+}
+
+func memoryKey(who, key string) string { return who + "\x00" + key }
+
+// recall takes in an entry of an earlier run.
+func (m *memory) recall(e Entry) {
+	switch {
+	case e.Kind == Intent && e.Key != "":
+		r := &remembering{who: e.Who, seq: e.Seq, digest: e.Digest, lost: true}
+		m.put(memoryKey(e.Who, e.Key), r)
+		m.bySeq[e.Seq] = r
+	case e.Kind == Result:
+		if r, ok := m.bySeq[e.Of]; ok {
+			delete(m.bySeq, e.Of)
+			m.complete(r, Outcome{Fault: e.Fault, Says: e.Says, Value: e.Value}, e.Fault == "" && e.Value == nil)
+		}
+	}
+}
+
+// recalled dates all earlier calls at now: how old they are cannot be known, because
+// the clock may have been set in between.
+func (m *memory) recalled(now time.Time) {
+	for _, r := range m.calls {
+		r.at = now
+	}
+	m.bySeq = nil
+}
+
+func (m *memory) put(key string, r *remembering) {
+	if _, again := m.calls[key]; !again {
+		m.order = append(m.order, key)
+		m.count[r.who]++
+	}
+	m.calls[key] = r
+	m.bound()
+}
+
+// bound forgets calls while there are too many: the oldest of whoever has the most, so
+// that nobody can have another's forgotten.
+func (m *memory) bound() {
+	for len(m.order) > maxKeys || m.bytes > maxBytes {
+		most := ""
+		for who, n := range m.count {
+			if n > m.count[most] {
+				most = who
+			}
+		}
+		m.drop(slices.IndexFunc(m.order, func(key string) bool { return m.calls[key].who == most }))
+	}
+}
+
+func (m *memory) drop(i int) {
+	r := m.calls[m.order[i]]
+	m.bytes -= r.size()
+	if m.count[r.who]--; m.count[r.who] == 0 {
+		delete(m.count, r.who)
+	}
+	delete(m.calls, m.order[i])
+	m.order = slices.Delete(m.order, i, i+1)
+}
+
+// forget drops the calls that are older than remembered.
+func (m *memory) forget(now time.Time) {
+	for len(m.order) > 0 && now.Sub(m.calls[m.order[0]].at) > remembered {
+		m.drop(0)
+	}
+}
+
+func (m *memory) complete(r *remembering, o Outcome, tooLong bool) {
+	if r.lost = tooLong; !tooLong {
+		r.outcome = &o
+		m.bytes += r.size()
+		m.bound()
+	}
+}
+
+func (r *remembering) size() int {
+	if r.outcome == nil {
+		return 0
+	}
+	return len(r.outcome.Value) + len(r.outcome.Says)
+}
+
+// Replay returns what came of an earlier call with this one's key, nil where the key
+// is not known, or one of ErrReused, ErrPending and ErrUnknown.
+func (j *Journal) Replay(c Call) (*Outcome, error) {
+	if c.Key == "" {
+		return nil, nil
+	}
+	digest := c.digest()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.memory.replay(c, digest, time.Now())
+}
+
+func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) {
+	m.forget(now)
+	r, known := m.calls[memoryKey(c.Who, c.Key)]
+	switch {
+	case c.Key == "" || !known:
+		return nil, nil
+	case !bytes.Equal(r.digest, digest):
+		return nil, ErrReused
+	case r.outcome != nil:
+		return r.outcome, nil
+	case r.lost:
+		return nil, ErrUnknown
+	}
+	return nil, ErrPending
+}
+
+// Begin makes the intent of a call durable, and blocks for the disk. A call with a
+// key that is known is not to be made again: it ends as in Replay. Any other error
+// means that the intent is not on the disk, and the call must not be made either.
+func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
+	e := c.intent()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	if earlier, err := j.memory.replay(c, e.Digest, now); earlier != nil || err != nil {
+		return Ticket{}, earlier, err
+	}
+	seq, err := j.write(e, true)
+	if err != nil || c.Key == "" {
+		return Ticket{seq: seq}, nil, err
+	}
+	key := memoryKey(c.Who, c.Key)
+	j.memory.put(key, &remembering{who: c.Who, seq: seq, digest: e.Digest, at: now})
+	return Ticket{seq, key}, nil, nil
+}
+
+// End writes what came of a call, without a sync: were the power to fail now, its
+// outcome would be unknown. The outcome is remembered even where it cannot be
+// written.
+func (j *Journal) End(t Ticket, o Outcome) error {
+	o.Says = clip(o.Says)
+	e := o.result()
+	e.Of = t.seq
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r, ok := j.memory.calls[t.key]; ok && r.seq == t.seq {
+		j.memory.complete(r, o, o.tooLong())
+	}
+	_, err := j.write(e, false)
+	if err == nil {
+		poke(j.work) // an anchor follows
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	extension  = ".journal"
+	anchorFile = "anchor"
+)
+
+// Report is what a reading of the whole journal found.
+type Report struct {
+	Segments    int
+	First, Last uint64 // sequence numbers; 0 when there are no entries
+	Torn        int64  // bytes of an entry at the end that a loss of power cut off
+}
+
+// Read reads the journal in folder from its beginning, checks its chain, and calls
+// each with every entry. It changes nothing and may run beside the site. An error
+// wraps ErrDamaged when the journal is not as it was written: a byte was changed, an
+// entry or a segment is missing, or it ends before its last anchor.
+func Read(folder string, each func(Entry) error) (Report, error) {
+	_, report, err := read(folder, maxSegments+1, each)
+	return report, err
+}
+
+// end is where a journal can be written on.
+type end struct {
+	file   string // "" where there is none
+	size   int64  // of its whole entries
+	seq    uint64
+	before hash
+}
+
+// read reads the last segments, so many at most.
+func read(folder string, most int, each func(Entry) error) (at end, report Report, err error) {
+	known, err := readAnchor(folder) // first: a site that runs moves it on, but never ahead
+	if err != nil {
+		return at, report, err
+	}
+	files, err := segments(folder)
+	if err != nil {
+		return at, report, err
+	}
+	files = files[max(0, len(files)-most):]
+	for i, file := range files {
+		b, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && report.Segments == 0 && i < len(files)-1 {
+			continue // the oldest was removed meanwhile
+		}
+		if err != nil {
+			return at, report, err
+		}
+		last := i == len(files)-1
+		first, before, err := parseHeader(b)
+		switch {
+		case errors.Is(err, errTorn) && last:
+			at.file, at.size, report.Torn = file, 0, int64(len(b))
+			continue
+		case err != nil:
+			return at, report, inFile(file, err)
+		case file != segmentName(folder, first):
+			return at, report, inFile(file, damaged("it begins with entry %d, which is not its name", first))
+		case report.Segments == 0:
+			at.seq, at.before = first-1, before
+			report.First = first
+		case first != at.seq+1 || before != at.before:
+			return at, report, inFile(file, damaged("it does not follow the segment before it"))
+		}
+		at.file, at.size = file, int64(headerSize)
+		report.Segments++
+		for rest := b[headerSize:]; len(rest) > 0; {
+			e, after, size, err := parseFrame(rest, at.before)
+			if errors.Is(err, errTorn) && last {
+				report.Torn = int64(len(rest))
+				break
+			}
+			if errors.Is(err, errTorn) {
+				err = damaged("its end is missing")
+			}
+			if err == nil && e.Seq != at.seq+1 {
+				err = damaged("entry %d stands where %d should", e.Seq, at.seq+1)
+			}
+			if err == nil && e.Seq == known.seq && after != known.hash {
+				err = damaged("entry %d is not the one that was there", e.Seq)
+			}
+			if err != nil {
+				return at, report, inFile(file, err)
+			}
+			at.seq, at.before, at.size = e.Seq, after, at.size+int64(size)
+			rest = rest[size:]
+			report.Last = e.Seq
+			if err := each(e); err != nil {
+				return at, report, err
+			}
+		}
+	}
+	if report.Last == 0 {
+		report.First = 0
+	}
+	if at.seq < known.seq {
+		return at, report, damaged("it ends with entry %d, and went on to %d at least: its end was cut off", at.seq, known.seq)
+	}
+	return at, report, nil
+}
+
+func inFile(file string, err error) error { return fmt.Errorf("%s: %w", filepath.Base(file), err) }
+
+// segments lists the folder's segments in their order.
+func segments(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), extension); ok && len(name) == 20 {
+			files = append(files, filepath.Join(folder, e.Name()))
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// segmentName holds the sequence of the segment's first entry.
+func segmentName(folder string, first uint64) string {
+	return filepath.Join(folder, fmt.Sprintf("%020s%s", strconv.FormatUint(first, 10), extension))
+}
+
+// An anchor is how far the journal went when it was last looked at: sequence (8
+// bytes), hash (32) and their CRC-32C (4). A journal that ends before it was cut.
+const anchorSize = 8 + len(hash{}) + 4
+
+func (a anchor) bytes() []byte {
+	b := binary.BigEndian.AppendUint64(nil, a.seq)
+	b = append(b, a.hash[:]...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+type anchor struct {
+	seq  uint64
+	hash hash
+}
+
+// readAnchor returns the zero anchor where there is none yet.
+func readAnchor(folder string) (anchor, error) {
+	var a anchor
+	b, err := os.ReadFile(filepath.Join(folder, anchorFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	if len(b) != anchorSize || binary.BigEndian.Uint32(b[anchorSize-4:]) != crc32.Checksum(b[:anchorSize-4], castagnoli) {
+		return a, damaged("its anchor was changed")
+	}
+	a.seq = binary.BigEndian.Uint64(b)
+	copy(a.hash[:], b[8:])
+	return a, nil
+}

@@ -1,0 +1,48 @@
+package mcp_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/node"
+	"agentsite/transport/mcp"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+// formal tells what terms it was called on, and waits for somebody else.
+type formal struct{}
+
+func (formal) Tools() []agents.Tool { return []agents.Tool{{Name: "terms"}, {Name: "wait"}} }
+
+func (formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+	if c.Tool == "terms" {
+		text, err := json.Marshal(c.Terms)
+		return agents.Result{Value: map[string]string{"terms": string(text)}}, err
+	}
+	return agents.Result{NeedInput: &agents.NeedInput{State: "s", Elsewhere: "have the owner run it"}}, nil
+}
+
+// TestTermsAndApproval: what a call's _meta asks for arrives in both encodings, and what
+// an owner has to do is said where every client looks.
+func TestTermsAndApproval(t *testing.T) {
+	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
+	b := &bench{dispatcher: rpc.NewDispatcher(mcp.New(t.Context(), node.New(hub, "secret", nil, formal{}), mcp.Implementation{Name: "test", Version: "1"}, "").Methods())}
+	terms := strings.Replace(message("tools/call", `"name":"terms"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5,`, 1)
+	if got := b.lines(t, terms, nil)[0]; field(t, got, "result", "structuredContent", "terms") != `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}` {
+		t.Error(got)
+	}
+	var inCBOR string
+	b.say(t.Context(), rpc.CBOR, toCBOR(t, terms), local, nil, func(s string) { inCBOR = s })
+	if !strings.Contains(inCBOR, `"agentsite/idempotency-key":"k","agentsite/expires-in":2.5`) {
+		t.Errorf("%q", inCBOR)
+	}
+	got := b.lines(t, message("tools/call", `"name":"wait"`, "{}"), nil)[0]
+	if field(t, got, "result", "resultType") != "input_required" || field(t, got, "result", "_meta", "agentsite/approval") != "have the owner run it" ||
+		field(t, got, "result", "requestState") == nil || field(t, got, "result", "inputRequests") != nil || !strings.Contains(got, `"content":[{"type":"text","text":"have the owner run it"}]`) {
+		t.Error(got)
+	}
+}

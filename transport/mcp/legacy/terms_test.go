@@ -1,0 +1,71 @@
+package legacy
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/node"
+
+	"github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// formal tells what terms it was called on, and waits for somebody else.
+type formal struct{ asked atomic.Int32 }
+
+func (*formal) Tools() []agents.Tool {
+	return []agents.Tool{{Name: "terms", Input: []byte(`{"type":"object"}`)}, {Name: "wait", Input: []byte(`{"type":"object"}`)}}
+}
+
+func (f *formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+	if c.Tool == "terms" {
+		text, err := json.Marshal(c.Terms)
+		return agents.Result{Value: map[string]string{"terms": string(text)}}, err
+	}
+	f.asked.Add(1)
+	return agents.Result{NeedInput: &agents.NeedInput{
+		State: "s", Elsewhere: "have the owner run it",
+		Questions: []agents.Question{{Key: "q", Method: "elicitation/create", Params: map[string]any{"message": "?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}}}},
+	}}, nil
+}
+
+func TestTerms(t *testing.T) {
+	f := &formal{}
+	s := New(node.New(node.NewHub(forgetful{}, func(a string) string { return a }), token, nil, f), "fake", "1", "")
+	t.Cleanup(s.Close)
+	c := overStream(t, s, &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		t.Error("the client is asked for the owner's word")
+		return &sdk.ElicitResult{Action: "accept"}, nil
+	}})
+	for _, tt := range []struct {
+		meta  sdk.Meta
+		wants string
+	}{
+		{nil, `{}`},
+		{sdk.Meta{"other": 1}, `{}`},
+		{sdk.Meta{"agentsite/idempotency-key": "k", "agentsite/expires-in": 2.5}, `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}`},
+		{sdk.Meta{"agentsite/idempotency-key": 7}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
+		{sdk.Meta{"agentsite/expires-in": "1s"}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
+	} {
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "terms", Meta: tt.meta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := textOf(t, res.Content[0])
+		if m, ok := res.StructuredContent.(map[string]any); ok {
+			got, _ = m["terms"].(string)
+		}
+		if got != tt.wants {
+			t.Errorf("%v: %s, want %s", tt.meta, got, tt.wants)
+		}
+	}
+
+	// What somebody else has to do is said at once; no answer of the client's would do.
+	res := call(t, c, "wait", nil)
+	if !res.IsError || res.Meta[faultKey] != "unavailable" || !strings.Contains(textOf(t, res.Content[0]), "have the owner run it") || f.asked.Load() != 1 {
+		t.Errorf("%+v, asked %d times", res, f.asked.Load())
+	}
+}

@@ -203,6 +203,7 @@ func TestThroughTheConnection(t *testing.T) {
 		done.Go(func() {
 			r.Watch(watching, func(d device.Reading) { told = append(told, d.Point+" "+d.Value.String()+" "+string(d.Quality)) })
 		})
+		synctest.Wait()
 		r.on(t, time.Minute)
 		time.Sleep(10 * time.Second)
 		if s := r.Status(); len(s) != 1 || s[0].Left != 50*time.Second {

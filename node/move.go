@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agentsite/agents"
@@ -58,16 +59,15 @@ type Outcome struct {
 
 // move has a call made that moves something. A return to safe waits for nothing; for
 // all else the order is: was it asked before, would the guard refuse it, does an owner
-// have to be asked, is it written down; and only then it is made.
+// have to be asked, may it still, is it written down; and only then it is made.
 //
 // The first question comes before the guard's because what the first call has done may
 // be the reason to refuse the second, which is to hear of the first instead.
-func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, m *agents.Move) (agents.Result, error) {
+func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan, limits agents.Limits) (agents.Result, error) {
 	came := time.Now()
-	asked := Asked{Who: p.ID, Tool: c.Tool, Args: m.Args}
-	if m.ToSafe {
-		res, err := m.Make(ctx)
-		if !m.Idle {
+	if plan.Ask.Effect == agents.Returns {
+		res, err := plan.Make(ctx, agents.Limits{})
+		if !plan.Idle {
 			n.journal.Add(asked, outcome(res, err))
 		}
 		return res, err
@@ -79,17 +79,14 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, m *a
 	if earlier, err := n.journal.Replay(asked); earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
-	if err := m.Try(ctx); err != nil {
+	if err := plan.Try(ctx, limits); err != nil {
 		return n.refuse(asked, err)
 	}
-	if m.Confirm && !p.Owner { // an owner's own call is an owner's word
-		need, err := n.approvals.ask(asked, c.Exchange)
-		if err != nil {
-			return n.refuse(asked, err)
-		}
-		if need != nil {
-			return agents.Result{NeedInput: need}, nil
-		}
+	if need, err := n.confirmed(p, c, asked, plan); need != nil || err != nil {
+		return agents.Result{NeedInput: need}, err
+	}
+	if limits, err = n.take(p, plan.Ask); err != nil {
+		return n.refuse(asked, err)
 	}
 	end, earlier, err := n.journal.Begin(asked)
 	if earlier != nil || err != nil {
@@ -103,10 +100,26 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, m *a
 		err = device.Faultf(device.Expired, "this could not begin within %v, and nothing was moved; call again with another key", late)
 	default:
 		// From here on the caller may go: who asks again is to hear what came of it.
-		res, err = m.Make(context.WithoutCancel(ctx))
+		ctx = context.WithoutCancel(ctx)
+		if res, err = plan.Make(ctx, limits); err == nil && !n.sees(p, plan.Ask) { // revoked meanwhile
+			res, err = agents.Result{}, errors.Join(errRevoked, plan.Undo(ctx))
+		}
 	}
 	end(outcome(res, err))
 	return res, err
+}
+
+// confirmed asks an owner where one has to be asked. An owner's own call is an owner's
+// word.
+func (n *Node) confirmed(p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan) (*agents.NeedInput, error) {
+	if !plan.Confirm || p.Owner {
+		return nil, nil
+	}
+	need, err := n.approvals.ask(asked, c.Exchange)
+	if err != nil {
+		_, err = n.refuse(asked, err)
+	}
+	return need, err
 }
 
 // refuse counts a refusal.

@@ -36,7 +36,7 @@ func (l *lever) Call(_ context.Context, _ agents.Principal, c agents.Call) (agen
 	return agents.Result{Value: l.at}, nil
 }
 
-func (l *lever) Plan(p agents.Principal, c agents.Call) (*agents.Move, error) {
+func (l *lever) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
 	if c.Tool == "look" {
 		return nil, nil
 	}
@@ -45,10 +45,15 @@ func (l *lever) Plan(p agents.Principal, c agents.Call) (*agents.Move, error) {
 		return nil, device.Faultf(device.Invalid, "%w", err)
 	}
 	args, _ := json.Marshal(in)
-	return &agents.Move{
-		Args: args, ToSafe: in.To == 0, Idle: in.To == 0 && l.at == 0, Confirm: l.confirm,
-		Try: func(context.Context) error { l.say("try"); return l.refuses },
-		Make: func(ctx context.Context) (agents.Result, error) {
+	ask := agents.Ask{Tool: "move", Points: []string{"lever/arm"}, Value: &in.To}
+	if in.To == 0 {
+		ask.Effect = agents.Returns
+	}
+	return &agents.Plan{
+		Ask: ask, Args: args, Idle: in.To == 0 && l.at == 0, Confirm: l.confirm,
+		Try:  func(context.Context, agents.Limits) error { l.say("try"); return l.refuses },
+		Undo: func(context.Context) error { l.say("undo"); l.at = 0; return nil },
+		Make: func(ctx context.Context, _ agents.Limits) (agents.Result, error) {
 			if ctx.Err() != nil {
 				return agents.Result{}, ctx.Err()
 			}

@@ -16,6 +16,8 @@ type Node struct {
 	hub       *Hub
 	token     [sha256.Size]byte
 	journal   Journal
+	access    Access // nil for none
+	parts     parts
 	approvals approvals
 }
 
@@ -38,6 +40,7 @@ func New(hub *Hub, token string, journal Journal, hosted ...agents.Agent) *Node 
 // nobody who asks comes here.
 func (n *Node) Host(hosted ...agents.Agent) {
 	n.agents.Store(&hosted)
+	n.parts.forget()
 	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
 }
 
@@ -54,7 +57,7 @@ func (n *Node) Tools(p agents.Principal) ([]agents.Tool, error) {
 	if err := known(p); err != nil {
 		return nil, err
 	}
-	hosted := *n.agents.Load()
+	hosted := n.seen(p)
 	if len(hosted) == 1 {
 		return hosted[0].Tools(), nil
 	}
@@ -71,29 +74,66 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 	if err := known(p); err != nil {
 		return agents.Result{}, err
 	}
-	for _, a := range *n.agents.Load() {
+	for _, a := range n.seen(p) {
 		for _, t := range a.Tools() {
 			if t.Name == c.Tool {
 				return n.call(ctx, p, a, c)
 			}
 		}
 	}
+	ask := agents.Ask{Tool: c.Tool}
+	if _, err := n.may(p, ask); err != nil { // whether there is such a tool or not
+		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+	}
 	return agents.Result{}, agents.ErrNotFound
 }
 
 func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c agents.Call) (agents.Result, error) {
-	mover, ok := a.(agents.Mover)
-	if !ok {
-		return a.Call(ctx, p, c)
+	var plan *agents.Plan
+	var wrong error
+	if planner, ok := a.(agents.Planner); ok {
+		plan, wrong = planner.Plan(p, c)
 	}
-	m, err := mover.Plan(p, c)
 	switch {
-	case err != nil:
-		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
-	case m == nil:
-		return a.Call(ctx, p, c)
+	case plan == nil && wrong == nil:
+		return n.callUnplanned(ctx, p, a, c)
+	case plan == nil:
+		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, wrong)
 	}
-	return n.move(ctx, p, c, m)
+	asked := Asked{Who: p.ID, Tool: c.Tool, Args: plan.Args}
+	limits, err := n.may(p, plan.Ask)
+	switch {
+	case wrong != nil && (err == nil || len(plan.Ask.Points) == 0): // p sees the tool, and is told only of what it sees
+		if plan.Ask.Effect == agents.Reads {
+			return agents.Result{}, wrong
+		}
+		return n.refuse(asked, wrong)
+	case err != nil:
+		return n.refuse(asked, err)
+	}
+	plan.Confirm = plan.Confirm || limits.Confirm
+	if plan.Ask.Effect == agents.Returns || plan.Try != nil {
+		return n.move(ctx, p, c, asked, plan, limits)
+	}
+	if need, err := n.confirmed(p, c, asked, plan); need != nil || err != nil {
+		return agents.Result{NeedInput: need}, err
+	}
+	if limits, err = n.take(p, plan.Ask); err != nil {
+		return n.refuse(asked, err)
+	}
+	return plan.Make(ctx, limits)
+}
+
+// callUnplanned makes a call of which nobody knows what it is about.
+func (n *Node) callUnplanned(ctx context.Context, p agents.Principal, a agents.Agent, c agents.Call) (agents.Result, error) {
+	limits, err := n.take(p, agents.Ask{Tool: c.Tool})
+	if err == nil && limits != (agents.Limits{}) {
+		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
+	}
+	if err != nil {
+		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+	}
+	return a.Call(ctx, p, c)
 }
 
 // Resources and Templates list what p may read.
@@ -116,7 +156,7 @@ func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error
 		return nil, err
 	}
 	var all []T
-	for _, a := range *n.agents.Load() {
+	for _, a := range n.seen(p) {
 		if o, ok := a.(O); ok {
 			all = append(all, list(o)...)
 		}
@@ -126,7 +166,14 @@ func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error
 
 // Read returns the contents of a resource, or agents.ErrNotFound.
 func (n *Node) Read(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	return ask(n, p, func(l agents.Library) ([]agents.ResourceContent, error) { return l.ReadResource(ctx, p, uri) })
+	return ask(n, p, func(l agents.Library) ([]agents.ResourceContent, error) {
+		if v, ok := l.(agents.Viewer); ok {
+			if _, err := n.take(p, v.Reads(uri)); err != nil {
+				return nil, err
+			}
+		}
+		return l.ReadResource(ctx, p, uri)
+	})
 }
 
 // Prompt writes a prompt out, or returns agents.ErrNotFound.
@@ -140,7 +187,7 @@ func ask[O, T any](n *Node, p agents.Principal, question func(O) (T, error)) (an
 	if err := known(p); err != nil {
 		return answer, err
 	}
-	for _, a := range *n.agents.Load() {
+	for _, a := range n.seen(p) {
 		if o, ok := a.(O); ok {
 			if answer, err = question(o); err != agents.ErrNotFound {
 				return answer, err
@@ -158,10 +205,14 @@ func (n *Node) Complete(p agents.Principal, ref agents.Reference, argument, pref
 // Watch tells about changes until ctx ends: of the offers that which names, and
 // of the resources among uris. It calls emit from one goroutine, first with the
 // zero Change once nothing can be missed any more, and coalesces: a watcher that
-// is slow is told once of what happened meanwhile.
+// is slow is told once of what happened meanwhile. It is refused, and ends, where p
+// may not see one of the resources, or may not any more.
 func (n *Node) Watch(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
 	if err := known(p); err != nil {
 		return err
 	}
-	return n.hub.watch(ctx, which, uris, emit)
+	if n.free(p) {
+		return n.hub.watch(ctx, which, uris, emit)
+	}
+	return n.watchPart(ctx, p, which, uris, emit)
 }

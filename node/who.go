@@ -17,8 +17,8 @@ type Evidence struct {
 	Local  string
 }
 
-// Principals of a site that nobody has claimed yet: its local user owns it, and
-// whoever has the site's token may use its tools.
+// Principals that need no grant: the local user owns the site, and whoever speaks
+// through that user's socket for agents or has the site's token may use its tools.
 var (
 	localOwner = agents.Principal{ID: "local", Owner: true}
 	localAgent = agents.Principal{ID: "local-agent"}
@@ -45,8 +45,11 @@ func (n *Node) who(e Evidence) (agents.Principal, error) {
 		return agents.Principal{}, device.Faultf(device.Denied, "this needs the site's token in a header: Authorization: Bearer …")
 	}
 	got := sha256.Sum256([]byte(e.Bearer))
-	if subtle.ConstantTimeCompare(got[:], n.token[:]) != 1 {
-		return agents.Principal{}, device.Faultf(device.Denied, "this is not the site's token; agentsite run prints where it is kept")
+	if subtle.ConstantTimeCompare(got[:], n.token[:]) == 1 {
+		return tokenHeld, nil
 	}
-	return tokenHeld, nil
+	if n.access != nil {
+		return n.access.Bearer(e.Bearer)
+	}
+	return agents.Principal{}, device.Faultf(device.Denied, "this is not the site's token; agentsite run prints where it is kept")
 }

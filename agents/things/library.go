@@ -23,7 +23,7 @@ func URI(address string) string { return scheme + address }
 func (a *Agent) Resources() []agents.Resource {
 	var list []agents.Resource
 	for _, p := range a.points {
-		if slices.Contains(readable, p.Kind) {
+		if slices.Contains(readable, p.Kind) && a.seen("read_points", p.Address) {
 			list = append(list, agents.Resource{URI: URI(p.Address), Name: p.Address, Description: p.Description, MIME: mimeJSON})
 		}
 	}
@@ -31,7 +31,7 @@ func (a *Agent) Resources() []agents.Resource {
 }
 
 func (a *Agent) Templates() []agents.Template {
-	if len(a.addresses(readable...)) == 0 {
+	if len(a.addresses("read_points", readable...)) == 0 {
 		return nil
 	}
 	return []agents.Template{{
@@ -39,10 +39,17 @@ func (a *Agent) Templates() []agents.Template {
 	}}
 }
 
+// Reads is that of the tool that reads points: a resource is the same by another name.
+func (a *Agent) Reads(uri string) agents.Ask {
+	ask := about(strings.TrimPrefix(uri, scheme))
+	ask.Tool = "read_points"
+	return ask
+}
+
 func (a *Agent) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
 	address, ours := strings.CutPrefix(uri, scheme)
 	p, ok := a.byName[address]
-	if !ours || !ok || !slices.Contains(readable, p.Kind) {
+	if !ours || !ok || !slices.Contains(readable, p.Kind) || !a.seen("read_points", address) {
 		return nil, agents.ErrNotFound
 	}
 	text, err := json.Marshal(a.detail(p))
@@ -83,11 +90,14 @@ func (a *Agent) detail(p point) any {
 }
 
 func (a *Agent) Prompts() []agents.Prompt {
-	prompts := []agents.Prompt{{
-		Name: "check_up", Title: "Check up",
-		Description: "Look the whole site over and say what needs attention.",
-	}}
-	if len(a.addresses(device.KindMeasurement)) > 0 {
+	var prompts []agents.Prompt
+	if a.sees(agents.Ask{Tool: "site_status", Effect: agents.Reads}) {
+		prompts = append(prompts, agents.Prompt{
+			Name: "check_up", Title: "Check up",
+			Description: "Look the whole site over and say what needs attention.",
+		})
+	}
+	if len(a.addresses("read_history", device.KindMeasurement)) > 0 {
 		prompts = append(prompts, agents.Prompt{
 			Name: "overnight", Title: "What happened overnight?",
 			Description: "Tell the story of the last twelve hours of a measurement.",
@@ -109,7 +119,7 @@ func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args 
 	if name == "overnight" {
 		which := "every measurement that list_points shows"
 		if p := args["point"]; p != "" {
-			if !slices.Contains(a.addresses(device.KindMeasurement), p) {
+			if !slices.Contains(a.addresses("read_history", device.KindMeasurement), p) {
 				return agents.PromptResult{}, device.Faultf(device.Invalid, "point: there is no measurement %.60q here", p)
 			}
 			which = p
@@ -127,9 +137,9 @@ func (a *Agent) Complete(_ agents.Principal, ref agents.Reference, argument, pre
 	var all []string
 	switch {
 	case ref.Prompt == "overnight" && argument == "point":
-		all = a.addresses(device.KindMeasurement)
+		all = a.addresses("read_history", device.KindMeasurement)
 	case ref.URITemplate == scheme+"{device}/{point}" && (argument == "device" || argument == "point"):
-		for _, p := range a.addresses(readable...) {
+		for _, p := range a.addresses("read_points", readable...) {
 			d, name, _ := device.SplitAddress(p)
 			if argument == "device" {
 				name = d

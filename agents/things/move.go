@@ -32,20 +32,27 @@ type switchIn struct {
 }
 
 func (a *Agent) switchOutput() (verb, error) {
-	all := a.addresses(device.KindSwitch)
+	all := a.addresses("switch_output", device.KindSwitch)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return defineMove(agents.Tool{
+	return define(agents.Tool{
 		Name:        "switch_output",
 		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
-		func(p agents.Principal, in switchIn) agents.Move {
-			return a.plan(p, in.Output, device.Bool(*in.On), in.For)
+		func(in switchIn) agents.Ask {
+			var v float64
+			if in.On != nil && *in.On {
+				v = 1
+			}
+			return agents.Ask{Points: named(in.Output), Value: &v, For: lengthOf(in.For)}
 		},
-		func(ctx context.Context, p agents.Principal, in switchIn) (outputOut, error) {
-			return a.move(ctx, p, in.Output, device.Bool(*in.On), in.For)
+		func(p agents.Principal, in switchIn, plan *agents.Plan) {
+			a.plan(p, in.Output, device.Bool(*in.On), plan)
+		},
+		func(ctx context.Context, p agents.Principal, in switchIn, l agents.Limits) (outputOut, error) {
+			return a.move(ctx, p, in.Output, device.Bool(*in.On), lengthOf(in.For), l)
 		})
 }
 
@@ -56,36 +63,55 @@ type levelIn struct {
 }
 
 func (a *Agent) setLevel() (verb, error) {
-	all := a.addresses(device.KindLevel)
+	all := a.addresses("set_level", device.KindLevel)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return defineMove(agents.Tool{
+	return define(agents.Tool{
 		Name:        "set_level",
 		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       agents.Hints{Destructive: true}, // again is for longer
 	}, limits{enums: map[string][]string{"output": all}, ranges: map[string]device.Range{"for_seconds": forRange}},
-		func(p agents.Principal, in levelIn) agents.Move {
-			return a.plan(p, in.Output, device.Number(*in.Value), in.For)
+		func(in levelIn) agents.Ask {
+			return agents.Ask{Points: named(in.Output), Value: in.Value, For: lengthOf(in.For)}
 		},
-		func(ctx context.Context, p agents.Principal, in levelIn) (outputOut, error) {
-			return a.move(ctx, p, in.Output, device.Number(*in.Value), in.For)
+		func(p agents.Principal, in levelIn, plan *agents.Plan) {
+			a.plan(p, in.Output, device.Number(*in.Value), plan)
+		},
+		func(ctx context.Context, p agents.Principal, in levelIn, l agents.Limits) (outputOut, error) {
+			return a.move(ctx, p, in.Output, device.Number(*in.Value), lengthOf(in.For), l)
 		})
 }
 
-func (a *Agent) move(ctx context.Context, p agents.Principal, output string, v device.Value, forSeconds *float64) (outputOut, error) {
-	s, err := a.site.Outputs.Move(ctx, p.ID, output, v, lengthOf(forSeconds))
+func (a *Agent) move(ctx context.Context, p agents.Principal, output string, v device.Value, length time.Duration, l agents.Limits) (outputOut, error) {
+	s, err := a.site.Outputs.Move(ctx, p.ID, output, v, within(length, l))
 	return a.outputOut(s), err
 }
 
-func (a *Agent) plan(p agents.Principal, output string, v device.Value, forSeconds *float64) agents.Move {
+// within is how long an output is held that a caller may hold for so long only. Longer
+// ones that it asked for were refused before.
+func within(length time.Duration, l agents.Limits) time.Duration {
+	if length == 0 && l.Lease > 0 && l.Lease < guard.DefaultFor {
+		return l.Lease
+	}
+	return length
+}
+
+// plan completes the plan of a move.
+func (a *Agent) plan(p agents.Principal, output string, v device.Value, plan *agents.Plan) {
 	policy, err := a.site.Outputs.Policy(output)
 	if err == nil && v == policy.Safe {
-		return agents.Move{ToSafe: true, Idle: a.idle(output)}
+		plan.Ask.Effect, plan.Idle = agents.Returns, a.idle(output)
+		return
 	}
-	return agents.Move{Confirm: a.byName[output].confirm, Try: func(ctx context.Context) error {
-		return a.site.Outputs.Try(ctx, p.ID, output, v, lengthOf(forSeconds))
-	}}
+	plan.Confirm = a.byName[output].confirm
+	plan.Try = func(ctx context.Context, l agents.Limits) error {
+		return a.site.Outputs.Try(ctx, p.ID, output, v, within(plan.Ask.For, l))
+	}
+	plan.Undo = func(ctx context.Context) error {
+		_, err := a.site.Outputs.Release(ctx, output)
+		return err
+	}
 }
 
 // idle reports whether an output is safe and nobody has asked for anything else.
@@ -120,19 +146,18 @@ type releaseIn struct {
 }
 
 func (a *Agent) releaseOutput() (verb, error) {
-	all := a.addresses(device.KindSwitch, device.KindLevel)
+	all := a.addresses("release_output", device.KindSwitch, device.KindLevel)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
-	return defineMove(agents.Tool{
+	return define(agents.Tool{
 		Name:        "release_output",
 		Description: "Return an output to safe now. Always allowed.",
 		Hints:       agents.Hints{Idempotent: true},
 	}, limits{enums: map[string][]string{"output": all}},
-		func(_ agents.Principal, in releaseIn) agents.Move {
-			return agents.Move{ToSafe: true, Idle: a.idle(in.Output)}
-		},
-		func(ctx context.Context, _ agents.Principal, in releaseIn) (outputOut, error) {
+		func(in releaseIn) agents.Ask { return agents.Ask{Points: named(in.Output), Effect: agents.Returns} },
+		func(_ agents.Principal, in releaseIn, plan *agents.Plan) { plan.Idle = a.idle(in.Output) },
+		func(ctx context.Context, _ agents.Principal, in releaseIn, _ agents.Limits) (outputOut, error) {
 			s, err := a.site.Outputs.Release(ctx, in.Output)
 			return a.outputOut(s), err
 		})
@@ -144,22 +169,26 @@ type stopOut struct {
 }
 
 func (a *Agent) emergencyStop() (verb, error) {
-	if len(a.addresses(device.KindSwitch, device.KindLevel)) == 0 {
+	ask := agents.Ask{Tool: "emergency_stop", Effect: agents.Returns}
+	outputs := slices.ContainsFunc(a.points, func(p point) bool { return p.Kind.Output() })
+	if !outputs || !a.sees(ask) {
 		return verb{}, nil
 	}
-	return defineMove(agents.Tool{
+	return define(agents.Tool{
 		Name:        "emergency_stop",
 		Description: "Send every output to safe until the owner resets it in person. For when something goes wrong.",
 		Hints:       agents.Hints{Destructive: true, Idempotent: true},
-	}, limits{}, func(agents.Principal, none) agents.Move {
-		return agents.Move{ToSafe: true, Idle: a.site.Outputs.Stopped()}
-	}, func(ctx context.Context, _ agents.Principal, _ none) (stopOut, error) {
+	}, limits{}, func(none) agents.Ask { return ask }, func(_ agents.Principal, _ none, plan *agents.Plan) {
+		plan.Idle = a.site.Outputs.Stopped()
+	}, func(ctx context.Context, _ agents.Principal, _ none, _ agents.Limits) (stopOut, error) {
 		if err := a.site.Outputs.Stop(ctx); err != nil {
 			return stopOut{}, err
 		}
 		out := stopOut{Stopped: true, Outputs: []outputOut{}}
 		for _, s := range a.site.Outputs.Status() {
-			out.Outputs = append(out.Outputs, a.outputOut(s))
+			if a.seen("release_output", s.Output) {
+				out.Outputs = append(out.Outputs, a.outputOut(s))
+			}
 		}
 		return out, nil
 	})

@@ -35,8 +35,14 @@ type pointOut struct {
 }
 
 func (a *Agent) listPoints() (verb, error) {
+	if !a.sees(agents.Ask{Tool: "list_points", Effect: agents.Reads}) {
+		return verb{}, nil
+	}
 	out := pointsOut{Points: []pointOut{}}
 	for _, p := range a.points {
+		if !a.seen("list_points", p.Address) {
+			continue
+		}
 		o := pointOut{
 			Point: p.Address, Kind: string(p.Kind), Unit: p.Unit, Description: p.Description,
 			Device: p.model, Values: p.Values,
@@ -60,7 +66,8 @@ func (a *Agent) listPoints() (verb, error) {
 		Name:        "list_points",
 		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits, and who has to confirm a move.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
-	}, limits{}, func(context.Context, agents.Principal, none) (pointsOut, error) { return out, nil })
+	}, limits{}, func(none) agents.Ask { return about() }, nil,
+		func(context.Context, agents.Principal, none, agents.Limits) (pointsOut, error) { return out, nil })
 }
 
 type readIn struct {
@@ -82,7 +89,7 @@ type reading struct {
 }
 
 func (a *Agent) readPoints() (verb, error) {
-	all := a.addresses(readable...)
+	all := a.addresses("read_points", readable...)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
@@ -91,7 +98,8 @@ func (a *Agent) readPoints() (verb, error) {
 		Description: "The latest readings. Their quality is good, stale (too old) or fault (see why).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"points": all}},
-		func(_ context.Context, _ agents.Principal, in readIn) (readOut, error) {
+		func(in readIn) agents.Ask { return about(in.Points...) }, nil,
+		func(_ context.Context, _ agents.Principal, in readIn, _ agents.Limits) (readOut, error) {
 			if len(in.Points) == 0 {
 				in.Points = all
 			}
@@ -152,7 +160,7 @@ type step struct {
 }
 
 func (a *Agent) readHistory() (verb, error) {
-	all := a.addresses(device.KindMeasurement)
+	all := a.addresses("read_history", device.KindMeasurement)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
@@ -163,7 +171,7 @@ func (a *Agent) readHistory() (verb, error) {
 	}, limits{
 		enums:  map[string][]string{"point": all},
 		ranges: map[string]device.Range{"hours": {Min: 0.05, Max: 24}, "steps": {Min: 1, Max: maxSteps}},
-	}, func(_ context.Context, _ agents.Principal, in historyIn) (historyOut, error) {
+	}, func(in historyIn) agents.Ask { return about(in.Point) }, nil, func(_ context.Context, _ agents.Principal, in historyIn, _ agents.Limits) (historyOut, error) {
 		hours, steps := 12.0, 24.0
 		if in.Hours != nil {
 			hours = *in.Hours

@@ -27,7 +27,7 @@ type shownOut struct {
 }
 
 func (a *Agent) showText() (verb, error) {
-	all := a.addresses(device.KindText)
+	all := a.addresses("show_text", device.KindText)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
@@ -36,7 +36,8 @@ func (a *Agent) showText() (verb, error) {
 		Description: "Show a text on a display.",
 		Hints:       agents.Hints{Idempotent: true},
 	}, limits{enums: map[string][]string{"display": all}},
-		func(ctx context.Context, _ agents.Principal, in showIn) (shownOut, error) {
+		func(in showIn) agents.Ask { return agents.Ask{Points: named(in.Display)} }, nil,
+		func(ctx context.Context, _ agents.Principal, in showIn, _ agents.Limits) (shownOut, error) {
 			if err := checkText(in.Text); err != nil {
 				return shownOut{}, err
 			}
@@ -84,7 +85,7 @@ func (c captureOut) contents() []agents.Content {
 }
 
 func (a *Agent) captureImage() (verb, error) {
-	all := a.addresses(device.KindImage)
+	all := a.addresses("capture_image", device.KindImage)
 	if len(all) == 0 {
 		return verb{}, nil
 	}
@@ -93,7 +94,8 @@ func (a *Agent) captureImage() (verb, error) {
 		Description: "Take a picture.",
 		Hints:       agents.Hints{ReadOnly: true},
 	}, limits{enums: map[string][]string{"camera": all}},
-		func(ctx context.Context, _ agents.Principal, in captureIn) (captureOut, error) {
+		func(in captureIn) agents.Ask { return about(in.Camera) }, nil,
+		func(ctx context.Context, _ agents.Principal, in captureIn, _ agents.Limits) (captureOut, error) {
 			p := a.byName[in.Camera]
 			c, ok := p.device.(device.Camera)
 			if !ok {

@@ -2,6 +2,7 @@ package things
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -43,11 +44,17 @@ type barredOut struct {
 }
 
 func (a *Agent) siteStatus() (verb, error) {
+	if !a.sees(agents.Ask{Tool: "site_status", Effect: agents.Reads}) {
+		return verb{}, nil
+	}
 	return define(agents.Tool{
 		Name:        "site_status",
 		Description: "What is wrong with devices, which outputs are away from safe and for how long, or cannot move yet, and the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
-	}, limits{}, func(context.Context, agents.Principal, none) (statusOut, error) { return a.status(), nil })
+	}, limits{}, func(none) agents.Ask { return about() }, nil,
+		func(context.Context, agents.Principal, none, agents.Limits) (statusOut, error) {
+			return a.status(), nil
+		})
 }
 
 func (a *Agent) status() statusOut {
@@ -57,10 +64,14 @@ func (a *Agent) status() statusOut {
 		Devices: []deviceOut{}, Moved: []heldOut{},
 	}
 	for _, t := range a.site.Things {
+		if !a.seesOf(t) {
+			continue
+		}
 		out.Devices = append(out.Devices, deviceOut{t.Name, t.Description.Model, a.faults(t)})
 	}
 	for _, s := range a.site.Outputs.Status() {
 		switch {
+		case !a.seen("site_status", s.Output):
 		case !s.Safe || s.Holder != "":
 			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), goal(s), s.Holder, seconds(s.Left), s.Fault})
 		case s.Rest > 0 || s.Lacks != "":
@@ -68,6 +79,13 @@ func (a *Agent) status() statusOut {
 		}
 	}
 	return out
+}
+
+// seesOf reports whether any point of a thing is seen, or the thing has none and all is.
+func (a *Agent) seesOf(t Thing) bool {
+	return a.sees(agents.Ask{Tool: "site_status"}) || slices.ContainsFunc(t.Description.Points, func(p device.Point) bool {
+		return a.seen("site_status", device.Address(t.Name, p.Name))
+	})
 }
 
 // faults says what is wrong with a thing: that it is missing, or which of its points
@@ -78,7 +96,8 @@ func (a *Agent) faults(t Thing) []string {
 	}
 	var all []string
 	for _, p := range t.Description.Points {
-		if r, ok := a.site.Readings.Latest(device.Address(t.Name, p.Name)); ok && r.Quality != device.Good {
+		address := device.Address(t.Name, p.Name)
+		if r, ok := a.site.Readings.Latest(address); ok && r.Quality != device.Good && a.seen("site_status", address) {
 			all = append(all, p.Name+": "+string(r.Quality)+" "+r.Why)
 		}
 	}

@@ -61,6 +61,7 @@ type Agent struct {
 	site   Site
 	points []point          // all of them, in the order of the configuration
 	byName map[string]point // by address
+	sees   func(agents.Ask) bool
 	verbs  []verb
 	tools  []agents.Tool // of the verbs
 }
@@ -76,7 +77,8 @@ type point struct {
 
 var (
 	_ agents.Agent     = (*Agent)(nil)
-	_ agents.Mover     = (*Agent)(nil)
+	_ agents.Planner   = (*Agent)(nil)
+	_ agents.Viewer    = (*Agent)(nil)
 	_ agents.Library   = (*Agent)(nil)
 	_ agents.Coach     = (*Agent)(nil)
 	_ agents.Completer = (*Agent)(nil)
@@ -84,7 +86,15 @@ var (
 
 // New makes the agent, with the tools that the wiring makes useful and no others.
 func New(site Site) (*Agent, error) {
-	a := &Agent{site: site, byName: make(map[string]point)}
+	return view(site, func(agents.Ask) bool { return true })
+}
+
+// View is the agent over what somebody sees: no name of anything else is in its tools,
+// its answers or its errors.
+func (a *Agent) View(sees func(agents.Ask) bool) (agents.Agent, error) { return view(a.site, sees) }
+
+func view(site Site, sees func(agents.Ask) bool) (*Agent, error) {
+	a := &Agent{site: site, sees: sees, byName: make(map[string]point)}
 	for _, t := range site.Things {
 		for _, p := range t.Description.Points {
 			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model, confirm: slices.Contains(t.Confirm, p.Name)}
@@ -100,7 +110,7 @@ func New(site Site) (*Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.run != nil {
+		if v.plan != nil {
 			a.verbs = append(a.verbs, v)
 			a.tools = append(a.tools, v.tool)
 		}
@@ -111,27 +121,19 @@ func New(site Site) (*Agent, error) {
 func (a *Agent) Tools() []agents.Tool { return a.tools }
 
 func (a *Agent) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
-	v, err := a.verb(c.Tool)
+	plan, err := a.Plan(p, c)
 	if err != nil {
 		return agents.Result{}, err
 	}
-	return v.run(ctx, p, c)
+	return plan.Make(ctx, agents.Limits{})
 }
 
-func (a *Agent) Plan(p agents.Principal, c agents.Call) (*agents.Move, error) {
-	v, err := a.verb(c.Tool)
-	if err != nil || v.plan == nil {
-		return nil, err
-	}
-	return v.plan(p, c)
-}
-
-func (a *Agent) verb(tool string) (verb, error) {
-	i := slices.IndexFunc(a.verbs, func(v verb) bool { return v.tool.Name == tool })
+func (a *Agent) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
+	i := slices.IndexFunc(a.verbs, func(v verb) bool { return v.tool.Name == c.Tool })
 	if i < 0 {
-		return verb{}, agents.ErrNotFound
+		return nil, agents.ErrNotFound
 	}
-	return a.verbs[i], nil
+	return a.verbs[i].plan(p, c)
 }
 
 // confirms is who has to approve each move; "" for nobody.
@@ -142,15 +144,32 @@ func (p point) confirms() string {
 	return ""
 }
 
-// addresses lists the points of the given kinds.
-func (a *Agent) addresses(kinds ...device.Kind) []string {
+// addresses lists the points of the given kinds that a tool may be called with.
+func (a *Agent) addresses(tool string, kinds ...device.Kind) []string {
 	var list []string
 	for _, p := range a.points {
-		if slices.Contains(kinds, p.Kind) {
+		if slices.Contains(kinds, p.Kind) && a.seen(tool, p.Address) {
 			list = append(list, p.Address)
 		}
 	}
 	return list
+}
+
+func (a *Agent) seen(tool, address string) bool {
+	return a.sees(agents.Ask{Tool: tool, Points: []string{address}, Effect: agents.Reads})
+}
+
+// about is an Ask of what changes nothing. A point that is left out is "".
+func about(points ...string) agents.Ask {
+	return agents.Ask{Points: named(points...), Effect: agents.Reads}
+}
+
+// named leaves out the points that are left out.
+func named(points ...string) []string {
+	if len(points) == 1 && points[0] == "" {
+		return nil
+	}
+	return points
 }
 
 // readable are the kinds that have a latest reading.

@@ -16,11 +16,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// verb is a tool and what it does. A verb without run is not offered.
+// verb is a tool and what it does. A verb without plan is not offered.
 type verb struct {
 	tool agents.Tool
-	run  func(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error)
-	plan func(p agents.Principal, c agents.Call) (*agents.Move, error) // nil for one that moves nothing
+	plan func(p agents.Principal, c agents.Call) (*agents.Plan, error)
 }
 
 // limits narrow a tool's arguments to this site, in the schema and in the check
@@ -33,64 +32,43 @@ type limits struct {
 // illustrated is a tool's result that shows more than its value.
 type illustrated interface{ contents() []agents.Content }
 
-// define makes a verb of a typed function: the schemas come from In and Out, and
-// arguments are checked against them before the function sees them. A field of In
-// without omitzero is required; a required number or bool is a pointer, so that
-// its absence can be seen.
-func define[In, Out any](t agents.Tool, l limits, do func(context.Context, agents.Principal, In) (Out, error)) (verb, error) {
-	read, err := reader[In](t.Name, l)
+// define makes a verb of typed functions: the schemas come from In and Out, and
+// arguments are checked against them before do sees them. A field of In without
+// omitzero is required; a required number or bool is a pointer, so that its absence can
+// be seen. ask sees them unchecked, and move, nil for what moves nothing, completes the
+// plan of checked ones.
+func define[In, Out any](t agents.Tool, l limits, ask func(In) agents.Ask, move func(agents.Principal, In, *agents.Plan), do func(context.Context, agents.Principal, In, agents.Limits) (Out, error)) (v verb, err error) {
+	fields, err := fieldsOf(reflect.TypeFor[In](), l)
 	if err != nil {
-		return verb{}, err
+		return v, err
 	}
 	if t.Input, err = inputSchema[In](l); err != nil {
-		return verb{}, err
+		return v, err
 	}
 	if t.Output, err = outputSchema[Out](); err != nil {
-		return verb{}, err
+		return v, err
 	}
-	return verb{tool: t, run: func(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
-		in, err := read(c.Args)
-		if err != nil {
-			return agents.Result{}, err
-		}
-		return result(do(ctx, p, in))
-	}}, nil
-}
-
-// defineMove is define for what moves something: plan says what, and what refuses it.
-func defineMove[In, Out any](t agents.Tool, l limits, plan func(agents.Principal, In) agents.Move, do func(context.Context, agents.Principal, In) (Out, error)) (verb, error) {
-	v, err := define(t, l, do)
-	if err != nil {
-		return verb{}, err
-	}
-	read, err := reader[In](t.Name, l)
-	v.plan = func(p agents.Principal, c agents.Call) (*agents.Move, error) {
-		in, err := read(c.Args)
-		if err != nil {
-			return nil, err
-		}
-		m := plan(p, in)
-		m.Make = func(ctx context.Context) (agents.Result, error) { return result(do(ctx, p, in)) }
-		m.Args, err = json.Marshal(in, json.Deterministic(true))
-		return &m, err
-	}
-	return v, err
-}
-
-// reader decodes and checks arguments.
-func reader[In any](tool string, l limits) (func(agents.Args) (In, error), error) {
-	fields, err := fieldsOf(reflect.TypeFor[In](), l)
-	return func(args agents.Args) (in In, err error) {
-		if err := args.Decode(&in); err != nil {
-			return in, device.Faultf(device.Invalid, "%s: %w", tool, err)
+	return verb{t, func(p agents.Principal, c agents.Call) (*agents.Plan, error) {
+		var in In
+		wrong := c.Args.Decode(&in)
+		plan := &agents.Plan{Ask: ask(in)}
+		plan.Ask.Tool = t.Name
+		if wrong != nil {
+			return plan, device.Faultf(device.Invalid, "%s: %w", t.Name, wrong)
 		}
 		for _, f := range fields {
 			if err := f.check(reflect.ValueOf(&in).Elem()); err != nil {
-				return in, err
+				return plan, err
 			}
 		}
-		return in, nil
-	}, err
+		if move != nil {
+			move(p, in, plan)
+		}
+		plan.Make = func(ctx context.Context, l agents.Limits) (agents.Result, error) { return result(do(ctx, p, in, l)) }
+		var err error
+		plan.Args, err = json.Marshal(in, json.Deterministic(true))
+		return plan, err
+	}}, nil
 }
 
 func result[Out any](out Out, err error) (agents.Result, error) {

@@ -2,11 +2,13 @@ package access
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/node/identity"
 )
 
@@ -56,6 +58,9 @@ type Options struct {
 	Build               time.Time // when the program was made
 	// System is the system's clock, and whether something synchronises it.
 	System func() (t time.Time, synchronised bool)
+	// Ended is called once permissions have ended by an owner's word, before that is
+	// kept, to end what is held by their leave; nil for nothing.
+	Ended func()
 	// StrictReads also refuses reads that are granted until a time while the time is
 	// not known.
 	StrictReads bool
@@ -86,6 +91,9 @@ type holding struct {
 
 // NewBook reads what was kept.
 func NewBook(o Options) (*Book, error) {
+	if o.Ended == nil {
+		o.Ended = func() {}
+	}
 	b := &Book{Options: o, start: time.Now(), kept: book{Version: version}}
 	if len(o.Book) > 0 {
 		if err := readKept("who may do what", o.Book, &b.kept); err != nil {
@@ -243,6 +251,20 @@ func (b *Book) Grants() []*Grant {
 	}
 	slices.SortFunc(all, func(a, b *Grant) int { return bytes.Compare(a.bytes, b.bytes) })
 	return all
+}
+
+// Standing is another when what p has a permission for may have changed, and 0 while
+// nothing that is kept for p counts.
+func (b *Book) Standing(p agents.Principal) (n uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range b.held[p.ID] {
+		if b.counts(h, agents.Returns) == nil {
+			id := h.grant.ID()
+			n = n*31 + binary.BigEndian.Uint64(id[:]) | 1
+		}
+	}
+	return n
 }
 
 // accepts reports why a grant means nothing here: it is another's, or revoked.

@@ -225,6 +225,9 @@ func (g *Grant) Audience() identity.ID {
 // Bytes are the grant as it travels. They are not to be changed.
 func (g *Grant) Bytes() []byte { return g.bytes }
 
+// Words are what the last block permits; those before it may permit less.
+func (g *Grant) Words() string { return Words(g.Blocks[len(g.Blocks)-1].May) }
+
 // ID names the grant.
 func (g *Grant) ID() Hash { return g.ids[len(g.ids)-1] }
 

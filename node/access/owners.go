@@ -75,6 +75,7 @@ func (k *book) add(o Owner) error {
 
 // RemoveOwner removes an owner, but the last one. What that owner granted ends.
 func (b *Book) RemoveOwner(id identity.ID) error {
+	defer b.Ended()
 	return b.change(func(k *book) error {
 		left := slices.DeleteFunc(k.Owners, func(o Owner) bool { return o.ID == id })
 		if len(left) == len(b.kept.Owners) {

@@ -23,12 +23,12 @@ func (r Revocation) covers(h holding) bool {
 }
 
 // Revoke ends permissions at once, before anything is kept and also where that fails;
-// then the error says that a start would forget it. What is held by their leave is
-// for the caller to end: whoever May refuses now without a Retry.
+// then the error says that a start would forget it.
 func (b *Book) Revoke(r Revocation) error {
 	b.mu.Lock()
 	b.ended = append(b.ended, r)
 	b.mu.Unlock()
+	b.Ended()
 	err := b.change(func(k *book) error {
 		if r.Block != (Hash{}) && !slices.Contains(k.Blocks, r.Block) {
 			k.Blocks = append(k.Blocks, r.Block)

@@ -158,7 +158,24 @@ func (s *Server) leave(h *host) {
 func (s *Server) left(h *host) {
 	if h.users--; h.users == 0 {
 		h.stop()
+		s.close(h)
+	}
+}
+
+// close has the next who comes have another host. The lock is held.
+func (s *Server) close(h *host) {
+	if s.hosts[h.who] == h {
 		delete(s.hosts, h.who)
+	}
+}
+
+// expel ends every session of a host: what it offers is not its principal's any more.
+func (s *Server) expel(h *host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close(h)
+	for _, x := range s.sessionsOf(h) {
+		go x.end()
 	}
 }
 

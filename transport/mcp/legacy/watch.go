@@ -26,7 +26,6 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 	live := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
 		h.srv.node.Watch(ctx, h.who, which, uris, func(c agents.Change) error {
 			if c == (agents.Change{}) {
 				close(live)
@@ -35,6 +34,10 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 			}
 			return nil
 		})
+		close(ended)
+		if ctx.Err() == nil { // the door ended it: who this is may not see that any more
+			h.srv.expel(h)
+		}
 	}()
 	select {
 	case <-live:

@@ -59,7 +59,7 @@ func (s *session) decide(ctx context.Context, handle string, ok bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := s.Owner(ctx, method, handle); err != nil {
+	if _, err := s.Owner(ctx, method, site.About{Name: handle}); err != nil {
 		return s.app.unreached(err)
 	}
 	if s.app.json {
@@ -76,7 +76,7 @@ type decided struct {
 func (s *session) requests(ctx context.Context) (all site.Requests, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	text, err := s.Owner(ctx, site.RequestsMethod, "")
+	text, err := s.Owner(ctx, site.RequestsMethod, nil)
 	if err != nil {
 		return all, s.app.unreached(err)
 	}

@@ -104,7 +104,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 func (s *session) takeOver(ctx context.Context, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := s.Owner(ctx, site.TakeOverMethod, output)
+	_, err := s.Owner(ctx, site.TakeOverMethod, site.About{Name: output})
 	return s.app.unreached(err)
 }
 
@@ -238,7 +238,7 @@ func (a *app) resetCommand() *cobra.Command {
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				if _, err := s.Owner(ctx, site.ResetMethod, ""); err != nil {
+				if _, err := s.Owner(ctx, site.ResetMethod, nil); err != nil {
 					return a.unreached(err)
 				}
 				if a.json {

@@ -28,7 +28,7 @@ nothing had happened. A file with a mistake changes nothing.`,
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				_, err := s.Owner(ctx, site.ReloadMethod, "")
+				_, err := s.Owner(ctx, site.ReloadMethod, nil)
 				var refused *client.Refusal
 				if errors.As(err, &refused) && refused.Kind == "invalid" {
 					fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // with its lines, for editors that jump to them

@@ -112,6 +112,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
+		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(),
 		a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand())

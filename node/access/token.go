@@ -21,12 +21,20 @@ const tokenPrefix = "token:" // of principals
 
 var tokenName = regexp.MustCompile(`^[a-z0-9_-]{1,24}$`)
 
+// CheckName refuses what is no name for a token.
+func CheckName(name string) error {
+	if !tokenName.MatchString(name) {
+		return fmt.Errorf("%q is no name for a token: use a-z, 0-9, _ and -, at most %d of them", name, maxName)
+	}
+	return nil
+}
+
 // AddToken makes a token that stands for a grant under this site's URL, and returns
 // it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
 // itself, which holds it for whoever brings the token.
 func (b *Book) AddToken(name, url string, grant []byte, length time.Duration) (token string, err error) {
-	if !tokenName.MatchString(name) {
-		return "", fmt.Errorf("%q is no name for a token: use a-z, 0-9, _ and -, at most %d of them", name, maxName)
+	if err := CheckName(name); err != nil {
+		return "", err
 	}
 	if url == "" || length <= 0 {
 		return "", errors.New("a token has the site's URL and a length of time")

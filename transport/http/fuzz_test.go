@@ -72,7 +72,7 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, fuzzSecret) }),
+		Metrics: func(w http.ResponseWriter, _ *http.Request, _ rpc.Evidence) { io.WriteString(w, fuzzSecret) },
 	}), older
 }
 

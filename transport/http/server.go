@@ -39,7 +39,7 @@ type Options struct {
 	// Urgent is the Mcp-Name of calls that places are kept for; "" for none.
 	Urgent string
 	// Metrics serves /metrics.
-	Metrics http.Handler
+	Metrics func(http.ResponseWriter, *http.Request, rpc.Evidence)
 }
 
 // Handler serves a site.
@@ -134,8 +134,8 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence,
 }
 
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.admitted(w, r); ok {
-		s.Metrics.ServeHTTP(w, r)
+	if ev, ok := s.admitted(w, r); ok {
+		s.Metrics(w, r, ev)
 	}
 }
 

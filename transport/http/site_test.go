@@ -102,7 +102,7 @@ func options(ended chan<- error) Options {
 			io.WriteString(w, "legacy "+r.Method+" "+string(b))
 		},
 		Urgent:  "stop",
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the metrics") }),
+		Metrics: func(w http.ResponseWriter, _ *http.Request, _ rpc.Evidence) { io.WriteString(w, "the metrics") },
 	}
 }
 

@@ -23,11 +23,28 @@ func SiteIdentity(f Folder) (Identity, error) { return identify(f) }
 // OwnerIdentity is that of this machine's user as an owner of sites. Its key is made
 // where there is none.
 func OwnerIdentity() (Identity, error) {
+	f, err := ownerFolder()
+	if err != nil {
+		return Identity{}, err
+	}
+	return identify(f)
+}
+
+func ownerFolder() (Folder, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return Identity{}, fmt.Errorf("no folder for your key: %w; set HOME", err)
+		return "", fmt.Errorf("no folder for your key: %w; set HOME", err)
 	}
-	return identify(Folder(filepath.Join(dir, "agentsite", "owner")))
+	return Folder(filepath.Join(dir, "agentsite", "owner")), nil
+}
+
+// ownerKey is the key of OwnerIdentity.
+func ownerKey() (identity.Key, error) {
+	f, err := ownerFolder()
+	if err != nil {
+		return identity.Key{}, err
+	}
+	return f.key()
 }
 
 func identify(f Folder) (Identity, error) {

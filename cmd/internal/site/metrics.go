@@ -4,16 +4,28 @@ import (
 	"fmt"
 	"net/http"
 
+	"agentsite/agents"
 	"agentsite/agents/things"
 	"agentsite/node"
+	"agentsite/transport/rpc"
 )
 
 // metrics serves what the site counts, in the text format of Prometheus (0.0.4).
 // Everything is read when it is asked for: counting costs nothing in between. The
 // lines are written by hand because the client library takes 4.4 of the 16 MB
 // that the ARMv6 binary may have.
-func metrics(hub *node.Hub, outputs things.Outputs, version string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+//
+// They tell of all points, and so are for who may read all of them.
+func metrics(door *node.Node, hub *node.Hub, outputs things.Outputs, version string) func(http.ResponseWriter, *http.Request, rpc.Evidence) {
+	return func(w http.ResponseWriter, _ *http.Request, e rpc.Evidence) {
+		who, err := door.Who(node.Evidence(e))
+		if err == nil {
+			err = door.May(who, agents.Ask{Tool: "site_status"}) // and not agents.Reads, which would do for one point
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
 		readings, coalesced, watchers := hub.Counts()
 		away, stopped := 0, 0
 		for _, s := range outputs.Status() {
@@ -38,5 +50,5 @@ func metrics(hub *node.Hub, outputs things.Outputs, version string) http.Handler
 		} {
 			fmt.Fprintf(w, "# HELP %s %s\n# TYPE %[1]s %[3]s\n%[1]s%[4]s %[5]v\n", m.name, m.help, m.kind, m.labels, m.value)
 		}
-	})
+	}
 }

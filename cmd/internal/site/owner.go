@@ -90,18 +90,25 @@ func addOwner(methods map[string]rpc.Method, door *node.Node, outputs ownersOutp
 	}
 }
 
+// About names what an owner's method is about.
+type About struct {
+	Name string `json:"name,omitzero"`
+}
+
 func ownersOnly(door *node.Node, command string, do func(ctx context.Context, who agents.Principal, name string) (any, error)) rpc.Method {
+	return ownersMethod(door, command, func(ctx context.Context, who agents.Principal, a About) (any, error) { return do(ctx, who, a.Name) })
+}
+
+func ownersMethod[P any](door *node.Node, command string, do func(ctx context.Context, who agents.Principal, about P) (any, error)) rpc.Method {
 	return func(ctx context.Context, c *rpc.Call) (any, error) {
 		who, err := door.Who(node.Evidence(c.Evidence))
 		if err != nil || !who.Owner {
 			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "this is the owner's: run agentsite %s on the site's own machine", command)
 		}
-		var about struct {
-			Name string `json:"name,omitzero"`
-		}
+		var about P
 		if err := c.Params.Decode(&about); err != nil && !c.Params.IsZero() {
 			return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
 		}
-		return do(ctx, who, about.Name)
+		return do(ctx, who, about)
 	}
 }

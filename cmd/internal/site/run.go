@@ -16,6 +16,7 @@ import (
 	"agentsite/agents/things"
 	"agentsite/device/guard/proc"
 	"agentsite/node"
+	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/history"
 	httpcarrier "agentsite/transport/http"
@@ -76,6 +77,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	key, err := o.Folder.ownKey()
+	if err != nil {
+		return err
+	}
 	if err := o.Folder.sign(cfg.Name); err != nil {
 		return o.Folder.unusable(err)
 	}
@@ -106,6 +111,14 @@ func Run(ctx context.Context, o Options) error {
 	extra, runExtra := extraAgents(hub.Announce)
 	record := new(written)
 	door := node.New(hub, token, record)
+	var book *access.Book
+	book, err = o.Folder.openBook(key.ID(), func() {
+		returnRevoked(ctx, book, outputs)
+		door.Recheck()
+	})
+	if err != nil {
+		return err
+	}
 	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
@@ -138,10 +151,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer agentSocket.Close()
 
+	url := "http://" + listener.Addr().String()
+	door.Obey(permissions{book, url + "/mcp"})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
+	addGrants(methods, door, book, url+"/mcp")
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
@@ -152,7 +168,7 @@ func Run(ctx context.Context, o Options) error {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
 		Urgent:  "emergency_stop",
-		Metrics: metrics(hub, outputs, o.Version),
+		Metrics: metrics(door, hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
 		s := rpc.Stream{Dispatcher: dispatcher, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
@@ -183,6 +199,7 @@ func Run(ctx context.Context, o Options) error {
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
 	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })
+	all.Go(func() error { keep(ctx, book); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
@@ -192,7 +209,7 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
 	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())
-	welcome(o, cfg, from, "http://"+listener.Addr().String(), state)
+	welcome(o, cfg, from, url, state)
 	rest()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })

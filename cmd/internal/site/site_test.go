@@ -420,7 +420,8 @@ func TestResetThatFails(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()
-	metrics(node.NewHub(history.New(nil), things.URI), stoppedGuard(t), `1.0 "x"`).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	hub := node.NewHub(history.New(nil), things.URI)
+	metrics(node.New(hub, "", nil), hub, stoppedGuard(t), `1.0 "x"`)(w, httptest.NewRequest("GET", "/metrics", nil), rpc.Evidence{Local: rpc.LocalOwner})
 	if got := w.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
 		t.Error(got)
 	}

@@ -259,12 +259,15 @@ type notified struct {
 	URI string `json:"uri"`
 }
 
-// Owner calls a method of the owner's, which no tool reaches; name is what it is about,
-// or "". What it answers comes as JSON.
-func (c *Client) Owner(ctx context.Context, method, name string) ([]byte, error) {
-	raw, err := c.call(ctx, c.id(), method, params{Name: name}, nil)
+// Owner calls a method of the owner's, which no tool reaches, with parameters that
+// encode by their json tags, nil for none. What it answers comes as JSON.
+func (c *Client) Owner(ctx context.Context, method string, params any) ([]byte, error) {
+	if params == nil {
+		params = struct{}{}
+	}
+	raw, err := c.site.Call(ctx, rpc.Request{ID: c.id(), Method: method, Params: params, Version: rpc.Revision}, nil)
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	return raw.JSONText()
 }
@@ -277,9 +280,13 @@ func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, n
 	p.Meta = c.meta
 	p.Meta.Terms = terms
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
+	return raw, refusal(err)
+}
+
+func refusal(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
-		return raw, &Refusal{kinds[refused.Code], refused.Message}
+		return &Refusal{kinds[refused.Code], refused.Message}
 	}
-	return raw, err
+	return err
 }

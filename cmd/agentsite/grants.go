@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+)
+
+const wordsHelp = `A permission in words is VERB PLACES and what limits it; several are divided by commas:
+
+  read climate/*
+  set fan+vent 0..80 max 10m 10/h confirm
+  stop
+
+VERB is read, set, show, capture or stop; "use TOOL on PLACES" is any other tool. PLACES
+are points, devices, or * for all. 0..80 is what may be set, max 10m for how long at a
+time, 10/h how often, and confirm has an owner approve each call.`
+
+func (a *app) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "token", GroupID: groupAgents, Args: noArgs,
+		Short: "Make, list and revoke tokens with permissions of their own",
+		Long: `A token lets a client that knows nothing else than bearer tokens do what you permit it,
+and no more: over HTTP it sees no other tool and no other point.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.tokenAddCommand(),
+		&cobra.Command{
+			Use: "list", Args: noArgs, Short: "List the tokens",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return a.ownersSession("token", func(s *session) error {
+					return s.showGrants(cmd.Context(), func(g site.Granted) bool { return g.Token != "" })
+				})
+			},
+			ValidArgsFunction: cobra.NoFileCompletions,
+		},
+		&cobra.Command{
+			Use: "revoke NAME", Args: exactly("NAME"), Short: "End a token and what is held by it, at once",
+			RunE:              func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0]) },
+			ValidArgsFunction: a.completeGrants,
+		})
+	return cmd
+}
+
+func (a *app) tokenAddCommand() *cobra.Command {
+	var until string
+	cmd := &cobra.Command{
+		Use: "add NAME PERMISSION", Args: exactly("NAME", "PERMISSION"),
+		Short: "Make a token, and print it this once",
+		Long: wordsHelp + `
+
+The token is printed once and kept nowhere. It counts at this site's address, and ends
+after 24 hours unless --until says otherwise.`,
+		Example: "  agentsite token add kitchen 'read climate/*'\n  agentsite token add fan 'read *, set fan max 10m 10/h' --until fri",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			end, err := site.Until(until)
+			if err != nil {
+				return err
+			}
+			return a.ownersSession("token", func(s *session) error {
+				m, err := s.addToken(cmd.Context(), args[0], args[1], end)
+				if err != nil {
+					return err
+				}
+				if m.Owner != "" {
+					fmt.Fprintf(a.errs, "agentsite: this site had no owner yet; it is yours now, by the key %s\n", clean(m.Owner))
+				}
+				if a.json {
+					return a.printJSON(m)
+				}
+				fmt.Fprintf(a.errs, "agentsite: the token %s may %s until %s; it is shown this once\n", clean(args[0]), clean(args[1]), local(end))
+				return a.say("%s", m.Token)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&until, "until", "24h", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z")
+	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (a *app) grantsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "grants", GroupID: groupAgents, Args: noArgs,
+		Short: "List who may do what, until when",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ownersSession("grants", func(s *session) error {
+				return s.showGrants(cmd.Context(), func(site.Granted) bool { return true })
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (a *app) revokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", GroupID: groupAgents, Args: exactly("NAME"),
+		Short: "End a permission and what is held by it, at once",
+		Long: `End a token by its name, a grant by its ID with all that was passed on from it, or by a
+did:key all that its holder has. Outputs that are held by it go to safe, subscriptions
+end, and the next call is refused.`,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0]) },
+		ValidArgsFunction: a.completeGrants,
+	}
+}
+
+func (a *app) ownersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "owners", GroupID: groupAgents, Args: noArgs,
+		Short: "List the keys that own the site; add and remove one",
+		Long: `An owner's key signs who may do what. Yours becomes the first when you make a token on
+the site's own machine. "agentsite identity --card -" prints another's.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ownersSession("owners", func(s *session) error { return s.showOwners(cmd.Context()) })
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	for _, c := range []struct{ word, short, method, done string }{
+		{"add", "Have a key own the site, too", site.AddOwnerMethod, "owns this site"},
+		{"remove", "End a key's authority, and all that it granted", site.RemoveOwnerMethod, "owns this site no more"},
+	} {
+		cmd.AddCommand(&cobra.Command{
+			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.ownersSession("owners", func(s *session) error {
+					if _, err := s.own(cmd.Context(), c.method, site.About{Name: args[0]}); err != nil {
+						return err
+					}
+					if a.json {
+						return s.showOwners(cmd.Context())
+					}
+					return a.say("%s %s", args[0], c.done)
+				})
+			},
+			ValidArgsFunction: cobra.NoFileCompletions,
+		})
+	}
+	return cmd
+}
+
+// ownersSession is with for what only the site's own machine can do.
+func (a *app) ownersSession(what string, do func(*session) error) error {
+	if err := a.local(what); err != nil {
+		return err
+	}
+	return a.with(do)
+}
+
+// own calls an owner's method.
+func (s *session) own(ctx context.Context, method string, params any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	text, err := s.Owner(ctx, method, params)
+	return text, s.app.unreached(err)
+}
+
+func (s *session) access(ctx context.Context) (all site.Access, err error) {
+	text, err := s.own(ctx, site.AccessMethod, nil)
+	if err != nil {
+		return all, err
+	}
+	return all, json.Unmarshal(text, &all)
+}
+
+// addToken signs a permission, and has the site make a token of it.
+func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m site.MadeToken, err error) {
+	all, err := s.access(ctx)
+	if err != nil {
+		return m, err
+	}
+	signed, err := site.SignToken(all.Site, name, words, until)
+	if err != nil {
+		return m, err
+	}
+	text, err := s.own(ctx, site.TokenMethod, signed)
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(text, &m)
+}
+
+func (s *session) showGrants(ctx context.Context, wanted func(site.Granted) bool) error {
+	all, err := s.access(ctx)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, g := range all.Grants {
+		if !wanted(g) {
+			continue
+		}
+		if s.app.json {
+			if err := s.app.printJSON(g); err != nil {
+				return err
+			}
+			continue
+		}
+		who, until := g.To, "for ever"
+		if g.Token != "" {
+			who = "token " + g.Token
+		}
+		if !g.Until.IsZero() {
+			until = local(g.Until)
+		}
+		if !g.Until.IsZero() && !g.Until.After(all.Time) {
+			until += " (over)"
+		}
+		rows = append(rows, []string{who, strings.Join(g.May, "; and of that "), until, g.ID})
+	}
+	switch {
+	case s.app.json:
+		return nil
+	case len(rows) == 0:
+		return s.app.say("nobody but you has a permission of their own")
+	}
+	return table(s.app.out, []string{"WHO", "MAY", "UNTIL", "ID"}, rows)
+}
+
+func (s *session) showOwners(ctx context.Context) error {
+	all, err := s.access(ctx)
+	if err != nil {
+		return err
+	}
+	if s.app.json {
+		return s.app.printJSON(all.Owners)
+	}
+	if len(all.Owners) == 0 {
+		return s.app.say("no key owns this site yet; who may use its machine does")
+	}
+	var rows [][]string
+	for _, o := range all.Owners {
+		rows = append(rows, []string{o.DID, o.Name})
+	}
+	return table(s.app.out, []string{"OWNER", "NAME"}, rows)
+}
+
+type revokedResult struct {
+	Revoked string `json:"revoked"`
+}
+
+func (a *app) revoke(ctx context.Context, name string) error {
+	return a.ownersSession("revoke", func(s *session) error {
+		if _, err := s.own(ctx, site.RevokeMethod, site.About{Name: name}); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(revokedResult{name})
+		}
+		return a.say("%s is revoked; what was held by it goes to safe", name)
+	})
+}
+
+// local is a time as people here write it.
+func local(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 && a.url == "" {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
+		defer cancel()
+		a.with(func(s *session) error {
+			all, err := s.access(ctx)
+			for _, g := range all.Grants {
+				name := g.Token
+				if name == "" {
+					name = g.ID
+				}
+				names = append(names, cobra.CompletionWithDesc(clean(name), clean(strings.Join(g.May, "; "))))
+			}
+			return err
+		})
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

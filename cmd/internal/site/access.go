@@ -1,0 +1,149 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+)
+
+const (
+	bookName  = "access"
+	meterName = "counts"
+	// saveEvery is how often the time and what is counted are kept besides.
+	saveEvery = time.Hour
+)
+
+// openBook is who may do what on the folder's site. ended ends what is held by leave of
+// permissions that have ended.
+func (f Folder) openBook(site identity.ID, ended func()) (*access.Book, error) {
+	o := access.Options{
+		Site: site, Build: built(), System: systemClock, Ended: ended,
+		SaveBook:  func(b []byte) error { return writeAtomic(f.path(bookName), b, 0o600) },
+		SaveMeter: func(b []byte) error { return writeAtomic(f.path(meterName), b, 0o600) },
+	}
+	var err, err2 error
+	o.Book, err = f.kept(bookName)
+	o.Meter, err2 = f.kept(meterName)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, f.unusable(err)
+	}
+	b, err := access.NewBook(o)
+	if err != nil {
+		return nil, f.unusable(errors.Join(err, errors.New("put back the files "+bookName+" and "+meterName+" as they were, or move both away: then nobody but you has a permission any more")))
+	}
+	return b, nil
+}
+
+// kept is nil where there is no such file yet.
+func (f Folder) kept(name string) ([]byte, error) {
+	b, err := os.ReadFile(f.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// built is when the program's source was committed, the zero Time where nobody noted it.
+func built() (t time.Time) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				t, _ = time.Parse(time.RFC3339, s.Value) // or it stays zero, which is never too late
+			}
+		}
+	}
+	return t
+}
+
+// keep saves a book now and then, until ctx ends, and at the end.
+func keep(ctx context.Context, b *access.Book) {
+	every := time.NewTicker(saveEvery)
+	defer every.Stop()
+	for ending := false; !ending; {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			ending = true
+		}
+		if err := b.Save(); err != nil {
+			slog.Error("the time and what was counted cannot be kept", "err", err)
+		}
+	}
+}
+
+// permissions is a book as the door has it.
+type permissions struct {
+	*access.Book
+	url string // the site's
+}
+
+var _ node.Access = permissions{}
+
+func (p permissions) Bearer(token string) (agents.Principal, error) {
+	who, err := p.Book.Bearer(token, p.url)
+	return who, denial(err)
+}
+
+func (p permissions) May(who agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	l, err := p.Book.May(who, ask)
+	return l, denial(err)
+}
+
+func (p permissions) Take(who agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	l, err := p.Book.Take(who, ask)
+	return l, denial(err)
+}
+
+func (p permissions) Sees(who agents.Principal, ask agents.Ask) bool { return p.Book.Sees(who, ask) }
+
+// denial is a refusal as a fault. What is over by itself is busy.
+func denial(err error) error {
+	var d *access.Denied
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &d):
+		slog.Error("a call could not be counted", "err", err)
+		return device.Faultf(device.Unavailable, "this call counts against a rate, and its site's disk does not take that down; have the owner see to it. A return to safe and the emergency stop work")
+	case d.Retry > 0:
+		return device.Faultf(device.Busy, "%s", d.Msg)
+	}
+	return device.Faultf(device.Denied, "%s", d.Msg)
+}
+
+// returnRevoked sends to safe what principals hold that may not move it any more. It does
+// not wait for that.
+func returnRevoked(ctx context.Context, b *access.Book, outputs things.Outputs) {
+	for _, s := range outputs.Status() {
+		if !granted(s.Holder) || sees(b, s.Holder, "switch_output", s.Output) || sees(b, s.Holder, "set_level", s.Output) {
+			continue
+		}
+		go func() {
+			slog.Info("an output goes to safe: its holder's permission has ended", "output", s.Output, "holder", s.Holder)
+			if _, err := outputs.Release(ctx, s.Output); err != nil {
+				slog.Error("an output whose holder's permission has ended is not known to be safe", "output", s.Output, "err", err)
+			}
+		}()
+	}
+}
+
+func sees(b *access.Book, holder, tool, output string) bool {
+	return b.Sees(agents.Principal{ID: holder}, agents.Ask{Tool: tool, Points: []string{output}})
+}
+
+// granted reports whether a principal with that ID has its permissions from a grant.
+func granted(id string) bool {
+	return strings.HasPrefix(id, "token:") || strings.HasPrefix(id, "did:key:")
+}

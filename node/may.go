@@ -92,8 +92,18 @@ func (n *Node) seen(p agents.Principal) []agents.Agent {
 	if have, ok := n.parts.of[p]; ok && have.standing == standing {
 		return have.agents
 	}
+	made := part{standing, n.partOf(p)}
+	if n.parts.of == nil {
+		n.parts.of = make(map[agents.Principal]part)
+	}
+	n.parts.of[p] = made
+	return made.agents
+}
+
+// partOf makes the agents as p has them.
+func (n *Node) partOf(p agents.Principal) []agents.Agent {
 	sees := func(ask agents.Ask) bool { return n.access.Sees(p, ask) }
-	made := part{standing: standing}
+	var part []agents.Agent
 	for _, a := range *n.agents.Load() {
 		if v, ok := a.(agents.Viewer); ok {
 			a, err := v.View(sees)
@@ -101,16 +111,12 @@ func (n *Node) seen(p agents.Principal) []agents.Agent {
 				slog.Error("an agent cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
 				continue
 			}
-			made.agents = append(made.agents, a)
+			part = append(part, a)
 			continue
 		}
-		made.agents = append(made.agents, toolsOf(a, sees))
+		part = append(part, toolsOf(a, sees))
 	}
-	if n.parts.of == nil {
-		n.parts.of = make(map[agents.Principal]part)
-	}
-	n.parts.of[p] = made
-	return made.agents
+	return part
 }
 
 // bare is an agent of which no more is seen than some of its tools.

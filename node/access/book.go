@@ -84,6 +84,7 @@ type Book struct {
 
 // holding is a grant in somebody's hands.
 type holding struct {
+	who   string // the principal's ID
 	grant *Grant
 	token string // its name; "" without one
 	until int64  // of the token
@@ -130,6 +131,7 @@ func (b *Book) hold(k book) (map[string][]holding, error) {
 		if name == "" {
 			name = h.grant.Audience().String()
 		}
+		h.who = name
 		held[name] = append(held[name], h)
 		return nil
 	}

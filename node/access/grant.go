@@ -249,13 +249,13 @@ func (g *Grant) Until() time.Time {
 type part struct{ block, part int }
 
 // deciding finds, in every block and for every point of an ask, the part that decides.
-// Where a block has none, the ask is denied.
-func (g *Grant) deciding(ask agents.Ask) ([]part, error) {
+// Where a block has none, the ask is denied. It appends them to parts, so that few need
+// no memory.
+func (g *Grant) deciding(ask agents.Ask, parts []part) ([]part, error) {
 	points := ask.Points
 	if len(points) == 0 {
 		points = []string{""}
 	}
-	var parts []part
 	for i, b := range g.Blocks {
 		for _, point := range points {
 			n := slices.IndexFunc(b.May, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
@@ -273,7 +273,8 @@ func (g *Grant) deciding(ask agents.Ask) ([]part, error) {
 // allow holds an ask against every part that decides: all have to allow it, and the
 // limits are the narrowest. It also says which rates the ask counts against.
 func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err error) {
-	parts, err := g.deciding(ask)
+	var few [8]part
+	parts, err := g.deciding(ask, few[:0])
 	if err != nil {
 		return l, nil, err
 	}
@@ -299,7 +300,7 @@ func lacks(tool, point string) *Denied {
 		return denied("you lack a permission for this") // there are no such names anywhere
 	}
 	for _, v := range verbs {
-		if slices.Contains(v.tools, tool) {
+		if slices.Contains(v.tools, tool) && (point != "" || v.word == wordStop) {
 			p.Tools = v.tools
 		}
 	}

@@ -45,7 +45,8 @@ func (b *Book) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool 
 		if b.counts(h, agents.Returns) != nil {
 			return false
 		}
-		_, err := h.grant.deciding(ask)
+		var few [8]part
+		_, err := h.grant.deciding(ask, few[:0])
 		return err == nil
 	})
 }

@@ -68,8 +68,11 @@ func (b *Book) AddToken(name, url string, grant []byte, length time.Duration) (t
 // Bearer makes a principal of a token that was brought to a URL of this site. What it
 // may do, and until when, is May's to say.
 func (b *Book) Bearer(token, url string) (agents.Principal, error) {
-	secret, err := hex.DecodeString(token)
-	hash := sha256.Sum256(secret)
+	var text [64]byte // on the stack: this comes before every request
+	var secret [32]byte
+	copy(text[:], token)
+	_, err := hex.Decode(secret[:], text[:])
+	hash := sha256.Sum256(secret[:])
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := -1
@@ -80,14 +83,14 @@ func (b *Book) Bearer(token, url string) (agents.Principal, error) {
 	}
 	now, _ := b.now()
 	switch {
-	case err != nil || len(secret) != 32 || found < 0:
+	case err != nil || len(token) != len(text) || found < 0:
 		return agents.Principal{}, denied("this is no token of this site, or it was revoked: ask an owner for one")
 	case b.kept.Tokens[found].URL != url:
 		return agents.Principal{}, denied("this token is for another address of this site: use that, or ask an owner for one")
 	case b.kept.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}
-	return agents.Principal{ID: tokenPrefix + b.kept.Tokens[found].Name}, nil
+	return agents.Principal{ID: b.held[tokenPrefix+b.kept.Tokens[found].Name][0].who}, nil
 }
 
 // Tokens lists the tokens, without what would let anybody use them.

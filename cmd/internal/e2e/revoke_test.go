@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/transport/mcp/client"
+)
+
+// token makes a token of the owner's in words, and a client that has it.
+func (r *running) token(t *testing.T, name, words string) (secret string, with *client.Client) {
+	t.Helper()
+	out, err := r.agentsite(t, "token", "add", name, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder(t), "token")
+	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closer.Close() })
+	return strings.TrimSpace(out), with
+}
+
+// TestRevoked: from an owner's word on, the next call is refused within 10 ms and what
+// is held is safe within 100 ms; and its subscription ends.
+func TestRevoked(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := startRelay(t)
+	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	var refused, safe []time.Duration
+	for i := range times(20) {
+		name := fmt.Sprint("t", i)
+		_, c := r.token(t, name, "set box, read box")
+		until(t, 20*time.Second, "the relay switches", func() bool {
+			_, err := c.Ask(t.Context(), "switch_output", []byte(`{"output":"box/relay","on":true,"for_seconds":60}`))
+			return err == nil
+		})
+		ended, live := make(chan error, 1), make(chan struct{})
+		go func() {
+			var once sync.Once
+			ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+		}()
+		<-live
+		first := time.Duration(0)
+		safe = append(safe, within(t, 100*time.Millisecond, func() time.Duration {
+			if r.shows() != "on" {
+				return 0 // a second try: it went off in the first
+			}
+			begun := time.Now()
+			done := make(chan error, 1)
+			go func() {
+				_, err := owner.Owner(context.WithoutCancel(t.Context()), site.RevokeMethod, site.About{Name: name})
+				done <- err
+			}()
+			for {
+				_, err := c.Ask(t.Context(), "read_points", []byte(`{}`))
+				if err != nil {
+					first = time.Since(begun)
+					break
+				}
+			}
+			for r.shows() != "off" && time.Since(begun) < 20*time.Second {
+				time.Sleep(time.Millisecond)
+			}
+			took := time.Since(begun)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			return took
+		}))
+		refused = append(refused, first)
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "revoked") {
+				t.Error("the subscription ended with", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("the subscription goes on")
+		}
+	}
+	told(t, "revoked to refusal", refused)
+	told(t, "revoked to safe", safe)
+	if middle := refused[len(refused)/2]; middle > 10*time.Millisecond {
+		t.Errorf("a call is refused after %v", middle)
+	}
+}
+
+// TestNarrowToken: over HTTP, in every way to ask, no name of what a token does not permit.
+func TestNarrowToken(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := startRelay(t, "den: { driver: sim, model: climate }")
+	secret, c := r.token(t, "shy", "read den/temperature")
+	tools, err := c.Tools(t.Context())
+	if err != nil || len(tools) != 4 {
+		t.Error(tools, err)
+	}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, c := range []struct{ method, name, params string }{
+		{"server/discover", "", ""}, {"tools/list", "", ""}, {"resources/list", "", ""}, {"resources/templates/list", "", ""}, {"prompts/list", "", ""},
+		{"tools/call", "list_points", `"name":"list_points","arguments":{}`},
+		{"tools/call", "read_points", `"name":"read_points","arguments":{}`},
+		{"tools/call", "read_points", `"name":"read_points","arguments":{"points":["x/y"]}`},
+		{"tools/call", "read_history", `"name":"read_history","arguments":{"point":""}`},
+		{"tools/call", "site_status", `"name":"site_status","arguments":{}`},
+		{"tools/call", "switch_output", `"name":"switch_output","arguments":{}`},
+		{"tools/call", "release_output", `"name":"release_output","arguments":{}`},
+		{"tools/call", "emergency_stop", `"name":"emergency_stop","arguments":{}`},
+		{"resources/read", "agentsite:///x/y", `"uri":"agentsite:///x/y"`},
+		{"prompts/get", "check_up", `"name":"check_up"`}, {"prompts/get", "overnight", `"name":"overnight","arguments":{"point":"x/y"}`},
+		{"completion/complete", "", `"ref":{"type":"ref/resource","uri":"agentsite:///{device}/{point}"},"argument":{"name":"device","value":""}`},
+		{"completion/complete", "", `"ref":{"type":"ref/resource","uri":"agentsite:///{device}/{point}"},"argument":{"name":"point","value":""}`},
+		{"completion/complete", "", `"ref":{"type":"ref/prompt","name":"overnight"},"argument":{"name":"point","value":""}`},
+		{"owner/access", "", ""}, {"owner/requests", "", ""}, {"owner/revoke", "", `"name":"shy"`}, {"owner/token", "", ""}, {"owner/reset", "", ""},
+	} {
+		params := meta
+		if c.params != "" {
+			params += "," + c.params
+		}
+		body := `{"jsonrpc":"2.0","id":1,"method":"` + c.method + `","params":{` + params + `}}`
+		_, answer := r.post(t, body, "Authorization", "Bearer "+secret, "Mcp-Method", c.method, "Mcp-Name", c.name)
+		for _, word := range []string{"box", "humidity", "pressure", "local"} {
+			if strings.Contains(answer, word) && !(word == "local" && strings.Contains(answer, "the owner's")) {
+				t.Errorf("%s %s tells of %s: %s", c.method, c.params, word, answer)
+			}
+		}
+		if answer == "" {
+			t.Errorf("%s %s has no answer", c.method, c.params)
+		}
+	}
+	for _, path := range []string{"/metrics", "/", "/healthz"} {
+		req, _ := http.NewRequest("GET", r.URL+path, nil)
+		req.Header.Set("Authorization", "Bearer "+secret)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if answer := string(b); strings.Contains(answer, "agentsite_") || strings.Contains(answer, "relay") {
+			t.Errorf("%s: %s", path, answer)
+		}
+	}
+	if r.shows() != "off" {
+		t.Error("the relay moved")
+	}
+}

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -255,4 +257,55 @@ func TestRoundsOverHTTP(t *testing.T) {
 	if got := textOf(t, call(t, c, "ask", nil).Content[0]); got != `{"greeting":"hello Ada","roots":0}` {
 		t.Error(got)
 	}
+}
+
+// leave is an Access by which one token may all, until it is revoked.
+type leave struct{ revoked atomic.Bool }
+
+func (l *leave) Bearer(string) (agents.Principal, error) {
+	return agents.Principal{ID: "token:other"}, nil
+}
+
+func (l *leave) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	if !l.Sees(p, ask) {
+		return agents.Limits{}, device.Faultf(device.Denied, "no leave")
+	}
+	return agents.Limits{}, nil
+}
+
+func (l *leave) Take(p agents.Principal, ask agents.Ask) (agents.Limits, error) { return l.May(p, ask) }
+func (l *leave) Sees(agents.Principal, agents.Ask) bool                         { return !l.revoked.Load() }
+func (l *leave) Standing(agents.Principal) uint64 {
+	if l.revoked.Load() {
+		return 0
+	}
+	return 1
+}
+
+// TestSessionEndsWithItsLeave: whoever comes next under its name has another host.
+func TestSessionEndsWithItsLeave(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	l := &leave{}
+	s.node.Obey(l)
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Bearer: "other"}) }()
+	c, err := newClient(nil).Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, legacyOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(t, c, "whoami", nil)
+	s.node.Recheck()
+	call(t, c, "whoami", nil)
+	l.revoked.Store(true)
+	s.node.Recheck()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	eventually(t, "its host is let go of", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.hosts) == 0
+	})
+	c.Close()
 }

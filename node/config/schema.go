@@ -26,6 +26,7 @@ const (
 	dutyPattern     = `^` + durationWords + `/` + durationWords + `$`
 	ratePattern     = `^[0-9]+/` + durationWords + `$`
 	slewPattern     = `^[0-9.eE+]+/(ms|s|m|h)$`
+	ownerPattern    = `^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$`
 	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
 )
 
@@ -73,6 +74,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		Required:    []string{"site"},
 		Properties: map[string]*jsonschema.Schema{
 			"site":    site,
+			"owner":   {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
 			"http":    http,
 			"devices": {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 		},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"agentsite/device"
@@ -15,12 +16,16 @@ import (
 type Site struct {
 	Name     string
 	Watchdog string // the board's own, as a file; "" for none
+	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
 	HTTP     HTTP
 	Devices  []Device // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "http", "devices"}
+var sections = []string{"site", "owner", "http", "devices"}
+
+// ownerForm is a did:key of an Ed25519 key.
+var ownerForm = regexp.MustCompile(ownerPattern)
 
 // about is the site section.
 type about struct {
@@ -61,6 +66,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "site":
 			a := r.about(e)
 			site.Name, site.Watchdog = a.Name, a.Watchdog
+		case "owner":
+			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm.MatchString(site.Owner) {
+				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
+			}
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e, site.HTTP)

@@ -3,10 +3,12 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +46,28 @@ func (f Folder) openBook(site identity.ID, ended func()) (*access.Book, error) {
 		return nil, f.unusable(errors.Join(err, errors.New("put back the files "+bookName+" and "+meterName+" as they were, or move both away: then nobody but you has a permission any more")))
 	}
 	return b, nil
+}
+
+// seedOwner has the configuration's owner own a site that nobody owns yet.
+func seedOwner(b *access.Book, did string) error {
+	if did == "" {
+		return nil
+	}
+	id, err := identity.Parse(did)
+	if err != nil {
+		return Mistake{fmt.Errorf("owner: %w", err)}
+	}
+	if !b.Claimed() {
+		return b.Claim(access.Owner{ID: id})
+	}
+	if !owns(b, id) {
+		slog.Warn("others own this site already, and its configuration does not change that: agentsite owners lists them", "owner", did)
+	}
+	return nil
+}
+
+func owns(b *access.Book, id identity.ID) bool {
+	return slices.ContainsFunc(b.Owners(), func(o access.Owner) bool { return o.ID == id })
 }
 
 // kept is nil where there is no such file yet.

@@ -134,6 +134,9 @@ func addToken(b *access.Book, url string, n NewToken, g *access.Grant) (m MadeTo
 			return m, err
 		}
 	}
+	if !owns(b, g.Issuer) {
+		return m, fmt.Errorf("this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", g.Issuer)
+	}
 	if err := b.Tell(n.Now); err != nil { // by which it ends
 		return m, err
 	}

@@ -122,7 +122,7 @@ func TestTokens(t *testing.T) {
 	}
 
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	if _, err := again.token("b", "read *"); err == nil || !strings.Contains(err.Error(), "who is no owner of this site") {
+	if _, err := again.token("b", "read *"); err == nil || !strings.Contains(err.Error(), "agentsite owners add did:key:") {
 		t.Error(err)
 	}
 	other, err := OwnerIdentity()

@@ -128,6 +128,8 @@ func (w *wiring) load() (*config.Site, plan, error) {
 		return nil, plan{}, err
 	case cfg.Name != w.cfg.Name:
 		return nil, plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", w.cfg.Name, cfg.Name)
+	case cfg.Owner != w.cfg.Owner:
+		return nil, plan{}, device.Faultf(device.Invalid, "owner is not what it was: restart to change it")
 	case cfg.Watchdog != w.cfg.Watchdog:
 		return nil, plan{}, device.Faultf(device.Invalid, "site.watchdog is not what it was: restart to change it")
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):

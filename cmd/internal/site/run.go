@@ -119,6 +119,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := seedOwner(book, cfg.Owner); err != nil {
+		return err
+	}
 	wires.past, wires.hub = past, hub
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{

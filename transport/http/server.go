@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -29,6 +30,8 @@ const (
 
 // Options are what a site's handler works with.
 type Options struct {
+	// Resource is the URL of /mcp for which tokens count.
+	Resource string
 	// Hosts are the values of the Host header that are served: host:port.
 	Hosts      []string
 	Dispatcher *rpc.Dispatcher
@@ -50,6 +53,7 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /{$}", help)
+	mux.HandleFunc("GET "+wellKnown+"/mcp", s.describe)
 	return s.guarded(mux)
 }
 
@@ -126,11 +130,30 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence,
 		}
 	}
 	if err := s.Admit(ev); err != nil {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="agentsite"`)
+		w.Header().Set("WWW-Authenticate", s.challenge(ev))
 		refuse(w, http.StatusUnauthorized, err.Error())
 		return ev, false
 	}
 	return ev, true
+}
+
+// wellKnown is where RFC 9728 has a resource described.
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// challenge says how to come back: with a token, and where that is described.
+func (s *server) challenge(ev rpc.Evidence) string {
+	c := `Bearer realm="agentsite", resource_metadata="` + strings.TrimSuffix(s.Resource, "/mcp") + wellKnown + `/mcp"`
+	if ev.Bearer != "" {
+		c += `, error="invalid_token"`
+	}
+	return c
+}
+
+// describe tells that tokens come in a header. It names nobody who hands them out: the
+// owner does, by other ways.
+func (s *server) describe(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"resource":%q,"bearer_methods_supported":["header"],"resource_name":"agentsite"}`+"\n", s.Resource)
 }
 
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {

@@ -100,6 +100,8 @@ func TestDoor(t *testing.T) {
 		{"OPTIONS /mcp", method("OPTIONS"), 405, refusal(-32600, "messages are sent by POST")},
 		{"unknown path", path("/mcp/x"), 404, "404 page not found\n"},
 		{"a file outside", path("/healthz/../../etc/passwd"), 307, ""},
+		{"what a token is for", without(path("/.well-known/oauth-protected-resource/mcp")), 200,
+			`{"resource":"http://` + testHost + `/mcp","bearer_methods_supported":["header"],"resource_name":"agentsite"}` + "\n"},
 		{"/healthz", without(path("/healthz")), 200, "ok\n"},
 		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "Method Not Allowed\n"},
 		{"/metrics", path("/metrics"), 200, "the metrics"},
@@ -142,7 +144,11 @@ func TestDoor(t *testing.T) {
 			if w.Code != tt.status || (tt.status != 307 && w.Body.String() != tt.says) {
 				t.Errorf("got %d %s\nwant %d %s", w.Code, w.Body, tt.status, tt.says)
 			}
-			if got := w.Header().Get("WWW-Authenticate"); (got == `Bearer realm="agentsite"`) != (w.Code == 401) {
+			want := ""
+			if w.Code == 401 {
+				want = `Bearer realm="agentsite", resource_metadata="http://` + testHost + `/.well-known/oauth-protected-resource/mcp"`
+			}
+			if got := w.Header().Get("WWW-Authenticate"); strings.TrimSuffix(got, `, error="invalid_token"`) != want {
 				t.Errorf("WWW-Authenticate of a %d: %q", w.Code, got)
 			}
 			if got := w.Header().Get("Allow"); r.URL.Path == "/mcp" && (got == "POST") != (w.Code == 405) {

@@ -83,6 +83,7 @@ func methods(ended chan<- error) map[string]rpc.Method {
 // options are a site's, with one token and a legacy side that tells what it got.
 func options(ended chan<- error) Options {
 	return Options{
+		Resource:   "http://" + testHost + "/mcp",
 		Hosts:      []string{testHost, "localhost:8473", "greenhouse.local:8473"},
 		Dispatcher: rpc.NewDispatcher(methods(ended)),
 		Admit: func(e rpc.Evidence) error {

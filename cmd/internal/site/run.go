@@ -155,15 +155,17 @@ func Run(ctx context.Context, o Options) error {
 	defer agentSocket.Close()
 
 	url := "http://" + listener.Addr().String()
-	door.Obey(permissions{book, url + "/mcp"})
+	resource := url + "/mcp"
+	door.Obey(permissions{book, resource})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
-	addGrants(methods, door, book, url+"/mcp")
+	addGrants(methods, door, book, resource)
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
+		Resource:   resource,
 		Hosts:      hosts(listener.Addr(), web),
 		Dispatcher: dispatcher,
 		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },

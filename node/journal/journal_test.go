@@ -327,10 +327,12 @@ func TestDiskFails(t *testing.T) {
 		if _, _, err := j.Begin(call("a")); err == nil {
 			t.Error("a call begins without its intent")
 		}
+		j.mu.Lock() // as while a write takes long; nothing holds these up
 		for range maxWaiting + 5 {
-			j.Add(call(""), Outcome{}) // nothing holds these up
+			j.Add(call(""), Outcome{})
 		}
 		j.Deny("token", "switch_output", "denied")
+		j.mu.Unlock()
 		synctest.Wait()
 		time.Sleep(2 * flushEvery)
 		if len(entries(t, folder)) != 0 {

@@ -113,7 +113,8 @@ func (g *Guard) Run(ctx context.Context) error {
 			}()
 		case <-timer.C:
 		case <-g.wake:
-		case <-g.alive:
+		case <-g.alive: // nothing has changed, and nobody need be told
+			continue
 		}
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
 		g.mu.Lock()

@@ -96,7 +96,7 @@ func TestWordsAndBack(t *testing.T) {
 	})
 }
 
-func FuzzWords(f *testing.F) {
+func FuzzPermission(f *testing.F) {
 	f.Add("read climate/*, set fan max 10m 10/h, use water on bed-1 -1..1 confirm, stop")
 	f.Fuzz(func(t *testing.T, text string) {
 		all, err := ParseWords(text)

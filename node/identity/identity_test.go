@@ -180,8 +180,8 @@ func TestPEM(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is read is written the same again, in one of the three forms.
-func FuzzParse(f *testing.F) {
+// FuzzNames: whatever is read is written the same again, in one of the three forms.
+func FuzzNames(f *testing.F) {
 	id := seeded(f, strings.Repeat("07", 32)).ID()
 	for _, text := range []string{id.String(), id.PeerID(), id.CID(), "did:key:z", "b", "1", "did:key:z111111111111111111111111111111111111111111111111"} {
 		f.Add(text)

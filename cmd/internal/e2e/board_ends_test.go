@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,11 +20,7 @@ import (
 // other work.
 func (m *machine) ends(t *testing.T) {
 	const config = "site: { name: board }\ndevices:\n  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s }\n"
-	const slower = 10
-	times := 5
-	if os.Getenv("SOAK") != "" {
-		times = 20
-	}
+	const slower, times = 10, 20
 	figures := make(map[string][]time.Duration)
 	hit := func(what string, limit time.Duration, pid int, s syscall.Signal) {
 		t.Helper()
@@ -35,7 +30,7 @@ func (m *machine) ends(t *testing.T) {
 			t.Errorf("%s: %v", what, took)
 		}
 	}
-	for range 20 {
+	for range times {
 		m.site(t, config)
 		m.lit(t)
 		hit("the site is killed", 100*time.Millisecond, m.pid(t), syscall.SIGKILL)

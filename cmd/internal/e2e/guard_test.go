@@ -299,6 +299,24 @@ func TestNoFalseTrip(t *testing.T) {
 	t.Logf("%d calls in %v", asked.Load(), time.Duration(times(1))*time.Minute)
 }
 
+// TestSitesBeside: guards of several sites on one board, which all run before all that is
+// not urgent, do not keep each other from running.
+func TestSitesBeside(t *testing.T) {
+	var all sync.WaitGroup
+	for range runtime.NumCPU() + 1 {
+		all.Go(func() {
+			for range 20 {
+				r := startRelay(t)
+				if strings.Contains(r.Log.String(), "not known to be safe") {
+					t.Errorf("outputs were not safe in time:\n%s", r.Log)
+				}
+				r.Stop(t)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // TestLeaseEnds: how late a lease ends while all processors are busy, by the times
 // that the simulated relays write down; with the guard's priority and, only printed,
 // without.

@@ -144,3 +144,20 @@ func TestGuardEnds(t *testing.T) {
 		t.Errorf("it did not end in order:\n%s", r.Log)
 	}
 }
+
+// TestSafeBesideASite: agentsite safe does not wait for a site that runs, which goes on.
+func TestSafeBesideASite(t *testing.T) {
+	r := startRelay(t)
+	within(t, 2*time.Second, func() time.Duration {
+		r.on(t)
+		begun := time.Now()
+		if out, err := r.agentsite(t, "safe"); err != nil || r.shows() != "off" {
+			t.Errorf("%s %v, and the relay is %s", out, err, r.shows())
+		}
+		return time.Since(begun)
+	})
+	r.on(t)
+	if strings.Contains(r.Log.String(), "killed") {
+		t.Errorf("the guard did not end in order:\n%s", r.Log)
+	}
+}

@@ -49,7 +49,7 @@ func TestWatchdog(t *testing.T) {
 	guard := r.guard(t)
 	syscall.Kill(guard, syscall.SIGSTOP)
 	if got := told(patience); got != "" {
-		t.Errorf("it was told %q", got)
+		t.Errorf("it was told %q\n%s", got, r.Log)
 	}
 	syscall.Kill(guard, syscall.SIGKILL)
 	if got := told(patience); got != fed {

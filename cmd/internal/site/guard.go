@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentsite/device"
@@ -34,7 +35,7 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()
 	}
-	unlock, err := f.guardLock(ctx)
+	unlock, err := f.guardLock(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 // Safe drives every output of the folder's site to safe, once whoever drives them has
 // ended, and says how many there are. It returns those that are not known to be safe.
 func Safe(ctx context.Context, f Folder) (outputs int, err error) {
-	unlock, err := f.guardLock(ctx)
+	unlock, err := f.guardLock(ctx, true)
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +140,7 @@ func (f Folder) install() error { return os.Rename(f.planFile()+".next", f.planF
 // the next one. Where that is another plan, every output of the old one is driven to
 // safe first: nobody will know of those that are not in the new one.
 func (f Folder) makeWay(ctx context.Context, text []byte) error {
-	unlock, err := f.guardLock(ctx)
+	unlock, err := f.guardLock(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -156,48 +157,53 @@ func (f Folder) makeWay(ctx context.Context, text []byte) error {
 	return f.install()
 }
 
-// guardLock takes the outputs for this process. It waits for a guard that is ending,
-// and kills one that should have ended and has not: a guard that hangs leaves its
-// outputs where they are.
-func (f Folder) guardLock(ctx context.Context) (unlock func(), err error) {
+// guardLock takes the outputs for this process. It waits for a guard that is ending, or
+// asks it to where end says so, and kills one that should have ended and has not: a guard
+// that hangs leaves its outputs where they are.
+func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err error) {
 	lock, err := os.OpenFile(f.path("guard.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, f.unusable(err)
 	}
-	kill := time.Now().Add(guardPatience)
-	for killed := false; lockFile(lock) != nil; {
-		if !killed && time.Now().After(kill) {
-			killed = true
-			text, _ := os.ReadFile(lock.Name())
-			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err != nil || pid <= 1 { // nobody holds a lock that long without having signed it
-				lock.Close()
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	begun, asked, killed := time.Now(), 0, false
+	for lockFile(lock) != nil {
+		text, _ := os.ReadFile(lock.Name())
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		switch waits := time.Since(begun); {
+		case killed && waits > 2*guardPatience:
+			return nil, errors.New("the outputs are driven by another process, which cannot be ended; restart the board")
+		case !killed && waits > guardPatience:
+			if pid <= 1 { // nobody holds a lock that long without having signed it
 				return nil, fmt.Errorf("the outputs are driven by another process, which %s does not name", lock.Name())
 			}
 			slog.Error("a guard of before does not end and is killed", "process", pid)
-			if p, err := os.FindProcess(pid); err == nil {
-				p.Kill()
-			}
+			signalTo(pid, os.Kill)
+			killed = true
 			continue
-		}
-		if killed && time.Since(kill) > guardPatience {
-			lock.Close()
-			return nil, errors.New("the outputs are driven by another process, which cannot be ended; restart the board")
+		case end && pid != asked && pid > 1:
+			signalTo(pid, syscall.SIGTERM)
+			asked = pid // a site may have started another since
 		}
 		select {
 		case <-ctx.Done():
-			lock.Close()
 			return nil, ctx.Err()
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	if err := errors.Join(lock.Truncate(0), writeAt(lock, strconv.Itoa(os.Getpid())+"\n")); err != nil {
+	// As long as any other, so that a full disk has room for it.
+	if _, err := lock.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0); err != nil {
 		slog.Warn("the guard's lock cannot be signed", "err", err) // a full disk must not keep outputs from safe
 	}
 	return func() { lock.Close() }, nil
 }
 
-func writeAt(f *os.File, text string) error {
-	_, err := f.WriteAt([]byte(text), 0)
-	return err
+func signalTo(pid int, s os.Signal) {
+	if p, err := os.FindProcess(pid); err == nil {
+		p.Signal(s)
+	}
 }

@@ -16,11 +16,16 @@ const priority = 10
 // Given from outside, and so from the first instruction, the priority is that of all
 // the process's threads. A Go program that raises them itself, one by one, can hang: on
 // a busy machine those that have it spin for one that does not, and never gets to run.
+//
+// For the same reason it is SCHED_RR, which is SCHED_FIFO but for threads of the same
+// priority: those take turns of 100 ms. Go's sweeper spins while another thread sweeps,
+// and where two guards had all the processors under SCHED_FIFO, each with a spinning
+// thread, the other thread never ran again (seen with Go 1.26).
 func StartRealtime(start func() error) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and the thread ends with this: it is not for other work
-		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}
 		unix.SchedSetAttr(0, &attr, 0) // if not, the new process says so
 		started <- start()
 	}()
@@ -31,7 +36,7 @@ func StartRealtime(start func() error) error {
 // is not allowed, and what mends it.
 func Realtime() error {
 	attr, err := unix.SchedGetAttr(0, 0)
-	if err == nil && attr.Policy != unix.SCHED_FIFO {
+	if err == nil && attr.Policy != unix.SCHED_RR {
 		err = unix.EPERM
 	}
 	if err != nil {

@@ -62,7 +62,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		return nil, err
 	}
 	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
-	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen}))
+	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}))
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 				slog.Info("stopping: outputs go to their safe values; a second signal would end this at once, without that")
 				close(said)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, Version: version, Out: a.out, Hangup: hangups(), Stop: stops})
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, Version: version, Out: a.out, Terminal: a.out.terminal(), Hangup: hangups(), Stop: stops})
 			if !running() {
 				<-said
 			}

@@ -29,6 +29,14 @@ func listenHTTPS(key identity.Key, web config.HTTP) (net.Listener, error) {
 	return tls.NewListener(ln, secured), nil
 }
 
+// addressOf is where a listener listens, nil for none.
+func addressOf(ln net.Listener) net.Addr {
+	if ln == nil {
+		return nil
+	}
+	return ln.Addr()
+}
+
 // HostName is the name of a site's machine on its network that no other has.
 func HostName(id identity.ID) string { return "agentsite-" + id.Short() + ".local" }
 

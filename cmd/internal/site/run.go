@@ -38,6 +38,7 @@ type Options struct {
 	ListenHTTPS string           // instead of the configuration's
 	Version     string           // of the program
 	Out         io.Writer        // for the person at the terminal
+	Terminal    bool             // Out is one, and shows pictures
 	Hangup      <-chan os.Signal // each asks for a reload; nil for none
 	Stop        <-chan os.Signal // each is an emergency stop; nil for none
 }
@@ -176,6 +177,7 @@ func Run(ctx context.Context, o Options) error {
 	if secure != nil {
 		_, port, _ := net.SplitHostPort(secure.Addr().String())
 		resource = "https://" + net.JoinHostPort(HostName(key.ID()), port) + "/mcp"
+		called = append(called, HostName(key.ID())) // whoever knows the key says no port
 		called = append(called, hosts(secure.Addr(), names(key.ID(), web))...)
 	}
 	door.Obey(permissions{book, resource})
@@ -183,7 +185,12 @@ func Run(ctx context.Context, o Options) error {
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
-	addGrants(methods, door, book, resource)
+	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
+	addPresent(methods, book)
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure))
+	if err != nil {
+		return err
+	}
 	dispatcher := rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
@@ -239,7 +246,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())
-	welcome(o, cfg, from, url, state)
+	welcome(o, cfg, from, url, state, invitation)
 	rest()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })

@@ -326,7 +326,7 @@ func TestReset(t *testing.T) {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
 		}
 		var refused *rpc.Error
-		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is the owner's: run agentsite reset on the site's own machine") {
+		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is an owner's: run agentsite reset on the site's own machine, or with --site where you own it") {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if tt.ok && err != nil {

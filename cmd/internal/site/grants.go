@@ -119,6 +119,7 @@ func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, u
 		}
 		return b.RemoveOwner(id)
 	})
+	addRecovery(methods, door, b)
 }
 
 // addToken makes a token. Whoever signs the first one on the site's own machine becomes

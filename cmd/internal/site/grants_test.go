@@ -38,7 +38,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			}
 		}
 	}
-	if len(methods) != 11 {
+	if len(methods) != 13 {
 		t.Errorf("%d methods", len(methods))
 	}
 }

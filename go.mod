@@ -15,6 +15,7 @@ require (
 	golang.org/x/image v0.36.0
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.41.0
+	golang.org/x/term v0.40.0
 	periph.io/x/conn/v3 v3.7.2
 	periph.io/x/devices/v3 v3.7.4
 	periph.io/x/host/v3 v3.8.5

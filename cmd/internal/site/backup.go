@@ -180,7 +180,7 @@ func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if mode != 0o600 { // which it has, and not every disk of a camera can be told
+	if mode != 0o600 { // it has that, and a stick may know no modes
 		err = errors.Join(err, tmp.Chmod(mode))
 	}
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {

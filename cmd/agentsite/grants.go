@@ -205,7 +205,7 @@ end, and the next call is refused.`,
 func (a *app) ownersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "owners", GroupID: groupAgents, Args: noArgs,
-		Short: "List the keys that own the site; add and remove one",
+		Short: "List the keys that own the site; add and remove one, or recover the site",
 		Long: `An owner's key signs who may do what. Yours becomes the first when you make a token on
 the site's own machine. "agentsite identity --card -" prints another's.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -233,6 +233,7 @@ the site's own machine. "agentsite identity --card -" prints another's.`,
 			ValidArgsFunction: cobra.NoFileCompletions,
 		})
 	}
+	cmd.AddCommand(a.recoveryCommand(), a.recoverCommand())
 	return cmd
 }
 

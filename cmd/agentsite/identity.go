@@ -18,7 +18,7 @@ did:key. The key is made where there is none yet.
 
 With --card it is your own key, as an owner of sites. Its line for a site's
 agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
-machine: keep a copy of it, because whoever has it owns your sites.`,
+machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup --owner").`,
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.local("identity"); err != nil {
 				return err

@@ -228,10 +228,28 @@ func stopFailed(err error) error {
 }
 
 func (a *app) resetCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "reset", GroupID: groupThings, Args: noArgs,
-		Short: "End the emergency stop, on the site's own machine",
+	var e erasing
+	cmd := &cobra.Command{
+		Use: "reset", GroupID: groupThings,
+		Short: "End the emergency stop, or erase a site's owners",
+		Long: `End the emergency stop.
+
+With --erase, while the site does not run: remove its owners, permissions, tokens and
+journal. What stays is its key, by which others know it, and an emergency stop. Whoever
+gives a board away takes --key too, so that it becomes another site. An owner in the
+configuration ("owner:") owns the site again at its next start.
+
+Files are removed, not overwritten: write the card anew before it leaves your hands.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if !e.erase && (e.key || e.yes) {
+				return fmt.Errorf("--key and --yes go with --erase")
+			}
+			return noArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if e.erase {
+				return a.erase(cmd.Context(), e)
+			}
 			if err := a.owners("reset"); err != nil {
 				return err
 			}
@@ -249,6 +267,10 @@ func (a *app) resetCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&e.erase, "erase", false, "remove owners, permissions, tokens and journal")
+	cmd.Flags().BoolVar(&e.key, "key", false, "with --erase: the site's key, too")
+	cmd.Flags().BoolVar(&e.yes, "yes", false, "with --erase: do not ask")
+	return cmd
 }
 
 // afterReset says which outputs may be moved again: not one that is still being

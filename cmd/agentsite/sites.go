@@ -25,14 +25,17 @@ Afterwards --site NAME speaks to it from here.`,
 			if err := a.claims("claim"); err != nil {
 				return err
 			}
-			k, err := site.Claim(cmd.Context(), args[0], name, version)
+			k, code, err := site.Claim(cmd.Context(), args[0], name, version)
 			if err != nil {
 				return a.unreached(err)
 			}
 			if a.json {
-				return a.printJSON(k)
+				return a.printJSON(claimResult{k, code})
 			}
-			return a.say("you own the site %s now: agentsite --site %[1]s points", k.Name)
+			if err := a.say("you own the site %s now: agentsite --site %[1]s points", k.Name); err != nil {
+				return err
+			}
+			return a.say("should you lose your key, this code makes another the owner; write it down, it is shown this once: %s", code)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -75,6 +78,11 @@ func ends(until time.Time) string {
 		return "for ever"
 	}
 	return "until " + local(until)
+}
+
+type claimResult struct {
+	site.KnownSite
+	Recovery string `json:"recovery"`
 }
 
 // claims refuses what says where a site is for a command that is told another way.

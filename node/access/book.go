@@ -73,7 +73,8 @@ type Options struct {
 // revocations. May waits for no disk.
 type Book struct {
 	Options
-	start time.Time
+	start   time.Time
+	guesses pace // of the recovery code
 
 	saving sync.Mutex // while something is kept, and around mu
 	mu     sync.Mutex

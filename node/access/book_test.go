@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -322,7 +323,7 @@ func TestManyChildren(t *testing.T) {
 }
 
 // TestSchedules: never an eleventh within any hour of real time, over starts with and
-// without warning, steps of the clock by ten years, and children.
+// without warning, copies that are restored, steps of the clock by ten years, and children.
 func TestSchedules(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	k := keys(4)
@@ -341,10 +342,18 @@ func TestSchedules(t *testing.T) {
 				t.Fatal(err)
 			}
 			var done []time.Time
+			var early []byte
 			for range 200 {
 				switch rng.IntN(12) {
 				case 0: // a loss of power, and some time without
 					time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Hour))))
+					if rng.IntN(8) == 0 { // and of the card
+						restored, err := Restored(early)
+						if err != nil {
+							t.Fatal(err)
+						}
+						s.meter = restored
+					}
 					b = s.open(t, k[0].ID())
 					starts++
 				case 1: // an end in order
@@ -352,6 +361,9 @@ func TestSchedules(t *testing.T) {
 						t.Fatal(err)
 					}
 					b = s.open(t, k[0].ID())
+					if rng.IntN(4) == 0 {
+						early = s.meter // a copy
+					}
 				case 2:
 					s.system = time.Duration(rng.IntN(3)-1) * 10 * 365 * 24 * time.Hour
 				case 3:
@@ -420,17 +432,112 @@ func TestOwners(t *testing.T) {
 	wants(t, b.RemoveOwner(k[2].ID()), "")
 	_, err = b.May(who(k[11]), setFan(), g)
 	wants(t, err, "no owner")
+}
 
-	code, err := b.NewRecovery()
-	wants(t, err, "")
-	wants(t, b.Recover("", Owner{ID: k[9].ID()}), "not the recovery code")
-	wants(t, b.Recover(strings.Repeat("0", 32), Owner{ID: k[9].ID()}), "not the recovery code")
-	b = s.open(t, k[0].ID())
-	wants(t, b.Recover(code, Owner{ID: k[9].ID()}), "")
-	if o := b.Owners(); len(o) != 1 || o[0].ID != k[9].ID() {
-		t.Error(o)
-	}
-	wants(t, b.Recover(code, Owner{ID: k[10].ID()}), "or it was used")
+// TestRecovery: who has the code is the only owner, and who guesses keeps nobody waiting.
+func TestRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(5)
+		s := shelf{}
+		b := s.open(t, k[0].ID())
+		_, err := b.NewRecovery()
+		wants(t, err, "nobody owns this site yet")
+		wants(t, b.Recover(t.Context(), "", Owner{ID: k[4].ID()}), "not the recovery code")
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		wants(t, b.AddOwner(Owner{ID: k[2].ID()}), "")
+		void, err := b.NewRecovery()
+		wants(t, err, "")
+		code, err := b.NewRecovery()
+		wants(t, err, "")
+		if len(code) != 39 || bytes.Contains(s.book, []byte(code)) {
+			t.Error(code)
+		}
+		g := grant(t, "set fan", k[1], k[3])
+		b = s.open(t, k[0].ID())
+		ended := 0
+		b.Options.Ended = func() { ended++ }
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		begin := time.Now()
+		for _, wrong := range []string{"", void, strings.Repeat("0", 32), code + "00", code + "x", code[:37], "-"} {
+			all.Go(func() {
+				if err := b.Recover(ctx, wrong, Owner{ID: k[4].ID()}); err != errCode {
+					t.Error(wrong, err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(begin); took != 7*time.Second {
+			t.Errorf("seven wrong codes took %v", took)
+		}
+		for range 1000 {
+			all.Go(func() { b.Recover(ctx, void, Owner{ID: k[4].ID()}) })
+		}
+		synctest.Wait()
+		if b.guesses.waiting != paceWaiting || ended != 0 {
+			t.Error(b.guesses.waiting, "wait;", ended)
+		}
+		begin = time.Now()
+		_, err = b.May(who(k[3]), setFan(), g)
+		wants(t, err, "")
+		s.full = errors.New("disk full")
+		wants(t, b.Recover(ctx, code, Owner{ID: k[4].ID()}), "nothing is changed: disk full")
+		s.full = nil
+		wants(t, b.Recover(ctx, strings.ToUpper(code), Owner{ID: k[4].ID()}), "")
+		if o := b.Owners(); len(o) != 1 || o[0].ID != k[4].ID() || time.Since(begin) != 0 || ended != 1 {
+			t.Error(o, time.Since(begin), ended)
+		}
+		_, err = b.May(who(k[3]), setFan(), g)
+		wants(t, err, "no owner")
+		cancel()
+		all.Wait()
+		wants(t, b.Recover(ctx, code, Owner{ID: k[2].ID()}), "or it was used")
+	})
+}
+
+// TestRestored: what a copy does not know counts as used up, for grants too that the site
+// never saw, until the site has run for long enough.
+func TestRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys(3)
+		for _, before := range []time.Duration{0, 90 * time.Minute} {
+			s := shelf{}
+			b := s.open(t, k[0].ID())
+			wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+			if before > 0 {
+				time.Sleep(before)
+				wants(t, b.Save(), "")
+			}
+			var err error
+			s.meter, err = Restored(s.meter)
+			wants(t, err, "")
+			b = s.open(t, k[0].ID())
+			g := grant(t, "set fan 2/h, set pump", k[1], k[2])
+			take := func(point string) error {
+				_, err := b.Take(who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{point}}, g)
+				return err
+			}
+			wants(t, take("pump/on"), "") // without a rate
+			wants(t, take("fan/on"), "your rate is used up: again in 1h0m")
+			time.Sleep(time.Hour - time.Second)
+			wants(t, b.Save(), "")
+			b = s.open(t, k[0].ID())
+			time.Sleep(time.Second)
+			wants(t, take("fan/on"), "your rate is used up: again in 1s")
+			time.Sleep(time.Second)
+			wants(t, take("fan/on"), "")
+			wants(t, take("fan/on"), "")
+			wants(t, take("fan/on"), "your rate is used up: again in 1h0m")
+		}
+		_, err := Restored([]byte("hello"))
+		wants(t, err, "what was counted cannot be read")
+		late := Meter{began: time.Hour, since: time.Hour + 2, uses: map[use]*used{}}
+		text, err := late.encode(0, built)
+		wants(t, err, "")
+		_, err = Restored(text)
+		wants(t, err, "damaged")
+	})
 }
 
 func TestTokens(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"sync"
 	"time"
 
 	"agentsite/node/identity"
@@ -16,8 +15,6 @@ import (
 
 const (
 	claimWindow = 15 * time.Minute
-	claimPace   = time.Second     // between the answers to two wrong proofs
-	claimWait   = 8               // wrong proofs that wait for theirs
 	claimFresh  = 2 * time.Minute // a challenge counts for one to two of these
 
 	claimPurpose identity.Purpose = "claim"
@@ -49,10 +46,7 @@ type Claim struct {
 	take   func(identity.ID) error
 	mixer  [32]byte // makes challenges
 	opened time.Time
-
-	mu      sync.Mutex
-	next    time.Time // when the next wrong proof may be answered
-	waiting int
+	wrong  pace
 }
 
 // NewClaim opens a window of fifteen minutes for the site with that key. take makes
@@ -140,7 +134,7 @@ func (c *Claim) Take(ctx context.Context, p Proof) (Answer, error) {
 	right := hmac.Equal(mac(c.secret[:], t), p.MAC[:])
 	fresh := hmac.Equal(p.Challenge[:], now[:]) || hmac.Equal(p.Challenge[:], before[:])
 	if !right || !fresh || !id.Verify(claimPurpose, t, p.Signature) {
-		c.slow(ctx)
+		c.wrong.wait(ctx)
 		return Answer{}, errWrong
 	}
 	if err := c.take(id); err != nil {
@@ -148,28 +142,4 @@ func (c *Claim) Take(ctx context.Context, p Proof) (Answer, error) {
 	}
 	t = p.transcript(answering, c.key.ID())
 	return Answer{[32]byte(mac(c.secret[:], t)), c.key.Sign(claimPurpose, t)}, nil
-}
-
-// slow waits until a wrong proof may be answered.
-func (c *Claim) slow(ctx context.Context) {
-	c.mu.Lock()
-	if c.waiting == claimWait {
-		c.mu.Unlock()
-		return // those who wait would take the places of who is right
-	}
-	c.waiting++
-	if now := time.Now(); c.next.Before(now) {
-		c.next = now
-	}
-	c.next = c.next.Add(claimPace)
-	turn := time.NewTimer(time.Until(c.next))
-	c.mu.Unlock()
-	defer turn.Stop()
-	select {
-	case <-turn.C:
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
-	c.waiting--
-	c.mu.Unlock()
 }

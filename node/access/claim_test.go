@@ -142,8 +142,8 @@ func TestThousandWrong(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if c.waiting != claimWait {
-			t.Errorf("%d wait", c.waiting)
+		if c.wrong.waiting != paceWaiting {
+			t.Errorf("%d wait", c.wrong.waiting)
 		}
 		begin := time.Now()
 		challenge, err := c.Challenge(ann.ID())

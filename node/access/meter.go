@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 // besides that.
 type Meter struct {
 	began time.Duration // of what it had run before, when this process began
+	since time.Duration // what was counted before then is not known; 0 where it is
 	uses  map[use]*used
 }
 
@@ -47,6 +49,9 @@ func (m *Meter) fits(now time.Duration, charges []charge) error {
 	now += m.began
 	var wait time.Duration
 	for _, c := range charges {
+		if m.since > 0 {
+			wait = max(wait, m.since+c.rate.Per.Duration()-now)
+		}
 		u := m.uses[c.use]
 		if u == nil {
 			if c.block != c.root && m.children(now, c.root) >= maxChildren {
@@ -101,6 +106,7 @@ type meterFile struct {
 	Ran     time.Duration `cbor:"2,keyasint"`
 	Time    int64         `cbor:"3,keyasint"` // seconds since 1970: it is not earlier
 	Uses    []usedFile    `cbor:"4,keyasint"`
+	Since   time.Duration `cbor:"5,keyasint,omitempty"`
 }
 
 type usedFile struct {
@@ -113,7 +119,7 @@ type usedFile struct {
 
 // encode is what outlives the process, without what no longer counts.
 func (m *Meter) encode(now time.Duration, least time.Time) ([]byte, error) {
-	f := meterFile{Version: version, Ran: m.began + now, Time: least.Unix()}
+	f := meterFile{Version: version, Ran: m.began + now, Time: least.Unix(), Since: m.since}
 	for k, u := range m.uses {
 		if u.at[len(u.at)-1]+u.per > f.Ran {
 			f.Uses = append(f.Uses, usedFile{k.root, k.block, k.part, u.per, u.at})
@@ -123,6 +129,21 @@ func (m *Meter) encode(now time.Duration, least time.Time) ([]byte, error) {
 		return cmp.Or(bytes.Compare(a.Root[:], b.Root[:]), bytes.Compare(a.Block[:], b.Block[:]), cmp.Compare(a.Part, b.Part))
 	})
 	return encoding.Marshal(f)
+}
+
+var errMeter = errors.New("what was counted is damaged")
+
+// Restored is what a Book keeps of what was counted, nil for nothing, as a site has to
+// take it up that is restored from a copy: what was counted since the copy was made is
+// lost. So each rate counts as used up until the site has run for that rate's stretch of
+// time.
+func Restored(kept []byte) ([]byte, error) {
+	m, least, err := decodeMeter(kept)
+	if err != nil {
+		return nil, err
+	}
+	m.since = m.began + 1 // 0 is for a site that was never restored
+	return m.encode(0, least)
 }
 
 // decodeMeter reads what encode wrote; nothing is the beginning.
@@ -135,10 +156,13 @@ func decodeMeter(b []byte) (m Meter, least time.Time, err error) {
 	if err := readKept("what was counted", b, &f); err != nil {
 		return m, least, err
 	}
-	m.began = f.Ran
+	if f.Since < 0 || f.Since > f.Ran+1 {
+		return m, least, errMeter
+	}
+	m.began, m.since = f.Ran, f.Since
 	for _, u := range f.Uses {
 		if len(u.At) == 0 || !slices.IsSorted(u.At) || u.At[len(u.At)-1] > f.Ran || u.Per <= 0 {
-			return m, least, fmt.Errorf("what was counted is damaged")
+			return m, least, errMeter
 		}
 		m.uses[use{u.Root, u.Block, u.Part}] = &used{u.Per, u.At}
 	}

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -8,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"agentsite/node/identity"
 )
@@ -90,27 +93,47 @@ func (b *Book) RemoveOwner(id identity.ID) error {
 }
 
 // NewRecovery makes the code by which somebody who lost every owner's key becomes the
-// only owner. It is shown once; only its hash is kept, and a code before it is void.
+// only owner: 128 bits in hexadecimal digits, in groups to be written down. It is shown
+// once; only its hash is kept, and a code before it is void. A site that nobody owns has
+// none, or whoever made it would take the site from its first owner.
 func (b *Book) NewRecovery() (code string, err error) {
 	var secret [16]byte
 	rand.Read(secret[:])
 	hash := sha256.Sum256(secret[:])
 	err = b.change(func(k *book) error {
+		if len(k.Owners) == 0 {
+			return errors.New("nobody owns this site yet, so that there is nothing to recover")
+		}
 		k.Recovery = hash[:]
 		return nil
 	})
-	return hex.EncodeToString(secret[:]), err
+	digits := slices.Chunk([]byte(hex.EncodeToString(secret[:])), 4)
+	return string(bytes.Join(slices.Collect(digits), []byte("-"))), err
 }
 
-// Recover takes the code, once, and makes o the only owner.
-func (b *Book) Recover(code string, o Owner) error {
-	secret, _ := hex.DecodeString(code)
+var errCode = denied("this is not the recovery code of this site, or it was used, or another was made since")
+
+// Recover takes the code, once, and makes o the only owner; what others granted ends. A
+// wrong code is answered as a wrong proof of a claim is: a second after the one before,
+// or when ctx ends. The right one never waits for those.
+func (b *Book) Recover(ctx context.Context, code string, o Owner) error {
+	secret, err := hex.DecodeString(strings.ReplaceAll(code, "-", ""))
+	if err != nil {
+		secret = nil // what nobody's hash is of
+	}
 	hash := sha256.Sum256(secret)
-	return b.change(func(k *book) error {
+	err = b.change(func(k *book) error {
 		if len(k.Recovery) == 0 || subtle.ConstantTimeCompare(hash[:], k.Recovery) != 1 {
-			return denied("this is not the recovery code, or it was used")
+			return errCode
 		}
 		k.Owners, k.Recovery = nil, nil
 		return k.add(o)
 	})
+	switch err {
+	case nil:
+		b.Ended()
+	case errCode:
+		b.guesses.wait(ctx)
+	}
+	return err
 }

@@ -59,8 +59,10 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), name)
 func (f Folder) OwnerSocket() string { return f.path("site.sock") }
 func (f Folder) AgentSocket() string { return f.path("agents.sock") }
 
+const tokenName = "token"
+
 // TokenFile holds the token for HTTP.
-func (f Folder) TokenFile() string { return f.path("token") }
+func (f Folder) TokenFile() string { return f.path(tokenName) }
 
 // latch has its flag where files last until the machine restarts, which a folder
 // that is taken away or read-only cannot spoil, or in the folder where there is no
@@ -102,10 +104,19 @@ func (f Folder) open() (unlock func(), err error) {
 	if err := lockFile(lock); err != nil {
 		defer lock.Close()
 		who, _ := os.ReadFile(lock.Name())
-		return nil, fmt.Errorf("%s is in use by %s: stop that one, or give this one a folder of its own with --data",
-			f, strings.TrimSpace(string(who)))
+		return nil, heldBy{f, strings.TrimSpace(string(who))}
 	}
 	return func() { lock.Close() }, nil
+}
+
+// heldBy is a folder that another process has.
+type heldBy struct {
+	folder Folder
+	by     string
+}
+
+func (e heldBy) Error() string {
+	return fmt.Sprintf("%s is in use by %s: stop that one, or give this one a folder of its own with --data", e.folder, e.by)
 }
 
 func (f Folder) unusable(err error) error {
@@ -178,10 +189,15 @@ func writeAtomic(path string, b []byte, mode fs.FileMode) error {
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return err
 	}
-	// A loss of power must not bring the old one back, as far as the disk lets it.
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+	persist(filepath.Dir(path))
+	return nil
+}
+
+// persist has what was renamed or removed in a folder stay so after a loss of power, as
+// far as the disk lets it.
+func persist(folder string) {
+	if dir, err := os.Open(folder); err == nil {
 		dir.Sync()
 		dir.Close()
 	}
-	return nil
 }

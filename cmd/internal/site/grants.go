@@ -175,6 +175,7 @@ func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, s
 		}
 		return b.RemoveOwner(id)
 	})
+	addRecovery(methods, door, b)
 }
 
 // ownedBy refuses who is no owner. Whoever signs first on the site's own machine becomes

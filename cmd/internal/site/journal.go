@@ -15,7 +15,9 @@ import (
 	"agentsite/node/journal"
 )
 
-func (f Folder) journal() string { return f.path("journal") }
+const journalName = "journal"
+
+func (f Folder) journal() string { return f.path(journalName) }
 
 // written is the journal as the door has it. Where it could not be opened, nothing
 // moves away from safe, and all else goes on.

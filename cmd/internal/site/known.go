@@ -181,45 +181,50 @@ func dialKnown(t Target) (*client.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(len(k.Addresses)+1)*reachPatience)
 	defer cancel()
-	var refused *client.Refusal // who owned it once may have a permission still
-	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) && k.Owner {
+	var refused *client.Refusal // what is asked next says why
+	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) {
 		err = nil
 	}
 	return c, err
 }
 
 // Claim makes this machine's user the owner of the site that shows an address, and
-// remembers it by that name, "" for the site's own.
-func Claim(ctx context.Context, uri, name, version string) (KnownSite, error) {
+// remembers it by that name, "" for the site's own. The code is that of MadeRecovery.
+func Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
 	i, err := access.ParseInvitation(strings.TrimSpace(uri))
 	if err != nil {
-		return KnownSite{}, Mistake{err}
+		return k, "", Mistake{err}
 	}
 	key, err := ownerKey()
 	if err != nil {
-		return KnownSite{}, err
+		return k, "", err
 	}
 	c, err := dialKey(key, i.Site, i.Addresses, rpc.JSON, version)
 	if err != nil {
-		return KnownSite{}, err
+		return k, "", err
 	}
 	var challenge Challenge
 	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return KnownSite{}, err
+		return k, "", err
 	}
 	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
 	var claimed Claimed
 	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
-		return KnownSite{}, err
+		return k, "", err
 	}
 	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return KnownSite{}, errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+		return k, "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
 	}
 	if name == "" {
 		name = claimed.Name
 	}
-	k := KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	return k, remember(k)
+	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
+	if err := remember(k); err != nil {
+		return k, "", fmt.Errorf("you own the site, and it is not among those that you know: %w", err)
+	}
+	var made MadeRecovery
+	err = ownersAsk(ctx, c, RecoveryMethod, nil, &made)
+	return k, made.Code, err
 }
 
 // Accept remembers a site on which this machine's user was granted something, by that
@@ -258,6 +263,19 @@ func knownBy(did string) (KnownSite, error) {
 		return KnownSite{}, err
 	}
 	return all[i], err
+}
+
+// Owned notes that this user has become the owner of a known site; "" is none.
+func Owned(name string) error {
+	if name == "" {
+		return nil
+	}
+	k, err := Known(name)
+	if err != nil {
+		return err
+	}
+	k.Owner, k.Grant = true, nil
+	return remember(k)
 }
 
 // May are the words of what this user was granted, "" for all.

@@ -187,6 +187,7 @@ func Run(ctx context.Context, o Options) error {
 	addOwner(methods, door, outputs, wires.Reload)
 	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
 	addPresent(methods, book)
+	addReclaim(methods, door, book)
 	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure))
 	if err != nil {
 		return err

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) recoveryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "recovery", Args: noArgs,
+		Short: "Make the code that gets the site back when every owner's key is lost",
+		Long: `Make the code that gets the site back when every owner's key is lost, and print it this
+once: the site keeps only its hash. Whoever has the code can make themselves the only
+owner, so write it down and keep it where you keep papers. A code from before is void.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ownersSession("owners", func(s *session) error { return s.makeRecovery(cmd.Context()) })
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (s *session) makeRecovery(ctx context.Context) error {
+	text, err := s.own(ctx, site.RecoveryMethod, nil)
+	if err != nil {
+		return err
+	}
+	if s.app.json {
+		return s.app.printLine(text)
+	}
+	var made site.MadeRecovery
+	if err := json.Unmarshal(text, &made); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.app.errs, "agentsite: write this down: it makes whoever has it the only owner, and is shown this once")
+	return s.app.say("%s", made.Code)
+}
+
+func (a *app) recoverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "recover CODE", Args: exactly("CODE"),
+		Short: "Become the only owner, with the recovery code",
+		Long: `Become the only owner with the code that "agentsite owners recovery" made. What other
+owners granted ends. The code counts once.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.ownersSession("owners", func(s *session) error {
+				me, err := site.OwnerIdentity()
+				if err != nil {
+					return err
+				}
+				method, code := site.RecoverMethod, site.Recovery{Code: args[0], DID: me.DID}
+				if a.site != "" { // the connection says who it is
+					method, code.DID = site.ReclaimMethod, ""
+				}
+				if _, err := s.own(cmd.Context(), method, code); err != nil {
+					return err
+				}
+				if err := site.Owned(a.site); err != nil {
+					return err
+				}
+				if a.json {
+					return s.showOwners(cmd.Context())
+				}
+				return a.say("%s is the only owner now; the code is used up, and agentsite owners recovery makes another", me.DID)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}

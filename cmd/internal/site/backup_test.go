@@ -1,0 +1,257 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/access"
+)
+
+const correct = "correct horse battery"
+
+// TestSealed: whatever is changed or cut off, it does not open, and the error is one that
+// says whose fault it is.
+func TestSealed(t *testing.T) {
+	text := bytes.Repeat([]byte("secret"), 30_000) // more than one chunk
+	sealed, err := seal(text, correct, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := unseal(sealed, correct); err != nil || !bytes.Equal(got, text) {
+		t.Fatal(err)
+	}
+	refused := func(sealed []byte, passphrase, what string) error {
+		_, err := unseal(sealed, passphrase)
+		var mistake Mistake
+		if !errors.As(err, &mistake) && device.AsFault(err).Kind != device.Denied {
+			t.Errorf("%s: %v", what, err)
+		}
+		return err
+	}
+	for n := range len(sealed) {
+		if n > 300 && n%997 != 0 && n < len(sealed)-2 {
+			continue
+		}
+		refused(sealed[:n], correct, fmt.Sprint("cut off after ", n))
+		flipped := bytes.Clone(sealed)
+		flipped[n] ^= 1
+		refused(flipped, correct, fmt.Sprint("another byte ", n))
+	}
+	if err := refused(sealed, correct+" ", "a wrong passphrase"); device.AsFault(err).Kind != device.Denied {
+		t.Error(err)
+	}
+	if err := refused(sealed, "", "none"); device.AsFault(err).Kind == device.Denied {
+		t.Error(err)
+	}
+	costly := bytes.Replace(sealed, []byte(" 1\n"), []byte(" 30\n"), 1)
+	if err := refused(costly, correct, "1 TiB of memory"); !strings.Contains(err.Error(), "work factor too large") {
+		t.Error(err)
+	}
+}
+
+func TestPassphrases(t *testing.T) {
+	a, b := NewPassphrase(), NewPassphrase()
+	if a == b || len(a) != 29 || CheckPassphrase(a) != nil {
+		t.Error(a, b)
+	}
+	if CheckPassphrase("äöüäöüäöüäöü") != nil || CheckPassphrase("äöüäöüäöüäö") == nil {
+		t.Error("letters are not what is counted")
+	}
+}
+
+// TestUnsealBackup: what the passphrase opens is not believed either.
+func TestUnsealBackup(t *testing.T) {
+	f, _ := ownedFolder(t)
+	for text, want := range map[string]string{
+		"":                         "no backup of a site",
+		"hello":                    "no backup of a site",
+		"{}":                       "no backup of a site",
+		`{"agentsite_backup":2}`:   "of version 2, and needs a newer agentsite",
+		`{"agentsite_backup":1,`:   "no backup of a site",
+		`{"agentsite_backup":1}x`:  "no backup of a site",
+		`{"agentsite_backup":"1"}`: "no backup of a site",
+		`{"agentsite_backup":1,"agentsite_backup":1}`:      "no backup of a site",
+		`{"agentsite_backup":1,"more":1}`:                  "cannot be read",
+		`{"agentsite_backup":1,"access":"not in base64!"}`: "cannot be read",
+	} {
+		sealed, err := seal([]byte(text), correct, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unsealBackup(sealed, correct); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for name, spoil := range map[string]func(*backup){
+		"of another site": func(b *backup) { b.DID = "did:key:z6Mkq9vWijaoqirVNDg8UxJbdWxKEYpQA4DSesD9LSW9edtB" },
+		"no key":          func(b *backup) { b.Key = "" },
+		"of a cat":        func(b *backup) { b.Of = "cat" },
+		"permissions":     func(b *backup) { b.Access = b.Access[1:] },
+		"counts":          func(b *backup) { b.Counts = b.Counts[1:] },
+	} {
+		b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.check(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(b)
+		if _, err := b.check(); err == nil {
+			t.Error(name)
+		}
+	}
+}
+
+// restoring are options for a folder of its own and a backup that is sealed cheaply.
+func restoring(t *testing.T, b *backup) BackupOptions {
+	t.Helper()
+	dir := t.TempDir()
+	o := BackupOptions{
+		File: filepath.Join(dir, "backup"), Folder: Folder(filepath.Join(dir, "data")), Config: filepath.Join(dir, "site.yaml"),
+		Passphrase: func() (string, error) { return correct, nil },
+	}
+	text, err := b.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := seal(text, correct, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.File, sealed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestRestoreCutOff: whatever cannot be written, there is no key, and the same again
+// restores all.
+func TestRestoreCutOff(t *testing.T) {
+	f, g := ownedFolder(t)
+	b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Config, b.Stopped = "site: { name: again }\n", true
+	for _, name := range []string{"../site.yaml", bookName, meterName, "lock", keyName} {
+		o := restoring(t, b)
+		if err := os.MkdirAll(string(o.Folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		inTheWay := o.Folder.path(name)
+		if name != "lock" && name != "../site.yaml" {
+			inTheWay += ".new"
+		}
+		if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(o); err == nil {
+			t.Errorf("%s: it can be written", name)
+		}
+		if _, err := os.Stat(o.Folder.path(keyName)); err == nil {
+			t.Errorf("%s: there is a key", name)
+		}
+		if err := os.RemoveAll(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(o); err != nil {
+			t.Error(name, err)
+		}
+		key, err := readKey(o.Folder.path(keyName))
+		if err != nil || key.ID() != g.book.Site {
+			t.Error(name, err)
+		}
+		again, err := o.Folder.openBook(key.ID(), nil)
+		if err != nil || len(again.Tokens()) != 1 || !again.Claimed() {
+			t.Error(name, err)
+		}
+		if text, err := os.ReadFile(o.Config); err != nil || string(text) != b.Config {
+			t.Error(name, err)
+		}
+		if _, err := o.Folder.token(); err != nil || o.Folder.latch().Armed() {
+			t.Error(name, "the emergency stop is forgotten", err)
+		}
+	}
+}
+
+// TestRestoreOverRemains: what somebody else's site left in the folder counts no more.
+func TestRestoreOverRemains(t *testing.T) {
+	f, _ := ownedFolder(t)
+	b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Access, b.Counts = nil, nil // of a site that nobody owns
+	o := restoring(t, b)
+	o.Folder, _ = ownedFolder(t)
+	if err := os.Remove(o.Folder.path(keyName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	key, err := readKey(o.Folder.path(keyName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := o.Folder.openBook(key.ID(), nil); err != nil || again.Claimed() {
+		t.Error("owners of before", err)
+	}
+}
+
+func TestRestoreIntoAnothersFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can give folders away")
+	}
+	f := Folder(t.TempDir())
+	if err := os.Chown(string(f), 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Restore(BackupOptions{Folder: f})
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534: run this as that user") {
+		t.Error(err)
+	}
+}
+
+// TestBackupBesideTheSite: what is gathered while a site grants and counts is whole.
+func TestBackupBesideTheSite(t *testing.T) {
+	f, g := ownedFolder(t)
+	if err := g.book.Tell(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var site sync.WaitGroup
+	site.Go(func() {
+		for n := range 20 {
+			name := fmt.Sprint("t", n)
+			if _, err := g.token(name, "set x/y 5/h"); err != nil {
+				t.Error(err)
+			}
+			if _, err := g.book.Take(agents.Principal{ID: "token:" + name}, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 50 {
+		b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.check(); err != nil {
+			t.Error(err)
+		}
+		if _, err := access.Restored(b.Counts); err != nil {
+			t.Error(err)
+		}
+	}
+	site.Wait()
+}

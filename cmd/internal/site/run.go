@@ -162,7 +162,13 @@ func Run(ctx context.Context, o Options) error {
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
 	addGrants(methods, door, book, resource)
-	dispatcher := rpc.NewDispatcher(methods)
+	carriers := []Carrier{
+		{HTTPCarrier, url, httpcarrier.Routes()},
+		{OwnerCarrier, o.Folder.OwnerSocket(), nil}, {AgentsCarrier, o.Folder.AgentSocket(), nil},
+	}
+	var dispatcher *rpc.Dispatcher
+	addRoutes(methods, door, func() Routes { return Routes{carriers, dispatcher.Methods()} })
+	dispatcher = rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
 		Resource:   resource,

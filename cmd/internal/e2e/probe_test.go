@@ -56,18 +56,12 @@ func startProbed(t *testing.T, claimed bool) *probed {
 			t.Fatal(err)
 		}
 	}
+	p.routes = p.ways(t)
 	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(p.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	text, err := owner.Owner(t.Context(), site.RoutesMethod, nil)
-	if err == nil {
-		err = json.Unmarshal(text, &p.routes)
-	}
-	if err != nil || len(p.routes.Methods) == 0 {
-		t.Fatal(string(text), err)
-	}
 	tools, err := owner.Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +92,34 @@ func (r *running) begin(t *testing.T, token string) string {
 		t.Fatal("no session:", res.Status)
 	}
 	return id
+}
+
+// ways asks a site for its ways in.
+func (r *running) ways(t *testing.T) (all site.Routes) {
+	t.Helper()
+	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	text, err := owner.Owner(t.Context(), site.RoutesMethod, nil)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil || len(all.Methods) == 0 {
+		t.Fatal(string(text), err)
+	}
+	return all
+}
+
+// inCBOR is a message in CBOR.
+func inCBOR(t *testing.T, body string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := rpc.CBOR.Encode(&b, rpc.RawJSON([]byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func request(t testing.TB, verb, url, body string, headers ...string) *http.Request {
@@ -315,10 +337,6 @@ func (p *probed) messages(t *testing.T) (all []sent) {
 			`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["agentsite:///zebu/relay"]},"level":"debug",`+
 			`"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}`+meta+`}}`, method, name, args)
 		plain := strings.Replace(body, meta, "", 1)
-		var inCBOR bytes.Buffer
-		if err := rpc.CBOR.Encode(&inCBOR, rpc.RawJSON([]byte(body))); err != nil {
-			t.Fatal(err)
-		}
 		mirrored := name
 		if method == "resources/read" {
 			mirrored = "agentsite:///okapi/temperature"
@@ -329,7 +347,7 @@ func (p *probed) messages(t *testing.T) (all []sent) {
 		inSession := append([]string{"Mcp-Session-Id", p.session}, older...)
 		for _, s := range []sent{
 			{"", "JSON", body, append(modern, inJSON...)},
-			{"", "CBOR", inCBOR.String(), append(modern, "Content-Type", "application/cbor", "Accept", "application/cbor")},
+			{"", "CBOR", inCBOR(t, body), append(modern, "Content-Type", "application/cbor", "Accept", "application/cbor")},
 			{"", "older", plain, older},
 			{"", "in a session", plain, inSession},
 			{"", "a batch", "[" + body + "," + body + "]", append(modern, inJSON...)},

@@ -35,11 +35,11 @@ func (a *Agent) limits(p guard.Policy) string {
 	if p.Requires.Point != "" && !a.reads(p.Requires.Point) {
 		p.Requires = guard.Requirement{}
 	}
-	if p.Interlock.Group != "" && slices.ContainsFunc(a.points, func(q point) bool {
-		other, err := a.site.Outputs.Policy(q.Address)
-		return q.Kind.Output() && (err != nil || other.Interlock.Group == p.Interlock.Group) && !a.reads(q.Address)
-	}) {
-		p.Interlock = guard.Interlock{}
+	for _, q := range a.points {
+		other, _ := a.site.Outputs.Policy(q.Address) // the zero Policy of what is no output
+		if p.Interlock.Group != "" && other.Interlock.Group == p.Interlock.Group && !a.reads(q.Address) {
+			p.Interlock = guard.Interlock{}
+		}
 	}
 	return p.Limits()
 }

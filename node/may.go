@@ -11,8 +11,9 @@ import (
 
 // Access knows who may do what. Its errors are faults, and only Take blocks.
 type Access interface {
-	// Bearer makes a principal of a token.
+	// Bearer makes a principal of a token, Peer of a peer ID that a handshake proved.
 	Bearer(token string) (agents.Principal, error)
+	Peer(id string) (agents.Principal, error)
 	// May decides and counts nothing; Take decides just before the call is made, and
 	// counts it.
 	May(agents.Principal, agents.Ask) (agents.Limits, error)

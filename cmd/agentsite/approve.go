@@ -32,7 +32,7 @@ approval for as long.`,
 			return exactly([]string{"HANDLE"}[:min(len(args), 1)]...)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.local("approve"); err != nil {
+			if err := a.owners("approve"); err != nil {
 				return err
 			}
 			return a.with(func(s *session) error {

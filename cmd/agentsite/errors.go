@@ -88,6 +88,8 @@ func (a *app) unreached(err error) error {
 		return coded{exitFailure, errors.New("interrupted")}
 	case broken(err):
 		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
+	case errors.As(err, &web) && a.url == "":
+		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network", web.Err)}
 	case errors.As(err, &web):
 		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or mend the address", a.url, web.Err)}
 	}
@@ -96,7 +98,14 @@ func (a *app) unreached(err error) error {
 
 // undialled gives an error of dialling its exit code.
 func (a *app) undialled(err error) error {
+	var mistaken site.Mistake
+	var web *url.Error
+	var refused *client.Refusal
 	switch {
+	case errors.As(err, &mistaken), errors.As(err, &refused):
+		return err
+	case errors.As(err, &web):
+		return a.unreached(err)
 	case a.url != "":
 		return coded{exitUsage, err} // the address or the token file
 	case errors.Is(err, fs.ErrPermission):

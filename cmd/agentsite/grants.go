@@ -85,6 +85,98 @@ after 24 hours unless --until says otherwise.`,
 	return cmd
 }
 
+func (a *app) grantCommand() *cobra.Command {
+	var until string
+	cmd := &cobra.Command{
+		Use: "grant DID PERMISSION", GroupID: groupAgents, Args: exactly("DID", "PERMISSION"),
+		Short: "Permit a key something",
+		Long: wordsHelp + `
+
+The key is another user's, as their "agentsite identity --card -" prints it, or an agent's.
+You sign the permission, and the site keeps it. What is printed is for the key's holder:
+"agentsite accept" takes it. It is no secret.
+
+A permission to read ends after 90 days, any other after seven, unless --until says
+otherwise.`,
+		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m 10/h' --until fri",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			end, err := site.GrantUntil(until, args[1])
+			if err != nil {
+				return err
+			}
+			return a.ownersSession("grant", func(s *session) error {
+				all, err := s.access(cmd.Context())
+				if err != nil {
+					return err
+				}
+				signed, pass, err := site.SignGrant(all, args[0], args[1], end)
+				if err != nil {
+					return err
+				}
+				if _, err := s.own(cmd.Context(), site.GrantMethod, signed); err != nil {
+					return err
+				}
+				return a.showPass(pass, args[0], args[1], end)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (a *app) delegateCommand() *cobra.Command {
+	var until string
+	cmd := &cobra.Command{
+		Use: "delegate SITE DID PERMISSION", GroupID: groupAgents, Args: exactly("SITE", "DID", "PERMISSION"),
+		Short: "Pass a part of what you were granted on to another key",
+		Long: `Pass a part of what you were granted on a site on to another key, without asking anybody.
+What you may not do, it may not either, and both count against the same rate. When your
+permission ends or is revoked, so does what you passed on. What is printed is for the
+key's holder: "agentsite accept" takes it.`,
+		Example: "  agentsite delegate shed did:key:z6Mk… 'read climate/*' --until fri",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.claims("delegate"); err != nil {
+				return err
+			}
+			end, err := site.GrantUntil(until, args[2])
+			if err != nil {
+				return err
+			}
+			pass, err := site.Delegate(args[0], args[1], args[2], end)
+			if err != nil {
+				return err
+			}
+			return a.showPass(pass, args[1], args[2], end)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeSites(cmd, args, word)
+		},
+	}
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	return cmd
+}
+
+type passResult struct {
+	To    string    `json:"to"`
+	May   string    `json:"may"`
+	Until time.Time `json:"until,omitzero"`
+	Pass  string    `json:"grant"`
+}
+
+func (a *app) showPass(pass, to, may string, until time.Time) error {
+	if a.json {
+		return a.printJSON(passResult{to, may, until, pass})
+	}
+	fmt.Fprintf(a.errs, "agentsite: %s may %s, %s; its holder runs agentsite accept with this:\n", clean(to), clean(may), ends(until))
+	return a.say("%s", pass)
+}
+
 func (a *app) grantsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "grants", GroupID: groupAgents, Args: noArgs,
@@ -144,9 +236,48 @@ the site's own machine. "agentsite identity --card -" prints another's.`,
 	return cmd
 }
 
-// ownersSession is with for what only the site's own machine can do.
+func (a *app) clockCommand() *cobra.Command {
+	var set bool
+	cmd := &cobra.Command{
+		Use: "clock", GroupID: groupAgents, Args: noArgs,
+		Short: "Show what time the site takes it to be, and have it believe yours",
+		Long: `A board without a battery does not know the time after a start, until something on its
+network or one of its owners tells it. What may act until a time is refused meanwhile. An
+owner's agentsite tells it with every command with --site; on the site's own machine,
+--set says that this machine's clock is right.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ownersSession("clock", func(s *session) error {
+				if set {
+					if _, err := s.own(cmd.Context(), site.TimeMethod, site.TimeNow{Now: time.Now()}); err != nil {
+						return err
+					}
+				}
+				all, err := s.access(cmd.Context())
+				switch {
+				case err != nil:
+					return err
+				case a.json:
+					return a.printJSON(clockResult{all.Time, all.Sure})
+				case all.Sure:
+					return a.say("%s", local(all.Time))
+				}
+				return a.say("it is not known; not before %s", local(all.Time))
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&set, "set", false, "have the site believe this machine's clock")
+	return cmd
+}
+
+type clockResult struct {
+	Time time.Time `json:"time"`
+	Sure bool      `json:"time_is_known"`
+}
+
+// ownersSession is with for what only owners can do.
 func (a *app) ownersSession(what string, do func(*session) error) error {
-	if err := a.local(what); err != nil {
+	if err := a.owners(what); err != nil {
 		return err
 	}
 	return a.with(do)
@@ -165,7 +296,32 @@ func (s *session) access(ctx context.Context) (all site.Access, err error) {
 	if err != nil {
 		return all, err
 	}
-	return all, json.Unmarshal(text, &all)
+	if err := json.Unmarshal(text, &all); err != nil {
+		return all, err
+	}
+	s.app.warnOfEnds(all)
+	if !all.Sure && len(all.Grants) > 0 {
+		fmt.Fprintln(s.app.errs, "agentsite: this site does not know the time yet, and refuses what may act until a time; agentsite clock --help says more")
+	}
+	return all, nil
+}
+
+// soon is when an owner is told that a grant ends.
+const soon = 48 * time.Hour
+
+// warnOfEnds says which grants end soon, and how each is renewed. A token ends soon as a
+// rule.
+func (a *app) warnOfEnds(all site.Access) {
+	for _, g := range all.Grants {
+		if left := g.Until.Sub(all.Time); g.Token != "" || g.Until.IsZero() || left <= 0 || left > soon || len(g.May) != 1 {
+			continue
+		}
+		where := ""
+		if a.site != "" {
+			where = " --site " + a.site
+		}
+		fmt.Fprintf(a.errs, "agentsite: a grant ends %s; this renews it: agentsite%s grant %s '%s'\n", local(g.Until), where, clean(g.To), clean(g.May[0]))
+	}
 }
 
 // addToken signs a permission, and has the site make a token of it.
@@ -201,12 +357,9 @@ func (s *session) showGrants(ctx context.Context, wanted func(site.Granted) bool
 			}
 			continue
 		}
-		who, until := g.To, "for ever"
+		who, until := g.To, strings.TrimPrefix(ends(g.Until), "until ")
 		if g.Token != "" {
 			who = "token " + g.Token
-		}
-		if !g.Until.IsZero() {
-			until = local(g.Until)
 		}
 		if !g.Until.IsZero() && !g.Until.After(all.Time) {
 			until += " (over)"

@@ -32,7 +32,7 @@ holds is refused; --take-over, on the site's own machine, makes it yours first.`
 		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if takeOver {
-				if err := a.local("--take-over"); err != nil {
+				if err := a.owners("--take-over"); err != nil {
 					return err
 				}
 				if args[1] == toSafe {
@@ -120,7 +120,7 @@ func findOutput(points []point, name string) (point, error) {
 	case i >= 0 && points[i].output():
 		return points[i], nil
 	case len(outputs) == 0:
-		return point{}, usagef("this site has no outputs")
+		return point{}, usagef("there is no output that you may see here; a permission to set one is of use with one to read it")
 	case i >= 0:
 		return point{}, usagef("%s is a %s and cannot be set; the outputs are %s", name, points[i].Kind, strings.Join(outputs, ", "))
 	}
@@ -232,7 +232,7 @@ func (a *app) resetCommand() *cobra.Command {
 		Use: "reset", GroupID: groupThings, Args: noArgs,
 		Short: "End the emergency stop, on the site's own machine",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("reset"); err != nil {
+			if err := a.owners("reset"); err != nil {
 				return err
 			}
 			return a.with(func(s *session) error {

@@ -22,7 +22,7 @@ func (a *app) reloadCommand() *cobra.Command {
 or gone are opened and closed; their outputs go to safe first. All others go on as if
 nothing had happened. A file with a mistake changes nothing.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("reload"); err != nil {
+			if err := a.owners("reload"); err != nil {
 				return err
 			}
 			return a.with(func(s *session) error {

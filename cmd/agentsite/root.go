@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +21,7 @@ type app struct {
 	errs io.Writer
 
 	data, url, tokenFile string
+	site                 string // a name of a site that this user knows
 	key                  string // of the calls that move something; "" for one of each call's own
 	cbor, json           bool
 
@@ -39,6 +41,16 @@ func (o *output) Write(b []byte) (int, error) {
 		o.err = err
 	}
 	return n, err
+}
+
+// terminal reports whether somebody looks at what is written.
+func (o *output) terminal() bool {
+	f, ok := o.Writer.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // execute runs one command line and returns its exit code.
@@ -79,8 +91,13 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if a.url == "" && (a.cbor || a.tokenFile != "") {
-				return fmt.Errorf("--cbor and --token-file go with --url")
+			switch {
+			case a.url == "" && a.tokenFile != "":
+				return fmt.Errorf("--token-file goes with --url")
+			case a.url == "" && a.site == "" && a.cbor:
+				return fmt.Errorf("--cbor goes with --url or --site")
+			case a.site != "" && (a.url != "" || a.data != ""):
+				return fmt.Errorf("--site says already which site it is: leave out --url and --data")
 			}
 			a.running = cmd.CommandPath()
 			return nil
@@ -91,11 +108,13 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	root.SetErr(a.errs)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
+	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
 	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
-	flags.BoolVar(&a.cbor, "cbor", false, "with --url: speak CBOR instead of JSON")
+	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: speak CBOR instead of JSON")
 	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
 	flags.SortFlags = false
+	root.RegisterFlagCompletionFunc("site", completeSites)
 	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	root.MarkPersistentFlagDirname("data")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -112,7 +131,8 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
-		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(),
+		a.claimCommand(), a.acceptCommand(), a.sitesCommand(), a.grantCommand(), a.delegateCommand(),
+		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
 		a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand())
@@ -192,10 +212,18 @@ func (a *app) folder() (site.Folder, error) {
 	return site.Folder(dir), err
 }
 
-// local refuses --url for what only the site's own machine can do.
+// local refuses --url and --site for what only the site's own machine can do.
 func (a *app) local(what string) error {
+	if a.url != "" || a.site != "" {
+		return usagef("%s works on the site's own machine only: leave out --url and --site", what)
+	}
+	return nil
+}
+
+// owners refuses --url, where no key proves who asks, for what only owners can do.
+func (a *app) owners(what string) error {
 	if a.url != "" {
-		return usagef("%s works on the site's own machine only: leave out --url", what)
+		return usagef("%s is an owner's: run it on the site's own machine, or with --site", what)
 	}
 	return nil
 }

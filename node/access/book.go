@@ -18,6 +18,8 @@ const (
 	maxGrants = 64
 	maxTokens = 64
 	maxName   = 24
+
+	maxPresented = 8 // of what was passed on from one root
 )
 
 // Owner is a key with authority over the site.
@@ -190,11 +192,16 @@ func (b *Book) Now() (t time.Time, sure bool) {
 	return b.now()
 }
 
-// Tell is an owner who signed the time just now.
+// Tell is an owner who proved who it is, and says what the time is now. What was known
+// well enough already is not kept once more.
 func (b *Book) Tell(t time.Time) error {
 	b.mu.Lock()
+	before, sure := b.now()
 	b.clock.Tell(b.ran(), t)
 	b.mu.Unlock()
+	if sure && t.Sub(before) < time.Minute {
+		return nil
+	}
 	return b.Save()
 }
 
@@ -213,26 +220,54 @@ func (b *Book) Save() error {
 	return b.SaveMeter(text)
 }
 
-// Deposit keeps a grant, so that its audience need not bring it along.
+// Deposit keeps a grant at an owner's word, so that its audience need not bring it along.
 func (b *Book) Deposit(raw []byte) (*Grant, error) {
 	g, err := Open(raw)
 	if err != nil {
 		return nil, err
 	}
-	return g, b.change(func(k *book) error {
+	return g, b.deposit(g, maxGrants, maxGrants)
+}
+
+// Present keeps a grant that its holder brings along. Those leave room for what owners
+// deposit, and for those from another root.
+func (b *Book) Present(holder identity.ID, raw []byte) (*Grant, error) {
+	g, err := Open(raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case g.Audience() != holder:
+		return nil, denied("this grant is for %v, and you are %v", g.Audience(), holder)
+	}
+	return g, b.deposit(g, maxGrants*3/4, maxPresented)
+}
+
+// deposit keeps a grant, unless there are as many already, or as many from its root.
+func (b *Book) deposit(g *Grant, most, mostOfRoot int) error {
+	b.mu.Lock()
+	kept := slices.ContainsFunc(b.held[g.Audience().String()], func(h holding) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
+	b.mu.Unlock()
+	if kept {
+		return nil
+	}
+	return b.change(func(k *book) error {
 		if err := k.accepts(b.Site, g); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(k.Grants, func(have []byte) bool { return bytes.Equal(have, raw) }) {
-			return nil
-		}
 		now, _ := b.Now()
+		ofRoot := 0
 		k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool {
-			g, err := Open(raw)
-			return err != nil || !g.Until().IsZero() && !g.Until().After(now)
+			have, err := Open(raw)
+			if err != nil || !have.Until().IsZero() && !have.Until().After(now) {
+				return true
+			}
+			if have.ids[0] == g.ids[0] {
+				ofRoot++
+			}
+			return false
 		})
-		if len(k.Grants) == maxGrants {
-			return fmt.Errorf("%d grants are kept here, which is as many as there can be: revoke one first", maxGrants)
+		if len(k.Grants) >= most || ofRoot >= mostOfRoot {
+			return denied("%d grants are kept here, %d of them from this root, which is as many as there can be: have an owner revoke one", len(k.Grants), ofRoot)
 		}
 		k.Grants = append(k.Grants, g.Bytes())
 		return nil

@@ -441,18 +441,18 @@ func TestTokens(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		const url = "https://greenhouse.local:8473"
 		fan := grant(t, "set fan", k[1], k[0]).Bytes()
-		token, err := b.AddToken("desk", url, fan, DefaultToken)
+		token, err := b.AddToken("desk", url, fan, soon(b, DefaultToken))
 		wants(t, err, "")
 		if len(token) != 64 || bytes.Contains(s.book, []byte(token)) {
 			t.Error("it is kept, or no token: ", token)
 		}
-		_, err = b.AddToken("desk", url, fan, DefaultToken)
+		_, err = b.AddToken("desk", url, fan, soon(b, DefaultToken))
 		wants(t, err, "a token desk already")
-		_, err = b.AddToken("Desk", url, fan, DefaultToken)
+		_, err = b.AddToken("Desk", url, fan, soon(b, DefaultToken))
 		wants(t, err, "no name for a token")
-		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), DefaultToken)
+		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, DefaultToken))
 		wants(t, err, "no owner")
-		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), DefaultToken)
+		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, DefaultToken))
 		wants(t, err, "for the site itself")
 
 		b = s.open(t, k[0].ID())
@@ -477,7 +477,7 @@ func TestTokens(t *testing.T) {
 		wants(t, err, "has ended")
 		wants(t, may(p), "your permission ended")
 
-		token, err = b.AddToken("desk", url, fan, time.Hour) // in the place of what has ended
+		token, err = b.AddToken("desk", url, fan, soon(b, time.Hour)) // in the place of what has ended
 		wants(t, err, "")
 		s.full = errors.New("disk full") // revoked all the same
 		wants(t, b.Revoke(Revocation{Token: "desk"}), "it is revoked, but a start would forget that")
@@ -557,4 +557,10 @@ func FuzzKept(f *testing.F) {
 		}
 		b.Grants()
 	})
+}
+
+// soon is a time by a book's own clock.
+func soon(b *Book, in time.Duration) time.Time {
+	now, _ := b.Now()
+	return now.Add(in)
 }

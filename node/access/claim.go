@@ -5,7 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,6 +27,19 @@ const (
 // stands before it. That many nobody guesses, so that it need not be hidden behind a
 // password protocol.
 type Secret [16]byte
+
+// ParseSecret reads a secret as Secret writes it.
+func ParseSecret(text string) (s Secret, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) != len(s) {
+		return s, errors.New("this is no secret, which is 22 letters, digits, - and _")
+	}
+	return Secret(b), nil
+}
+
+// Text is the secret as people copy it. It has no String, so that no log shows it by
+// mistake.
+func (s Secret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
 
 // Claim is a site that can be claimed. It keeps nothing of those who try, so that
 // nobody can use up anything. All methods are safe for concurrent use.

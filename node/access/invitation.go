@@ -1,10 +1,10 @@
 package access
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"net/url"
+	"strings"
 
 	"agentsite/node/identity"
 )
@@ -30,35 +30,45 @@ func (i Invitation) String() string {
 	if i.Certificate != nil {
 		q.Set("cert", hex.EncodeToString(i.Certificate))
 	}
-	u := url.URL{Scheme: scheme, Host: i.Site.PeerID(), RawQuery: q.Encode(), Fragment: base64.RawURLEncoding.EncodeToString(i.Secret[:])}
-	return u.String()
+	return site(i.Site, q, i.Secret.Text())
 }
 
-var errInvitation = errors.New("this is no address to claim a site by, which looks like agentsite://12D3KooW…?at=192.168.1.20:8473#…: copy it whole, and put it in quotes")
+var errInvitation = errors.New("this is no address to claim a site by, which looks like agentsite://12D3KooW…?at=192.168.1.20:8474#…: copy it whole, and put it in quotes")
 
 // ParseInvitation reads what String wrote. Its error shows nothing of the text, which
 // may hold a secret.
 func ParseInvitation(text string) (i Invitation, err error) {
-	u, err := url.Parse(text)
-	if err != nil || len(text) > maxURI || u.Scheme != scheme || u.User != nil || u.Path != "" {
+	id, q, fragment, ok := parseSite(text, maxURI)
+	if !ok || len(q["cert"]) > 1 {
 		return i, errInvitation
 	}
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil || len(q["at"]) > maxAddresses || len(q["cert"]) > 1 {
+	if i.Secret, err = ParseSecret(fragment); err != nil {
 		return i, errInvitation
 	}
-	secret, err := base64.RawURLEncoding.Strict().DecodeString(u.Fragment)
-	if err != nil || len(secret) != len(i.Secret) {
-		return i, errInvitation
-	}
-	i.Secret, i.Addresses = Secret(secret), q["at"]
 	if q.Has("cert") {
 		if i.Certificate, err = hex.DecodeString(q.Get("cert")); err != nil || len(i.Certificate) != 32 {
 			return i, errInvitation
 		}
 	}
-	if i.Site, err = identity.Parse(u.Host); err != nil {
-		return i, errInvitation
-	}
+	i.Site, i.Addresses = id, q["at"]
 	return i, nil
+}
+
+// site writes a URI that names a site.
+func site(id identity.ID, q url.Values, fragment string) string {
+	u := url.URL{Scheme: scheme, Host: id.PeerID(), RawQuery: strings.ReplaceAll(q.Encode(), "%3A", ":"), Fragment: fragment}
+	return u.String()
+}
+
+// parseSite reads what site wrote.
+func parseSite(text string, longest int) (id identity.ID, q url.Values, fragment string, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > longest || u.Scheme != scheme || u.User != nil || u.Path != "" {
+		return id, nil, "", false
+	}
+	if q, err = url.ParseQuery(u.RawQuery); err != nil || len(q["at"]) > maxAddresses {
+		return id, nil, "", false
+	}
+	id, err = identity.Parse(u.Host)
+	return id, q, u.Fragment, err == nil
 }

@@ -117,7 +117,7 @@ func (b *Book) inTime(h holding, effect agents.Effect) error {
 	now, sure := b.now()
 	until := h.until
 	for _, block := range h.grant.Blocks {
-		if block.From > now.Unix() {
+		if block.From != 0 && block.From > now.Unix() {
 			return denied("your grant begins at %s; it is %s here", when(block.From), when(now.Unix()))
 		}
 		if block.Until != 0 && (until == 0 || block.Until < until) {
@@ -130,7 +130,7 @@ func (b *Book) inTime(h holding, effect agents.Effect) error {
 	case until <= now.Unix():
 		return denied("your permission ended at %s: ask an owner for another", when(until))
 	case !sure && (effect == agents.Acts || effect == agents.Reads && b.StrictReads):
-		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network, or have an owner run any agentsite command for it", when(until))
+		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network, or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine", when(until))
 	}
 	return nil
 }

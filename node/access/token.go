@@ -29,15 +29,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// AddToken makes a token that stands for a grant under this site's URL, and returns
-// it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
+// AddToken makes a token that stands for a grant under this site's URL until a time, and
+// returns it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
 // itself, which holds it for whoever brings the token.
-func (b *Book) AddToken(name, url string, grant []byte, length time.Duration) (token string, err error) {
+func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token string, err error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	if url == "" || length <= 0 {
-		return "", errors.New("a token has the site's URL and a length of time")
+	now, _ := b.Now()
+	if url == "" || until.Unix() <= now.Unix() {
+		return "", errors.New("a token has the site's URL, and an end that is not past")
 	}
 	g, err := Open(grant)
 	if err != nil {
@@ -48,7 +49,6 @@ func (b *Book) AddToken(name, url string, grant []byte, length time.Duration) (t
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
-	now, _ := b.Now()
 	return hex.EncodeToString(secret[:]), b.change(func(k *book) error {
 		if err := k.accepts(b.Site, g); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (b *Book) AddToken(name, url string, grant []byte, length time.Duration) (t
 		if len(k.Tokens) == maxTokens {
 			return fmt.Errorf("there are %d tokens, which is as many as there can be: revoke one first", maxTokens)
 		}
-		k.Tokens = append(k.Tokens, Token{name, sha256.Sum256(secret[:]), url, now.Add(length).Unix(), g.Bytes()})
+		k.Tokens = append(k.Tokens, Token{name, sha256.Sum256(secret[:]), url, until.Unix(), g.Bytes()})
 		return nil
 	})
 }

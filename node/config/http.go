@@ -9,12 +9,18 @@ import (
 	"strings"
 )
 
-// DefaultListen is where HTTP listens when the file does not say.
-const DefaultListen = "127.0.0.1:8473"
+// DefaultListen is where HTTP listens when the file does not say, DefaultHTTPS where
+// HTTPS does, and Nowhere is where neither does.
+const (
+	DefaultListen = "127.0.0.1:8473"
+	DefaultHTTPS  = ":8474"
+	Nowhere       = "none"
+)
 
 // HTTP is the http section.
 type HTTP struct {
 	Listen string   `json:"listen,omitempty" jsonschema:"the loopback address and port that HTTP listens on; 127.0.0.1:8473 when not written"`
+	HTTPS  string   `json:"https,omitempty" jsonschema:"the address and port that HTTPS listens on, for the network; :8474 when not written, on all addresses; none for nowhere"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"further names and IP addresses under which clients may call the site, exactly as they write them, without a port"`
 }
 
@@ -24,6 +30,11 @@ func (r *report) http(e entry, h HTTP) {
 	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
 		if err := CheckListen(h.Listen); err != nil {
 			r.fail(listen.value.at, "http", "listen %w", err)
+		}
+	}
+	if https, ok := find(e.value.entries, "https"); ok && https.value.shape == scalar {
+		if err := CheckHTTPS(h.HTTPS); err != nil {
+			r.fail(https.value.at, "http", "https %w", err)
 		}
 	}
 	hosts, ok := find(e.value.entries, "hosts")
@@ -42,17 +53,41 @@ func (r *report) http(e entry, h HTTP) {
 
 // CheckListen accepts a loopback address with a port. Port 0 takes any free one.
 func CheckListen(listen string) error {
-	host, port, err := net.SplitHostPort(listen)
+	host, port, err := hostAndPort(listen, DefaultListen)
 	if err != nil {
-		return fmt.Errorf("takes an address and a port such as %s, not %q", DefaultListen, clip(listen))
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("takes a port from 0 to 65535, not %q", clip(port))
+		return err
 	}
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%s would let the network in over plain HTTP, where anyone can read along; use 127.0.0.1:%s", clip(listen), port)
+}
+
+// CheckHTTPS accepts any address of this machine with a port, a port alone for all of
+// them, and none. Port 0 takes any free one.
+func CheckHTTPS(listen string) error {
+	if listen == Nowhere {
+		return nil
+	}
+	host, _, err := hostAndPort(listen, DefaultHTTPS)
+	if err != nil || host == "" || host == "localhost" {
+		return err
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Errorf("takes an address of this machine before the port, or nothing for all of them, not %q", clip(host))
+	}
+	return nil
+}
+
+func hostAndPort(listen, example string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", fmt.Errorf("takes an address and a port such as %s, not %q", example, clip(listen))
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", "", fmt.Errorf("takes a port from 0 to 65535, not %q", clip(port))
+	}
+	return host, port, nil
 }
 
 var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)

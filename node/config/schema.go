@@ -26,6 +26,7 @@ const (
 	dutyPattern     = `^` + durationWords + `/` + durationWords + `$`
 	ratePattern     = `^[0-9]+/` + durationWords + `$`
 	slewPattern     = `^[0-9.eE+]+/(ms|s|m|h)$`
+	claimPattern    = `^[A-Za-z0-9_-]{21}[AQgw]$`
 	ownerPattern    = `^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$`
 	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
 )
@@ -62,7 +63,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		return nil, err
 	}
 	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
-	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen}))
+	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}))
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +76,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		Properties: map[string]*jsonschema.Schema{
 			"site":    site,
 			"owner":   {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
+			"claim":   {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
 			"http":    http,
 			"devices": {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 		},

@@ -17,15 +17,19 @@ type Site struct {
 	Name     string
 	Watchdog string // the board's own, as a file; "" for none
 	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
+	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
 	HTTP     HTTP
 	Devices  []Device // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "http", "devices"}
+var sections = []string{"site", "owner", "claim", "http", "devices"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = regexp.MustCompile(ownerPattern)
+
+// claimForm is 128 bits in base64url.
+var claimForm = regexp.MustCompile(claimPattern)
 
 // about is the site section.
 type about struct {
@@ -56,7 +60,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen}}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -69,6 +73,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "owner":
 			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm.MatchString(site.Owner) {
 				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
+			}
+		case "claim":
+			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm.MatchString(site.Claim) {
+				r.fail(e.value.at, "claim", "takes a secret of 22 letters, digits, - and _, all of them by chance: openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
 			}
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())

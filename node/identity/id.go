@@ -33,6 +33,10 @@ func (id ID) String() string { return didPrefix + base58(append([]byte(didBytes)
 // PeerID is the name in libp2p: 12D3KooW…
 func (id ID) PeerID() string { return base58(append([]byte(peerBytes), id[:]...)) }
 
+// Short is enough of the key to tell the few that are in one place apart: eight
+// letters and digits.
+func (id ID) Short() string { return base32Lower.EncodeToString(id[:5]) }
+
 // CID is the peer ID as newer programs write it: bafzaajaiaejc…
 func (id ID) CID() string {
 	return cidPrefix + base32Lower.EncodeToString(append([]byte(cidBytes), id[:]...))

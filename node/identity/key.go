@@ -46,6 +46,10 @@ func (k Key) Sign(purpose Purpose, message []byte) []byte {
 	return signature
 }
 
+// Private is the key for protocols that sign by themselves, in plain Ed25519: TLS and
+// libp2p.
+func (k Key) Private() ed25519.PrivateKey { return k.private }
+
 const pemType = "PRIVATE KEY"
 
 // PEM is the key as it is kept: PKCS #8, which other programs read too.

@@ -16,7 +16,7 @@ import (
 // Client is a Caller of a site's /mcp.
 type Client struct {
 	URL   string
-	Token string
+	Token string // "" where the connection proves who calls
 	Codec rpc.Codec
 	HTTP  *http.Client
 }
@@ -35,7 +35,9 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 	a := answer{codec: c.Codec}
 	req.Header.Set("Content-Type", c.Codec.ContentType())
 	req.Header.Set("Accept", c.Codec.ContentType()+", "+a.streamType())
-	req.Header.Set("Authorization", "Bearer "+c.Token)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
 	req.Header.Set("Mcp-Protocol-Version", r.Version)
 	req.Header.Set("Mcp-Method", r.Method)
 	if r.Name != "" {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,8 @@ const (
 type Options struct {
 	// Resource is the URL of /mcp for which tokens count.
 	Resource string
-	// Hosts are the values of the Host header that are served: host:port.
+	// Hosts are the values of the Host header that are served, host:port, besides the
+	// address that a connection came to.
 	Hosts      []string
 	Dispatcher *rpc.Dispatcher
 	// Admit refuses evidence that proves nothing, before anything is read.
@@ -132,11 +134,11 @@ func (s *server) guarded(next http.Handler) http.Handler {
 			// deadline of its own for that. What reads the whole body lifts this.
 			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
-		if !slices.Contains(s.Hosts, r.Host) {
+		if !slices.Contains(s.Hosts, r.Host) && !reached(r) {
 			refuse(w, http.StatusForbidden, "this site is not called "+clip(r.Host)+"; a name of its own goes under http: hosts: in agentsite.yaml")
 			return
 		}
-		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && slices.Contains(origins, o[0])) {
+		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && (slices.Contains(origins, o[0]) || r.TLS != nil && o[0] == "https://"+r.Host)) {
 			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
 			return
 		}
@@ -145,8 +147,21 @@ func (s *server) guarded(next http.Handler) http.Handler {
 	})
 }
 
+// reached reports whether a request names the address that it came to, which no name
+// that somebody else owns can stand for.
+func reached(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	named, err2 := netip.ParseAddrPort(r.Host)
+	return err == nil && err2 == nil && named == netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+}
+
 // admitted takes the token from the header and nowhere else, and answers 401
-// where it will not do.
+// where nothing will do. Who proved a key is let in to say what for: it may be to
+// claim the site.
 func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence, bool) {
 	var ev rpc.Evidence
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
@@ -154,7 +169,10 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence,
 			ev.Bearer = token
 		}
 	}
-	if err := s.Admit(ev); err != nil {
+	if ev.Peer = proved(r.TLS); r.TLS == nil {
+		ev.Local = rpc.LocalLoopback
+	}
+	if err := s.Admit(ev); err != nil && (ev.Peer == "" || ev.Bearer != "") {
 		w.Header().Set("WWW-Authenticate", s.challenge(ev))
 		refuse(w, http.StatusUnauthorized, err.Error())
 		return ev, false

@@ -163,7 +163,7 @@ func TestRounds(t *testing.T) {
 	}
 	var stolen []string
 	b.say(t.Context(), rpc.JSON, []byte(message("tools/call", `"name":"ask","arguments":{"a":1,"b":2}`+answer+`,"requestState":"`+state+`"`, `{"elicitation":{}}`)),
-		rpc.Evidence{Bearer: "secret"}, nil, func(s string) { stolen = append(stolen, s) })
+		rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, nil, func(s string) { stolen = append(stolen, s) })
 	if field(t, stolen[0], "error", "code") != -32602.0 {
 		t.Errorf("another principal's state: %s", stolen)
 	}
@@ -244,7 +244,7 @@ func TestListenBounds(t *testing.T) {
 	fill(local)
 	refused(local, "one too many of one principal")
 	fill(rpc.Evidence{Local: rpc.LocalOwner})
-	refused(rpc.Evidence{Bearer: "secret"}, "one too many of all")
+	refused(rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, "one too many of all")
 }
 
 // TestCBOR asks the same in both encodings and gets the same.

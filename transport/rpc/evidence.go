@@ -5,11 +5,13 @@ package rpc
 type Evidence struct {
 	Peer   string // a peer ID that a handshake proved
 	Bearer string // a token that was presented and that nobody has checked yet
-	Local  string // the local socket that the caller could open: LocalOwner or LocalAgent
+	Local  string // by which of the ways that end on this machine the caller came
 }
 
-// The local sockets. Opening one takes the file permissions of the site's owner.
+// The ways that end on this machine. Opening one of the sockets takes the file permissions
+// of the site's owner; loopback is open to every program here.
 const (
-	LocalOwner = "owner" // what the command line speaks through
-	LocalAgent = "agent" // what a model's client speaks through
+	LocalOwner    = "owner" // the socket that the command line speaks through
+	LocalAgent    = "agent" // the socket that a model's client speaks through
+	LocalLoopback = "loopback"
 )

@@ -137,7 +137,7 @@ func TestBadMoves(t *testing.T) {
 	}
 	for _, method := range []string{"owner/approve", "owner/deny", "owner/requests", "owner/take-over"} {
 		body := strings.Replace(call(handle, `{}`), "tools/call", method, 1)
-		if code, answer := r.post(t, body, "Mcp-Method", method, "Mcp-Name", ""); code != 404 || !strings.Contains(answer, "this is the owner's") {
+		if code, answer := r.post(t, body, "Mcp-Method", method, "Mcp-Name", ""); code != 404 || !strings.Contains(answer, "this is an owner's") {
 			t.Errorf("%s: %d %s", method, code, answer)
 		}
 	}

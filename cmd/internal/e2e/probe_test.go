@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -22,12 +23,15 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/rpc"
 )
 
 // probed is a site, with all that it must not tell.
 type probed struct {
 	*running
+	claimed bool
 	routes  site.Routes
 	tools   []string
 	secrets []string // names of its tools, devices and points, and what readings are made of
@@ -41,12 +45,12 @@ type probed struct {
 func startProbed(t *testing.T, claimed bool) *probed {
 	t.Helper()
 	dir := folder(t)
-	p := &probed{held: filepath.Join(dir, "zebu"), free: filepath.Join(dir, "gnu")}
+	p := &probed{claimed: claimed, held: filepath.Join(dir, "zebu"), free: filepath.Join(dir, "gnu")}
 	p.running = start(t, "site: { name: quagga }\ndevices:\n"+
 		"  zebu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
 		"  gnu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  yak: { driver: sim, model: dimmer }\n"+
-		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program))
+		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program), "--listen-https=127.0.0.1:0")
 	until(t, 20*time.Second, "the relay switches", func() bool {
 		_, err := p.agentsite(t, "set", "zebu/relay", "on", "--for", "5m")
 		return err == nil
@@ -158,6 +162,28 @@ func TestProbe(t *testing.T) {
 						site.HTTPCarrier: func(t *testing.T, c site.Carrier) {
 							p.overHTTP(t, c, &http.Client{CheckRedirect: stay}, p.useless(ended, other.Token))
 						},
+						site.HTTPSCarrier: func(t *testing.T, c site.Carrier) {
+							useless := p.useless(ended, other.Token)
+							useless["the folder's token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+p.Token) }
+							id, err := site.SiteIdentity(site.Folder(p.Folder))
+							if err != nil {
+								t.Fatal(err)
+							}
+							pinned, err := identity.Parse(id.DID)
+							if err != nil {
+								t.Fatal(err)
+							}
+							secured, err := httpcarrier.ClientTLS(identity.New(), pinned)
+							if err != nil {
+								t.Fatal(err)
+							}
+							with := &http.Client{CheckRedirect: stay, Transport: &http.Transport{TLSClientConfig: secured}}
+							defer with.CloseIdleConnections()
+							p.overHTTP(t, c, with, useless)
+							nobody := &http.Client{CheckRedirect: stay, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+							defer nobody.CloseIdleConnections()
+							p.overHTTP(t, c, nobody, useless)
+						},
 						site.OwnerCarrier:  p.ownersSocket,
 						site.AgentsCarrier: p.agentsSocket,
 					}[c.Kind]
@@ -186,6 +212,9 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 // endedToken is a token that counted.
 func (r *running) endedToken(t *testing.T) string {
 	t.Helper()
+	if _, err := r.agentsite(t, "clock", "--set"); err != nil {
+		t.Fatal(err)
+	}
 	secret, err := r.agentsite(t, "token", "add", "brief", "read *, set *, stop", "--until", "1s")
 	if err != nil {
 		t.Fatal(err)
@@ -261,12 +290,31 @@ func (p *probed) overHTTP(t *testing.T, c site.Carrier, with *http.Client, usele
 		for _, m := range p.messages(t) {
 			req := request(t, "POST", c.Address+"/mcp", m.body, m.headers...)
 			how(req)
-			if status, answer := p.ask(t, with, req); status != 401 {
+			// Whoever has shown some key is let in as far as to be told that it is nobody's
+			// here, and to claim what is unclaimed.
+			status, answer := p.ask(t, with, req)
+			stranger := c.Kind == site.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
+			challenge := c.Kind == site.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")
+			if status != 401 && !stranger && !challenge {
 				t.Errorf("%s with %s: %s", m.name, name, answer)
 			}
 		}
 	}
-	p.control(t, c, with)
+	if c.Kind == site.HTTPCarrier { // the folder's token counts nowhere else
+		p.control(t, c, with)
+	}
+}
+
+// inJSON is an answer whose body may be CBOR.
+func inJSON(answer string) string {
+	head, body, _ := strings.Cut(answer, "\r\n\r\n")
+	var cbor rpc.Raw
+	if rpc.CBOR.Decode([]byte(body), &cbor) == nil {
+		if text, err := cbor.JSONText(); err == nil {
+			body = string(text)
+		}
+	}
+	return head + body
 }
 
 // control asks with what counts: then the same messages bring what they must not bring

@@ -120,6 +120,19 @@ func (p permissions) Bearer(token string) (agents.Principal, error) {
 	return who, denial(err)
 }
 
+// Peer knows owners, and who has a permission.
+func (p permissions) Peer(text string) (agents.Principal, error) {
+	id, err := identity.Parse(text)
+	if err != nil {
+		return agents.Principal{}, device.Faultf(device.Denied, "%v", err)
+	}
+	who := agents.Principal{ID: id.String(), Owner: owns(p.Book, id)}
+	if !who.Owner && p.Standing(who) == 0 {
+		return agents.Principal{}, device.Faultf(device.Denied, "your key, %v, has no permission here: an owner can grant one", id)
+	}
+	return who, nil
+}
+
 func (p permissions) May(who agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	l, err := p.Book.May(who, ask)
 	return l, denial(err)

@@ -21,17 +21,22 @@ import (
 )
 
 // Target says which site the command line speaks to: the one of a data folder,
-// or one behind a URL.
+// one that this user knows, or one behind a URL.
 type Target struct {
 	Folder    Folder
+	Site      string // a name of Known's
 	URL       string
 	TokenFile string // with URL; the folder's token where empty
-	CBOR      bool   // with URL: speak CBOR
+	CBOR      bool   // with Site or URL: speak CBOR
 	Version   string
 }
 
 // Dial connects to a site. Close what it returns.
 func Dial(t Target) (*client.Client, io.Closer, error) {
+	if t.Site != "" {
+		c, err := dialKnown(t)
+		return c, io.NopCloser(nil), err
+	}
 	if t.URL != "" {
 		c, err := dialHTTP(t)
 		return c, io.NopCloser(nil), err

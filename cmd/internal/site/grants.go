@@ -17,17 +17,25 @@ import (
 // AccessMethod lists who may do what. TokenMethod takes a grant that an owner signed, and
 // makes a token that stands for it. RevokeMethod ends what its name says: a token, a
 // grant, or all that a key has. AddOwnerMethod and RemoveOwnerMethod take a did:key.
+// TimeMethod has the site believe an owner's clock. GrantMethod keeps a grant that an
+// owner signed; PresentMethod is for its holder, and not the owner's: it keeps one that
+// the site was not told of.
 const (
 	AccessMethod      = "owner/access"
 	TokenMethod       = "owner/token"
 	RevokeMethod      = "owner/revoke"
 	AddOwnerMethod    = "owner/add-owner"
 	RemoveOwnerMethod = "owner/remove-owner"
+	TimeMethod        = "owner/time"
+	GrantMethod       = "owner/grant"
+	PresentMethod     = "grant/present"
 )
 
 // Access answers AccessMethod.
 type Access struct {
 	Site   string    `json:"site"` // its did:key
+	Name   string    `json:"name"`
+	At     []string  `json:"addresses"`
 	URL    string    `json:"url"`
 	Time   time.Time `json:"time"`
 	Sure   bool      `json:"time_is_known"` // or the time is only not earlier
@@ -55,7 +63,16 @@ type NewToken struct {
 	Name  string    `json:"name"`
 	Grant []byte    `json:"grant"` // its audience is the site
 	Until time.Time `json:"until"`
-	Now   time.Time `json:"now"` // when the owner signed, by the owner's clock
+}
+
+// Signed is the parameters of GrantMethod and PresentMethod.
+type Signed struct {
+	Grant []byte `json:"grant"`
+}
+
+// TimeNow is the parameters of TimeMethod.
+type TimeNow struct {
+	Now time.Time `json:"now"`
 }
 
 // MadeToken answers TokenMethod.
@@ -66,11 +83,50 @@ type MadeToken struct {
 	Owner string    `json:"new_owner,omitzero"` // who signed, where that made it the first owner
 }
 
-// addGrants adds the owner's methods about who may do what. url is the site's, for which
-// its tokens count.
-func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, url string) {
+// addPresent lets whoever proved a key show what it was granted.
+func addPresent(methods map[string]rpc.Method, b *access.Book) {
+	methods[PresentMethod] = func(_ context.Context, c *rpc.Call) (any, error) {
+		who, err := caller(c)
+		if err != nil {
+			return nil, err
+		}
+		var s Signed
+		if err := c.Params.Decode(&s); err != nil {
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
+		}
+		if _, err := b.Present(who, s.Grant); err != nil {
+			return nil, rpc.Errorf(403, "%v", err)
+		}
+		return struct{}{}, nil
+	}
+}
+
+// whereabouts is what a site tells its owners of itself.
+type whereabouts struct {
+	name string
+	url  string   // for which its tokens count
+	at   []string // where it may be reached
+}
+
+// addGrants adds the owner's methods about who may do what.
+func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, s whereabouts) {
+	url := s.url
 	methods[AccessMethod] = ownersOnly(door, "grants", func(context.Context, agents.Principal, string) (any, error) {
-		return list(b, url), nil
+		return list(b, s), nil
+	})
+	methods[TimeMethod] = ownersMethod(door, "clock --set", func(_ context.Context, _ agents.Principal, t TimeNow) (any, error) {
+		return struct{}{}, b.Tell(t.Now)
+	})
+	methods[GrantMethod] = ownersMethod(door, "grant", func(_ context.Context, who agents.Principal, s Signed) (any, error) {
+		g, err := access.Open(s.Grant)
+		if err == nil {
+			err = door.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return addGrant(b, g) })
+		}
+		if err != nil {
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
+		}
+		door.Recheck()
+		return struct{}{}, nil
 	})
 	methods[TokenMethod] = ownersMethod(door, "token", func(_ context.Context, who agents.Principal, n NewToken) (any, error) {
 		var m MadeToken
@@ -121,32 +177,45 @@ func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, u
 	})
 }
 
-// addToken makes a token. Whoever signs the first one on the site's own machine becomes
-// its owner: that machine's user is, until then.
+// ownedBy refuses who is no owner. Whoever signs first on the site's own machine becomes
+// its owner, and is returned: that machine's user is, until then.
+func ownedBy(b *access.Book, id identity.ID) (first string, err error) {
+	if !b.Claimed() {
+		first = id.String()
+		if err := b.Claim(access.Owner{ID: id}); err != nil {
+			return "", err
+		}
+	}
+	if !owns(b, id) {
+		return "", fmt.Errorf("this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", id)
+	}
+	return first, nil
+}
+
+func addGrant(b *access.Book, g *access.Grant) error {
+	if _, err := ownedBy(b, g.Issuer); err != nil {
+		return err
+	}
+	_, err := b.Deposit(g.Bytes())
+	return err
+}
+
+// addToken makes a token.
 func addToken(b *access.Book, url string, n NewToken, g *access.Grant) (m MadeToken, err error) {
 	m = MadeToken{ID: g.ID().String(), Until: n.Until}
 	if err := access.CheckName(n.Name); err != nil { // before it makes anybody an owner
 		return m, err
 	}
-	if !b.Claimed() {
-		m.Owner = g.Issuer.String()
-		if err := b.Claim(access.Owner{ID: g.Issuer}); err != nil {
-			return m, err
-		}
-	}
-	if !owns(b, g.Issuer) {
-		return m, fmt.Errorf("this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", g.Issuer)
-	}
-	if err := b.Tell(n.Now); err != nil { // by which it ends
+	if m.Owner, err = ownedBy(b, g.Issuer); err != nil {
 		return m, err
 	}
-	m.Token, err = b.AddToken(n.Name, url, n.Grant, n.Until.Sub(n.Now))
+	m.Token, err = b.AddToken(n.Name, url, n.Grant, n.Until)
 	return m, err
 }
 
-func list(b *access.Book, url string) Access {
+func list(b *access.Book, s whereabouts) Access {
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), URL: url, Time: now.UTC().Truncate(time.Second), Sure: sure, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{Site: b.Site.String(), Name: s.name, At: s.at, URL: s.url, Time: now.UTC().Truncate(time.Second), Sure: sure, Owners: []Owner{}, Grants: []Granted{}}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}
@@ -191,25 +260,117 @@ func revocation(b *access.Book, name string) (r access.Revocation, err error) {
 	return r, fmt.Errorf("%.60q is no token, grant or key that could be revoked: agentsite grants lists them", name)
 }
 
+// SignGrant is a permission in words for a key on a site, signed by this machine's user
+// as an owner. The zero time is for ever.
+func SignGrant(on Access, audience, words string, until time.Time) (Signed, string, error) {
+	to, err := identity.Parse(audience)
+	if err != nil {
+		return Signed{}, "", Mistake{err}
+	}
+	site, err := identity.Parse(on.Site)
+	if err != nil {
+		return Signed{}, "", err
+	}
+	g, err := issue(to, site, words, until)
+	if err != nil {
+		return Signed{}, "", err
+	}
+	return Signed{g.Bytes()}, access.Pass{Site: site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
+}
+
+func issue(to, site identity.ID, words string, until time.Time) (*access.Grant, error) {
+	b, err := block(to, site, words, until)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ownerKey()
+	if err != nil {
+		return nil, err
+	}
+	g, err := access.Issue(key, b)
+	if err != nil {
+		return nil, Mistake{err}
+	}
+	return g, nil
+}
+
+func block(to, site identity.ID, words string, until time.Time) (access.Block, error) {
+	may, err := access.ParseWords(words)
+	if err != nil {
+		return access.Block{}, Mistake{err}
+	}
+	b := access.Block{Audience: to, Node: site, May: may}
+	if !until.IsZero() {
+		b.Until = until.Unix()
+	}
+	return b, nil
+}
+
+// Delegate passes a part of what this machine's user was granted on a site on to another
+// key, and returns the text for its holder. Nobody is asked.
+func Delegate(name, audience, words string, until time.Time) (string, error) {
+	k, err := Known(name)
+	if err != nil {
+		return "", err
+	}
+	if k.Owner {
+		return "", Mistake{fmt.Errorf("you own %s: agentsite grant --site %[1]s", name)}
+	}
+	to, err := identity.Parse(audience)
+	if err != nil {
+		return "", Mistake{err}
+	}
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return "", err
+	}
+	held, err := access.Open(k.Grant)
+	if err != nil {
+		return "", err
+	}
+	b, err := block(to, id, words, until)
+	if err != nil {
+		return "", err
+	}
+	key, err := ownerKey()
+	if err != nil {
+		return "", err
+	}
+	g, err := held.Delegate(key, b)
+	if err != nil {
+		return "", Mistake{err}
+	}
+	return access.Pass{Site: id, Name: k.Name, Addresses: k.Addresses, Grant: g}.String(), nil
+}
+
+// GrantUntil reads when a grant of a permission in words ends: "" is usual for it, and the
+// zero time never.
+func GrantUntil(text, words string) (time.Time, error) {
+	if text == "" {
+		may, err := access.ParseWords(words)
+		if err != nil {
+			return time.Time{}, Mistake{err}
+		}
+		return time.Now().Add(access.DefaultLength(may)), nil
+	}
+	until, err := access.ParseUntil(text, time.Now())
+	if err != nil {
+		return until, Mistake{fmt.Errorf("--until: %w", err)}
+	}
+	return until, nil
+}
+
 // SignToken is a permission in words for a token of a site, which its did:key names,
 // signed by this machine's user as an owner.
 func SignToken(did, name, words string, until time.Time) (NewToken, error) {
-	n := NewToken{Name: name, Until: until, Now: time.Now()}
+	n := NewToken{Name: name, Until: until}
 	site, err := identity.Parse(did)
 	if err != nil {
 		return n, err
 	}
-	may, err := access.ParseWords(words)
-	if err != nil {
-		return n, Mistake{err}
-	}
-	key, err := ownerKey()
+	g, err := issue(site, site, words, until)
 	if err != nil {
 		return n, err
-	}
-	g, err := access.Issue(key, access.Block{Audience: site, Node: site, Until: until.Unix(), May: may})
-	if err != nil {
-		return n, Mistake{err}
 	}
 	n.Grant = g.Bytes()
 	return n, nil

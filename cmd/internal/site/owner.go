@@ -103,7 +103,7 @@ func ownersMethod[P any](door *node.Node, command string, do func(ctx context.Co
 	return func(ctx context.Context, c *rpc.Call) (any, error) {
 		who, err := door.Who(node.Evidence(c.Evidence))
 		if err != nil || !who.Owner {
-			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "this is the owner's: run agentsite %s on the site's own machine", command)
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "this is an owner's: run agentsite %s on the site's own machine, or with --site where you own it", command)
 		}
 		var about P
 		if err := c.Params.Decode(&about); err != nil && !c.Params.IsZero() {

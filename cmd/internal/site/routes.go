@@ -31,6 +31,7 @@ type Carrier struct {
 // The kinds of carriers.
 const (
 	HTTPCarrier   = "http"
+	HTTPSCarrier  = "https"
 	OwnerCarrier  = "owner socket"
 	AgentsCarrier = "agents socket"
 )

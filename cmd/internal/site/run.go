@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,13 +32,15 @@ const settleFor = 5 * time.Second
 
 // Options are what run is told.
 type Options struct {
-	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
-	Folder  Folder
-	Listen  string           // instead of the configuration's
-	Version string           // of the program
-	Out     io.Writer        // for the person at the terminal
-	Hangup  <-chan os.Signal // each asks for a reload; nil for none
-	Stop    <-chan os.Signal // each is an emergency stop; nil for none
+	Config      string // a file; "" for agentsite.yaml, or the demonstration without one
+	Folder      Folder
+	Listen      string           // instead of the configuration's; it also turns HTTPS off
+	ListenHTTPS string           // instead of the configuration's
+	Version     string           // of the program
+	Out         io.Writer        // for the person at the terminal
+	Terminal    bool             // Out is one, and shows pictures
+	Hangup      <-chan os.Signal // each asks for a reload; nil for none
+	Stop        <-chan os.Signal // each is an emergency stop; nil for none
 }
 
 // Mistake is an error that whoever starts the site made: the same again will not
@@ -66,7 +67,16 @@ func Run(ctx context.Context, o Options) error {
 		if err := config.CheckListen(o.Listen); err != nil {
 			return Mistake{fmt.Errorf("--listen %w", err)}
 		}
-		web.Listen = o.Listen
+		web.Listen, web.HTTPS = o.Listen, config.Nowhere // a second site, or a try
+	}
+	if from == "" {
+		web.HTTPS = config.Nowhere // what is simulated is nobody else's
+	}
+	if o.ListenHTTPS != "" {
+		if err := config.CheckHTTPS(o.ListenHTTPS); err != nil {
+			return Mistake{fmt.Errorf("--listen-https %w", err)}
+		}
+		web.HTTPS = o.ListenHTTPS
 	}
 	unlock, err := o.Folder.open()
 	if err != nil {
@@ -143,6 +153,13 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("HTTP cannot listen: %w; another program may have the port: choose one with --listen, or under http: in the configuration", err)
 	}
 	defer listener.Close()
+	secure, err := listenHTTPS(key, web)
+	if err != nil {
+		return err
+	}
+	if secure != nil {
+		defer secure.Close()
+	}
 	ownerSocket, err := stdio.Listen(o.Folder.OwnerSocket())
 	if err != nil {
 		return err
@@ -156,15 +173,30 @@ func Run(ctx context.Context, o Options) error {
 
 	url := "http://" + listener.Addr().String()
 	resource := url + "/mcp"
+	called := hosts(listener.Addr(), names(key.ID(), web))
+	if secure != nil {
+		_, port, _ := net.SplitHostPort(secure.Addr().String())
+		resource = "https://" + net.JoinHostPort(HostName(key.ID()), port) + "/mcp"
+		called = append(called, HostName(key.ID())) // whoever knows the key says no port
+		called = append(called, hosts(secure.Addr(), names(key.ID(), web))...)
+	}
 	door.Obey(permissions{book, resource})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
-	addGrants(methods, door, book, resource)
+	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
+	addPresent(methods, book)
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure))
+	if err != nil {
+		return err
+	}
 	carriers := []Carrier{
 		{HTTPCarrier, url, httpcarrier.Routes()},
 		{OwnerCarrier, o.Folder.OwnerSocket(), nil}, {AgentsCarrier, o.Folder.AgentSocket(), nil},
+	}
+	if secure != nil {
+		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
 	}
 	var dispatcher *rpc.Dispatcher
 	addRoutes(methods, door, func() Routes { return Routes{carriers, dispatcher.Methods()} })
@@ -172,7 +204,7 @@ func Run(ctx context.Context, o Options) error {
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
 		Resource:   resource,
-		Hosts:      hosts(listener.Addr(), web),
+		Hosts:      called,
 		Dispatcher: dispatcher,
 		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
@@ -218,30 +250,14 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
+	if secure != nil {
+		all.Go(func() error { return httpcarrier.Serve(ctx, secure, handler) })
+	}
 	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())
-	welcome(o, cfg, from, url, state)
+	welcome(o, cfg, from, url, state, invitation)
 	rest()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
 	return all.Wait()
-}
-
-// hosts are the exact Host headers that are served: where HTTP listens, under
-// its usual names, and the owner's own names.
-func hosts(addr net.Addr, cfg config.HTTP) []string {
-	_, port, _ := net.SplitHostPort(addr.String())
-	names := append([]string{"127.0.0.1", "localhost", "::1"}, cfg.Hosts...)
-	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
-		names = append(names, host)
-	}
-	var all []string
-	for _, n := range names {
-		host := net.JoinHostPort(n, port)
-		all = append(all, host)
-		if bare, ok := strings.CutSuffix(host, ":80"); ok {
-			all = append(all, bare)
-		}
-	}
-	return all
 }

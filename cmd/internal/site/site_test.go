@@ -271,16 +271,16 @@ func TestHosts(t *testing.T) {
 		own     []string
 		want    string
 	}{
-		{"127.0.0.1:8473", nil, "127.0.0.1:8473 localhost:8473 [::1]:8473 127.0.0.1:8473"},
-		{"[::1]:8473", nil, "127.0.0.1:8473 localhost:8473 [::1]:8473 [::1]:8473"},
-		{"127.0.0.2:9", []string{"greenhouse.local", "fd00::1"}, "127.0.0.1:9 localhost:9 [::1]:9 greenhouse.local:9 [fd00::1]:9 127.0.0.2:9"},
-		{"127.0.0.1:80", []string{"g"}, "127.0.0.1:80 127.0.0.1 localhost:80 localhost [::1]:80 [::1] g:80 g 127.0.0.1:80 127.0.0.1"},
+		{"127.0.0.1:8473", nil, "127.0.0.1:8473 [::1]:8473 127.0.0.1:8473 localhost:8473"},
+		{"[::1]:8473", nil, "127.0.0.1:8473 [::1]:8473 [::1]:8473 localhost:8473"},
+		{"127.0.0.2:9", []string{"greenhouse.local", "fd00::1"}, "127.0.0.1:9 [::1]:9 127.0.0.2:9 localhost:9 greenhouse.local:9 [fd00::1]:9"},
+		{"127.0.0.1:80", []string{"g"}, "127.0.0.1:80 127.0.0.1 [::1]:80 [::1] 127.0.0.1:80 127.0.0.1 localhost:80 localhost g:80 g"},
 	} {
 		addr, err := net.ResolveTCPAddr("tcp", tt.listens)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(hosts(addr, config.HTTP{Hosts: tt.own}), " "); got != tt.want {
+		if got := strings.Join(hosts(addr, append([]string{"localhost"}, tt.own...)), " "); got != tt.want {
 			t.Errorf("%s: %s\nwant %s", tt.listens, got, tt.want)
 		}
 	}
@@ -312,7 +312,7 @@ func TestReset(t *testing.T) {
 		ok   bool
 	}{
 		{"nobody", rpc.Evidence{}, false},
-		{"the token", rpc.Evidence{Bearer: "secret"}, false},
+		{"the token", rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, false},
 		{"an agent", rpc.Evidence{Local: rpc.LocalAgent}, false},
 		{"an agent as root", rpc.Evidence{Local: rpc.LocalAgent, Bearer: "secret"}, false},
 		{"a peer", rpc.Evidence{Peer: "12D3"}, false},
@@ -326,7 +326,7 @@ func TestReset(t *testing.T) {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
 		}
 		var refused *rpc.Error
-		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is the owner's: run agentsite reset on the site's own machine") {
+		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is an owner's: run agentsite reset on the site's own machine, or with --site where you own it") {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if tt.ok && err != nil {
@@ -390,7 +390,7 @@ func TestTakeOver(t *testing.T) {
 		code   int
 	}{
 		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Bearer: "secret"}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, params, rpc.CodeMethodNotFound},
 		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
 		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
 		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},

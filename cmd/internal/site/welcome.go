@@ -3,13 +3,16 @@ package site
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"rsc.io/qr"
 )
 
 // outputsNow says how the outputs are at a start.
@@ -23,9 +26,17 @@ func outputsNow(unsafe error, stopped bool) string {
 	return "Its outputs are at their safe values."
 }
 
+// besides is the folder of the configuration, or the data folder without one.
+func (o Options) besides(config string) string {
+	if config == "" {
+		return string(o.Folder)
+	}
+	return filepath.Dir(config)
+}
+
 // welcome tells the person at the terminal what runs and what to do next. The
 // lines are there to be pasted.
-func welcome(o Options, cfg *config.Site, from, url, outputs string) {
+func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *access.Invitation) {
 	what := "the devices of " + from
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
@@ -44,9 +55,16 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string) {
 		"agentsite-" + cfg.Name: map[string]any{"command": program, "args": connect},
 	}}, json.Deterministic(true), jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 
+	owned := ""
+	switch {
+	case from == "":
+		owned = "Whoever may use this machine owns it, and nobody else reaches it.\n"
+	case claim != nil:
+		owned = "Nobody's key owns it yet: whoever may use this machine does.\n"
+	}
 	fmt.Fprintf(o.Out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
 %[9]s Stop it with Ctrl-C; they return there.
-
+%[11]s
 In another terminal:
   %[4]s points%[5]s
   %[4]s read%[5]s
@@ -60,7 +78,42 @@ With curl:
     -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, quote(program), more, entry, quote(url+"/mcp"), quote(o.Folder.TokenFile()), outputs, rpc.Revision)
+`, o.Version, cfg.Name, what, quote(program), more, entry, quote(url+"/mcp"), quote(o.Folder.TokenFile()), outputs, rpc.Revision, owned)
+	if claim == nil {
+		return
+	}
+	fmt.Fprintf(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n  agentsite claim %s\n\n", quote(claim.String()))
+	if o.Terminal {
+		fmt.Fprintln(o.Out, picture(claim.String()))
+	}
+}
+
+// picture is a text as a QR code, two of its squares above each other in each letter. It
+// is light where the code is dark, as it has to be on a dark terminal.
+func picture(text string) string {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return ""
+	}
+	const margin = 2
+	var b strings.Builder
+	for y := -margin; y < code.Size+margin; y += 2 {
+		for x := -margin; x < code.Size+margin; x++ {
+			above, below := !code.Black(x, y), !code.Black(x, y+1)
+			switch {
+			case above && below:
+				b.WriteRune('█')
+			case above:
+				b.WriteRune('▀')
+			case below:
+				b.WriteRune('▄')
+			default:
+				b.WriteRune(' ')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // quote is a word as a shell reads it.

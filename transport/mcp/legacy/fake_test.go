@@ -210,7 +210,7 @@ func overStream(t *testing.T, s *Server, o *sdk.ClientOptions) *sdk.ClientSessio
 // listen serves s on HTTP. The header Who says which evidence a request has.
 func listen(t *testing.T, s *Server) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := node.Evidence{Bearer: token}
+		e := node.Evidence{Bearer: token, Local: "loopback"}
 		if who := r.Header.Get("Who"); who != "" {
 			e = node.Evidence{Local: who}
 		}

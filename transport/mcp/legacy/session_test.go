@@ -262,6 +262,10 @@ func TestRoundsOverHTTP(t *testing.T) {
 // leave is an Access by which one token may all, until it is revoked.
 type leave struct{ revoked atomic.Bool }
 
+func (l *leave) Peer(string) (agents.Principal, error) {
+	return agents.Principal{}, device.Faultf(device.Denied, "unknown")
+}
+
 func (l *leave) Bearer(string) (agents.Principal, error) {
 	return agents.Principal{ID: "token:other"}, nil
 }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) claimCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "claim ADDRESS", GroupID: groupAgents, Args: exactly("ADDRESS"),
+		Short: "Own a site, by the address that it shows",
+		Long: `A site that nobody owns shows an address for fifteen minutes after it was switched on: at
+its terminal, in its log, and in the file agentsite-claim.txt beside its configuration.
+Whoever shows first that they know it owns the site, by the key of "agentsite identity
+--card -". The secret in it is not sent, and counts once.
+
+Afterwards --site NAME speaks to it from here.`,
+		Example: "  agentsite claim 'agentsite://12D3KooW…?at=192.168.1.20:8474#…'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.claims("claim"); err != nil {
+				return err
+			}
+			k, err := site.Claim(cmd.Context(), args[0], name, version)
+			if err != nil {
+				return a.unreached(err)
+			}
+			if a.json {
+				return a.printJSON(k)
+			}
+			return a.say("you own the site %s now: agentsite --site %[1]s points", k.Name)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what you call it (default: what it calls itself)")
+	cmd.RegisterFlagCompletionFunc("name", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (a *app) acceptCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "accept GRANT", GroupID: groupAgents, Args: exactly("GRANT"),
+		Short: "Keep what you were granted on a site",
+		Long: `Keep the text that "agentsite grant" or "agentsite delegate" printed for your key, which
+"agentsite identity --card -" shows. Afterwards --site NAME speaks to that site.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.claims("accept"); err != nil {
+				return err
+			}
+			k, err := site.Accept(args[0], name)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(k)
+			}
+			words, until := k.May()
+			return a.say("on %s you may %s, %s: agentsite --site %[1]s points", k.Name, words, ends(until))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what you call the site (default: what whoever granted it calls it)")
+	cmd.RegisterFlagCompletionFunc("name", cobra.NoFileCompletions)
+	return cmd
+}
+
+// ends says until when; the zero time is for ever.
+func ends(until time.Time) string {
+	if until.IsZero() {
+		return "for ever"
+	}
+	return "until " + local(until)
+}
+
+// claims refuses what says where a site is for a command that is told another way.
+func (a *app) claims(what string) error {
+	if a.url != "" || a.site != "" || a.data != "" {
+		return usagef("%s takes no --site, --url or --data: the address says where the site is", what)
+	}
+	return nil
+}
+
+func (a *app) sitesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sites", GroupID: groupAgents, Args: noArgs,
+		Short: "List the sites that you own or may use",
+		RunE: func(*cobra.Command, []string) error {
+			all, err := site.KnownSites()
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, k := range all {
+				if a.json {
+					if err := a.printJSON(k); err != nil {
+						return err
+					}
+					continue
+				}
+				what := "all: you own it"
+				if !k.Owner {
+					words, until := k.May()
+					what = words + ", " + ends(until)
+				}
+				rows = append(rows, []string{k.Name, what, strings.Join(k.Addresses, " "), k.DID})
+			}
+			switch {
+			case a.json:
+				return nil
+			case len(rows) == 0:
+				return a.say("you know no site yet: agentsite claim takes the address that one shows")
+			}
+			return table(a.out, []string{"SITE", "YOU MAY", "ADDRESSES", "KEY"}, rows)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "forget NAME", Args: exactly("NAME"), Short: "Forget a site; what you may do there stays",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := site.Forget(args[0]); err != nil {
+				return err
+			}
+			return a.say("%s is forgotten", args[0])
+		},
+		ValidArgsFunction: completeSites,
+	})
+	return cmd
+}
+
+func completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	all, _ := site.KnownSites()
+	var names []string
+	for _, k := range all {
+		names = append(names, k.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,179 @@
+package site
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"agentsite/agents"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/rpc"
+)
+
+// ChallengeMethod and ProveMethod let somebody claim a site that nobody owns. They are
+// for whoever proved a key, and all that such a site answers on a network.
+const (
+	ChallengeMethod = "claim/challenge"
+	ProveMethod     = "claim/prove"
+)
+
+// Challenge answers ChallengeMethod.
+type Challenge struct {
+	Challenge [32]byte `json:"challenge"`
+}
+
+// Claimed answers ProveMethod.
+type Claimed struct {
+	Answer access.Answer `json:"answer"`
+	Name   string        `json:"name"` // of the site
+}
+
+// claimFile is beside the configuration, where somebody finds it who takes the card of
+// a board without a screen.
+const claimFile = "agentsite-claim.txt"
+
+// claims is how a site is claimed.
+type claims struct {
+	name  string
+	book  *access.Book
+	door  *node.Node
+	claim *access.Claim
+	file  string
+}
+
+// addClaim adds the methods of the claim, where nobody owns the site yet, and returns the
+// address to claim it by, which is also written to a file in dir; nil where there is none
+// to show. seed is the configuration's secret, "" for one of the site's own.
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
+	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
+	if book.Claimed() {
+		c.removeFile()
+	}
+	if book.Claimed() || at == nil {
+		return nil, nil
+	}
+	secret, err := book.Secret()
+	if err == nil && seed != "" {
+		secret, err = access.ParseSecret(seed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.claim = access.NewClaim(key, secret, c.take)
+	methods[ChallengeMethod] = c.challenge
+	methods[ProveMethod] = c.prove
+
+	authority, err := httpcarrier.Authority(key)
+	if err != nil {
+		return nil, err
+	}
+	print := sha256.Sum256(authority)
+	i := &access.Invitation{Site: key.ID(), Secret: secret, Addresses: reachable(at, key.ID()), Certificate: print[:]}
+	if err := os.WriteFile(c.file, fmt.Appendf(nil, "Whoever opens this address first, with agentsite on another machine, owns the site %s:\n\n  agentsite claim '%s'\n", name, i), 0o600); err != nil {
+		slog.Warn("the address to claim this site by is in no file", "err", err)
+	}
+	slog.Info("nobody owns this site: it can be claimed for fifteen minutes", "address", i.String())
+	return i, nil
+}
+
+// caller is who proved a key to the carrier.
+func caller(c *rpc.Call) (identity.ID, error) {
+	if c.Evidence.Peer == "" {
+		return identity.ID{}, rpc.Errorf(rpc.CodeMethodNotFound, "a site is claimed by a key: run agentsite claim with the address that the site shows")
+	}
+	return identity.Parse(c.Evidence.Peer)
+}
+
+func (c *claims) challenge(_ context.Context, call *rpc.Call) (any, error) {
+	who, err := caller(call)
+	if err != nil {
+		return nil, err
+	}
+	if c.book.Claimed() {
+		return nil, rpc.Errorf(403, "this site has an owner already")
+	}
+	challenge, err := c.claim.Challenge(who)
+	if err != nil {
+		return nil, rpc.Errorf(403, "%v", err)
+	}
+	return Challenge{challenge}, nil
+}
+
+func (c *claims) prove(ctx context.Context, call *rpc.Call) (any, error) {
+	who, err := caller(call)
+	if err != nil {
+		return nil, err
+	}
+	var p access.Proof
+	if err := call.Params.Decode(&p); err != nil {
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
+	}
+	if p.Claimant != who { // somebody passes on what another one proved
+		return nil, rpc.Errorf(403, "this is the proof of another key")
+	}
+	answer, err := c.claim.Take(ctx, p)
+	if err != nil {
+		return nil, rpc.Errorf(403, "%v", err)
+	}
+	c.door.Recheck()
+	return Claimed{answer, c.name}, nil
+}
+
+// take makes the first owner.
+func (c *claims) take(id identity.ID) error {
+	err := c.door.Own(agents.Principal{ID: id.String(), Owner: true}, "claim", "", func() error { return c.book.Claim(access.Owner{ID: id}) })
+	if err == nil {
+		slog.Info("this site is owned now", "owner", id.String())
+		c.removeFile()
+	}
+	return err
+}
+
+func (c *claims) removeFile() {
+	if err := os.Remove(c.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		slog.Warn("a file with a secret that is used up stays; remove it", "err", err)
+	}
+}
+
+// shownAddresses is as many as fit on a screen, as a picture.
+const shownAddresses = 2
+
+// reachable is where others may find what listens at an address, nil for nowhere: there, or
+// wherever this machine is.
+func reachable(at net.Addr, id identity.ID) (all []string) {
+	if at == nil {
+		return nil
+	}
+	listens, err := netip.ParseAddrPort(at.String())
+	if err != nil {
+		return nil
+	}
+	port := fmt.Sprint(listens.Port())
+	if !listens.Addr().IsUnspecified() {
+		return []string{at.String()}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		slog.Warn("this machine's addresses are not known", "err", err)
+	}
+	for _, want4 := range []bool{true, false} {
+		for _, a := range addresses {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil || p.Addr().IsLoopback() || p.Addr().IsLinkLocalUnicast() || p.Addr().Is4() != want4 || len(all) == shownAddresses-1 {
+				continue
+			}
+			all = append(all, net.JoinHostPort(p.Addr().String(), port))
+		}
+	}
+	return append(all, net.JoinHostPort(HostName(id), port))
+}

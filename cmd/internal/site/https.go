@@ -1,0 +1,67 @@
+package site
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"agentsite/node/config"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+)
+
+// listenHTTPS opens the site to the network, where it is to be: the error is nil and the
+// listener too where it is not.
+func listenHTTPS(key identity.Key, web config.HTTP) (net.Listener, error) {
+	if web.HTTPS == config.Nowhere {
+		return nil, nil
+	}
+	secured, err := httpcarrier.ServerTLS(key, names(key.ID(), web))
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", web.HTTPS)
+	if err != nil {
+		return nil, fmt.Errorf("HTTPS cannot listen: %w; another program may have the port: choose one with --listen-https, or under http: https: in the configuration (none is for nobody)", err)
+	}
+	return tls.NewListener(ln, secured), nil
+}
+
+// addressOf is where a listener listens, nil for none.
+func addressOf(ln net.Listener) net.Addr {
+	if ln == nil {
+		return nil
+	}
+	return ln.Addr()
+}
+
+// HostName is the name of a site's machine on its network that no other has.
+func HostName(id identity.ID) string { return "agentsite-" + id.Short() + ".local" }
+
+// names are those that the site's machine has.
+func names(id identity.ID, web config.HTTP) []string {
+	all := append([]string{"localhost", HostName(id)}, web.Hosts...)
+	if name, err := os.Hostname(); err == nil && name != "" {
+		all = append(all, strings.ToLower(name), strings.ToLower(name)+".local")
+	}
+	return all
+}
+
+// hosts are the Host headers that are served at an address of ours: the names with its
+// port. The address itself is served besides.
+func hosts(addr net.Addr, names []string) []string {
+	host, port, _ := net.SplitHostPort(addr.String())
+	var all []string
+	for _, n := range append([]string{"127.0.0.1", "::1", host}, names...) {
+		at := net.JoinHostPort(n, port)
+		all = append(all, at)
+		for _, usual := range []string{":80", ":443"} {
+			if bare, ok := strings.CutSuffix(at, usual); ok {
+				all = append(all, bare)
+			}
+		}
+	}
+	return all
+}

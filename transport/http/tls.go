@@ -1,0 +1,192 @@
+package http
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/node/identity"
+)
+
+// Certificates know no time: a board without a clock has to be reached too. What ends is
+// the permission. RFC 5280, 4.1.2.5 has the last moment for those that do not end.
+var (
+	certFirst = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	certLast  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// Names that a site's authority can vouch for: those that mean nothing outside a house.
+// Who trusts a site with all that it signs need not fear for other names.
+var privateNames = []string{"localhost", "local", "lan", "home", "internal", "home.arpa"}
+
+var privateAddresses = []netip.Prefix{
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"),
+}
+
+// Authority is the certificate of a site's key, in DER: the same whenever it is made. It
+// signs what the site shows over TLS, and a client that trusts it in the usual way, as
+// curl --cacert does, reaches that site alone, under private names and addresses.
+func Authority(key identity.Key) ([]byte, error) {
+	t := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "AgentSite " + key.ID().PeerID()},
+		NotBefore: certFirst, NotAfter: certLast,
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: privateNames,
+	}
+	for _, p := range privateAddresses {
+		t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())})
+	}
+	private := key.Private()
+	return x509.CreateCertificate(rand.Reader, t, t, private.Public(), private) // Ed25519 takes nothing of chance
+}
+
+// ServerTLS is how a site with that key speaks TLS under these host names, whatever
+// address it is reached by. Who shows a key of their own has proved it (see Evidence);
+// nobody has to.
+func ServerTLS(key identity.Key, names []string) (*tls.Config, error) {
+	der, err := Authority(key)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	// Browsers do not know Ed25519; a site's key signs one that they know.
+	leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s := &certificates{key: key, authority: authority, leaf: leaf, of: make(map[netip.Addr]*tls.Certificate)}
+	for _, n := range names {
+		if slices.ContainsFunc(privateNames, func(p string) bool { return n == p || strings.HasSuffix(n, "."+p) }) {
+			s.names = append(s.names, n)
+		}
+	}
+	// A browser asks its user for a certificate of these, and there are none.
+	subject, err := asn1.Marshal(keySubject.ToRDNSequence())
+	if err != nil {
+		return nil, err
+	}
+	asked := x509.NewCertPool()
+	asked.AddCert(&x509.Certificate{Raw: subject, RawSubject: subject})
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		GetCertificate: s.get, ClientAuth: tls.RequestClientCert, ClientCAs: asked,
+	}, nil
+}
+
+// certificates makes one for every address of ours that somebody comes to.
+type certificates struct {
+	key       identity.Key
+	authority *x509.Certificate
+	leaf      *ecdsa.PrivateKey
+	names     []string
+
+	mu sync.Mutex
+	of map[netip.Addr]*tls.Certificate
+}
+
+// maxCertificates bounds what is kept: a board has few addresses at a time.
+const maxCertificates = 32
+
+func (s *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	at, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.of[ip]; c != nil {
+		return c, nil
+	}
+	c, err := s.make(ip)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.of) == maxCertificates {
+		clear(s.of)
+	}
+	s.of[ip] = c
+	return c, nil
+}
+
+func (s *certificates) make(ip netip.Addr) (*tls.Certificate, error) {
+	t := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "AgentSite"},
+		NotBefore: certFirst, NotAfter: certLast,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: s.names,
+	}
+	if slices.ContainsFunc(privateAddresses, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		t.IPAddresses = []net.IP{ip.AsSlice()}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, s.authority, s.leaf.Public(), s.key.Private())
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, s.authority.Raw}, PrivateKey: s.leaf}, nil
+}
+
+// keySubject is whom the certificate of a caller's key names: the key says who it is.
+var keySubject = pkix.Name{CommonName: "AgentSite key"}
+
+// ClientTLS is how the owner of a key speaks to one site, whatever its address and its
+// name, and to no other. The handshake proves both keys to each other, and that nobody
+// stands between.
+func ClientTLS(key identity.Key, site identity.ID) (*tls.Config, error) {
+	t := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: keySubject, NotBefore: certFirst, NotAfter: certLast,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	private := key.Private()
+	der, err := x509.CreateCertificate(rand.Reader, t, t, private.Public(), private)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		Certificates:       []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}},
+		InsecureSkipVerify: true, // names and times prove nothing here: the site's key does
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if !signedBy(site, c.PeerCertificates[0]) {
+				return fmt.Errorf("whoever answers there is not %s", site.PeerID())
+			}
+			return nil
+		},
+	}, nil
+}
+
+// signedBy reports whether a certificate is a site's own.
+func signedBy(site identity.ID, c *x509.Certificate) bool {
+	authority := &x509.Certificate{PublicKeyAlgorithm: x509.Ed25519, PublicKey: ed25519.PublicKey(site[:])}
+	return site.Valid() && authority.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
+}
+
+// proved is the peer ID of the key that a caller proved to have, "" for none.
+func proved(c *tls.ConnectionState) string {
+	if c == nil || len(c.PeerCertificates) == 0 {
+		return ""
+	}
+	key, ok := c.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
+	if !ok || len(key) != ed25519.PublicKeySize || !identity.ID(key).Valid() {
+		return ""
+	}
+	return identity.ID(key).PeerID()
+}

@@ -26,6 +26,16 @@ type Fault struct {
 	Kind FaultKind
 	Msg  string
 	Err  error // the cause, if any, for errors.Is and As; its text is in Msg
+	// Names are the points and holders that Msg tells of beside what was asked for, and
+	// Short says the same without them, to who may not know of them.
+	Names []string
+	Short string
+}
+
+// Naming notes what a fault tells of, and what it says without that.
+func (f *Fault) Naming(short string, names ...string) *Fault {
+	f.Names, f.Short = names, short
+	return f
 }
 
 func (f *Fault) Error() string { return f.Msg }

@@ -46,13 +46,13 @@ func (a *Agent) Reads(uri string) agents.Ask {
 	return ask
 }
 
-func (a *Agent) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+func (a *Agent) ReadResource(_ context.Context, who agents.Principal, uri string) ([]agents.ResourceContent, error) {
 	address, ours := strings.CutPrefix(uri, scheme)
 	p, ok := a.byName[address]
 	if !ours || !ok || !slices.Contains(readable, p.Kind) || !a.seen("read_points", address) {
 		return nil, agents.ErrNotFound
 	}
-	text, err := json.Marshal(a.detail(p))
+	text, err := json.Marshal(a.detail(who, p))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ type outputDetail struct {
 }
 
 // detail is all that there is to say of a point now.
-func (a *Agent) detail(p point) any {
+func (a *Agent) detail(who agents.Principal, p point) any {
 	all := a.site.Outputs.Status()
 	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == p.Address })
 	policy, err := a.site.Outputs.Policy(p.Address)
@@ -84,8 +84,8 @@ func (a *Agent) detail(p point) any {
 	}
 	s := all[i]
 	return outputDetail{
-		reading: a.read(p.Address), Safe: policy.Safe.Any(), Max: seconds(policy.Longest()), Limits: policy.Limits(), Asks: p.confirms(),
-		Goal: goal(s), Holder: s.Holder, Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: s.Lacks, Ended: s.Why,
+		reading: a.read(p.Address), Safe: policy.Safe.Any(), Max: seconds(policy.Longest()), Limits: a.limits(policy), Asks: p.confirms(),
+		Goal: goal(s), Holder: a.holder(who, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: a.lacks(s), Ended: s.Why,
 	}
 }
 

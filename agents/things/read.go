@@ -55,7 +55,7 @@ func (a *Agent) listPoints() (verb, error) {
 			}
 			r = policy.Range
 			o.Safe = policy.Safe.Any()
-			o.MaxSeconds, o.Limits, o.Confirm = seconds(policy.Longest()), policy.Limits(), p.confirms()
+			o.MaxSeconds, o.Limits, o.Confirm = seconds(policy.Longest()), a.limits(policy), p.confirms()
 		}
 		if r != (device.Range{}) {
 			o.Min, o.Max = &r.Min, &r.Max

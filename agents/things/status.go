@@ -52,12 +52,12 @@ func (a *Agent) siteStatus() (verb, error) {
 		Description: "What is wrong with devices, which outputs are away from safe and for how long, or cannot move yet, and the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(none) agents.Ask { return about() }, nil,
-		func(context.Context, agents.Principal, none, agents.Limits) (statusOut, error) {
-			return a.status(), nil
+		func(_ context.Context, p agents.Principal, _ none, _ agents.Limits) (statusOut, error) {
+			return a.status(p), nil
 		})
 }
 
-func (a *Agent) status() statusOut {
+func (a *Agent) status(p agents.Principal) statusOut {
 	out := statusOut{
 		Site: a.site.Name, Version: a.site.Version, Simulated: a.site.Simulated,
 		Uptime: seconds(time.Since(a.site.Started).Truncate(time.Second)), Stopped: a.site.Outputs.Stopped(),
@@ -73,9 +73,9 @@ func (a *Agent) status() statusOut {
 		switch {
 		case !a.seen("site_status", s.Output):
 		case !s.Safe || s.Holder != "":
-			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), goal(s), s.Holder, seconds(s.Left), s.Fault})
+			out.Moved = append(out.Moved, heldOut{s.Output, s.Value.Any(), goal(s), a.holder(p, s), seconds(s.Left), s.Fault})
 		case s.Rest > 0 || s.Lacks != "":
-			out.Barred = append(out.Barred, barredOut{s.Output, seconds(s.Rest), s.Lacks, s.Why})
+			out.Barred = append(out.Barred, barredOut{s.Output, seconds(s.Rest), a.lacks(s), s.Why})
 		}
 	}
 	return out

@@ -59,9 +59,9 @@ type Site struct {
 // Agent is the site's things as one agent. It is safe for concurrent use.
 type Agent struct {
 	site   Site
-	points []point          // all of them, in the order of the configuration
-	byName map[string]point // by address
-	sees   func(agents.Ask) bool
+	points []point               // all of them, in the order of the configuration
+	byName map[string]point      // by address
+	part   func(agents.Ask) bool // what is seen of it; nil for all
 	verbs  []verb
 	tools  []agents.Tool // of the verbs
 }
@@ -85,16 +85,14 @@ var (
 )
 
 // New makes the agent, with the tools that the wiring makes useful and no others.
-func New(site Site) (*Agent, error) {
-	return view(site, func(agents.Ask) bool { return true })
-}
+func New(site Site) (*Agent, error) { return view(site, nil) }
 
 // View is the agent over what somebody sees: no name of anything else is in its tools,
 // its answers or its errors.
 func (a *Agent) View(sees func(agents.Ask) bool) (agents.Agent, error) { return view(a.site, sees) }
 
-func view(site Site, sees func(agents.Ask) bool) (*Agent, error) {
-	a := &Agent{site: site, sees: sees, byName: make(map[string]point)}
+func view(site Site, part func(agents.Ask) bool) (*Agent, error) {
+	a := &Agent{site: site, part: part, byName: make(map[string]point)}
 	for _, t := range site.Things {
 		for _, p := range t.Description.Points {
 			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model, confirm: slices.Contains(t.Confirm, p.Name)}
@@ -133,7 +131,11 @@ func (a *Agent) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
 	if i < 0 {
 		return nil, agents.ErrNotFound
 	}
-	return a.verbs[i].plan(p, c)
+	plan, err := a.verbs[i].plan(p, c)
+	if plan != nil && a.part != nil {
+		a.hush(p, plan)
+	}
+	return plan, err
 }
 
 // confirms is who has to approve each move; "" for nobody.
@@ -153,10 +155,6 @@ func (a *Agent) addresses(tool string, kinds ...device.Kind) []string {
 		}
 	}
 	return list
-}
-
-func (a *Agent) seen(tool, address string) bool {
-	return a.sees(agents.Ask{Tool: tool, Points: []string{address}, Effect: agents.Reads})
 }
 
 // about is an Ask of what changes nothing. A point that is left out is "".

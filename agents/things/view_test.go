@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/transport/rpc"
 )
 
 // TestView: of what somebody does not see, no name is in anything that the agent says.
@@ -81,4 +84,107 @@ func TestLeaseOfAGrant(t *testing.T) {
 			t.Errorf("%v of at most %v is %v, want %v", tt.asked, tt.most, got, tt.want)
 		}
 	}
+}
+
+// TestViewOfWhatMatters: who sees a part is told of what an output needs, of those that it
+// is interlocked with and of who holds it, as far as that is seen, and otherwise that
+// there is something; who sees all is told all.
+func TestViewOfWhatMatters(t *testing.T) {
+	const vent, pump, needed = "greenhouse/vent", "greenhouse/pump", "outside/temperature"
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wire(t, "greenhouse", "greenhouse", "outside", "climate"), func(p *guard.Policy) {
+			switch p.Output {
+			case vent:
+				p.Requires = guard.Requirement{Point: needed, Within: device.Range{Min: 5, Max: 30}, MaxAge: time.Hour}
+				fallthrough
+			case pump:
+				p.Interlock = guard.Interlock{Group: "water", Gap: time.Second}
+			}
+		})
+		defer r.stop()
+		time.Sleep(time.Minute)
+		seeing := func(points ...string) *rig {
+			v, err := r.View(func(ask agents.Ask) bool {
+				return !slices.ContainsFunc(ask.Points, func(p string) bool { return !slices.Contains(points, p) })
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &rig{Agent: v.(*Agent), shelf: r.shelf}
+		}
+		views := map[string]*rig{"all": r, "narrow": seeing(vent), "wide": seeing(vent, pump, needed)}
+		// says asks for all that there is to be said of the vent, in every way.
+		says := func(view *rig) string {
+			t.Helper()
+			all := view.says(t, "list_points", `{}`) + view.says(t, "site_status", `{}`)
+			contents, err := view.ReadResource(t.Context(), anna, URI(vent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := view.Plan(anna, agents.Call{Tool: "set_level", Args: strict{rpc.RawJSON([]byte(`{"output":"` + vent + `","value":40}`))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tried, made := plan.Try(t.Context(), agents.Limits{}), view.says(t, "set_level", `{"output":"`+vent+`","value":40}`)
+			if tried != nil && "unsafe: "+tried.Error() != made && "busy: "+tried.Error() != made {
+				t.Errorf("it is tried with %q and made with %q", tried, made)
+			}
+			return strings.Join([]string{all, contents[0].Text, made}, "\n")
+		}
+		step := func(what string, want map[string][]string) {
+			for name, view := range views {
+				said := says(view)
+				for _, words := range want[name] {
+					if !strings.Contains(said, words) {
+						t.Errorf("%s, who sees %s is not told %q:\n%s", what, name, words, said)
+					}
+				}
+				for _, word := range []string{needed, "water", pump, "bob", "37.25"} {
+					if name == "narrow" && strings.Contains(said, word) || name == "wide" && word == "bob" && strings.Contains(said, word) {
+						t.Errorf("%s, who sees %s is told of %s:\n%s", what, name, word, said)
+					}
+				}
+			}
+		}
+		outside := func(n float64) {
+			r.guard.Told(device.Reading{Point: needed, Value: device.Number(n), Quality: device.Good, At: time.Now()})
+		}
+		limits := `"limits":"alone in water; needs outside/temperature within 5..30"`
+		outside(37.25)
+		step("when it is too hot", map[string][]string{
+			"all":    {limits, `"needs":"outside/temperature within 5..30: it was 37.25"`, "unsafe: greenhouse/vent needs outside/temperature within 5..30, and it was 37.25"},
+			"wide":   {limits, `"needs":"outside/temperature within 5..30: it was 37.25"`, "unsafe: greenhouse/vent needs outside/temperature within 5..30, and it was 37.25"},
+			"narrow": {`"needs":"something that you may not see"`, "unsafe: greenhouse/vent needs something else first"},
+		})
+		outside(20)
+		if _, err := r.guard.Move(t.Context(), "bob", pump, device.Bool(true), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		step("when bob has the pump", map[string][]string{
+			"all":    {"unsafe: greenhouse/vent is interlocked with greenhouse/pump, which bob holds", `"held_by":"bob"`},
+			"wide":   {"unsafe: greenhouse/vent is interlocked with another output", `"output":"greenhouse/pump"`, `"held_by":"somebody else"`},
+			"narrow": {"unsafe: greenhouse/vent is interlocked with another output"},
+		})
+		r.guard.Release(t.Context(), pump)
+		step("just after", map[string][]string{
+			"all": {"greenhouse/pump, which has not been safe for 1s"}, "wide": {"greenhouse/pump, which has not been safe for 1s"}, "narrow": {"interlocked with another output"},
+		})
+		time.Sleep(2 * time.Second)
+		if _, err := r.guard.Move(t.Context(), "bob", vent, device.Number(10), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		step("when bob has it", map[string][]string{
+			"all":    {"busy: greenhouse/vent is held by bob for another 1m0s", `"held_by":"bob"`},
+			"wide":   {"busy: greenhouse/vent is held by somebody else for another 1m0s", `"held_by":"somebody else"`},
+			"narrow": {"busy: greenhouse/vent is held by somebody else for another 1m0s", `"held_by":"somebody else"`},
+		})
+		r.guard.Release(t.Context(), vent)
+		time.Sleep(2 * time.Second)
+		own := []string{`"held_by":"anna"`, `"seconds_left":60`}
+		for name, view := range views { // the second time it has it
+			if says(view); !strings.Contains(says(view), own[0]) || !strings.Contains(says(view), own[1]) {
+				t.Errorf("who sees %s has it, and is told %s", name, says(view))
+			}
+		}
+	})
 }

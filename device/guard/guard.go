@@ -140,19 +140,19 @@ func (g *Guard) Alive(ctx context.Context) error {
 // Settle blocks until every output is what it should be, or ctx ends; then one
 // UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
-	var late []string
+	var late, names []string
 	err := g.wait(ctx, func(now Time) bool {
-		late = late[:0]
+		late, names = late[:0], names[:0]
 		for i := range g.m.outputs {
 			s := g.m.Status(now, i)
 			if _, pending := g.m.Pending(i); pending || s.Value != s.Goal {
-				late = append(late, s.Output+" is not known to be at its value"+because(s.Fault))
+				late, names = append(late, s.Output+" is not known to be at its value"+because(s.Fault)), append(names, s.Output)
 			}
 		}
 		return len(late) == 0
 	})
 	if err != nil {
-		return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; "))
+		return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; ")).Naming("not every output is known to be at its value yet", names...)
 	}
 	return nil
 }
@@ -258,7 +258,8 @@ func (g *Guard) Stop(ctx context.Context) error {
 	case err == nil:
 		return late
 	}
-	return device.Faultf(device.UnknownOutcome, "%w; %w", late, err) // one fault: callers are shown one
+	short := device.AsFault(late)
+	return device.Faultf(device.UnknownOutcome, "%w; %w", late, err).Naming(short.Short, short.Names...) // one fault: callers are shown one
 }
 
 // Reset ends the emergency stop. Only an owner's call may come here.

@@ -8,17 +8,20 @@ func (m *Machine) interlocked(now Time, o *output) error {
 	if o.Interlock.Group == "" {
 		return nil
 	}
+	short := func() string { // only when it is needed: a move makes no garbage
+		return o.Output + " is interlocked with another output, which is not at safe, or not for long enough; try again later"
+	}
 	for i := range m.outputs {
 		other := &m.outputs[i]
 		wait := o.Interlock.Gap - (now - other.back)
 		switch {
 		case other == o || other.Interlock.Group != o.Interlock.Group:
 		case other.away && other.holder != "":
-			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which %s holds for another %v; return that to safe first", o.Output, other.Output, other.holder, roundUp(other.until-now))
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which %s holds for another %v; return that to safe first", o.Output, other.Output, other.holder, roundUp(other.until-now)).Naming(short(), other.Output, other.holder)
 		case other.away:
-			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which is not known to be safe yet; try again later", o.Output, other.Output)
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which is not known to be safe yet; try again later", o.Output, other.Output).Naming(short(), other.Output)
 		case wait > 0:
-			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which has not been safe for %v; try again in %v", o.Output, other.Output, o.Interlock.Gap, roundUp(wait))
+			return device.Faultf(device.Unsafe, "%s is interlocked with %s, which has not been safe for %v; try again in %v", o.Output, other.Output, o.Interlock.Gap, roundUp(wait)).Naming(short(), other.Output)
 		}
 	}
 	return nil

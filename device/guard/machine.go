@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"time"
 
 	"agentsite/device"
@@ -124,7 +125,8 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	case o.fault != "":
 		return device.Faultf(device.Offline, "%s did not follow its last command and is being driven to safe: %s", o.Output, o.fault)
 	case !o.required(now):
-		return device.Faultf(device.Unsafe, "%s needs %s, and %s; see to that first", o.Output, o.Requires, o.Requires.why(o.lacks, o.told))
+		return device.Faultf(device.Unsafe, "%s needs %s, and %s; see to that first", o.Output, o.Requires, o.Requires.why(o.lacks, o.told)).
+			Naming(o.Output+" needs something else first, which its owner knows; try again later", o.Requires.Point)
 	case o.away && (left <= 0 || o.holder == "" && o.MinOff > 0): // its rest has not begun
 		return device.Faultf(device.Unsafe, "%s is on its way to safe and rests there for %v; try again later", o.Output, max(o.MinOff, o.Rest))
 	case wait > 0 && o.spent():
@@ -132,7 +134,8 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	case wait > 0:
 		return device.Faultf(device.Unsafe, "%s rests at safe for min_off, %v, each time; try again in %v", o.Output, o.MinOff, roundUp(wait))
 	case o.holder != "" && o.holder != holder:
-		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now))
+		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now)).
+			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, roundUp(o.until-now)), o.holder)
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away:
 		return device.Faultf(device.Unsafe, "%s has been away from safe for its %v in %v; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now)))
 	}

@@ -82,6 +82,11 @@ func wantFault(t *testing.T, err error, kind device.FaultKind, parts ...string) 
 			t.Errorf("%q does not say %q", f.Msg, p)
 		}
 	}
+	for _, name := range f.Names {
+		if !strings.Contains(f.Msg, name) || f.Short == "" || strings.Contains(f.Short, name) {
+			t.Errorf("%q names %s, and in short it is %q", f.Msg, name, f.Short)
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -51,12 +51,37 @@ type Options struct {
 func Handler(o Options) http.Handler {
 	s := &server{Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/mcp", s.mcp)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /metrics", s.metrics)
-	mux.HandleFunc("GET /{$}", help)
-	mux.HandleFunc("GET "+wellKnown+"/mcp", s.describe)
+	for _, r := range s.routes() {
+		mux.HandleFunc(r.pattern, r.serve)
+	}
 	return s.guarded(mux)
+}
+
+// route is a pattern as net/http has it, and what it leads to.
+type route struct {
+	pattern string
+	serve   http.HandlerFunc
+}
+
+// routes are all that there are.
+func (s *server) routes() []route {
+	return []route{
+		{"/mcp", s.mcp},
+		{"GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }},
+		{"GET /metrics", s.metrics},
+		{"GET /{$}", help},
+		{"GET " + wellKnown + "/mcp", s.describe},
+	}
+}
+
+// Routes are the patterns of all that a Handler serves: "GET /healthz", or "/mcp" for
+// every verb.
+func Routes() []string {
+	var all []string
+	for _, r := range (&server{}).routes() {
+		all = append(all, r.pattern)
+	}
+	return all
 }
 
 // Serve serves h on ln until ctx ends, and then gives running requests five

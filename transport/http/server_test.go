@@ -246,3 +246,28 @@ func TestBodyLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestRoutes: what is listed is served, and nothing else.
+func TestRoutes(t *testing.T) {
+	h := Handler(options(nil))
+	code := func(verb, path string) int {
+		r, w := request(""), httptest.NewRecorder()
+		r.Method, r.URL.Path = verb, path
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, pattern := range Routes() {
+		verb, path, ok := strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
+		if !ok {
+			verb, path = "POST", verb
+		}
+		if got := code(verb, path); got == 404 || got == 405 {
+			t.Errorf("%s: %d", pattern, got)
+		}
+	}
+	for _, path := range []string{"/other", "/mcp/other", "/metrics/"} {
+		if got := code("GET", path); got != 404 {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+}

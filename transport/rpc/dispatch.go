@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 )
 
@@ -68,6 +70,9 @@ type Dispatcher struct{ methods map[string]Method }
 
 // NewDispatcher serves the methods. The map is not to be changed afterwards.
 func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods} }
+
+// Methods are the names of all methods, in order.
+func (d *Dispatcher) Methods() []string { return slices.Sorted(maps.Keys(d.methods)) }
 
 // Serve answers one message. A notification is accepted and needs no answer: then
 // Send is not called. It blocks until the response is sent or ctx ends.

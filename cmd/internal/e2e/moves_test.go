@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"agentsite/transport/rpc"
 )
 
 // asked is a call with more in its parameters and in its _meta.
@@ -32,20 +30,17 @@ func asked(tool, args, params, meta string) string {
 // is no way to write some.
 func withNumber(t *testing.T, body string, n float64) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := rpc.CBOR.Encode(&b, rpc.RawJSON([]byte(body))); err != nil {
-		t.Fatal(err)
-	}
+	b := []byte(inCBOR(t, body))
 	// Preferred encoding writes 12345.5 as a 32-bit float, and ours takes 64 bits.
 	for _, old := range [][]byte{
 		append([]byte{0xfb}, binary.BigEndian.AppendUint64(nil, math.Float64bits(12345.5))...),
 		append([]byte{0xfa}, binary.BigEndian.AppendUint32(nil, math.Float32bits(12345.5))...),
 	} {
-		if bytes.Count(b.Bytes(), old) == 1 {
-			return string(bytes.Replace(b.Bytes(), old, append([]byte{0xfb}, binary.BigEndian.AppendUint64(nil, math.Float64bits(n))...), 1))
+		if bytes.Count(b, old) == 1 {
+			return string(bytes.Replace(b, old, append([]byte{0xfb}, binary.BigEndian.AppendUint64(nil, math.Float64bits(n))...), 1))
 		}
 	}
-	t.Fatalf("there is no 12345.5 in %x", b.Bytes())
+	t.Fatalf("there is no 12345.5 in %x", b)
 	return ""
 }
 

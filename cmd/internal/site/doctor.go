@@ -51,7 +51,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(), o.Folder.damage())
+	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.damage())
 	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
 	slices.SortStableFunc(all, func(a, b driver.Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -109,9 +109,9 @@ func (f Folder) Running() bool {
 }
 
 // findings are what an owner should know about the data folder.
-func (f Folder) findings() []driver.Finding {
+func (f Folder) findings(ctx context.Context) []driver.Finding {
 	if f.Running() {
-		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder", Do: "agentsite read shows which of its devices answer"}}
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder" + f.listens(ctx), Do: "agentsite read shows which of its devices answer"}}
 	}
 	info, err := os.Stat(string(f))
 	switch {

@@ -29,6 +29,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	}
 	methods := map[string]rpc.Method{}
 	addOwner(methods, door, nil, nil)
+	addRoutes(methods, door, nil)
 	addGrants(methods, door, book, whereabouts{url: "u"})
 	for name, method := range methods {
 		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}} {
@@ -38,7 +39,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			}
 		}
 	}
-	if len(methods) != 15 {
+	if len(methods) != 16 {
 		t.Errorf("%d methods", len(methods))
 	}
 }

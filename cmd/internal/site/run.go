@@ -192,7 +192,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	dispatcher := rpc.NewDispatcher(methods)
+	carriers := []Carrier{
+		{HTTPCarrier, url, httpcarrier.Routes()},
+		{OwnerCarrier, o.Folder.OwnerSocket(), nil}, {AgentsCarrier, o.Folder.AgentSocket(), nil},
+	}
+	if secure != nil {
+		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
+	}
+	var dispatcher *rpc.Dispatcher
+	addRoutes(methods, door, func() Routes { return Routes{carriers, dispatcher.Methods()} })
+	dispatcher = rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	handler := httpcarrier.Handler(httpcarrier.Options{
 		Resource:   resource,

@@ -11,6 +11,7 @@ import (
 const (
 	buttonTimeout = time.Second // of one look at a button
 	buttonRetry   = time.Second
+	buttonShort   = "an emergency stop is pressed or broken: outputs stay safe until an owner has seen to it"
 )
 
 // Button is an emergency stop that somebody can press: a state of a device. While it
@@ -44,13 +45,13 @@ func (b Button) off(r device.Reading) error {
 	case r.Quality != device.Good || r.Value.Type() != device.TypeBool:
 		return b.unread(device.Faultf(device.Offline, "%s", r.Why))
 	case r.Value.Bool():
-		return device.Faultf(device.Unsafe, "the emergency stop %s is pressed, or its wire is broken: release it, then run agentsite reset", b.Name)
+		return device.Faultf(device.Unsafe, "the emergency stop %s is pressed, or its wire is broken: release it, then run agentsite reset", b.Name).Naming(buttonShort, b.Name)
 	}
 	return nil
 }
 
 func (b Button) unread(err error) error {
-	return device.Faultf(device.Unsafe, "the emergency stop %s cannot be read, so that nothing may move: mend it, then run agentsite reset: %w", b.Name, err)
+	return device.Faultf(device.Unsafe, "the emergency stop %s cannot be read, so that nothing may move: mend it, then run agentsite reset: %w", b.Name, err).Naming(buttonShort, b.Name)
 }
 
 // released has every button looked at, and stops the outputs where one is not.

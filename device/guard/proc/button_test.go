@@ -3,6 +3,8 @@ package proc
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,9 @@ func (r *rig) refuses(t *testing.T, says string) {
 	t.Helper()
 	_, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute)
 	wantFault(t, err, device.Unsafe, says)
+	if f := device.AsFault(err); strings.Contains(f.Msg, "mushroom") && (!slices.Equal(f.Names, []string{"mushroom/pressed"}) || f.Short == "" || strings.Contains(f.Short, "mushroom")) {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestButton(t *testing.T) {

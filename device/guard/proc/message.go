@@ -19,7 +19,7 @@ import (
 // big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
 // there is a version, and nothing is optional.
 const (
-	version     = 3
+	version     = 4
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -141,6 +141,11 @@ func (w *writer) fault(err error) {
 	f := device.AsFault(err)
 	w.text(string(f.Kind))
 	w.text(f.Msg)
+	w.text(f.Short)
+	w.uint32(uint32(len(f.Names)))
+	for _, name := range f.Names {
+		w.text(name)
+	}
 }
 
 func (w *writer) reading(r device.Reading) {
@@ -248,7 +253,11 @@ func (r *reader) fault() error {
 	if kind == "" {
 		return nil
 	}
-	return &device.Fault{Kind: device.FaultKind(kind), Msg: r.text()}
+	f := &device.Fault{Kind: device.FaultKind(kind), Msg: r.text(), Short: r.text()}
+	for n := r.uint32(); n > 0 && r.err == nil; n-- {
+		f.Names = append(f.Names, r.text())
+	}
+	return f
 }
 
 // reading is dated back by its age: the clocks of two processes agree on lengths.

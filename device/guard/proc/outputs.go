@@ -82,10 +82,10 @@ func (k *Keeper) Settle(ctx context.Context) error {
 	for {
 		k.mu.Lock()
 		changed := k.changed
-		var late []string
+		var late, names []string
 		for _, s := range k.statuses {
 			if !s.Safe {
-				late = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": "))
+				late, names = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": ")), append(names, s.Output)
 			}
 		}
 		k.mu.Unlock()
@@ -95,7 +95,7 @@ func (k *Keeper) Settle(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; "))
+			return device.Faultf(device.UnknownOutcome, "%s", strings.Join(late, "; ")).Naming("not every output is known to be safe yet", names...)
 		}
 	}
 }

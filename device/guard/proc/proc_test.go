@@ -211,6 +211,9 @@ func TestThroughTheConnection(t *testing.T) {
 		}
 		_, err := r.Move(t.Context(), "bob", relayName, device.Bool(true), time.Minute)
 		wantFault(t, err, device.Busy, "held by ann")
+		if f := device.AsFault(err); !slices.Equal(f.Names, []string{"ann"}) || !strings.Contains(f.Short, "held by somebody else") {
+			t.Errorf("%+v", f)
+		}
 		_, err = r.Move(t.Context(), "bob", "box/nothing", device.Bool(true), time.Minute)
 		wantFault(t, err, device.Invalid, "no output")
 		time.Sleep(time.Minute)
@@ -529,7 +532,7 @@ func FuzzMessages(f *testing.F) {
 			})
 		},
 		func(l *link) {
-			l.send(answer, 1, func(w *writer) { w.fault(device.Faultf(device.Busy, "not now")) })
+			l.send(answer, 1, func(w *writer) { w.fault(device.Faultf(device.Busy, "not now, %s", "ann").Naming("not now", "ann")) })
 		},
 	} {
 		said := &tape{}

@@ -6,6 +6,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -40,4 +41,14 @@ func asError(err error) error {
 	}
 	f := device.AsFault(err)
 	return &jsonrpc.Error{Code: codes[f.Kind], Message: f.Msg}
+}
+
+// sendable leaves out of an error what is no JSON: the SDK quotes the URI that it did not
+// find as Go does, and a session ends with an answer that cannot be written.
+func sendable(err error) error {
+	var wire *jsonrpc.Error
+	if errors.As(err, &wire) && len(wire.Data) > 0 && !jsontext.Value(wire.Data).IsValid() {
+		return &jsonrpc.Error{Code: wire.Code, Message: wire.Message}
+	}
+	return err
 }

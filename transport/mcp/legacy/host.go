@@ -96,7 +96,8 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		ctx, done := h.srv.during(ctx, ss)
 		defer done()
-		return next(ctx, method, req)
+		res, err = next(ctx, method, req)
+		return res, sendable(err)
 	}
 }
 

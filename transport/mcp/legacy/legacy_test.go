@@ -245,3 +245,18 @@ func TestListsChange(t *testing.T) {
 		t.Error("told twice of one change")
 	}
 }
+
+// TestUnwritableURI: a URI that the SDK cannot write into its error is refused like any
+// other, and the session goes on.
+func TestUnwritableURI(t *testing.T) {
+	s, _ := newServer(t, newFake())
+	c := overStream(t, s, nil)
+	for _, uri := range []string{"a\x00b", "a\x07b", "nothing"} {
+		if _, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); !hasCode(err, jsonrpc.CodeInvalidParams) {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+	if err := c.Ping(t.Context(), nil); err != nil {
+		t.Error("the session ended:", err)
+	}
+}

@@ -34,7 +34,7 @@ func (a *app) dial() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, conn, err := site.Dial(site.Target{Folder: folder, Site: a.site, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
+	c, conn, err := site.Dial(site.Target{Folder: folder, Site: a.site, As: a.as, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
 	if err != nil {
 		return nil, a.undialled(err)
 	}

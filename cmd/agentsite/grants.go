@@ -144,7 +144,11 @@ key's holder: "agentsite accept" takes it.`,
 			if err != nil {
 				return err
 			}
-			pass, err := site.Delegate(args[0], args[1], args[2], end)
+			user, err := site.User()
+			if err != nil {
+				return err
+			}
+			pass, err := user.Delegate(args[0], args[1], args[2], end)
 			if err != nil {
 				return err
 			}
@@ -154,7 +158,7 @@ key's holder: "agentsite accept" takes it.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return completeSites(cmd, args, word)
+			return a.completeSites(cmd, args, word)
 		},
 	}
 	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")

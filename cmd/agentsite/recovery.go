@@ -59,7 +59,11 @@ owners granted ends. The code counts once.`,
 				if _, err := s.own(cmd.Context(), method, code); err != nil {
 					return err
 				}
-				if err := site.Owned(a.site); err != nil {
+				user, err := site.User()
+				if err == nil {
+					err = user.Owned(a.site)
+				}
+				if err != nil {
 					return err
 				}
 				if a.json {

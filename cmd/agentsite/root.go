@@ -21,7 +21,7 @@ type app struct {
 	errs io.Writer
 
 	data, url, tokenFile string
-	site                 string // a name of a site that this user knows
+	site, as             string // a site that is known, and an agent of the user's that knows it
 	key                  string // of the calls that move something; "" for one of each call's own
 	cbor, json           bool
 
@@ -96,6 +96,8 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 				return fmt.Errorf("--token-file goes with --url")
 			case a.url == "" && a.site == "" && a.cbor:
 				return fmt.Errorf("--cbor goes with --url or --site")
+			case a.as != "" && a.site == "" && cmd.Name() != "connect" && cmd.Name() != "sites":
+				return fmt.Errorf("--as goes with --site")
 			case a.site != "" && (a.url != "" || a.data != ""):
 				return fmt.Errorf("--site says already which site it is: leave out --url and --data")
 			}
@@ -109,12 +111,14 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
 	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
+	flags.StringVar(&a.as, "as", "", "with --site: as this one of your agents, not as yourself (agentsite agents lists them)")
 	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
 	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: speak CBOR instead of JSON")
 	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
 	flags.SortFlags = false
-	root.RegisterFlagCompletionFunc("site", completeSites)
+	root.RegisterFlagCompletionFunc("site", a.completeSites)
+	root.RegisterFlagCompletionFunc("as", completeAgents)
 	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	root.MarkPersistentFlagDirname("data")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -131,7 +135,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
-		a.claimCommand(), a.acceptCommand(), a.sitesCommand(), a.grantCommand(), a.delegateCommand(),
+		a.claimCommand(), a.acceptCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
 		a.versionCommand(),
 	)

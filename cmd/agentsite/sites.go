@@ -25,7 +25,11 @@ Afterwards --site NAME speaks to it from here.`,
 			if err := a.claims("claim"); err != nil {
 				return err
 			}
-			k, code, err := site.Claim(cmd.Context(), args[0], name, version)
+			user, err := site.User()
+			if err != nil {
+				return err
+			}
+			k, code, err := user.Claim(cmd.Context(), args[0], name, version)
 			if err != nil {
 				return a.unreached(err)
 			}
@@ -55,7 +59,11 @@ func (a *app) acceptCommand() *cobra.Command {
 			if err := a.claims("accept"); err != nil {
 				return err
 			}
-			k, err := site.Accept(args[0], name)
+			user, err := site.User()
+			if err != nil {
+				return err
+			}
+			k, err := user.Accept(args[0], name)
 			if err != nil {
 				return err
 			}
@@ -98,7 +106,11 @@ func (a *app) sitesCommand() *cobra.Command {
 		Use: "sites", GroupID: groupAgents, Args: noArgs,
 		Short: "List the sites that you own or may use",
 		RunE: func(*cobra.Command, []string) error {
-			all, err := site.KnownSites()
+			who, err := site.As(a.as)
+			if err != nil {
+				return err
+			}
+			all, err := who.Sites()
 			if err != nil {
 				return err
 			}
@@ -130,21 +142,27 @@ func (a *app) sitesCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "forget NAME", Args: exactly("NAME"), Short: "Forget a site; what you may do there stays",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := site.Forget(args[0]); err != nil {
+			who, err := site.As(a.as)
+			if err != nil {
+				return err
+			}
+			if err := who.Forget(args[0]); err != nil {
 				return err
 			}
 			return a.say("%s is forgotten", args[0])
 		},
-		ValidArgsFunction: completeSites,
+		ValidArgsFunction: a.completeSites,
 	})
 	return cmd
 }
 
-func completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	all, _ := site.KnownSites()
+func (a *app) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, k := range all {
-		names = append(names, k.Name)
+	if who, err := site.As(a.as); err == nil {
+		all, _ := who.Sites()
+		for _, k := range all {
+			names = append(names, k.Name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

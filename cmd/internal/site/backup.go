@@ -99,10 +99,11 @@ func gather(o BackupOptions) (*backup, error) {
 	f := o.Folder
 	b := &backup{Version: backupVersion, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
 	if o.Owner {
-		var err error
-		if f, err = ownerFolder(); err != nil {
+		p, err := User()
+		if err != nil {
 			return nil, err
 		}
+		f = p.Folder
 		b.Of = ofOwner
 	}
 	key, err := readKey(f.path(keyName))

@@ -25,6 +25,7 @@ import (
 type Target struct {
 	Folder    Folder
 	Site      string // a name of Known's
+	As        string // with Site: an agent of the user's, "" for the user
 	URL       string
 	TokenFile string // with URL; the folder's token where empty
 	CBOR      bool   // with Site or URL: speak CBOR

@@ -307,10 +307,9 @@ func block(to, site identity.ID, words string, until time.Time) (access.Block, e
 	return b, nil
 }
 
-// Delegate passes a part of what this machine's user was granted on a site on to another
-// key, and returns the text for its holder. Nobody is asked.
-func Delegate(name, audience, words string, until time.Time) (string, error) {
-	k, err := Known(name)
+// Delegate passes a part of what the person was granted on a site on to another key, and returns the text for its holder. Nobody is asked.
+func (p Person) Delegate(name, audience, words string, until time.Time) (string, error) {
+	k, err := p.Known(name)
 	if err != nil {
 		return "", err
 	}
@@ -321,27 +320,11 @@ func Delegate(name, audience, words string, until time.Time) (string, error) {
 	if err != nil {
 		return "", Mistake{err}
 	}
-	id, err := identity.Parse(k.DID)
+	pass, err := p.pass(k, to, words, until)
 	if err != nil {
 		return "", err
 	}
-	held, err := access.Open(k.Grant)
-	if err != nil {
-		return "", err
-	}
-	b, err := block(to, id, words, until)
-	if err != nil {
-		return "", err
-	}
-	key, err := ownerKey()
-	if err != nil {
-		return "", err
-	}
-	g, err := held.Delegate(key, b)
-	if err != nil {
-		return "", Mistake{err}
-	}
-	return access.Pass{Site: id, Name: k.Name, Addresses: k.Addresses, Grant: g}.String(), nil
+	return pass.String(), nil
 }
 
 // GrantUntil reads when a grant of a permission in words ends: "" is usual for it, and the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"agentsite/node/identity"
 )
@@ -23,28 +22,20 @@ func SiteIdentity(f Folder) (Identity, error) { return identify(f) }
 // OwnerIdentity is that of this machine's user as an owner of sites. Its key is made
 // where there is none.
 func OwnerIdentity() (Identity, error) {
-	f, err := ownerFolder()
+	p, err := User()
 	if err != nil {
 		return Identity{}, err
 	}
-	return identify(f)
-}
-
-func ownerFolder() (Folder, error) {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", fmt.Errorf("no folder for your key: %w; set HOME", err)
-	}
-	return Folder(filepath.Join(dir, "agentsite", "owner")), nil
+	return identify(p.Folder)
 }
 
 // ownerKey is the key of OwnerIdentity.
 func ownerKey() (identity.Key, error) {
-	f, err := ownerFolder()
+	p, err := User()
 	if err != nil {
 		return identity.Key{}, err
 	}
-	return f.key()
+	return p.key()
 }
 
 func identify(f Folder) (Identity, error) {

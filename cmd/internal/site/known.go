@@ -25,29 +25,60 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// KnownSite is a site that this machine's user claimed or was granted something on. Its
-// key is pinned: whoever else answers at its addresses is refused.
+// Person is somebody who uses sites from this machine: its user, or one of the user's
+// agents. Each has a key of their own, and knows sites.
+type Person struct{ Folder }
+
+// User is this machine's user, who may own sites.
+func User() (Person, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return Person{}, fmt.Errorf("no folder for your key: %w; set HOME", err)
+	}
+	return Person{Folder(filepath.Join(dir, "agentsite", "owner"))}, nil
+}
+
+// agent is one of the user's agents, by its name.
+func (p Person) agent(name string) (Person, error) {
+	if err := device.CheckName(name); err != nil {
+		return Person{}, Mistake{fmt.Errorf("an agent needs a name: %w", err)}
+	}
+	return Person{Folder(filepath.Join(filepath.Dir(string(p.Folder)), agentsFolder, name))}, nil
+}
+
+// As is the user for "", and else one of the user's agents, which has to be there.
+func As(name string) (Person, error) {
+	p, err := User()
+	if err != nil || name == "" {
+		return p, err
+	}
+	if p, err = p.agent(name); err != nil {
+		return p, err
+	}
+	if _, err := os.Stat(p.path(keyName)); errors.Is(err, fs.ErrNotExist) {
+		return p, Mistake{fmt.Errorf("you have no agent %q: agentsite agents allow makes one", name)}
+	}
+	return p, nil
+}
+
+// KnownSite is a site that somebody claimed or was granted something on. Its key is
+// pinned: whoever else answers at its addresses is refused.
 type KnownSite struct {
 	Name      string   `json:"name"` // by which this user calls it
 	DID       string   `json:"did"`
 	Addresses []string `json:"addresses"` // host:port, the best first
 	Owner     bool     `json:"owner,omitzero"`
-	Grant     []byte   `json:"grant,omitzero"` // what this user may do, where that is not all
+	Grant     []byte   `json:"grant,omitzero"` // what its holder may do, where that is not all
 }
 
-const knownName = "sites.json"
+const (
+	knownName    = "sites.json"
+	agentsFolder = "agents"
+)
 
-func knownFile() (string, error) {
-	f, err := ownerFolder()
-	return filepath.Join(filepath.Dir(string(f)), knownName), err
-}
-
-// KnownSites lists the sites that this machine's user knows.
-func KnownSites() (all []KnownSite, err error) {
-	file, err := knownFile()
-	if err != nil {
-		return nil, err
-	}
+// Sites lists those that the person knows.
+func (p Person) Sites() (all []KnownSite, err error) {
+	file := p.path(knownName)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -62,8 +93,8 @@ func KnownSites() (all []KnownSite, err error) {
 }
 
 // Known finds a site by its name.
-func Known(name string) (KnownSite, error) {
-	all, err := KnownSites()
+func (p Person) Known(name string) (KnownSite, error) {
+	all, err := p.Sites()
 	if err != nil {
 		return KnownSite{}, err
 	}
@@ -76,11 +107,11 @@ func Known(name string) (KnownSite, error) {
 
 // remember keeps a site, in the place of what was known of it before. Another's name is
 // never taken.
-func remember(k KnownSite) error {
+func (p Person) remember(k KnownSite) error {
 	if err := device.CheckName(k.Name); err != nil {
 		return Mistake{fmt.Errorf("a site needs a name here, with --name: %w", err)}
 	}
-	all, err := KnownSites()
+	all, err := p.Sites()
 	if err != nil {
 		return err
 	}
@@ -92,34 +123,30 @@ func remember(k KnownSite) error {
 		i, all = len(all), append(all, KnownSite{})
 	}
 	all[i] = k
-	return writeKnown(all)
+	return p.writeKnown(all)
 }
 
 // Forget forgets a site by its name.
-func Forget(name string) error {
-	if _, err := Known(name); err != nil {
+func (p Person) Forget(name string) error {
+	if _, err := p.Known(name); err != nil {
 		return err
 	}
-	all, err := KnownSites()
+	all, err := p.Sites()
 	if err != nil {
 		return err
 	}
-	return writeKnown(slices.DeleteFunc(all, func(k KnownSite) bool { return k.Name == name }))
+	return p.writeKnown(slices.DeleteFunc(all, func(k KnownSite) bool { return k.Name == name }))
 }
 
-func writeKnown(all []KnownSite) error {
-	file, err := knownFile()
-	if err != nil {
-		return err
-	}
+func (p Person) writeKnown(all []KnownSite) error {
 	text, err := json.Marshal(all, jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
 		return err
 	}
-	return writeAtomic(file, append(text, '\n'), 0o600)
+	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
 }
 
 // reachPatience is how long one address of a site may take.
@@ -155,11 +182,15 @@ func dialKey(key identity.Key, site identity.ID, addresses []string, codec rpc.C
 // board without a clock has from nobody else; others show what they were granted, which
 // the site may not have been told of.
 func dialKnown(t Target) (*client.Client, error) {
-	k, err := Known(t.Site)
+	p, err := As(t.As)
 	if err != nil {
 		return nil, err
 	}
-	key, err := ownerKey()
+	k, err := p.Known(t.Site)
+	if err != nil {
+		return nil, err
+	}
+	key, err := p.key()
 	if err != nil {
 		return nil, err
 	}
@@ -188,14 +219,14 @@ func dialKnown(t Target) (*client.Client, error) {
 	return c, err
 }
 
-// Claim makes this machine's user the owner of the site that shows an address, and
+// Claim makes the person the owner of the site that shows an address, and
 // remembers it by that name, "" for the site's own. The code is that of MadeRecovery.
-func Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
+func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
 	i, err := access.ParseInvitation(strings.TrimSpace(uri))
 	if err != nil {
 		return k, "", Mistake{err}
 	}
-	key, err := ownerKey()
+	key, err := p.key()
 	if err != nil {
 		return k, "", err
 	}
@@ -219,7 +250,7 @@ func Claim(ctx context.Context, uri, name, version string) (k KnownSite, code st
 		name = claimed.Name
 	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if err := remember(k); err != nil {
+	if err := p.remember(k); err != nil {
 		return k, "", fmt.Errorf("you own the site, and it is not among those that you know: %w", err)
 	}
 	var made MadeRecovery
@@ -227,37 +258,37 @@ func Claim(ctx context.Context, uri, name, version string) (k KnownSite, code st
 	return k, made.Code, err
 }
 
-// Accept remembers a site on which this machine's user was granted something, by that
-// name, "" for the one that comes with it.
-func Accept(text, name string) (KnownSite, error) {
-	p, err := access.ParsePass(strings.TrimSpace(text))
+// Accept remembers a site on which the person was granted something, by that name, "" for
+// the one that comes with it.
+func (p Person) Accept(text, name string) (KnownSite, error) {
+	pass, err := access.ParsePass(strings.TrimSpace(text))
 	if err != nil {
 		return KnownSite{}, Mistake{err}
 	}
-	key, err := ownerKey()
+	key, err := p.key()
 	if err != nil {
 		return KnownSite{}, err
 	}
-	if p.Grant.Audience() != key.ID() {
-		return KnownSite{}, Mistake{fmt.Errorf("this grant is for %v, and you are %v: have it made for you", p.Grant.Audience(), key.ID())}
+	if pass.Grant.Audience() != key.ID() {
+		return KnownSite{}, Mistake{fmt.Errorf("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())}
 	}
 	if name == "" {
-		name = p.Name
+		name = pass.Name
 	}
-	k := KnownSite{Name: name, DID: p.Site.String(), Addresses: p.Addresses, Grant: p.Grant.Bytes()}
-	have, err := knownBy(k.DID)
+	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
+	have, err := p.knownBy(k.DID)
 	switch {
 	case err != nil:
 		return have, err
 	case have.Owner:
 		return have, Mistake{fmt.Errorf("you own %s already, and may do all there", have.Name)}
 	}
-	return k, remember(k)
+	return k, p.remember(k)
 }
 
 // knownBy finds a site by its key; a zero one where it is not known.
-func knownBy(did string) (KnownSite, error) {
-	all, err := KnownSites()
+func (p Person) knownBy(did string) (KnownSite, error) {
+	all, err := p.Sites()
 	i := slices.IndexFunc(all, func(k KnownSite) bool { return k.DID == did })
 	if i < 0 {
 		return KnownSite{}, err
@@ -265,20 +296,20 @@ func knownBy(did string) (KnownSite, error) {
 	return all[i], err
 }
 
-// Owned notes that this user has become the owner of a known site; "" is none.
-func Owned(name string) error {
+// Owned notes that the person has become the owner of a known site; "" is none.
+func (p Person) Owned(name string) error {
 	if name == "" {
 		return nil
 	}
-	k, err := Known(name)
+	k, err := p.Known(name)
 	if err != nil {
 		return err
 	}
 	k.Owner, k.Grant = true, nil
-	return remember(k)
+	return p.remember(k)
 }
 
-// May are the words of what this user was granted, "" for all.
+// May are the words of what was granted, "" for all.
 func (k KnownSite) May() (words string, until time.Time) {
 	if g, err := access.Open(k.Grant); err == nil {
 		return g.Words(), g.Until()

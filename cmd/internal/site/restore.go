@@ -23,10 +23,11 @@ import (
 func Restore(o BackupOptions) (*BackedUp, error) {
 	f := o.Folder
 	if o.Owner {
-		var err error
-		if f, err = ownerFolder(); err != nil {
+		p, err := User()
+		if err != nil {
 			return nil, err
 		}
+		f = p.Folder
 	}
 	if err := f.takesKey(); err != nil {
 		return nil, err

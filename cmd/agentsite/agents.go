@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/cmd/internal/site"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) agentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "agents", GroupID: groupAgents, Args: noArgs,
+		Short: "List your agents, and what each may do where",
+		Long: `An agent of yours has a key of its own, and may do what you permit it, never what you may
+as an owner. "agentsite connect" speaks for one to an MCP client.`,
+		RunE: func(*cobra.Command, []string) error {
+			if err := a.claims("agents"); err != nil {
+				return err
+			}
+			all, err := site.Agents()
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, agent := range all {
+				if a.json {
+					if err := a.printJSON(agent); err != nil {
+						return err
+					}
+					continue
+				}
+				for _, k := range agent.Sites {
+					words, until := k.May()
+					rows = append(rows, []string{agent.Name, k.Name, words, strings.TrimPrefix(ends(until), "until ")})
+				}
+			}
+			switch {
+			case a.json:
+				return nil
+			case len(rows) == 0:
+				return a.say("no agent of yours may do anything: agentsite agents allow permits one")
+			}
+			return table(a.out, []string{"AGENT", "SITE", "MAY", "UNTIL"}, rows)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.AddCommand(a.allowCommand())
+	return cmd
+}
+
+func (a *app) allowCommand() *cobra.Command {
+	var until, agent string
+	cmd := &cobra.Command{
+		Use: "allow [PERMISSION]", Short: "Permit an agent of yours something, on one site or on all that you know",
+		Long: wordsHelp + `
+
+Without PERMISSION it is "` + site.AssistantMay + `": the
+agent reads everything and moves outputs within the site's own limits. Where you were
+granted something, it is at most that. Run it again before it ends: after 90 days for
+reading alone, and else after seven, unless --until says otherwise.`,
+		Example: "  agentsite agents allow\n  agentsite agents allow 'read *' --agent nightwatch --site shed --until never",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly([]string{"PERMISSION"}[:min(len(args), 1)]...)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			words := site.AssistantMay
+			if len(args) > 0 {
+				words = args[0]
+			}
+			end, err := site.GrantUntil(until, words)
+			if err != nil {
+				return err
+			}
+			if a.url != "" || a.data != "" || a.as != "" {
+				return usagef("agents allow takes no --url, --data or --as: it is about sites that you know")
+			}
+			return a.allow(cmd, agent, words, end)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&agent, "agent", site.Assistant, "which agent; it is made where there is none")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.RegisterFlagCompletionFunc("agent", completeAgents)
+	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	return cmd
+}
+
+// allow goes on with the others where one site is not reached, and says so at the end.
+func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) error {
+	user, err := site.User()
+	if err != nil {
+		return err
+	}
+	all, err := user.Sites()
+	if err != nil {
+		return err
+	}
+	wanted, done := a.site, 0
+	for _, k := range all {
+		if wanted != "" && k.Name != wanted {
+			continue
+		}
+		a.site = k.Name
+		one := user.Allow(agent, k, words, until, func(signed site.Signed) error {
+			return a.with(func(s *session) error {
+				_, err := s.own(cmd.Context(), site.GrantMethod, signed)
+				return err
+			})
+		})
+		if one != nil {
+			fmt.Fprintf(a.errs, "agentsite: %s: %s\n", clean(k.Name), clean(one.Error()))
+			err = one
+			continue
+		}
+		done++
+		if err := a.say("%s may %s on %s, %s", agent, words, k.Name, ends(until)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err != nil:
+		return coded{exitCode(err), fmt.Errorf("it was permitted on %s, and not on all", counted(done, "site"))}
+	case done == 0:
+		return usagef("you know no such site: agentsite sites lists those that you claimed or were granted")
+	}
+	return nil
+}
+
+func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	all, _ := site.Agents()
+	var names []string
+	for _, agent := range all {
+		names = append(names, agent.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -130,7 +130,7 @@ func (d *Directory) Pin(sites ...identity.ID) {
 }
 
 // Lost says that a site was not found at any of its addresses. It is gone until a
-// medium shows it again.
+// medium shows it again, which takes a minute or two if it is there after all.
 func (d *Directory) Lost(site identity.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

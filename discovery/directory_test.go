@@ -185,11 +185,27 @@ func TestOffer(t *testing.T) {
 		spoiled[len(spoiled)-1] ^= 1
 		far.Send(discovery.Sighting{Site: r.Site, Record: spoiled, For: time.Minute})
 		w.expect()
-		far.Send(seen(whole, time.Minute))
+		signature := whole.Short()[len(whole.Short())-64:]
+		unsigned := bytes.Replace(whole.Bytes(), signature, make([]byte, 64), 1)
+		far.Send(discovery.Sighting{Site: r.Site, Record: unsigned, For: time.Minute}) // what counts was signed
 		w.expect("changed 1 []")
+		far.Send(seen(whole, time.Minute))
 		lan.Send(short)
 		w.expect()
 		if s := d.Sites(); len(s) != 1 || !bytes.Equal(s[0].Bytes(), whole.Bytes()) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestAddressesAreBounded: the last are kept.
+func TestAddressesAreBounded(t *testing.T) {
+	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+		r := discoverytest.Record(identity.New(), 1)
+		for n := range 100 {
+			lan.Send(seen(r, time.Minute, fmt.Sprintf("192.0.2.%d", n)))
+		}
+		if s := d.Sites(); len(s) != 1 || len(s[0].At) != 8 || s[0].At[0].String() != "192.0.2.99" || s[0].At[7].String() != "192.0.2.92" {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -203,7 +219,10 @@ func TestFlood(t *testing.T) {
 		d.Pin(mine.ID())
 		lan.Send(seen(discoverytest.Record(early, 1), time.Hour))
 		before := heap()
-		for range 10_000 {
+		for n := range 10_000 {
+			if n%50 == 0 {
+				time.Sleep(10 * time.Second) // so that all could be verified
+			}
 			lan.Send(seen(discoverytest.Record(identity.New(), 1), time.Hour, "192.0.2.1"))
 		}
 		grew := heap() - before

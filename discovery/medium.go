@@ -18,7 +18,7 @@ type Medium interface {
 	Announce(ctx context.Context, record *Signed) error
 
 	// Find emits what there is and what comes, again and again while it lasts, until
-	// ctx ends. Nothing of it is verified. It calls emit from one goroutine at a time,
+	// ctx ends; also what this program announces. Nothing of it is verified. It calls emit from one goroutine at a time,
 	// and emit says why a sighting is not taken, which ends nothing. Find blocks, and
 	// returns nil when ctx ended and otherwise why it cannot go on.
 	Find(ctx context.Context, emit func(Sighting) error) error

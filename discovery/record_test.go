@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -182,6 +183,10 @@ func TestOpenRefuses(t *testing.T) {
 		b := must(m)
 		return must(envelope{version, b, key.Sign(purpose, b), nil})
 	}
+	nothing := must([]Kind{})
+	empty := envelope{version, nil, nil, nothing}
+	empty.Body = must(body{r.Site, 1, r.Name, r.Addresses, sha256.Sum256(nothing), 3600})
+	empty.Signature = key.Sign(purpose, empty.Body)
 	whole := s.Bytes()
 	for name, c := range map[string]struct {
 		b    []byte
@@ -208,6 +213,7 @@ func TestOpenRefuses(t *testing.T) {
 		"for ever":          {signed(func(m map[int]any) { m[6] = uint32(1<<32 - 1) }), ErrMalformed},
 		"long addresses":    {signed(func(m map[int]any) { m[4] = slices.Repeat([]string{"http://a/" + strings.Repeat("b", 119)}, 5) }), ErrOversized},
 		"nobody":            {signed(func(m map[int]any) { m[1] = make([]byte, 32) }), ErrMalformed},
+		"an empty offer":    {must(empty), ErrMalformed},
 		"a tag":             {append([]byte{0xc1}, whole...), ErrMalformed},
 		"indefinite length": {append(append([]byte{0xbf}, whole[1:]...), 0xff), ErrMalformed},
 	} {

@@ -121,7 +121,7 @@ func (f *finder) question(now time.Time) []byte {
 	var q dns.Msg
 	q.Question = []dns.Question{{Name: services, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}
 	for label, k := range f.known {
-		if rest := k.until.Sub(now); !k.doubted && rest >= ttl/2 && len(q.Answer) < maxAnswers {
+		if rest := k.until.Sub(now); rest >= ttl/2 && len(q.Answer) < maxAnswers {
 			q.Answer = append(q.Answer, &dns.PTR{
 				Hdr: dns.RR_Header{Name: services, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: uint32(rest.Seconds())},
 				Ptr: label + "." + services,

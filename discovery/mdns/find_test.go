@@ -204,19 +204,25 @@ func TestOtherTalk(t *testing.T) {
 	})
 }
 
-// TestFinderFlood: what is remembered and what is asked stays within its bounds.
+// TestFinderFlood: what is remembered, passed on and asked stays within its bounds.
 func TestFinderFlood(t *testing.T) {
-	looking(t, func(w *wire) {
-		for range maxKnown + 100 {
-			w.say("192.0.2.66:5353", says(t, discoverytest.Record(identity.New(), 1), 120))
+	w := newWire(t, []string{"192.0.2.100/24"})
+	f := finder{known: make(map[string]*known), emit: w.see}
+	for range maxKnown + 100 {
+		r := discoverytest.Record(identity.New(), 1)
+		m := says(t, r, 120)
+		for n := range 20 {
+			m.Extra = append(m.Extra, rr(t, fmt.Sprintf("%s. 120 IN A 192.0.2.%d", discovery.HostName(r.Site), n)))
 		}
-		if q, _ := w.burst(t); len(q.Answer) != maxAnswers || len(pack(q)) > maxPacket {
-			t.Errorf("%v", q)
-		}
-		if len(w.sightings()) != maxKnown+100 {
-			t.Errorf("%d seen", len(w.sightings()))
-		}
-	})
+		f.hear(w.link, packet{pack(m), 1, netip.MustParseAddrPort("192.0.2.66:5353")})
+	}
+	if len(w.seen) != maxKnown+100 || len(f.known) != maxKnown || len(w.seen[0].At) != maxAddrs {
+		t.Errorf("%d are seen and %d known, at %v", len(w.seen), len(f.known), w.seen[0].At)
+	}
+	var q dns.Msg
+	if b := f.question(time.Now()); len(b) > maxPacket || q.Unpack(b) != nil || len(q.Answer) != maxAnswers {
+		t.Errorf("a question of %d bytes with %d answers", len(b), len(q.Answer))
+	}
 }
 
 func TestDescribe(t *testing.T) {
@@ -245,6 +251,9 @@ func TestDescribe(t *testing.T) {
 	}
 	if site, b, err := recordOf(text); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
 		t.Errorf("%v %x %v", site, b, err)
+	}
+	if site, b, err := recordOf(append(text, "r0=AAAA", "id=x")); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
+		t.Errorf("of two alike the first counts: %v %x %v", site, b, err)
 	}
 	for _, bad := range [][]string{nil, {"id=x"}, {text[0]}, {text[0], "r0=" + text[3][3:] + "="}, {text[0], "r0=+/"}, {text[3]}, {"", "=", "id"}} {
 		if _, _, err := recordOf(bad); err == nil {

@@ -29,9 +29,9 @@ import (
 // A bed is a bridge with hosts on it, each a network namespace of its own. What runs on
 // a host is this test binary again, which TestMain sends to one of the roles.
 type bed struct {
-	t     *testing.T
-	name  string
-	hosts int
+	t             *testing.T
+	name          string
+	hosts, cables int
 }
 
 const role = "MDNS_ROLE"
@@ -85,20 +85,27 @@ func (b *bed) host(cables ...string) string {
 		b.t.Fatalf("%v %s", err, out)
 	}
 	b.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
+	b.ip(ns, "link set lo up")
 	for i, addrs := range cables {
-		port := fmt.Sprintf("p%d-%d", b.hosts, i)
-		b.ip(b.name, fmt.Sprintf("link add %s type veth peer name eth%d netns %s", port, i, ns), fmt.Sprintf("link set %s master br0 up", port))
-		// nodad: the address is there at once
-		var commands []string
-		for a := range strings.FieldsSeq(addrs) {
-			if strings.Contains(a, ":") {
-				a += " nodad"
-			}
-			commands = append(commands, fmt.Sprintf("addr add %s dev eth%d", a, i))
-		}
-		b.ip(ns, append(commands, "link set lo up", fmt.Sprintf("link set eth%d up", i))...)
+		b.cable(ns, i, addrs)
 	}
 	return ns
+}
+
+// cable connects a host to the bridge with its i-th interface.
+func (b *bed) cable(ns string, i int, addrs string) {
+	b.t.Helper()
+	b.cables++
+	port := fmt.Sprintf("port%d", b.cables)
+	b.ip(b.name, fmt.Sprintf("link add %s type veth peer name eth%d netns %s", port, i, ns), fmt.Sprintf("link set %s master br0 up", port))
+	var commands []string
+	for a := range strings.FieldsSeq(addrs) {
+		if strings.Contains(a, ":") {
+			a += " nodad" // it is there at once
+		}
+		commands = append(commands, fmt.Sprintf("addr add %s dev eth%d", a, i))
+	}
+	b.ip(ns, append(commands, fmt.Sprintf("link set eth%d up", i))...)
 }
 
 // process is a role on a host.

@@ -86,6 +86,10 @@ func TestKilled(t *testing.T) {
 	find := b.start(b.host("10.77.0.100/24"), "find")
 	site := b.announce(b.host("10.77.0.1/24"), "killed")
 	find.all(1, 5*time.Second)
+	time.Sleep(20 * time.Second) // it asks rarely by now, and hears what is said unasked
+	late := b.announce(b.host("10.77.0.2/24"), "late")
+	_, heard := find.await(2*time.Second, "a site that comes later", appeared(late.label))
+	t.Logf("a later site is found after %v", heard.Round(time.Millisecond))
 	site.kill()
 	_, took := find.await(130*time.Second, "the killed site goes", gone(site.label))
 	t.Logf("killed, and gone after %v", took.Round(time.Second))
@@ -107,6 +111,42 @@ func TestIPv6Only(t *testing.T) {
 		p.end()
 		find.await(5*time.Second, "it goes", gone(p.label))
 	}
+}
+
+// TestCableComes: both start without any network, and the board's cable moves to another
+// socket later.
+func TestCableComes(t *testing.T) {
+	b := newBed(t)
+	laptop, board := b.host(), b.host()
+	find, site := b.start(laptop, "find"), b.announce(board, "greenhouse")
+	find.await(2*time.Second, "the finder runs", func(e event) bool { return e.Reached != nil })
+	b.cable(laptop, 0, "10.77.0.100/24")
+	start := time.Now()
+	b.cable(board, 0, "10.77.0.1/24")
+	find.await(3*time.Second, "its cable is in", reachedAt(site.label, "10.77.0.1"))
+	t.Logf("the first cable is in, and the site reached after %v", time.Since(start).Round(time.Millisecond))
+	b.ip(board, "link del eth0")
+	start = time.Now()
+	b.cable(board, 1, "10.77.0.2/24")
+	find.await(3*time.Second, "its other cable is in", reachedAt(site.label, "10.77.0.2"))
+	t.Logf("another interface, and reached after %v", time.Since(start).Round(time.Millisecond))
+}
+
+// TestIPv4Only: the kernel has no IPv6 on either.
+func TestIPv4Only(t *testing.T) {
+	b := newBed(t)
+	laptop, board := b.host(), b.host()
+	for _, ns := range []string{laptop, board} {
+		if out, err := exec.Command("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1").CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	b.cable(laptop, 0, "10.77.0.100/24")
+	b.cable(board, 0, "10.77.0.1/24")
+	find, site := b.start(laptop, "find"), b.announce(board, "greenhouse")
+	find.await(2*time.Second, "a site with IPv4 alone", reachedAt(site.label, "10.77.0.1"))
+	site.end()
+	find.await(5*time.Second, "it goes", gone(site.label))
 }
 
 // TestTwoCables: both of a site's cables are in one bridge, and it hears itself.

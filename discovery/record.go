@@ -65,7 +65,7 @@ type Kind struct {
 
 // Label is a name for the site that no other has, made of its identity:
 // agentsite-k5qjb3xz.
-func Label(site identity.ID) string { return "agentsite-" + lower.EncodeToString(site[:5]) }
+func Label(site identity.ID) string { return "agentsite-" + site.Short() }
 
 // HostName is the site's host name on its own link: agentsite-k5qjb3xz.local.
 func HostName(site identity.ID) string { return Label(site) + ".local" }

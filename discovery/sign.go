@@ -3,7 +3,6 @@ package discovery
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,8 +50,6 @@ type body struct {
 	Digest    [sha256.Size]byte `cbor:"5,keyasint,omitzero"`
 	Lifetime  uint32            `cbor:"6,keyasint"` // seconds
 }
-
-var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // encoding is RFC 8949's core deterministic one; what decodes in another form is
 // refused, since it encodes to other bytes.

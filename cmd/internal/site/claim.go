@@ -49,13 +49,15 @@ type claims struct {
 	door  *node.Node
 	claim *access.Claim
 	file  string
+
+	claimed func() // is called once somebody owns the site
 }
 
 // addClaim adds the methods of the claim, where nobody owns the site yet, and returns the
 // address to claim it by, which is also written to a file in dir; nil where there is none
 // to show. seed is the configuration's secret, "" for one of the site's own.
-func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
-	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr, claimed func()) (*access.Invitation, error) {
+	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile), claimed: claimed}
 	if book.Claimed() {
 		c.removeFile()
 	}
@@ -126,6 +128,7 @@ func (c *claims) prove(ctx context.Context, call *rpc.Call) (any, error) {
 		return nil, rpc.Errorf(403, "%v", err)
 	}
 	c.door.Recheck()
+	c.claimed()
 	return Claimed{answer, c.name}, nil
 }
 

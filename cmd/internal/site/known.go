@@ -2,11 +2,10 @@ package site
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -74,6 +73,8 @@ type KnownSite struct {
 const (
 	knownName    = "sites.json"
 	agentsFolder = "agents"
+
+	maxAddresses = 8 // of a site that is known
 )
 
 // Sites lists those that the person knows.
@@ -126,6 +127,20 @@ func (p Person) remember(k KnownSite) error {
 	return p.writeKnown(all)
 }
 
+// moved remembers where a known site was found. Where it was is kept behind that: it may
+// be reached there from elsewhere.
+func (p Person) moved(k KnownSite, at []string) {
+	for _, a := range k.Addresses {
+		if !slices.Contains(at, a) && len(at) < maxAddresses {
+			at = append(at, a)
+		}
+	}
+	k.Addresses = at
+	if err := p.remember(k); err != nil {
+		slog.Warn("where the site is now cannot be remembered", "site", k.Name, "err", err)
+	}
+}
+
 // Forget forgets a site by its name.
 func (p Person) Forget(name string) error {
 	if _, err := p.Known(name); err != nil {
@@ -149,32 +164,15 @@ func (p Person) writeKnown(all []KnownSite) error {
 	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
 }
 
-// reachPatience is how long one address of a site may take.
-const reachPatience = 4 * time.Second
-
-// dialKey connects to a site that its key tells, with one of one's own.
-func dialKey(key identity.Key, site identity.ID, addresses []string, codec rpc.Codec, version string) (*client.Client, error) {
+// dialKey connects to a site that its key tells, with one of one's own. Where it is at none
+// of the addresses it is looked for, and moved is told where it was found; nil for nobody.
+func dialKey(key identity.Key, site identity.ID, addresses []string, moved func(at []string), codec rpc.Codec, version string) (*client.Client, error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
 		return nil, err
 	}
-	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		err := error(Mistake{errors.New("no address of this site is known: claim it again, or have its owner tell you")})
-		for i, at := range addresses {
-			one, cancel := context.WithTimeout(ctx, reachPatience)
-			conn, wrong := (&tls.Dialer{Config: secured}).DialContext(one, network, at)
-			cancel()
-			if wrong == nil {
-				return conn, nil
-			}
-			if i == 0 {
-				err = nil
-			}
-			err = errors.Join(err, fmt.Errorf("%s: %v", at, wrong)) // what it is of is not for callers: nothing was asked yet
-		}
-		return nil, err
-	}
-	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: reach}}}
+	r := route{site: site, addresses: addresses, secured: secured, moved: moved}
+	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: r.dial}}}
 	return client.New(c, "agentsite", version), nil
 }
 
@@ -202,7 +200,7 @@ func dialKnown(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, err := dialKey(key, id, k.Addresses, codec, t.Version)
+	c, err := dialKey(key, id, k.Addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +208,7 @@ func dialKnown(t Target) (*client.Client, error) {
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(len(k.Addresses)+1)*reachPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), reachPatience)
 	defer cancel()
 	var refused *client.Refusal // what is asked next says why
 	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) {
@@ -230,7 +228,7 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, err := dialKey(key, i.Site, i.Addresses, rpc.JSON, version)
+	c, err := dialKey(key, i.Site, i.Addresses, nil, rpc.JSON, version)
 	if err != nil {
 		return k, "", err
 	}

@@ -62,9 +62,9 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 	if book.Claimed() || at == nil {
 		return nil, nil
 	}
-	secret, err := book.Secret()
-	if err == nil && seed != "" {
-		secret, err = access.ParseSecret(seed)
+	secret, err := access.ParseSecret(seed)
+	if seed == "" {
+		secret, err = book.Secret()
 	}
 	if err != nil {
 		return nil, err

@@ -10,11 +10,15 @@ import (
 
 func (a *app) identityCommand() *cobra.Command {
 	var card string
+	var certificate bool
 	cmd := &cobra.Command{
 		Use: "identity", GroupID: groupSite, Args: noArgs,
 		Short: "Print who the site is, or make a card of who you are",
 		Long: `Print the two names of the site's key, by which others know it: the peer ID and the
 did:key. The key is made where there is none yet.
+
+With --certificate it is what curl, Node and others that know certificates only have to
+trust to reach the site over HTTPS. It vouches for this site alone, and is no secret.
 
 With --card it is your own key, as an owner of sites. Its line for a site's
 agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
@@ -23,12 +27,18 @@ machine: keep a copy of it, because whoever has it owns your sites.`,
 			if err := a.local("identity"); err != nil {
 				return err
 			}
+			if card != "" && certificate {
+				return usagef("--card is yours, and --certificate the site's: one at a time")
+			}
 			if card != "" {
 				return a.showCard(card)
 			}
 			folder, err := a.folder()
 			if err != nil {
 				return err
+			}
+			if certificate {
+				return a.showCertificate(folder)
 			}
 			who, err := site.SiteIdentity(folder)
 			if err != nil {
@@ -39,7 +49,24 @@ machine: keep a copy of it, because whoever has it owns your sites.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&card, "card", "", "write your own card to this file")
+	cmd.Flags().BoolVar(&certificate, "certificate", false, "print the site's certificate, for clients that know no keys")
 	return cmd
+}
+
+type certificateResult struct {
+	Certificate string `json:"certificate"`
+}
+
+func (a *app) showCertificate(folder site.Folder) error {
+	text, err := site.SiteCertificate(folder)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(certificateResult{text})
+	}
+	_, err = fmt.Fprint(a.out, text)
+	return err
 }
 
 func (a *app) showIdentity(who site.Identity) error {

@@ -47,19 +47,24 @@ type claims struct {
 	name  string
 	book  *access.Book
 	door  *node.Node
-	claim *access.Claim
+	claim *access.Claim // nil where somebody owns it from the start
 	file  string
 }
 
-// addClaim adds the methods of the claim, where nobody owns the site yet, and returns the
-// address to claim it by, which is also written to a file in dir; nil where there is none
-// to show. seed is the configuration's secret, "" for one of the site's own.
+// addClaim adds the methods of the claim where others reach the site at all, and returns
+// the address to claim it by, which is also written to a file in dir; nil where there is
+// none to show. seed is the configuration's secret, "" for one of the site's own.
 func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
 	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
 	if book.Claimed() {
 		c.removeFile()
 	}
-	if book.Claimed() || at == nil {
+	if at == nil {
+		return nil, nil
+	}
+	methods[ChallengeMethod] = c.challenge
+	methods[ProveMethod] = c.prove
+	if book.Claimed() {
 		return nil, nil
 	}
 	secret, err := access.ParseSecret(seed)
@@ -70,9 +75,6 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 		return nil, err
 	}
 	c.claim = access.NewClaim(key, secret, c.take)
-	methods[ChallengeMethod] = c.challenge
-	methods[ProveMethod] = c.prove
-
 	authority, err := httpcarrier.Authority(key)
 	if err != nil {
 		return nil, err
@@ -94,13 +96,15 @@ func caller(c *rpc.Call) (identity.ID, error) {
 	return identity.Parse(c.Evidence.Peer)
 }
 
+var errOwned = rpc.Errorf(403, "this site has an owner already: have its owner grant you something")
+
 func (c *claims) challenge(_ context.Context, call *rpc.Call) (any, error) {
 	who, err := caller(call)
 	if err != nil {
 		return nil, err
 	}
 	if c.book.Claimed() {
-		return nil, rpc.Errorf(403, "this site has an owner already")
+		return nil, errOwned
 	}
 	challenge, err := c.claim.Challenge(who)
 	if err != nil {
@@ -120,6 +124,9 @@ func (c *claims) prove(ctx context.Context, call *rpc.Call) (any, error) {
 	}
 	if p.Claimant != who { // somebody passes on what another one proved
 		return nil, rpc.Errorf(403, "this is the proof of another key")
+	}
+	if c.book.Claimed() {
+		return nil, errOwned
 	}
 	answer, err := c.claim.Take(ctx, p)
 	if err != nil {

@@ -96,10 +96,13 @@ func plain(t *testing.T, text []byte) (tree any) {
 	return tree
 }
 
-// TestSDKClient has the official Go SDK's client list and call, over HTTP and over
-// the pipe, in the newest revision and in the one before.
+// TestSDKClient has the official Go SDK's client list and call, over HTTP, over HTTPS
+// with a token and over the pipe, in the newest revision and in the one before.
 func TestSDKClient(t *testing.T) {
-	r := start(t, "", need(t, "the program", program))
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := start(t, "", need(t, "the program", program), "run", "--listen-https", "127.0.0.1:0")
+	at := r.secured(t)
+	token, _ := r.token(t, "sdk", "read *, set *, stop")
 	until(t, 20*time.Second, "the lamp rests after a start, and then may switch", func() bool {
 		_, err := r.agentsite(t, "set", "greenhouse/lamp", "on", "--for", "1s")
 		return err == nil
@@ -107,6 +110,9 @@ func TestSDKClient(t *testing.T) {
 	for carrier, transport := range map[string]func() mcp.Transport{
 		"http": func() mcp.Transport {
 			return &mcp.StreamableClientTransport{Endpoint: Proxy(t, r.URL, r.Token) + "/mcp"}
+		},
+		"https": func() mcp.Transport {
+			return &mcp.StreamableClientTransport{Endpoint: at.URL + "/mcp", HTTPClient: at.client(t, token)}
 		},
 		"stdio": func() mcp.Transport {
 			return &mcp.CommandTransport{Command: exec.Command(program, "connect", "--data", r.Folder)}

@@ -35,8 +35,14 @@ func startOpen(t testing.TB, data string, more ...string) (*running, access.Invi
 // startWith is startOpen for a site that may be owned.
 func startWith(t testing.TB, data string, more ...string) *running {
 	t.Helper()
+	return startAt(t, data, "127.0.0.1:0", more...)
+}
+
+// startAt is startWith at an address for HTTPS.
+func startAt(t testing.TB, data, https string, more ...string) *running {
+	t.Helper()
 	config := "site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n" + strings.Join(more, "\n") + "\n"
-	return startIn(t, data, config, nil, need(t, "the program", program), "run", "--listen-https", "127.0.0.1:0")
+	return startIn(t, data, config, nil, need(t, "the program", program), "run", "--listen-https", https)
 }
 
 const claimFile = "agentsite-claim.txt"

@@ -227,13 +227,25 @@ or when you make a token on the site's own machine. "agentsite identity --card -
 					if a.json {
 						return s.showOwners(cmd.Context())
 					}
-					return a.say("%s %s", args[0], c.done)
+					if err := a.say("%s %s", args[0], c.done); err != nil || c.word != "add" {
+						return err
+					}
+					return s.tellOwner(cmd.Context())
 				})
 			},
 			ValidArgsFunction: cobra.NoFileCompletions,
 		})
 	}
 	return cmd
+}
+
+// tellOwner says how a new owner has the site known on a machine of their own.
+func (s *session) tellOwner(ctx context.Context) error {
+	all, err := s.access(ctx)
+	if err != nil || len(all.At) == 0 {
+		return err
+	}
+	return s.app.say("on their own machine: agentsite claim '%s'", all.Address())
 }
 
 func (a *app) clockCommand() *cobra.Command {

@@ -314,6 +314,25 @@ func TestClaimWritten(t *testing.T) {
 	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {
 		t.Error("it is owned by", got)
 	}
+
+	// Owners have it known on their machines all the same, without a secret.
+	i.Secret = access.Secret{}
+	if log := r.Log.String(); !strings.Contains(log, "?at="+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
+		t.Errorf("its address is not shown:\n%s", log)
+	}
+	if _, err := eve.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), hasAnOwner) {
+		t.Error("another had it known as her own:", err)
+	}
+	if _, err := ann.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), "another site by the name shed") {
+		t.Error("one name for two sites:", err)
+	}
+	ann.must(t, "claim", i.String(), "--name", "second")
+	if out := ann.must(t, "owners", "add", eve.key(t).ID().String(), "--site", "second"); !strings.Contains(out, "agentsite claim 'agentsite://"+i.Site.PeerID()+"?at="+i.Addresses[0]+"'") {
+		t.Error("another owner is not told where it is:", out)
+	}
+	eve.must(t, "claim", i.String(), "--name", "hut")
+	eve.must(t, "stop", "--site", "hut")
+	eve.must(t, "reset", "--site", "hut")
 }
 
 // shownBy is what the site shows of itself to everybody.

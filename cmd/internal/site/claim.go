@@ -52,8 +52,8 @@ type claims struct {
 }
 
 // addClaim adds the methods of the claim where others reach the site at all, and returns
-// the address to claim it by, which is also written to a file in dir; nil where there is
-// none to show. seed is the configuration's secret, "" for one of the site's own.
+// its address, nil where they do not. Where nobody owns the site, that is the one to claim
+// it by, with a secret, and is also written to a file in dir. seed is the configuration's secret, "" for one of the site's own.
 func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
 	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
 	if book.Claimed() {
@@ -64,8 +64,15 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 	}
 	methods[ChallengeMethod] = c.challenge
 	methods[ProveMethod] = c.prove
+	authority, err := httpcarrier.Authority(key)
+	if err != nil {
+		return nil, err
+	}
+	print := sha256.Sum256(authority)
+	i := &access.Invitation{Site: key.ID(), Addresses: reachable(at, key.ID()), Certificate: print[:]}
 	if book.Claimed() {
-		return nil, nil
+		slog.Info("its owners make this site known on their own machines with agentsite claim", "address", i.String())
+		return i, nil
 	}
 	secret, err := access.ParseSecret(seed)
 	if seed == "" {
@@ -74,13 +81,7 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 	if err != nil {
 		return nil, err
 	}
-	c.claim = access.NewClaim(key, secret, c.take)
-	authority, err := httpcarrier.Authority(key)
-	if err != nil {
-		return nil, err
-	}
-	print := sha256.Sum256(authority)
-	i := &access.Invitation{Site: key.ID(), Secret: secret, Addresses: reachable(at, key.ID()), Certificate: print[:]}
+	c.claim, i.Secret = access.NewClaim(key, secret, c.take), secret
 	if err := os.WriteFile(c.file, fmt.Appendf(nil, "Whoever opens this address first, with agentsite on another machine, owns the site %s:\n\n  agentsite claim '%s'\n", name, i), 0o600); err != nil {
 		slog.Warn("the address to claim this site by is in no file", "err", err)
 	}

@@ -189,7 +189,8 @@ func dialKnown(t Target) (*client.Client, error) {
 }
 
 // Claim makes this machine's user the owner of the site that shows an address, and
-// remembers it by that name, "" for the site's own.
+// remembers it by that name, "" for the site's own. Whoever owns it already has it
+// remembered.
 func Claim(ctx context.Context, uri, name, version string) (KnownSite, error) {
 	i, err := access.ParseInvitation(strings.TrimSpace(uri))
 	if err != nil {
@@ -203,23 +204,39 @@ func Claim(ctx context.Context, uri, name, version string) (KnownSite, error) {
 	if err != nil {
 		return KnownSite{}, err
 	}
+	called, err := prove(ctx, c, key, i)
+	var refused *client.Refusal
+	if errors.As(err, &refused) { // an answer was lost, another owner added us, or the configuration did
+		var ours Access
+		if ownersAsk(ctx, c, AccessMethod, nil, &ours) == nil {
+			called, err = ours.Name, nil
+		}
+	}
+	if err != nil {
+		return KnownSite{}, err
+	}
+	if name == "" {
+		name = called
+	}
+	k := KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
+	return k, remember(k)
+}
+
+// prove claims a site and returns its name.
+func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
 	var challenge Challenge
 	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return KnownSite{}, err
+		return "", err
 	}
 	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
 	var claimed Claimed
 	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
-		return KnownSite{}, err
+		return "", err
 	}
 	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return KnownSite{}, errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
 	}
-	if name == "" {
-		name = claimed.Name
-	}
-	k := KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	return k, remember(k)
+	return claimed.Name, nil
 }
 
 // Accept remembers a site on which this machine's user was granted something, by that

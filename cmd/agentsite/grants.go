@@ -206,8 +206,9 @@ func (a *app) ownersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "owners", GroupID: groupAgents, Args: noArgs,
 		Short: "List the keys that own the site; add and remove one",
-		Long: `An owner's key signs who may do what. Yours becomes the first by agentsite claim,
-or when you make a token on the site's own machine. "agentsite identity --card -" prints another's.`,
+		Long: `An owner's key signs who may do what. Yours becomes the first by agentsite claim, or
+when you make a token on the site's own machine. "agentsite identity --card -" prints
+another's.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ownersSession("owners", func(s *session) error { return s.showOwners(cmd.Context()) })
 		},

@@ -25,10 +25,10 @@ const (
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
 	maxConns      = 256
-	maxRequests   = 128 // answered at a time; half of them is as many as all streams that there can be
-	maxUrgent     = 8   // urgent ones besides
-	maxStrangers  = 16  // and of strangers, of whom some wait for the answer to a wrong proof
-	strangersMost = 16 << 10
+	maxRequests   = 128      // answered at a time; half of them is as many as all streams that there can be
+	maxUrgent     = 8        // urgent ones besides
+	maxStrangers  = 16       // and of strangers, of whom some wait for the answer to a wrong proof
+	maxStrange    = 16 << 10 // bytes that one of those may say
 )
 
 // Options are what a site's handler works with.
@@ -243,13 +243,13 @@ func (s *server) place(w http.ResponseWriter, r *http.Request) chan struct{} {
 // slowly holds up nobody: all is said before the wait, in a connection that may have to
 // go, and that ends with the answer, so that no buffer is full of what was not read.
 func (s *server) turn(w http.ResponseWriter, r *http.Request) chan struct{} {
+	w.Header().Set("Connection", "close")
 	var body bytes.Buffer
-	if status, why := readBody(w, r, http.NewResponseController(w), &body, strangersMost); status != 0 {
+	if status, why := readBody(w, r, http.NewResponseController(w), &body, maxStrange); status != 0 {
 		refuse(w, status, why)
 		return nil
 	}
 	r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
-	w.Header().Set("Connection", "close")
 	select {
 	case s.strangers <- struct{}{}:
 		return s.strangers

@@ -63,11 +63,11 @@ const (
 // tap is the man in the middle who has every key, and so reads all that is said.
 type tap struct {
 	address  string
-	withhold atomic.Bool // what proves something
+	withhold atomic.Bool                  // what proves something
+	proof    atomic.Pointer[access.Proof] // the last one
 
-	mu    sync.Mutex
-	said  bytes.Buffer
-	proof access.Proof // the last one
+	mu   sync.Mutex
+	said bytes.Buffer
 }
 
 func tapped(t *testing.T, r *running, i access.Invitation, claimant identity.Key) *tap {
@@ -107,7 +107,7 @@ func tapped(t *testing.T, r *running, i access.Invitation, claimant identity.Key
 			if err := json.Unmarshal(body, &message); err != nil {
 				t.Error(err)
 			}
-			p.proof = message.Params
+			p.proof.Store(&message.Params)
 			if p.withhold.Load() {
 				http.Error(w, "lost", http.StatusBadGateway)
 				return
@@ -158,8 +158,8 @@ func TestClaimOnce(t *testing.T) {
 	if _, err := ann.agentsite(t, "claim", through.String()); err == nil {
 		t.Fatal("it was claimed without a proof")
 	}
-	lost := p.proof
-	if lost.Claimant != ann.key(t).ID() {
+	lost := p.proof.Load()
+	if lost == nil || lost.Claimant != ann.key(t).ID() {
 		t.Fatal("no proof was overheard")
 	}
 	r.Stop(t)
@@ -168,7 +168,7 @@ func TestClaimOnce(t *testing.T) {
 		t.Error("an address that was copied counts no more after a start")
 	}
 	i = again
-	if err := proved(t, as(t, ann.key(t), i), lost); !denied(err, notTheSecret) {
+	if err := proved(t, as(t, ann.key(t), i), *lost); !denied(err, notTheSecret) {
 		t.Error("a proof for another challenge:", err)
 	}
 	if len(r.owners(t)) != 0 {
@@ -180,17 +180,17 @@ func TestClaimOnce(t *testing.T) {
 	if out := ann.must(t, "claim", through.String()); !strings.Contains(out, "you own the site shed now") {
 		t.Error(out)
 	}
-	late := as(t, eve.key(t), i)
+	right, late := *p.proof.Load(), as(t, eve.key(t), i)
 	if _, err := challenged(t, late); !denied(err, hasAnOwner) {
 		t.Error("another challenge:", err)
 	}
-	if err := proved(t, late, access.Prove(eve.key(t), i.Site, i.Secret, p.proof.Challenge)); !denied(err, hasAnOwner) {
+	if err := proved(t, late, access.Prove(eve.key(t), i.Site, i.Secret, right.Challenge)); !denied(err, hasAnOwner) {
 		t.Error("another who knows the secret:", err)
 	}
-	if err := proved(t, late, p.proof); !denied(err, "the proof of another key") {
+	if err := proved(t, late, right); !denied(err, "the proof of another key") {
 		t.Error("the same proof from another:", err)
 	}
-	if err := proved(t, as(t, ann.key(t), i), p.proof); !denied(err, hasAnOwner) {
+	if err := proved(t, as(t, ann.key(t), i), right); !denied(err, hasAnOwner) {
 		t.Error("the same proof once more:", err)
 	}
 	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {

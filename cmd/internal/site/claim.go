@@ -53,7 +53,8 @@ type claims struct {
 
 // addClaim adds the methods of the claim where others reach the site at all, and returns
 // its address, nil where they do not. Where nobody owns the site, that is the one to claim
-// it by, with a secret, and is also written to a file in dir. seed is the configuration's secret, "" for one of the site's own.
+// it by, with a secret, and is also written to a file in dir. seed is the configuration's
+// secret, "" for one of the site's own.
 func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
 	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
 	if book.Claimed() {

@@ -18,17 +18,25 @@ func (a *app) identityCommand() *cobra.Command {
 did:key. The key is made where there is none yet.
 
 With --certificate it is what curl, Node and others that know certificates only have to
-trust to reach the site over HTTPS. It vouches for this site alone, and is no secret.
+trust to reach the site over HTTPS, also of one that --site names. It vouches for this
+site alone, and is no secret.
 
 With --card it is your own key, as an owner of sites. Its line for a site's
 agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
 machine: keep a copy of it, because whoever has it owns your sites.`,
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.local("identity"); err != nil {
-				return err
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if card != "" && certificate {
 				return usagef("--card is yours, and --certificate the site's: one at a time")
+			}
+			if certificate && a.site != "" {
+				text, err := site.KnownCertificate(cmd.Context(), a.site)
+				if err != nil {
+					return a.undialled(err)
+				}
+				return a.showCertificate(text)
+			}
+			if err := a.local("identity"); err != nil {
+				return err
 			}
 			if card != "" {
 				return a.showCard(card)
@@ -38,7 +46,11 @@ machine: keep a copy of it, because whoever has it owns your sites.`,
 				return err
 			}
 			if certificate {
-				return a.showCertificate(folder)
+				text, err := site.SiteCertificate(folder)
+				if err != nil {
+					return err
+				}
+				return a.showCertificate(text)
 			}
 			who, err := site.SiteIdentity(folder)
 			if err != nil {
@@ -57,15 +69,11 @@ type certificateResult struct {
 	Certificate string `json:"certificate"`
 }
 
-func (a *app) showCertificate(folder site.Folder) error {
-	text, err := site.SiteCertificate(folder)
-	if err != nil {
-		return err
-	}
+func (a *app) showCertificate(text string) error {
 	if a.json {
 		return a.printJSON(certificateResult{text})
 	}
-	_, err = fmt.Fprint(a.out, text)
+	_, err := fmt.Fprint(a.out, text)
 	return err
 }
 

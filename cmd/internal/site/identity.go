@@ -34,7 +34,11 @@ func SiteCertificate(f Folder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), nil
+	return certificateText(der), nil
+}
+
+func certificateText(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 // OwnerIdentity is that of this machine's user as an owner of sites. Its key is made

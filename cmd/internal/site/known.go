@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -131,24 +132,54 @@ func dialKey(key identity.Key, site identity.ID, addresses []string, codec rpc.C
 	if err != nil {
 		return nil, err
 	}
-	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		err := error(Mistake{errors.New("no address of this site is known: claim it again, or have its owner tell you")})
-		for i, at := range addresses {
-			one, cancel := context.WithTimeout(ctx, reachPatience)
-			conn, wrong := (&tls.Dialer{Config: secured}).DialContext(one, network, at)
-			cancel()
-			if wrong == nil {
-				return conn, nil
-			}
-			if i == 0 {
-				err = nil
-			}
-			err = errors.Join(err, fmt.Errorf("%s: %v", at, wrong)) // what it is of is not for callers: nothing was asked yet
-		}
-		return nil, err
-	}
-	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: reach}}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return reach(ctx, secured, addresses) }
+	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: dial}}}
 	return client.New(c, "agentsite", version), nil
+}
+
+// reach connects to the first of a site's addresses at which it answers.
+func reach(ctx context.Context, secured *tls.Config, addresses []string) (net.Conn, error) {
+	err := error(Mistake{errors.New("no address of this site is known: claim it again, or have its owner tell you")})
+	for i, at := range addresses {
+		one, cancel := context.WithTimeout(ctx, reachPatience)
+		conn, wrong := (&tls.Dialer{Config: secured}).DialContext(one, "tcp", at)
+		cancel()
+		if wrong == nil {
+			return conn, nil
+		}
+		if i == 0 {
+			err = nil
+		}
+		err = errors.Join(err, fmt.Errorf("%s: %v", at, wrong)) // what it is of is not for callers: nothing was asked yet
+	}
+	return nil, err
+}
+
+// KnownCertificate is SiteCertificate of a site that this user knows, from itself.
+func KnownCertificate(ctx context.Context, name string) (string, error) {
+	k, err := Known(name)
+	if err != nil {
+		return "", err
+	}
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return "", err
+	}
+	secured, err := httpcarrier.ClientTLS(identity.New(), id) // whoever asks is shown it
+	if err != nil {
+		return "", err
+	}
+	conn, err := reach(ctx, secured, k.Addresses)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	authority := shown[len(shown)-1]
+	if key, ok := authority.PublicKey.(ed25519.PublicKey); !ok || !key.Equal(ed25519.PublicKey(id[:])) {
+		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", name)
+	}
+	return certificateText(authority.Raw), nil
 }
 
 // dialKnown connects to a site that this user knows. An owner tells it the time, which a

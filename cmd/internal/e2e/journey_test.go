@@ -152,14 +152,22 @@ func TestSDKClient(t *testing.T) {
 }
 
 // TestARMv6 runs the binary for the smallest board under qemu-user, as that board's
-// processor, and asks it over HTTP.
+// processor, asks it over HTTP, and claims it.
 func TestARMv6(t *testing.T) {
 	// Without outputs: an emulated program cannot start another, as it does for a guard.
-	r := start(t, "site: { name: arm }\ndevices:\n  hall: { driver: sim, model: climate }\n", "qemu-arm-static", "-cpu", "arm1176", need(t, "qemu-arm-static", armProgram))
+	r := start(t, "site: { name: arm }\ndevices:\n  hall: { driver: sim, model: climate }\n", "qemu-arm-static", "-cpu", "arm1176", need(t, "qemu-arm-static", armProgram), "run", "--listen-https", "127.0.0.1:0")
 	if code, answer := r.post(t, call("read_points", `{"points":["hall/temperature"]}`)); code != 200 || !strings.Contains(answer, `"unit":"Cel"`) {
 		t.Errorf("%d %s", code, answer)
 	}
 	if _, err := r.client(t, true).Tools(t.Context()); err != nil {
 		t.Error(err)
+	}
+	ann := someone(t)
+	ann.key(t)
+	begun := time.Now()
+	ann.must(t, "claim", r.invitation(t).String())
+	t.Logf("claimed in %v", time.Since(begun).Round(time.Millisecond))
+	if out := ann.must(t, "read", "--site", "arm"); !strings.Contains(out, "hall/temperature") {
+		t.Error(out)
 	}
 }

@@ -2,6 +2,8 @@ package site
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -176,6 +178,37 @@ func dialKey(key identity.Key, site identity.ID, addresses []string, moved func(
 	return client.New(c, "agentsite", version), nil
 }
 
+// KnownCertificate is SiteCertificate of a site that this user knows, from itself.
+func KnownCertificate(ctx context.Context, name string) (string, error) {
+	p, err := User()
+	if err != nil {
+		return "", err
+	}
+	k, err := p.Known(name)
+	if err != nil {
+		return "", err
+	}
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return "", err
+	}
+	secured, err := httpcarrier.ClientTLS(identity.New(), id) // whoever asks is shown it
+	if err != nil {
+		return "", err
+	}
+	conn, err := route{site: id, addresses: k.Addresses, secured: secured}.dial(ctx, "tcp", "")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	authority := shown[len(shown)-1]
+	if key, ok := authority.PublicKey.(ed25519.PublicKey); !ok || !key.Equal(ed25519.PublicKey(id[:])) {
+		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", name)
+	}
+	return certificateText(authority.Raw), nil
+}
+
 // dialKnown connects to a site that this user knows. An owner tells it the time, which a
 // board without a clock has from nobody else; others show what they were granted, which
 // the site may not have been told of.
@@ -217,8 +250,9 @@ func dialKnown(t Target) (*client.Client, error) {
 	return c, err
 }
 
-// Claim makes the person the owner of the site that shows an address, and
-// remembers it by that name, "" for the site's own. The code is that of MadeRecovery.
+// Claim makes the person the owner of the site that shows an address, and remembers it by
+// that name, "" for the site's own. The code is that of MadeRecovery, "" where the person
+// owned the site already; then it is remembered all the same.
 func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
 	i, err := access.ParseInvitation(strings.TrimSpace(uri))
 	if err != nil {
@@ -232,28 +266,45 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	var challenge Challenge
-	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return k, "", err
+	called, err := prove(ctx, c, key, i)
+	var refused *client.Refusal
+	owned := false
+	if errors.As(err, &refused) { // an answer was lost, another owner added us, or the configuration did
+		var ours Access
+		if owned = ownersAsk(ctx, c, AccessMethod, nil, &ours) == nil; owned {
+			called, err = ours.Name, nil
+		}
 	}
-	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
-	var claimed Claimed
-	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
+	if err != nil {
 		return k, "", err
-	}
-	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return k, "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
 	}
 	if name == "" {
-		name = claimed.Name
+		name = called
 	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if err := p.remember(k); err != nil {
-		return k, "", fmt.Errorf("you own the site, and it is not among those that you know: %w", err)
+	if err := p.remember(k); err != nil || owned {
+		return k, "", err
 	}
 	var made MadeRecovery
 	err = ownersAsk(ctx, c, RecoveryMethod, nil, &made)
 	return k, made.Code, err
+}
+
+// prove claims a site and returns its name.
+func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
+	var challenge Challenge
+	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
+		return "", err
+	}
+	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
+	var claimed Claimed
+	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
+		return "", err
+	}
+	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
+		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+	}
+	return claimed.Name, nil
 }
 
 // Accept remembers a site on which the person was granted something, by that name, "" for

@@ -282,6 +282,9 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 		name = called
 	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
+	if _, err := c.Owner(ctx, TimeMethod, TimeNow{time.Now()}); err != nil {
+		return k, "", err
+	}
 	if err := p.remember(k); err != nil || owned {
 		return k, "", err
 	}

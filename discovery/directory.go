@@ -97,12 +97,19 @@ func (d *Directory) all(ctx context.Context, do func(name string, m Medium) erro
 	var wait sync.WaitGroup
 	for name, m := range d.media {
 		wait.Go(func() {
-			for pause := pauseLeast; ctx.Err() == nil; pause = min(2*pause, pauseMost) {
+			pause := pauseLeast
+			for ctx.Err() == nil {
+				start := time.Now()
 				err := do(name, m)
-				if ctx.Err() == nil {
-					d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
-					sleep(ctx, pause)
+				if ctx.Err() != nil {
+					return
 				}
+				if time.Since(start) > pauseMost { // it worked
+					pause = pauseLeast
+				}
+				d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
+				sleep(ctx, pause)
+				pause = min(2*pause, pauseMost)
 			}
 		})
 	}

@@ -310,31 +310,40 @@ func TestWatchers(t *testing.T) {
 	})
 }
 
-// broken is a medium that fails at once.
-type broken struct{ tries int }
-
-func (b *broken) Announce(context.Context, *discovery.Signed) error {
-	b.tries++
-	return errors.New("no network")
-}
-func (b *broken) Find(context.Context, func(discovery.Sighting) error) error {
-	b.tries++
-	return errors.New("no network")
+// broken is a medium that works for a while and fails.
+type broken struct {
+	works time.Duration
+	tries int
 }
 
+func (b *broken) Announce(context.Context, *discovery.Signed) error { return errors.New("no network") }
+func (b *broken) Find(ctx context.Context, _ func(discovery.Sighting) error) error {
+	b.tries++
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(b.works):
+		return errors.New("no network")
+	}
+}
+
+// TestBrokenMedium: one that fails is tried ever more rarely and keeps nobody from the
+// others; one that has worked is tried again soon.
 func TestBrokenMedium(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		air, b := new(discoverytest.Air), new(broken)
-		d := discovery.NewDirectory(quiet, map[string]discovery.Medium{"air": air, "broken": b})
-		go d.Run(t.Context())
-		synctest.Wait()
-		air.Send(seen(discoverytest.Record(identity.New(), 1), 2*time.Hour))
-		time.Sleep(30 * time.Minute)
-		synctest.Wait()
-		if len(d.Sites()) != 1 || b.tries < 30 || b.tries > 40 {
-			t.Errorf("%d sites, %d tries in half an hour", len(d.Sites()), b.tries)
-		}
-	})
+	for works, want := range map[time.Duration]int{0: 35, 2 * time.Minute: 15} { // in half an hour
+		synctest.Test(t, func(t *testing.T) {
+			air, b := new(discoverytest.Air), &broken{works: works}
+			d := discovery.NewDirectory(quiet, map[string]discovery.Medium{"air": air, "broken": b})
+			go d.Run(t.Context())
+			synctest.Wait()
+			air.Send(seen(discoverytest.Record(identity.New(), 1), 2*time.Hour))
+			time.Sleep(30 * time.Minute)
+			synctest.Wait()
+			if len(d.Sites()) != 1 || b.tries != want {
+				t.Errorf("%d sites, %d tries, want %d", len(d.Sites()), b.tries, want)
+			}
+		})
+	}
 }
 
 // TestAggregate: a directory is a medium, and keeps what one promises.

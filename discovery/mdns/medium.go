@@ -15,6 +15,7 @@ import (
 
 const (
 	service  = "_agentsite._tcp"
+	mcp      = "_mcp._tcp" // for clients that know nothing of us; it says where, and no more
 	services = service + ".local."
 
 	ttl      = 120 * time.Second      // of what is said here, and the longest that is believed
@@ -28,7 +29,8 @@ type Medium struct{}
 var _ discovery.Medium = (*Medium)(nil)
 
 // Announce is that of discovery.Medium. The host agentsite-k5qjb3xz.local is answered
-// for while it lasts, and NAME.local if nobody else has it.
+// for while it lasts, and NAME.local if nobody else has it. It is also announced as a
+// server of MCP, which each site is.
 func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	port, text, err := describe(record)
 	if err != nil {
@@ -40,13 +42,18 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 		for _, i := range own {
 			list = append(list, i.Interface)
 		}
-		// No addresses: it reads those of the interface for each answer.
-		server, err := zeroconf.RegisterProxy(label, service, "local", port, label, nil, text, list)
-		if err != nil {
-			return fmt.Errorf("the site cannot be announced: %w", err)
+		for _, s := range []struct {
+			service string
+			text    []string
+		}{{service, text}, {mcp, []string{"path=/mcp"}}} {
+			// No addresses: it reads those of the interface for each answer.
+			server, err := zeroconf.RegisterProxy(label, s.service, "local", port, label, nil, s.text, list)
+			if err != nil {
+				return fmt.Errorf("the site cannot be announced: %w", err)
+			}
+			defer server.Shutdown() // with a goodbye
+			server.TTL(uint32(ttl.Seconds()))
 		}
-		defer server.Shutdown() // with a goodbye
-		server.TTL(uint32(ttl.Seconds()))
 
 		// After the library's: of sockets that share a port, the last one gets what is
 		// sent to this host alone, and this one answers only what comes from the link.

@@ -152,17 +152,24 @@ func (p Person) writeKnown(all []KnownSite) error {
 // reachPatience is how long one address of a site may take.
 const reachPatience = 4 * time.Second
 
-// dialKey connects to a site that its key tells, with one of one's own.
-func dialKey(key identity.Key, site identity.ID, addresses []string, codec rpc.Codec, version string) (*client.Client, error) {
+// unreached is why a site was not asked: no connection to it came about.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
+
+// dialKey connects to a site that its key tells, with one of one's own. Where it may be
+// is asked for each connection.
+func dialKey(key identity.Key, site identity.ID, addresses func() []string, codec rpc.Codec, version string) (*client.Client, error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
 		return nil, err
 	}
+	alive := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		err := error(Mistake{errors.New("no address of this site is known: claim it again, or have its owner tell you")})
-		for i, at := range addresses {
+		for i, at := range addresses() {
 			one, cancel := context.WithTimeout(ctx, reachPatience)
-			conn, wrong := (&tls.Dialer{Config: secured}).DialContext(one, network, at)
+			conn, wrong := (&tls.Dialer{NetDialer: alive, Config: secured}).DialContext(one, network, at)
 			cancel()
 			if wrong == nil {
 				return conn, nil
@@ -172,9 +179,16 @@ func dialKey(key identity.Key, site identity.ID, addresses []string, codec rpc.C
 			}
 			err = errors.Join(err, fmt.Errorf("%s: %v", at, wrong)) // what it is of is not for callers: nothing was asked yet
 		}
-		return nil, err
+		return nil, unreached{err}
 	}
-	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: reach}}}
+	web := &http.Client{
+		// No site sends its callers elsewhere, and whoever does may not choose where.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialTLSContext: reach, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
+		},
+	}
+	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
 	return client.New(c, "agentsite", version), nil
 }
 
@@ -202,21 +216,29 @@ func dialKnown(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, err := dialKey(key, id, k.Addresses, codec, t.Version)
+	c, err := dialKey(key, id, k.addresses, codec, t.Version)
 	if err != nil {
 		return nil, err
 	}
+	return c, k.greet(context.Background(), c)
+}
+
+func (k KnownSite) addresses() []string { return k.Addresses }
+
+// greet tells a site the time, or shows it what was granted.
+func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
 	method, what := PresentMethod, any(Signed{k.Grant})
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(len(k.Addresses)+1)*reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(k.Addresses)+1)*reachPatience)
 	defer cancel()
-	var refused *client.Refusal // what is asked next says why
-	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) {
-		err = nil
+	_, err := c.Owner(ctx, method, what)
+	var refused *client.Refusal
+	if errors.As(err, &refused) { // what is asked next says why
+		return nil
 	}
-	return c, err
+	return err
 }
 
 // Claim makes the person the owner of the site that shows an address, and
@@ -230,7 +252,7 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, err := dialKey(key, i.Site, i.Addresses, rpc.JSON, version)
+	c, err := dialKey(key, i.Site, func() []string { return i.Addresses }, rpc.JSON, version)
 	if err != nil {
 		return k, "", err
 	}

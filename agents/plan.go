@@ -13,8 +13,10 @@ type Planner interface {
 
 // Plan is a call that is well formed and not yet made.
 type Plan struct {
-	Ask  Ask
-	Args []byte // the arguments as JSON, the same for equal arguments in whatever form
+	Ask Ask
+	// Args writes the arguments as JSON, the same for equal arguments in whatever form. It
+	// is nil with an error.
+	Args func() ([]byte, error)
 	// Idle says of what Returns to safe that all of it is there already.
 	Idle    bool
 	Confirm bool // an owner wants to be asked first

@@ -50,7 +50,7 @@ func (l *lever) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
 		ask.Effect = agents.Returns
 	}
 	return &agents.Plan{
-		Ask: ask, Args: args, Idle: in.To == 0 && l.at == 0, Confirm: l.confirm,
+		Ask: ask, Args: func() ([]byte, error) { return args, nil }, Idle: in.To == 0 && l.at == 0, Confirm: l.confirm,
 		Try:  func(context.Context, agents.Limits) error { l.say("try"); return l.refuses },
 		Undo: func(context.Context) error { l.say("undo"); l.at = 0; return nil },
 		Make: func(ctx context.Context, _ agents.Limits) (agents.Result, error) {

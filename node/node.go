@@ -100,7 +100,7 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c a
 	case plan == nil:
 		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, wrong)
 	}
-	asked := Asked{Who: p.ID, Tool: c.Tool, Args: plan.Args}
+	asked := Asked{Who: p.ID, Tool: c.Tool}
 	limits, err := n.may(p, plan.Ask)
 	switch {
 	case wrong != nil && (err == nil || len(plan.Ask.Points) == 0): // p sees the tool, and is told only of what it sees
@@ -112,6 +112,11 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c a
 		return n.refuse(asked, err)
 	}
 	plan.Confirm = plan.Confirm || limits.Confirm
+	if plan.Confirm || plan.Ask.Effect != agents.Reads { // or nobody is told of them
+		if asked.Args, err = plan.Args(); err != nil {
+			return n.refuse(asked, err)
+		}
+	}
 	if plan.Ask.Effect == agents.Returns || plan.Try != nil {
 		return n.move(ctx, p, c, asked, plan, limits)
 	}

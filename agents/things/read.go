@@ -64,7 +64,7 @@ func (a *Agent) listPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "list_points",
-		Description: "All sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits, and who has to confirm a move.",
+		Description: "Sensors and outputs: kind, unit, range; of outputs the safe value, max_seconds away from it, other limits and who confirms a move.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(none) agents.Ask { return about() }, nil,
 		func(context.Context, agents.Principal, none, agents.Limits) (pointsOut, error) { return out, nil })
@@ -95,7 +95,7 @@ func (a *Agent) readPoints() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "read_points",
-		Description: "The latest readings. Their quality is good, stale (too old) or fault (see why).",
+		Description: "The latest readings. Quality: good, stale (too old) or fault (see why).",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{enums: map[string][]string{"points": all}},
 		func(in readIn) agents.Ask { return about(in.Points...) }, nil,

@@ -49,7 +49,7 @@ func (a *Agent) siteStatus() (verb, error) {
 	}
 	return define(agents.Tool{
 		Name:        "site_status",
-		Description: "What is wrong with devices, which outputs are away from safe and for how long, or cannot move yet, and the emergency stop.",
+		Description: "What is wrong with devices; outputs away from safe, for how long, or that cannot move yet; the emergency stop.",
 		Hints:       agents.Hints{ReadOnly: true, Idempotent: true},
 	}, limits{}, func(none) agents.Ask { return about() }, nil,
 		func(_ context.Context, p agents.Principal, _ none, _ agents.Limits) (statusOut, error) {

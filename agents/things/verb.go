@@ -65,9 +65,8 @@ func define[In, Out any](t agents.Tool, l limits, ask func(In) agents.Ask, move 
 			move(p, in, plan)
 		}
 		plan.Make = func(ctx context.Context, l agents.Limits) (agents.Result, error) { return result(do(ctx, p, in, l)) }
-		var err error
-		plan.Args, err = json.Marshal(in, json.Deterministic(true))
-		return plan, err
+		plan.Args = func() ([]byte, error) { return json.Marshal(in, json.Deterministic(true)) }
+		return plan, nil
 	}}, nil
 }
 

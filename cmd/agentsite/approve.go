@@ -16,7 +16,7 @@ func (a *app) approveCommand() *cobra.Command {
 	var watch, deny bool
 	cmd := &cobra.Command{
 		Use: "approve [HANDLE]", GroupID: groupThings,
-		Short: "Approve a move that waits for you, on the site's own machine",
+		Short: "Approve a move that waits for you, as an owner",
 		Long: `An output with "confirm: owner" moves away from safe only when you approve it. This
 lists the calls that wait, with who asks and for what exactly; with a handle it
 approves that one, which then is made once. A call waits for two minutes, and an

@@ -210,8 +210,9 @@ func (a *app) ownersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "owners", GroupID: groupAgents, Args: noArgs,
 		Short: "List the keys that own the site; add and remove one, or recover the site",
-		Long: `An owner's key signs who may do what. Yours becomes the first when you make a token on
-the site's own machine. "agentsite identity --card -" prints another's.`,
+		Long: `An owner's key signs who may do what. Yours becomes the first by agentsite claim, or
+when you make a token on the site's own machine. "agentsite identity --card -" prints
+another's.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ownersSession("owners", func(s *session) error { return s.showOwners(cmd.Context()) })
 		},
@@ -231,7 +232,10 @@ the site's own machine. "agentsite identity --card -" prints another's.`,
 					if a.json {
 						return s.showOwners(cmd.Context())
 					}
-					return a.say("%s %s", args[0], c.done)
+					if err := a.say("%s %s", args[0], c.done); err != nil || c.word != "add" {
+						return err
+					}
+					return s.tellOwner(cmd.Context())
 				})
 			},
 			ValidArgsFunction: cobra.NoFileCompletions,
@@ -239,6 +243,15 @@ the site's own machine. "agentsite identity --card -" prints another's.`,
 	}
 	cmd.AddCommand(a.recoveryCommand(), a.recoverCommand())
 	return cmd
+}
+
+// tellOwner says how a new owner has the site known on a machine of their own.
+func (s *session) tellOwner(ctx context.Context) error {
+	all, err := s.access(ctx)
+	if err != nil || len(all.At) == 0 {
+		return err
+	}
+	return s.app.say("on their own machine: agentsite claim '%s'", all.Address())
 }
 
 func (a *app) clockCommand() *cobra.Command {

@@ -10,16 +10,31 @@ import (
 
 func (a *app) identityCommand() *cobra.Command {
 	var card string
+	var certificate bool
 	cmd := &cobra.Command{
 		Use: "identity", GroupID: groupSite, Args: noArgs,
 		Short: "Print who the site is, or make a card of who you are",
 		Long: `Print the two names of the site's key, by which others know it: the peer ID and the
 did:key. The key is made where there is none yet.
 
+With --certificate it is what curl, Node and others that know certificates only have to
+trust to reach the site over HTTPS, also of one that --site names. It vouches for this
+site alone, and is no secret.
+
 With --card it is your own key, as an owner of sites. Its line for a site's
 agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
 machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup --owner").`,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if card != "" && certificate {
+				return usagef("--card is yours, and --certificate the site's: one at a time")
+			}
+			if certificate && a.site != "" {
+				text, err := site.KnownCertificate(cmd.Context(), a.site)
+				if err != nil {
+					return a.undialled(err)
+				}
+				return a.showCertificate(text)
+			}
 			if err := a.local("identity"); err != nil {
 				return err
 			}
@@ -30,6 +45,13 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 			if err != nil {
 				return err
 			}
+			if certificate {
+				text, err := site.SiteCertificate(folder)
+				if err != nil {
+					return err
+				}
+				return a.showCertificate(text)
+			}
 			who, err := site.SiteIdentity(folder)
 			if err != nil {
 				return err
@@ -39,7 +61,20 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&card, "card", "", "write your own card to this file")
+	cmd.Flags().BoolVar(&certificate, "certificate", false, "print the site's certificate, for clients that know no keys")
 	return cmd
+}
+
+type certificateResult struct {
+	Certificate string `json:"certificate"`
+}
+
+func (a *app) showCertificate(text string) error {
+	if a.json {
+		return a.printJSON(certificateResult{text})
+	}
+	_, err := fmt.Fprint(a.out, text)
+	return err
 }
 
 func (a *app) showIdentity(who site.Identity) error {

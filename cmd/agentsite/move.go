@@ -28,7 +28,7 @@ func (a *app) setCommand() *cobra.Command {
 		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". When
 the time is over it returns to its safe value by itself. Set it again before that
 to keep it moved; the limits of its owner hold over all calls. What somebody else
-holds is refused; --take-over, on the site's own machine, makes it yours first.`,
+holds is refused; an owner's --take-over makes it yours first.`,
 		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if takeOver {
@@ -51,7 +51,7 @@ holds is refused; --take-over, on the site's own machine, makes it yours first.`
 		ValidArgsFunction: a.completeSet,
 	}
 	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
-	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, on the site's own machine")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, as an owner")
 	a.keyFlag(cmd)
 	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	return cmd
@@ -198,7 +198,7 @@ func (a *app) stopCommand() *cobra.Command {
 		Use: "stop", GroupID: groupThings, Args: noArgs,
 		Short: "Emergency stop: every output to safe, until reset",
 		Long: `Emergency stop: every output goes to its safe value and stays there, over restarts
-too, until "agentsite reset" on the site's own machine.`,
+too, until an owner runs "agentsite reset".`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(func(s *session) error {
 				var done struct {

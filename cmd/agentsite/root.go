@@ -135,7 +135,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
-		a.claimCommand(), a.acceptCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
+		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
 		a.versionCommand(),
 	)

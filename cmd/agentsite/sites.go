@@ -17,7 +17,8 @@ func (a *app) claimCommand() *cobra.Command {
 		Long: `A site that nobody owns shows an address for fifteen minutes after it was switched on: at
 its terminal, in its log, and in the file agentsite-claim.txt beside its configuration.
 Whoever shows first that they know it owns the site, by the key of "agentsite identity
---card -". The secret in it is not sent, and counts once.
+--card -". The secret in it is not sent, and counts once. Of a site that is yours already,
+by its configuration or another owner's word, the address has no secret.
 
 Afterwards --site NAME speaks to it from here.`,
 		Example: "  agentsite claim 'agentsite://12D3KooW…?at=192.168.1.20:8474#…'",
@@ -35,6 +36,9 @@ Afterwards --site NAME speaks to it from here.`,
 			}
 			if a.json {
 				return a.printJSON(claimResult{k, code})
+			}
+			if code == "" {
+				return a.say("you own the site %s, and it is known here now: agentsite --site %[1]s points", k.Name)
 			}
 			if err := a.say("you own the site %s now: agentsite --site %[1]s points", k.Name); err != nil {
 				return err
@@ -90,7 +94,7 @@ func ends(until time.Time) string {
 
 type claimResult struct {
 	site.KnownSite
-	Recovery string `json:"recovery"`
+	Recovery string `json:"recovery,omitzero"`
 }
 
 // claims refuses what says where a site is for a command that is told another way.

@@ -399,13 +399,13 @@ func TestOwners(t *testing.T) {
 	secret, err := b.Secret()
 	wants(t, err, "")
 	b = s.open(t, k[0].ID())
+	s.full = errors.New("disk full")
 	if again, err := b.Secret(); err != nil || again != secret {
-		t.Error("the secret is another after a start", err)
+		t.Error("the secret is another after a start, or takes a disk", err)
 	}
 	if b.Claimed() {
 		t.Error("it is claimed")
 	}
-	s.full = errors.New("disk full")
 	wants(t, b.Claim(Owner{ID: k[1].ID()}), "nothing is changed: disk full")
 	s.full = nil
 	if b.Claimed() {

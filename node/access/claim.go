@@ -25,11 +25,11 @@ const (
 // password protocol.
 type Secret [16]byte
 
-// ParseSecret reads a secret as Secret writes it.
+// ParseSecret reads a secret as Text writes it. The zero Secret is none.
 func ParseSecret(text string) (s Secret, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != len(s) {
-		return s, errors.New("this is no secret, which is 22 letters, digits, - and _")
+	if err != nil || len(b) != len(s) || Secret(b) == s {
+		return s, errors.New("this is no secret, which is 22 letters, digits, - and _ by chance")
 	}
 	return Secret(b), nil
 }

@@ -200,9 +200,9 @@ func TestInvitation(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, again, err)
 		}
 	}
-	good := Invitation{Site: site.ID(), Addresses: []string{"a:1"}}.String()
+	good := Invitation{Site: site.ID(), Secret: Secret{1}, Addresses: []string{"a:1"}}.String()
 	for _, text := range []string{
-		"", "agentsite", "https" + strings.TrimPrefix(good, "agentsite"), good[:len(good)-1], good + "A", strings.Replace(good, "#", "", 1),
+		"", "agentsite", "https" + strings.TrimPrefix(good, "agentsite"), good[:len(good)-1], good + "A",
 		strings.Replace(good, "12D3", "13D3", 1), strings.ToLower(good), strings.Replace(good, "?", "/x?", 1), strings.Replace(good, "?", "?cert=00&", 1),
 		strings.Replace(good, "://", "://me@", 1), strings.Replace(good, "?", "?"+strings.Repeat("at=b&", 9), 1),
 	} {

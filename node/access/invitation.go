@@ -15,10 +15,11 @@ const (
 	maxURI       = 1 << 10
 )
 
-// Invitation is what a site shows to be claimed by, as a URI that a QR code can hold.
+// Invitation is what a site shows to be claimed by, as a URI that a QR code can hold. One
+// without a secret tells a site's owners where it is.
 type Invitation struct {
 	Site        identity.ID
-	Secret      Secret
+	Secret      Secret   // zero for none
 	Addresses   []string // where it may be reached, the best first
 	Certificate []byte   // SHA-256 of the one that it shows over TLS; nil for none
 }
@@ -30,7 +31,11 @@ func (i Invitation) String() string {
 	if i.Certificate != nil {
 		q.Set("cert", hex.EncodeToString(i.Certificate))
 	}
-	return site(i.Site, q, i.Secret.Text())
+	secret := ""
+	if i.Secret != (Secret{}) {
+		secret = i.Secret.Text()
+	}
+	return site(i.Site, q, secret)
 }
 
 var errInvitation = errors.New("this is no address to claim a site by, which looks like agentsite://12D3KooW…?at=192.168.1.20:8474#…: copy it whole, and put it in quotes")
@@ -42,8 +47,10 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	if !ok || len(q["cert"]) > 1 {
 		return i, errInvitation
 	}
-	if i.Secret, err = ParseSecret(fragment); err != nil {
-		return i, errInvitation
+	if fragment != "" {
+		if i.Secret, err = ParseSecret(fragment); err != nil {
+			return i, errInvitation
+		}
 	}
 	if q.Has("cert") {
 		if i.Certificate, err = hex.DecodeString(q.Get("cert")); err != nil || len(i.Certificate) != 32 {

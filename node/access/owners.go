@@ -28,6 +28,12 @@ func (b *Book) Owners() []Owner {
 // Secret is that of the claim, made where there is none. It stays the same until
 // there is an owner.
 func (b *Book) Secret() (secret Secret, err error) {
+	b.mu.Lock()
+	kept := b.kept.Secret
+	b.mu.Unlock()
+	if len(kept) == len(secret) { // it is not kept once more: a start needs no room on the disk
+		return Secret(kept), nil
+	}
 	err = b.change(func(k *book) error {
 		if len(k.Owners) > 0 {
 			return errors.New("this site has an owner already")

@@ -24,6 +24,12 @@ type HTTP struct {
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"further names and IP addresses under which clients may call the site, exactly as they write them, without a port"`
 }
 
+// Discovery is the section of that name: how the network finds the site.
+type Discovery struct {
+	MDNS   bool `json:"mdns,omitempty" jsonschema:"whether the site is announced on its own network (mDNS), as long as HTTPS listens there; on when not written"`
+	Public bool `json:"public,omitempty" jsonschema:"whether the kinds and the names of its points are announced, too, once somebody owns it; off when not written"`
+}
+
 // http checks the values of the section; what is not written holds its default,
 // which is right.
 func (r *report) http(e entry, h HTTP) {

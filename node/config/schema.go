@@ -67,6 +67,10 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	found, err := schemaOf(reflect.ValueOf(Discovery{MDNS: true}))
+	if err != nil {
+		return nil, err
+	}
 	root := &jsonschema.Schema{
 		Schema:      "https://json-schema.org/draft/2020-12/schema",
 		Title:       "agentsite.yaml",
@@ -74,11 +78,12 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 		Type:        "object",
 		Required:    []string{"site"},
 		Properties: map[string]*jsonschema.Schema{
-			"site":    site,
-			"owner":   {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
-			"claim":   {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
-			"http":    http,
-			"devices": {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
+			"site":      site,
+			"owner":     {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
+			"claim":     {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
+			"http":      http,
+			"discovery": found,
+			"devices":   {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 		},
 		PropertyOrder:        sections,
 		AdditionalProperties: nothing(),

@@ -19,11 +19,12 @@ type Site struct {
 	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
 	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
 	HTTP     HTTP
+	Found    Discovery
 	Devices  []Device // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "http", "devices"}
+var sections = []string{"site", "owner", "claim", "http", "discovery", "devices"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = regexp.MustCompile(ownerPattern)
@@ -60,7 +61,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Found: Discovery{MDNS: true}}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -81,6 +82,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e, site.HTTP)
+		case "discovery":
+			r.section(e, reflect.ValueOf(&site.Found).Elem())
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		default:

@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -80,8 +81,17 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 			return
 		}
 		delete(c.conns, out)
-		out.Close()
+		sendAway(out)
 	}
+}
+
+// sendAway closes a connection without TLS's goodbye, which might wait for room in the
+// buffer of who is sent away.
+func sendAway(conn net.Conn) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	conn.Close()
 }
 
 // leastWanted is never the newcomer, who has had no time to speak.

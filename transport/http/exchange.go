@@ -25,7 +25,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, 
 		}
 	}()
 	rc := http.NewResponseController(w)
-	if status, why := readBody(w, r, rc, body); status != 0 {
+	if status, why := readBody(w, r, rc, body, rpc.MaxMessage); status != 0 {
 		refuse(w, status, why)
 		return
 	}
@@ -38,19 +38,21 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, 
 	}
 }
 
-var tooLong = "a message has at most " + strconv.Itoa(rpc.MaxMessage) + " bytes"
+func tooLong(most int64) string {
+	return "a message has at most " + strconv.FormatInt(most, 10) + " bytes"
+}
 
-// readBody reads a bounded body before the deadline that guarded has set, and
-// lifts that. Where it cannot, it returns a status and a reason, and the deadline
-// stays for what net/http still reads.
-func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer) (int, string) {
-	if r.ContentLength > rpc.MaxMessage {
-		return http.StatusRequestEntityTooLarge, tooLong
+// readBody reads a body of at most so many bytes before the deadline that guarded has
+// set, and lifts that. Where it cannot, it returns a status and a reason, and the
+// deadline stays for what net/http still reads.
+func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer, most int64) (int, string) {
+	if r.ContentLength > most {
+		return http.StatusRequestEntityTooLarge, tooLong(most)
 	}
-	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, rpc.MaxMessage)); err != nil {
+	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return http.StatusRequestEntityTooLarge, tooLong
+			return http.StatusRequestEntityTooLarge, tooLong(most)
 		}
 		return http.StatusBadRequest, "the body ended early"
 	}

@@ -3,15 +3,20 @@ package http
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentsite/node/identity"
 )
 
 func TestSlowHeaders(t *testing.T) {
@@ -140,6 +145,69 @@ func TestHalfBodies(t *testing.T) {
 		c.post(echoing)
 		if status, body := c.body(); status != 200 {
 			t.Errorf("%d %s", status, body)
+		}
+		c.Close()
+		stop()
+	})
+}
+
+// keyed has who brings no token come with a key that they proved.
+func keyed(h http.Handler) http.Handler {
+	public := identity.New().Private().Public()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{PublicKey: public}}}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// TestStrangers: who has a key that the site does not know keeps nobody out, be it with
+// half bodies or with what takes long, and has a turn like others.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, stop := serveAs(t, keyed(Handler(options(nil))))
+		strange := func(length int, body string) *caller {
+			c := net.dial(t)
+			c.say("POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Name: stop\r\nContent-Length: " + strconv.Itoa(length) + "\r\n\r\n" + body)
+			synctest.Wait() // until then it has said nothing, and would have to go first
+			return c
+		}
+		known := func() {
+			t.Helper()
+			c := net.dial(t)
+			c.post(echoing)
+			if status, body := c.body(); status != 200 {
+				t.Errorf("%d %s", status, body)
+			}
+			c.Close()
+		}
+		for range maxConns {
+			go io.Copy(io.Discard, strange(100, "{"))
+		}
+		known()
+		c := strange(len(echoing), echoing)
+		if res := c.answer(); res.StatusCode != 200 || !res.Close {
+			t.Errorf("%+v", res)
+		}
+		c.Close()
+		if c = strange(maxStrange+1, ""); c.answer().StatusCode != 413 {
+			t.Error("a stranger may say much")
+		}
+		c.Close()
+
+		const slow = `{"jsonrpc":"2.0","id":1,"method":"notes","params":{"after":3}}`
+		for range maxStrangers {
+			go io.Copy(io.Discard, strange(len(slow), slow))
+		}
+		begun := time.Now()
+		c = strange(len(echoing), echoing)
+		known()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("a known caller waited for %v", took)
+		}
+		if status, body := c.body(); status != 200 || time.Since(begun) != 3*time.Second {
+			t.Errorf("%d %s after %v", status, body, time.Since(begun))
 		}
 		c.Close()
 		stop()

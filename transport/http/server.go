@@ -25,8 +25,10 @@ const (
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
 	maxConns      = 256
-	maxRequests   = 128 // answered at a time; half of them is as many as all streams that there can be
-	maxUrgent     = 8   // urgent ones besides
+	maxRequests   = 128      // answered at a time; half of them is as many as all streams that there can be
+	maxUrgent     = 8        // urgent ones besides
+	maxStrangers  = 16       // and of strangers, of whom some wait for the answer to a wrong proof
+	maxStrange    = 16 << 10 // bytes that one of those may say
 )
 
 // Options are what a site's handler works with.
@@ -49,7 +51,10 @@ type Options struct {
 
 // Handler serves a site.
 func Handler(o Options) http.Handler {
-	s := &server{Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent)}
+	s := &server{
+		Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent),
+		strangers: make(chan struct{}, maxStrangers),
+	}
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
@@ -117,8 +122,9 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 
 type server struct {
 	Options
-	places chan struct{} // one per request
-	kept   chan struct{} // and some more for urgent ones
+	places    chan struct{} // one per request
+	kept      chan struct{} // and some more for urgent ones
+	strangers chan struct{} // of who proved a key of which the site knows nothing
 }
 
 // guarded is the order in which a request is looked at: Host, Origin, size; the
@@ -160,10 +166,9 @@ func reached(r *http.Request) bool {
 }
 
 // admitted takes the token from the header and nowhere else, and answers 401
-// where nothing will do. Who proved a key is let in to say what for: it may be to
-// claim the site.
-func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence, bool) {
-	var ev rpc.Evidence
+// where nothing will do. Who proved a key is let in as a stranger, to say what for: it
+// may be to claim the site.
+func (s *server) admitted(w http.ResponseWriter, r *http.Request) (ev rpc.Evidence, stranger, ok bool) {
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
 		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
 			ev.Bearer = token
@@ -172,12 +177,13 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (rpc.Evidence,
 	if ev.Peer = proved(r.TLS); r.TLS == nil {
 		ev.Local = rpc.LocalLoopback
 	}
-	if err := s.Admit(ev); err != nil && (ev.Peer == "" || ev.Bearer != "") {
+	err := s.Admit(ev)
+	if err != nil && (ev.Peer == "" || ev.Bearer != "") {
 		w.Header().Set("WWW-Authenticate", s.challenge(ev))
 		refuse(w, http.StatusUnauthorized, err.Error())
-		return ev, false
+		return ev, false, false
 	}
-	return ev, true
+	return ev, err != nil, true
 }
 
 // wellKnown is where RFC 9728 has a resource described.
@@ -200,13 +206,13 @@ func (s *server) describe(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
-	if ev, ok := s.admitted(w, r); ok {
+	if ev, _, ok := s.admitted(w, r); ok {
 		s.Metrics(w, r, ev)
 	}
 }
 
 func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
-	ev, ok := s.admitted(w, r)
+	ev, stranger, ok := s.admitted(w, r)
 	if !ok {
 		return
 	}
@@ -216,13 +222,15 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	place := s.place(r)
-	if place == nil {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
+	place := s.place
+	if stranger {
+		place = s.turn
+	}
+	taken := place(w, r)
+	if taken == nil {
 		return
 	}
-	defer func() { <-place }()
+	defer func() { <-taken }()
 	seated(r.Context())
 	codec := codecOf(r.Header.Get("Content-Type"))
 	switch {
@@ -236,20 +244,41 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 }
 
 // place takes one for a request, of those that are kept where it is urgent and the
-// others are taken. Receiving from it gives it back; nil means that there is none.
-func (s *server) place(r *http.Request) chan struct{} {
+// others are taken. Receiving from it gives it back; nil means that there is none, and
+// that this was said.
+func (s *server) place(w http.ResponseWriter, r *http.Request) chan struct{} {
 	select {
 	case s.places <- struct{}{}:
 		return s.places
 	default:
 	}
-	if s.Urgent == "" || r.Header.Get(nameHeader) != s.Urgent {
+	if s.Urgent != "" && r.Header.Get(nameHeader) == s.Urgent {
+		select {
+		case s.kept <- struct{}{}:
+			return s.kept
+		default:
+		}
+	}
+	w.Header().Set("Retry-After", "1")
+	refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
+	return nil
+}
+
+// turn is place for a stranger, who waits for one of the few. Whatever a stranger does
+// slowly holds up nobody: all is said before the wait, in a connection that may have to
+// go, and that ends with the answer, so that no buffer is full of what was not read.
+func (s *server) turn(w http.ResponseWriter, r *http.Request) chan struct{} {
+	w.Header().Set("Connection", "close")
+	var body bytes.Buffer
+	if status, why := readBody(w, r, http.NewResponseController(w), &body, maxStrange); status != 0 {
+		refuse(w, status, why)
 		return nil
 	}
+	r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
 	select {
-	case s.kept <- struct{}{}:
-		return s.kept
-	default:
+	case s.strangers <- struct{}{}:
+		return s.strangers
+	case <-r.Context().Done():
 		return nil
 	}
 }
@@ -259,7 +288,7 @@ func (s *server) place(r *http.Request) chan struct{} {
 func (s *server) legacy(w http.ResponseWriter, r *http.Request, ev rpc.Evidence) {
 	rc := http.NewResponseController(w)
 	var body bytes.Buffer
-	if status, why := readBody(w, r, rc, &body); status != 0 {
+	if status, why := readBody(w, r, rc, &body, rpc.MaxMessage); status != 0 {
 		refuse(w, status, why)
 		return
 	}

@@ -200,10 +200,15 @@ func (c *caller) over(begun time.Time, at time.Duration) {
 // serve serves on pipes; the test ends it with stop.
 func serve(t *testing.T, o Options) (net *pipes, stop func()) {
 	t.Helper()
+	return serveAs(t, Handler(o))
+}
+
+func serveAs(t *testing.T, h http.Handler) (net *pipes, stop func()) {
+	t.Helper()
 	p := newPipes()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, p, Handler(o)) }()
+	go func() { done <- Serve(ctx, p, h) }()
 	return p, func() {
 		t.Helper()
 		cancel()

@@ -2,6 +2,7 @@ package http
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/node/identity"
 )
@@ -119,4 +122,90 @@ func TestBorrowedCertificate(t *testing.T) {
 	if got, err := get(t, cfg, "https://"+at); err == nil {
 		t.Errorf("it was taken for %s", got)
 	}
+}
+
+// TestHalfHandshakes: connections that begin to speak TLS and go no further end after a
+// while, and as many as there can be keep nobody out before that.
+func TestHalfHandshakes(t *testing.T) {
+	key, known := identity.New(), identity.New()
+	server, err := ServerTLS(key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- Serve(ctx, tls.NewListener(p, server), http.NotFoundHandler()) }()
+		begun := time.Now()
+		for _, hello := range []string{"", "\x16", "\x16\x03\x01\x02\x00\x01"} {
+			c := p.dial(t)
+			c.say(hello)
+			c.over(begun, headerTimeout)
+			begun = time.Now()
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, tls.NewListener(ln, server), http.HandlerFunc(whoAmI)) }()
+	var half []net.Conn
+	for range maxConns + 50 {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		half = append(half, conn)
+		io.WriteString(conn, "\x16\x03\x01\x02\x00\x01")
+	}
+	client, err := ClientTLS(known, key.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := get(t, client, "https://"+ln.Addr().String()); got != known.ID().PeerID() {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, conn := range half {
+		conn.Close()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSentAwayAtOnce: who reads nothing and has to go holds nobody up.
+func TestSentAwayAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := identity.New()
+		client, err := ClientTLS(key, key.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe() // writes wait until they are read
+		silent := tls.Server(near, &tls.Config{Certificates: client.Certificates, SessionTicketsDisabled: true})
+		reader := tls.Client(far, client)
+		go reader.Handshake()
+		if err := silent.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		c := newCrowd(1)
+		c.changed(silent, http.StateIdle)
+		begun := time.Now()
+		c.changed(new(closable), http.StateNew)
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("everybody waited %v for one", took)
+		}
+		if _, err := far.Read(make([]byte, 1)); err == nil {
+			t.Error("it was not sent away")
+		}
+	})
 }

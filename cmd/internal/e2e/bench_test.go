@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -334,13 +335,17 @@ func untilAnswer(b *testing.B, which string) float64 {
 	return 0
 }
 
-func freePort(b testing.TB) string {
-	b.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
+// freePort is one that nobody listens on, below those that the kernel gives to
+// connections, so that it stays free over a restart.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for range 20 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if ln, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			ln.Close()
+			return port
+		}
 	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
+	t.Fatal("no port is free")
+	return ""
 }

@@ -142,14 +142,6 @@ func (r *running) guard(t testing.TB) int {
 	return pid
 }
 
-// kill ends the site as kill -9 does.
-func (r *relay) kill(t *testing.T) {
-	t.Helper()
-	r.Cmd.Process.Kill()
-	<-r.ended
-	r.Cmd.Process = nil
-}
-
 // told prints the median and the longest of several times.
 func told(t *testing.T, what string, all []time.Duration) {
 	slices.Sort(all)

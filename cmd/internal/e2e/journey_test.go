@@ -96,10 +96,13 @@ func plain(t *testing.T, text []byte) (tree any) {
 	return tree
 }
 
-// TestSDKClient has the official Go SDK's client list and call, over HTTP and over
-// the pipe, in the newest revision and in the one before.
+// TestSDKClient has the official Go SDK's client list and call, over HTTP, over HTTPS
+// with a token and over the pipe, in the newest revision and in the one before.
 func TestSDKClient(t *testing.T) {
-	r := start(t, "", need(t, "the program", program))
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := start(t, "", need(t, "the program", program), "run", "--listen-https", "127.0.0.1:0")
+	at := r.secured(t)
+	token, _ := r.token(t, "sdk", "read *, set *, stop")
 	until(t, 20*time.Second, "the lamp rests after a start, and then may switch", func() bool {
 		_, err := r.agentsite(t, "set", "greenhouse/lamp", "on", "--for", "1s")
 		return err == nil
@@ -107,6 +110,9 @@ func TestSDKClient(t *testing.T) {
 	for carrier, transport := range map[string]func() mcp.Transport{
 		"http": func() mcp.Transport {
 			return &mcp.StreamableClientTransport{Endpoint: Proxy(t, r.URL, r.Token) + "/mcp"}
+		},
+		"https": func() mcp.Transport {
+			return &mcp.StreamableClientTransport{Endpoint: at.URL + "/mcp", HTTPClient: at.client(t, token)}
 		},
 		"stdio": func() mcp.Transport {
 			return &mcp.CommandTransport{Command: exec.Command(program, "connect", "--data", r.Folder)}
@@ -146,14 +152,22 @@ func TestSDKClient(t *testing.T) {
 }
 
 // TestARMv6 runs the binary for the smallest board under qemu-user, as that board's
-// processor, and asks it over HTTP.
+// processor, asks it over HTTP, and claims it.
 func TestARMv6(t *testing.T) {
 	// Without outputs: an emulated program cannot start another, as it does for a guard.
-	r := start(t, "site: { name: arm }\ndevices:\n  hall: { driver: sim, model: climate }\n", "qemu-arm-static", "-cpu", "arm1176", need(t, "qemu-arm-static", armProgram))
+	r := start(t, "site: { name: arm }\ndevices:\n  hall: { driver: sim, model: climate }\n", "qemu-arm-static", "-cpu", "arm1176", need(t, "qemu-arm-static", armProgram), "run", "--listen-https", "127.0.0.1:0")
 	if code, answer := r.post(t, call("read_points", `{"points":["hall/temperature"]}`)); code != 200 || !strings.Contains(answer, `"unit":"Cel"`) {
 		t.Errorf("%d %s", code, answer)
 	}
 	if _, err := r.client(t, true).Tools(t.Context()); err != nil {
 		t.Error(err)
+	}
+	ann := someone(t)
+	ann.key(t)
+	begun := time.Now()
+	ann.must(t, "claim", r.invitation(t).String())
+	t.Logf("claimed in %v", time.Since(begun).Round(time.Millisecond))
+	if out := ann.must(t, "read", "--site", "arm"); !strings.Contains(out, "hall/temperature") {
+		t.Error(out)
 	}
 }

@@ -67,21 +67,25 @@ func TestConformanceOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestInspector has the MCP Inspector list and call tools, in both eras, over HTTP
-// and over the pipe that agentsite connect is.
+// TestInspector has the MCP Inspector list and call tools, in both eras, over HTTP, over
+// HTTPS with a token, and over the pipe that agentsite connect is.
 func TestInspector(t *testing.T) {
 	need(t, "Node 22", nodeProgram)
-	r := start(t, "", need(t, "the program", program))
-	overHTTP := []string{r.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + r.Token}
-	for _, carrier := range []string{"http", "stdio"} {
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := start(t, "", need(t, "the program", program), "run", "--listen-https", "127.0.0.1:0")
+	at := r.secured(t)
+	token, _ := r.token(t, "inspector", "read *")
+	t.Setenv("NODE_EXTRA_CA_CERTS", at.Certificate)
+	over := map[string][]string{
+		"http":  {r.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + r.Token},
+		"https": {at.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token},
+	}
+	for _, carrier := range []string{"http", "https", "stdio"} {
 		for _, era := range []string{"modern", "legacy"} {
 			t.Run(carrier+"/"+era, func(t *testing.T) {
 				inspect := func(args ...string) string {
 					t.Helper()
-					all := []string{"--cli"}
-					if carrier == "http" {
-						all = append(all, overHTTP...)
-					}
+					all := append([]string{"--cli"}, over[carrier]...)
 					all = append(append(all, "--protocol-era", era), args...)
 					if carrier == "stdio" {
 						all = append(all, "--transport", "stdio", "--", program, "connect", "--data", r.Folder)

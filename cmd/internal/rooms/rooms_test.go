@@ -52,6 +52,8 @@ var rooms = []room{
 	{"transport/mcp/legacy", []string{"node", "agents", "device"}, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
 	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
+	{"discovery/discoverytest", []string{"discovery", "node/identity"}, "the suite must fit every medium"},
+	{"discovery/mdns", []string{"discovery", "node/identity"}, "a medium shows records and finds them; who believes them stands elsewhere"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},

@@ -3,7 +3,7 @@ package site
 import (
 	"context"
 	"errors"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
@@ -22,8 +22,10 @@ const listPatience = 10 * time.Second
 
 // afar is a site that somebody knows, as agents/remote has it.
 type afar struct {
-	known  KnownSite
 	client *client.Client
+
+	mu    sync.Mutex
+	known KnownSite
 }
 
 var _ remote.Site = (*afar)(nil)
@@ -33,17 +35,31 @@ func newAfar(h *household, k KnownSite) (*afar, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses := func() []string {
-		all := h.find(k.DID)
-		for _, a := range k.Addresses {
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-		}
-		return all
+	s := &afar{known: k}
+	s.client, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
+		h.person.moved(s.site(), at)
+	}, rpc.JSON, h.version)
+	return s, err
+}
+
+func (s *afar) site() KnownSite {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// becomes takes over where the site is now, and reports whether it is the same site with
+// the same grant otherwise.
+func (s *afar) becomes(k KnownSite) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.known
+	now.Addresses = k.Addresses
+	if !reflect.DeepEqual(now, k) {
+		return false
 	}
-	c, err := dialKey(h.key, id, addresses, rpc.JSON, h.version)
-	return &afar{k, c}, err
+	s.known = k
+	return true
 }
 
 func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
@@ -51,7 +67,7 @@ func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 }
 
 func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
-	if err := s.known.greet(ctx, s.client); err != nil {
+	if err := s.site().greet(ctx, s.client); err != nil {
 		return err
 	}
 	return follow(ctx, s.client, uris, tell)

@@ -47,38 +47,44 @@ type claims struct {
 	name  string
 	book  *access.Book
 	door  *node.Node
-	claim *access.Claim
+	claim *access.Claim // nil where somebody owns it from the start
 	file  string
+
+	claimed func() // is called once somebody owns the site
 }
 
-// addClaim adds the methods of the claim, where nobody owns the site yet, and returns the
-// address to claim it by, which is also written to a file in dir; nil where there is none
-// to show. seed is the configuration's secret, "" for one of the site's own.
-func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr) (*access.Invitation, error) {
-	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile)}
+// addClaim adds the methods of the claim where others reach the site at all, and returns
+// its address, nil where they do not. Where nobody owns the site, that is the one to claim
+// it by, with a secret, and is also written to a file in dir. seed is the configuration's
+// secret, "" for one of the site's own.
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr, claimed func()) (*access.Invitation, error) {
+	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile), claimed: claimed}
 	if book.Claimed() {
 		c.removeFile()
 	}
-	if book.Claimed() || at == nil {
+	if at == nil {
 		return nil, nil
 	}
-	secret, err := book.Secret()
-	if err == nil && seed != "" {
-		secret, err = access.ParseSecret(seed)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.claim = access.NewClaim(key, secret, c.take)
 	methods[ChallengeMethod] = c.challenge
 	methods[ProveMethod] = c.prove
-
 	authority, err := httpcarrier.Authority(key)
 	if err != nil {
 		return nil, err
 	}
 	print := sha256.Sum256(authority)
-	i := &access.Invitation{Site: key.ID(), Secret: secret, Addresses: reachable(at, key.ID()), Certificate: print[:]}
+	i := &access.Invitation{Site: key.ID(), Addresses: reachable(at, key.ID()), Certificate: print[:]}
+	if book.Claimed() {
+		slog.Info("its owners make this site known on their own machines with agentsite claim", "address", i.String())
+		return i, nil
+	}
+	secret, err := access.ParseSecret(seed)
+	if seed == "" {
+		secret, err = book.Secret()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.claim, i.Secret = access.NewClaim(key, secret, c.take), secret
 	if err := os.WriteFile(c.file, fmt.Appendf(nil, "Whoever opens this address first, with agentsite on another machine, owns the site %s:\n\n  agentsite claim '%s'\n", name, i), 0o600); err != nil {
 		slog.Warn("the address to claim this site by is in no file", "err", err)
 	}
@@ -94,13 +100,15 @@ func caller(c *rpc.Call) (identity.ID, error) {
 	return identity.Parse(c.Evidence.Peer)
 }
 
+var errOwned = rpc.Errorf(403, "this site has an owner already: have its owner grant you something")
+
 func (c *claims) challenge(_ context.Context, call *rpc.Call) (any, error) {
 	who, err := caller(call)
 	if err != nil {
 		return nil, err
 	}
 	if c.book.Claimed() {
-		return nil, rpc.Errorf(403, "this site has an owner already")
+		return nil, errOwned
 	}
 	challenge, err := c.claim.Challenge(who)
 	if err != nil {
@@ -121,11 +129,15 @@ func (c *claims) prove(ctx context.Context, call *rpc.Call) (any, error) {
 	if p.Claimant != who { // somebody passes on what another one proved
 		return nil, rpc.Errorf(403, "this is the proof of another key")
 	}
+	if c.book.Claimed() {
+		return nil, errOwned
+	}
 	answer, err := c.claim.Take(ctx, p)
 	if err != nil {
 		return nil, rpc.Errorf(403, "%v", err)
 	}
 	c.door.Recheck()
+	c.claimed()
 	return Claimed{answer, c.name}, nil
 }
 

@@ -43,6 +43,12 @@ type Access struct {
 	Grants []Granted `json:"grants"`
 }
 
+// Address is what owners have the site known by on a machine of their own.
+func (a Access) Address() string {
+	id, _ := identity.Parse(a.Site)
+	return access.Invitation{Site: id, Addresses: a.At}.String()
+}
+
 // Owner is a key with authority over the site.
 type Owner struct {
 	DID  string `json:"did"`

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -62,7 +61,7 @@ func ConnectAs(ctx context.Context, p Person, f Folder, version string, in io.Re
 		return err
 	}
 	hub := node.NewHub(nil, things.URI) // which has no readings of its own
-	sites := &household{person: p, key: key, folder: f, version: version, find: func(string) []string { return nil }}
+	sites := &household{person: p, key: key, folder: f, version: version}
 	house := remote.New(verbs, sites.members, hub.Announce)
 	door := node.New(hub, "", nil, house) // what moves is written down where it moves
 
@@ -88,7 +87,6 @@ type household struct {
 	key     identity.Key
 	folder  Folder
 	version string
-	find    func(did string) []string // fresh addresses of a site, the best first
 
 	read  stamp // of the file that known is from
 	known []*afar
@@ -116,7 +114,7 @@ func (h *household) members() []remote.Member {
 	}
 	var all []remote.Member
 	for _, s := range h.known {
-		all = append(all, remote.Member{Name: s.known.Name, Site: s})
+		all = append(all, remote.Member{Name: s.site().Name, Site: s})
 	}
 	if s := h.nearby(); s != nil {
 		all = append(all, remote.Member{Name: s.name, Site: s})
@@ -134,7 +132,7 @@ func (h *household) reread(now stamp) {
 	h.read = now
 	var known []*afar
 	for _, k := range sites {
-		if i := slices.IndexFunc(h.known, func(s *afar) bool { return reflect.DeepEqual(s.known, k) }); i >= 0 {
+		if i := slices.IndexFunc(h.known, func(s *afar) bool { return s.becomes(k) }); i >= 0 {
 			known = append(known, h.known[i])
 			continue
 		}
@@ -169,7 +167,7 @@ func (h *household) nearby() *nearby {
 	}
 	key, err := readKey(h.folder.path(keyName))
 	for _, s := range h.known {
-		if s.known.Name == h.local.name || err == nil && s.known.DID == key.ID().String() {
+		if k := s.site(); k.Name == h.local.name || err == nil && k.DID == key.ID().String() {
 			return nil
 		}
 	}

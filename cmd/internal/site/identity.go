@@ -1,12 +1,14 @@
 package site
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
 	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
 )
 
 // Identity is who a site or an owner is, for people.
@@ -18,6 +20,25 @@ type Identity struct {
 
 // SiteIdentity is that of the folder's site. Its key is made where there is none.
 func SiteIdentity(f Folder) (Identity, error) { return identify(f) }
+
+// SiteCertificate is what a client that knows certificates only, and no keys, has to trust
+// to reach the folder's site over HTTPS, in PEM. It is no secret, and the same for as long
+// as the site has its key, which is made where there is none.
+func SiteCertificate(f Folder) (string, error) {
+	key, err := f.key()
+	if err != nil {
+		return "", err
+	}
+	der, err := httpcarrier.Authority(key)
+	if err != nil {
+		return "", err
+	}
+	return certificateText(der), nil
+}
+
+func certificateText(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
 
 // OwnerIdentity is that of this machine's user as an owner of sites. Its key is made
 // where there is none.

@@ -2,10 +2,12 @@ package site
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -74,6 +76,8 @@ type KnownSite struct {
 const (
 	knownName    = "sites.json"
 	agentsFolder = "agents"
+
+	maxAddresses = 8 // of a site that is known
 )
 
 // Sites lists those that the person knows.
@@ -126,6 +130,20 @@ func (p Person) remember(k KnownSite) error {
 	return p.writeKnown(all)
 }
 
+// moved remembers where a known site was found. Where it was is kept behind that: it may
+// be reached there from elsewhere.
+func (p Person) moved(k KnownSite, at []string) {
+	for _, a := range k.Addresses {
+		if !slices.Contains(at, a) && len(at) < maxAddresses {
+			at = append(at, a)
+		}
+	}
+	k.Addresses = at
+	if err := p.remember(k); err != nil {
+		slog.Warn("where the site is now cannot be remembered", "site", k.Name, "err", err)
+	}
+}
+
 // Forget forgets a site by its name.
 func (p Person) Forget(name string) error {
 	if _, err := p.Known(name); err != nil {
@@ -149,47 +167,66 @@ func (p Person) writeKnown(all []KnownSite) error {
 	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
 }
 
-// reachPatience is how long one address of a site may take.
-const reachPatience = 4 * time.Second
-
 // unreached is why a site was not asked: no connection to it came about.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
 
-// dialKey connects to a site that its key tells, with one of one's own. Where it may be
-// is asked for each connection.
-func dialKey(key identity.Key, site identity.ID, addresses func() []string, codec rpc.Codec, version string) (*client.Client, error) {
+// dialKey connects to a site that its key tells, with one of one's own. Where it may be is
+// asked for each connection. Where it is at none of these addresses it is looked for, and
+// moved is told where it was found; nil for nobody.
+func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, version string) (*client.Client, error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
 		return nil, err
 	}
-	alive := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		err := error(Mistake{errors.New("no address of this site is known: claim it again, or have its owner tell you")})
-		for i, at := range addresses() {
-			one, cancel := context.WithTimeout(ctx, reachPatience)
-			conn, wrong := (&tls.Dialer{NetDialer: alive, Config: secured}).DialContext(one, network, at)
-			cancel()
-			if wrong == nil {
-				return conn, nil
-			}
-			if i == 0 {
-				err = nil
-			}
-			err = errors.Join(err, fmt.Errorf("%s: %v", at, wrong)) // what it is of is not for callers: nothing was asked yet
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := route{site: site, addresses: where(), secured: secured, moved: moved}.dial(ctx, network, address)
+		if err != nil {
+			return nil, unreached{err}
 		}
-		return nil, unreached{err}
+		return conn, nil
 	}
 	web := &http.Client{
 		// No site sends its callers elsewhere, and whoever does may not choose where.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialTLSContext: reach, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
+			DialTLSContext: dial, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
 		},
 	}
 	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
 	return client.New(c, "agentsite", version), nil
+}
+
+// KnownCertificate is SiteCertificate of a site that this user knows, from itself.
+func KnownCertificate(ctx context.Context, name string) (string, error) {
+	p, err := User()
+	if err != nil {
+		return "", err
+	}
+	k, err := p.Known(name)
+	if err != nil {
+		return "", err
+	}
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return "", err
+	}
+	secured, err := httpcarrier.ClientTLS(identity.New(), id) // whoever asks is shown it
+	if err != nil {
+		return "", err
+	}
+	conn, err := route{site: id, addresses: k.Addresses, secured: secured}.dial(ctx, "tcp", "")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	authority := shown[len(shown)-1]
+	if key, ok := authority.PublicKey.(ed25519.PublicKey); !ok || !key.Equal(ed25519.PublicKey(id[:])) {
+		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", name)
+	}
+	return certificateText(authority.Raw), nil
 }
 
 // dialKnown connects to a site that this user knows. An owner tells it the time, which a
@@ -216,7 +253,7 @@ func dialKnown(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, err := dialKey(key, id, k.addresses, codec, t.Version)
+	c, err := dialKey(key, id, k.addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +268,7 @@ func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(k.Addresses)+1)*reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, reachPatience)
 	defer cancel()
 	_, err := c.Owner(ctx, method, what)
 	var refused *client.Refusal
@@ -241,8 +278,9 @@ func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// Claim makes the person the owner of the site that shows an address, and
-// remembers it by that name, "" for the site's own. The code is that of MadeRecovery.
+// Claim makes the person the owner of the site that shows an address, and remembers it by
+// that name, "" for the site's own. The code is that of MadeRecovery, "" where the person
+// owned the site already; then it is remembered all the same.
 func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
 	i, err := access.ParseInvitation(strings.TrimSpace(uri))
 	if err != nil {
@@ -252,32 +290,52 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, err := dialKey(key, i.Site, func() []string { return i.Addresses }, rpc.JSON, version)
+	c, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, version)
 	if err != nil {
 		return k, "", err
 	}
-	var challenge Challenge
-	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return k, "", err
+	called, err := prove(ctx, c, key, i)
+	var refused *client.Refusal
+	owned := false
+	if errors.As(err, &refused) { // an answer was lost, another owner added us, or the configuration did
+		var ours Access
+		if owned = ownersAsk(ctx, c, AccessMethod, nil, &ours) == nil; owned {
+			called, err = ours.Name, nil
+		}
 	}
-	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
-	var claimed Claimed
-	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
+	if err != nil {
 		return k, "", err
-	}
-	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return k, "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
 	}
 	if name == "" {
-		name = claimed.Name
+		name = called
 	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if err := p.remember(k); err != nil {
-		return k, "", fmt.Errorf("you own the site, and it is not among those that you know: %w", err)
+	if _, err := c.Owner(ctx, TimeMethod, TimeNow{time.Now()}); err != nil {
+		return k, "", err
+	}
+	if err := p.remember(k); err != nil || owned {
+		return k, "", err
 	}
 	var made MadeRecovery
 	err = ownersAsk(ctx, c, RecoveryMethod, nil, &made)
 	return k, made.Code, err
+}
+
+// prove claims a site and returns its name.
+func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
+	var challenge Challenge
+	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
+		return "", err
+	}
+	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
+	var claimed Claimed
+	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
+		return "", err
+	}
+	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
+		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+	}
+	return claimed.Name, nil
 }
 
 // Accept remembers a site on which the person was granted something, by that name, "" for

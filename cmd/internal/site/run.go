@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
@@ -133,6 +134,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	wires.past, wires.hub = past, hub
+	var there *presence // as soon as there is something to be found
+	var now atomic.Pointer[[]things.Thing]
 	wires.offer = func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
 			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
@@ -142,6 +145,8 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		door.Host(append([]agents.Agent{offered}, extra...)...)
+		now.Store(&all)
+		there.renew()
 		return nil
 	}
 	if err := wires.publish(); err != nil {
@@ -160,6 +165,7 @@ func Run(ctx context.Context, o Options) error {
 	if secure != nil {
 		defer secure.Close()
 	}
+	there = present(o.Folder, key, cfg, book, addressOf(secure), func() []things.Thing { return *now.Load() })
 	ownerSocket, err := stdio.Listen(o.Folder.OwnerSocket())
 	if err != nil {
 		return err
@@ -188,7 +194,7 @@ func Run(ctx context.Context, o Options) error {
 	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
 	addPresent(methods, book)
 	addReclaim(methods, door, book)
-	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure))
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure), there.renew)
 	if err != nil {
 		return err
 	}
@@ -245,6 +251,7 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
 	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
+	all.Go(func() error { there.Run(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })

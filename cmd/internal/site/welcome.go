@@ -59,7 +59,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	switch {
 	case from == "":
 		owned = "Whoever may use this machine owns it, and nobody else reaches it.\n"
-	case claim != nil:
+	case claim != nil && claim.Secret != (access.Secret{}):
 		owned = "Nobody's key owns it yet: whoever may use this machine does.\n"
 	}
 	fmt.Fprintf(o.Out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
@@ -79,7 +79,11 @@ With curl:
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
 `, o.Version, cfg.Name, what, quote(program), more, entry, quote(url+"/mcp"), quote(o.Folder.TokenFile()), outputs, rpc.Revision, owned)
-	if claim == nil {
+	switch {
+	case claim == nil:
+		return
+	case claim.Secret == (access.Secret{}):
+		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", quote(claim.String()))
 		return
 	}
 	fmt.Fprintf(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n  agentsite claim %s\n\n", quote(claim.String()))

@@ -1,0 +1,457 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/mcp/client"
+
+	"github.com/go-json-experiment/json"
+)
+
+// challenged asks a site to be claimed by whom c is.
+func challenged(t testing.TB, c *client.Client) ([32]byte, error) {
+	text, err := c.Owner(t.Context(), site.ChallengeMethod, nil)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	var out site.Challenge
+	return out.Challenge, json.Unmarshal(text, &out)
+}
+
+// proved sends a proof.
+func proved(t testing.TB, c *client.Client, p access.Proof) error {
+	_, err := c.Owner(t.Context(), site.ProveMethod, p)
+	return err
+}
+
+// denied reports whether a site refused something, in these words.
+func denied(err error, says string) bool {
+	var r *client.Refusal
+	return errors.As(err, &r) && r.Kind == "denied" && strings.Contains(r.Msg, says)
+}
+
+const (
+	notTheSecret = "this is not the secret of this site, or it came too late"
+	hasAnOwner   = "this site has an owner already"
+)
+
+// tap is the man in the middle who has every key, and so reads all that is said.
+type tap struct {
+	address  string
+	withhold atomic.Bool                  // what proves something
+	proof    atomic.Pointer[access.Proof] // the last one
+
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+func tapped(t *testing.T, r *running, i access.Invitation, claimant identity.Key) *tap {
+	text, err := os.ReadFile(filepath.Join(r.Folder, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := identity.ParsePEM(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secured, err := httpcarrier.ClientTLS(claimant, i.Site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &tap{}
+	on := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "https", i.Addresses[0] },
+		Transport: &http.Transport{TLSClientConfig: secured},
+		ModifyResponse: func(res *http.Response) error {
+			text, err := httputil.DumpResponse(res, true)
+			p.note(text)
+			return err
+		},
+	}
+	p.address = pretender(t, key, func(w http.ResponseWriter, r *http.Request) {
+		text, err := httputil.DumpRequest(r, true)
+		if err != nil {
+			t.Error(err)
+		}
+		p.note(text)
+		if r.Header.Get("Mcp-Method") == site.ProveMethod {
+			_, body, _ := bytes.Cut(text, []byte("\r\n\r\n"))
+			var message struct {
+				Params access.Proof `json:"params"`
+			}
+			if err := json.Unmarshal(body, &message); err != nil {
+				t.Error(err)
+			}
+			p.proof.Store(&message.Params)
+			if p.withhold.Load() {
+				http.Error(w, "lost", http.StatusBadGateway)
+				return
+			}
+		}
+		on.ServeHTTP(w, r)
+	})
+	return p
+}
+
+func (p *tap) note(text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said.Write(text)
+}
+
+// pretender answers as a site with that key would, and returns where.
+func pretender(t *testing.T, key identity.Key, h http.HandlerFunc) string {
+	t.Helper()
+	cfg, err := httpcarrier.ServerTLS(key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveTLS(t, cfg, h)
+}
+
+func serveTLS(t *testing.T, cfg *tls.Config, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Listener = tls.NewListener(s.Listener, cfg)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// TestClaimOnce: what the program says while it claims a site is overheard in the clear.
+// The secret is not among it, and nothing of it counts a second time.
+func TestClaimOnce(t *testing.T) {
+	data, ann, eve := folder(t), someone(t), someone(t)
+	r, i := startOpen(t, data)
+	p := tapped(t, r, i, ann.key(t))
+	through := i
+	through.Addresses = []string{p.address}
+
+	// A proof that never came, after the site has started again.
+	p.withhold.Store(true)
+	if _, err := ann.agentsite(t, "claim", through.String()); err == nil {
+		t.Fatal("it was claimed without a proof")
+	}
+	lost := p.proof.Load()
+	if lost == nil || lost.Claimant != ann.key(t).ID() {
+		t.Fatal("no proof was overheard")
+	}
+	r.Stop(t)
+	r, again := startOpen(t, data)
+	if again.Secret != i.Secret || again.Site != i.Site {
+		t.Error("an address that was copied counts no more after a start")
+	}
+	i = again
+	if err := proved(t, as(t, ann.key(t), i), *lost); !denied(err, notTheSecret) {
+		t.Error("a proof for another challenge:", err)
+	}
+	if len(r.owners(t)) != 0 {
+		t.Fatal("it is owned")
+	}
+
+	p = tapped(t, r, i, ann.key(t))
+	through.Addresses = []string{p.address}
+	if out := ann.must(t, "claim", through.String()); !strings.Contains(out, "you own the site shed now") {
+		t.Error(out)
+	}
+	right, late := *p.proof.Load(), as(t, eve.key(t), i)
+	if _, err := challenged(t, late); !denied(err, hasAnOwner) {
+		t.Error("another challenge:", err)
+	}
+	if err := proved(t, late, access.Prove(eve.key(t), i.Site, i.Secret, right.Challenge)); !denied(err, hasAnOwner) {
+		t.Error("another who knows the secret:", err)
+	}
+	if err := proved(t, late, right); !denied(err, "the proof of another key") {
+		t.Error("the same proof from another:", err)
+	}
+	if err := proved(t, as(t, ann.key(t), i), right); !denied(err, hasAnOwner) {
+		t.Error("the same proof once more:", err)
+	}
+	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {
+		t.Error("it is owned by", got)
+	}
+
+	all := p.said.Bytes()
+	if !bytes.Contains(all, []byte(site.ProveMethod)) || !bytes.Contains(all, []byte(`"answer"`)) {
+		t.Fatalf("nothing was overheard: %s", all)
+	}
+	for _, form := range []string{string(i.Secret[:]), i.Secret.Text(), hex.EncodeToString(i.Secret[:]), base64.StdEncoding.EncodeToString(i.Secret[:])[:22]} {
+		if bytes.Contains(bytes.ToLower(all), bytes.ToLower([]byte(form))) {
+			t.Errorf("the secret was said, as %q", form)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(data, claimFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the file with the secret is there still:", err)
+	}
+	kept, err := os.ReadFile(filepath.Join(data, "access"))
+	if err != nil || bytes.Contains(kept, i.Secret[:]) {
+		t.Error("the secret is kept still:", err)
+	}
+}
+
+// TestClaimRefused: who does not know the secret, and who stands between, gets nothing.
+func TestClaimRefused(t *testing.T) {
+	ann, eve := someone(t), someone(t)
+	r, i := startOpen(t, folder(t))
+	wrong := i
+	wrong.Secret[15] ^= 1
+	if out, err := eve.agentsite(t, "claim", wrong.String()); err == nil || !strings.Contains(err.Error(), notTheSecret) {
+		t.Error("a wrong secret:", out, err)
+	}
+
+	// What the right one proves, another sends on as her own.
+	challenge, err := challenged(t, as(t, ann.key(t), i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := access.Prove(ann.key(t), i.Site, i.Secret, challenge)
+	middle := as(t, eve.key(t), i)
+	own, err := challenged(t, middle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proved(t, middle, right); !denied(err, "the proof of another key") {
+		t.Error("passed on:", err)
+	}
+	renamed := right
+	renamed.Claimant = eve.key(t).ID()
+	asked := renamed
+	asked.Challenge = own
+	signed := asked
+	signed.Signature = access.Prove(eve.key(t), i.Site, wrong.Secret, own).Signature
+	for name, p := range map[string]access.Proof{"renamed": renamed, "for her own challenge": asked, "signed by her": signed} {
+		if err := proved(t, middle, p); !denied(err, notTheSecret) {
+			t.Errorf("passed on, %s: %v", name, err)
+		}
+	}
+
+	// Who answers in the site's place is told nothing.
+	var heard atomic.Int64
+	listen := func(http.ResponseWriter, *http.Request) { heard.Add(1) }
+	for name, at := range map[string]string{
+		"a key of her own":       pretender(t, eve.key(t), listen),
+		"the site's certificate": serveTLS(t, &tls.Config{Certificates: []tls.Certificate{borrowed(t, i, eve.key(t))}}, listen),
+		"the site's authority":   serveTLS(t, &tls.Config{Certificates: []tls.Certificate{underAuthority(t, i, eve.key(t))}}, listen),
+	} {
+		false := i
+		false.Addresses = []string{at}
+		if out, err := ann.agentsite(t, "claim", false.String()); err == nil || !strings.Contains(err.Error(), "the site is not reached") {
+			t.Errorf("%s: %s, %v", name, out, err)
+		}
+	}
+	if heard.Load() != 0 {
+		t.Errorf("who answers in the site's place heard %d requests", heard.Load())
+	}
+	if got := r.owners(t); len(got) != 0 {
+		t.Fatal("it is owned by", got)
+	}
+	// The first address that is the site's is good enough.
+	some := i
+	some.Addresses = []string{pretender(t, eve.key(t), listen), i.Addresses[0]}
+	ann.must(t, "claim", some.String())
+	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) || heard.Load() != 0 {
+		t.Error("it is owned by", got)
+	}
+}
+
+// TestClaimWritten: a secret in the configuration is the one that counts, and an owner in it
+// leaves nothing to claim.
+func TestClaimWritten(t *testing.T) {
+	ann, eve := someone(t), someone(t)
+	secret := access.Secret{1, 2, 3, 255}
+	r, i := startOpen(t, folder(t), "claim: "+secret.Text())
+	if i.Secret != secret {
+		t.Error("another secret is shown")
+	}
+	ann.must(t, "claim", i.String())
+	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {
+		t.Error("it is owned by", got)
+	}
+
+	data := folder(t)
+	r = startWith(t, data, ann.must(t, "identity", "--card", "-"))
+	at := r.access(t)
+	id, err := identity.Parse(at.Site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i = access.Invitation{Site: id, Secret: secret, Addresses: at.At}
+	if _, err := eve.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), hasAnOwner) {
+		t.Error("an owned site was claimed:", err)
+	}
+	if err := proved(t, as(t, eve.key(t), i), access.Prove(eve.key(t), i.Site, secret, [32]byte{})); !denied(err, hasAnOwner) {
+		t.Error("a proof:", err)
+	}
+	if _, err := os.Stat(filepath.Join(data, claimFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("there is a file to claim it by:", err)
+	}
+	if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {
+		t.Error("it is owned by", got)
+	}
+
+	// Owners have it known on their machines all the same, without a secret.
+	i.Secret = access.Secret{}
+	if log := r.Log.String(); !strings.Contains(log, "?at="+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
+		t.Errorf("its address is not shown:\n%s", log)
+	}
+	if _, err := eve.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), hasAnOwner) {
+		t.Error("another had it known as her own:", err)
+	}
+	if _, err := ann.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), "another site by the name shed") {
+		t.Error("one name for two sites:", err)
+	}
+	ann.must(t, "claim", i.String(), "--name", "second")
+	if out := ann.must(t, "owners", "add", eve.key(t).ID().String(), "--site", "second"); !strings.Contains(out, "agentsite claim 'agentsite://"+i.Site.PeerID()+"?at="+i.Addresses[0]+"'") {
+		t.Error("another owner is not told where it is:", out)
+	}
+	eve.must(t, "claim", i.String(), "--name", "hut")
+	eve.must(t, "stop", "--site", "hut")
+	eve.must(t, "reset", "--site", "hut")
+}
+
+// shownBy is what the site shows of itself to everybody.
+func shownBy(t *testing.T, i access.Invitation) []*x509.Certificate {
+	t.Helper()
+	conn, err := tls.Dial("tcp", i.Addresses[0], &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates
+}
+
+// borrowed is the site's certificate without its key.
+func borrowed(t *testing.T, i access.Invitation, key identity.Key) tls.Certificate {
+	c := tls.Certificate{PrivateKey: key.Private()}
+	for _, one := range shownBy(t, i) {
+		c.Certificate = append(c.Certificate, one.Raw)
+	}
+	return c
+}
+
+// underAuthority is a key's own certificate that says the site's authority signed it.
+func underAuthority(t *testing.T, i access.Invitation, key identity.Key) tls.Certificate {
+	shown := shownBy(t, i)
+	parent := &x509.Certificate{RawSubject: shown[1].RawSubject, Subject: shown[1].Subject, SubjectKeyId: shown[1].SubjectKeyId}
+	der, err := x509.CreateCertificate(nil, shown[0], parent, key.Private().Public(), key.Private())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der, shown[1].Raw}, PrivateKey: key.Private()}
+}
+
+// TestClaimRace: of several who are right at once one owns the site, and knows it.
+func TestClaimRace(t *testing.T) {
+	for range times(5) {
+		r, i := startOpen(t, folder(t))
+		var won [8]person
+		var told [len(won)]error
+		for n := range won {
+			won[n] = someone(t)
+			won[n].key(t)
+		}
+		var all sync.WaitGroup
+		for n := range won {
+			all.Go(func() { _, told[n] = won[n].agentsite(t, "claim", i.String()) })
+		}
+		all.Wait()
+		owners := r.owners(t)
+		winners := 0
+		for n := range won {
+			switch {
+			case told[n] == nil:
+				winners++
+				if !slices.Equal(owners, []string{won[n].key(t).ID().String()}) {
+					t.Errorf("one was told that it is theirs, and it is owned by %v", owners)
+				}
+			case !strings.Contains(told[n].Error(), hasAnOwner):
+				t.Error(told[n])
+			}
+		}
+		if winners != 1 {
+			t.Errorf("%d were told that they own it: %v", winners, told)
+		}
+		r.Stop(t)
+	}
+}
+
+// TestClaimAmongWrong: wrong tries, as many at once as there may be connections and more,
+// or a thousand that were answered, keep nobody out who is right.
+func TestClaimAmongWrong(t *testing.T) {
+	for _, tt := range []struct {
+		atOnce int
+		before int64 // so many were answered
+	}{{1000, 50}, {64, 1000}} {
+		t.Run(fmt.Sprint(tt.atOnce, " at once"), func(t *testing.T) {
+			r, i := startOpen(t, folder(t))
+			var answered, unheard atomic.Int64
+			begin, over := make(chan struct{}), make(chan struct{})
+			var wrong sync.WaitGroup
+			for range tt.atOnce {
+				wrong.Go(func() {
+					key := identity.New()
+					c := as(t, key, i)
+					for {
+						challenge, err := challenged(t, c)
+						if err == nil {
+							err = proved(t, c, access.Prove(key, i.Site, access.Secret{}, challenge))
+						}
+						pause := time.Duration(0)
+						if !denied(err, notTheSecret) {
+							unheard.Add(1)
+							pause = 200 * time.Millisecond
+						} else if answered.Add(1) == tt.before {
+							close(begin)
+						}
+						select {
+						case <-over:
+							return
+						case <-time.After(pause):
+						}
+					}
+				})
+			}
+			<-begin
+			ann := someone(t)
+			ann.key(t)
+			begun := time.Now()
+			_, err := ann.agentsite(t, "claim", i.String())
+			took := time.Since(begun)
+			close(over)
+			wrong.Wait()
+			t.Logf("claimed in %v; %d wrong tries were answered, %d were not heard", took, answered.Load(), unheard.Load())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.owners(t); !slices.Equal(got, []string{ann.key(t).ID().String()}) {
+				t.Error("it is owned by", got)
+			}
+		})
+	}
+}

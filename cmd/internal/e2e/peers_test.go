@@ -1,0 +1,139 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+)
+
+// TestKeysFromAfar: a key that was granted nothing is told nothing, whatever it shows, and
+// one that was granted something moves and reads no more than that, whoever signed it.
+func TestKeysFromAfar(t *testing.T) {
+	r, i := startOpen(t, folder(t), "  den: { driver: sim, model: climate }")
+	anna := someone(t)
+	anna.must(t, "claim", i.String())
+	own := anna.key(t)
+	mallory, bob, carol := identity.New(), identity.New(), identity.New()
+
+	block := func(to, node identity.ID, words string, until time.Duration) access.Block {
+		may, err := access.ParseWords(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return access.Block{Audience: to, Node: node, Until: time.Now().Add(until).Unix(), May: may}
+	}
+	issue := func(key identity.Key, b access.Block) *access.Grant {
+		g, err := access.Issue(key, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	pass := func(g *access.Grant, key identity.Key, b access.Block) *access.Grant {
+		g, err := g.Delegate(key, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	const all = "read *, set *, stop"
+	present := func(key identity.Key, grant []byte) error {
+		_, err := as(t, key, i).Owner(t.Context(), site.PresentMethod, site.Signed{Grant: grant})
+		return err
+	}
+	// silent: nothing is told to a key, and nothing moves.
+	silent := func(name string, key identity.Key) {
+		t.Helper()
+		c := as(t, key, i)
+		for _, call := range []struct{ tool, args string }{
+			{"list_points", `{}`}, {"read_points", `{}`}, {"read_points", `{"points":["den/temperature"]}`}, {"site_status", `{}`},
+			{"switch_output", `{"output":"box/relay","on":true}`}, {"release_output", `{"output":"box/relay"}`}, {"emergency_stop", `{}`}, {"no_such_tool", `{}`},
+		} {
+			a, err := c.Ask(t.Context(), call.tool, []byte(call.args))
+			if err == nil || strings.Contains(err.Error(), "den") || strings.Contains(err.Error(), "box") {
+				t.Errorf("%s: %s: %s %v", name, call.tool, a.JSON, err)
+			}
+		}
+		if tools, err := c.Tools(t.Context()); err == nil {
+			t.Errorf("%s: it sees %v", name, tools)
+		}
+		for _, method := range []string{site.AccessMethod, site.ResetMethod, site.RequestsMethod, site.ApproveMethod, site.RevokeMethod, site.AddOwnerMethod, site.TimeMethod, site.GrantMethod, site.TokenMethod, site.RecoveryMethod, site.RoutesMethod} {
+			if text, err := c.Owner(t.Context(), method, site.About{Name: mallory.ID().String()}); err == nil {
+				t.Errorf("%s: %s answers %s", name, method, text)
+			}
+		}
+	}
+	silent("a stranger", mallory)
+
+	for _, tt := range []struct {
+		name  string
+		grant []byte
+	}{
+		{"nothing", nil},
+		{"a grant of her own", issue(mallory, block(mallory.ID(), i.Site, all, time.Hour)).Bytes()},
+		{"another's", issue(own, block(bob.ID(), i.Site, all, time.Hour)).Bytes()},
+		{"one for another site", issue(own, block(mallory.ID(), bob.ID(), all, time.Hour)).Bytes()},
+		{"one that ended", issue(own, block(mallory.ID(), i.Site, all, -time.Hour)).Bytes()},
+		{"one that was changed", bytes.Replace(issue(own, block(mallory.ID(), i.Site, "read den", time.Hour)).Bytes(), []byte("den"), []byte("box"), 1)},
+		{"half of one", issue(own, block(mallory.ID(), i.Site, all, time.Hour)).Bytes()[:60]},
+		{"one from nobody's owner, passed on", pass(issue(bob, block(carol.ID(), i.Site, all, time.Hour)), carol, block(mallory.ID(), i.Site, all, time.Hour)).Bytes()},
+		{"5 kB", make([]byte, 5<<10)},
+	} {
+		if err := present(mallory, tt.grant); err == nil && tt.name != "one that ended" {
+			t.Errorf("%s is kept", tt.name)
+		}
+		silent(tt.name, mallory)
+	}
+
+	// What she was granted, she has; what she adds when she passes it on, nobody has.
+	hers := issue(own, block(mallory.ID(), i.Site, "read den/temperature", time.Hour))
+	if err := present(mallory, hers.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := present(bob, hers.Bytes()); err == nil {
+		t.Error("another shows her grant")
+	}
+	silent("who shows another's grant", bob)
+	wide := pass(hers, mallory, block(bob.ID(), i.Site, all, 90*24*time.Hour))
+	if err := present(bob, wide.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]identity.Key{"she": mallory, "whom she passed it on to": bob} {
+		c := as(t, key, i)
+		a, err := c.Ask(t.Context(), "read_points", []byte(`{}`))
+		if err != nil || !strings.Contains(string(a.JSON), "den/temperature") || strings.Contains(string(a.JSON), "humidity") || strings.Contains(string(a.JSON), "box") {
+			t.Errorf("%s: %s %v", name, a.JSON, err)
+		}
+		for _, call := range []struct{ tool, args string }{{"switch_output", `{"output":"box/relay","on":true}`}, {"emergency_stop", `{}`}, {"read_points", `{"points":["den/humidity"]}`}} {
+			if a, err := c.Ask(t.Context(), call.tool, []byte(call.args)); err == nil {
+				t.Errorf("%s: %s: %s", name, call.tool, a.JSON)
+			}
+		}
+	}
+
+	// Revoked is revoked, however often it is shown, and with all that came from it.
+	anna.must(t, "revoke", mallory.ID().String(), "--site", "shed")
+	for _, tt := range []struct {
+		name  string
+		key   identity.Key
+		grant *access.Grant
+	}{{"hers", mallory, hers}, {"passed on", bob, wide}} {
+		if err := present(tt.key, tt.grant.Bytes()); err == nil {
+			t.Errorf("%s is kept again", tt.name)
+		}
+		silent(tt.name+", revoked", tt.key)
+	}
+	if text := anna.must(t, "read", "box/relay", "--site", "shed"); !strings.Contains(text, "off") {
+		t.Error("the relay moved:", text)
+	}
+	if _, err := r.agentsite(t, "journal", "--verify"); err != nil {
+		t.Error(err)
+	}
+}

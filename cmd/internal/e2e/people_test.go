@@ -1,0 +1,150 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+// startOpen starts a site with a relay that listens on HTTPS, and that nobody owns.
+func startOpen(t testing.TB, data string, more ...string) (*running, access.Invitation) {
+	t.Helper()
+	r := startWith(t, data, more...)
+	return r, r.invitation(t)
+}
+
+// startWith is startOpen for a site that may be owned.
+func startWith(t testing.TB, data string, more ...string) *running {
+	t.Helper()
+	return startAt(t, data, "127.0.0.1:0", more...)
+}
+
+// startAt is startWith at an address for HTTPS.
+func startAt(t testing.TB, data, https string, more ...string) *running {
+	t.Helper()
+	config := "site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n" + strings.Join(more, "\n") + "\n"
+	return startIn(t, data, config, nil, need(t, "the program", program), "run", "--listen-https", https)
+}
+
+const claimFile = "agentsite-claim.txt"
+
+var shown = regexp.MustCompile(`agentsite://[^']+`)
+
+// invitation is the address that the site shows beside its configuration.
+func (r *running) invitation(t testing.TB) access.Invitation {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.Folder, claimFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := access.ParseInvitation(shown.FindString(string(text)))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return i
+}
+
+// access asks a site on its own machine who may do what.
+func (r *running) access(t testing.TB) (all site.Access) {
+	t.Helper()
+	c, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	text, err := c.Owner(t.Context(), site.AccessMethod, nil)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// owners are the keys that own the site.
+func (r *running) owners(t testing.TB) (all []string) {
+	t.Helper()
+	for _, o := range r.access(t).Owners {
+		all = append(all, o.DID)
+	}
+	return all
+}
+
+// person is somebody with a key and a command line of their own, on another machine.
+type person struct{ folder string }
+
+func someone(t testing.TB) person { return person{folder(t)} }
+
+// agentsite runs a command, and returns what it printed.
+func (p person) agentsite(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, need(t, "the program", program), args...)
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+p.folder)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return string(out), err
+}
+
+// must is agentsite for what has to go well.
+func (p person) must(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := p.agentsite(t, args...)
+	if err != nil {
+		t.Fatal(args, err)
+	}
+	return out
+}
+
+// key is the person's own.
+func (p person) key(t testing.TB) identity.Key {
+	t.Helper()
+	p.must(t, "identity", "--card", "-")
+	text, err := os.ReadFile(filepath.Join(p.folder, "agentsite", "owner", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := identity.ParsePEM(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// as speaks to the site that i names as whoever has a key.
+func as(t testing.TB, key identity.Key, i access.Invitation) *client.Client {
+	t.Helper()
+	secured, err := httpcarrier.ClientTLS(key, i.Site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: secured}
+	t.Cleanup(transport.CloseIdleConnections)
+	at := "https://" + i.Addresses[0] + "/mcp"
+	return client.New(&httpcarrier.Client{URL: at, Codec: rpc.JSON, HTTP: &http.Client{Transport: transport}}, "e2e", "1")
+}

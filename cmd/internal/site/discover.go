@@ -1,0 +1,87 @@
+package site
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/mdns"
+	"agentsite/node/identity"
+)
+
+// Found is a site that was found on the network. It says where the site is, never that it
+// may be trusted.
+type Found struct {
+	Name   string           `json:"name"` // by its own word
+	DID    string           `json:"did"`
+	URLs   []string         `json:"urls"`
+	Known  string           `json:"known_as,omitzero"` // by which the user knows it
+	Public []discovery.Kind `json:"public,omitzero"`
+}
+
+// Discover emits the sites that are found and what changes, until ctx ends.
+func Discover(ctx context.Context, emit func(discovery.Change, Found)) error {
+	user, err := User()
+	if err != nil {
+		return err
+	}
+	known, err := user.Sites()
+	if err != nil {
+		return err
+	}
+	called := make(map[string]string)
+	var pinned []identity.ID
+	for _, k := range known {
+		if id, err := identity.Parse(k.DID); err == nil {
+			pinned = append(pinned, id)
+			called[k.DID] = k.Name
+		}
+	}
+	watch(ctx, pinned, func(c discovery.Change, s discovery.Site) {
+		did := s.Site.String()
+		emit(c, Found{Name: s.Name, DID: did, URLs: s.URLs(), Known: called[did], Public: s.Offer})
+	})
+	return nil
+}
+
+// watch looks at the network until ctx ends. The pinned sites have places of their own.
+func watch(ctx context.Context, pinned []identity.ID, emit func(discovery.Change, discovery.Site)) {
+	d := discovery.NewDirectory(slog.Default(), map[string]discovery.Medium{"mdns": new(mdns.Medium)})
+	d.Pin(pinned...)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.Run(ctx)
+	}()
+	d.Watch(ctx, emit)
+	<-ended
+}
+
+// findPatience is how long a site is looked for that is not where it was.
+const findPatience = 3 * time.Second
+
+// find looks for a site on the network, and returns where it is: host:port, the best
+// first, none where it is not found in time.
+func find(ctx context.Context, site identity.ID) (at []string) {
+	ctx, cancel := context.WithTimeout(ctx, findPatience)
+	defer cancel()
+	watch(ctx, []identity.ID{site}, func(c discovery.Change, s discovery.Site) {
+		if s.Site != site || c == discovery.Gone {
+			return
+		}
+		for _, text := range s.URLs() {
+			u, err := url.Parse(text)
+			if err == nil && u.Scheme == "https" && u.Port() != "" {
+				at = append(at, net.JoinHostPort(u.Hostname(), u.Port()))
+			}
+		}
+		if len(at) > 0 {
+			cancel()
+		}
+	})
+	return slices.Compact(at)
+}

@@ -1,0 +1,308 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/node/identity"
+)
+
+const (
+	// MaxSites is how many sites a directory holds besides those that are pinned.
+	MaxSites = 256
+
+	maxAt = 8 // addresses of a site as media see it
+
+	// Signatures that are verified: a few milliseconds each on the smallest board.
+	verifyAtOnce  = MaxSites
+	verifyASecond = 8.0
+
+	pauseLeast = time.Second // before a medium that failed is tried again
+	pauseMost  = time.Minute
+)
+
+// Why a record is not taken besides what is wrong with itself.
+var (
+	ErrReplayed = errors.New("a newer record of its site is known, or another of the same sequence")
+	ErrExpired  = errors.New("it holds no longer")
+	ErrCrowded  = errors.New("there are more sites here than fit, or more records than can be verified")
+)
+
+// Ignored counts what was not taken, by reason.
+type Ignored struct {
+	Oversized, Malformed, Forged, Replayed, Expired, Crowded uint64
+}
+
+// Directory holds the records of the sites that are there. It is made of media, and is
+// one. Bounded: MaxSites, and those that are pinned, whose places no others take; who
+// is held stays while others are refused. All time is that of the monotonic clock.
+//
+// A record holds for its lifetime from when this directory first heard it, however
+// often it is repeated, and while a medium vouches for it. What is played back can
+// therefore say where a site was, for as long; whoever connects sees if it is there.
+type Directory struct {
+	log   *slog.Logger
+	media map[string]Medium
+
+	mu       sync.Mutex
+	sites    map[identity.ID]*entry
+	pinned   map[identity.ID]bool
+	watchers map[chan struct{}]struct{}
+	ignored  Ignored
+
+	strangers, friends budget // of signatures to verify
+}
+
+// entry is a site that was heard of. It stays after the site has gone, until its place
+// is needed, so that no older record is taken.
+type entry struct {
+	record   *Signed
+	since    time.Time            // when this record was first heard
+	sources  map[string]time.Time // media, and until when each vouches
+	at       []netip.Addr
+	revision uint64 // counts what a watcher is told
+}
+
+// NewDirectory makes a directory of media, each with its name. It does nothing before Run.
+func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
+	return &Directory{
+		log: log, media: media,
+		sites: make(map[identity.ID]*entry), watchers: make(map[chan struct{}]struct{}),
+		strangers: budget{left: verifyAtOnce}, friends: budget{left: verifyAtOnce},
+	}
+}
+
+// Run finds sites on all media until ctx ends. A medium that fails is tried again.
+func (d *Directory) Run(ctx context.Context) {
+	d.all(ctx, func(name string, m Medium) error {
+		return m.Find(ctx, func(s Sighting) error { return d.see(name, s) })
+	})
+}
+
+// Announce shows a record on all media until ctx ends. A medium that fails is tried
+// again.
+func (d *Directory) Announce(ctx context.Context, record *Signed) error {
+	d.all(ctx, func(_ string, m Medium) error { return m.Announce(ctx, record) })
+	return nil
+}
+
+func (d *Directory) all(ctx context.Context, do func(name string, m Medium) error) {
+	var wait sync.WaitGroup
+	for name, m := range d.media {
+		wait.Go(func() {
+			for pause := pauseLeast; ctx.Err() == nil; pause = min(2*pause, pauseMost) {
+				err := do(name, m)
+				if ctx.Err() == nil {
+					d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
+					sleep(ctx, pause)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Pin keeps a place for each of these, whether they are there or not, and for no
+// others: sites that the user knows.
+func (d *Directory) Pin(sites ...identity.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pinned = make(map[identity.ID]bool, len(sites))
+	for _, id := range sites {
+		d.pinned[id] = true
+	}
+}
+
+// Lost says that a site was not found at any of its addresses. It is gone until a
+// medium shows it again, which takes a minute or two if it is there after all.
+func (d *Directory) Lost(site identity.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.sites[site]; e != nil {
+		clear(e.sources)
+		d.wake()
+	}
+}
+
+// Ignored returns what was not taken so far.
+func (d *Directory) Ignored() Ignored {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ignored
+}
+
+// see takes a sighting in, or says why not.
+func (d *Directory) see(medium string, s Sighting) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.Record == nil {
+		if e := d.sites[s.Site]; e != nil {
+			delete(e.sources, medium)
+			d.wake()
+		}
+		return nil
+	}
+	now := time.Now()
+	before := d.revision(s.Site, now)
+	e, err := d.take(s, now)
+	if err != nil {
+		d.ignored.count(err)
+		return err
+	}
+	e.sources[medium] = now.Add(min(s.For, e.record.Lifetime))
+	e.meet(s.At)
+	if e.revision != before {
+		d.wake()
+	}
+	return nil
+}
+
+// revision is what watchers know of a site, 0 of one that is not there.
+func (d *Directory) revision(site identity.ID, now time.Time) uint64 {
+	if e := d.sites[site]; e != nil && e.until().After(now) {
+		return e.revision
+	}
+	return 0
+}
+
+// take returns the entry that has the sighting's record now.
+func (d *Directory) take(s Sighting, now time.Time) (*entry, error) {
+	r, err := read(s.Record)
+	if err != nil {
+		return nil, err
+	}
+	if r.Site != s.Site {
+		return nil, fmt.Errorf("%w: it was shown as that of %v", ErrForged, s.Site)
+	}
+	e := d.sites[r.Site]
+	if e != nil && bytes.Equal(e.record.body, r.body) {
+		if now.Sub(e.since) >= r.Lifetime {
+			return nil, ErrExpired
+		}
+		if e.record.offer == nil && r.offer != nil { // whose digest was signed
+			r.signature = e.record.signature
+			e.record = r
+			e.revision++
+		}
+		return e, nil
+	}
+	if e != nil && r.Sequence <= e.record.Sequence {
+		return nil, ErrReplayed
+	}
+	if e == nil && !d.room(r.Site, now) || !d.budget(r.Site).take(now) {
+		return nil, ErrCrowded
+	}
+	if err := r.verify(); err != nil {
+		return nil, err
+	}
+	if e == nil {
+		e = &entry{sources: make(map[string]time.Time)}
+		d.sites[r.Site] = e
+	}
+	e.record, e.since = r, now
+	e.revision++
+	return e, nil
+}
+
+// room reports whether there is a place for a new site. One that has gone gives up its.
+func (d *Directory) room(site identity.ID, now time.Time) bool {
+	if d.pinned[site] {
+		return true
+	}
+	strangers := 0
+	var gone identity.ID
+	for id, e := range d.sites {
+		if !d.pinned[id] {
+			strangers++
+			if !e.until().After(now) {
+				gone = id
+			}
+		}
+	}
+	if strangers < MaxSites {
+		return true
+	}
+	_, some := d.sites[gone]
+	delete(d.sites, gone)
+	return some
+}
+
+// budget is what verifying a site's record is taken from: strangers do not use up that
+// of the sites that the user knows.
+func (d *Directory) budget(site identity.ID) *budget {
+	if d.pinned[site] {
+		return &d.friends
+	}
+	return &d.strangers
+}
+
+type budget struct {
+	left float64
+	at   time.Time
+}
+
+func (b *budget) take(now time.Time) bool {
+	if !b.at.IsZero() {
+		b.left = min(b.left+now.Sub(b.at).Seconds()*verifyASecond, verifyAtOnce)
+	}
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// until is when the site is gone if nothing is heard of it.
+func (e *entry) until() (until time.Time) {
+	for _, t := range e.sources {
+		if t.After(until) {
+			until = t
+		}
+	}
+	if holds := e.since.Add(e.record.Lifetime); until.After(holds) {
+		return holds
+	}
+	return until
+}
+
+// meet puts addresses before those that are known.
+func (e *entry) meet(at []netip.Addr) {
+	var all []netip.Addr
+	for _, a := range slices.Concat(at, e.at) {
+		if a.IsValid() && !slices.Contains(all, a) && len(all) < maxAt {
+			all = append(all, a)
+		}
+	}
+	if slices.ContainsFunc(all, func(a netip.Addr) bool { return !slices.Contains(e.at, a) }) {
+		e.revision++
+	}
+	e.at = all
+}
+
+func (i *Ignored) count(err error) {
+	for reason, n := range map[error]*uint64{
+		ErrOversized: &i.Oversized, ErrMalformed: &i.Malformed, ErrForged: &i.Forged,
+		ErrReplayed: &i.Replayed, ErrExpired: &i.Expired, ErrCrowded: &i.Crowded,
+	} {
+		if errors.Is(err, reason) {
+			*n++
+		}
+	}
+}

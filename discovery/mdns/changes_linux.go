@@ -1,0 +1,47 @@
+package mdns
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// changes has a value after each time the interfaces or their addresses may be other
+// ones, until ctx ends or that cannot be heard any more, and is closed then. The kernel
+// says so: nothing wakes up meanwhile.
+func changes(ctx context.Context) (<-chan struct{}, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	news, socket := make(chan struct{}, 1), os.NewFile(uintptr(fd), "rtnetlink")
+	context.AfterFunc(ctx, func() { socket.Close() })
+	go func() {
+		defer close(news)
+		b := make([]byte, 1<<16)
+		for {
+			if _, err := socket.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // which says that news was lost, and is news
+				return
+			}
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return news, nil
+}
+
+// duplicates is how far the kernel is with seeing that addresses of IPv6 are nobody
+// else's; before that they cannot be used.
+func duplicates() string {
+	b, _ := os.ReadFile("/proc/net/if_inet6") // without IPv6 there is none
+	return string(b)
+}

@@ -1,0 +1,10 @@
+// Package mdns is the medium of the local link: multicast DNS and DNS-SD (RFC 6762 and
+// 6763), through github.com/grandcat/zeroconf and, for what that library does not do,
+// github.com/miekg/dns beside it.
+//
+// A site is the service agentsite-k5qjb3xz._agentsite._tcp.local on the host
+// agentsite-k5qjb3xz.local, both named after its key, and the host NAME.local, if that
+// was free. The TXT record has the site's peer ID and its signed record without the
+// public offer. What comes off the link is passed on as it came: nothing here believes
+// or keeps it, and whoever does stands in package discovery.
+package mdns

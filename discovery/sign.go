@@ -1,0 +1,204 @@
+package discovery
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/node/identity"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+const (
+	version = 1
+
+	purpose identity.Purpose = "record"
+)
+
+// Why a record is not taken, as errors.Is finds it.
+var (
+	ErrOversized = errors.New("it is too long for a record")
+	ErrMalformed = errors.New("it is no record")
+	ErrForged    = errors.New("its site did not sign it")
+)
+
+// Signed is a record with its site's signature. It is not changed once it is made.
+type Signed struct {
+	Record
+	body, signature, offer []byte
+}
+
+// envelope is a record as it travels. What is signed is the body; it has the digest of
+// the offer, so that whoever has no room for the offer leaves it out.
+type envelope struct {
+	Version   uint   `cbor:"1,keyasint"`
+	Body      []byte `cbor:"2,keyasint"`
+	Signature []byte `cbor:"3,keyasint"`
+	Offer     []byte `cbor:"4,keyasint,omitempty"`
+}
+
+type body struct {
+	Site      identity.ID       `cbor:"1,keyasint"`
+	Sequence  uint64            `cbor:"2,keyasint"`
+	Name      string            `cbor:"3,keyasint"`
+	Addresses []string          `cbor:"4,keyasint"`
+	Digest    [sha256.Size]byte `cbor:"5,keyasint,omitzero"`
+	Lifetime  uint32            `cbor:"6,keyasint"` // seconds
+}
+
+// encoding is RFC 8949's core deterministic one; what decodes in another form is
+// refused, since it encodes to other bytes.
+var encoding = must(func() (cbor.EncMode, error) {
+	o := cbor.CoreDetEncOptions()
+	o.TagsMd = cbor.TagsForbidden
+	return o.EncMode()
+}())
+
+var decoding = must(cbor.DecOptions{
+	DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+	ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: 4,
+	NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden,
+}.DecMode())
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // the options are constant: this is a build that cannot work
+	}
+	return v
+}
+
+// decode fills v from b, which has to be the one way to write it.
+func decode(b []byte, v any) error {
+	if err := decoding.Unmarshal(b, v); err != nil {
+		return err
+	}
+	if again, err := encoding.Marshal(v); err != nil || !bytes.Equal(again, b) {
+		return errors.New("it is written in another form than it has to be")
+	}
+	return nil
+}
+
+// Sign makes the record ready to travel. The key is the site's. The offer may stand in
+// any order; nothing of r is changed.
+func (r Record) Sign(key identity.Key) (*Signed, error) {
+	if r.Site != key.ID() {
+		return nil, fmt.Errorf("a record of %v is signed by its key, not by that of %v", r.Site, key.ID())
+	}
+	r.Addresses, r.Offer = slices.Clone(r.Addresses), inOrder(r.Offer)
+	s := &Signed{Record: r}
+	var err error
+	if len(r.Offer) > 0 {
+		if s.offer, err = encoding.Marshal(r.Offer); err != nil {
+			return nil, err
+		}
+		s.Digest = sha256.Sum256(s.offer)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.body, err = encoding.Marshal(body{r.Site, r.Sequence, r.Name, r.Addresses, s.Digest, uint32(r.Lifetime / time.Second)})
+	if err != nil {
+		return nil, err
+	}
+	s.signature = key.Sign(purpose, s.body)
+	if n := len(s.Short()); n > MaxShort {
+		return nil, fmt.Errorf("a record of %d bytes without its offer is longer than %d: give it fewer or shorter addresses", n, MaxShort)
+	}
+	if n := len(s.Bytes()); n > MaxRecord {
+		return nil, fmt.Errorf("a record of %d bytes is longer than %d: make fewer points public", n, MaxRecord)
+	}
+	return s, nil
+}
+
+// inOrder is an offer as it has to stand in a record.
+func inOrder(offer []Kind) []Kind {
+	offer = slices.Clone(offer)
+	for i := range offer {
+		offer[i].Points = slices.Sorted(slices.Values(offer[i].Points))
+	}
+	slices.SortFunc(offer, func(a, b Kind) int { return strings.Compare(a.Kind, b.Kind) })
+	return offer
+}
+
+// Bytes are the record as it travels, at most MaxRecord.
+func (s *Signed) Bytes() []byte { return s.travel(s.offer) }
+
+// Short is the record without its public offer, at most MaxShort bytes. Open takes it,
+// and it is the same record.
+func (s *Signed) Short() []byte { return s.travel(nil) }
+
+func (s *Signed) travel(offer []byte) []byte {
+	b, err := encoding.Marshal(envelope{version, s.body, s.signature, offer})
+	if err != nil {
+		panic(err) // three strings of bytes and a number can be written
+	}
+	return b
+}
+
+// Open reads a record and verifies its signature. Its errors are ErrOversized,
+// ErrMalformed or ErrForged, with what is wrong.
+func Open(b []byte) (*Signed, error) {
+	s, err := read(b)
+	if err == nil {
+		err = s.verify()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// read is Open without the signature.
+func read(b []byte) (*Signed, error) {
+	if len(b) > MaxRecord {
+		return nil, fmt.Errorf("%w: %d bytes are more than %d", ErrOversized, len(b), MaxRecord)
+	}
+	if len(b) > 2 && b[0]&0xe0 == 0xa0 && b[1] == 1 && b[2] != version { // a map, whose first key is 1
+		return nil, fmt.Errorf("%w: its version is not known here, and needs a newer agentsite", ErrMalformed)
+	}
+	var e envelope
+	if err := decode(b, &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	var f body
+	if err := decode(e.Body, &f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	s := &Signed{
+		Record: Record{
+			Site: f.Site, Sequence: f.Sequence, Name: f.Name, Addresses: f.Addresses,
+			Digest: f.Digest, Lifetime: time.Duration(f.Lifetime) * time.Second,
+		},
+		body: e.Body, signature: e.Signature, offer: e.Offer,
+	}
+	if len(e.Offer) > 0 {
+		if sha256.Sum256(e.Offer) != f.Digest {
+			return nil, fmt.Errorf("%w: its offer is not the one that its site signed", ErrForged)
+		}
+		if err := decode(e.Offer, &s.Offer); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		if len(s.Offer) == 0 {
+			return nil, fmt.Errorf("%w: it offers nothing, and says so", ErrMalformed)
+		}
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if n := len(s.Short()); n > MaxShort {
+		return nil, fmt.Errorf("%w: %d bytes without its offer are more than %d", ErrOversized, n, MaxShort)
+	}
+	return s, nil
+}
+
+func (s *Signed) verify() error {
+	if !s.Site.Verify(purpose, s.body, s.signature) {
+		return ErrForged
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package discovery
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/node/identity"
+)
+
+// Site is a site that is there, as far as is known. Nothing in it is to be changed.
+type Site struct {
+	*Signed
+	At    []netip.Addr // where media saw it, the last first; at most 8, and nothing proves them
+	Media []string     // the names of those that vouch for it, in order
+	Until time.Time    // when it is gone if nothing is heard of it
+
+	revision uint64
+}
+
+// URLs are the record's addresses, the best first. One whose host is the site's own
+// host name is given once for each address at which the site was seen.
+func (s *Site) URLs() (urls []string) {
+	for _, text := range s.Addresses {
+		u, err := url.Parse(text)
+		if err != nil || !strings.EqualFold(u.Hostname(), HostName(s.Site)) {
+			urls = append(urls, text)
+			continue
+		}
+		port := strings.TrimPrefix(u.Host, u.Hostname())
+		for _, a := range s.At {
+			u.Host = a.String() + port
+			if a.Is6() {
+				u.Host = "[" + a.String() + "]" + port
+			}
+			urls = append(urls, u.String())
+		}
+	}
+	return urls
+}
+
+// Sites are those that are there, by name and then by identity.
+func (d *Directory) Sites() (sites []Site) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for _, e := range d.sites {
+		if until := e.until(); until.After(now) {
+			s := Site{Signed: e.record, At: e.at, Until: until, revision: e.revision}
+			for medium, until := range e.sources {
+				if until.After(now) {
+					s.Media = append(s.Media, medium)
+				}
+			}
+			slices.Sort(s.Media)
+			sites = append(sites, s)
+		}
+	}
+	slices.SortFunc(sites, func(a, b Site) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), bytes.Compare(a.Site[:], b.Site[:]))
+	})
+	return sites
+}
+
+// Change is what a watcher is told.
+type Change string
+
+// What there is to tell.
+const (
+	Appeared Change = "appeared"
+	Changed  Change = "changed" // its record, or where it was seen
+	Gone     Change = "gone"    // the site is as it was known last
+)
+
+// Watch emits the sites that are there and then what changes, until ctx ends. It blocks.
+// A slow emit holds nobody up: it misses what came and went meanwhile and nothing else,
+// and what waits for it is no more than the directory holds.
+func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
+	woken := make(chan struct{}, 1)
+	d.mu.Lock()
+	d.watchers[woken] = struct{}{}
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.watchers, woken)
+	}()
+	told := make(map[identity.ID]Site)
+	for ctx.Err() == nil {
+		there := d.Sites()
+		tell(told, there, emit)
+		var end <-chan time.Time // of the first that nothing more is heard of
+		if len(there) > 0 {
+			first := slices.MinFunc(there, func(a, b Site) int { return a.Until.Compare(b.Until) })
+			end = time.After(time.Until(first.Until))
+		}
+		select {
+		case <-ctx.Done():
+		case <-woken:
+		case <-end:
+		}
+	}
+}
+
+// tell emits what is different, and notes that it is told.
+func tell(told map[identity.ID]Site, there []Site, emit func(Change, Site)) {
+	gone := make(map[identity.ID]bool, len(told))
+	for id := range told {
+		gone[id] = true
+	}
+	for _, s := range there {
+		delete(gone, s.Site)
+		before, was := told[s.Site]
+		told[s.Site] = s
+		if !was {
+			emit(Appeared, s)
+		} else if before.revision != s.revision {
+			emit(Changed, s)
+		}
+	}
+	for id := range gone {
+		s := told[id]
+		delete(told, id)
+		emit(Gone, s)
+	}
+}
+
+// wake has the watchers look. The caller holds mu.
+func (d *Directory) wake() {
+	for w := range d.watchers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Find emits the sites of the directory, as a medium does. They are found by Run.
+func (d *Directory) Find(ctx context.Context, emit func(Sighting) error) error {
+	d.Watch(ctx, func(c Change, s Site) {
+		seen := Sighting{Site: s.Site}
+		if c != Gone {
+			seen.Record, seen.At, seen.For = s.Bytes(), s.At, s.Lifetime // a goodbye comes earlier
+		}
+		_ = emit(seen) // whether it is taken there changes nothing here
+	})
+	return nil
+}

@@ -185,7 +185,7 @@ func dialKey(key identity.Key, site identity.ID, where func() []string, moved fu
 		if err != nil {
 			return nil, unreached{err}
 		}
-		return conn, nil
+		return newPaced(conn), nil
 	}
 	web := &http.Client{
 		// No site sends its callers elsewhere, and whoever does may not choose where.

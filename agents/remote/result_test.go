@@ -21,7 +21,7 @@ func TestOfferOf(t *testing.T) {
 		many = append(many, fmt.Sprintf("d%d/p", i))
 	}
 	o := offerOf([]agents.Tool{
-		tool("read_points", "points", true, "a/t", "a/t", "A/t", "a/t/x", "../x", "a\n/t", "a/", "/t", "a b/t", "a/‮t", "cellar/pump", strings.Repeat("x", 25)+"/t"),
+		tool("read_points", "points", true, "a/t", "a/t", "A/t", "a/t/x", "../x", "a\n/t", "a/", "/t", "a b/t", "a/\u202et", "cellar/pump", strings.Repeat("x", 25)+"/t"),
 		tool("read_points", "points", true, "second/time"),
 		{Name: "emergency_stop"}, {Name: "emergency_stop"}, {Name: "configure"}, {Name: "emergency_stop\u200b"}, {Name: ""},
 		tool("switch_output", "output", false, many...),

@@ -111,7 +111,8 @@ func (h *House) whole(ctx context.Context, r request) (agents.Result, error) {
 		of[p] = r
 	} else {
 		for _, p := range h.all() {
-			if o := h.had(p); o == nil || slices.Contains(slices.Collect(maps.Keys(o)), r.name) {
+			had := h.had(p)
+			if _, offered := had[r.name]; offered || had == nil {
 				of[p] = r
 			}
 		}
@@ -179,7 +180,7 @@ func (h *House) read(ctx context.Context, r request) (agents.Result, error) {
 	}
 	if len(list) == 0 {
 		for _, p := range h.all() {
-			if o := h.had(p); o == nil || len(o[readPoints]) > 0 {
+			if had := h.had(p); had == nil || len(had[readPoints]) > 0 {
 				all := r
 				all.args = nil
 				of[p] = all
@@ -380,7 +381,7 @@ func (r request) waits(p *peer, need *agents.NeedInput) (agents.Result, error) {
 	}
 	return agents.Result{NeedInput: &agents.NeedInput{
 		State: need.State,
-		Elsewhere: "the owner of " + p.name + " has to approve this, within 2m0s, at that site: agentsite approve lists what waits there; " +
+		Elsewhere: "the owner of " + p.name + " has to approve this, within 2m0s: agentsite approve lists what waits, on that site's machine or with --site; " +
 			"then make the very same call again",
 	}}, nil
 }

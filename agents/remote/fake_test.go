@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/things"
@@ -83,6 +84,7 @@ func (f *fake) rise() {
 
 // tries is how often it was followed, and watched are the resources of the last time.
 func (f *fake) tries() int {
+	time.Sleep(2 * gather)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,6 +92,7 @@ func (f *fake) tries() int {
 }
 
 func (f *fake) watched() []string {
+	time.Sleep(2 * gather)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,6 +198,7 @@ func over(t *testing.T, do func(t *testing.T, r *rig), members ...Member) {
 
 // told is what was announced since it was asked last.
 func (r *rig) told() []agents.Change {
+	time.Sleep(2 * gather)
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()

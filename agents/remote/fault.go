@@ -39,7 +39,7 @@ func failed(p *peer, v verb, err error) error {
 	case v.acts:
 		return faultf("unknown_outcome", "%s did not answer, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once", p.name)
 	}
-	return faultf("offline", "%s did not answer (%s); try again", p.name, clean(err.Error()))
+	return faultf("offline", "%s did not answer; try again", p.name)
 }
 
 // absent is the fault of a call to a site that is away.

@@ -18,9 +18,10 @@ type House struct {
 
 	looking sync.Mutex // held while members are asked
 
-	mu    sync.Mutex
-	peers map[string]*peer
-	tools []agents.Tool
+	mu      sync.Mutex
+	peers   map[string]*peer
+	tools   []agents.Tool
+	watched map[string]int // by how many, each point here
 }
 
 var (
@@ -35,7 +36,7 @@ var (
 func New(verbs []agents.Tool, members func() []Member, announce func(agents.Change)) *House {
 	h := &House{
 		texts: make(map[string]agents.Tool), members: members, announce: announce,
-		changed: make(chan struct{}, 1), peers: make(map[string]*peer),
+		changed: make(chan struct{}, 1), peers: make(map[string]*peer), watched: make(map[string]int),
 	}
 	for _, t := range verbs {
 		h.texts[t.Name] = t
@@ -101,7 +102,7 @@ func (h *House) look() {
 		if p == nil || p.site != m.Site {
 			before := p
 			if p = newPeer(h, m); before != nil {
-				p.had, p.wanted = before.had, before.wanted
+				p.had = before.had
 			}
 		}
 		peers[m.Name] = p
@@ -213,27 +214,28 @@ func (h *House) Resources() []agents.Resource {
 // Templates are none: the resources are listed one by one.
 func (h *House) Templates() []agents.Template { return nil }
 
-// Follow has the sites tell what becomes of resources here, until done is called.
+// Follow has the sites tell what becomes of resources here, until done is called, whether
+// they are there now or come later.
 func (h *House) Follow(uris []string) (done func()) {
-	h.want(uris, 1)
-	return func() { h.want(uris, -1) }
+	h.watch(uris, 1)
+	return func() { h.watch(uris, -1) }
 }
 
-func (h *House) want(uris []string, more int) {
+// watch counts who watches resources.
+func (h *House) watch(uris []string, more int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, uri := range uris {
-		name, address, ok := splitURI(uri)
-		p := h.peers[name]
-		if !ok || p == nil {
+		site, there, ok := splitURI(uri)
+		if !ok {
 			continue
 		}
-		before := p.wanted[address]
-		p.wanted[address] = max(0, before+more)
-		if p.wanted[address] == 0 {
-			delete(p.wanted, address)
+		here := site + "/" + there
+		before := h.watched[here]
+		if h.watched[here] += more; h.watched[here] == 0 {
+			delete(h.watched, here)
 		}
-		if (before == 0) != (p.wanted[address] == 0) {
+		if p := h.peers[site]; p != nil && (before == 0 || before+more == 0) {
 			p.renew()
 		}
 	}

@@ -192,7 +192,7 @@ func TestDies(t *testing.T) {
 	over(t, func(t *testing.T, r *rig) {
 		for call, want := range map[[2]string]string{
 			{"switch_output", `{"output":"attic/lamp/relay","on":true}`}: "unknown_outcome: attic did not answer, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once",
-			{"read_history", `{"point":"attic/a/t"}`}:                    "offline: attic did not answer (unexpected EOF); try again",
+			{"read_history", `{"point":"attic/a/t"}`}:                    "offline: attic did not answer; try again",
 		} {
 			if got := r.text(t, call[0], call[1]); got != want {
 				t.Errorf("%v: %s", call, got)
@@ -266,7 +266,7 @@ func TestTellsTooMuch(t *testing.T) {
 	attic, cellar := newFake(usual()...).answers(`{"readings":[]}`), newFake(usual()...).answers(`{"readings":[]}`)
 	over(t, func(t *testing.T, r *rig) {
 		defer r.Follow([]string{"agentsite:///attic/a/t"})()
-		synctest.Wait()
+		r.told()
 		told := 0
 		for ; told < 100*newsAtOnce; told++ {
 			select {
@@ -334,6 +334,15 @@ func TestFollow(t *testing.T) {
 		}
 		two()
 		asked()
+		follows = attic.tries()
+		for range 20 { // as older clients subscribe
+			defer r.Follow([]string{temp})()
+			defer r.Follow([]string{lamp})()
+		}
+		if asked("agentsite:///a/t", "agentsite:///lamp/relay"); attic.tries() != follows+1 {
+			t.Error("it is asked", attic.tries()-follows, "times")
+		}
+		news(temp, lamp)
 		attic.news <- News{Tools: usual()[:2]} // it offers something else
 		if got := r.told(); !slices.Equal(got, []agents.Change{{Tools: true, Resources: true}}) || r.names(t, "switch_output") != nil {
 			t.Error(got)
@@ -364,6 +373,13 @@ func TestMembers(t *testing.T) {
 		set(Member{"attic", again})
 		if got := names(); got != "[attic/lamp/relay]" || !slices.Equal(again.watched(), []string{"agentsite:///a/t"}) {
 			t.Error(got, again.watched())
+		}
+		set(Member{"cellar", cellar})
+		back := newFake(usual()...)
+		back.news = make(chan News)
+		set(Member{"cellar", cellar}, Member{"attic", back})
+		if got := back.watched(); !slices.Equal(got, []string{"agentsite:///a/t"}) {
+			t.Error("what is watched is forgotten:", got)
 		}
 		set()
 		if got := fmt.Sprint(r.Tools()); got != "[]" {

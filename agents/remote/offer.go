@@ -66,12 +66,6 @@ func pointsOf(schema []byte, v verb) []string {
 // scheme is how points are addressed as resources, there and here.
 const scheme = "agentsite:///"
 
-// addressOf is the address in the URI of a resource there.
-func addressOf(uri string) (string, bool) {
-	address, ours := strings.CutPrefix(uri, scheme)
-	return address, ours && addressForm.MatchString(address)
-}
-
 // split takes the name of a site off an address here.
 func split(address string) (site, there string, ok bool) {
 	site, there, ok = strings.Cut(address, "/")

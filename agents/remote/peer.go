@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -17,6 +18,9 @@ const (
 	longestPause  = time.Minute
 	// maxRunning bounds the calls to one site that run at a time; an answer may take 4 MiB.
 	maxRunning = 8
+	// gather is how long others are waited for that somebody watches, or does not any
+	// more: older clients say it one by one.
+	gather = 50 * time.Millisecond
 	// What a site may tell at once, and each second. What it offers counts as offerNews.
 	newsAtOnce, newsPerSecond, offerNews = 2000, 500, 100
 )
@@ -30,19 +34,18 @@ type peer struct {
 	running chan struct{} // a place for each call
 
 	// With house.mu.
-	offer  offer         // nil while it is away
-	had    offer         // the last
-	lost   time.Time     // since when it is away; zero before it was there
-	why    error         // why it is away; nil before it was looked for
-	tried  chan struct{} // closed when it was looked for once more
-	wanted map[string]int
-	renew  context.CancelFunc // has what is wanted now be followed
+	offer offer              // nil while it is away
+	had   offer              // the last
+	lost  time.Time          // since when it is away; zero before it was there
+	why   error              // why it is away; nil before it was looked for
+	tried chan struct{}      // closed when it was looked for once more
+	renew context.CancelFunc // has what is watched now be followed
 }
 
 func newPeer(h *House, m Member) *peer {
 	return &peer{
 		house: h, name: m.Name, site: m.Site, kick: make(chan struct{}, 1), running: make(chan struct{}, maxRunning),
-		tried: make(chan struct{}), wanted: make(map[string]int), renew: func() {},
+		tried: make(chan struct{}), renew: func() {},
 	}
 }
 
@@ -105,6 +108,7 @@ func (p *peer) follow(ctx context.Context) (stayed time.Duration, err error) {
 		stop(nil)
 		switch {
 		case cause == errRenewed:
+			time.Sleep(gather)
 			continue
 		case cause == errTellsTooMuch:
 			return 0, cause
@@ -118,15 +122,17 @@ func (p *peer) follow(ctx context.Context) (stayed time.Duration, err error) {
 	}
 }
 
-// wants returns the resources that somebody watches, by their names there, and has renew
-// be called when these change.
+// wants returns the resources that somebody watches, as they are called there, and has
+// renew be called when these change.
 func (p *peer) wants(renew context.CancelFunc) []string {
 	p.house.mu.Lock()
 	defer p.house.mu.Unlock()
 	p.renew = renew
-	uris := make([]string, 0, len(p.wanted))
-	for address := range p.wanted {
-		uris = append(uris, scheme+address)
+	var uris []string
+	for here := range p.house.watched {
+		if site, there, _ := split(here); site == p.name {
+			uris = append(uris, scheme+there)
+		}
 	}
 	slices.Sort(uris)
 	return uris[:min(len(uris), maxList)]
@@ -134,12 +140,12 @@ func (p *peer) wants(renew context.CancelFunc) []string {
 
 // changed announces a resource, where it is one that somebody watches.
 func (p *peer) changed(there string) {
-	address, ok := addressOf(there)
+	here := p.name + "/" + strings.TrimPrefix(there, scheme)
 	p.house.mu.Lock()
-	ok = ok && p.wanted[address] > 0
+	watched := p.house.watched[here] > 0
 	p.house.mu.Unlock()
-	if ok {
-		p.house.announce(agents.Change{URI: scheme + p.name + "/" + address})
+	if watched {
+		p.house.announce(agents.Change{URI: scheme + here})
 	}
 }
 

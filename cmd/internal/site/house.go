@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -27,6 +26,12 @@ import (
 // once what there is, and never again.
 const settleHouse = 3 * time.Second
 
+// A site on this machine that does not say its name in time is not asked again for a while.
+const (
+	namePatience = time.Second
+	nameEvery    = 10 * time.Second
+)
+
 const houseInstructions = "These are the sites that you may use: boards with sensors and outputs. A point is called site/device/point. " +
 	"list_points names them; read_points reads them. An output is moved for a time and returns to its safe value by itself; " +
 	"call again to keep it moved. Each site enforces its owner's limits whatever is asked of it. " +
@@ -37,11 +42,10 @@ const houseInstructions = "These are the sites that you may use: boards with sen
 // there.
 func Presented(name string) (p Person, some bool, err error) {
 	p, err = As(cmp.Or(name, Assistant))
-	var mistake Mistake
-	if name == "" && errors.As(err, &mistake) {
-		return p, false, nil
-	}
 	if err != nil {
+		if name == "" {
+			err = nil
+		}
 		return p, false, err
 	}
 	known, err := p.Sites()
@@ -91,6 +95,7 @@ type household struct {
 	read  stamp // of the file that known is from
 	known []*afar
 	local *nearby
+	hung  time.Time // when the site here was asked for its name in vain
 }
 
 // stamp tells one state of a file from another.
@@ -150,17 +155,17 @@ func (h *household) reread(now stamp) {
 // those that are known: then the agent has there what it was granted.
 func (h *household) nearby() *nearby {
 	now, there := stampOf(h.folder.AgentSocket())
-	switch {
-	case !there:
+	if !there || time.Since(h.hung) < nameEvery {
 		h.local = nil
 		return nil
-	case h.local == nil || h.local.made != now:
+	}
+	if h.local == nil || h.local.made != now {
 		name, err := nameOf(h.folder, h.version)
+		if errors.Is(err, context.DeadlineExceeded) {
+			h.hung = time.Now()
+		}
 		if err != nil {
 			h.local = nil
-			if !errors.Is(err, fs.ErrNotExist) {
-				slog.Debug("the site on this machine is left out", "err", err)
-			}
 			return nil
 		}
 		h.local = &nearby{folder: h.folder, version: h.version, name: name, made: now}
@@ -181,7 +186,7 @@ func nameOf(f Folder, version string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), namePatience)
 	defer cancel()
 	name, err := askName(ctx, c)
 	if err == nil {

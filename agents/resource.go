@@ -10,6 +10,13 @@ type Library interface {
 	ReadResource(ctx context.Context, p Principal, uri string) ([]ResourceContent, error)
 }
 
+// Follower is a Library whose resources change far away: it has to know which of them
+// somebody watches, to announce what becomes of those.
+type Follower interface {
+	// Follow has the resources watched until done is called. It does not block.
+	Follow(uris []string) (done func())
+}
+
 // Coach is an Agent that also has prompts.
 type Coach interface {
 	Prompts() []Prompt

@@ -47,12 +47,17 @@ func Faultf(kind FaultKind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// AsFault finds the fault in err. An error that is none becomes Internal, with
-// its text.
+// AsFault finds the fault in err. An error that is none becomes one with its text, of
+// the kind that its method FaultKind says, as rooms have it that know no devices, or
+// Internal.
 func AsFault(err error) *Fault {
 	var f *Fault
 	if errors.As(err, &f) {
 		return f
+	}
+	var says interface{ FaultKind() string }
+	if errors.As(err, &says) && says.FaultKind() != "" {
+		return &Fault{Kind: FaultKind(says.FaultKind()), Msg: err.Error(), Err: err}
 	}
 	return &Fault{Kind: Internal, Msg: err.Error(), Err: err}
 }

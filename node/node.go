@@ -216,6 +216,11 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, which agents.Chang
 	if err := known(p); err != nil {
 		return err
 	}
+	for _, a := range n.seen(p) {
+		if f, ok := a.(agents.Follower); ok {
+			defer f.Follow(uris)()
+		}
+	}
 	if n.free(p) {
 		return n.hub.watch(ctx, which, uris, emit)
 	}

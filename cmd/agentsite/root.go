@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"agentsite/cmd/internal/site"
@@ -96,7 +97,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 				return fmt.Errorf("--token-file goes with --url")
 			case a.url == "" && a.site == "" && a.cbor:
 				return fmt.Errorf("--cbor goes with --url or --site")
-			case a.as != "" && a.site == "" && cmd.Name() != "connect" && cmd.Name() != "sites":
+			case a.as != "" && a.site == "" && !slices.Contains([]string{"connect", "sites", "forget"}, cmd.Name()):
 				return fmt.Errorf("--as goes with --site")
 			case a.site != "" && (a.url != "" || a.data != ""):
 				return fmt.Errorf("--site says already which site it is: leave out --url and --data")

@@ -170,15 +170,33 @@ func (a *app) connectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "connect", GroupID: groupAgents, Args: noArgs,
 		Short: "Speak MCP on standard input and output, for an MCP client",
-		Long: `Carry MCP between standard input and output and the site that runs on this
-machine. An MCP client starts this command; it opens no hardware.`,
+		Long: `Speak MCP on standard input and output, for an MCP client, which starts this command: one
+entry for the whole house. It presents the sites that one of your agents knows, by that
+agent's key and within what you permitted it ("agentsite agents allow"), and the site that
+runs on this machine, as one set of tools. It opens no hardware.
+
+With --data, or where the agent knows no site, it carries MCP to the site that runs on this
+machine and to no other.`,
+		Example: "  agentsite connect\n  agentsite connect --as watchman",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.local("connect"); err != nil {
 				return err
 			}
+			if a.data != "" && a.as != "" {
+				return usagef("--as is for the sites that an agent knows: leave out --data")
+			}
 			folder, err := a.folder()
 			if err != nil {
 				return err
+			}
+			if a.data == "" {
+				agent, some, err := site.Presented(a.as)
+				if err != nil {
+					return err
+				}
+				if some {
+					return site.ConnectAs(cmd.Context(), agent, folder, version, a.in, a.out)
+				}
 			}
 			err = site.Connect(cmd.Context(), folder, a.in, a.out)
 			if err != nil {

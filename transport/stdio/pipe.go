@@ -43,3 +43,20 @@ func Pipe(ctx context.Context, in io.Reader, out io.Writer, socket io.ReadWriteC
 	}
 	return err
 }
+
+// Join makes a client's standard input and output one stream. Closing it ends a Read that
+// waits, and leaves both as they are: one more message is taken from the input then, and
+// lost.
+func Join(in io.Reader, out io.Writer) io.ReadWriteCloser {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, in)
+		w.CloseWithError(err) // nil is the normal end
+	}()
+	return joined{r, out}
+}
+
+type joined struct {
+	*io.PipeReader
+	io.Writer
+}

@@ -285,6 +285,31 @@ func TestPipeEnds(t *testing.T) {
 	})
 }
 
+// TestJoin: the input's end is the stream's, and closing it frees a Read that waits.
+func TestJoin(t *testing.T) {
+	var out bytes.Buffer
+	rw := Join(strings.NewReader("in"), &out)
+	io.WriteString(rw, "out")
+	if b, err := io.ReadAll(rw); string(b) != "in" || err != nil || out.String() != "out" {
+		t.Errorf("%q %v %q", b, err, &out)
+	}
+	in, end := io.Pipe()
+	defer end.Close()
+	rw = Join(in, &out)
+	freed := make(chan error, 1)
+	go func() {
+		_, err := rw.Read(make([]byte, 1))
+		freed <- err
+	}()
+	rw.Close()
+	if err := <-freed; err == nil {
+		t.Error("it has read something")
+	}
+	if _, err := io.WriteString(rw, "!"); err != nil || out.String() != "out!" {
+		t.Error("nothing can be written any more:", err)
+	}
+}
+
 type deaf struct{ err error }
 
 func (d deaf) Write([]byte) (int, error) { return 0, d.err }

@@ -37,6 +37,7 @@ var rooms = []room{
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
+	{"agents/remote", []string{"agents"}, "a site afar is what it says; how it is reached is the wiring's concern"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
 	{"node/identity", nil, "a key knows nobody"},

@@ -42,13 +42,18 @@ func Dial(t Target) (*client.Client, io.Closer, error) {
 		c, err := dialHTTP(t)
 		return c, io.NopCloser(nil), err
 	}
-	conn, err := net.Dial("unix", t.Folder.OwnerSocket())
+	return dialSocket(t.Folder, t.Folder.OwnerSocket(), t.Version)
+}
+
+// dialSocket connects to the site that runs from a folder, through one of its sockets.
+func dialSocket(f Folder, socket, version string) (*client.Client, io.Closer, error) {
+	conn, err := net.Dial("unix", socket)
 	if err != nil {
-		return nil, nil, t.Folder.notRunning(err)
+		return nil, nil, f.notRunning(err)
 	}
 	stream := rpc.NewStreamClient(conn)
 	go stream.Run() // ends with conn
-	return client.New(stream, "agentsite", t.Version), conn, nil
+	return client.New(stream, "agentsite", version), conn, nil
 }
 
 func dialHTTP(t Target) (*client.Client, error) {

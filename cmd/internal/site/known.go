@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -166,15 +167,34 @@ func (p Person) writeKnown(all []KnownSite) error {
 	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
 }
 
-// dialKey connects to a site that its key tells, with one of one's own. Where it is at none
-// of the addresses it is looked for, and moved is told where it was found; nil for nobody.
-func dialKey(key identity.Key, site identity.ID, addresses []string, moved func(at []string), codec rpc.Codec, version string) (*client.Client, error) {
+// unreached is why a site was not asked: no connection to it came about.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
+
+// dialKey connects to a site that its key tells, with one of one's own. Where it may be is
+// asked for each connection. Where it is at none of these addresses it is looked for, and
+// moved is told where it was found; nil for nobody.
+func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, version string) (*client.Client, error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
 		return nil, err
 	}
-	r := route{site: site, addresses: addresses, secured: secured, moved: moved}
-	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: r.dial}}}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := route{site: site, addresses: where(), secured: secured, moved: moved}.dial(ctx, network, address)
+		if err != nil {
+			return nil, unreached{err}
+		}
+		return newPaced(conn), nil
+	}
+	web := &http.Client{
+		// No site sends its callers elsewhere, and whoever does may not choose where.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialTLSContext: dial, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
+		},
+	}
+	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
 	return client.New(c, "agentsite", version), nil
 }
 
@@ -233,21 +253,29 @@ func dialKnown(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, err := dialKey(key, id, k.Addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
+	c, err := dialKey(key, id, k.addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
 	if err != nil {
 		return nil, err
 	}
+	return c, k.greet(context.Background(), c)
+}
+
+func (k KnownSite) addresses() []string { return k.Addresses }
+
+// greet tells a site the time, or shows it what was granted.
+func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
 	method, what := PresentMethod, any(Signed{k.Grant})
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, reachPatience)
 	defer cancel()
-	var refused *client.Refusal // what is asked next says why
-	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) {
-		err = nil
+	_, err := c.Owner(ctx, method, what)
+	var refused *client.Refusal
+	if errors.As(err, &refused) { // what is asked next says why
+		return nil
 	}
-	return c, err
+	return err
 }
 
 // Claim makes the person the owner of the site that shows an address, and remembers it by
@@ -262,7 +290,7 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, err := dialKey(key, i.Site, i.Addresses, nil, rpc.JSON, version)
+	c, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, version)
 	if err != nil {
 		return k, "", err
 	}

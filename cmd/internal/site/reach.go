@@ -19,6 +19,9 @@ const (
 	nextAfter = 250 * time.Millisecond
 )
 
+// alive ends a connection to a site that is gone without a word within half a minute.
+var alive = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+
 // route is the ways to one site.
 type route struct {
 	site      identity.ID
@@ -46,7 +49,7 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	try := func(at string) {
 		running++
 		go func() {
-			conn, err := (&tls.Dialer{Config: r.secured}).DialContext(racing, network, at)
+			conn, err := (&tls.Dialer{NetDialer: alive, Config: r.secured}).DialContext(racing, network, at)
 			results <- reached{conn, at, err}
 		}()
 	}

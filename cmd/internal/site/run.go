@@ -221,10 +221,7 @@ func Run(ctx context.Context, o Options) error {
 		Metrics: metrics(door, hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
-		s := rpc.Stream{Dispatcher: dispatcher, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
-			return older.ServeStream(ctx, rw, node.Evidence(e))
-		}}
-		if err := s.Serve(ctx, conn); err != nil {
+		if err := serveStream(ctx, conn, e, dispatcher, older); err != nil {
 			slog.Debug("a local stream broke", "err", err)
 		}
 	}
@@ -268,4 +265,12 @@ func Run(ctx context.Context, o Options) error {
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
 	return all.Wait()
+}
+
+// serveStream serves MCP of every revision over a byte stream.
+func serveStream(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, newest *rpc.Dispatcher, older *legacy.Server) error {
+	s := rpc.Stream{Dispatcher: newest, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
+		return older.ServeStream(ctx, rw, node.Evidence(e))
+	}}
+	return s.Serve(ctx, rw)
 }

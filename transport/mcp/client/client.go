@@ -32,14 +32,16 @@ func New(site rpc.Caller, name, appVersion string) *Client {
 // named one, and its sentence.
 type ToolError struct{ Kind, Msg string }
 
-func (e *ToolError) Error() string { return e.Msg }
+func (e *ToolError) Error() string     { return e.Msg }
+func (e *ToolError) FaultKind() string { return e.Kind }
 
 // Refusal is a site's refusal of a request, before or instead of any tool: the kind
 // of fault that its code stands for, "" for one that we do not know, and its
 // sentence.
 type Refusal struct{ Kind, Msg string }
 
-func (e *Refusal) Error() string { return e.Msg }
+func (e *Refusal) Error() string     { return e.Msg }
+func (e *Refusal) FaultKind() string { return e.Kind }
 
 // Waits is why a call is not made yet: the site's owner has to approve it, as Msg says.
 // The same call with State asks whether that has happened.
@@ -96,7 +98,8 @@ type params struct {
 }
 
 type filter struct {
-	URIs []string `json:"resourceSubscriptions"`
+	Tools bool     `json:"toolsListChanged,omitzero"`
+	URIs  []string `json:"resourceSubscriptions"`
 }
 
 type callResult struct {
@@ -235,17 +238,31 @@ func (c content) decode() (*agents.Content, error) {
 // Watch calls changed with the URI of each resource that has news, until ctx ends
 // or the site does; first of all with "", once nothing can be missed any more.
 func (c *Client) Watch(ctx context.Context, uris []string, changed func(uri string)) error {
+	return c.watch(ctx, filter{URIs: uris}, func(n agents.Change) { changed(n.URI) })
+}
+
+// Follow is Watch that also tells, with Tools, when other tools may be called there than
+// before. First of all comes the zero Change.
+func (c *Client) Follow(ctx context.Context, uris []string, changed func(agents.Change)) error {
+	return c.watch(ctx, filter{Tools: true, URIs: uris}, changed)
+}
+
+func (c *Client) watch(ctx context.Context, f filter, changed func(agents.Change)) error {
 	id := c.id()
-	_, err := c.call(ctx, id, "subscriptions/listen", params{Notifications: &filter{uris}}, func(method string, p rpc.Raw) {
+	_, err := c.call(ctx, id, "subscriptions/listen", params{Notifications: &f}, func(method string, p rpc.Raw) {
 		var n notified
 		if p.Decode(&n) != nil || n.Meta.Subscription != id {
 			return // another subscription's
 		}
 		switch method {
 		case "notifications/subscriptions/acknowledged":
-			changed("")
+			changed(agents.Change{})
 		case "notifications/resources/updated":
-			changed(n.URI)
+			changed(agents.Change{URI: n.URI})
+		case "notifications/tools/list_changed":
+			if f.Tools {
+				changed(agents.Change{Tools: true})
+			}
 		}
 	})
 	return err

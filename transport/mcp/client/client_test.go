@@ -178,6 +178,16 @@ func TestWatch(t *testing.T) {
 	if want := []string{"", "u:1", "u:2"}; !slices.Equal(heard, want) {
 		t.Errorf("heard %q, want %q", heard, want)
 	}
+	var changes []agents.Change
+	if err := New(f, "test", "1").Follow(t.Context(), []string{"u:1"}, func(c agents.Change) { changes = append(changes, c) }); err != nil {
+		t.Error(err)
+	}
+	if want := []agents.Change{{}, {URI: "u:1"}, {Tools: true}, {URI: "u:2"}}; !slices.Equal(changes, want) {
+		t.Errorf("heard %v, want %v", changes, want)
+	}
+	if want := `{` + who + `,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["u:1"]}}`; f.text != want {
+		t.Errorf("asked %s, want %s", f.text, want)
+	}
 }
 
 func paramsText(p params) string {

@@ -88,6 +88,9 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		default:
 			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests are running: wait for one to end"}
 		}
+		if strings.HasSuffix(method, "/list") { // the SDK answers by itself, and agents look when they are asked
+			h.srv.node.Tools(h.who)
+		}
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
 			if err := h.srv.admit(h, ss); err != nil {

@@ -1,0 +1,60 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// fault is an error with the kind of a device.Fault.
+type fault struct{ kind, msg string }
+
+func faultf(kind, format string, args ...any) error {
+	return &fault{kind, fmt.Sprintf(format, args...)}
+}
+
+func (f *fault) Error() string     { return f.msg }
+func (f *fault) FaultKind() string { return f.kind }
+
+// kinds are those that a site may answer with. Any other is a defect of the site's.
+var kinds = []string{"invalid", "denied", "unsafe", "busy", "offline", "expired", "unknown_outcome", "unavailable"}
+
+// failed is the error of a call as the caller hears it.
+func failed(p *peer, v verb, err error) error {
+	var says interface {
+		error
+		FaultKind() string
+	}
+	var unreached *Unreached
+	switch {
+	case errors.As(err, &says):
+		kind := says.FaultKind()
+		if !slices.Contains(kinds, kind) {
+			kind = "unavailable"
+		}
+		return faultf(kind, "%s says: %s", p.name, clean(says.Error()))
+	case errors.As(err, &unreached):
+		return p.absent(err)
+	case v.acts:
+		return faultf("unknown_outcome", "%s did not answer, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once", p.name)
+	}
+	return faultf("offline", "%s did not answer; try again", p.name)
+}
+
+// absent is the fault of a call to a site that is away.
+func (p *peer) absent(err error) error {
+	p.house.mu.Lock()
+	defer p.house.mu.Unlock()
+	since := ""
+	if !p.lost.IsZero() {
+		since = fmt.Sprintf(" for %v now", time.Since(p.lost).Round(time.Second))
+	}
+	if err == nil {
+		err = p.why
+	}
+	if err == nil {
+		return faultf("offline", "%s has not answered yet; see that it is switched on and in this network, and try again", p.name)
+	}
+	return faultf("offline", "%s is not reached%s (%s); see that it is switched on and in this network, and try again", p.name, since, clean(err.Error()))
+}

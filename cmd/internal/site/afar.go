@@ -1,0 +1,208 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/remote"
+	"agentsite/node/identity"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/sync/errgroup"
+)
+
+// listPatience is how long a site may take to say what it offers.
+const listPatience = 10 * time.Second
+
+// afar is a site that somebody knows, as agents/remote has it.
+type afar struct {
+	client *client.Client
+
+	mu    sync.Mutex
+	known KnownSite
+}
+
+var _ remote.Site = (*afar)(nil)
+
+func newAfar(h *household, k KnownSite) (*afar, error) {
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return nil, err
+	}
+	s := &afar{known: k}
+	s.client, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
+		h.person.moved(s.site(), at)
+	}, rpc.JSON, h.version)
+	return s, err
+}
+
+func (s *afar) site() KnownSite {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// becomes takes over where the site is now, and reports whether it is the same site with
+// the same grant otherwise.
+func (s *afar) becomes(k KnownSite) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.known
+	now.Addresses = k.Addresses
+	if !reflect.DeepEqual(now, k) {
+		return false
+	}
+	s.known = k
+	return true
+}
+
+func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+	return answered(s.client.Call(ctx, p, c))
+}
+
+func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
+	if err := s.site().greet(ctx, s.client); err != nil {
+		return err
+	}
+	return follow(ctx, s.client, uris, tell)
+}
+
+// nearby is the site that runs on this machine, as agents/remote has it.
+type nearby struct {
+	folder        Folder
+	version, name string
+	made          stamp // of its socket
+
+	mu     sync.Mutex
+	client *client.Client // nil while there is no connection
+}
+
+var _ remote.Site = (*nearby)(nil)
+
+func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call) (agents.Result, error) {
+	s.mu.Lock()
+	c := s.client
+	s.mu.Unlock()
+	if c == nil {
+		return agents.Result{}, &remote.Unreached{Err: errors.New("it has ended")}
+	}
+	return answered(c.Call(ctx, p, call))
+}
+
+func (s *nearby) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
+	c, conn, err := dialSocket(s.folder, s.folder.AgentSocket(), s.version)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s.use(c)
+	defer s.use(nil)
+	return follow(ctx, c, uris, tell)
+}
+
+func (s *nearby) use(c *client.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client = c
+}
+
+// answered is what came of a call, in the words of agents/remote.
+func answered(res agents.Result, err error) (agents.Result, error) {
+	var waits *client.Waits
+	var away unreached
+	switch {
+	case errors.As(err, &waits):
+		return agents.Result{NeedInput: &agents.NeedInput{State: waits.State, Elsewhere: waits.Msg}}, nil
+	case errors.As(err, &away):
+		return res, &remote.Unreached{Err: away.error}
+	}
+	return res, err
+}
+
+// follow tells what a site offers, and each time that it offers something else, and of
+// resources, until ctx ends or the site does.
+func follow(ctx context.Context, c *client.Client, uris []string, tell func(remote.News)) error {
+	all, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(listPatience, func() { cancel(errSilent) })
+	defer late.Stop()
+	var mu sync.Mutex // one is told at a time
+	offered := make(chan struct{}, 1)
+	all.Go(func() error {
+		err := c.Follow(ctx, uris, func(n agents.Change) {
+			if n.URI != "" {
+				mu.Lock()
+				defer mu.Unlock()
+				tell(remote.News{URI: n.URI})
+				return
+			}
+			select {
+			case offered <- struct{}{}:
+			default: // it is asked anyway
+			}
+		})
+		if err == nil {
+			err = errors.New("it has ended")
+		}
+		return err
+	})
+	all.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-offered:
+			}
+			tools, err := toolsOf(ctx, c)
+			if err != nil {
+				return err
+			}
+			late.Stop()
+			mu.Lock()
+			tell(remote.News{Tools: tools})
+			mu.Unlock()
+		}
+	})
+	err := all.Wait()
+	if context.Cause(ctx) == errSilent {
+		return errSilent
+	}
+	return err
+}
+
+var errSilent = errors.New("it does not say what it offers")
+
+// toolsOf is what a site offers, without its texts.
+func toolsOf(ctx context.Context, c *client.Client) ([]agents.Tool, error) {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	list, err := c.Tools(ctx)
+	tools := make([]agents.Tool, 0, len(list))
+	for _, t := range list {
+		schema, err := t.Input.JSONText()
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, agents.Tool{Name: t.Name, Input: schema})
+	}
+	return tools, err
+}
+
+// askName asks a site what it calls itself.
+func askName(ctx context.Context, c *client.Client) (string, error) {
+	res, err := c.Ask(ctx, "site_status", []byte("{}"))
+	if err != nil {
+		return "", err
+	}
+	var status struct {
+		Site string `json:"site"`
+	}
+	return status.Site, json.Unmarshal(res.JSON, &status)
+}

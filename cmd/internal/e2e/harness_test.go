@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,7 +73,8 @@ func (l *logged) String() string {
 }
 
 // start runs a site with a configuration, "" for the demonstration, and waits
-// until it answers. The first words of argv before "run" may be an emulator.
+// until it answers. The first words of argv may be an emulator; what follows a "run"
+// in it are further flags.
 func start(t testing.TB, config string, argv ...string) *running {
 	t.Helper()
 	return startIn(t, folder(t), config, nil, argv...)
@@ -83,7 +85,11 @@ func start(t testing.TB, config string, argv ...string) *running {
 func startIn(t testing.TB, data, config string, files []*os.File, argv ...string) *running {
 	t.Helper()
 	r := &running{Folder: data, Log: &logged{}, ended: make(chan error, 1)}
-	args := append(argv[1:len(argv):len(argv)], "run", "--data", r.Folder, "--listen", "127.0.0.1:0")
+	args := slices.Clone(argv[1:])
+	if !slices.Contains(args, "run") {
+		args = append(args, "run")
+	}
+	args = append(args, "--data", r.Folder, "--listen", "127.0.0.1:0")
 	if config != "" {
 		file := filepath.Join(r.Folder, "agentsite.yaml")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -168,6 +174,14 @@ func (r *running) Stop(t testing.TB) {
 		r.Cmd.Process.Kill()
 		t.Errorf("the site did not end within 15 s\n%s", r.Log)
 	}
+	r.Cmd.Process = nil
+}
+
+// kill ends the site as kill -9 does.
+func (r *running) kill(t testing.TB) {
+	t.Helper()
+	r.Cmd.Process.Kill()
+	<-r.ended
 	r.Cmd.Process = nil
 }
 

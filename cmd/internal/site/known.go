@@ -208,7 +208,7 @@ func dialKnown(t Target) (*client.Client, error) {
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), reachPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*reachPatience) // and to be answered
 	defer cancel()
 	var refused *client.Refusal // what is asked next says why
 	if _, err = c.Owner(ctx, method, what); errors.As(err, &refused) {

@@ -68,8 +68,8 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		}()
 	}()
 	var all error
-	var found chan []string // closed when the site is not looked for any more
-	looking, seen := false, false
+	var found chan []string // while the site is looked for
+	seen := false
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -85,11 +85,11 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 			}
 			all = errors.Join(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
 		case at, more := <-found:
-			if seen = seen || more; !more {
-				found, looking = nil, false
-			}
-			if !seen {
+			if seen = seen || more; !seen {
 				all = errors.Join(all, errors.New("it is not found on this network"))
+			}
+			if !more {
+				found = nil
 			}
 			for _, a := range at {
 				try(a)
@@ -106,9 +106,9 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		switch {
 		case first && running > 0:
 		case !here:
-			here, looking, found = true, true, make(chan []string)
+			here, found = true, make(chan []string)
 			go find(racing, r.site, found)
-		case running == 0 && len(addresses) == 0 && !looking:
+		case running == 0 && len(addresses) == 0 && found == nil:
 			return nil, all
 		}
 	}

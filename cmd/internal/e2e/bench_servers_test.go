@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	case "sdk":
 		serveBaseline(sdkServer())
 	}
+	if os.Getenv("NEIGHBOUR") != "" {
+		neighbour()
+	}
 	os.Exit(m.Run())
 }
 

@@ -142,10 +142,11 @@ func (r *running) guard(t testing.TB) int {
 	return pid
 }
 
-// told prints the median and the longest of several times.
+// told prints the median, the 95th of a hundred and the longest of several times.
 func told(t *testing.T, what string, all []time.Duration) {
 	slices.Sort(all)
-	t.Logf("%s: %d times, median %v, longest %v", what, len(all), all[len(all)/2].Round(10*time.Microsecond), all[len(all)-1].Round(10*time.Microsecond))
+	n := func(i int) time.Duration { return all[i].Round(10 * time.Microsecond) }
+	t.Logf("%s: %d times, median %v, p95 %v, longest %v", what, len(all), n(len(all)/2), n((95*len(all)+99)/100-1), n(len(all)-1))
 }
 
 // TestKilled: whatever is killed or stops, the relay goes off.

@@ -52,6 +52,7 @@ var rooms = []room{
 	{"transport/mcp/legacy", []string{"node", "agents", "device"}, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
 	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
+	{"discovery/bed", nil, "a network for tests knows nobody who is on it"},
 	{"discovery/discoverytest", []string{"discovery", "node/identity"}, "the suite must fit every medium"},
 	{"discovery/mdns", []string{"discovery", "node/identity"}, "a medium shows records and finds them; who believes them stands elsewhere"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},

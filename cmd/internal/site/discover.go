@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"slices"
 	"time"
 
 	"agentsite/discovery"
@@ -64,24 +63,27 @@ func watch(ctx context.Context, pinned []identity.ID, emit func(discovery.Change
 // findPatience is how long a site is looked for that is not where it was.
 const findPatience = 3 * time.Second
 
-// find looks for a site on the network, and returns where it is: host:port, the best
-// first, none where it is not found in time.
-func find(ctx context.Context, site identity.ID) (at []string) {
+// find looks for a site on the network, for a while or until ctx ends, sends where it is
+// said to be, host:port, the best first, whenever that is another, and closes found.
+// Nothing proves it but the site itself.
+func find(ctx context.Context, site identity.ID, found chan<- []string) {
+	defer close(found)
 	ctx, cancel := context.WithTimeout(ctx, findPatience)
 	defer cancel()
 	watch(ctx, []identity.ID{site}, func(c discovery.Change, s discovery.Site) {
 		if s.Site != site || c == discovery.Gone {
 			return
 		}
+		var at []string
 		for _, text := range s.URLs() {
 			u, err := url.Parse(text)
 			if err == nil && u.Scheme == "https" && u.Port() != "" {
 				at = append(at, net.JoinHostPort(u.Hostname(), u.Port()))
 			}
 		}
-		if len(at) > 0 {
-			cancel()
+		select {
+		case found <- at:
+		case <-ctx.Done():
 		}
 	})
-	return slices.Compact(at)
 }

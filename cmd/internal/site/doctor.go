@@ -51,7 +51,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.damage())
+	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
 	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
 	slices.SortStableFunc(all, func(a, b driver.Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)

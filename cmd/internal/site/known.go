@@ -268,7 +268,7 @@ func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
 	if k.Owner {
 		method, what = TimeMethod, TimeNow{time.Now()}
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*reachPatience) // and to be answered
 	defer cancel()
 	_, err := c.Owner(ctx, method, what)
 	var refused *client.Refusal

@@ -17,6 +17,9 @@ const (
 	reachPatience = 10 * time.Second
 	// nextAfter is when the next address is tried while the one before is silent.
 	nextAfter = 250 * time.Millisecond
+	// maxTries is how many addresses of a site are tried: anybody on the network can say
+	// that it is somewhere else.
+	maxTries = 64
 )
 
 // alive ends a connection to a site that is gone without a word within half a minute.
@@ -27,7 +30,7 @@ type route struct {
 	site      identity.ID
 	addresses []string // host:port, the best first
 	secured   *tls.Config
-	moved     func(at []string) // is told where the site was found; nil for nobody
+	moved     func(at []string) // is told where it answered, if not at the first; nil for nobody
 }
 
 type reached struct {
@@ -37,24 +40,26 @@ type reached struct {
 }
 
 // dial connects to the first address at which the site answers, all of them at once but
-// for a moment between. Where none has answered by then, the site is looked for, unless
-// it is on this machine.
+// for a moment between. Where the first does not answer in that, the site is looked for
+// too, unless it is on this machine, and tried wherever it is said to be.
 func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachPatience)
 	defer cancel()
-	addresses, here := r.addresses, !slices.ContainsFunc(r.addresses, elsewhere)
+	addresses, here := r.addresses, len(r.addresses) > 0 && !slices.ContainsFunc(r.addresses, elsewhere)
 	racing, end := context.WithCancel(ctx)
 	results := make(chan reached)
-	running := 0
+	running, tried := 0, make(map[string]bool)
 	try := func(at string) {
+		if tried[at] || len(tried) == maxTries {
+			return
+		}
+		tried[at] = true
 		running++
 		go func() {
 			conn, err := (&tls.Dialer{NetDialer: alive, Config: r.secured}).DialContext(racing, network, at)
 			results <- reached{conn, at, err}
 		}()
 	}
-	found := make(chan []string, 1)
-	looking := false
 	defer func() { // those that come too late
 		end()
 		go func() {
@@ -66,7 +71,8 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		}()
 	}()
 	var all error
-	var news []string
+	var found chan []string // while the site is looked for
+	seen := false
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -75,32 +81,37 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		case res := <-results:
 			running--
 			if res.err == nil {
-				if slices.Contains(news, res.at) && r.moved != nil {
-					r.moved(news)
+				if r.moved != nil && slices.Index(r.addresses, res.at) != 0 {
+					r.moved([]string{res.at})
 				}
 				return res.conn, nil
 			}
 			all = errors.Join(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
-		case news = <-found:
-			looking = false
-			if len(news) == 0 {
+		case at, more := <-found:
+			if seen = seen || more; !seen {
 				all = errors.Join(all, errors.New("it is not found on this network"))
 			}
-			for _, at := range news {
-				try(at)
+			if !more {
+				found = nil
+			}
+			for _, a := range at {
+				try(a)
 			}
 		case <-ctx.Done():
 			return nil, errors.Join(all, errors.New("it does not answer"))
 		}
-		switch {
-		case len(addresses) > 0:
+		first := len(tried) == 0
+		if len(addresses) > 0 {
 			try(addresses[0])
 			addresses = addresses[1:]
 			next.Reset(nextAfter)
+		}
+		switch {
+		case first && running > 0:
 		case !here:
-			here, looking = true, true
-			go func() { found <- find(racing, r.site) }()
-		case running == 0 && !looking:
+			here, found = true, make(chan []string)
+			go find(racing, r.site, found)
+		case running == 0 && len(addresses) == 0 && found == nil:
 			return nil, all
 		}
 	}

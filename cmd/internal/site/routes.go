@@ -40,24 +40,32 @@ func addRoutes(methods map[string]rpc.Method, door *node.Node, all func() Routes
 	methods[RoutesMethod] = ownersOnly(door, "doctor", func(context.Context, agents.Principal, string) (any, error) { return all(), nil })
 }
 
-// listens says where the site that runs from a folder can be reached; "" where it does
-// not say in time.
-func (f Folder) listens(ctx context.Context) string {
+// ways is where the site that runs from a folder can be reached, none where it does not
+// say in time.
+func (f Folder) ways(ctx context.Context) []Carrier {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	c, conn, err := Dial(Target{Folder: f})
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer conn.Close()
 	var all Routes
 	text, err := c.Owner(ctx, RoutesMethod, nil)
 	if err != nil || json.Unmarshal(text, &all) != nil {
-		return ""
+		return nil
 	}
+	return all.Carriers
+}
+
+// listens says the same in words, "" for none.
+func (f Folder) listens(ctx context.Context) string {
 	var addresses []string
-	for _, c := range all.Carriers {
+	for _, c := range f.ways(ctx) {
 		addresses = append(addresses, c.Address)
+	}
+	if addresses == nil {
+		return ""
 	}
 	return " and listens at " + strings.Join(addresses, ", ")
 }

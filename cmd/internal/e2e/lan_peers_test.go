@@ -1,0 +1,266 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/bed"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+)
+
+// id is the site's identity, as the test needs it.
+func (r *running) id(t testing.TB) identity.ID {
+	t.Helper()
+	id, err := identity.Parse(r.did(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+const browse = "avahi-browse -r -p -t _agentsite._tcp | grep '^=.*;IPv4;'"
+
+// recordIn is the record in a line of avahi-browse, which begins with those of name.
+func recordIn(t testing.TB, label, said string) (line string, r *discovery.Signed) {
+	t.Helper()
+	for line := range strings.Lines(said) {
+		if !strings.Contains(line, ";"+label+";") {
+			continue
+		}
+		var all string
+		for n := range 8 {
+			if m := regexp.MustCompile(fmt.Sprintf(`"r%d=([^"]*)"`, n)).FindStringSubmatch(line); m != nil {
+				all += m[1]
+			}
+		}
+		b, err := base64.RawURLEncoding.DecodeString(all)
+		if err == nil {
+			r, err = discovery.Open(b)
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		return line, r
+	}
+	t.Fatalf("%s is not in %s", label, said)
+	return "", nil
+}
+
+// TestLANAvahi: Debian's avahi sees a site and finds its names, and what it publishes that
+// is no site does no harm. What it sees tells of a site that it is there, and what it
+// offers only where its owner wants that.
+func TestLANAvahi(t *testing.T) {
+	t.Parallel()
+	b := bed.New(t)
+	a := b.Avahi(b.Host("10.77.0.50/24"), "debian")
+	l := laptop{b.Host("10.77.0.100/24"), folder(t)}
+	relay := "  secret-heater: { driver: sim, model: relay }"
+	shown, hidden := folder(t), folder(t)
+	open := startOn(t, b.Host("10.77.0.1/24"), shown, "shed", relay, "discovery: { public: on }")
+	closed := startOn(t, b.Host("10.77.0.2/24"), hidden, "barn", relay)
+	labels := []string{discovery.Label(open.id(t)), discovery.Label(closed.id(t))}
+
+	tells := func(label, name string) *discovery.Signed {
+		t.Helper()
+		line, r := recordIn(t, label, a.Until(label, browse))
+		for _, want := range []string{label + ".local", ";8474;", `"path=/mcp"`, `"id=12D3Koo`, `"name=` + name + `"`} {
+			if !strings.Contains(line, want) {
+				t.Errorf("avahi-browse has no %s: %s", want, line)
+			}
+		}
+		for _, never := range []string{"heater", "climate", "relay", "temperature"} {
+			if strings.Contains(line, never) || r.Offer == nil && bytes.Contains(r.Bytes(), []byte(never)) {
+				t.Errorf("%s is told of %s: %s, %+v", never, name, line, r)
+			}
+		}
+		return r
+	}
+	before := tells(labels[0], "shed")
+	for i, name := range []string{"shed", "barn"} {
+		if r := tells(labels[i], name); r.Offer != nil || r.Digest != ([32]byte{}) {
+			t.Errorf("nobody owns %s, and it offers %v, %x", name, r.Offer, r.Digest)
+		}
+	}
+	w := l.watch(t)
+	w.all(10*time.Second, open.did(t), closed.did(t))
+	l.claim(t, open, "shed")
+	l.claim(t, closed, "barn")
+	w.await(10*time.Second, "the open one says so", func(e seen) bool { return e.DID == open.did(t) && e.Change == "changed" })
+	until(t, 10*time.Second, "the open one's other record is seen", func() bool { return tells(labels[0], "shed").Sequence > before.Sequence })
+	if after := tells(labels[0], "shed"); after.Digest == ([32]byte{}) {
+		t.Errorf("what the owner wants public is not: %+v", after)
+	}
+	if r := tells(labels[1], "barn"); r.Offer != nil || r.Digest != ([32]byte{}) {
+		t.Errorf("nobody made barn's offer public, and it offers %v, %x", r.Offer, r.Digest)
+	}
+
+	for _, name := range []string{labels[0], "shed"} {
+		a.Until("10.77.0.1", "avahi-resolve -4 -n "+name+".local")
+	}
+
+	// By the name that avahi finds, and the certificate of the site's key.
+	key, err := os.ReadFile(filepath.Join(shown, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := identity.ParsePEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := httpcarrier.Authority(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder(t), "shed.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := labels[0] + ".local"
+	if got := a.Run(fmt.Sprintf("curl -sS --cacert %s --resolve %s:8474:`avahi-resolve -4 -n %[2]s | cut -f2` https://%[2]s:8474/healthz", file, host)); got != "ok" {
+		t.Errorf("curl by name says %q", got)
+	}
+
+	// What is no site, as if it were one.
+	for _, nonsense := range []string{
+		"-s nonsense _agentsite._tcp 8474 id=x r0=AAAA", "-s 'shed' _agentsite._tcp 1", "-s " + labels[0] + "-2 _agentsite._tcp 65535 name=shed path=/",
+		"-s 'a.b c' _agentsite._tcp 8474 id=" + open.id(t).PeerID() + " r0=" + strings.Repeat("A", 200),
+	} {
+		a.Begin("avahi-publish " + nonsense)
+	}
+	a.Until("nonsense", "avahi-browse -p -t _agentsite._tcp")
+	fresh := l.watch(t)
+	fresh.all(10*time.Second, open.did(t), closed.did(t))
+	if out := l.must(t, "discover", "--json"); strings.Count(out, "\n") != 2 {
+		t.Errorf("what is no site is shown:\n%s", out)
+	}
+	for _, name := range []string{"shed", "barn"} {
+		if _, ok := l.reads(t, name); !ok {
+			t.Errorf("%s is not read any more", name)
+		}
+	}
+	open.Stop(t)
+	a.Until("gone", "avahi-browse -p -t _agentsite._tcp | grep -q '"+labels[0]+";' || echo gone")
+}
+
+// TestLANNames: two sites of one name are both shown, and neither is taken for the other.
+func TestLANNames(t *testing.T) {
+	t.Parallel()
+	b := bed.New(t)
+	l := laptop{b.Host("10.77.0.100/24"), folder(t)}
+	first, second := b.Host("10.77.0.1/24"), b.Host("10.77.0.2/24")
+	mine := startOn(t, first, folder(t), "shed")
+	l.claim(t, mine, "shed")
+	theirs := startOn(t, second, folder(t), "shed")
+	w := l.watch(t)
+	w.all(10*time.Second, mine.did(t), theirs.did(t))
+	out := l.must(t, "discover")
+	for _, r := range []*running{mine, theirs} {
+		if strings.Count(out, r.did(t)) != 1 {
+			t.Errorf("%s is not in\n%s", r.did(t), out)
+		}
+	}
+	if strings.Count(out, "not yours") != 1 {
+		t.Errorf("who is whose?\n%s", out)
+	}
+	if at := l.knows(t, "shed"); at[0] != "10.77.0.1:8474" {
+		t.Errorf("shed is known at %v", at)
+	}
+
+	// The other one has its place now, name and address, and is not asked.
+	mine.Stop(t)
+	b.IP(first, "addr del 10.77.0.1/24 dev eth0")
+	b.IP(second, "addr add 10.77.0.1/24 dev eth0")
+	w.await(10*time.Second, "the other has its address", at(theirs.did(t), "10.77.0.1"))
+	if _, ok := l.reads(t, "shed"); ok {
+		t.Error("another site is read under the name of one's own")
+	}
+	if at := l.knows(t, "shed"); at[0] != "10.77.0.1:8474" {
+		t.Errorf("shed is known at %v", at)
+	}
+	for _, name := range []string{"barn", discovery.Label(theirs.id(t))} {
+		if out, err := l.agentsite(t, "--site", name, "read"); err == nil || !strings.Contains(err.Error(), "you know no site") {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+	}
+	l.claim(t, theirs, "shed-2")
+	if _, ok := l.reads(t, "shed-2"); !ok {
+		t.Error("the other one is not read under its own name")
+	}
+}
+
+// TestLANFlood: a hostile neighbour makes up 10,000 sites, and says that ours is elsewhere
+// and gone.
+func TestLANFlood(t *testing.T) {
+	t.Parallel()
+	b := bed.New(t)
+	l := laptop{b.Host("10.77.0.100/16"), folder(t)}
+	if out, err := exec.Command("ip", "netns", "exec", l.host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1").CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out) // else it is read at the address of its link, which stays
+	}
+	host := b.Host("10.77.0.1/16")
+	r := startOn(t, host, folder(t), "shed")
+	l.claim(t, r, "shed")
+	w := l.watch(t)
+	w.all(10*time.Second, r.did(t))
+	resident := func(pid int) float64 { return status(t, pid, "VmRSS:") / 1024 }
+	watch, served := resident(w.cmd.Process.Pid), resident(r.Cmd.Process.Pid)
+	go func() { // what is shown is nobody's concern until the end
+		for range w.lines {
+		}
+	}()
+
+	argv := bed.On(b.Host("10.77.0.66/16"), os.Args[0], "10.77.0.66", r.did(t))
+	flood := exec.Command(argv[0], argv[1:]...)
+	flood.Env, flood.Stderr = append(os.Environ(), "NEIGHBOUR=flood"), os.Stderr
+	if err := flood.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- flood.Wait() }()
+	t.Cleanup(func() { _ = flood.Process.Kill() })
+	reads, tries, was := 0, 0, "10.77.0.1/16"
+	var took []time.Duration
+	for flooding := true; flooding; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			flooding = false
+		default:
+		}
+		now := fmt.Sprintf("10.77.1.%d/16", tries+1)
+		b.IP(host, "addr del "+was+" dev eth0", "addr add "+now+" dev eth0")
+		was = now
+		tries++
+		begun := time.Now()
+		if _, ok := l.reads(t, "shed"); ok {
+			reads++
+		}
+		took = append(took, time.Since(begun))
+	}
+	told(t, "the site is looked for and read in the flood", took)
+	t.Logf("read %d of %d times; discover --watch grew from %.1f to %.1f MB, the site from %.1f to %.1f MB", reads, tries, watch, resident(w.cmd.Process.Pid), served, resident(r.Cmd.Process.Pid))
+	if reads != tries {
+		t.Error("the site is not reached")
+	}
+	if grew := resident(w.cmd.Process.Pid) - watch; grew > 20 {
+		t.Errorf("discover --watch grew by %.1f MB", grew)
+	}
+	if grew := resident(r.Cmd.Process.Pid) - served; grew > 20 {
+		t.Errorf("the site grew by %.1f MB", grew)
+	}
+}

@@ -1,0 +1,113 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/device/driver"
+	"agentsite/discovery"
+	"agentsite/discovery/mdns"
+	"agentsite/node/config"
+)
+
+// hearPatience is how long a site is listened for on its own machine, which asks twice in
+// that time.
+const hearPatience = 1500 * time.Millisecond
+
+// unseen says why others do not find the site that runs from the folder, or on which
+// interfaces they do; nothing where none runs.
+func (f Folder) unseen(ctx context.Context, cfg *config.Site) []driver.Finding {
+	note := func(says, do string) []driver.Finding {
+		return []driver.Finding{{Severity: driver.Note, Subject: "network", Says: says, Do: do}}
+	}
+	ways := f.ways(ctx)
+	if ways == nil {
+		return nil
+	}
+	i := slices.IndexFunc(ways, func(c Carrier) bool { return c.Kind == HTTPSCarrier })
+	if i < 0 {
+		return note("nobody finds this site on the network: HTTPS is off", "http: { https: \":8474\" } in the configuration, and run without --listen, or with --listen-https :8474")
+	}
+	if u, err := url.Parse(ways[i].Address); err == nil && loopback(u.Hostname()) {
+		return note("nobody finds this site on the network: HTTPS listens for this machine alone, at "+ways[i].Address, "http: { https: \":8474\" } in the configuration has it listen for others")
+	}
+	if !cfg.Found.MDNS {
+		return note("nobody finds this site on the network by itself: discovery is off", "discovery: { mdns: on } in the configuration; without it others need its address")
+	}
+	names, err := mdns.Interfaces()
+	if err != nil {
+		return note("nothing is known of the network: "+err.Error(), "")
+	}
+	if len(names) == 0 {
+		return []driver.Finding{{
+			Severity: driver.Problem, Subject: "network", Says: "nobody finds this site: no interface is up that has an address and multicast",
+			Do: "plug the cable in, or join a Wi-Fi; ip address shows what there is",
+		}}
+	}
+	slices.Sort(names)
+	heard, err := f.heard(ctx)
+	if err != nil {
+		return note("whether the site is found on "+strings.Join(names, ", ")+" cannot be seen: "+err.Error(), "be the user who runs the site, or the superuser")
+	}
+	var found []string
+	var all []driver.Finding
+	for _, name := range names {
+		if slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return heard[a] }) {
+			found = append(found, name)
+			continue
+		}
+		all = append(all, driver.Finding{
+			Severity: driver.Problem, Subject: name, Says: "the site is not found here: multicast DNS does not come back to this machine itself",
+			Do: "let UDP port 5353 through the firewall, in and out (sudo nft list ruleset shows it); a site that has just started needs a second",
+		})
+	}
+	if len(found) > 0 {
+		all = append(all, note("others find this site on "+strings.Join(found, ", "), "")...)
+	}
+	return all
+}
+
+// heard are the addresses at which the site of the folder says that it is.
+func (f Folder) heard(ctx context.Context) (map[netip.Addr]bool, error) {
+	key, err := readKey(f.path(keyName))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hearPatience)
+	defer cancel()
+	all := make(map[netip.Addr]bool)
+	_ = new(mdns.Medium).Find(ctx, func(s discovery.Sighting) error { // nothing is heard where it fails
+		if s.Site == key.ID() && s.Record != nil {
+			for _, a := range s.At {
+				all[a.WithZone("")] = true
+			}
+		}
+		return errUnneeded
+	})
+	return all, nil
+}
+
+// errUnneeded is for sightings that are only looked at: who is not known is asked again, on
+// each interface.
+var errUnneeded = errors.New("it was only looked at")
+
+// addressesOf are those of an interface, none where it has gone.
+func addressesOf(name string) (all []netip.Addr) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil
+	}
+	addresses, _ := i.Addrs()
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p.Addr())
+		}
+	}
+	return all
+}

@@ -1,0 +1,83 @@
+// Package bed is a network for tests: a bridge with hosts on it, each a network
+// namespace of its own, so that what runs there meets nobody else. What runs on a host
+// is the test's affair, and nothing of ours may enter here.
+package bed
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// Bed is a bridge and its hosts, which are gone when the test is.
+type Bed struct {
+	t             testing.TB
+	name          string
+	hosts, cables int
+}
+
+var beds atomic.Int32
+
+// New makes a bridge; where the machine permits none the test is skipped, loudly.
+func New(t testing.TB) *Bed {
+	t.Helper()
+	b := &Bed{t: t, name: fmt.Sprintf("bed%d-%d", os.Getpid(), beds.Add(1))}
+	if out, err := exec.Command("ip", "netns", "add", b.name).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED, AND NOTHING SHOWN OF THE NETWORK: no network namespace can be made here, which takes root and iproute2: %v %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", b.name).Run() })
+	b.IP(b.name, "link add br0 type bridge mcast_snooping 0", "link set br0 up")
+	return b
+}
+
+// IP runs commands of ip on a host.
+func (b *Bed) IP(host string, commands ...string) {
+	b.t.Helper()
+	cmd := exec.Command("ip", "-n", host, "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("ip %q: %v\n%s", commands, err, out)
+	}
+}
+
+// Host adds one with a cable per list of addresses: eth0, eth1 and so on. It returns its
+// name, that of its namespace.
+func (b *Bed) Host(cables ...string) string {
+	b.t.Helper()
+	b.hosts++
+	host := fmt.Sprintf("%s-%d", b.name, b.hosts)
+	if out, err := exec.Command("ip", "netns", "add", host).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v %s", err, out)
+	}
+	b.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", host).Run() })
+	b.IP(host, "link set lo up")
+	for i, addrs := range cables {
+		b.Cable(host, i, addrs)
+	}
+	return host
+}
+
+// Cable connects a host to the bridge with its i-th interface, which gets addresses such
+// as "10.77.0.1/24 fd77::1/64".
+func (b *Bed) Cable(host string, i int, addrs string) {
+	b.t.Helper()
+	b.cables++
+	port := fmt.Sprintf("port%d", b.cables)
+	b.IP(b.name, fmt.Sprintf("link add %s type veth peer name eth%d netns %s", port, i, host), fmt.Sprintf("link set %s master br0 up", port))
+	var commands []string
+	for a := range strings.FieldsSeq(addrs) {
+		if strings.Contains(a, ":") {
+			a += " nodad" // it is there at once
+		}
+		commands = append(commands, fmt.Sprintf("addr add %s dev eth%d", a, i))
+	}
+	b.IP(host, append(commands, fmt.Sprintf("link set eth%d up", i))...)
+}
+
+// On are the words that run a command on a host, in the process that they start.
+func On(host string, argv ...string) []string {
+	return append([]string{"ip", "netns", "exec", host}, argv...)
+}

@@ -28,6 +28,7 @@ const (
 	// A record holds for a day; another one follows after half of that.
 	recordLife  = 24 * time.Hour
 	recordEvery = recordLife / 2
+	recordAgain = time.Minute // where the disk did not take its sequence
 
 	sequenceName = "sequence"
 )
@@ -74,11 +75,13 @@ func (p *presence) Run(ctx context.Context) {
 	}
 	media := discovery.NewDirectory(slog.Default(), map[string]discovery.Medium{"mdns": new(mdns.Medium)})
 	for ctx.Err() == nil {
+		holds := recordEvery
 		record, err := p.record()
 		if err != nil {
-			slog.Error("the site cannot be announced", "err", err)
+			slog.Error("the site cannot be announced, which is tried again", "after", recordAgain, "err", err)
+			holds = recordAgain
 		}
-		one, end := context.WithTimeout(ctx, recordEvery)
+		one, end := context.WithTimeout(ctx, holds)
 		var announcing sync.WaitGroup
 		if err == nil {
 			announcing.Go(func() { media.Announce(one, record) })

@@ -33,7 +33,7 @@ func (r *running) id(t testing.TB) identity.ID {
 
 const browse = "avahi-browse -r -p -t _agentsite._tcp | grep '^=.*;IPv4;'"
 
-// recordIn is the record in a line of avahi-browse, which begins with those of name.
+// recordIn is what avahi-browse said of a site, and the record in it.
 func recordIn(t testing.TB, label, said string) (line string, r *discovery.Signed) {
 	t.Helper()
 	for line := range strings.Lines(said) {

@@ -87,8 +87,8 @@ func (l laptop) claim(t testing.TB, r *running, name string) {
 	l.must(t, "claim", address, "--name", name)
 }
 
-// reached reports whether the laptop reads the site, and how long that took it. What it
-// says otherwise is logged.
+// reads reports whether the laptop reads the site, and how long that took it. What it says
+// otherwise is logged.
 func (l laptop) reads(t testing.TB, name string) (time.Duration, bool) {
 	t.Helper()
 	begun := time.Now()

@@ -26,6 +26,33 @@ func TestLANKilled(t *testing.T) {
 	t.Logf("killed, and gone after %v (at most 130 s)", took.Round(time.Second))
 }
 
+// TestLANGone: a site that is stopped is missed by all who look, every time.
+func TestLANGone(t *testing.T) {
+	t.Parallel()
+	b := bed.New(t)
+	var watches []*watching
+	for i := range 3 {
+		watches = append(watches, laptop{b.Host(fmt.Sprintf("10.77.0.%d/24", 100+i)), folder(t)}.watch(t))
+	}
+	host := b.Host("10.77.0.1/24")
+	var took []time.Duration
+	for range times(10) {
+		r := startOn(t, host, folder(t), "shed")
+		did := r.did(t)
+		for _, w := range watches {
+			w.await(10*time.Second, "the site is found", func(e seen) bool { return e.DID == did })
+		}
+		time.Sleep(1200 * time.Millisecond) // as at most times, nobody has asked for a second
+		begun := time.Now()
+		r.Stop(t)
+		for _, w := range watches {
+			w.await(50*time.Second, "the stopped site goes", gone(did))
+		}
+		took = append(took, time.Since(begun))
+	}
+	told(t, "stopped, and gone for all who look (at most 5 s)", took)
+}
+
 // TestLANIPv6: there is no other, and one site has the address of its link alone.
 func TestLANIPv6(t *testing.T) {
 	t.Parallel()
@@ -34,9 +61,14 @@ func TestLANIPv6(t *testing.T) {
 	wide := startOn(t, b.Host("fd77::1/64"), folder(t), "wide")
 	narrow := startOn(t, b.Host(""), folder(t), "narrow")
 	w := l.watch(t)
-	w.await(20*time.Second, "the one with an address", at(wide.did(t), "[fd77::1]"))
-	w.await(20*time.Second, "the one without", at(narrow.did(t), "[fe80::"))
+	w.all(10*time.Second, wide.did(t), narrow.did(t))
 	t.Logf("both found %v after the start of discover --watch", time.Since(w.begun).Round(time.Millisecond))
+	out := l.must(t, "discover")
+	for _, url := range []string{"https://[fd77::1]:8474/mcp", "https://[fe80::"} {
+		if !strings.Contains(out, url) {
+			t.Errorf("no %s in\n%s", url, out)
+		}
+	}
 	for r, name := range map[*running]string{wide: "wide", narrow: "narrow"} {
 		l.claim(t, r, name)
 		took, ok := l.reads(t, name)
@@ -44,8 +76,6 @@ func TestLANIPv6(t *testing.T) {
 			t.Errorf("%s is not read", name)
 		}
 		t.Logf("%s is read in %v", name, took.Round(time.Millisecond))
-		r.Stop(t)
-		w.await(50*time.Second, "it goes", gone(r.did(t)))
 	}
 }
 

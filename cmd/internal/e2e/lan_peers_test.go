@@ -33,7 +33,7 @@ func (r *running) id(t testing.TB) identity.ID {
 
 const browse = "avahi-browse -r -p -t _agentsite._tcp | grep '^=.*;IPv4;'"
 
-// recordIn is the record in a line of avahi-browse, which begins with those of name.
+// recordIn is what avahi-browse said of a site, and the record in it.
 func recordIn(t testing.TB, label, said string) (line string, r *discovery.Signed) {
 	t.Helper()
 	for line := range strings.Lines(said) {
@@ -151,8 +151,36 @@ func TestLANAvahi(t *testing.T) {
 			t.Errorf("%s is not read any more", name)
 		}
 	}
+	w.end()
+	fresh.end()
 	open.Stop(t)
 	a.Until("gone", "avahi-browse -p -t _agentsite._tcp | grep -q '"+labels[0]+";' || echo gone")
+}
+
+// TestLANPublic: the kinds and the names of its points are told once somebody owns the
+// site and wants it, and never else.
+func TestLANPublic(t *testing.T) {
+	t.Parallel()
+	b := bed.New(t)
+	l := laptop{b.Host("10.77.0.100/24"), folder(t)}
+	open := startOn(t, b.Host("10.77.0.1/24"), folder(t), "shed", "  lamp: { driver: sim, model: relay }", "discovery: { public: on }")
+	closed := startOn(t, b.Host("10.77.0.2/24"), folder(t), "barn")
+	w := l.watch(t)
+	for range 2 {
+		e, _ := w.await(10*time.Second, "both are found", func(e seen) bool { return e.Change == "appeared" })
+		if e.Public != nil {
+			t.Errorf("nobody owns %s, and it tells %+v", e.Name, e.Public)
+		}
+	}
+	l.claim(t, open, "shed")
+	l.claim(t, closed, "barn")
+	e, _ := w.await(10*time.Second, "what is public is told", func(e seen) bool { return e.Public != nil })
+	if got := fmt.Sprint(e.Public); e.DID != open.did(t) || got != "[{measurement [humidity pressure temperature]} {switch [relay]}]" {
+		t.Errorf("%s tells %s", e.Name, got)
+	}
+	if out := l.must(t, "discover", "--json"); strings.Count(out, `"public"`) != 1 {
+		t.Errorf("discover says\n%s", out)
+	}
 }
 
 // TestLANNames: two sites of one name are both shown, and neither is taken for the other.

@@ -87,8 +87,8 @@ func (l laptop) claim(t testing.TB, r *running, name string) {
 	l.must(t, "claim", address, "--name", name)
 }
 
-// reached reports whether the laptop reads the site, and how long that took it. What it
-// says otherwise is logged.
+// reads reports whether the laptop reads the site, and how long that took it. What it says
+// otherwise is logged.
 func (l laptop) reads(t testing.TB, name string) (time.Duration, bool) {
 	t.Helper()
 	begun := time.Now()
@@ -290,11 +290,8 @@ func TestLANLives(t *testing.T) {
 	}
 	change("the cable out and in", "10.77.0.3", func() { b.IP(shed, "link set eth0 up") })
 
-	// One whose address changed while nobody looked, and that comes back.
-	begun := time.Now()
+	// One whose address changed while it was away.
 	two.Stop(t)
-	w.await(50*time.Second, "the stopped site goes", gone(two.did(t)))
-	t.Logf("stopped, and gone %v later (at most 5 s)", time.Since(begun).Round(time.Millisecond))
 	if out := l.must(t, "discover"); strings.Contains(out, two.did(t)) {
 		t.Errorf("a stopped site is found:\n%s", out)
 	}
@@ -303,8 +300,6 @@ func TestLANLives(t *testing.T) {
 	}
 	b.IP(barn, "addr del 10.77.0.2/24 dev eth0", "addr add 10.77.0.22/24 dev eth0")
 	startOn(t, barn, two.Folder, "barn")
-	_, took := w.await(10*time.Second, "it comes back", at(two.did(t), "10.77.0.22"))
-	t.Logf("started again, and seen %v after its welcome", took.Round(time.Millisecond))
 	if _, ok := l.reads(t, "byre"); !ok {
 		t.Error("it is not reached where it is now")
 	}

@@ -16,27 +16,26 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"agentsite/discovery"
+	lan "agentsite/discovery/bed"
 	"agentsite/node/identity"
 
 	"github.com/miekg/dns"
 )
 
-// A bed is a bridge with hosts on it, each a network namespace of its own. What runs on
-// a host is this test binary again, which TestMain sends to one of the roles.
+// A bed is a network for a test. What runs on a host is this test binary again, which
+// TestMain sends to one of the roles.
 type bed struct {
-	t             *testing.T
-	name          string
-	hosts, cables int
+	*lan.Bed
+	t *testing.T
 }
 
-const role = "MDNS_ROLE"
+func newBed(t *testing.T) *bed { return &bed{lan.New(t), t} }
 
-var beds atomic.Int32
+const role = "MDNS_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
@@ -55,59 +54,6 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// newBed needs a bridge; where the machine gives none the test is skipped, loudly.
-func newBed(t *testing.T) *bed {
-	b := &bed{t: t, name: fmt.Sprintf("bed%d-%d", os.Getpid(), beds.Add(1))}
-	if out, err := exec.Command("ip", "netns", "add", b.name).CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED, AND NOTHING SHOWN OF MULTICAST DNS: no network namespace can be made here, which takes root and iproute2: %v %s", err, out)
-	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", b.name).Run() })
-	b.ip(b.name, "link add br0 type bridge mcast_snooping 0", "link set br0 up")
-	return b
-}
-
-// ip runs commands of ip in a namespace.
-func (b *bed) ip(ns string, commands ...string) {
-	b.t.Helper()
-	cmd := exec.Command("ip", "-n", ns, "-batch", "-")
-	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.t.Fatalf("ip %q: %v\n%s", commands, err, out)
-	}
-}
-
-// host adds one with a cable per list of addresses: eth0, eth1 and so on.
-func (b *bed) host(cables ...string) string {
-	b.t.Helper()
-	b.hosts++
-	ns := fmt.Sprintf("%s-%d", b.name, b.hosts)
-	if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
-		b.t.Fatalf("%v %s", err, out)
-	}
-	b.t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
-	b.ip(ns, "link set lo up")
-	for i, addrs := range cables {
-		b.cable(ns, i, addrs)
-	}
-	return ns
-}
-
-// cable connects a host to the bridge with its i-th interface.
-func (b *bed) cable(ns string, i int, addrs string) {
-	b.t.Helper()
-	b.cables++
-	port := fmt.Sprintf("port%d", b.cables)
-	b.ip(b.name, fmt.Sprintf("link add %s type veth peer name eth%d netns %s", port, i, ns), fmt.Sprintf("link set %s master br0 up", port))
-	var commands []string
-	for a := range strings.FieldsSeq(addrs) {
-		if strings.Contains(a, ":") {
-			a += " nodad" // it is there at once
-		}
-		commands = append(commands, fmt.Sprintf("addr add %s dev eth%d", a, i))
-	}
-	b.ip(ns, append(commands, fmt.Sprintf("link set eth%d up", i))...)
-}
-
 // process is a role on a host.
 type process struct {
 	t     *testing.T
@@ -121,7 +67,8 @@ type process struct {
 func (b *bed) start(ns, what string, args ...string) *process {
 	b.t.Helper()
 	p := &process{t: b.t, lines: make(chan string, 10_000)}
-	p.cmd = exec.Command("ip", append([]string{"netns", "exec", ns, os.Args[0]}, args...)...)
+	argv := lan.On(ns, append([]string{os.Args[0]}, args...)...)
+	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Env = append(os.Environ(), role+"="+what)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()

@@ -218,8 +218,9 @@ func (f *finder) see(txt *dns.TXT, at []netip.Addr) {
 	}
 }
 
-// doubt asks at once whether somebody has really gone: anybody can say so, and a site
-// whose record or address changes says goodbye to the one before.
+// doubt asks soon whether somebody has really gone: anybody can say so, and a site whose
+// record or address changes says goodbye to the one before. Not at once: who has said
+// goodbye and closes down hears for a moment more, and would answer.
 func (f *finder) doubt(instance string) {
 	k := f.known[strings.TrimSuffix(instance, "."+services)]
 	if k == nil || k.doubted {
@@ -228,6 +229,6 @@ func (f *finder) doubt(instance string) {
 	now := time.Now()
 	k.doubted, k.until = true, now.Add(doubt)
 	if now.Sub(f.asked) >= askLeast && !f.also {
-		f.ask = now
+		f.ask = now.Add(doubt / 2)
 	}
 }

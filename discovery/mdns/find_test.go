@@ -166,6 +166,10 @@ func TestGoodbye(t *testing.T) {
 		}
 		w.take()
 		w.say("192.0.2.2:5353", says(t, goes, 0))
+		if out := w.take(); len(out) != 0 {
+			t.Errorf("who goes is asked while it still hears: %v", out)
+		}
+		time.Sleep(doubt / 2)
 		if out := w.take(); len(out) != 1 || len(out[0].Answer) != 1 {
 			t.Errorf("%v", out)
 		}
@@ -251,6 +255,17 @@ func TestDescribe(t *testing.T) {
 	}
 	if site, b, err := recordOf(text); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
 		t.Errorf("%v %x %v", site, b, err)
+	}
+	small := discoverytest.Record(key, 2).Record
+	small.Offer = []discovery.Kind{{Kind: "switch", Points: []string{"lamp"}}}
+	whole, err := small.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, text, err := describe(whole); err != nil {
+		t.Error(err)
+	} else if _, b, err := recordOf(text); err != nil || !bytes.Equal(b, whole.Bytes()) {
+		t.Errorf("an offer that fits is left out: %v", err)
 	}
 	if site, b, err := recordOf(append(text, "r0=AAAA", "id=x")); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
 		t.Errorf("of two alike the first counts: %v %x %v", site, b, err)

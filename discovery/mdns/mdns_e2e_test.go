@@ -19,10 +19,10 @@ import (
 // TestFound: three sites and a laptop on one bridge.
 func TestFound(t *testing.T) {
 	b := newBed(t)
-	laptop := b.host("10.77.0.100/24")
+	laptop := b.Host("10.77.0.100/24")
 	var hosts []string
 	for i := range 3 {
-		hosts = append(hosts, b.host(fmt.Sprintf("10.77.0.%d/24", i+1)))
+		hosts = append(hosts, b.Host(fmt.Sprintf("10.77.0.%d/24", i+1)))
 	}
 	var took []time.Duration
 	for run := range 20 {
@@ -51,8 +51,8 @@ func TestFound(t *testing.T) {
 // TestGoneAndMoved: one is stopped, one gets another address, one loses its cable.
 func TestGoneAndMoved(t *testing.T) {
 	b := newBed(t)
-	find := b.start(b.host("10.77.0.100/24 10.88.0.100/24"), "find")
-	stops, moves := b.host("10.77.0.1/24"), b.host("10.77.0.2/24")
+	find := b.start(b.Host("10.77.0.100/24 10.88.0.100/24"), "find")
+	stops, moves := b.Host("10.77.0.1/24"), b.Host("10.77.0.2/24")
 	stopping, moving := b.announce(stops, "stops"), b.announce(moves, "moves")
 	find.all(2, 5*time.Second)
 
@@ -64,14 +64,14 @@ func TestGoneAndMoved(t *testing.T) {
 	for i, change := range []string{"10.77.0.77", "10.88.0.2"} {
 		before := []string{"10.77.0.2", "10.77.0.77"}[i]
 		start := time.Now()
-		b.ip(moves, "addr del "+before+"/24 dev eth0", "addr add "+change+"/24 dev eth0")
+		b.IP(moves, "addr del "+before+"/24 dev eth0", "addr add "+change+"/24 dev eth0")
 		find.await(3*time.Second, "the site is reached at "+change, reachedAt(moving.label, change))
 		t.Logf("another address, and reached after %v", time.Since(start).Round(time.Millisecond))
 	}
 
-	b.ip(moves, "link set eth0 down", "addr add 10.77.0.3/24 dev eth0")
+	b.IP(moves, "link set eth0 down", "addr add 10.77.0.3/24 dev eth0")
 	start = time.Now()
-	b.ip(moves, "link set eth0 up")
+	b.IP(moves, "link set eth0 up")
 	find.await(3*time.Second, "the cable is in again", reachedAt(moving.label, "10.77.0.3"))
 	t.Logf("the cable out and in with another address, and reached after %v", time.Since(start).Round(time.Millisecond))
 }
@@ -80,11 +80,11 @@ func TestGoneAndMoved(t *testing.T) {
 func TestKilled(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	b := newBed(t)
-	find := b.start(b.host("10.77.0.100/24"), "find")
-	site := b.announce(b.host("10.77.0.1/24"), "killed")
+	find := b.start(b.Host("10.77.0.100/24"), "find")
+	site := b.announce(b.Host("10.77.0.1/24"), "killed")
 	find.all(1, 5*time.Second)
 	time.Sleep(20 * time.Second) // it asks rarely by now, and hears what is said unasked
-	late := b.announce(b.host("10.77.0.2/24"), "late")
+	late := b.announce(b.Host("10.77.0.2/24"), "late")
 	_, heard := find.await(2*time.Second, "a site that comes later", appeared(late.label))
 	t.Logf("a later site is found after %v", heard.Round(time.Millisecond))
 	site.kill()
@@ -98,8 +98,8 @@ func TestKilled(t *testing.T) {
 // TestIPv6Only: with an address of the prefix, and with that of the link alone.
 func TestIPv6Only(t *testing.T) {
 	b := newBed(t)
-	find := b.start(b.host("fd77::100/64"), "find")
-	wide, narrow := b.announce(b.host("fd77::1/64"), "wide"), b.announce(b.host(""), "narrow")
+	find := b.start(b.Host("fd77::100/64"), "find")
+	wide, narrow := b.announce(b.Host("fd77::1/64"), "wide"), b.announce(b.Host(""), "narrow")
 	start := time.Now()
 	find.await(5*time.Second, "a site with IPv6 alone", reachedAt(wide.label, "fd77::1"))
 	find.await(5*time.Second, "a site with the address of its link alone", reachedAt(narrow.label, "%25eth0"))
@@ -114,17 +114,17 @@ func TestIPv6Only(t *testing.T) {
 // socket later.
 func TestCableComes(t *testing.T) {
 	b := newBed(t)
-	laptop, board := b.host(), b.host()
+	laptop, board := b.Host(), b.Host()
 	find, site := b.start(laptop, "find"), b.announce(board, "greenhouse")
 	find.await(2*time.Second, "the finder runs", func(e event) bool { return e.Reached != nil })
-	b.cable(laptop, 0, "10.77.0.100/24")
+	b.Cable(laptop, 0, "10.77.0.100/24")
 	start := time.Now()
-	b.cable(board, 0, "10.77.0.1/24")
+	b.Cable(board, 0, "10.77.0.1/24")
 	find.await(3*time.Second, "its cable is in", reachedAt(site.label, "10.77.0.1"))
 	t.Logf("the first cable is in, and the site reached after %v", time.Since(start).Round(time.Millisecond))
-	b.ip(board, "link del eth0")
+	b.IP(board, "link del eth0")
 	start = time.Now()
-	b.cable(board, 1, "10.77.0.2/24")
+	b.Cable(board, 1, "10.77.0.2/24")
 	find.await(3*time.Second, "its other cable is in", reachedAt(site.label, "10.77.0.2"))
 	t.Logf("another interface, and reached after %v", time.Since(start).Round(time.Millisecond))
 }
@@ -132,14 +132,14 @@ func TestCableComes(t *testing.T) {
 // TestIPv4Only: the kernel has no IPv6 on either.
 func TestIPv4Only(t *testing.T) {
 	b := newBed(t)
-	laptop, board := b.host(), b.host()
+	laptop, board := b.Host(), b.Host()
 	for _, ns := range []string{laptop, board} {
 		if out, err := exec.Command("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1").CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
-	b.cable(laptop, 0, "10.77.0.100/24")
-	b.cable(board, 0, "10.77.0.1/24")
+	b.Cable(laptop, 0, "10.77.0.100/24")
+	b.Cable(board, 0, "10.77.0.1/24")
 	find, site := b.start(laptop, "find"), b.announce(board, "greenhouse")
 	find.await(2*time.Second, "a site with IPv4 alone", reachedAt(site.label, "10.77.0.1"))
 	site.end()
@@ -149,12 +149,12 @@ func TestIPv4Only(t *testing.T) {
 // TestTwoCables: both of a site's cables are in one bridge, and it hears itself.
 func TestTwoCables(t *testing.T) {
 	b := newBed(t)
-	find := b.start(b.host("10.77.0.100/24"), "find")
-	two := b.host("10.77.0.1/24", "10.77.0.2/24")
+	find := b.start(b.Host("10.77.0.100/24"), "find")
+	two := b.Host("10.77.0.1/24", "10.77.0.2/24")
 	site := b.announce(two, "twice")
 	find.all(1, 5*time.Second)
 	find.await(5*time.Second, "both addresses", func(e event) bool { return len(e.Reached[site.label]) == 2 })
-	b.ip(two, "link set eth0 down")
+	b.IP(two, "link set eth0 down")
 	start := time.Now()
 	find.await(10*time.Second, "the other cable", func(e event) bool { return len(e.Reached[site.label]) >= 1 })
 	t.Logf("one of two cables is out, and the site reached after %v", time.Since(start).Round(time.Millisecond))
@@ -169,7 +169,7 @@ func TestSuite(t *testing.T) {
 		return
 	}
 	b := newBed(t)
-	cmd := exec.Command("ip", "netns", "exec", b.host("10.77.0.1/24"), os.Args[0], "-test.run", "^TestSuite$", "-test.v")
+	cmd := exec.Command("ip", "netns", "exec", b.Host("10.77.0.1/24"), os.Args[0], "-test.run", "^TestSuite$", "-test.v")
 	cmd.Env = append(os.Environ(), role+"=suite")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -183,14 +183,14 @@ func TestSuite(t *testing.T) {
 func TestFlood(t *testing.T) {
 	b := newBed(t)
 	known := identity.New()
-	find := b.start(b.host("10.77.0.100/16"), "find", known.ID().PeerID())
-	early := b.announce(b.host("10.77.0.1/16"), "early")
+	find := b.start(b.Host("10.77.0.100/16"), "find", known.ID().PeerID())
+	early := b.announce(b.Host("10.77.0.1/16"), "early")
 	find.all(1, 5*time.Second)
 	before, earlyBefore := find.memory(), early.memory()
 
-	flood := b.start(b.host("10.77.0.66/16"), "flood")
+	flood := b.start(b.Host("10.77.0.66/16"), "flood")
 	find.await(20*time.Second, "more than can be taken", func(e event) bool { return e.Ignored.Crowded > 0 })
-	late := b.announce(b.host("10.77.0.2/16"), "a-known-one", string(known.PEM())) // first by name
+	late := b.announce(b.Host("10.77.0.2/16"), "a-known-one", string(known.PEM())) // first by name
 	find.await(10*time.Second, "the known site, in the flood", reachedAt(late.label, "10.77.0.2"))
 	if line := <-flood.lines; line != "flooded" {
 		t.Fatal(line)
@@ -221,10 +221,10 @@ func TestCrowd(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	b := newBed(t)
 	const many = 50
-	laptop := b.host("10.77.0.100/24")
+	laptop := b.Host("10.77.0.100/24")
 	var sites []*process
 	for i := range many {
-		sites = append(sites, b.announce(b.host(fmt.Sprintf("10.77.0.%d/24", i+1)), fmt.Sprintf("site-%d", i), "looks"))
+		sites = append(sites, b.announce(b.Host(fmt.Sprintf("10.77.0.%d/24", i+1)), fmt.Sprintf("site-%d", i), "looks"))
 	}
 	find := b.start(laptop, "find")
 	t.Logf("%d sites are found after %v", many, find.all(many, 10*time.Second).Round(time.Millisecond))
@@ -237,7 +237,7 @@ func TestCrowd(t *testing.T) {
 func TestIdle(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	b := newBed(t)
-	one, two := b.announce(b.host("10.77.0.1/24"), "one", "looks"), b.announce(b.host("10.77.0.2/24"), "two", "looks")
+	one, two := b.announce(b.Host("10.77.0.1/24"), "one", "looks"), b.announce(b.Host("10.77.0.2/24"), "two", "looks")
 	time.Sleep(settled)
 	costs(t, part(3*time.Minute), one, two)
 }
@@ -246,8 +246,8 @@ func TestIdle(t *testing.T) {
 // link is not answered, by the library's sockets neither.
 func TestFromAfar(t *testing.T) {
 	b := newBed(t)
-	laptop, host := b.host("10.77.0.100/24 10.99.0.1/24"), b.host("10.77.0.1/24")
-	b.ip(host, "route add 10.99.0.0/24 via 10.77.0.100")
+	laptop, host := b.Host("10.77.0.100/24 10.99.0.1/24"), b.Host("10.77.0.1/24")
+	b.IP(host, "route add 10.99.0.0/24 via 10.77.0.100")
 	site := b.announce(host, "greenhouse")
 	find := b.start(laptop, "find")
 	find.all(1, 5*time.Second)

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	maxString = 255 // bytes of one string of a TXT record
-	maxParts  = 8   // strings that a record is split over
+	maxString = 255  // bytes of one string of a TXT record
+	maxParts  = 8    // strings that a record is split over
+	maxText   = 1300 // bytes of a TXT record: RFC 6763, section 6.2
 )
 
 var strict = base64.RawURLEncoding.Strict()
 
 // describe is what DNS-SD says of a record: the port of its first address, and the
-// strings of the TXT record, which are below RFC 6763's 1300 bytes:
+// strings of the TXT record. A public offer is among it where all of it fits:
 //
 //	id=12D3KooW…  path=/mcp  name=greenhouse  r0=…  r1=…
 func describe(record *discovery.Signed) (port int, text []string, err error) {
@@ -38,15 +39,31 @@ func describe(record *discovery.Signed) (port int, text []string, err error) {
 	default:
 		port = 80
 	}
-	text = []string{"id=" + record.Site.PeerID(), "path=" + u.Path, "name=" + record.Name}
-	rest := strict.EncodeToString(record.Short())
+	who := []string{"id=" + record.Site.PeerID(), "path=" + u.Path, "name=" + record.Name}
+	if text = append(who, parts(record.Bytes())...); size(text) > maxText {
+		text = append(who, parts(record.Short())...)
+	}
+	return port, text, nil
+}
+
+// parts are the strings that have a record.
+func parts(record []byte) (text []string) {
+	rest := strict.EncodeToString(record)
 	for i := 0; rest != ""; i++ {
 		key := fmt.Sprintf("r%d=", i)
 		n := min(len(rest), maxString-len(key))
 		text = append(text, key+rest[:n])
 		rest = rest[n:]
 	}
-	return port, text, nil
+	return text
+}
+
+// size is how many bytes strings take in a TXT record: each has one for its length.
+func size(text []string) (n int) {
+	for _, s := range text {
+		n += 1 + len(s)
+	}
+	return n
 }
 
 // recordOf is the record in a TXT record, and of which site the latter says it is. It

@@ -88,6 +88,7 @@ func (w *wiring) reload(ctx context.Context) error {
 	}
 	w.cfg, w.devices = cfg, nil
 	w.past.Keep(measured(kept)) // what is set up anew begins anew
+	var opened []*wired
 	for _, c := range cfg.Devices {
 		if i := slices.IndexFunc(kept, func(d *wired) bool { return d.Name == c.Name }); i >= 0 {
 			kept[i].Device = c // it may stand in another line
@@ -102,14 +103,18 @@ func (w *wiring) reload(ctx context.Context) error {
 			d = standIn(c, err)
 			problems = append(problems, fmt.Sprintf("%s is missing: %v", c.Name, d.missing))
 		}
-		w.sample(ctx, d)
+		opened = append(opened, d)
 		w.devices = append(w.devices, d)
 	}
 	if added == nil && changed == nil && removed == nil {
 		slog.Info("the configuration is reloaded and says what it said before")
 		return nil // and nobody has to list the tools again
 	}
-	if err := w.publish(); err != nil {
+	err = w.publish()
+	for _, d := range opened { // once its readings are kept
+		w.sample(ctx, d)
+	}
+	if err != nil {
 		return err
 	}
 	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed)
@@ -132,6 +137,10 @@ func (w *wiring) load() (*config.Site, plan, error) {
 		return nil, plan{}, device.Faultf(device.Invalid, "owner is not what it was: restart to change it")
 	case cfg.Watchdog != w.cfg.Watchdog:
 		return nil, plan{}, device.Faultf(device.Invalid, "site.watchdog is not what it was: restart to change it")
+	case cfg.Claim != w.cfg.Claim:
+		return nil, plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
+	case cfg.Found != w.cfg.Found:
+		return nil, plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
 		return nil, plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
 	}

@@ -125,6 +125,7 @@ func (w *wiring) anyMissing() bool {
 // openMissing tries each device that is missing once more, and reports whether
 // anything is different now.
 func (w *wiring) openMissing(ctx context.Context) (changed bool) {
+	var opened []*wired
 	for i, d := range w.devices {
 		if d.missing == nil {
 			continue
@@ -140,15 +141,18 @@ func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 		}
 		w.remove(d)
 		w.devices[i] = now
-		w.sample(ctx, now)
-		changed = true
+		opened = append(opened, now)
 	}
-	if changed {
-		if err := w.publish(); err != nil {
-			slog.Error("what there is now cannot be offered", "err", err)
-		}
+	if opened == nil {
+		return false
 	}
-	return changed
+	if err := w.publish(); err != nil {
+		slog.Error("what there is now cannot be offered", "err", err)
+	}
+	for _, d := range opened { // once its readings are kept
+		w.sample(ctx, d)
+	}
+	return true
 }
 
 // recorders take in each reading: to keep it, and to hold it against what outputs

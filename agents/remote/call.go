@@ -308,6 +308,7 @@ func ask[T any](ctx context.Context, p *peer, r request, soon time.Duration) (ag
 	})
 	switch {
 	case err != nil:
+		p.doubt(err)
 		return none, failed(p, r.verb, err)
 	case res.NeedInput != nil:
 		return r.waits(p, res.NeedInput)

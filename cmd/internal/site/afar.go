@@ -80,7 +80,8 @@ func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)
 type nearby struct {
 	folder        Folder
 	version, name string
-	made          stamp // of its socket
+	did           string // "" where the site is another user's
+	made          stamp  // of its socket
 
 	mu     sync.Mutex
 	client *client.Client // nil while there is no connection

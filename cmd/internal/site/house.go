@@ -172,10 +172,12 @@ func (h *household) nearby() *nearby {
 			return nil
 		}
 		h.local = &nearby{folder: h.folder, version: h.version, name: name, made: now}
+		if key, err := readKey(h.folder.path(keyName)); err == nil {
+			h.local.did = key.ID().String()
+		}
 	}
-	key, err := readKey(h.folder.path(keyName))
 	for _, s := range h.known {
-		if k := s.site(); k.Name == h.local.name || err == nil && k.DID == key.ID().String() {
+		if k := s.site(); k.Name == h.local.name || k.DID == h.local.did {
 			return nil
 		}
 	}

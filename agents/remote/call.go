@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -67,7 +66,6 @@ func (h *House) one(ctx context.Context, r request) (agents.Result, error) {
 	if err != nil {
 		return agents.Result{}, err
 	}
-	r.args = maps.Clone(r.args)
 	r.args[r.arg] = there
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -92,185 +90,11 @@ func (h *House) find(arg, here string) (p *peer, there string, err error) {
 	return p, there, err
 }
 
-// whole calls a tool that is about a whole site: of one that is named, or of all.
-func (h *House) whole(ctx context.Context, r request) (agents.Result, error) {
-	of := make(map[*peer]request)
-	for name := range r.args {
-		if name != siteArg {
-			return agents.Result{}, faultf("invalid", "%s: there is no argument %.60q; %s is the only one", r.name, name, siteArg)
-		}
-	}
-	site, named := r.args[siteArg]
-	r.args = nil
-	if named {
-		name, _ := site.(string)
-		p, err := h.named(name)
-		if err != nil {
-			return agents.Result{}, err
-		}
-		of[p] = r
-	} else {
-		for _, p := range h.all() {
-			had := h.had(p)
-			if _, offered := had[r.name]; offered || had == nil {
-				of[p] = r
-			}
-		}
-	}
-	switch r.name {
-	case listPoints:
-		return together(ctx, of, named, func(all []answer[points], missed []missed) any {
-			out := points{Points: []point{}, Missed: missed}
-			for _, a := range all {
-				out.Points = append(out.Points, a.value.Points...)
-			}
-			return out
-		})
-	case siteStatus:
-		return together(ctx, of, named, func(all []answer[status], missed []missed) any {
-			out := statuses{Sites: []status{}, Missed: missed}
-			for _, a := range all {
-				a.value.Site = a.from.name
-				out.Sites = append(out.Sites, a.value)
-			}
-			return out
-		})
-	}
-	return together(ctx, of, named, func(all []answer[stopped], missed []missed) any {
-		out := stops{Sites: []stopped{}, Missed: missed}
-		for _, a := range all {
-			a.value.Site = a.from.name
-			out.Sites = append(out.Sites, a.value)
-		}
-		return out
-	})
-}
-
-// read asks the sites of the points that are named, or all, for their readings.
-func (h *House) read(ctx context.Context, r request) (agents.Result, error) {
-	of := make(map[*peer]request)
-	asked, named := r.args[r.arg]
-	var list []any
-	if named {
-		var ok bool
-		if list, ok = asked.([]any); !ok {
-			return agents.Result{}, faultf("invalid", "%s: write a list of points, as list_points names them", r.arg)
-		}
-	}
-	if len(list) > maxList {
-		return agents.Result{}, faultf("invalid", "%s: at most %d points in one call", r.arg, maxList)
-	}
-	order := make(map[address]int)
-	for i, a := range list {
-		here, _ := a.(string)
-		p, there, err := h.find(r.arg, here)
-		if err != nil {
-			return agents.Result{}, err
-		}
-		if _, twice := order[address(here)]; twice {
-			continue
-		}
-		order[address(here)] = i
-		if _, begun := of[p]; !begun {
-			mine := r
-			mine.args = map[string]any{r.arg: []any{}}
-			of[p] = mine
-		}
-		of[p].args[r.arg] = append(of[p].args[r.arg].([]any), there)
-	}
-	if len(list) == 0 {
-		for _, p := range h.all() {
-			if had := h.had(p); had == nil || len(had[readPoints]) > 0 {
-				all := r
-				all.args = nil
-				of[p] = all
-			}
-		}
-	}
-	return together(ctx, of, len(of) == 1 && len(list) > 0, func(all []answer[readings], missed []missed) any {
-		out := readings{Readings: []reading{}, Missed: missed}
-		for _, a := range all {
-			for _, one := range a.value.Readings {
-				if _, wanted := order[one.Point]; wanted || len(list) == 0 {
-					out.Readings = append(out.Readings, one)
-				}
-			}
-		}
-		slices.SortStableFunc(out.Readings, func(a, b reading) int { return order[a.Point] - order[b.Point] })
-		return out
-	})
-}
-
-// had is what a site offers, or did; nil where nobody knows.
-func (h *House) had(p *peer) offer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return p.had
-}
-
-// answer is what one site answered.
-type answer[T any] struct {
-	from  *peer
-	value T
-	res   agents.Result
-	err   error
-}
-
-// together asks sites all at once, and joins what they answer; who does not is told of
-// beside it. Where the caller named the one site there is, that one's fault is the call's.
-func together[T any](ctx context.Context, of map[*peer]request, named bool, join func([]answer[T], []missed) any) (agents.Result, error) {
-	within, soon := patienceOfMany, reachOfMany
-	if named {
-		within, soon = patience, reach
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	answers := make(chan answer[T], len(of))
-	for p, r := range of {
-		go func() {
-			res, err := ask[T](ctx, p, r, soon)
-			a := answer[T]{from: p, res: res, err: err}
-			a.value, _ = res.Value.(T)
-			answers <- a
-		}()
-	}
-	var good []answer[T]
-	var bad []answer[T]
-	for range of {
-		a := <-answers
-		if a.err == nil && a.res.NeedInput != nil {
-			if named {
-				return a.res, nil
-			}
-			a.err = faultf("unavailable", "%s; name it in a call for itself", a.res.NeedInput.Elsewhere)
-		}
-		if a.err != nil {
-			bad = append(bad, a)
-		} else {
-			good = append(good, a)
-		}
-	}
-	byName := func(a, b answer[T]) int { return strings.Compare(a.from.name, b.from.name) }
-	slices.SortFunc(good, byName)
-	slices.SortFunc(bad, byName)
-	if named && len(bad) > 0 {
-		return agents.Result{}, bad[0].err
-	}
-	var missing []missed
-	for _, a := range bad {
-		missing = append(missing, missed{a.from.name, a.err.Error()})
-	}
-	return agents.Result{Value: join(good, missing)}, nil
-}
-
 // given are arguments on their way to a site.
 type given map[string]any
 
 func (g given) Decode(into any) error {
-	if g == nil {
-		g = given{}
-	}
-	text, err := json.Marshal(g, json.Deterministic(true))
+	text, err := json.Marshal(g, json.Deterministic(true)) // {} for none
 	if err != nil {
 		return err
 	}
@@ -308,6 +132,7 @@ func ask[T any](ctx context.Context, p *peer, r request, soon time.Duration) (ag
 	})
 	switch {
 	case err != nil:
+		p.doubt(err)
 		return none, failed(p, r.verb, err)
 	case res.NeedInput != nil:
 		return r.waits(p, res.NeedInput)
@@ -396,33 +221,4 @@ func pictures(all []agents.Content) []agents.Content {
 		}
 	}
 	return nil
-}
-
-const mimeJSON = "application/json"
-
-// ReadResource reads a point at its site.
-func (h *House) ReadResource(ctx context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	h.look()
-	name, there, ok := splitURI(uri)
-	p, err := h.named(name)
-	if !ok || err != nil {
-		return nil, agents.ErrNotFound
-	}
-	v, _ := verbNamed(readPoints)
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	res, err := ask[readings](ctx, p, request{verb: v, args: map[string]any{v.arg: []any{there}}, came: time.Now()}, reach)
-	if err != nil {
-		return nil, err
-	}
-	all, _ := res.Value.(readings)
-	i := slices.IndexFunc(all.Readings, func(r reading) bool { return string(r.Point) == name+"/"+there })
-	if i < 0 {
-		return nil, p.strange(v)
-	}
-	text, err := json.Marshal(all.Readings[i])
-	if err != nil {
-		return nil, err
-	}
-	return []agents.ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
 }

@@ -22,24 +22,29 @@ var kinds = []string{"invalid", "denied", "unsafe", "busy", "offline", "expired"
 
 // failed is the error of a call as the caller hears it.
 func failed(p *peer, v verb, err error) error {
-	var says interface {
-		error
-		FaultKind() string
-	}
+	kind, answered := kindOf(err)
 	var unreached *Unreached
 	switch {
-	case errors.As(err, &says):
-		kind := says.FaultKind()
-		if !slices.Contains(kinds, kind) {
-			kind = "unavailable"
-		}
-		return faultf(kind, "%s says: %s", p.name, clean(says.Error()))
+	case answered:
+		return faultf(kind, "%s says: %s", p.name, clean(err.Error()))
 	case errors.As(err, &unreached):
 		return p.absent(err)
 	case v.acts:
 		return faultf("unknown_outcome", "%s did not answer, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once", p.name)
 	}
 	return faultf("offline", "%s did not answer; try again", p.name)
+}
+
+// kindOf is the kind of fault that a site has answered with, if it has.
+func kindOf(err error) (kind string, answered bool) {
+	var says interface{ FaultKind() string }
+	if !errors.As(err, &says) {
+		return "", false
+	}
+	if kind = says.FaultKind(); !slices.Contains(kinds, kind) {
+		kind = "unavailable"
+	}
+	return kind, true
 }
 
 // absent is the fault of a call to a site that is away.

@@ -60,7 +60,6 @@ func (h *House) Run(ctx context.Context) {
 		for _, p := range now {
 			if running[p] == nil {
 				its, stop := context.WithCancel(ctx)
-				defer stop()
 				running[p] = stop
 				all.Go(func() { p.run(its) })
 			}
@@ -194,49 +193,4 @@ func (h *House) offered() []agents.Tool {
 		}
 	}
 	return all
-}
-
-// Resources are the points that can be read.
-func (h *House) Resources() []agents.Resource {
-	h.look()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var list []agents.Resource
-	for _, p := range h.ordered() {
-		for _, address := range p.offer[readPoints] {
-			name := p.name + "/" + address
-			list = append(list, agents.Resource{URI: scheme + name, Name: name, MIME: mimeJSON})
-		}
-	}
-	return list
-}
-
-// Templates are none: the resources are listed one by one.
-func (h *House) Templates() []agents.Template { return nil }
-
-// Follow has the sites tell what becomes of resources here, until done is called, whether
-// they are there now or come later.
-func (h *House) Follow(uris []string) (done func()) {
-	h.watch(uris, 1)
-	return func() { h.watch(uris, -1) }
-}
-
-// watch counts who watches resources.
-func (h *House) watch(uris []string, more int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, uri := range uris {
-		site, there, ok := splitURI(uri)
-		if !ok {
-			continue
-		}
-		here := site + "/" + there
-		before := h.watched[here]
-		if h.watched[here] += more; h.watched[here] == 0 {
-			delete(h.watched, here)
-		}
-		if p := h.peers[site]; p != nil && (before == 0 || before+more == 0) {
-			p.renew()
-		}
-	}
 }

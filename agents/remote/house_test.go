@@ -198,6 +198,16 @@ func TestDies(t *testing.T) {
 				t.Errorf("%v: %s", call, got)
 			}
 		}
+		tries := attic.tries()
+		r.text(t, "read_history", `{"point":"attic/a/t"}`)
+		if attic.tries() != tries+1 {
+			t.Error("nobody looks whether it is there yet")
+		}
+		attic.fails(refusal{"busy", "later"})
+		r.text(t, "read_history", `{"point":"attic/a/t"}`)
+		if attic.tries() != tries+1 {
+			t.Error("it has answered, and is looked for")
+		}
 		attic.fails(&Unreached{errRefused})
 		if got := r.text(t, "switch_output", `{"output":"attic/lamp/relay","on":true}`); !strings.HasPrefix(got, "offline: attic is not reached") {
 			t.Error(got)

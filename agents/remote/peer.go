@@ -182,6 +182,17 @@ func (p *peer) noteTry() {
 	p.tried = make(chan struct{})
 }
 
+// doubt has the site be followed anew after a call that it has not answered: it may be
+// gone, and nothing has said so yet.
+func (p *peer) doubt(err error) {
+	if _, answered := kindOf(err); answered || errors.Is(err, context.Canceled) {
+		return
+	}
+	p.house.mu.Lock()
+	defer p.house.mu.Unlock()
+	p.renew()
+}
+
 // there is what the site offers. One that is away is looked for at once, and waited for
 // until ctx ends; then the error says that it is away.
 func (p *peer) there(ctx context.Context) (offer, error) {

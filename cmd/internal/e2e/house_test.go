@@ -56,9 +56,10 @@ func (h *house) again(t *testing.T, name string) {
 }
 
 // connect is the command that a client starts.
-func (h *house) connect(t *testing.T) *exec.Cmd {
+func (h *house) connect(t *testing.T, env ...string) *exec.Cmd {
 	cmd := exec.Command(need(t, "the program", program), "connect")
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+h.folder, "XDG_STATE_HOME="+folder(t))
+	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
 
@@ -70,18 +71,18 @@ type model struct {
 	updated chan string   // resources
 }
 
-func (h *house) model(t *testing.T, revision string) *model { return h.modelWith(t, revision) }
+func (h *house) model(t *testing.T, revision string) *model {
+	return modelOf(t, h.connect(t), revision)
+}
 
-// modelWith is model with more in the environment.
-func (h *house) modelWith(t *testing.T, revision string, env ...string) *model {
+func modelOf(t *testing.T, connect *exec.Cmd, revision string) *model {
 	t.Helper()
-	m := &model{process: h.connect(t), changed: make(chan struct{}, 100), updated: make(chan string, 100)}
+	m := &model{process: connect, changed: make(chan struct{}, 100), updated: make(chan string, 100)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} },
 		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { m.updated <- r.Params.URI },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	})
-	m.process.Env = append(m.process.Env, env...)
 	s, err := c.Connect(t.Context(), &mcp.CommandTransport{Command: m.process}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +381,7 @@ func TestHouseHere(t *testing.T) {
 	here := func() *running {
 		return startIn(t, data, "site: { name: here }\ndevices:\n  den: { driver: sim, model: climate }\n", nil, program, "run", "--listen-https", "127.0.0.1:0")
 	}
-	m := h.modelWith(t, "2025-11-25", "XDG_STATE_HOME="+state)
+	m := modelOf(t, h.connect(t, "XDG_STATE_HOME="+state), "2025-11-25")
 	sees := func(want string) {
 		t.Helper()
 		until(t, 3*time.Second, "the sites are "+want, func() bool { return strings.Contains(m.points(t, "site_status", "site"), `"enum":`+want) })
@@ -419,7 +420,7 @@ func TestHouseOrPipe(t *testing.T) {
 	if out, err := h.agentsite(t, "connect", "--as", "assistant", "--data", r.Folder); err == nil || !strings.Contains(err.Error(), "leave out --data") {
 		t.Error(out, err)
 	}
-	m := h.modelWith(t, "2025-11-25", "XDG_STATE_HOME="+folder(t), "STATE_DIRECTORY="+r.Folder)
+	m := modelOf(t, h.connect(t, "STATE_DIRECTORY="+r.Folder), "2025-11-25")
 	if got := m.call(t, "read_points", map[string]any{"points": []string{"greenhouse/temperature"}}); !strings.Contains(got, "Cel") {
 		t.Error(got)
 	}

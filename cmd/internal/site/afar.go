@@ -23,6 +23,7 @@ const listPatience = 10 * time.Second
 // afar is a site that somebody knows, as agents/remote has it.
 type afar struct {
 	client *client.Client
+	fresh  func() // has what is asked next be asked on a new connection
 
 	mu    sync.Mutex
 	known KnownSite
@@ -36,7 +37,7 @@ func newAfar(h *household, k KnownSite) (*afar, error) {
 		return nil, err
 	}
 	s := &afar{known: k}
-	s.client, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
+	s.client, s.fresh, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
 		h.person.moved(s.site(), at)
 	}, rpc.JSON, h.version)
 	return s, err
@@ -66,7 +67,9 @@ func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 	return answered(s.client.Call(ctx, p, c))
 }
 
+// Follow begins on a new connection: one that is left over may lead to where the site was.
 func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
+	s.fresh()
 	if err := s.site().greet(ctx, s.client); err != nil {
 		return err
 	}
@@ -77,7 +80,8 @@ func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)
 type nearby struct {
 	folder        Folder
 	version, name string
-	made          stamp // of its socket
+	did           string // "" where the site is another user's
+	made          stamp  // of its socket
 
 	mu     sync.Mutex
 	client *client.Client // nil while there is no connection

@@ -129,12 +129,12 @@ func (h *household) members() []remote.Member {
 
 // reread takes over what is in the file now. What has not changed stays connected.
 func (h *household) reread(now stamp) {
+	h.read = now // whatever is in it: what is wrong is said once
 	sites, err := h.person.Sites()
 	if err != nil {
 		slog.Error("which sites there are stays as it was", "err", err)
 		return
 	}
-	h.read = now
 	var known []*afar
 	for _, k := range sites {
 		if i := slices.IndexFunc(h.known, func(s *afar) bool { return s.becomes(k) }); i >= 0 {
@@ -142,6 +142,9 @@ func (h *household) reread(now stamp) {
 			continue
 		}
 		s, err := newAfar(h, k)
+		if err == nil {
+			err = device.CheckName(k.Name)
+		}
 		if err != nil {
 			slog.Error("a site is left out", "site", k.Name, "err", err)
 			continue
@@ -169,10 +172,12 @@ func (h *household) nearby() *nearby {
 			return nil
 		}
 		h.local = &nearby{folder: h.folder, version: h.version, name: name, made: now}
+		if key, err := readKey(h.folder.path(keyName)); err == nil {
+			h.local.did = key.ID().String()
+		}
 	}
-	key, err := readKey(h.folder.path(keyName))
 	for _, s := range h.known {
-		if k := s.site(); k.Name == h.local.name || err == nil && k.DID == key.ID().String() {
+		if k := s.site(); k.Name == h.local.name || k.DID == h.local.did {
 			return nil
 		}
 	}

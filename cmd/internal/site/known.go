@@ -174,11 +174,12 @@ func (u unreached) Unwrap() error { return u.error }
 
 // dialKey connects to a site that its key tells, with one of one's own. Where it may be is
 // asked for each connection. Where it is at none of these addresses it is looked for, and
-// moved is told where it was found; nil for nobody.
-func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, version string) (*client.Client, error) {
+// moved is told where it was found; nil for nobody. After fresh a connection that nobody
+// uses just then is not used again.
+func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, version string) (c *client.Client, fresh func(), err error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := route{site: site, addresses: where(), secured: secured, moved: moved}.dial(ctx, network, address)
@@ -194,8 +195,8 @@ func dialKey(key identity.Key, site identity.ID, where func() []string, moved fu
 			DialTLSContext: dial, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
 		},
 	}
-	c := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
-	return client.New(c, "agentsite", version), nil
+	carrier := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
+	return client.New(carrier, "agentsite", version), web.CloseIdleConnections, nil
 }
 
 // KnownCertificate is SiteCertificate of a site that this user knows, from itself.
@@ -253,7 +254,7 @@ func dialKnown(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, err := dialKey(key, id, k.addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
+	c, _, err := dialKey(key, id, k.addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +291,7 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, version)
+	c, _, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, version)
 	if err != nil {
 		return k, "", err
 	}

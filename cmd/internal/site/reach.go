@@ -22,8 +22,12 @@ const (
 	maxTries = 64
 )
 
-// alive ends a connection to a site that is gone without a word within half a minute.
-var alive = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+// alive ends a connection to a site that is gone without a word: soon where something was
+// said, and otherwise within half a minute.
+var alive = &net.Dialer{
+	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	Control:         giveUpOnSilence,
+}
 
 // route is the ways to one site.
 type route struct {

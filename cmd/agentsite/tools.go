@@ -175,8 +175,8 @@ entry for the whole house. It presents the sites that one of your agents knows, 
 agent's key and within what you permitted it ("agentsite agents allow"), and the site that
 runs on this machine, as one set of tools. It opens no hardware.
 
-With --data, or where the agent knows no site, it carries MCP to the site that runs on this
-machine and to no other.`,
+With --data, or without --as while your assistant knows no site, it carries MCP to the site
+that runs on this machine and to no other.`,
 		Example: "  agentsite connect\n  agentsite connect --as watchman",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.local("connect"); err != nil {

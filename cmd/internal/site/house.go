@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -49,6 +50,9 @@ func Presented(name string) (p Person, some bool, err error) {
 		return p, false, err
 	}
 	known, err := p.Sites()
+	if err == nil && len(known) == 0 && name != "" { // rather than all tools of the site on this machine
+		err = Mistake{fmt.Errorf("your agent %s knows no site: agentsite agents allow --agent %[1]s permits it something", name)}
+	}
 	return p, len(known) > 0, err
 }
 

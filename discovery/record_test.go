@@ -162,7 +162,7 @@ func TestOpenRefuses(t *testing.T) {
 	r.Offer = []Kind{{Kind: "switch", Points: []string{"lamp"}}}
 	s := sign(t, key, r)
 	must := func(v any) []byte {
-		b, err := encoding.Marshal(v)
+		b, err := form.Encode(v)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"time"
 
 	"agentsite/node/identity"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 const (
@@ -51,37 +48,8 @@ type body struct {
 	Lifetime  uint32            `cbor:"6,keyasint"` // seconds
 }
 
-// encoding is RFC 8949's core deterministic one; what decodes in another form is
-// refused, since it encodes to other bytes.
-var encoding = must(func() (cbor.EncMode, error) {
-	o := cbor.CoreDetEncOptions()
-	o.TagsMd = cbor.TagsForbidden
-	return o.EncMode()
-}())
-
-var decoding = must(cbor.DecOptions{
-	DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-	ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: 4,
-	NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden,
-}.DecMode())
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // the options are constant: this is a build that cannot work
-	}
-	return v
-}
-
-// decode fills v from b, which has to be the one way to write it.
-func decode(b []byte, v any) error {
-	if err := decoding.Unmarshal(b, v); err != nil {
-		return err
-	}
-	if again, err := encoding.Marshal(v); err != nil || !bytes.Equal(again, b) {
-		return errors.New("it is written in another form than it has to be")
-	}
-	return nil
-}
+// form is how records are written.
+var form = identity.NewForm(4)
 
 // Sign makes the record ready to travel. The key is the site's. The offer may stand in
 // any order; nothing of r is changed.
@@ -93,7 +61,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	s := &Signed{Record: r}
 	var err error
 	if len(r.Offer) > 0 {
-		if s.offer, err = encoding.Marshal(r.Offer); err != nil {
+		if s.offer, err = form.Encode(r.Offer); err != nil {
 			return nil, err
 		}
 		s.Digest = sha256.Sum256(s.offer)
@@ -101,7 +69,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.body, err = encoding.Marshal(body{r.Site, r.Sequence, r.Name, r.Addresses, s.Digest, uint32(r.Lifetime / time.Second)})
+	s.body, err = form.Encode(body{r.Site, r.Sequence, r.Name, r.Addresses, s.Digest, uint32(r.Lifetime / time.Second)})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +101,7 @@ func (s *Signed) Bytes() []byte { return s.travel(s.offer) }
 func (s *Signed) Short() []byte { return s.travel(nil) }
 
 func (s *Signed) travel(offer []byte) []byte {
-	b, err := encoding.Marshal(envelope{version, s.body, s.signature, offer})
+	b, err := form.Encode(envelope{version, s.body, s.signature, offer})
 	if err != nil {
 		panic(err) // three strings of bytes and a number can be written
 	}
@@ -162,11 +130,11 @@ func read(b []byte) (*Signed, error) {
 		return nil, fmt.Errorf("%w: its version is not known here, and needs a newer agentsite", ErrMalformed)
 	}
 	var e envelope
-	if err := decode(b, &e); err != nil {
+	if err := form.Decode(b, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	var f body
-	if err := decode(e.Body, &f); err != nil {
+	if err := form.Decode(e.Body, &f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	s := &Signed{
@@ -180,7 +148,7 @@ func read(b []byte) (*Signed, error) {
 		if sha256.Sum256(e.Offer) != f.Digest {
 			return nil, fmt.Errorf("%w: its offer is not the one that its site signed", ErrForged)
 		}
-		if err := decode(e.Offer, &s.Offer); err != nil {
+		if err := form.Decode(e.Offer, &s.Offer); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if len(s.Offer) == 0 {

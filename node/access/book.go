@@ -165,7 +165,7 @@ func (b *Book) change(do func(*book) error) error {
 	if err != nil {
 		return err
 	}
-	text, err := encoding.Marshal(k)
+	text, err := form.Encode(k)
 	if err != nil {
 		return err
 	}

@@ -548,18 +548,18 @@ func TestTokens(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		const url = "https://greenhouse.local:8473"
 		fan := grant(t, "set fan", k[1], k[0]).Bytes()
-		token, err := b.AddToken("desk", url, fan, soon(b, DefaultToken))
+		token, err := b.AddToken("desk", url, fan, soon(b, aDay))
 		wants(t, err, "")
 		if len(token) != 64 || bytes.Contains(s.book, []byte(token)) {
 			t.Error("it is kept, or no token: ", token)
 		}
-		_, err = b.AddToken("desk", url, fan, soon(b, DefaultToken))
+		_, err = b.AddToken("desk", url, fan, soon(b, aDay))
 		wants(t, err, "a token desk already")
-		_, err = b.AddToken("Desk", url, fan, soon(b, DefaultToken))
+		_, err = b.AddToken("Desk", url, fan, soon(b, aDay))
 		wants(t, err, "no name for a token")
-		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, DefaultToken))
+		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, aDay))
 		wants(t, err, "no owner")
-		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, DefaultToken))
+		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, aDay))
 		wants(t, err, "for the site itself")
 
 		b = s.open(t, k[0].ID())
@@ -579,7 +579,7 @@ func TestTokens(t *testing.T) {
 		}
 		_, err = b.Bearer(token, "https://boiler.local:8473")
 		wants(t, err, "for another address")
-		time.Sleep(DefaultToken)
+		time.Sleep(aDay)
 		_, err = b.Bearer(token, url)
 		wants(t, err, "has ended")
 		wants(t, may(p), "your permission ended")
@@ -626,7 +626,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	newer, err := encoding.Marshal(map[int]any{1: 2, 99: "new"})
+	newer, err := form.Encode(map[int]any{1: 2, 99: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -665,6 +665,8 @@ func FuzzKept(f *testing.F) {
 		b.Grants()
 	})
 }
+
+const aDay = 24 * time.Hour
 
 // soon is a time by a book's own clock.
 func soon(b *Book, in time.Duration) time.Time {

@@ -80,49 +80,20 @@ type signed struct {
 	Signature []byte
 }
 
-// encoding is RFC 8949's core deterministic one; what decodes in another form is
-// refused, since it encodes to other bytes.
-var encoding = must(func() (cbor.EncMode, error) {
-	o := cbor.CoreDetEncOptions()
-	o.TagsMd = cbor.TagsForbidden
-	return o.EncMode()
-}())
+// form is how grants and what is kept are written.
+var form = identity.NewForm(8)
 
-var decoding = must(cbor.DecOptions{
-	DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-	ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: 8,
-	NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden,
-}.DecMode())
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err) // the options are constant: this is a build that cannot work
-	}
-	return v
-}
-
-// readKept is decode for what a site kept, whose first field is its version.
+// readKept is Decode for what a site kept, whose first field is its version.
 func readKept(what string, b []byte, v any) error {
 	var kept struct {
 		Version uint `cbor:"1,keyasint"`
 	}
-	err := decode(b, v)
+	err := form.Decode(b, v)
 	if cbor.Unmarshal(b, &kept) == nil && kept.Version > version {
 		err = fmt.Errorf("it is of version %d, and needs a newer agentsite", kept.Version)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", what, err)
-	}
-	return nil
-}
-
-// decode fills v from b, which has to be the one way to write it.
-func decode(b []byte, v any) error {
-	if err := decoding.Unmarshal(b, v); err != nil {
-		return err
-	}
-	if again, err := encoding.Marshal(v); err != nil || !bytes.Equal(again, b) {
-		return errors.New("it is written in another form than it has to be")
 	}
 	return nil
 }
@@ -149,7 +120,7 @@ func (g *Grant) Delegate(key identity.Key, b Block) (*Grant, error) {
 		return nil, fmt.Errorf("this grant is for %v: only its key can pass it on", g.Audience())
 	}
 	var c chain
-	if err := decode(g.bytes, &c); err != nil {
+	if err := form.Decode(g.bytes, &c); err != nil {
 		return nil, err
 	}
 	return g.extend(key, c, b)
@@ -160,13 +131,13 @@ func (g *Grant) extend(key identity.Key, c chain, b Block) (*Grant, error) {
 		return nil, err
 	}
 	rand.Read(b.Nonce[:])
-	raw, err := encoding.Marshal(b)
+	raw, err := form.Encode(b)
 	if err != nil {
 		return nil, err
 	}
 	id := after(g.last(), raw)
 	c.Blocks = append(c.Blocks, signed{Block: raw, Signature: key.Sign(purpose, id[:])})
-	all, err := encoding.Marshal(c)
+	all, err := form.Encode(c)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +161,7 @@ func Open(b []byte) (*Grant, error) {
 		return nil, fmt.Errorf("this grant is of a version that is not known here: it needs a newer agentsite")
 	}
 	var c chain
-	if err := decode(b, &c); err != nil {
+	if err := form.Decode(b, &c); err != nil {
 		return nil, fmt.Errorf("this is no grant: %w", err)
 	}
 	if len(c.Blocks) == 0 || len(c.Blocks) > maxBlocks {
@@ -199,7 +170,7 @@ func Open(b []byte) (*Grant, error) {
 	g := &Grant{Issuer: c.Issuer, bytes: bytes.Clone(b)}
 	for i, s := range c.Blocks {
 		var block Block
-		if err := decode(s.Block, &block); err != nil {
+		if err := form.Decode(s.Block, &block); err != nil {
 			return nil, fmt.Errorf("block %d of the grant cannot be read, and what is not understood is refused: %w", i+1, err)
 		}
 		if err := block.check(); err != nil {

@@ -128,7 +128,7 @@ func (m *Meter) encode(now time.Duration, least time.Time) ([]byte, error) {
 	slices.SortFunc(f.Uses, func(a, b usedFile) int {
 		return cmp.Or(bytes.Compare(a.Root[:], b.Root[:]), bytes.Compare(a.Block[:], b.Block[:]), cmp.Compare(a.Part, b.Part))
 	})
-	return encoding.Marshal(f)
+	return form.Encode(f)
 }
 
 var errMeter = errors.New("what was counted is damaged")

@@ -318,7 +318,7 @@ func (p *parties) issue(t *testing.T, pick picker, length int) *Grant {
 // attack makes of two honest chains what hostile hands can.
 func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 	var c, d chain
-	if decode(one.bytes, &c) != nil || decode(other.bytes, &d) != nil {
+	if form.Decode(one.bytes, &c) != nil || form.Decode(other.bytes, &d) != nil {
 		t.Fatal("it made what it does not read")
 	}
 	evil := p.keys[mallory-pick(2)]
@@ -347,7 +347,7 @@ func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 		case 4, 5: // another content, signed by somebody
 			b := drawBlock(pick)
 			b.Audience = evil.ID()
-			c.Blocks[i].Block, _ = encoding.Marshal(b)
+			c.Blocks[i].Block, _ = form.Encode(b)
 			if pick(2) == 0 {
 				resign(i)
 			}
@@ -357,14 +357,14 @@ func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 		case 7:
 			b := drawBlock(pick)
 			b.Audience = evil.ID()
-			raw, _ := encoding.Marshal(b)
+			raw, _ := form.Encode(b)
 			c.Blocks = append(c.Blocks, signed{Block: raw})
 			resign(len(c.Blocks) - 1)
 		case 8:
 			resign(i)
 		}
 	}
-	raw, err := encoding.Marshal(c)
+	raw, err := form.Encode(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,6 @@ import (
 	"agentsite/agents"
 )
 
-// DefaultToken is how long a token counts where nothing else is said.
-const DefaultToken = 24 * time.Hour
-
 const tokenPrefix = "token:" // of principals
 
 var tokenName = regexp.MustCompile(`^[a-z0-9_-]{1,24}$`)

@@ -100,30 +100,11 @@ func (f *field) grants(t *testing.T) (all []attack) {
 		t.Fatal(err)
 	}
 	mallory, another := identity.New(), identity.New().ID()
-	block := func(to, node identity.ID, words string) access.Block {
-		may, err := access.ParseWords(words)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return access.Block{Audience: to, Node: node, Until: time.Now().Add(time.Hour).Unix(), May: may}
-	}
+	grants := granting{t}
+	issue, pass := grants.issue, grants.pass
+	block := func(to, node identity.ID, words string) access.Block { return grants.block(to, node, words, time.Hour) }
 	const everything = "read *, set *, stop"
-	issue := func(key identity.Key, b access.Block) *access.Grant {
-		g, err := access.Issue(key, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
-	pass := func(g *access.Grant, key identity.Key, b access.Block) *access.Grant {
-		g, err := g.Delegate(key, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
-	ended := block(thisSite, thisSite, everything)
-	ended.Until = time.Now().Add(-time.Minute).Unix()
+	ended := grants.block(thisSite, thisSite, everything, -time.Minute)
 	hers := issue(ownerKey, block(mallory.ID(), thisSite, "read okapi/temperature"))
 	changed := append([]byte(nil), issue(ownerKey, block(thisSite, thisSite, everything)).Bytes()...)
 	changed[len(changed)/2] ^= 1

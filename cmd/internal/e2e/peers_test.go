@@ -22,27 +22,8 @@ func TestKeysFromAfar(t *testing.T) {
 	own := anna.key(t)
 	mallory, bob, carol := identity.New(), identity.New(), identity.New()
 
-	block := func(to, node identity.ID, words string, until time.Duration) access.Block {
-		may, err := access.ParseWords(words)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return access.Block{Audience: to, Node: node, Until: time.Now().Add(until).Unix(), May: may}
-	}
-	issue := func(key identity.Key, b access.Block) *access.Grant {
-		g, err := access.Issue(key, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
-	pass := func(g *access.Grant, key identity.Key, b access.Block) *access.Grant {
-		g, err := g.Delegate(key, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
+	grants := granting{t}
+	block, issue, pass := grants.block, grants.issue, grants.pass
 	const all = "read *, set *, stop"
 	present := func(key identity.Key, grant []byte) error {
 		_, err := as(t, key, i).Owner(t.Context(), site.PresentMethod, site.Signed{Grant: grant})

@@ -136,6 +136,35 @@ func (p person) key(t testing.TB) identity.Key {
 	return key
 }
 
+// granting makes grants for a test.
+type granting struct{ t testing.TB }
+
+// block permits a key something on a site, from now on for a while.
+func (g granting) block(to, node identity.ID, words string, until time.Duration) access.Block {
+	g.t.Helper()
+	may, err := access.ParseWords(words)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return access.Block{Audience: to, Node: node, Until: time.Now().Add(until).Unix(), May: may}
+}
+
+func (g granting) issue(key identity.Key, b access.Block) *access.Grant {
+	return g.made(access.Issue(key, b))
+}
+
+func (g granting) pass(held *access.Grant, key identity.Key, b access.Block) *access.Grant {
+	return g.made(held.Delegate(key, b))
+}
+
+func (g granting) made(grant *access.Grant, err error) *access.Grant {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return grant
+}
+
 // as speaks to the site that i names as whoever has a key.
 func as(t testing.TB, key identity.Key, i access.Invitation) *client.Client {
 	t.Helper()

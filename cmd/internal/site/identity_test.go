@@ -39,7 +39,7 @@ func TestOneKey(t *testing.T) {
 
 func TestForeignKey(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only the superuser can give files away")
+		t.Skip("SKIPPED: only the superuser can give files away; CI does, as root")
 	}
 	f := Folder(t.TempDir())
 	if _, err := f.key(); err != nil {

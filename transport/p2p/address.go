@@ -1,0 +1,49 @@
+package p2p
+
+import (
+	"fmt"
+	"slices"
+
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Anywhere is where a host listens on all addresses of its machine, by TCP and by QUIC.
+func Anywhere(port uint16) []string {
+	return []string{
+		fmt.Sprintf("/ip4/0.0.0.0/tcp/%d", port), fmt.Sprintf("/ip4/0.0.0.0/udp/%d/quic-v1", port),
+		fmt.Sprintf("/ip6/::/tcp/%d", port), fmt.Sprintf("/ip6/::/udp/%d/quic-v1", port),
+	}
+}
+
+// PeerOf is an identity as libp2p has it.
+func PeerOf(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
+
+func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }
+
+// ParsePeers reads addresses that name their peer, such as
+// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, those of one peer together.
+func ParsePeers(all []string) ([]peer.AddrInfo, error) {
+	var peers []peer.AddrInfo
+	for _, text := range all {
+		one, err := peer.AddrInfoFromString(text)
+		if err != nil {
+			return nil, fmt.Errorf("%.160q is no address of a peer, which looks like /ip4/192.0.2.7/udp/8475/quic-v1/p2p/12D3KooW…: %w", text, err)
+		}
+		i := slices.IndexFunc(peers, func(p peer.AddrInfo) bool { return p.ID == one.ID })
+		if i < 0 {
+			peers = append(peers, *one)
+			continue
+		}
+		peers[i].Addrs = append(peers[i].Addrs, one.Addrs...)
+	}
+	return peers, nil
+}
+
+// direct reports whether an address leads to its host without a relay.
+func direct(a ma.Multiaddr) bool {
+	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
+	return err != nil
+}

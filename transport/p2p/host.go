@@ -1,0 +1,325 @@
+package p2p
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
+	bhost "github.com/libp2p/go-libp2p/p2p/host/basic"
+	blankhost "github.com/libp2p/go-libp2p/p2p/host/blank"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	quicgo "github.com/quic-go/quic-go"
+)
+
+// Options are what a host is made with.
+type Options struct {
+	Key identity.Key
+
+	// Listen are multiaddrs of TCP and QUIC, as Anywhere makes them; none for a host that
+	// only calls. A port of 0 is any that is free.
+	Listen []string
+
+	// Relays are asked for a place, so that the host is reached through them from where it
+	// is not reached otherwise.
+	Relays []peer.AddrInfo
+
+	// Known reports whether a peer has a place here that no stranger takes. It is asked
+	// often, by many at a time. nil is for nobody.
+	Known func(identity.ID) bool
+
+	// PortMap has the router be asked for a port (UPnP, NAT-PMP).
+	PortMap bool
+
+	// Relay has the host be a relay for others; nil for none.
+	Relay *Relay
+
+	// Agent is what the host says that it is, such as agentsite/1.2.
+	Agent string
+}
+
+// Host is a node of a network of peers. It is safe for concurrent use.
+type Host struct {
+	host.Host
+	places  *places
+	punched *punched
+
+	mu      sync.Mutex
+	closers []func() error // in the order in which they are made; closed in the other
+}
+
+// New makes a host. It listens and speaks to others until Close.
+func New(o Options) (h *Host, err error) {
+	key, err := crypto.UnmarshalEd25519PrivateKey(o.Key.Private())
+	if err != nil {
+		return nil, err
+	}
+	h = &Host{punched: newPunched()}
+	defer func() {
+		if err != nil {
+			h.Close()
+		}
+	}()
+	limits, err := newLimits(o.Relay != nil)
+	if err != nil {
+		return nil, err
+	}
+	h.closing(limits.Close)
+	conns, err := newConns(o.Relay != nil)
+	if err != nil {
+		return nil, err
+	}
+	h.closing(conns.Close)
+	h.places = newPlaces(o.Known, conns, o.Relay != nil)
+
+	bus := eventbus.NewBus()
+	main, err := h.swarm(key, bus, limits, h.places)
+	if err != nil {
+		return nil, err
+	}
+	h.places.net = main
+	observed, err := observedaddrs.NewManager(bus, main)
+	if err != nil {
+		return nil, err
+	}
+	observed.Start(main)
+	h.closing(observed.Close)
+	reachable, err := h.autonat(limits)
+	if err != nil {
+		return nil, err
+	}
+	opts := &bhost.HostOpts{
+		EventBus: bus, ConnManager: conns, UserAgent: o.Agent, ProtocolVersion: "agentsite/1",
+		EnableHolePunching: o.Relay == nil, HolePunchingOptions: []holepunch.Option{holepunch.WithTracer(h.punched)},
+		ObservedAddrsManager: observed, AutoNATv2: reachable,
+	}
+	if o.PortMap {
+		opts.NATManager = bhost.NewNATManager
+	}
+	basic, err := bhost.NewHost(main, opts)
+	if err != nil {
+		return nil, err
+	}
+	h.Host = basic
+	h.closing(basic.Close)
+	if o.Relay != nil {
+		if err := o.Relay.serve(h); err != nil {
+			return nil, err
+		}
+	}
+	up, err := newUpgrader(key, limits, h.places)
+	if err != nil {
+		return nil, err
+	}
+	if err := circuit.AddTransport(basic, up); err != nil {
+		return nil, err
+	}
+	listen, err := multiaddrs(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range listen { // the library is content with one that works
+		if err := main.Listen(a); err != nil {
+			return nil, fmt.Errorf("libp2p cannot listen at %v: %w; another program may have the port", a, err)
+		}
+	}
+	basic.Start()
+	if len(o.Relays) > 0 {
+		if err := h.reserve(o.Relays); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Close ends all connections and returns when all has ended.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all error
+	for _, end := range slices.Backward(h.closers) {
+		all = errors.Join(all, end())
+	}
+	h.closers = nil
+	return all
+}
+
+func (h *Host) closing(end func() error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closers = append(h.closers, end)
+}
+
+// swarm speaks TCP and QUIC.
+func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
+	self, err := peer.IDFromPublicKey(key.GetPublic())
+	if err != nil {
+		return nil, err
+	}
+	peers, err := pstoremem.NewPeerstore()
+	if err != nil {
+		return nil, err
+	}
+	h.closing(peers.Close)
+	if err := errors.Join(peers.AddPrivKey(self, key), peers.AddPubKey(self, key.GetPublic())); err != nil {
+		return nil, err
+	}
+	udp, err := quicSockets(key, limits)
+	if err != nil {
+		return nil, err
+	}
+	h.closing(udp.Close)
+	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate))...)
+	if err != nil {
+		return nil, err
+	}
+	h.closing(s.Close)
+	up, err := newUpgrader(key, limits, gate)
+	if err != nil {
+		return nil, err
+	}
+	overTCP, err := tcp.NewTCPTransport(up, limits, nil)
+	if err != nil {
+		return nil, err
+	}
+	overQUIC, err := quic.NewTransport(key, udp, nil, gate, limits)
+	if err != nil {
+		return nil, err
+	}
+	return s, errors.Join(s.AddTransport(overTCP), s.AddTransport(overQUIC))
+}
+
+// quicSockets asks the resource manager before a handshake costs anything.
+func quicSockets(key crypto.PrivKey, limits network.ResourceManager) (*quicreuse.ConnManager, error) {
+	raw, err := key.Raw()
+	if err != nil {
+		return nil, err
+	}
+	reset, err1 := hkdf.Key(sha256.New, raw, nil, "libp2p quic stateless reset key", len(quicgo.StatelessResetKey{}))
+	token, err2 := hkdf.Key(sha256.New, raw, nil, "libp2p quic token generator key", len(quicgo.TokenGeneratorKey{}))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return quicreuse.NewConnManager(quicgo.StatelessResetKey(reset), quicgo.TokenGeneratorKey(token),
+		quicreuse.ConnContext(func(ctx context.Context, client *quicgo.ClientInfo) (context.Context, error) {
+			from, _ := quicreuse.ToQuicMultiaddr(client.RemoteAddr, quicgo.Version1) // nil counts too
+			scope, err := limits.OpenConnection(network.DirInbound, false, from)
+			if err != nil {
+				return ctx, err
+			}
+			context.AfterFunc(ctx, scope.Done)
+			return network.WithConnManagementScope(ctx, scope), nil
+		}),
+		quicreuse.VerifySourceAddress(func(from net.Addr) bool { return limits.VerifySourceAddress(from) }),
+	)
+}
+
+func newUpgrader(key crypto.PrivKey, limits network.ResourceManager, gate connmgr.ConnectionGater) (transport.Upgrader, error) {
+	byTLS, err := libp2ptls.New(libp2ptls.ID, key, muxers)
+	if err != nil {
+		return nil, err
+	}
+	byNoise, err := noise.New(noise.ID, key, muxers)
+	if err != nil {
+		return nil, err
+	}
+	return upgrader.New([]sec.SecureTransport{byTLS, byNoise}, muxers, nil, limits, gate, upgrader.WithAcceptTimeout(handshakePatience))
+}
+
+// autonat asks others whether they reach this host. It dials back on their behalf too, by
+// another key and from other sockets.
+func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, error) {
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.swarm(key, eventbus.NewBus(), limits, nobodyElse{},
+		swarm.WithDialRanker(swarm.NoDelayDialRanker), swarm.WithReadOnlyBlackHoleDetector())
+	if err != nil {
+		return nil, err
+	}
+	dialer := blankhost.NewBlankHost(s)
+	h.closing(dialer.Close)
+	return autonatv2.New(dialer)
+}
+
+// reserve keeps places at relays while nobody reaches the host directly.
+func (h *Host) reserve(relays []peer.AddrInfo) error {
+	auto, err := autorelay.NewAutoRelay(h.Host,
+		autorelay.WithStaticRelays(relays), autorelay.WithMinCandidates(1), autorelay.WithBootDelay(0),
+		autorelay.WithBackoff(relayAgain), autorelay.WithMinInterval(relayAgain))
+	if err != nil {
+		return err
+	}
+	tell, err := h.EventBus().Emitter(new(event.EvtLocalReachabilityChanged), eventbus.Stateful)
+	if err != nil {
+		return err
+	}
+	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
+	if err != nil {
+		return err
+	}
+	var following sync.WaitGroup
+	following.Go(func() {
+		is := network.ReachabilityPrivate // until others say that they reach it
+		_ = tell.Emit(event.EvtLocalReachabilityChanged{Reachability: is})
+		for e := range changes.Out() {
+			now := network.ReachabilityPrivate
+			if slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, direct) {
+				now = network.ReachabilityPublic
+			}
+			if now != is {
+				is = now
+				_ = tell.Emit(event.EvtLocalReachabilityChanged{Reachability: is})
+			}
+		}
+	})
+	auto.Start()
+	h.closing(func() error {
+		err := errors.Join(changes.Close(), auto.Close())
+		following.Wait()
+		return errors.Join(err, tell.Close())
+	})
+	return nil
+}
+
+// multiaddrs reads addresses.
+func multiaddrs(all []string) (read []ma.Multiaddr, err error) {
+	for _, text := range all {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("%.160q is no multiaddr, which looks like /ip4/192.0.2.7/udp/8475/quic-v1: %w", text, err)
+		}
+		read = append(read, a)
+	}
+	return read, nil
+}

@@ -1,0 +1,89 @@
+package p2p
+
+import (
+	"slices"
+	"sync"
+
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// maxStrangers is how many connections strangers may have here at a time.
+const maxStrangers = 16
+
+// keptTag is why a peer's connections are not ended when there are many.
+const keptTag = "known"
+
+// places are those for connections. Who has proved a key that the site knows always gets
+// one. Of strangers, who comes last takes the place of who came first: so none is kept
+// out by others who only sit there.
+type places struct {
+	known func(identity.ID) bool
+	conns connmgr.ConnManager
+	all   bool // everybody has a place: a relay's own limits hold
+
+	net network.Network // set before anybody can come
+
+	mu        sync.Mutex
+	strangers []network.Conn // in the order in which they came
+}
+
+var _ connmgr.ConnectionGater = (*places)(nil)
+
+func newPlaces(known func(identity.ID) bool, conns connmgr.ConnManager, all bool) *places {
+	if known == nil {
+		known = func(identity.ID) bool { return false }
+	}
+	return &places{known: known, conns: conns, all: all}
+}
+
+func (*places) InterceptPeerDial(peer.ID) bool                                           { return true }
+func (*places) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                             { return true }
+func (*places) InterceptAccept(network.ConnMultiaddrs) bool                              { return true }
+func (*places) InterceptSecured(network.Direction, peer.ID, network.ConnMultiaddrs) bool { return true }
+
+// InterceptUpgraded is asked when a connection is whole and its peer proved.
+func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
+	if p.keep(c.RemotePeer()) || p.all || c.Stat().Direction != network.DirInbound {
+		return true, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strangers = slices.DeleteFunc(p.strangers, func(s network.Conn) bool {
+		return s.IsClosed() || p.conns.IsProtected(s.RemotePeer(), "")
+	})
+	p.strangers = append(p.strangers, c)
+	if len(p.strangers) > maxStrangers {
+		first := p.strangers[0]
+		p.strangers = p.strangers[1:]
+		go first.Close()
+	}
+	return true, 0
+}
+
+// keep reports whether a peer is known, and has its connections stay if so.
+func (p *places) keep(who peer.ID) bool {
+	id, err := idOf(who)
+	if err != nil || !p.known(id) {
+		p.conns.Unprotect(who, keptTag)
+		return false
+	}
+	p.conns.Protect(who, keptTag)
+	return true
+}
+
+// nobodyElse lets a host call and not be called.
+type nobodyElse struct{}
+
+func (nobodyElse) InterceptPeerDial(peer.ID) bool               { return true }
+func (nobodyElse) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
+func (nobodyElse) InterceptAccept(network.ConnMultiaddrs) bool  { return false }
+func (nobodyElse) InterceptSecured(way network.Direction, _ peer.ID, _ network.ConnMultiaddrs) bool {
+	return way == network.DirOutbound
+}
+func (nobodyElse) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }

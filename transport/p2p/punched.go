@@ -1,0 +1,39 @@
+package p2p
+
+import (
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+)
+
+// maxPunched bounds whose holes are remembered.
+const maxPunched = 256
+
+// punched are the peers to which a hole was punched.
+type punched struct {
+	mu  sync.Mutex
+	all map[peer.ID]bool
+}
+
+func newPunched() *punched { return &punched{all: make(map[peer.ID]bool)} }
+
+// Trace is told what becomes of each attempt.
+func (p *punched) Trace(e *holepunch.Event) {
+	end, ok := e.Evt.(*holepunch.EndHolePunchEvt)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.all) >= maxPunched {
+		clear(p.all)
+	}
+	p.all[e.Remote] = end.Success
+}
+
+func (p *punched) to(who peer.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[who]
+}

@@ -71,6 +71,12 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	internet, err := schemaOf(reflect.ValueOf(Internet{Listen: DefaultInternet, PortMap: true}))
+	if err != nil {
+		return nil, err
+	}
+	internet.Properties["realm"].Pattern = realmPattern
+	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
 	root := &jsonschema.Schema{
 		Schema:      "https://json-schema.org/draft/2020-12/schema",
 		Title:       "agentsite.yaml",
@@ -83,6 +89,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 			"claim":     {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
 			"http":      http,
 			"discovery": found,
+			"internet":  internet,
 			"devices":   {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 		},
 		PropertyOrder:        sections,

@@ -20,11 +20,12 @@ type Site struct {
 	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
 	HTTP     HTTP
 	Found    Discovery
-	Devices  []Device // in file order
+	Internet *Internet // nil for none of it
+	Devices  []Device  // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "http", "discovery", "devices"}
+var sections = []string{"site", "owner", "claim", "http", "discovery", "internet", "devices"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = regexp.MustCompile(ownerPattern)
@@ -84,6 +85,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			r.http(e, site.HTTP)
 		case "discovery":
 			r.section(e, reflect.ValueOf(&site.Found).Elem())
+		case "internet":
+			site.Internet = r.internet(e)
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		default:

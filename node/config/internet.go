@@ -1,0 +1,79 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"regexp"
+)
+
+// DefaultInternet is where the site listens for peers when the file does not say.
+const DefaultInternet = ":8475"
+
+// Internet is the section of that name: how the site is reached from anywhere. Without
+// the section it is not.
+type Internet struct {
+	Listen  string   `json:"listen,omitempty" jsonschema:"the address and port for peers, TCP and UDP; :8475 when not written, on all addresses"`
+	Relays  []string `json:"relays,omitempty" jsonschema:"where relays are, as agentsite relay prints it; through them the site is found, and reached where nothing else leads to it"`
+	Realm   string   `json:"realm,omitempty" jsonschema:"who can find the site: a realm and its secret, as agentsite realm new prints it, or public for everybody; nobody when not written"`
+	PortMap bool     `json:"port_map,omitempty" jsonschema:"whether the router is asked for a port (UPnP, NAT-PMP); on when not written"`
+	Server  bool     `json:"server,omitempty" jsonschema:"whether the site keeps others' entries in the table by which sites are found; off when not written, and only for a machine with memory to spare"`
+	IPFS    bool     `json:"ipfs,omitempty" jsonschema:"whether the site is entered in the public table of IPFS too; off when not written"`
+}
+
+const (
+	relayPattern = `^/(ip4|ip6|dns|dns4|dns6|dnsaddr)/[^/\s]+(/[^\s/]+)*/p2p/[1-9A-HJ-NP-Za-km-z]{40,60}$`
+	realmPattern = `^(public|[a-z0-9_-]{1,24}:[a-z2-7]{26})$`
+	maxRelays    = 8
+)
+
+var (
+	relayForm = regexp.MustCompile(relayPattern)
+	realmForm = regexp.MustCompile(realmPattern)
+)
+
+// CheckInternet accepts any address of this machine with a port, or a port alone for all
+// of them. Port 0 takes any free one.
+func CheckInternet(listen string) error {
+	host, _, err := hostAndPort(listen, DefaultInternet)
+	if err != nil || host == "" {
+		return err
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Errorf("takes an address of this machine before the port, or nothing for all of them, not %q", clip(host))
+	}
+	return nil
+}
+
+// internet reads the section.
+func (r *report) internet(e entry) *Internet {
+	n := &Internet{Listen: DefaultInternet, PortMap: true}
+	r.section(e, reflect.ValueOf(n).Elem())
+	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
+		if err := CheckInternet(n.Listen); err != nil {
+			r.fail(listen.value.at, "internet", "listen %w", err)
+		}
+	}
+	if realm, ok := find(e.value.entries, "realm"); ok && realm.value.shape == scalar && !realmForm.MatchString(n.Realm) {
+		r.fail(realm.value.at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // and nothing of what may be the secret
+	}
+	if relays, ok := find(e.value.entries, "relays"); ok {
+		for i, item := range relays.value.items {
+			if err := checkRelay(i, item.text); err != nil && item.shape == scalar {
+				r.fail(item.at, "internet", "relays: %w", err)
+			}
+		}
+	}
+	return n
+}
+
+func checkRelay(i int, text string) error {
+	if i >= maxRelays {
+		return fmt.Errorf("%d are enough: leave out the others", maxRelays)
+	}
+	if !relayForm.MatchString(text) {
+		return errors.New(`"` + clip(text) + `" is no relay; write the address that agentsite relay prints, such as /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…`)
+	}
+	return nil
+}

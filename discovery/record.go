@@ -38,9 +38,11 @@ type Record struct {
 	// Name is what the owner calls the site: [a-z0-9_-]{1,24}. Two sites may have one.
 	Name string
 
-	// Addresses are 1 to 8 http or https URLs, the best first, without user, query and
-	// fragment. A host of HostName(Site) stands for the addresses at which media see
-	// the site: these change without a new record.
+	// Addresses are 1 to 8, the best first: http or https URLs without user, query and
+	// fragment, and multiaddrs such as /ip4/192.0.2.7/udp/8473/quic-v1, which do not name
+	// the site itself, or /ip4/…/p2p/RELAY/p2p-circuit. A URL's host of HostName(Site)
+	// stands for the addresses at which media see the site: these change without a new
+	// record.
 	Addresses []string
 
 	// Digest tells two offers apart, zero for none. That of a public offer is made by
@@ -133,14 +135,16 @@ func notOfName(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
 }
 
-// checkAddress takes a URL in the one form in which it is written again.
+// checkAddress takes a URL or a multiaddr in the one form in which it is written again.
 func checkAddress(text string) error {
 	if len(text) > maxAddress {
 		return fmt.Errorf("the address %.64q… is longer than %d bytes", text, maxAddress)
 	}
+	if isMultiaddr(text) {
+		return checkMultiaddr(text)
+	}
 	u, err := url.Parse(text)
-	plain := func(c rune) bool { return c <= ' ' || c > '~' }
-	if err != nil || u.String() != text || strings.ContainsFunc(text, plain) || !slices.Contains([]string{"http", "https"}, u.Scheme) ||
+	if err != nil || u.String() != text || strings.ContainsFunc(text, unprinted) || !slices.Contains([]string{"http", "https"}, u.Scheme) ||
 		u.Hostname() == "" || u.Port() == "0" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return fmt.Errorf("%.160q is no address of a site: one looks like https://192.0.2.7:8473/mcp", text)
 	}

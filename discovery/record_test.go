@@ -138,9 +138,15 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
+const (
+	relay   = "/ip4/203.0.113.5/udp/8475/quic-v1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN"
+	circuit = relay + "/p2p-circuit"
+)
+
 func TestAddresses(t *testing.T) {
 	for _, good := range []string{
 		"http://192.0.2.7:8473/mcp", "https://greenhouse.local/mcp", "https://[2001:db8::1]:8473/mcp", "http://a", "https://example.org:443/sites/a%20b",
+		"/ip4/192.0.2.7/tcp/8475", "/ip6/2001:db8::7/udp/8475/quic-v1", "/dns4/relay.example/udp/8475/quic-v1", circuit,
 	} {
 		if err := checkAddress(good); err != nil {
 			t.Error(err)
@@ -149,6 +155,10 @@ func TestAddresses(t *testing.T) {
 	for _, bad := range []string{
 		"", "192.0.2.7:8473", "ftp://a", "http://", "http:///mcp", "http://a b/", "http://a/?q", "http://a/#f", "http://u@a/", "http://a/?", "//a/b",
 		"http://a:0/", "http://a:99999999999999999999/" + strings.Repeat("x", 128), "http://a/ü", "http://a/\x00", "javascript:alert(1)", "http://[::1/", "HTTP://a/", "file:///etc/passwd",
+		"/", "/ip4/192.0.2.7/tcp/8475/", "/ip4/192.0.2.7/tcp/08475", "/ip6/2001:DB8::7/tcp/1", "/ip4/192.0.2.777/tcp/1", "/unix/etc/passwd",
+		relay, circuit + "/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN", "/ip4/192.0.2.7/tcp/1/p2p-circuit", "/p2p-circuit",
+		strings.TrimPrefix(circuit, "/ip4/203.0.113.5/udp/8475/quic-v1"), "/dns4/ü/tcp/1", "/dns4/a b/tcp/1", circuit + "/p2p-circuit",
+		"/dns4/" + strings.Repeat("a", 122) + "/tcp/1", "/ip4/192.0.2.7/tcp/8475/ipfs/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit",
 	} {
 		if err := checkAddress(bad); err == nil {
 			t.Errorf("%q is an address", bad)
@@ -226,6 +236,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestKindsOfAddresses: each sort of address is given to those who can use it.
+func TestKindsOfAddresses(t *testing.T) {
+	key := identity.New()
+	r := record(key)
+	urls := r.Addresses[1:]
+	r.Addresses = append([]string{"/ip4/192.0.2.7/udp/8473/quic-v1", circuit}, urls...)
+	s := Site{Signed: sign(t, key, r)}
+	if got := s.URLs(); !slices.Equal(got, urls) {
+		t.Error(got)
+	}
+	if got := s.Multiaddrs(); !slices.Equal(got, r.Addresses[:2]) {
+		t.Error(got)
+	}
+}
+
 func TestLabel(t *testing.T) {
 	id, err := identity.Parse("12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN")
 	if err != nil {
@@ -244,6 +269,8 @@ func FuzzRecord(f *testing.F) {
 	r.Offer = greenhouses()
 	f.Add(sign(f, key, r).Bytes())
 	f.Add(sign(f, key, r).Short())
+	r.Addresses = []string{r.Addresses[0], "/ip4/192.0.2.7/udp/8473/quic-v1", circuit}
+	f.Add(sign(f, key, r).Bytes())
 	f.Add([]byte{0xa1, 1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := read(b)

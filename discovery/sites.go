@@ -23,10 +23,13 @@ type Site struct {
 	revision uint64
 }
 
-// URLs are the record's addresses, the best first. One whose host is the site's own
-// host name is given once for each address at which the site was seen.
+// URLs are the record's http and https addresses, the best first. One whose host is the
+// site's own host name is given once for each address at which the site was seen.
 func (s *Site) URLs() (urls []string) {
 	for _, text := range s.Addresses {
+		if isMultiaddr(text) {
+			continue
+		}
 		u, err := url.Parse(text)
 		if err != nil || !strings.EqualFold(u.Hostname(), HostName(s.Site)) {
 			urls = append(urls, text)
@@ -42,6 +45,16 @@ func (s *Site) URLs() (urls []string) {
 		}
 	}
 	return urls
+}
+
+// Multiaddrs are the record's other addresses, the best first.
+func (s *Site) Multiaddrs() (all []string) {
+	for _, text := range s.Addresses {
+		if isMultiaddr(text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // Sites are those that are there, by name and then by identity.

@@ -275,14 +275,17 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%q has a record", bad)
 		}
 	}
-	for address, want := range map[string]int{"https://a/mcp": 443, "http://a/": 80, "http://a:65535/": 65535, "http://a:65536/": 0} {
-		r.Addresses = []string{address}
+	for addresses, want := range map[string]int{
+		"https://a/mcp": 443, "http://a/": 80, "http://a:65535/": 65535, "http://a:65536/": 0,
+		"/ip4/192.0.2.7/tcp/1 http://a:8473/mcp": 8473, "/ip4/192.0.2.7/tcp/1": 0,
+	} {
+		r.Addresses = strings.Fields(addresses)
 		s, err := r.Sign(key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if port, _, err := describe(s); port != want && want != 0 || (err == nil) != (want != 0) {
-			t.Errorf("%s: %d, %v", address, port, err)
+			t.Errorf("%s: %d, %v", addresses, port, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,12 +21,16 @@ const (
 
 var strict = base64.RawURLEncoding.Strict()
 
-// describe is what DNS-SD says of a record: the port of its first address, and the
+// describe is what DNS-SD says of a record: the port of its first URL, and the
 // strings of the TXT record. A public offer is among it where all of it fits:
 //
 //	id=12D3KooW…  path=/mcp  name=greenhouse  r0=…  r1=…
 func describe(record *discovery.Signed) (port int, text []string, err error) {
-	u, err := url.Parse(record.Addresses[0])
+	i := slices.IndexFunc(record.Addresses, func(a string) bool { return strings.HasPrefix(a, "http") })
+	if i < 0 {
+		return 0, nil, errors.New("a record without a URL cannot be shown on a link, where http is spoken: give it one")
+	}
+	u, err := url.Parse(record.Addresses[i])
 	if err != nil {
 		return 0, nil, err
 	}

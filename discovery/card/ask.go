@@ -1,0 +1,71 @@
+package card
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"agentsite/discovery"
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+var errNotOfRealm = errors.New("whoever is there does not show that it is of the realm")
+
+// Ask asks a site for its card, and connects to it if need be, over a relay too. What it
+// returns came from the site itself, which is of the realm; the record is the site's, and
+// its signature holds. It blocks for at most five seconds after it is connected. It is
+// safe for concurrent use, but a site answers only three of one peer at a time.
+func Ask(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo) (Card, error) {
+	id, err := identity.Parse(site.ID.String())
+	if err != nil {
+		return Card{}, err
+	}
+	ctx = network.WithAllowLimitedConn(ctx, "card")
+	if err := h.Connect(ctx, site); err != nil {
+		return Card{}, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	stream, err := h.NewStream(ctx, site.ID, Protocol)
+	if err != nil {
+		return Card{}, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+	}
+	defer stream.Reset() // after the end of it that is nothing
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
+	c, err := ask(stream, realm, h.ID(), id, site.ID)
+	if err != nil {
+		return Card{}, fmt.Errorf("%v has no card for this realm: %w", id, err)
+	}
+	return c, nil
+}
+
+func ask(stream io.ReadWriter, realm discovery.Realm, self peer.ID, id identity.ID, site peer.ID) (Card, error) {
+	nonce := make([]byte, nonceSize)
+	rand.Read(nonce)
+	if _, err := stream.Write(append(nonce, proof(realm, "ask", site, self, nonce, nil)...)); err != nil {
+		return Card{}, err
+	}
+	b, err := io.ReadAll(io.LimitReader(stream, proofSize+maxCard+1))
+	if err != nil {
+		return Card{}, err
+	}
+	return answered(b, realm, self, id, site, nonce)
+}
+
+// answered reads an answer of whoever is there.
+func answered(b []byte, realm discovery.Realm, self peer.ID, id identity.ID, site peer.ID, nonce []byte) (Card, error) {
+	if len(b) < proofSize || len(b) > proofSize+maxCard {
+		return Card{}, fmt.Errorf("it answers with %d bytes", len(b))
+	}
+	if !hmac.Equal(b[:proofSize], proof(realm, "answer", site, self, nonce, b[proofSize:])) {
+		return Card{}, errNotOfRealm
+	}
+	return read(b[proofSize:], id)
+}

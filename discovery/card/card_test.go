@@ -1,0 +1,258 @@
+package card
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/discoverytest"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	ma "github.com/multiformats/go-multiaddr"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, key identity.Key, relay *p2p.Relay) *p2p.Host {
+	t.Helper()
+	h, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Relay: relay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func at(h *p2p.Host) peer.AddrInfo { return peer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()} }
+
+func realm(t testing.TB, name string) discovery.Realm {
+	t.Helper()
+	r, err := discovery.NewRealm(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestCard(t *testing.T) {
+	key := identity.New()
+	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
+	record := discoverytest.Record(key, 7).Bytes()
+	says := Card{record, []string{"switch", "measurement/temperature", "switch"}}
+	stop := Serve(site, home, func() Card { return says })
+	defer stop()
+
+	c, err := Ask(t.Context(), asker, home, at(site))
+	if err != nil || !bytes.Equal(c.Record, record) || !slices.Equal(c.Capabilities, []string{"measurement/temperature", "switch"}) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for _, other := range []discovery.Realm{realm(t, "home"), realm(t, "away"), discovery.PublicRealm()} {
+		if c, err := Ask(t.Context(), asker, other, at(site)); err == nil {
+			t.Errorf("%#v reads the card of home: %+v", other, c)
+		}
+	}
+	says = Card{discoverytest.Record(identity.New(), 1).Bytes(), nil}
+	if c, err := Ask(t.Context(), asker, home, at(site)); err == nil {
+		t.Errorf("a site shows the record of another: %+v", c)
+	}
+	says = Card{record, []string{"Bad Name"}}
+	if c, err := Ask(t.Context(), asker, home, at(site)); err == nil {
+		t.Errorf("a bad name is taken: %+v", c)
+	}
+}
+
+// TestOutsider: who is not of the realm gets not a byte, whatever it says.
+func TestOutsider(t *testing.T) {
+	key := identity.New()
+	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
+	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	if err := asker.Connect(t.Context(), at(site)); err != nil {
+		t.Fatal(err)
+	}
+	nonce := make([]byte, nonceSize)
+	for what, says := range map[string][]byte{
+		"nothing": nil, "little": []byte("GET / HTTP/1.1\r\n\r\n"), "zeroes": make([]byte, nonceSize+proofSize), "much": make([]byte, 1<<16),
+		"the public realm":  append(nonce, proof(discovery.PublicRealm(), "ask", site.ID(), asker.ID(), nonce, nil)...),
+		"another's proof":   append(nonce, proof(home, "ask", site.ID(), site.ID(), nonce, nil)...),
+		"to another":        append(nonce, proof(home, "ask", asker.ID(), asker.ID(), nonce, nil)...),
+		"an answer":         append(nonce, proof(home, "answer", site.ID(), asker.ID(), nonce, nil)...),
+		"with another once": append(bytes.Repeat([]byte{1}, nonceSize), proof(home, "ask", site.ID(), asker.ID(), nonce, nil)...),
+	} {
+		s, err := asker.NewStream(t.Context(), site.ID(), Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write(says)
+		s.CloseWrite()
+		if b, err := io.ReadAll(s); len(b) > 0 || err == nil {
+			t.Errorf("who says %s is answered %x, %v", what, b, err)
+		}
+		s.Reset()
+	}
+}
+
+// TestCrowd: who holds places open has few, and others are served.
+func TestCrowd(t *testing.T) {
+	key := identity.New()
+	site, stranger, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
+	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	if err := stranger.Connect(t.Context(), at(site)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, mostEach+1)
+	for range mostEach + 1 {
+		s, err := stranger.NewStream(t.Context(), site.ID(), Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Reset()
+		if _, err := s.Write([]byte("so")); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := io.ReadAll(s)
+			ended <- err
+		}()
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("who has too many is answered")
+		}
+	case <-time.After(patience / 2):
+		t.Error("one has more places than each may")
+	}
+	if _, err := Ask(t.Context(), open(t, identity.New(), nil), home, at(site)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRelayed: a card is read over a relay too.
+func TestRelayed(t *testing.T) {
+	key := identity.New()
+	site, asker, relay := open(t, key, nil), open(t, identity.New(), nil), open(t, identity.New(), new(p2p.Relay))
+	defer Serve(site, discovery.PublicRealm(), func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	if _, err := circuit.Reserve(t.Context(), site, at(relay)); err != nil {
+		t.Fatal(err)
+	}
+	over := ma.StringCast(fmt.Sprintf("%v/p2p/%v/p2p-circuit", relay.Addrs()[0], relay.ID()))
+	if _, err := Ask(t.Context(), asker, discovery.PublicRealm(), peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{over}}); err != nil {
+		t.Fatal(err)
+	}
+	if !asker.Network().ConnsToPeer(site.ID())[0].Stat().Limited {
+		t.Error("it did not go over the relay")
+	}
+}
+
+// TestImpostor: a peer that is no site of the realm answers in vain, and holds nobody up.
+func TestImpostor(t *testing.T) {
+	impostor, asker, home := open(t, identity.New(), nil), open(t, identity.New(), nil), realm(t, "home")
+	for what, answer := range map[string]func(network.Stream){
+		"much":   func(s network.Stream) { s.Write(make([]byte, 1<<20)) },
+		"zeroes": func(s network.Stream) { s.Write(make([]byte, 200)) },
+		"echo":   func(s network.Stream) { io.Copy(s, s) },
+		"reset":  func(s network.Stream) { s.Reset() },
+		"drips": func(s network.Stream) {
+			for {
+				if _, err := s.Write([]byte{0}); err != nil {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		},
+	} {
+		var done sync.WaitGroup
+		done.Add(1)
+		impostor.SetStreamHandler(Protocol, func(s network.Stream) {
+			defer done.Done()
+			defer s.Close()
+			answer(s)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		start := time.Now()
+		if c, err := Ask(ctx, asker, home, at(impostor)); err == nil {
+			t.Errorf("who answers with %s has the card %+v", what, c)
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("who answers with %s holds up for %v", what, took)
+		}
+		cancel()
+		done.Wait()
+	}
+}
+
+func TestCapabilities(t *testing.T) {
+	for _, good := range []string{"switch", "measurement/temperature", "a_b-9/c"} {
+		if err := CheckCapability(good); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{"", "/", "a/", "/a", "a/b/c", "A", "a b", "a\n", strings.Repeat("a", 25), "ü"} {
+		if err := CheckCapability(bad); err == nil {
+			t.Errorf("%q is a capability", bad)
+		}
+	}
+	key := identity.New()
+	c := Card{Record: bytes.Repeat([]byte{1}, discovery.MaxRecord)}
+	for i := range maxCapabilities {
+		c.Capabilities = append(c.Capabilities, fmt.Sprintf("%s/%024d", strings.Repeat("a", 24), i))
+	}
+	if b, err := c.write(); err != nil || len(b) > maxCard {
+		t.Errorf("the largest card has %d bytes, %v", len(b), err)
+	}
+	c.Capabilities = append(c.Capabilities, "b")
+	if _, err := c.write(); err == nil {
+		t.Error("a card has more capabilities than it may")
+	}
+	for _, names := range [][]string{{"b", "a"}, {"a", "a"}} {
+		b, err := form.Encode(Card{discoverytest.Record(key, 1).Bytes(), names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(b, key.ID()); err == nil {
+			t.Errorf("%q is taken", names)
+		}
+	}
+}
+
+// both are the two directions of a stream.
+type both struct {
+	io.Reader
+	io.Writer
+}
+
+// FuzzCard: whatever a stranger sends, as a card, an answer or a question, it is a card
+// of the site in the one form of it, or an error.
+func FuzzCard(f *testing.F) {
+	key := identity.New()
+	b, err := Card{discoverytest.Record(key, 1).Bytes(), []string{"switch", "measurement/temperature"}}.write()
+	if err != nil {
+		f.Fatal(err)
+	}
+	public := discovery.PublicRealm()
+	f.Add(b)
+	f.Add(append(make([]byte, proofSize), b...))
+	f.Add([]byte{0xa1, 1, 0x40})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if c, err := read(b, key.ID()); err == nil {
+			if again, err := c.write(); err != nil || !bytes.Equal(again, b) {
+				t.Fatalf("%x is written as %x, %v", b, again, err)
+			}
+		}
+		if c, err := ask(both{bytes.NewReader(b), io.Discard}, public, "asker", key.ID(), "site"); err == nil {
+			t.Fatalf("an answer to no question is taken: %+v", c)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package card
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"io"
+	"sync"
+	"time"
+
+	"agentsite/discovery"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// Protocol is what cards are asked for with. Who asks sends a nonce and a proof that it
+// knows the realm, and gets a proof and the card; both proofs hold between these two
+// peers only, and for this nonce.
+const Protocol protocol.ID = "/agentsite/card/1"
+
+const (
+	patience = 5 * time.Second
+
+	// Strangers, who have sixteen connections, cannot take all places.
+	mostAsked = 64
+	mostEach  = 3
+
+	nonceSize = 16
+	proofSize = 32
+)
+
+// proof shows that its maker knows the realm. What is asked and what is answered differ.
+func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card []byte) []byte {
+	p := realm.Hash("card", what, string(site), string(asker), string(nonce), string(card))
+	return p[:]
+}
+
+type server struct {
+	realm discovery.Realm
+	now   func() Card
+
+	mu    sync.Mutex
+	asked map[peer.ID]int // how many each asks at this time
+	all   int
+}
+
+// Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
+// Others learn nothing, not even whether there is one. now is called by many at a time.
+func Serve(h host.Host, realm discovery.Realm, now func() Card) (stop func()) {
+	s := &server{realm: realm, now: now, asked: make(map[peer.ID]int)}
+	h.SetStreamHandler(Protocol, s.handle)
+	return func() { h.RemoveStreamHandler(Protocol) }
+}
+
+func (s *server) handle(stream network.Stream) {
+	asker := stream.Conn().RemotePeer()
+	if !s.enter(asker) {
+		stream.Reset()
+		return
+	}
+	defer s.leave(asker)
+	if s.answer(stream, stream.Conn().LocalPeer(), asker) != nil {
+		stream.Reset()
+		return
+	}
+	stream.Close()
+}
+
+func (s *server) answer(stream network.Stream, site, asker peer.ID) error {
+	if err := stream.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	question := make([]byte, nonceSize+proofSize)
+	if _, err := io.ReadFull(stream, question); err != nil {
+		return err
+	}
+	nonce, shown := question[:nonceSize], question[nonceSize:]
+	if !hmac.Equal(shown, proof(s.realm, "ask", site, asker, nonce, nil)) {
+		return errNotOfRealm
+	}
+	b, err := s.now().write()
+	if err != nil {
+		return err
+	}
+	_, err = stream.Write(bytes.Join([][]byte{proof(s.realm, "answer", site, asker, nonce, b), b}, nil))
+	return err
+}
+
+func (s *server) enter(asker peer.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= mostAsked || s.asked[asker] >= mostEach {
+		return false
+	}
+	s.all++
+	s.asked[asker]++
+	return true
+}
+
+func (s *server) leave(asker peer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.asked[asker]--; s.asked[asker] == 0 {
+		delete(s.asked, asker)
+	}
+}

@@ -1,0 +1,48 @@
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// hosts are what a multiaddr can begin with: a machine on some network, and no file.
+var hosts = []int{ma.P_IP4, ma.P_IP6, ma.P_DNS, ma.P_DNS4, ma.P_DNS6}
+
+// isMultiaddr tells the two sorts of addresses apart: no URL of a site begins so.
+func isMultiaddr(text string) bool { return strings.HasPrefix(text, "/") }
+
+// checkMultiaddr takes what leads to a site without naming it: the record does that.
+func checkMultiaddr(text string) error {
+	a, err := ma.NewMultiaddr(text)
+	if err != nil || a.String() != text || strings.ContainsFunc(text, unprinted) || !leads(a) {
+		return fmt.Errorf("%.160q is no address of a site: one looks like /ip4/192.0.2.7/udp/8473/quic-v1, without the site's own /p2p/… behind it", text)
+	}
+	return nil
+}
+
+// leads reports whether an address leads from a machine to the site, or over a relay
+// that it names.
+func leads(a ma.Multiaddr) bool {
+	if !slices.Contains(hosts, a[0].Code()) {
+		return false
+	}
+	for i, c := range a {
+		last := i == len(a)-1
+		switch c.Code() {
+		case ma.P_P2P:
+			if last || a[i+1].Code() != ma.P_CIRCUIT {
+				return false
+			}
+		case ma.P_CIRCUIT:
+			if !last || a[i-1].Code() != ma.P_P2P {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func unprinted(c rune) bool { return c <= ' ' || c > '~' }

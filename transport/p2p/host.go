@@ -75,6 +75,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	closers []func() error // in the order in which they are made; closed in the other
+	running sync.WaitGroup // what ends with the connections
 }
 
 // New makes a host. It listens and speaks to others until Close.
@@ -118,7 +119,7 @@ func New(o Options) (h *Host, err error) {
 		return nil, err
 	}
 	opts := &bhost.HostOpts{
-		EventBus: bus, ConnManager: conns, UserAgent: o.Agent, ProtocolVersion: "agentsite/1",
+		EventBus: bus, ConnManager: conns, UserAgent: o.Agent, ProtocolVersion: "agentsite/1", EnablePing: true,
 		EnableHolePunching: o.Relay == nil, HolePunchingOptions: []holepunch.Option{holepunch.WithTracer(h.punched)},
 		ObservedAddrsManager: observed, AutoNATv2: reachable,
 	}
@@ -170,7 +171,15 @@ func (h *Host) Close() error {
 		all = errors.Join(all, end())
 	}
 	h.closers = nil
+	h.running.Wait()
 	return all
+}
+
+// run runs what Close waits for.
+func (h *Host) run(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running.Go(f)
 }
 
 func (h *Host) closing(end func() error) {

@@ -77,6 +77,9 @@ func (p *places) keep(who peer.ID) bool {
 	return true
 }
 
+// admit has the connections stay of who was a stranger when they began.
+func (p *places) admit(who peer.ID) { p.conns.Protect(who, keptTag) }
+
 // nobodyElse lets a host call and not be called.
 type nobodyElse struct{}
 

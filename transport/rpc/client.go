@@ -29,10 +29,11 @@ type Request struct {
 	Version, Name string
 }
 
-// StreamClient is a Caller over a byte stream in MCP's stdio framing.
+// StreamClient is a Caller over a byte stream, framed as a Stream has it.
 type StreamClient struct {
-	rw io.ReadWriteCloser
-	w  lineWriter
+	rw    io.ReadWriteCloser
+	codec Codec
+	w     messageWriter
 
 	mu      sync.Mutex
 	waiting map[ID]*pending
@@ -45,17 +46,17 @@ type pending struct {
 }
 
 // NewStreamClient makes a client. Nothing is read until Run.
-func NewStreamClient(rw io.ReadWriteCloser) *StreamClient {
-	return &StreamClient{rw: rw, w: lineWriter{w: rw}, waiting: make(map[ID]*pending)}
+func NewStreamClient(rw io.ReadWriteCloser, codec Codec) *StreamClient {
+	return &StreamClient{rw: rw, codec: codec, w: messageWriter{w: rw, end: endOf(codec)}, waiting: make(map[ID]*pending)}
 }
 
 // Run reads until the stream ends, and then fails every call that waits.
 func (c *StreamClient) Run() error {
-	r := bufio.NewReaderSize(c.rw, 4<<10)
+	messages := newFraming(c.codec, bufio.NewReaderSize(c.rw, 4<<10), longAnswer)
 	for {
-		line, err := readLine(r, MaxAnswer)
+		b, err := messages.next()
 		if err == nil {
-			err = c.received(line)
+			err = c.received(b)
 		}
 		if err != nil {
 			c.fail(err)
@@ -81,11 +82,9 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 		delete(c.waiting, r.ID)
 		c.mu.Unlock()
 	}()
-	var buf bytes.Buffer
-	if err := EncodeRequest(JSON, &buf, r); err != nil {
+	if err := c.send(request{version, r.ID, r.Method, r.Params}); err != nil {
 		return Raw{}, err
 	}
-	c.w.line(buf.Bytes()) // if this fails, Run ends and says why
 	select {
 	case m, ok := <-p.done:
 		if !ok {
@@ -93,12 +92,20 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 		}
 		return result(m)
 	case <-ctx.Done():
-		buf.Reset()
-		if JSON.Encode(&buf, notification{version, methodCancelled, map[string]ID{"requestId": r.ID}}) == nil {
-			c.w.line(buf.Bytes())
-		}
+		c.send(notification{version, methodCancelled, map[string]ID{"requestId": r.ID}})
 		return Raw{}, ctx.Err()
 	}
+}
+
+// send fails where v cannot be encoded. If it cannot be written, Run ends and says why.
+func (c *StreamClient) send(v any) error {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer recycle(buf)
+	if err := c.codec.Encode(buf, v); err != nil {
+		return err
+	}
+	c.w.message(buf.Bytes())
+	return nil
 }
 
 func result(m message) (Raw, error) {
@@ -131,9 +138,9 @@ func EncodeRequest(codec Codec, w *bytes.Buffer, r Request) error {
 	return codec.Encode(w, request{version, r.ID, r.Method, r.Params})
 }
 
-func (c *StreamClient) received(line []byte) error {
+func (c *StreamClient) received(b []byte) error {
 	var m message
-	if err := JSON.Decode(line, &m); err != nil {
+	if err := c.codec.Decode(b, &m); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -178,6 +185,8 @@ func (c *StreamClient) ended() error {
 
 // MaxAnswer bounds a response: a picture in base64 fits, an endless line does not.
 const MaxAnswer = 4 << 20
+
+func longAnswer(n int) bool { return n > MaxAnswer }
 
 // EncodeError writes an error that no request is behind.
 func EncodeError(codec Codec, w *bytes.Buffer, e *Error) error {

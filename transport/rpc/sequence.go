@@ -1,29 +1,160 @@
 package rpc
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"io"
-
-	"github.com/fxamacker/cbor/v2"
+	"slices"
 )
 
-// Sequence reads messages that follow one another (RFC 8742, CBOR sequences).
-type Sequence struct {
-	in  io.LimitedReader
-	dec *cbor.Decoder
+// framing takes messages off a byte stream, one by one.
+type framing interface {
+	// next returns a message, still encoded, in a slice of its own; io.EOF after the last.
+	next() ([]byte, error)
 }
 
+// newFraming frames messages in an encoding: lines of JSON, a sequence of CBOR. One of a
+// length for which tooLong is true ends it with errTooLong.
+func newFraming(codec Codec, r *bufio.Reader, tooLong func(n int) bool) framing {
+	if codec == CBOR {
+		return &items{r: r, tooLong: tooLong}
+	}
+	return lines{r, tooLong}
+}
+
+var (
+	errTooLong  = errors.New("a message is longer than the limit")
+	errUnframed = errors.New("what comes is no sequence of CBOR items of definite length")
+)
+
+type lines struct {
+	r       *bufio.Reader
+	tooLong func(n int) bool
+}
+
+// next returns a line without its end. The last line needs none. Empty lines are none.
+func (l lines) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if l.tooLong(len(line) + len(part)) {
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(line) > 0: // the next call says EOF again
+		case err != nil:
+			return nil, err
+		}
+		if line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// Sequence reads messages that follow one another (RFC 8742, CBOR sequences).
+type Sequence struct{ items }
+
 func NewSequence(r io.Reader) *Sequence {
-	s := &Sequence{in: io.LimitedReader{R: r}}
-	s.dec = cborDec.NewDecoder(&s.in)
-	return s
+	return &Sequence{items{r: bufio.NewReader(r), tooLong: longAnswer}}
 }
 
 // Next returns the next message, still encoded. It takes in no more than
 // MaxAnswer bytes for it: a longer one fails as one that is cut short does, with
 // io.ErrUnexpectedEOF. After the last it returns io.EOF.
 func (s *Sequence) Next() ([]byte, error) {
-	s.in.N = MaxAnswer
-	var item cbor.RawMessage
-	err := s.dec.Decode(&item)
+	item, err := s.next()
+	if errors.Is(err, errTooLong) {
+		err = io.ErrUnexpectedEOF
+	}
 	return item, err
+}
+
+// items are a CBOR sequence. Only heads are looked at, each once; whether
+// what is between them will do is for the decoder to say.
+type items struct {
+	r       *bufio.Reader
+	tooLong func(n int) bool
+	buf     []byte // of the item that is being read
+}
+
+func (s *items) next() ([]byte, error) {
+	if cap(s.buf) > 64<<10 {
+		s.buf = nil
+	}
+	s.buf = s.buf[:0]
+	for left := uint64(1); left > 0; left-- {
+		holds, err := s.head()
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if left += holds; s.beyond(left - 1) { // each takes a byte at least
+			return nil, errTooLong
+		}
+	}
+	return bytes.Clone(s.buf), nil
+}
+
+// atMost is more than a message may be long, and so little that no sum overflows, in an
+// int of 32 bits either.
+const atMost = 1 << 29
+
+// beyond reports whether n bytes more are too many.
+func (s *items) beyond(n uint64) bool { return n > atMost || s.tooLong(len(s.buf)+int(n)) }
+
+// head takes in the head of an item, and the text that belongs to it, and returns how many
+// items it holds.
+func (s *items) head() (holds uint64, err error) {
+	first, err := s.r.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	s.buf = append(s.buf, first)
+	argument := uint64(first & 31)
+	switch {
+	case argument > 27: // reserved, or without a length
+		return 0, errUnframed
+	case argument > 23:
+		at := len(s.buf)
+		if err := s.take(1 << (argument - 24)); err != nil {
+			return 0, err
+		}
+		argument = 0
+		for _, b := range s.buf[at:] {
+			argument = argument<<8 | uint64(b)
+		}
+	}
+	switch first >> 5 {
+	case 2, 3:
+		return 0, s.take(argument)
+	case 4:
+		return min(argument, atMost+1), nil
+	case 5:
+		return 2 * min(argument, atMost+1), nil
+	case 6: // a tag is of one item
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// take takes in n bytes, with room made as they come.
+func (s *items) take(n uint64) error {
+	if s.beyond(n) {
+		return errTooLong
+	}
+	for n > 0 {
+		part, at := int(min(n, 4<<10)), len(s.buf)
+		s.buf = slices.Grow(s.buf, part)[:at+part]
+		if _, err := io.ReadFull(s.r, s.buf[at:]); err != nil {
+			return err
+		}
+		n -= uint64(part)
+	}
+	return nil
 }

@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,27 +12,43 @@ import (
 )
 
 const (
-	// maxInFlight bounds the requests that one stream has running. It is well above
+	// MaxInFlight bounds the requests that one stream has running. It is well above
 	// the subscriptions that there can be, so that they keep no call out.
-	maxInFlight = 64
-	// writeTimeout is how long a peer may leave its end unread.
+	MaxInFlight = 64
+	// A stranger only says who it is, and what was granted.
+	strangersInFlight = 2
+	strangersMessage  = 16 << 10
+	// writeTimeout is how long a peer may leave its end unread. It begins anew with a
+	// write after freshTimeout: to set it costs more than a small message does.
 	writeTimeout = 15 * time.Second
+	freshTimeout = time.Second
 	// drainTimeout is how long requests may go on after their peer closed its side.
 	drainTimeout = 2 * time.Second
 	// CodeBusy answers a request beyond what is served at a time.
 	CodeBusy = 429
 )
 
-// Stream serves newline-delimited JSON over a pair of byte streams, many requests
-// at a time: MCP's stdio framing, which holds on sockets too.
+// Terms are how a stream is spoken on. The zero Terms are those of a local one.
+type Terms struct {
+	// Codec frames messages as well: in JSON each is a line, which is MCP's stdio framing
+	// and holds on sockets too, and in CBOR they are a sequence (RFC 8742). nil is JSON.
+	Codec Codec
+	// Known reports whether the peer is one whom more is allowed than to say who it is.
+	// It is asked where that matters, by many at a time. nil is for yes.
+	Known func() bool
+}
+
+// Stream serves messages over a pair of byte streams, many requests at a time.
 type Stream struct {
 	Dispatcher *Dispatcher
 	Evidence   Evidence
-	// Handover takes the stream over, from its first "initialize" on, for clients
+	Terms      Terms
+	// Handover takes a stream of JSON over, from its first "initialize" on, for clients
 	// of a revision that opens with a handshake. It blocks until they are done.
 	Handover func(ctx context.Context, rw io.ReadWriteCloser) error
 
-	w       *lineWriter
+	codec   Codec
+	w       *messageWriter
 	mu      sync.Mutex
 	running map[ID]context.CancelFunc
 }
@@ -43,7 +59,8 @@ type Stream struct {
 func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	// When ctx ends the requests may still answer, subscriptions with their end.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.w = &lineWriter{w: rw}
+	s.codec = cmp.Or(s.Terms.Codec, JSON)
+	s.w = &messageWriter{w: rw, end: endOf(s.codec)}
 	s.running = make(map[ID]context.CancelFunc)
 	var requests sync.WaitGroup
 	defer requests.Wait()
@@ -53,11 +70,15 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	defer stop()
 
 	r := bufio.NewReaderSize(rw, 4<<10)
+	messages := newFraming(s.codec, r, s.tooLong)
 	for {
-		line, err := readLine(r, MaxMessage)
+		b, err := messages.next()
 		if err != nil {
-			if errors.Is(err, errTooLong) {
-				s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", MaxMessage))
+			switch {
+			case errors.Is(err, errTooLong):
+				s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.most(strangersMessage, MaxMessage)))
+			case errors.Is(err, errUnframed):
+				s.incoming(nil).respond(ID{}, nil, Errorf(CodeParse, "%v", err))
 			}
 			if errors.Is(err, io.EOF) || ctx.Err() != nil {
 				drain(&requests)
@@ -65,25 +86,35 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 			}
 			return err
 		}
-		if len(line) == 0 {
-			continue
-		}
 		if err := s.w.ready(); err != nil {
 			return err
 		}
-		in := s.incoming(line)
-		m, fault := parse(JSON, line)
+		in := s.incoming(b)
+		m, fault := parse(s.codec, b)
 		switch {
 		case fault != nil:
 			in.respond(m.ID, nil, fault)
 		case m.ID.IsZero():
 			s.notified(m)
-		case m.Method == methodInitialize && s.Handover != nil:
-			return s.Handover(ctx, &replay{first: append(line, '\n'), r: r, w: s.w, Closer: rw})
+		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
+			return s.Handover(ctx, &replay{first: append(b, '\n'), r: r, w: s.w, Closer: rw})
 		default:
 			s.start(running, in, m, &requests)
 		}
 	}
+}
+
+// most is the smaller one for a stranger.
+func (s *Stream) most(stranger, known int) int {
+	if s.Terms.Known == nil || s.Terms.Known() {
+		return known
+	}
+	return stranger
+}
+
+// tooLong asks who it is only where that matters.
+func (s *Stream) tooLong(n int) bool {
+	return n > strangersMessage && n > s.most(strangersMessage, MaxMessage)
 }
 
 // stopReading frees a blocked read, and leaves the writing side open where it can.
@@ -107,30 +138,31 @@ func drain(requests *sync.WaitGroup) {
 	<-ended.Done()
 }
 
-func (s *Stream) incoming(line []byte) *Incoming {
-	return &Incoming{Codec: JSON, Body: line, Evidence: s.Evidence, Send: func(o Outgoing) error { return s.w.line(o.Body) }}
+func (s *Stream) incoming(b []byte) *Incoming {
+	return &Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
 }
 
 // start runs one request in a goroutine of its own.
 func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *sync.WaitGroup) {
-	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
-	full := len(s.running) >= maxInFlight
-	if !twice && !full {
-		s.running[m.ID] = cancel
-	}
+	now, most := len(s.running), MaxInFlight
 	s.mu.Unlock()
+	if now >= strangersInFlight {
+		most = s.most(strangersInFlight, MaxInFlight)
+	}
 	switch {
 	case twice:
-		cancel()
 		in.respond(m.ID, nil, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
 		return
-	case full:
-		cancel()
-		in.respond(m.ID, nil, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", maxInFlight))
+	case now >= most:
+		in.respond(m.ID, nil, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
 		return
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.running[m.ID] = cancel
+	s.mu.Unlock()
 	requests.Go(func() {
 		defer func() {
 			s.mu.Lock()
@@ -158,68 +190,62 @@ func (s *Stream) notified(m message) {
 	}
 }
 
-var errTooLong = errors.New("a message is longer than the limit")
+// messageWriter writes whole messages, from any goroutine, each in one piece. A peer that
+// does not read is given up on, where the stream can tell: the stream is closed. One that
+// has hung up is not: what it said last is still to be read.
+type messageWriter struct {
+	end string // of a message
 
-// readLine returns the next line without its end, in a slice of its own. The last
-// line needs no end.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, errTooLong
-		}
-		line = append(line, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && len(line) > 0: // the next call says EOF again
-		case err != nil:
-			return nil, err
-		}
-		return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
+	mu    sync.Mutex
+	w     io.Writer
+	buf   []byte
+	until time.Time // how long the peer may take over what is written
+	err   error     // the first one: after half a message there is no next
+}
+
+// endOf is what a message is followed by.
+func endOf(codec Codec) string {
+	if codec == CBOR {
+		return ""
 	}
+	return "\n"
 }
 
-// lineWriter writes whole lines, from any goroutine. A peer that does not read is
-// given up on, where the stream can tell: the stream is closed. One that has hung
-// up is not: what it said last is still to be read.
-type lineWriter struct {
-	mu  sync.Mutex
-	w   io.Writer
-	buf []byte
-	err error // the first one: after half a line there is no next
-}
-
-func (l *lineWriter) line(b []byte) error {
+func (l *messageWriter) message(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.buf = append(append(l.buf[:0], b...), '\n')
-	_, err := l.write(l.buf)
+	if l.end != "" {
+		l.buf = append(append(l.buf[:0], b...), l.end...)
+		b = l.buf
+	}
+	_, err := l.write(b)
 	return err
 }
 
 // ready waits until nothing is being written, and says whether the stream is broken.
 // What asks first of it takes in no more than its peer reads.
-func (l *lineWriter) ready() error {
+func (l *messageWriter) ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Write is for those who bring the line's end themselves, in the same call.
-func (l *lineWriter) Write(b []byte) (int, error) {
+// Write is for those who bring a message's end themselves, in the same call.
+func (l *messageWriter) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.write(b)
 }
 
-func (l *lineWriter) write(b []byte) (n int, err error) {
+func (l *messageWriter) write(b []byte) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
 	}
 	if c, ok := l.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		c.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if until := time.Now().Add(writeTimeout); until.Sub(l.until) > freshTimeout {
+			l.until = until
+			c.SetWriteDeadline(until)
+		}
 	}
 	if n, err = l.w.Write(b); err != nil {
 		l.err = err

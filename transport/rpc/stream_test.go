@@ -106,9 +106,9 @@ func TestStream(t *testing.T) {
 }
 
 func TestStreamLimits(t *testing.T) {
-	ended := make(chan string, maxInFlight)
+	ended := make(chan string, MaxInFlight)
 	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
-	for i := range maxInFlight {
+	for i := range MaxInFlight {
 		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"wait"}`, i))
 		hear()
 	}
@@ -117,8 +117,8 @@ func TestStreamLimits(t *testing.T) {
 		t.Errorf("one too many: %s", got)
 	}
 	hangUp() // ends them all; Serve waits for that
-	if len(ended) != maxInFlight {
-		t.Errorf("%d of %d requests had ended when Serve returned", len(ended), maxInFlight)
+	if len(ended) != MaxInFlight {
+		t.Errorf("%d of %d requests had ended when Serve returned", len(ended), MaxInFlight)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestStreamClient(t *testing.T) {
 	s := &Stream{Dispatcher: NewDispatcher(testMethods(ended))}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(t.Context(), near) }()
-	c := NewStreamClient(far)
+	c := NewStreamClient(far, JSON)
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run() }()
 
@@ -215,9 +215,9 @@ func (h *half) Close() error { h.closed = true; return nil }
 
 func TestBrokenWrite(t *testing.T) {
 	h := &half{}
-	w := &lineWriter{w: h}
+	w := &messageWriter{w: h, end: "\n"}
 	for range 2 {
-		if err := w.line([]byte(`{"jsonrpc":"2.0"}`)); err != io.ErrShortWrite {
+		if err := w.message([]byte(`{"jsonrpc":"2.0"}`)); err != io.ErrShortWrite {
 			t.Errorf("%v", err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestStreamFlood(t *testing.T) {
 		}
 		said++
 	}
-	if said > maxInFlight/2 {
+	if said > MaxInFlight/2 {
 		t.Errorf("%d requests were taken of a peer that does not read", said)
 	}
 	far.Close()
@@ -302,7 +302,7 @@ func (c *closable) Close() error                { return nil }
 // What the far side says of the stream before it hangs up is every call's error,
 // though they cannot be sent any more.
 func TestStreamClientRefused(t *testing.T) {
-	c := NewStreamClient(&hungUp{closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","error":{"code":429,"message":"too many"}}`)}})
+	c := NewStreamClient(&hungUp{closable{Reader: strings.NewReader(`{"jsonrpc":"2.0","error":{"code":429,"message":"too many"}}`)}}, JSON)
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run() }()
 	for i := range uint64(2) {

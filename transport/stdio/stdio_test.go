@@ -154,7 +154,7 @@ func TestPlaces(t *testing.T) {
 		if b, err := io.ReadAll(dial()); string(b) != tooMany || err != nil {
 			t.Errorf("one too many was told %q, %v", b, err)
 		}
-		c := rpc.NewStreamClient(dial()) // which speaks first
+		c := rpc.NewStreamClient(dial(), rpc.JSON) // which speaks first
 		go c.Run()
 		var busy *rpc.Error
 		if _, err := c.Call(t.Context(), rpc.Request{ID: rpc.NumberID(1), Method: "x"}, nil); !errors.As(err, &busy) || busy.Code != rpc.CodeBusy {

@@ -51,7 +51,7 @@ func dialSocket(f Folder, socket, version string) (*client.Client, io.Closer, er
 	if err != nil {
 		return nil, nil, f.notRunning(err)
 	}
-	stream := rpc.NewStreamClient(conn)
+	stream := rpc.NewStreamClient(conn, rpc.JSON)
 	go stream.Run() // ends with conn
 	return client.New(stream, "agentsite", version), conn, nil
 }

@@ -1,0 +1,219 @@
+package p2p
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const (
+	// reachPatience is how long it may take to reach a site, by whatever way.
+	reachPatience = 10 * time.Second
+	// straightFirst is how long relays are left alone while the site may answer itself.
+	straightFirst = 500 * time.Millisecond
+	// relayPatience is how long a relay may take until it is of use.
+	relayPatience = 3 * time.Second
+
+	// why is for libp2p, which uses relays only where a reason is given.
+	why = "a call does with what a relay allows"
+)
+
+// Path is the kind of way to a site.
+type Path string
+
+const (
+	Direct  Path = "direct"
+	Punched Path = "punched" // through routers that let nobody in
+	Relayed Path = "relayed"
+)
+
+func (h *Host) path(c network.Conn) Path {
+	switch {
+	case !direct(c.RemoteMultiaddr()):
+		return Relayed
+	case h.punched.to(c.RemotePeer()):
+		return Punched
+	}
+	return Direct
+}
+
+// straight reports whether a peer is connected without a relay.
+func (h *Host) straight(who peer.ID) bool {
+	return slices.ContainsFunc(h.Network().ConnsToPeer(who), func(c network.Conn) bool {
+		return !c.IsClosed() && direct(c.RemoteMultiaddr())
+	})
+}
+
+// Reach connects to a site, where it is not connected yet, at one of the addresses, which
+// are multiaddrs, or at one that the site gave earlier. Relays are used where nothing else
+// goes. It blocks for ten seconds at most.
+func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) error {
+	who, err := PeerOf(site)
+	if err != nil {
+		return err
+	}
+	return h.reach(ctx, who, addrs)
+}
+
+func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
+	if h.connected(who) {
+		return nil
+	}
+	at, bad := multiaddrs(addrs)
+	h.Peerstore().AddAddrs(who, at, peerstore.TempAddrTTL)
+	if len(h.Peerstore().Addrs(who)) == 0 {
+		return errors.Join(bad, fmt.Errorf("no address of %v is known", who))
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	defer cancel()
+	h.forgive(who)
+	relays := relaysOf(h.Peerstore().Addrs(who))
+	if len(relays) == 0 {
+		return errors.Join(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
+	}
+	var trying sync.WaitGroup
+	defer trying.Wait()
+	defer cancel()
+	straight := make(chan error, 1)
+	trying.Go(func() { straight <- h.Connect(network.WithForceDirectDial(ctx, why), peer.AddrInfo{ID: who}) })
+	select {
+	case err := <-straight:
+		if err == nil {
+			return nil
+		}
+	case <-time.After(straightFirst):
+	}
+	h.meet(ctx, relays)
+	err := h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who})
+	if err != nil {
+		return errors.Join(err, bad)
+	}
+	return nil
+}
+
+// connected reports whether there is a connection, be it over a relay.
+func (h *Host) connected(who peer.ID) bool {
+	c := h.Network().Connectedness(who)
+	return c == network.Connected || c == network.Limited
+}
+
+// forgive has a peer be dialled though it did not answer a moment ago: somebody asks now.
+func (h *Host) forgive(who peer.ID) {
+	if s, ok := h.Network().(*swarm.Swarm); ok {
+		s.Backoff().Clear(who)
+	}
+}
+
+// relaysOf are those over which some addresses lead.
+func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
+	var relays []peer.AddrInfo
+	for _, a := range addrs {
+		relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+		if rest == nil || relay == nil {
+			continue
+		}
+		if r, err := peer.AddrInfoFromP2pAddr(relay); err == nil {
+			relays = append(relays, *r)
+		}
+	}
+	return relays
+}
+
+// meet connects to relays until one is of use: it has told where it sees this host, so that
+// the site can punch a hole to there. It tries only once, as soon as it is called.
+func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(ctx, relayPatience)
+	defer cancel()
+	var trying sync.WaitGroup
+	for _, r := range relays {
+		trying.Go(func() {
+			h.forgive(r.ID)
+			if h.Connect(ctx, r) == nil {
+				h.punchable(ctx, r.ID)
+				cancel()
+			}
+		})
+	}
+	trying.Wait()
+}
+
+// punchable waits until this host does its part in punching holes, which begins when a
+// public address of its own is known. A relay that is not public itself tells none.
+func (h *Host) punchable(ctx context.Context, relay peer.ID) {
+	if !slices.ContainsFunc(h.Network().ConnsToPeer(relay), func(c network.Conn) bool { return manet.IsPublicAddr(c.RemoteMultiaddr()) }) {
+		return
+	}
+	changes, err := h.EventBus().Subscribe(new(event.EvtLocalProtocolsUpdated))
+	if err != nil {
+		return
+	}
+	defer changes.Close()
+	for !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
+		select {
+		case <-changes.Out():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Pong is what came of a ping: by which way, to which address, and how long it took there
+// and back.
+type Pong struct {
+	Path    Path
+	Address string
+	RTT     time.Duration
+}
+
+// Ping reaches a site, at the addresses that are known already, and measures how far it is.
+func (h *Host) Ping(ctx context.Context, site identity.ID) (Pong, error) {
+	who, err := PeerOf(site)
+	if err != nil {
+		return Pong{}, err
+	}
+	if err := h.reach(ctx, who, nil); err != nil {
+		return Pong{}, err
+	}
+	return h.ping(ctx, who)
+}
+
+// ping measures the second of two exchanges: the first one opens the stream as well.
+func (h *Host) ping(ctx context.Context, who peer.ID) (Pong, error) {
+	s, err := h.stream(ctx, who, ping.ID)
+	if err != nil {
+		return Pong{}, err
+	}
+	defer s.Reset()
+	defer context.AfterFunc(ctx, func() { s.Reset() })()
+	pong := Pong{Path: h.path(s.Conn()), Address: s.Conn().RemoteMultiaddr().String()}
+	said, heard := make([]byte, ping.PingSize), make([]byte, ping.PingSize)
+	for range 2 {
+		rand.Read(said)
+		begun := time.Now()
+		if _, err := s.Write(said); err != nil {
+			return Pong{}, errors.Join(ctx.Err(), err)
+		}
+		if _, err := io.ReadFull(s, heard); err != nil {
+			return Pong{}, errors.Join(ctx.Err(), err)
+		}
+		pong.RTT = time.Since(begun)
+	}
+	return pong, nil
+}

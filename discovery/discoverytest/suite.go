@@ -9,47 +9,40 @@ import (
 	"agentsite/node/identity"
 )
 
-// Run holds a medium to the contract of discovery.Medium. open gives a medium of its
-// own on the same way as those before in the same test; within is the longest that
-// finding and missing may take.
-func Run(t *testing.T, within time.Duration, open func(t *testing.T) discovery.Medium) {
+// Run holds a medium to the contract of discovery.Medium. open gives a medium on the same
+// way as those before in the same test, on the machine whose key it is given; within is
+// the longest that finding and missing may take.
+func Run(t *testing.T, within time.Duration, open func(t *testing.T, of identity.Key) discovery.Medium) {
 	for name, test := range map[string]func(*testing.T, *world){
 		"announced before": func(t *testing.T, w *world) {
-			r := Record(identity.New(), 1)
-			w.announce(r)
+			r := w.announce(identity.New(), 1).record
 			f := w.find()
 			f.await(r)
 		},
 		"announced after": func(t *testing.T, w *world) {
-			r := Record(identity.New(), 1)
 			f := w.find()
-			w.announce(r)
-			f.await(r)
+			f.await(w.announce(identity.New(), 1).record)
 		},
 		"goodbye": func(t *testing.T, w *world) {
-			r, stays := Record(identity.New(), 1), Record(identity.New(), 1)
 			f := w.find()
-			end := w.announce(r)
-			w.announce(stays)
-			f.await(r, stays)
-			end()
-			f.awaitGoodbye(r.Site)
+			leaves, stays := w.announce(identity.New(), 1), w.announce(identity.New(), 1)
+			f.await(leaves.record, stays.record)
+			leaves.end()
+			f.awaitGoodbye(leaves.record.Site)
 		},
 		"another record": func(t *testing.T, w *world) {
 			key := identity.New()
 			f := w.find()
-			end := w.announce(Record(key, 1))
-			f.await(Record(key, 1))
-			end()
-			w.announce(Record(key, 2))
-			f.await(Record(key, 2))
+			first := w.announce(key, 1)
+			f.await(first.record)
+			first.end()
+			f.await(w.announce(key, 2).record)
 		},
 		"many, and two who look": func(t *testing.T, w *world) {
 			one, two := w.find(), w.find()
 			var records []*discovery.Signed
 			for range 5 {
-				records = append(records, Record(identity.New(), 1))
-				w.announce(records[len(records)-1])
+				records = append(records, w.announce(identity.New(), 1).record)
 			}
 			one.await(records...)
 			two.await(records...)
@@ -80,7 +73,7 @@ func Record(key identity.Key, sequence uint64) *discovery.Signed {
 type world struct {
 	t      *testing.T
 	within time.Duration
-	open   func(t *testing.T) discovery.Medium
+	open   func(t *testing.T, of identity.Key) discovery.Medium
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  []chan error
@@ -101,16 +94,22 @@ func (w *world) end() {
 	}
 }
 
-// announce goes on until its end was waited for, or that of all.
-func (w *world) announce(r *discovery.Signed) (end func()) {
+// announced goes on until its end was waited for, or that of all.
+type announced struct {
+	record *discovery.Signed
+	end    func()
+}
+
+func (w *world) announce(key identity.Key, sequence uint64) announced {
+	r := Record(key, sequence)
 	ctx, cancel := context.WithCancel(w.ctx)
-	done, m := make(chan error, 1), w.open(w.t)
+	done, m := make(chan error, 1), w.open(w.t, key)
 	go func() { done <- m.Announce(ctx, r) }()
 	w.ended = append(w.ended, done)
-	return func() {
+	return announced{r, func() {
 		cancel()
 		done <- <-done
-	}
+	}}
 }
 
 type looker struct {
@@ -120,7 +119,7 @@ type looker struct {
 
 func (w *world) find() looker {
 	l := looker{w, make(chan discovery.Sighting, 1000)}
-	done, m := make(chan error, 1), w.open(w.t)
+	done, m := make(chan error, 1), w.open(w.t, identity.New())
 	go func() {
 		done <- m.Find(w.ctx, func(s discovery.Sighting) error {
 			select {

@@ -34,7 +34,7 @@ func (a *app) dial() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, conn, err := site.Dial(site.Target{Folder: folder, Site: a.site, As: a.as, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
+	c, conn, err := site.Dial(site.Target{Folder: folder, Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
 	if err != nil {
 		return nil, a.undialled(err)
 	}
@@ -102,7 +102,7 @@ func broken(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) || site.Unreached(err) != nil }
 
 // redial takes the place of a connection that broke, if it can.
 func (s *session) redial() {

@@ -54,6 +54,14 @@ func (a *app) listFound(ctx context.Context) error {
 	for _, s := range there {
 		all = append(all, s)
 	}
+	if len(all) == 0 && !a.json {
+		return a.say("no site answers on this network; agentsite doctor, where one runs, says what may be in the way")
+	}
+	return a.printFound(all)
+}
+
+// printFound prints sites that were found.
+func (a *app) printFound(all []site.Found) error {
 	slices.SortFunc(all, func(a, b site.Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
 	var rows [][]string
 	for _, s := range all {
@@ -69,11 +77,8 @@ func (a *app) listFound(ctx context.Context) error {
 		}
 		rows = append(rows, []string{s.Name, known, strings.Join(s.URLs, " "), s.DID})
 	}
-	switch {
-	case a.json:
+	if a.json {
 		return nil
-	case len(rows) == 0:
-		return a.say("no site answers on this network; agentsite doctor, where one runs, says what may be in the way")
 	}
 	return table(a.out, []string{"SITE", "YOU CALL IT", "ADDRESSES", "KEY"}, rows)
 }

@@ -79,17 +79,20 @@ func explain(err error) string {
 // site's own sentence, one that says what to do.
 func (a *app) unreached(err error) error {
 	var web *url.Error
+	why := site.Unreached(err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
+	case why != nil:
+		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network", why)}
+	case errors.Is(err, context.DeadlineExceeded):
+		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
 	case broken(err):
 		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
 	case errors.As(err, &web) && a.url == "":
-		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network", web.Err)}
+		return coded{exitAway, web.Err}
 	case errors.As(err, &web):
 		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or mend the address", a.url, web.Err)}
 	}
@@ -104,7 +107,7 @@ func (a *app) undialled(err error) error {
 	switch {
 	case errors.As(err, &mistaken), errors.As(err, &refused):
 		return err
-	case errors.As(err, &web):
+	case errors.As(err, &web), site.Unreached(err) != nil:
 		return a.unreached(err)
 	case a.url != "":
 		return coded{exitUsage, err} // the address or the token file

@@ -53,7 +53,7 @@ owners granted ends. The code counts once.`,
 					return err
 				}
 				method, code := site.RecoverMethod, site.Recovery{Code: args[0], DID: me.DID}
-				if a.site != "" { // the connection says who it is
+				if a.site != "" || a.peer != "" { // the connection says who it is
 					method, code.DID = site.ReclaimMethod, ""
 				}
 				if _, err := s.own(cmd.Context(), method, code); err != nil {

@@ -22,7 +22,7 @@ type app struct {
 	errs io.Writer
 
 	data, url, tokenFile string
-	site, as             string // a site that is known, and an agent of the user's that knows it
+	site, peer, as       string // a site that is known, or its key, and an agent of the user's that knows it
 	key                  string // of the calls that move something; "" for one of each call's own
 	cbor, json           bool
 
@@ -97,13 +97,22 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 				return fmt.Errorf("--token-file goes with --url")
 			case a.url == "" && a.site == "" && a.cbor:
 				return fmt.Errorf("--cbor goes with --url or --site")
-			case a.as != "" && a.site == "" && !slices.Contains([]string{"connect", "sites", "forget"}, cmd.Name()):
-				return fmt.Errorf("--as goes with --site")
+			case a.peer != "" && (a.site != "" || a.url != "" || a.data != ""):
+				return fmt.Errorf("--peer says already which site it is: leave out --site, --url and --data")
+			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()):
+				return fmt.Errorf("--as goes with --site or --peer")
 			case a.site != "" && (a.url != "" || a.data != ""):
 				return fmt.Errorf("--site says already which site it is: leave out --url and --data")
 			}
 			a.running = cmd.CommandPath()
-			return nil
+			if a.peer == "" || cmd.Name() == "connect" {
+				return nil
+			}
+			name, err := site.Called(a.as, a.peer)
+			if name != "" {
+				a.site, a.peer = name, ""
+			}
+			return err
 		},
 	}
 	root.SetIn(a.in)
@@ -112,7 +121,8 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
 	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
-	flags.StringVar(&a.as, "as", "", "with --site: as this one of your agents, not as yourself (agentsite agents lists them)")
+	flags.StringVar(&a.peer, "peer", "", "the same, by its key: a peer ID or did:key, wherever it is")
+	flags.StringVar(&a.as, "as", "", "with --site or --peer: as this one of your agents, not as yourself (agentsite agents lists them)")
 	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
 	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: speak CBOR instead of JSON")
@@ -120,6 +130,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	flags.SortFlags = false
 	root.RegisterFlagCompletionFunc("site", a.completeSites)
 	root.RegisterFlagCompletionFunc("as", completeAgents)
+	root.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions)
 	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	root.MarkPersistentFlagDirname("data")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -131,12 +142,12 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		&cobra.Group{ID: groupAgents, Title: "For agents:"},
 	)
 	root.AddCommand(
-		a.runCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(),
+		a.runCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(), a.relayCommand(),
 		a.scanCommand(), a.doctorCommand(), a.prepareCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
-		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
+		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.findCommand(), a.pingCommand(), a.realmCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
 		a.versionCommand(),
 	)
@@ -219,8 +230,8 @@ func (a *app) folder() (site.Folder, error) {
 
 // local refuses --url and --site for what only the site's own machine can do.
 func (a *app) local(what string) error {
-	if a.url != "" || a.site != "" {
-		return usagef("%s works on the site's own machine only: leave out --url and --site", what)
+	if a.url != "" || a.site != "" || a.peer != "" {
+		return usagef("%s works on the site's own machine only: leave out --url, --site and --peer", what)
 	}
 	return nil
 }

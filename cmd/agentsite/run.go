@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var file, listen, https string
+	var file, listen, https, peers string
 	var level slog.Level
 	cmd := &cobra.Command{
 		Use: "run", GroupID: groupSite, Args: noArgs,
@@ -42,7 +42,7 @@ is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 				slog.Info("stopping: outputs go to their safe values; a second signal would end this at once, without that")
 				close(said)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, Version: version, Out: a.out, Terminal: a.out.terminal(), Hangup: hangups(), Stop: stops})
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, ListenPeers: peers, Version: version, Out: a.out, Terminal: a.out.terminal(), Hangup: hangups(), Stop: stops})
 			if !running() {
 				<-said
 			}
@@ -53,10 +53,12 @@ is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+site.DefaultConfig+", where there is one)")
 	cmd.Flags().StringVar(&listen, "listen", "", "where HTTP listens, instead of the configuration's listen: such as 127.0.0.1:8473")
 	cmd.Flags().StringVar(&https, "listen-https", "", "where HTTPS listens, for the network, instead of the configuration's: such as :8474, or none; with --listen none is usual")
+	cmd.Flags().StringVar(&peers, "listen-peers", "", "where peers are listened for, instead of the configuration's under internet: such as :8475; with --listen nowhere is usual")
 	cmd.Flags().TextVar(&level, "log-level", slog.LevelInfo, "what is logged: debug, info, warn or error")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.RegisterFlagCompletionFunc("listen", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("listen-https", cobra.NoFileCompletions)
+	cmd.RegisterFlagCompletionFunc("listen-peers", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

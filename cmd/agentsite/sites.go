@@ -99,8 +99,8 @@ type claimResult struct {
 
 // claims refuses what says where a site is for a command that is told another way.
 func (a *app) claims(what string) error {
-	if a.url != "" || a.site != "" || a.data != "" {
-		return usagef("%s takes no --site, --url or --data: the address says where the site is", what)
+	if a.url != "" || a.site != "" || a.peer != "" || a.data != "" {
+		return usagef("%s takes no --site, --peer, --url or --data", what)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,14 +176,16 @@ entry for the whole house. It presents the sites that one of your agents knows, 
 agent's key and within what you permitted it ("agentsite agents allow"), and the site that
 runs on this machine, as one set of tools. It opens no hardware.
 
-With --data, or without --as while your assistant knows no site, it carries MCP to the site
-that runs on this machine and to no other.`,
+With --site or --peer it presents that one alone, wherever it is. With --data, or without
+--as while your assistant knows no site, it carries MCP to the site that runs on this
+machine and to no other.`,
 		Example: "  agentsite connect\n  agentsite connect --as watchman",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("connect"); err != nil {
-				return err
-			}
-			if a.data != "" && a.as != "" {
+			only := cmp.Or(a.site, a.peer)
+			switch {
+			case a.url != "":
+				return usagef("connect takes no --url: clients that speak HTTP go there themselves")
+			case a.data != "" && a.as != "":
 				return usagef("--as is for the sites that an agent knows: leave out --data")
 			}
 			folder, err := a.folder()
@@ -190,12 +193,12 @@ that runs on this machine and to no other.`,
 				return err
 			}
 			if a.data == "" {
-				agent, some, err := site.Presented(a.as)
+				agent, some, err := site.Presented(a.as, only)
 				if err != nil {
 					return err
 				}
 				if some {
-					return site.ConnectAs(cmd.Context(), agent, folder, version, a.in, a.out)
+					return site.ConnectAs(cmd.Context(), agent, folder, only, version, a.in, a.out)
 				}
 			}
 			err = site.Connect(cmd.Context(), folder, a.in, a.out)

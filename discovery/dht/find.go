@@ -97,16 +97,20 @@ func goodbye(p peer.ID, emit func(discovery.Sighting) error) {
 }
 
 // Lookup emits the sites of the realm that can do something, such as
-// measurement/temperature, as they answer, from one goroutine at a time. It returns when
+// measurement/temperature, or all of them for "", as they answer, from one goroutine at a time. It returns when
 // all that the servers know of were asked, or when ctx ends.
 func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery.Sighting) error) error {
 	if !d.o.Realm.Exists() {
 		return errors.New("who is of no realm finds nobody")
 	}
-	if err := card.CheckCapability(capability); err != nil {
-		return err
+	key := d.key("realm")
+	if capability != "" {
+		if err := card.CheckCapability(capability); err != nil {
+			return err
+		}
+		key = d.key("capability", capability)
 	}
-	_, err := d.look(ctx, d.key("capability", capability), nil, capability, emit)
+	_, err := d.look(ctx, key, nil, capability, emit)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 
 	"agentsite/transport/rpc"
@@ -106,4 +107,22 @@ func events(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
 		}
 	}
 	return rpc.Raw{}, errors.Join(io.ErrUnexpectedEOF, lines.Err())
+}
+
+// Ping asks whether the site is there, and returns where it answered.
+func (c *Client) Ping(ctx context.Context) (at string, err error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { at = i.Conn.RemoteAddr().String() }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/mcp")+"/healthz", nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return at, fmt.Errorf("%s answered %s, which no AgentSite does", c.URL, res.Status)
+	}
+	return at, nil
 }

@@ -2,7 +2,10 @@ package p2p
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 
 	"agentsite/node/identity"
 
@@ -46,4 +49,26 @@ func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 func direct(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
 	return err != nil
+}
+
+// At is where a host listens that is told an address and a port of its machine, such as
+// 192.0.2.7:8475 or, for all addresses, :8475.
+func At(listen string) ([]string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" {
+		return Anywhere(uint16(n)), err
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil, err
+	}
+	family := "ip4"
+	if ip.Is6() {
+		family = "ip6"
+	}
+	return []string{fmt.Sprintf("/%s/%s/tcp/%d", family, ip, n), fmt.Sprintf("/%s/%s/udp/%d/quic-v1", family, ip, n)}, nil
 }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -42,11 +43,14 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 			rcmgr.WithLimitPerSubnet(
 				[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: 256}},
 				[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: 256}}),
-			rcmgr.WithConnRateLimiters(&rate.Limiter{SubnetRateLimiter: rate.SubnetLimiter{
-				IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: rate.Limit{RPS: 20, Burst: 512}}},
-				IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: rate.Limit{RPS: 20, Burst: 512}}},
-				GracePeriod:      time.Minute,
-			}}))
+			rcmgr.WithConnRateLimiters(&rate.Limiter{
+				NetworkPrefixLimits: []rate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
+				SubnetRateLimiter: rate.SubnetLimiter{
+					IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: rate.Limit{RPS: 20, Burst: 512}}},
+					IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: rate.Limit{RPS: 20, Burst: 512}}},
+					GracePeriod:      time.Minute,
+				},
+			}))
 	}
 	few.Memory = rcmgr.LimitVal64(memory)
 	transient := few

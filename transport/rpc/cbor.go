@@ -31,6 +31,7 @@ func cborEncOptions() cbor.EncOptions {
 	o.NaNConvert, o.InfConvert = cbor.NaNConvertReject, cbor.InfConvertReject
 	o.NilContainers = cbor.NilContainerAsEmpty // as the JSON codec writes them
 	o.TagsMd = cbor.TagsForbidden
+	o.Time = cbor.TimeRFC3339Nano // as the JSON codec writes it
 	return o
 }
 

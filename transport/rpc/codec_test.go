@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -228,4 +229,24 @@ func FuzzCBOR(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { fuzzed(t, CBOR, JSON, b) })
+}
+
+// TestResults: what has a form of its own in Go comes out of both codecs alike.
+func TestResults(t *testing.T) {
+	type result struct {
+		At    time.Time `json:"at"`
+		Bytes []byte    `json:"bytes"`
+	}
+	r := result{time.Date(2026, 11, 21, 18, 0, 0, 500, time.UTC), []byte{0, 1, 254}}
+	text, err := toJSON(encode(t, CBOR, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := encode(t, JSON, r); string(text) != string(want) {
+		t.Errorf("CBOR came out as %s, and JSON as %s", text, want)
+	}
+	var back result
+	if err := CBOR.Decode(encode(t, CBOR, r), &back); err != nil || !back.At.Equal(r.At) || !bytes.Equal(back.Bytes, r.Bytes) {
+		t.Errorf("%+v came back as %+v, %v", r, back, err)
+	}
 }

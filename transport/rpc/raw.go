@@ -13,7 +13,8 @@ import (
 // Raw is a value that is still encoded: parameters before their method is known,
 // a schema that was rendered at start-up. It goes into a message of the other
 // encoding by being transcoded, without loss: integers from -2^63 to 2^64-1,
-// float64, texts, bools, null, arrays and objects. Anything else is refused.
+// float64, texts, bools, null, arrays and objects, and bytes, which JSON has as base64.
+// Anything else is refused.
 // The zero Raw is absent. A Raw that was decoded may share its message's bytes:
 // that of a Call is good until the method returns.
 type Raw struct {
@@ -133,11 +134,11 @@ func exactNumber(text string) (any, error) {
 
 func isInteger(text string) bool { return !strings.ContainsAny(text, ".eE") }
 
-// jsonable refuses what JSON has no form for: byte strings, keys that are not
-// texts, undefined.
+// jsonable refuses what JSON has no form for: keys that are not texts, undefined. Bytes
+// become base64, as they are in a struct.
 func jsonable(tree any) error {
 	switch v := tree.(type) {
-	case nil, bool, string, int64, uint64, float64:
+	case nil, bool, string, []byte, int64, uint64, float64:
 		return nil
 	case []any:
 		for _, e := range v {

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("NEIGHBOUR") != "" {
 		neighbour()
 	}
+	if at := os.Getenv(crowdEnv); at != "" {
+		crowd(at)
+	}
 	os.Exit(m.Run())
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"testing"
 
 	"agentsite/cmd/internal/site"
+
+	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // listening is what a process and its children listen on, by the kernel's word:
@@ -75,6 +79,10 @@ func socketsOf(carriers []site.Carrier) (all []string) {
 	for _, c := range carriers {
 		if u, err := url.Parse(c.Address); err == nil && u.Port() != "" {
 			all = append(all, "tcp "+u.Port())
+		} else if a, err := multiaddr.NewMultiaddr(c.Address); err == nil && strings.HasPrefix(c.Address, "/ip") {
+			network, at, _ := manet.DialArgs(a)
+			_, port, _ := net.SplitHostPort(at)
+			all = append(all, network[:3]+" "+port)
 		} else {
 			all = append(all, c.Address)
 		}

@@ -46,11 +46,11 @@ func startProbed(t *testing.T, claimed bool) *probed {
 	t.Helper()
 	dir := folder(t)
 	p := &probed{claimed: claimed, held: filepath.Join(dir, "zebu"), free: filepath.Join(dir, "gnu")}
-	p.running = start(t, "site: { name: quagga }\ndevices:\n"+
+	p.running = start(t, "site: { name: quagga }\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
 		"  zebu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
 		"  gnu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  yak: { driver: sim, model: dimmer }\n"+
-		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program), "--listen-https=127.0.0.1:0")
+		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
 	until(t, 20*time.Second, "the relay switches", func() bool {
 		_, err := p.agentsite(t, "set", "zebu/relay", "on", "--for", "5m")
 		return err == nil
@@ -74,7 +74,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		p.tools = append(p.tools, tool.Name)
 	}
 	p.secrets = append([]string{
-		"quagga", "zebu", "gnu", "yak", "okapi", "relay", "level", "temperature", "humidity", "pressure", "%RH", "Cel", "hPa",
+		"quagga", "zorilla", "zebu", "gnu", "yak", "okapi", "relay", "level", "temperature", "humidity", "pressure", "%RH", "Cel", "hPa",
 		"quality", "seconds_left", "held_by", "inputSchema", "structuredContent", "agentsite_", "check_up", "overnight", "list_changed", "acknowledged",
 	}, p.tools...)
 	p.session = p.begin(t, p.Token)
@@ -184,6 +184,7 @@ func TestProbe(t *testing.T) {
 							defer nobody.CloseIdleConnections()
 							p.overHTTP(t, c, nobody, useless)
 						},
+						site.P2PCarrier:    p.overPeers,
 						site.OwnerCarrier:  p.ownersSocket,
 						site.AgentsCarrier: p.agentsSocket,
 					}[c.Kind]

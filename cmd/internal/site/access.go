@@ -70,6 +70,11 @@ func owns(b *access.Book, id identity.ID) bool {
 	return slices.ContainsFunc(b.Owners(), func(o access.Owner) bool { return o.ID == id })
 }
 
+// known reports whether somebody has any permission here.
+func known(b *access.Book, id identity.ID) bool {
+	return owns(b, id) || b.Standing(agents.Principal{ID: id.String()}) > 0
+}
+
 // kept is nil where there is no such file yet.
 func (f Folder) kept(name string) ([]byte, error) {
 	b, err := os.ReadFile(f.path(name))
@@ -126,11 +131,10 @@ func (p permissions) Peer(text string) (agents.Principal, error) {
 	if err != nil {
 		return agents.Principal{}, device.Faultf(device.Denied, "%v", err)
 	}
-	who := agents.Principal{ID: id.String(), Owner: owns(p.Book, id)}
-	if !who.Owner && p.Standing(who) == 0 {
+	if !known(p.Book, id) {
 		return agents.Principal{}, device.Faultf(device.Denied, "your key, %v, has no permission here: an owner can grant one", id)
 	}
-	return who, nil
+	return agents.Principal{ID: id.String(), Owner: owns(p.Book, id)}, nil
 }
 
 func (p permissions) May(who agents.Principal, ask agents.Ask) (agents.Limits, error) {

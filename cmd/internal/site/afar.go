@@ -23,7 +23,8 @@ const listPatience = 10 * time.Second
 // afar is a site that somebody knows, as agents/remote has it.
 type afar struct {
 	client *client.Client
-	fresh  func() // has what is asked next be asked on a new connection
+	person Person
+	ways   *ways
 
 	mu    sync.Mutex
 	known KnownSite
@@ -36,10 +37,10 @@ func newAfar(h *household, k KnownSite) (*afar, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &afar{known: k}
-	s.client, s.fresh, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
+	s := &afar{person: h.person, known: k}
+	s.client, s.ways, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
 		h.person.moved(s.site(), at)
-	}, rpc.JSON, h.version)
+	}, rpc.JSON, h.outside, h.version)
 	return s, err
 }
 
@@ -69,8 +70,8 @@ func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 
 // Follow begins on a new connection: one that is left over may lead to where the site was.
 func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
-	s.fresh()
-	if err := s.site().greet(ctx, s.client); err != nil {
+	s.ways.fresh()
+	if err := s.person.greet(ctx, s.site(), s.client); err != nil {
 		return err
 	}
 	return follow(ctx, s.client, uris, tell)

@@ -57,12 +57,12 @@ type claims struct {
 // its address, nil where they do not. Where nobody owns the site, that is the one to claim
 // it by, with a secret, and is also written to a file in dir. seed is the configuration's
 // secret, "" for one of the site's own.
-func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr, claimed func()) (*access.Invitation, error) {
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
 	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile), claimed: claimed}
 	if book.Claimed() {
 		c.removeFile()
 	}
-	if at == nil {
+	if at == nil && far == nil {
 		return nil, nil
 	}
 	methods[ChallengeMethod] = c.challenge
@@ -72,7 +72,7 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 		return nil, err
 	}
 	print := sha256.Sum256(authority)
-	i := &access.Invitation{Site: key.ID(), Addresses: reachable(at, key.ID()), Certificate: print[:]}
+	i := &access.Invitation{Site: key.ID(), Addresses: append(reachable(at, key.ID()), far.throughRelay()...), Certificate: print[:]}
 	if book.Claimed() {
 		slog.Info("its owners make this site known on their own machines with agentsite claim", "address", i.String())
 		return i, nil

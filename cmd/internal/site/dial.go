@@ -25,7 +25,8 @@ import (
 type Target struct {
 	Folder    Folder
 	Site      string // a name of Known's
-	As        string // with Site: an agent of the user's, "" for the user
+	Peer      string // the peer ID or did:key of a site, wherever that is
+	As        string // with Site or Peer: an agent of the user's, "" for the user
 	URL       string
 	TokenFile string // with URL; the folder's token where empty
 	CBOR      bool   // with Site or URL: speak CBOR
@@ -34,9 +35,8 @@ type Target struct {
 
 // Dial connects to a site. Close what it returns.
 func Dial(t Target) (*client.Client, io.Closer, error) {
-	if t.Site != "" {
-		c, err := dialKnown(t)
-		return c, io.NopCloser(nil), err
+	if t.Site != "" || t.Peer != "" {
+		return dialKnown(t)
 	}
 	if t.URL != "" {
 		c, err := dialHTTP(t)

@@ -28,23 +28,28 @@ func Discover(ctx context.Context, emit func(discovery.Change, Found)) error {
 	if err != nil {
 		return err
 	}
-	known, err := user.Sites()
+	called, pinned, err := user.names()
 	if err != nil {
 		return err
-	}
-	called := make(map[string]string)
-	var pinned []identity.ID
-	for _, k := range known {
-		if id, err := identity.Parse(k.DID); err == nil {
-			pinned = append(pinned, id)
-			called[k.DID] = k.Name
-		}
 	}
 	watch(ctx, pinned, func(c discovery.Change, s discovery.Site) {
 		did := s.Site.String()
 		emit(c, Found{Name: s.Name, DID: did, URLs: s.URLs(), Known: called[did], Public: s.Offer})
 	})
 	return nil
+}
+
+// names are by what the person knows sites, by their did:keys.
+func (p Person) names() (called map[string]string, all []identity.ID, err error) {
+	known, err := p.Sites()
+	called = make(map[string]string)
+	for _, k := range known {
+		if id, err := identity.Parse(k.DID); err == nil {
+			all = append(all, id)
+			called[k.DID] = k.Name
+		}
+	}
+	return called, all, err
 }
 
 // watch looks at the network until ctx ends. The pinned sites have places of their own.

@@ -76,6 +76,12 @@ type Signed struct {
 	Grant []byte `json:"grant"`
 }
 
+// Reached answers PresentMethod and TimeMethod: where the site may be reached now, of which
+// whoever may do something there is to know.
+type Reached struct {
+	At []string `json:"at,omitzero"`
+}
+
 // TimeNow is the parameters of TimeMethod.
 type TimeNow struct {
 	Now time.Time `json:"now"`
@@ -90,7 +96,7 @@ type MadeToken struct {
 }
 
 // addPresent lets whoever proved a key show what it was granted.
-func addPresent(methods map[string]rpc.Method, b *access.Book) {
+func addPresent(methods map[string]rpc.Method, b *access.Book, here whereabouts) {
 	methods[PresentMethod] = func(_ context.Context, c *rpc.Call) (any, error) {
 		who, err := caller(c)
 		if err != nil {
@@ -103,15 +109,15 @@ func addPresent(methods map[string]rpc.Method, b *access.Book) {
 		if _, err := b.Present(who, s.Grant); err != nil {
 			return nil, rpc.Errorf(403, "%v", err)
 		}
-		return struct{}{}, nil
+		return Reached{here.at()}, nil
 	}
 }
 
 // whereabouts is what a site tells its owners of itself.
 type whereabouts struct {
 	name string
-	url  string   // for which its tokens count
-	at   []string // where it may be reached
+	url  string          // for which its tokens count
+	at   func() []string // where it may be reached now
 }
 
 // addGrants adds the owner's methods about who may do what.
@@ -121,7 +127,7 @@ func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, s
 		return list(b, s), nil
 	})
 	methods[TimeMethod] = ownersMethod(door, "clock --set", func(_ context.Context, _ agents.Principal, t TimeNow) (any, error) {
-		return struct{}{}, b.Tell(t.Now)
+		return Reached{s.at()}, b.Tell(t.Now)
 	})
 	methods[GrantMethod] = ownersMethod(door, "grant", func(_ context.Context, who agents.Principal, s Signed) (any, error) {
 		g, err := access.Open(s.Grant)
@@ -222,7 +228,7 @@ func addToken(b *access.Book, url string, n NewToken, g *access.Grant) (m MadeTo
 
 func list(b *access.Book, s whereabouts) Access {
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), Name: s.name, At: s.at, URL: s.url, Time: now.UTC().Truncate(time.Second), Sure: sure, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{Site: b.Site.String(), Name: s.name, At: s.at(), URL: s.url, Time: now.UTC().Truncate(time.Second), Sure: sure, Owners: []Owner{}, Grants: []Granted{}}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}

@@ -30,7 +30,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	methods := map[string]rpc.Method{}
 	addOwner(methods, door, nil, nil)
 	addRoutes(methods, door, nil)
-	addGrants(methods, door, book, whereabouts{url: "u"})
+	addGrants(methods, door, book, whereabouts{url: "u", at: func() []string { return nil }})
 	for name, method := range methods {
 		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}} {
 			var refused *rpc.Error
@@ -62,7 +62,7 @@ func newGranting(t *testing.T, f Folder) *granting {
 	if g.book, err = f.openBook(key.ID(), nil); err != nil {
 		t.Fatal(err)
 	}
-	addGrants(g.methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), g.book, whereabouts{url: "u"})
+	addGrants(g.methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), g.book, whereabouts{url: "u", at: func() []string { return nil }})
 	return g
 }
 
@@ -139,7 +139,7 @@ func TestTokens(t *testing.T) {
 	if _, err := again.own(RemoveOwnerMethod, About{Name: other.DID}); err != nil || again.book.Standing(agents.Principal{ID: "token:b"}) != 0 {
 		t.Error("what an owner granted who is none any more", err)
 	}
-	grants := list(again.book, whereabouts{url: "u"}).Grants
+	grants := list(again.book, whereabouts{url: "u", at: func() []string { return nil }}).Grants
 	if _, err := again.own(RevokeMethod, About{Name: grants[0].ID}); err != nil || again.book.Standing(who) != 0 {
 		t.Error("by the grant's ID:", err)
 	}

@@ -40,14 +40,21 @@ const houseInstructions = "These are the sites that you may use: boards with sen
 
 // Presented is the agent of that name, "" for the Assistant, where it knows sites that
 // connect can present; some is false where it knows none, or is only the default and not
-// there.
-func Presented(name string) (p Person, some bool, err error) {
+// there. With only, a name or a key, it has to know that one.
+func Presented(name, only string) (p Person, some bool, err error) {
 	p, err = As(cmp.Or(name, Assistant))
 	if err != nil {
-		if name == "" {
+		if name == "" && only == "" {
 			err = nil
 		}
 		return p, false, err
+	}
+	if only != "" {
+		k, err := p.named(only, only)
+		if err == nil && k.Name == "" {
+			err = Mistake{fmt.Errorf("your agent does not know the site %.100q: agentsite agents allow permits it something there", only)}
+		}
+		return p, err == nil, err
 	}
 	known, err := p.Sites()
 	if err == nil && len(known) == 0 && name != "" { // rather than all tools of the site on this machine
@@ -58,8 +65,9 @@ func Presented(name string) (p Person, some bool, err error) {
 
 // ConnectAs is the door to the whole house, for a client that speaks MCP over standard
 // input and output: to the sites that an agent of the user's knows, by its own key, and
-// to the one that runs from the folder, if one does. It ends with the input.
-func ConnectAs(ctx context.Context, p Person, f Folder, version string, in io.Reader, out io.Writer) error {
+// to the one that runs from the folder, if one does; or only to the known one of that name,
+// peer ID or did:key. It ends with the input.
+func ConnectAs(ctx context.Context, p Person, f Folder, only, version string, in io.Reader, out io.Writer) error {
 	key, err := p.key()
 	if err != nil {
 		return err
@@ -69,7 +77,19 @@ func ConnectAs(ctx context.Context, p Person, f Folder, version string, in io.Re
 		return err
 	}
 	hub := node.NewHub(nil, things.URI) // which has no readings of its own
-	sites := &household{person: p, key: key, folder: f, version: version}
+	far, err := outsideOf(key, version)
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	sites := &household{person: p, key: key, folder: f, outside: far, version: version}
+	if only != "" {
+		k, err := p.named(only, only)
+		if err != nil {
+			return err
+		}
+		sites.only = k.DID
+	}
 	house := remote.New(verbs, sites.members, hub.Announce)
 	door := node.New(hub, "", nil, house) // what moves is written down where it moves
 
@@ -94,6 +114,8 @@ type household struct {
 	person  Person
 	key     identity.Key
 	folder  Folder
+	only    string // the did:key of the only one; "" for all
+	outside *outside
 	version string
 
 	read  stamp // of the file that known is from
@@ -123,7 +145,12 @@ func (h *household) members() []remote.Member {
 	}
 	var all []remote.Member
 	for _, s := range h.known {
-		all = append(all, remote.Member{Name: s.site().Name, Site: s})
+		if k := s.site(); h.only == "" || h.only == k.DID {
+			all = append(all, remote.Member{Name: k.Name, Site: s})
+		}
+	}
+	if h.only != "" {
+		return all
 	}
 	if s := h.nearby(); s != nil {
 		all = append(all, remote.Member{Name: s.name, Site: s})

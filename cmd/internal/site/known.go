@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,7 +76,8 @@ const (
 	knownName    = "sites.json"
 	agentsFolder = "agents"
 
-	maxAddresses = 8 // of a site that is known
+	// Of a site that is known: on networks, and in the world.
+	maxNear, maxFar = 8, 6
 )
 
 // Sites lists those that the person knows.
@@ -133,14 +133,29 @@ func (p Person) remember(k KnownSite) error {
 // moved remembers where a known site was found. Where it was is kept behind that: it may
 // be reached there from elsewhere.
 func (p Person) moved(k KnownSite, at []string) {
-	for _, a := range k.Addresses {
-		if !slices.Contains(at, a) && len(at) < maxAddresses {
+	near, far := sorted(k.Addresses)
+	for _, a := range near {
+		if !slices.Contains(at, a) && len(at) < maxNear {
 			at = append(at, a)
 		}
 	}
-	k.Addresses = at
+	k.Addresses = append(at, far...)
 	if err := p.remember(k); err != nil {
 		slog.Warn("where the site is now cannot be remembered", "site", k.Name, "err", err)
+	}
+}
+
+// learned remembers where in the world a site says that it may be reached.
+func (p Person) learned(k KnownSite, at []string) {
+	near, was := sorted(k.Addresses)
+	_, far := sorted(at)
+	far = far[:min(len(far), maxFar)]
+	if len(far) == 0 || slices.Equal(far, was) {
+		return
+	}
+	k.Addresses = append(near, far...)
+	if err := p.remember(k); err != nil {
+		slog.Warn("where the site may be reached cannot be remembered", "site", k.Name, "err", err)
 	}
 }
 
@@ -167,36 +182,30 @@ func (p Person) writeKnown(all []KnownSite) error {
 	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
 }
 
-// unreached is why a site was not asked: no connection to it came about.
-type unreached struct{ error }
-
-func (u unreached) Unwrap() error { return u.error }
-
-// dialKey connects to a site that its key tells, with one of one's own. Where it may be is
-// asked for each connection. Where it is at none of these addresses it is looked for, and
-// moved is told where it was found; nil for nobody. After fresh a connection that nobody
-// uses just then is not used again.
-func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, version string) (c *client.Client, fresh func(), err error) {
+// dialKey calls a site that its key tells, with one of one's own. Where it may be is asked
+// each time that it is looked for, on the same network and, where out is not nil, anywhere
+// else; moved is told where on the network it was found, nil for nobody.
+func dialKey(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, out *outside, version string) (*client.Client, *ways, error) {
 	secured, err := httpcarrier.ClientTLS(key, site)
 	if err != nil {
 		return nil, nil, err
 	}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := route{site: site, addresses: where(), secured: secured, moved: moved}.dial(ctx, network, address)
-		if err != nil {
-			return nil, unreached{err}
-		}
-		return newPaced(conn), nil
+	w := newWays(site, where, codec, func(ctx context.Context) (net.Conn, error) {
+		near, _ := sorted(where())
+		return route{site: site, addresses: near, secured: secured, moved: moved}.dial(ctx, "tcp", "")
+	}, out)
+	return client.New(w, "agentsite", version), w, nil
+}
+
+// outsideOf is the part in the global network of whoever has that key, by the realms that
+// this machine's user is in.
+func outsideOf(key identity.Key, version string) (*outside, error) {
+	user, err := User()
+	if err != nil {
+		return nil, err
 	}
-	web := &http.Client{
-		// No site sends its callers elsewhere, and whoever does may not choose where.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialTLSContext: dial, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
-		},
-	}
-	carrier := &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
-	return client.New(carrier, "agentsite", version), web.CloseIdleConnections, nil
+	realms, err := user.Realms()
+	return &outside{key: key, realms: realms, version: version}, err
 }
 
 // KnownCertificate is SiteCertificate of a site that this user knows, from itself.
@@ -217,7 +226,8 @@ func KnownCertificate(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	conn, err := route{site: id, addresses: k.Addresses, secured: secured}.dial(ctx, "tcp", "")
+	near, _ := sorted(k.Addresses)
+	conn, err := route{site: id, addresses: near, secured: secured}.dial(ctx, "tcp", "")
 	if err != nil {
 		return "", err
 	}
@@ -230,51 +240,102 @@ func KnownCertificate(ctx context.Context, name string) (string, error) {
 	return certificateText(authority.Raw), nil
 }
 
-// dialKnown connects to a site that this user knows. An owner tells it the time, which a
-// board without a clock has from nobody else; others show what they were granted, which
-// the site may not have been told of.
-func dialKnown(t Target) (*client.Client, error) {
+// dialKnown connects to a site that this user knows, or that only its key names. An owner
+// tells it the time, which a board without a clock has from nobody else; others show what
+// they were granted, which the site may not have been told of. Close what it returns.
+func dialKnown(t Target) (*client.Client, *reaching, error) {
 	p, err := As(t.As)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	k, err := p.Known(t.Site)
+	k, err := p.named(t.Site, t.Peer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	key, err := p.key()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	id, err := identity.Parse(k.DID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	out, err := outsideOf(key, t.Version)
+	if err != nil {
+		return nil, nil, err
 	}
 	codec := rpc.JSON
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c, _, err := dialKey(key, id, k.addresses, func(at []string) { p.moved(k, at) }, codec, t.Version)
-	if err != nil {
-		return nil, err
+	moved := func(at []string) { p.moved(k, at) }
+	if k.Name == "" { // nobody remembers it
+		moved = nil
 	}
-	return c, k.greet(context.Background(), c)
+	c, w, err := dialKey(key, id, func() []string { return k.Addresses }, moved, codec, out, t.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &reaching{out, w}
+	if err := p.greet(context.Background(), k, c); err != nil {
+		r.Close()
+		return nil, nil, err
+	}
+	return c, r, nil
 }
 
-func (k KnownSite) addresses() []string { return k.Addresses }
+// reaching is how a site is reached.
+type reaching struct {
+	*outside
+	ways *ways
+}
 
-// greet tells a site the time, or shows it what was granted.
-func (k KnownSite) greet(ctx context.Context, c *client.Client) error {
-	method, what := PresentMethod, any(Signed{k.Grant})
-	if k.Owner {
-		method, what = TimeMethod, TimeNow{time.Now()}
+// named is a site that the person knows by its name or by its key, or one of which only
+// the key is known.
+func (p Person) named(name, peer string) (KnownSite, error) {
+	id, err := identity.Parse(peer)
+	if err != nil && name == "" {
+		return KnownSite{}, Mistake{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*reachPatience) // and to be answered
-	defer cancel()
-	_, err := c.Owner(ctx, method, what)
-	var refused *client.Refusal
-	if errors.As(err, &refused) { // what is asked next says why
+	if err != nil || peer == "" {
+		return p.Known(name)
+	}
+	k, err := p.knownBy(id.String())
+	k.DID = id.String()
+	return k, err
+}
+
+// Called is by which name the user, or an agent of the user's, knows the site of a key;
+// "" for none.
+func Called(agent, peer string) (string, error) {
+	p, err := As(agent)
+	if err != nil {
+		return "", err
+	}
+	k, err := p.named("", peer)
+	return k.Name, err
+}
+
+// greet tells a site the time, or shows it what was granted, and remembers where it says
+// that it may be reached.
+func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client) error {
+	method, what := PresentMethod, any(Signed{k.Grant})
+	switch {
+	case k.Owner:
+		method, what = TimeMethod, TimeNow{time.Now()}
+	case k.Grant == nil: // there is nothing to show
 		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachPatience+farPatience) // and to be answered
+	defer cancel()
+	var reached Reached
+	err := ownersAsk(ctx, c, method, what, &reached)
+	var refused *client.Refusal
+	switch {
+	case errors.As(err, &refused): // what is asked next says why
+		return nil
+	case err == nil && k.Name != "":
+		p.learned(k, reached.At)
 	}
 	return err
 }
@@ -291,7 +352,12 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 	if err != nil {
 		return k, "", err
 	}
-	c, _, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, version)
+	out, err := outsideOf(key, version)
+	if err != nil {
+		return k, "", err
+	}
+	defer out.Close()
+	c, _, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, out, version)
 	if err != nil {
 		return k, "", err
 	}
@@ -311,7 +377,7 @@ func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSi
 		name = called
 	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if _, err := c.Owner(ctx, TimeMethod, TimeNow{time.Now()}); err != nil {
+	if err := p.greet(ctx, KnownSite{Owner: true}, c); err != nil {
 		return k, "", err
 	}
 	if err := p.remember(k); err != nil || owned {

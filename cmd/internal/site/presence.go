@@ -1,11 +1,13 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -13,11 +15,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/discovery"
+	"agentsite/discovery/card"
 	"agentsite/discovery/mdns"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -31,35 +35,49 @@ const (
 	recordAgain = time.Minute // where the disk did not take its sequence
 
 	sequenceName = "sequence"
+
+	maxCapabilities = 64
 )
 
-// presence tells the network that the site is there.
+// presence tells others that the site is there.
 type presence struct {
 	folder Folder
 	key    identity.Key
 	name   string
 	book   *access.Book
-	at     net.Addr
+	https  string    // the site's URL on its own network; "" where nobody else comes to it
+	far    *internet // nil where it has no part in that
 	public bool
 	things func() []things.Thing
-	again  chan struct{} // what is public may be different
+	again  chan struct{} // something of it may be different
+	now    atomic.Pointer[discovery.Signed]
+	realm  *discovery.Directory // who else of its realm is there; nil without one
 }
 
-// present is how the site is announced, nil for not at all: what listens for this machine
-// alone is nobody else's to find.
+// present is how the site is announced.
 func present(f Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
+	p := &presence{folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1)}
 	if at == nil || !cfg.Found.MDNS {
-		return nil
+		return p
 	}
-	if listens, err := netip.ParseAddrPort(at.String()); err != nil || listens.Addr().IsLoopback() {
-		return nil
+	listens, err := netip.ParseAddrPort(at.String())
+	if err != nil || listens.Addr().IsLoopback() { // for this machine alone
+		return p
 	}
-	return &presence{f, key, cfg.Name, book, at, cfg.Found.Public, all, make(chan struct{}, 1)}
+	p.https = "https://" + net.JoinHostPort(HostName(key.ID()), fmt.Sprint(listens.Port())) + "/mcp"
+	return p
+}
+
+// goFar has the site announced in the global network, too.
+func (p *presence) goFar(in *internet) {
+	if p.far = in; in != nil && in.realm.Exists() {
+		p.realm = discovery.NewDirectory(slog.Default(), in.media)
+	}
 }
 
 // renew has the record made anew where it would be another.
 func (p *presence) renew() {
-	if p == nil || !p.public {
+	if p == nil {
 		return
 	}
 	select {
@@ -68,12 +86,47 @@ func (p *presence) renew() {
 	}
 }
 
+// card is what the site shows to those of its realm.
+func (p *presence) card() card.Card {
+	c := card.Card{Capabilities: p.capabilities()}
+	if r := p.now.Load(); r != nil {
+		c.Record = r.Bytes()
+	}
+	return c
+}
+
+// media are the ways on which the site is announced, none for not at all: on its own
+// network, and in the rest of the world once it is reached from there.
+func (p *presence) media(reached bool) *discovery.Directory {
+	all := make(map[string]discovery.Medium)
+	if p.https != "" {
+		all["mdns"] = new(mdns.Medium)
+	}
+	if reached && p.far != nil {
+		maps.Copy(all, p.far.media)
+	}
+	return discovery.NewDirectory(slog.Default(), all)
+}
+
 // Run announces the site until ctx ends.
 func (p *presence) Run(ctx context.Context) {
-	if p == nil {
+	if p.https == "" && p.realm == nil {
 		return
 	}
-	media := discovery.NewDirectory(slog.Default(), map[string]discovery.Medium{"mdns": new(mdns.Medium)})
+	media := p.media(false)
+	reached := make(chan struct{}) // closed when others may reach it from anywhere
+	var following sync.WaitGroup
+	defer following.Wait()
+	if p.realm != nil {
+		following.Go(func() {
+			p.far.settled(ctx)
+			close(reached)
+			p.realm.Run(ctx)
+		})
+	}
+	if p.far != nil {
+		following.Go(func() { p.far.moved(ctx, p.renew) })
+	}
 	for ctx.Err() == nil {
 		holds := recordEvery
 		record, err := p.record()
@@ -84,15 +137,39 @@ func (p *presence) Run(ctx context.Context) {
 		one, end := context.WithTimeout(ctx, holds)
 		var announcing sync.WaitGroup
 		if err == nil {
+			p.now.Store(record)
 			announcing.Go(func() { media.Announce(one, record) })
 		}
-		select {
-		case <-p.again:
-		case <-one.Done():
+		for stays := true; stays; {
+			select {
+			case <-reached:
+				reached, media, stays = nil, p.media(true), false
+			case <-p.again:
+				settle(one)
+				stays = err == nil && p.same(record)
+			case <-one.Done():
+				stays = false
+			}
 		}
 		end()
 		announcing.Wait() // its goodbye
 	}
+}
+
+// settle waits a moment: what changes seldom changes alone.
+func settle(ctx context.Context) {
+	moment := time.NewTimer(time.Second)
+	defer moment.Stop()
+	select {
+	case <-ctx.Done():
+	case <-moment.C:
+	}
+}
+
+// same reports whether a record would say the same if it was made now.
+func (p *presence) same(was *discovery.Signed) bool {
+	now, err := p.sign(was.Sequence)
+	return err == nil && bytes.Equal(now.Bytes(), was.Bytes())
 }
 
 // record is a new one.
@@ -101,13 +178,21 @@ func (p *presence) record() (*discovery.Signed, error) {
 	if err != nil {
 		return nil, p.folder.unusable(err)
 	}
-	_, port, err := net.SplitHostPort(p.at.String())
-	if err != nil {
-		return nil, err
+	return p.sign(sequence)
+}
+
+// sign makes the record of that sequence. What does not fit is left out: first what is
+// public, and then the addresses that are of least use.
+func (p *presence) sign(sequence uint64) (*discovery.Signed, error) {
+	r := discovery.Record{Site: p.key.ID(), Sequence: sequence, Name: p.name, Lifetime: recordLife}
+	if p.https != "" {
+		r.Addresses = append(r.Addresses, p.https)
 	}
-	r := discovery.Record{
-		Site: p.key.ID(), Sequence: sequence, Name: p.name, Lifetime: recordLife,
-		Addresses: []string{"https://" + net.JoinHostPort(HostName(p.key.ID()), port) + "/mcp"},
+	if p.far != nil {
+		r.Addresses = append(r.Addresses, p.far.reached()...)
+		if can := p.capabilities(); len(can) > 0 { // so that those of the realm see when it can do something else
+			r.Digest = p.far.realm.Hash("offer", can...)
+		}
 	}
 	if p.public && p.book.Claimed() {
 		r.Offer = public(p.things())
@@ -118,7 +203,30 @@ func (p *presence) record() (*discovery.Signed, error) {
 		r.Offer = nil
 		signed, err = r.Sign(p.key)
 	}
+	for err != nil && len(r.Addresses) > 1 {
+		r.Addresses = r.Addresses[:len(r.Addresses)-1]
+		signed, err = r.Sign(p.key)
+	}
 	return signed, err
+}
+
+// capabilities are by what the site is found in the global network: kinds, and kinds with
+// the names of points; none before somebody owns it.
+func (p *presence) capabilities() (all []string) {
+	if !p.book.Claimed() {
+		return nil
+	}
+	for _, k := range public(p.things()) {
+		kind := k.Kind
+		if kind == string(device.KindImage) {
+			kind = "camera"
+		}
+		all = append(all, kind)
+		for _, point := range k.Points {
+			all = append(all, kind+"/"+point)
+		}
+	}
+	return all[:min(len(all), maxCapabilities)]
 }
 
 // public are the points of all things by their kinds, as everybody may know them.

@@ -141,6 +141,8 @@ func (w *wiring) load() (*config.Site, plan, error) {
 		return nil, plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
 	case cfg.Found != w.cfg.Found:
 		return nil, plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
+	case !reflect.DeepEqual(cfg.Internet, w.cfg.Internet):
+		return nil, plan{}, device.Faultf(device.Invalid, "internet is not what it was: restart to change it")
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
 		return nil, plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
 	}

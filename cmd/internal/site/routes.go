@@ -25,7 +25,7 @@ type Routes struct {
 type Carrier struct {
 	Kind    string   `json:"kind"`
 	Address string   `json:"address"`         // a URL without a path, or a socket's file
-	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb
+	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb; over libp2p: protocols
 }
 
 // The kinds of carriers.
@@ -34,6 +34,7 @@ const (
 	HTTPSCarrier  = "https"
 	OwnerCarrier  = "owner socket"
 	AgentsCarrier = "agents socket"
+	P2PCarrier    = "libp2p"
 )
 
 func addRoutes(methods map[string]rpc.Method, door *node.Node, all func() Routes) {

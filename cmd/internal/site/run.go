@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,9 +20,11 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/history"
+	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
 
@@ -35,8 +38,9 @@ const settleFor = 5 * time.Second
 type Options struct {
 	Config      string // a file; "" for agentsite.yaml, or the demonstration without one
 	Folder      Folder
-	Listen      string           // instead of the configuration's; it also turns HTTPS off
+	Listen      string           // instead of the configuration's; it also turns HTTPS and peers off
 	ListenHTTPS string           // instead of the configuration's
+	ListenPeers string           // instead of the configuration's, under internet
 	Version     string           // of the program
 	Out         io.Writer        // for the person at the terminal
 	Terminal    bool             // Out is one, and shows pictures
@@ -59,6 +63,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	keepOwn()
+	beThrifty()
 	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err
@@ -78,6 +83,20 @@ func Run(ctx context.Context, o Options) error {
 			return Mistake{fmt.Errorf("--listen-https %w", err)}
 		}
 		web.HTTPS = o.ListenHTTPS
+	}
+	peers := cfg.Internet
+	if o.Listen != "" && o.ListenPeers == "" {
+		peers = nil
+	}
+	if o.ListenPeers != "" {
+		if err := config.CheckInternet(o.ListenPeers); err != nil {
+			return Mistake{fmt.Errorf("--listen-peers %w", err)}
+		}
+		if peers == nil {
+			return Mistake{errors.New("--listen-peers is for a site whose configuration has the section internet")}
+		}
+		there := *peers
+		there.Listen, peers = o.ListenPeers, &there
 	}
 	unlock, err := o.Folder.open()
 	if err != nil {
@@ -166,6 +185,14 @@ func Run(ctx context.Context, o Options) error {
 		defer secure.Close()
 	}
 	there = present(o.Folder, key, cfg, book, addressOf(secure), func() []things.Thing { return *now.Load() })
+	far, err := openInternet(peers, p2p.Options{Key: key, Known: func(id identity.ID) bool { return known(book, id) }, Agent: "agentsite/" + o.Version}, there.card)
+	if err != nil {
+		return err
+	}
+	if far != nil {
+		defer far.Close()
+		there.goFar(far)
+	}
 	ownerSocket, err := stdio.Listen(o.Folder.OwnerSocket())
 	if err != nil {
 		return err
@@ -191,10 +218,12 @@ func Run(ctx context.Context, o Options) error {
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
-	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
-	addPresent(methods, book)
+	at := whereabouts{cfg.Name, resource, func() []string { return places(addressOf(secure), key.ID(), far) }}
+	addGrants(methods, door, book, at)
+	addPresent(methods, book, at)
 	addReclaim(methods, door, book)
-	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure), there.renew)
+	addFind(methods, door, there)
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure), far, there.renew)
 	if err != nil {
 		return err
 	}
@@ -205,15 +234,19 @@ func Run(ctx context.Context, o Options) error {
 	if secure != nil {
 		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
 	}
+	if far != nil {
+		carriers = append(carriers, far.carriers()...)
+	}
 	var dispatcher *rpc.Dispatcher
 	addRoutes(methods, door, func() Routes { return Routes{carriers, dispatcher.Methods()} })
 	dispatcher = rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
+	admit := func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err }
 	handler := httpcarrier.Handler(httpcarrier.Options{
 		Resource:   resource,
 		Hosts:      called,
 		Dispatcher: dispatcher,
-		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
+		Admit:      admit,
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
@@ -257,6 +290,14 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
 	if secure != nil {
 		all.Go(func() error { return httpcarrier.Serve(ctx, secure, handler) })
+	}
+	if far != nil {
+		all.Go(func() error { far.Run(ctx); return nil })
+		all.Go(func() error {
+			return far.Serve(ctx, p2p.Serving{Admit: admit, Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error {
+				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: t}).Serve(ctx, rw)
+			}})
+		})
 	}
 	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())

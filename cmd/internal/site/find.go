@@ -1,0 +1,168 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/node"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+	"agentsite/transport/rpc"
+)
+
+// Find finds the sites of a realm that show, where they are, that they can do something,
+// such as measurement/temperature; all of the realm for "". It blocks until all were asked
+// who are said to be there, or ctx ends.
+func Find(ctx context.Context, j Joined, capability, version string) ([]Found, error) {
+	if capability != "" {
+		if err := card.CheckCapability(capability); err != nil {
+			return nil, Mistake{err}
+		}
+	}
+	user, err := User()
+	if err != nil {
+		return nil, err
+	}
+	called, _, err := user.names()
+	if err != nil {
+		return nil, err
+	}
+	out := &outside{key: identity.New(), realms: []Joined{j}, version: version} // nobody need know who looks
+	in, err := out.open()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	all, err := in.find(ctx, capability)
+	for i := range all {
+		all[i].Known = called[all[i].DID]
+	}
+	return all, err
+}
+
+// find asks all tables, and the sites that they name.
+func (in *internet) find(ctx context.Context, capability string) (found []Found, err error) {
+	var mu sync.Mutex
+	seen := make(map[identity.ID]bool)
+	for _, t := range in.tables {
+		err = errors.Join(err, t.Lookup(ctx, capability, func(s discovery.Sighting) error {
+			r, err := discovery.Open(s.Record)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !seen[r.Site] {
+				seen[r.Site] = true
+				found = append(found, foundAt(r))
+			}
+			return nil
+		}))
+	}
+	if len(found) > 0 { // one table is enough
+		return found, nil
+	}
+	return nil, err
+}
+
+func foundAt(r *discovery.Signed) Found {
+	return Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses, Public: r.Offer}
+}
+
+// FindMethod has a site find others of its realm.
+const FindMethod = "owner/find"
+
+// Wanted is the parameters of FindMethod.
+type Wanted struct {
+	Capability string `json:"capability,omitzero"` // "" for all that the site knows of, without asking anybody
+}
+
+// FoundAll answers FindMethod.
+type FoundAll struct {
+	Found []Found `json:"found"`
+}
+
+func addFind(methods map[string]rpc.Method, door *node.Node, there *presence) {
+	methods[FindMethod] = ownersMethod(door, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (any, error) {
+		all := FoundAll{Found: []Found{}}
+		if there.realm == nil {
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
+		}
+		if w.Capability == "" {
+			for _, s := range there.realm.Sites() {
+				all.Found = append(all.Found, foundAt(s.Signed))
+			}
+			return all, nil
+		}
+		found, err := there.far.find(ctx, w.Capability)
+		all.Found = append(all.Found, found...)
+		if err != nil {
+			return nil, rpc.Errorf(503, "%v", err)
+		}
+		return all, nil
+	})
+}
+
+// Pong is what came of asking a site whether it is there.
+type Pong struct {
+	Path     p2p.Path `json:"path"` // lan, direct, punched or relayed
+	Address  string   `json:"address,omitzero"`
+	RTT      float64  `json:"rtt_ms"`
+	Encoding string   `json:"encoding"`
+}
+
+// Ping asks a site n times, a second apart, whether it is there, and by which way. The way
+// may be a better one each time.
+func Ping(ctx context.Context, t Target, n int, emit func(Pong)) error {
+	_, r, err := dialKnown(t)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for i := range n {
+		if i > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Second):
+			}
+		}
+		p, err := r.ways.ping(ctx)
+		if err != nil {
+			return err
+		}
+		emit(p)
+	}
+	return nil
+}
+
+// ping asks by the way that there is.
+func (w *ways) ping(ctx context.Context) (Pong, error) {
+	way, err := w.look(ctx)
+	if err != nil {
+		return Pong{}, err
+	}
+	if way != w.near {
+		in, err := w.outside.open()
+		if err != nil {
+			return Pong{}, err
+		}
+		p, err := in.Ping(ctx, w.site)
+		if err != nil { // it may be elsewhere by now
+			w.leave(way)
+		}
+		return Pong{Path: p.Path, Address: p.Address, RTT: float64(p.RTT.Microseconds()) / 1000, Encoding: "cbor"}, err
+	}
+	start := time.Now()
+	at, err := w.near.Ping(ctx)
+	encoding := "json"
+	if w.near.Codec.ContentType() == "application/cbor" {
+		encoding = "cbor"
+	}
+	return Pong{Path: NearPath, Address: at, RTT: float64(time.Since(start).Microseconds()) / 1000, Encoding: encoding}, err
+}

@@ -1,0 +1,265 @@
+//go:build e2e
+
+package site
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/discovery"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// village is relays and sites of one realm in this process, each as the program makes it.
+type village struct {
+	t      *testing.T
+	realm  discovery.Realm
+	relays []string
+	ending []context.CancelFunc // of the relays
+	sites  []*villager
+}
+
+// villager is one site: its part in the global network, and how it is announced there.
+type villager struct {
+	*presence
+	can   []string // its capabilities
+	leave func()
+	began time.Time
+}
+
+func newVillage(t *testing.T, relays int) *village {
+	t.Helper()
+	realm, err := discovery.NewRealm("village")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &village{t: t, realm: realm}
+	for range relays {
+		ctx, cancel := context.WithCancel(context.Background())
+		ready, ended := make(chan []string, 1), make(chan error, 1)
+		o := RelayOptions{
+			Folder: Folder(t.TempDir()), Listen: "127.0.0.1:0", Version: "e2e", Ready: func(at []string) { ready <- at },
+			Others: slices.Clone(v.relays[max(0, len(v.relays)-2):]),
+		}
+		go func() { ended <- Relay(ctx, o) }()
+		stop := sync.OnceFunc(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		select {
+		case at := <-ready:
+			i := slices.IndexFunc(at, func(a string) bool { return overQUIC(a) })
+			v.relays = append(v.relays, at[i])
+		case err := <-ended:
+			t.Fatal(err)
+		}
+		v.ending = append(v.ending, stop)
+		t.Cleanup(stop)
+	}
+	return v
+}
+
+func overQUIC(address string) bool { return strings.Contains(address, "/quic-v1/") }
+
+// settle adds a site of three of the relays, which offers these points.
+func (v *village) settle(points ...device.Point) *villager {
+	v.t.Helper()
+	n := len(v.sites)
+	key, folder := identity.New(), Folder(v.t.TempDir())
+	book, err := folder.openBook(key.ID(), nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if err := book.Claim(access.Owner{ID: identity.New().ID()}); err != nil {
+		v.t.Fatal(err)
+	}
+	all := []things.Thing{{Name: "thing", Description: device.Description{Points: points}}}
+	cfg := &config.Site{Name: fmt.Sprint("site-", n), Internet: &config.Internet{Listen: "127.0.0.1:0", Realm: v.realm.String(), PortMap: true}}
+	for i := range min(3, len(v.relays)) {
+		cfg.Internet.Relays = append(cfg.Internet.Relays, v.relays[(n+i)%len(v.relays)])
+	}
+	s := &villager{began: time.Now()}
+	s.presence = present(folder, key, cfg, book, net.Addr(nil), func() []things.Thing { return all })
+	s.can = s.capabilities()
+	in, err := openInternet(cfg.Internet, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.card)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	s.goFar(in)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { in.Run(ctx) })
+	running.Go(func() { s.Run(ctx) })
+	s.leave = sync.OnceFunc(func() {
+		in.Host.Close() // as a power cut does: it says nothing
+		cancel()
+		running.Wait()
+		in.Close()
+	})
+	v.t.Cleanup(s.leave)
+	v.sites = append(v.sites, s)
+	return s
+}
+
+// able are the live sites with a capability.
+func (v *village) able(capability string) map[string]bool {
+	all := make(map[string]bool)
+	for _, s := range v.sites {
+		if slices.Contains(s.can, capability) {
+			all[s.key.ID().String()] = true
+		}
+	}
+	return all
+}
+
+// look has some sites look for a capability, a few at a time. It returns how many lookups
+// found each of those that there are and nobody else, and how long they took.
+func (v *village) look(capability string, who []*villager) (whole int, took []time.Duration) {
+	v.t.Helper()
+	want := v.able(capability)
+	var mu sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(4)
+	for _, s := range who {
+		all.Go(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			begun := time.Now()
+			found, err := s.far.find(ctx, capability)
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, time.Since(begun))
+			got := make(map[string]bool)
+			for _, f := range found {
+				got[f.DID] = true
+			}
+			delete(got, s.key.ID().String()) // of itself a site need not be told
+			others := maps.Clone(want)
+			delete(others, s.key.ID().String())
+			if err == nil && maps.Equal(got, others) {
+				whole++
+				return nil
+			}
+			for id := range got {
+				if !others[id] {
+					v.t.Errorf("%s: %s was found that is not there or cannot do it", capability, id)
+				}
+			}
+			v.t.Logf("%s from %s: %d of %d, %v", capability, s.name, len(got), len(others), err)
+			return nil
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return whole, took
+}
+
+// TestHundred: a hundred nodes of one realm, ten relays that keep the table and ninety
+// sites, with the product's defaults, gossip too. Every lookup from every node finds every
+// live provider; with SOAK=1 all of them look, and else one in ten. Then a late comer learns
+// of all, and after a third of all is gone at once lookups still find all who are left, and
+// nobody else.
+func TestHundred(t *testing.T) {
+	t.Setenv("TMPDIR", "/dev/shm") // a hundred that write at once are one disk's matter, not ours
+	v := newVillage(t, 10)
+	temperature := device.Point{Name: "temperature", Kind: device.KindMeasurement}
+	relay, camera := device.Point{Name: "relay", Kind: device.KindSwitch}, device.Point{Name: "picture", Kind: device.KindImage}
+	kinds := [][]device.Point{{temperature}, {temperature, relay}, {relay}, {temperature, camera}, {temperature}}
+	begun := time.Now()
+	for i := range 89 {
+		v.settle(kinds[i%len(kinds)]...)
+	}
+	t.Logf("89 sites are up after %v", time.Since(begun).Round(10*time.Millisecond))
+	v.awaitFound(t, "measurement/temperature", v.sites[0], 2*time.Minute)
+
+	every := 10
+	if os.Getenv("SOAK") != "" {
+		every = 1
+	}
+	some := func(all []*villager) (who []*villager) {
+		for i := 0; i < len(all); i += every {
+			who = append(who, all[i])
+		}
+		return who
+	}
+	for _, capability := range []string{"measurement/temperature", "switch", "camera"} {
+		who := some(v.sites)
+		whole, took := v.look(capability, who)
+		t.Logf("%s: %d of %d lookups found all %d; median %v, longest %v", capability, whole, len(who), len(v.able(capability)), took[len(took)/2], took[len(took)-1])
+		if whole != len(who) {
+			t.Errorf("%s: not every lookup found all", capability)
+		}
+	}
+
+	late := v.settle(temperature)
+	for {
+		know := len(late.presence.realm.Sites())
+		if know >= len(v.sites)-1 {
+			t.Logf("who came last knew all %d others after %v", know, time.Since(late.began).Round(10*time.Millisecond))
+			break
+		}
+		if time.Since(late.began) > 10*time.Second {
+			t.Errorf("who came last knows %d of %d after ten seconds", know, len(v.sites)-1)
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+
+	var left []*villager
+	for i, s := range v.sites {
+		if i%3 == 0 {
+			s.leave()
+		} else {
+			left = append(left, s)
+		}
+	}
+	for _, end := range v.ending[:3] {
+		end()
+	}
+	v.sites = left
+	for _, capability := range []string{"measurement/temperature", "switch", "camera"} {
+		who := some(left)
+		whole, took := v.look(capability, who)
+		t.Logf("a third gone, %s: %d of %d lookups found all %d; median %v, longest %v", capability, whole, len(who), len(v.able(capability)), took[len(took)/2], took[len(took)-1])
+		if whole != len(who) {
+			t.Errorf("%s: not every lookup found all who are left", capability)
+		}
+	}
+}
+
+// awaitFound waits until somebody finds all with a capability.
+func (v *village) awaitFound(t *testing.T, capability string, who *villager, most time.Duration) {
+	t.Helper()
+	want := len(v.able(capability))
+	begun := time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		found, _ := who.far.find(ctx, capability)
+		cancel()
+		if len(found) >= want-1 {
+			t.Logf("all %d with %s are found after %v", want, capability, time.Since(begun).Round(10*time.Millisecond))
+			return
+		}
+		if time.Since(begun) > most {
+			t.Fatalf("%d of %d with %s are found after %v", len(found), want, capability, most)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

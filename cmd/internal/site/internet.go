@@ -1,0 +1,321 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/discovery/dht"
+	"agentsite/discovery/gossip"
+	"agentsite/node/config"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const (
+	// relayEvery is how often it is looked whether relays are still connected, and
+	// relayPatience how long one may take to answer.
+	relayEvery    = time.Minute
+	relayPatience = 10 * time.Second
+
+	relayTag = "relay"
+)
+
+// joining is how a program takes part in the global network.
+type joining struct {
+	options p2p.Options
+	meets   []peer.AddrInfo // where others are asked for
+	seeks   []Joined        // the realms whose sites are looked for
+	server  bool
+
+	// Of a site that is found.
+	realm discovery.Realm // the zero one for nobody
+	ipfs  bool
+	card  func() card.Card
+}
+
+// internet is a program's part in the global network. Close it.
+type internet struct {
+	*p2p.Host
+	joining
+	media  map[string]discovery.Medium // of a site: of its realm; none without one
+	tables []*dht.DHT
+	ending []func()
+}
+
+// join takes part.
+func join(j joining) (in *internet, err error) {
+	host, err := p2p.New(j.options)
+	if err != nil {
+		return nil, err
+	}
+	in = &internet{Host: host, joining: j, media: make(map[string]discovery.Medium)}
+	defer func() {
+		if err != nil {
+			in.Close()
+		}
+	}()
+	for _, k := range j.seeks {
+		r, err := discovery.ParseRealm(k.Realm)
+		if err != nil {
+			return nil, Mistake{err}
+		}
+		if err := in.enter(r, k.IPFS); err != nil {
+			return nil, err
+		}
+	}
+	if !j.realm.Exists() {
+		return in, nil
+	}
+	if err := in.enter(j.realm, j.ipfs); err != nil {
+		return nil, err
+	}
+	in.ending = append(in.ending, card.Serve(host, j.realm, j.card))
+	talk, err := gossip.New(gossip.Options{Host: host, Realm: j.realm, Ask: in.ask})
+	if err != nil {
+		return nil, err
+	}
+	in.ending = append(in.ending, func() { talk.Close() })
+	in.media["gossip"] = talk
+	return in, nil
+}
+
+// enter joins those who keep where the sites of a realm are.
+func (in *internet) enter(r discovery.Realm, ipfs bool) error {
+	o := dht.Options{Host: in.Host, Realm: r, Server: in.server, Bootstrap: in.meets, Log: slog.Default()}
+	if in.card != nil {
+		o.Capabilities = func() []string { return in.card().Capabilities }
+	}
+	if err := in.table("dht", o); err != nil || !ipfs {
+		return err
+	}
+	o.Server, o.Prefix, o.Bootstrap = false, dht.Amino, nil
+	return in.table("ipfs", o)
+}
+
+func (in *internet) table(name string, o dht.Options) error {
+	t, err := dht.New(o)
+	if err != nil {
+		return err
+	}
+	in.ending = append(in.ending, func() { t.Close() })
+	in.tables = append(in.tables, t)
+	in.media[name] = t
+	return nil
+}
+
+// Close leaves the network.
+func (in *internet) Close() error {
+	for _, end := range slices.Backward(in.ending) {
+		end()
+	}
+	return in.Host.Close()
+}
+
+// Run stays connected to the relays until ctx ends, which is where the realm meets.
+func (in *internet) Run(ctx context.Context) {
+	every := time.NewTicker(relayEvery)
+	defer every.Stop()
+	for {
+		for _, r := range in.meets {
+			in.ConnManager().Protect(r.ID, relayTag)
+			if in.Network().Connectedness(r.ID) != network.Connected {
+				in.meet(ctx, r)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// meet connects to a relay.
+func (in *internet) meet(ctx context.Context, r peer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(ctx, relayPatience)
+	defer cancel()
+	if err := in.Connect(ctx, r); err != nil && ctx.Err() == nil {
+		slog.Debug("a relay does not answer", "relay", r.ID, "err", err)
+	}
+}
+
+// moved has changed be called whenever others reach the host elsewhere, until ctx ends.
+func (in *internet) moved(ctx context.Context, changed func()) {
+	changes, err := in.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
+	if err != nil {
+		slog.Error("where the site is reached is not followed", "err", err)
+		return
+	}
+	defer changes.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes.Out():
+			changed()
+		}
+	}
+}
+
+// settleFar is how long a relay may take to give a place to a site that starts, before the
+// site is announced without it.
+const settleFar = 10 * time.Second
+
+// settled waits until others reach the host from anywhere, as far as is known: through a
+// relay, or directly. It does not wait for ever, and not at all without relays.
+func (in *internet) settled(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleFar)
+	defer cancel()
+	if len(in.options.Relays) == 0 {
+		return
+	}
+	in.moved(ctx, func() {
+		if slices.ContainsFunc(in.Addrs(), func(a multiaddr.Multiaddr) bool {
+			_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
+			return err == nil || manet.IsPublicAddr(a)
+		}) {
+			cancel()
+		}
+	})
+}
+
+// maxReached is how many addresses of a host are told.
+const maxReached = 6
+
+// reached are the addresses at which others reach the host: those through relays first,
+// which most do, and then those that lead anywhere, before those of its own network.
+func (in *internet) reached() []string {
+	rank := func(a multiaddr.Multiaddr) int {
+		_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
+		_, tcp := a.ValueForProtocol(multiaddr.P_TCP)
+		r := 0
+		switch {
+		case manet.IsIPLoopback(a):
+			r = 6
+		case err == nil:
+		case manet.IsPublicAddr(a):
+			r = 2
+		default:
+			r = 4
+		}
+		if tcp == nil { // QUIC goes through more routers
+			r++
+		}
+		return r
+	}
+	all := slices.Clone(in.Addrs())
+	slices.SortStableFunc(all, func(a, b multiaddr.Multiaddr) int { return rank(a) - rank(b) })
+	var texts []string
+	for _, a := range all {
+		if rank(a) >= 6 && rank(all[0]) < 6 {
+			break // of use to nobody else
+		}
+		if len(texts) < maxReached {
+			texts = append(texts, a.String())
+		}
+	}
+	return texts
+}
+
+// where asks the tables for a site.
+func (in *internet) where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+	var all error
+	for _, t := range in.tables {
+		at, err := t.Where(ctx, id)
+		if err == nil {
+			return at, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return peer.AddrInfo{}, all
+}
+
+// cardHolds is how long what a site says of itself counts, if nobody hears of it again.
+const cardHolds = 30 * time.Minute
+
+// ask has a site show its card, where it is connected or the tables say that it is.
+func (in *internet) ask(ctx context.Context, id identity.ID) (discovery.Sighting, error) {
+	who, err := p2p.PeerOf(id)
+	if err != nil {
+		return discovery.Sighting{}, err
+	}
+	at := peer.AddrInfo{ID: who}
+	if in.Network().Connectedness(who) == network.NotConnected {
+		if at, err = in.where(ctx, id); err != nil {
+			return discovery.Sighting{}, err
+		}
+	}
+	c, err := card.Ask(ctx, in.Host, in.realm, at)
+	return discovery.Sighting{Site: id, Record: c.Record, For: cardHolds}, err
+}
+
+// openInternet has a site take part as its configuration says; nil without that section.
+func openInternet(cfg *config.Internet, o p2p.Options, card func() card.Card) (*internet, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	listen, err := p2p.At(cfg.Listen)
+	if err != nil {
+		return nil, Mistake{fmt.Errorf("internet: %w", err)}
+	}
+	relays, err := p2p.ParsePeers(cfg.Relays)
+	if err != nil {
+		return nil, Mistake{fmt.Errorf("internet: relays: %w", err)}
+	}
+	j := joining{options: o, meets: relays, server: cfg.Server, ipfs: cfg.IPFS, card: card}
+	if cfg.Realm != "" {
+		if j.realm, err = discovery.ParseRealm(cfg.Realm); err != nil {
+			return nil, Mistake{fmt.Errorf("internet: %w", err)}
+		}
+	}
+	j.options.Listen, j.options.Relays = listen, relays
+	j.options.PortMap = cfg.PortMap && !strings.Contains(strings.Join(listen, " "), "/127.0.0.1/") && !strings.Contains(strings.Join(listen, " "), "/::1/")
+	return join(j)
+}
+
+// places is where a site may be reached: by HTTPS and from anywhere.
+func places(at net.Addr, id identity.ID, far *internet) []string {
+	all := reachable(at, id)
+	if far != nil {
+		all = append(all, far.reached()...)
+	}
+	return all
+}
+
+// throughRelay is where a site will be reached once it has a place at its first relay.
+func (in *internet) throughRelay() []string {
+	if in == nil || len(in.options.Relays) == 0 {
+		return nil
+	}
+	r := in.options.Relays[0]
+	return []string{r.Addrs[0].String() + "/p2p/" + r.ID.String() + "/p2p-circuit"}
+}
+
+// carriers are where the host listens, with the protocols that it speaks.
+func (in *internet) carriers() (all []Carrier) {
+	var protocols []string
+	for _, p := range in.Mux().Protocols() {
+		protocols = append(protocols, string(p))
+	}
+	slices.Sort(protocols)
+	for _, a := range in.Network().ListenAddresses() {
+		if _, err := a.ValueForProtocol(multiaddr.P_CIRCUIT); err != nil {
+			all = append(all, Carrier{P2PCarrier, a.String(), protocols})
+		}
+	}
+	return all
+}

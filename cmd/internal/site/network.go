@@ -1,0 +1,105 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"agentsite/discovery"
+	"agentsite/transport/p2p"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Joined is a realm that a person is in, with where its sites meet.
+type Joined struct {
+	Realm  string   `json:"realm"` // with its secret
+	Relays []string `json:"relays,omitzero"`
+	IPFS   bool     `json:"ipfs,omitzero"` // whether the public table of IPFS is asked, too
+}
+
+// Name is that of the realm, without its secret.
+func (j Joined) Name() string {
+	r, _ := discovery.ParseRealm(j.Realm)
+	return r.Name
+}
+
+const realmsName = "realms.json"
+
+// Realms are those that the person is in.
+func (p Person) Realms() (all []Joined, err error) {
+	text, err := os.ReadFile(p.path(realmsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the realms that you are in cannot be read: %w; mend or remove %s", err, p.path(realmsName))
+	}
+	return all, nil
+}
+
+// Realm finds one by its name; "" is the only one.
+func (p Person) Realm(name string) (Joined, error) {
+	all, err := p.Realms()
+	if err != nil {
+		return Joined{}, err
+	}
+	if name == "" && len(all) == 1 {
+		return all[0], nil
+	}
+	i := slices.IndexFunc(all, func(j Joined) bool { return j.Name() == name })
+	switch {
+	case i >= 0:
+		return all[i], nil
+	case name == "" && len(all) > 1:
+		return Joined{}, Mistake{errors.New("you are in several realms: say with --realm which of them; agentsite realm list shows them")}
+	case name == "":
+		return Joined{}, Mistake{errors.New("you are in no realm: agentsite realm join takes the one that your sites are in")}
+	}
+	return Joined{}, Mistake{fmt.Errorf("you are in no realm %q: agentsite realm join takes it with its secret", name)}
+}
+
+// Join remembers a realm, in the place of what was known by its name.
+func (p Person) Join(j Joined) error {
+	r, err := discovery.ParseRealm(j.Realm)
+	if err != nil {
+		return Mistake{err}
+	}
+	if _, err := p2p.ParsePeers(j.Relays); err != nil {
+		return Mistake{err}
+	}
+	all, err := p.Realms()
+	if err != nil {
+		return err
+	}
+	return p.writeRealms(append(slices.DeleteFunc(all, func(k Joined) bool { return k.Name() == r.Name }), j))
+}
+
+// Leave forgets a realm.
+func (p Person) Leave(name string) error {
+	if _, err := p.Realm(name); err != nil {
+		return err
+	}
+	all, err := p.Realms()
+	if err != nil {
+		return err
+	}
+	return p.writeRealms(slices.DeleteFunc(all, func(k Joined) bool { return k.Name() == name }))
+}
+
+func (p Person) writeRealms(all []Joined) error {
+	text, err := json.Marshal(all, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
+		return err
+	}
+	return writeAtomic(p.path(realmsName), append(text, '\n'), 0o600)
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package site
+
+// beThrifty leaves it to Go on machines that are no boards.
+func beThrifty() {}

@@ -1,0 +1,312 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/p2p"
+	"agentsite/transport/rpc"
+)
+
+const (
+	// nearAhead is how long a site is looked for on the same network alone.
+	nearAhead = 300 * time.Millisecond
+	// farPatience is how long it may take to find and to reach one anywhere else.
+	farPatience = 15 * time.Second
+)
+
+// NearPath is the way to a site on the same network. The others are transport/p2p's.
+const NearPath p2p.Path = "lan"
+
+// unreached is why a site was not asked: no connection to it came about.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
+
+// Unreached is why a site was not asked at all, nil where it may have been.
+func Unreached(err error) error {
+	var u unreached
+	if errors.As(err, &u) {
+		return u.error
+	}
+	return nil
+}
+
+// ways calls one site by the best way that there is: by HTTPS on the same network, and
+// otherwise over libp2p. It looks for one when it is first called, and again when that
+// one leads nowhere any more.
+type ways struct {
+	site    identity.ID
+	where   func() []string // host:port and multiaddrs, the best first of each
+	dial    func(ctx context.Context) (net.Conn, error)
+	near    *httpcarrier.Client
+	outside *outside // nil for the same network alone
+
+	looking chan struct{} // has room for whoever looks
+
+	mu   sync.Mutex
+	way  rpc.Caller // nil while there is none
+	conn net.Conn   // to the site, made and not used yet
+}
+
+var _ rpc.Caller = (*ways)(nil)
+
+// newWays leads to a site that its key tells. What makes connections proves both keys.
+func newWays(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *outside) *ways {
+	w := &ways{site: site, where: where, dial: dial, outside: out, looking: make(chan struct{}, 1)}
+	web := &http.Client{
+		// No site sends its callers elsewhere, and whoever does may not choose where.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialTLSContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return w.connect(ctx) },
+			DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
+		},
+	}
+	w.near = &httpcarrier.Client{URL: "https://" + HostName(site) + "/mcp", Codec: codec, HTTP: web}
+	return w
+}
+
+// Call is that of rpc.Caller. What could not be asked is asked once more by another way.
+func (w *ways) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	for again := false; ; again = true {
+		way, err := w.look(ctx)
+		if err != nil {
+			return rpc.Raw{}, err
+		}
+		raw, err := way.Call(ctx, r, note)
+		var near unreached
+		var far *p2p.Unreached
+		switch {
+		case errors.As(err, &far):
+			err = unreached{far.Err}
+		case !errors.As(err, &near):
+			return raw, err
+		}
+		w.leave(way)
+		if again || ctx.Err() != nil {
+			return rpc.Raw{}, err
+		}
+	}
+}
+
+// fresh has what is asked next look for the best way anew.
+func (w *ways) fresh() {
+	w.mu.Lock()
+	w.way = nil
+	w.mu.Unlock()
+	w.near.HTTP.CloseIdleConnections()
+}
+
+func (w *ways) leave(way rpc.Caller) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.way == way {
+		w.way = nil
+	}
+}
+
+// now is the way that there is.
+func (w *ways) now() rpc.Caller {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.way
+}
+
+// look returns the way that there is, or finds one.
+func (w *ways) look(ctx context.Context) (rpc.Caller, error) {
+	if way := w.now(); way != nil {
+		return way, nil
+	}
+	select {
+	case w.looking <- struct{}{}:
+		defer func() { <-w.looking }()
+	case <-ctx.Done():
+		return nil, unreached{ctx.Err()}
+	}
+	if way := w.now(); way != nil {
+		return way, nil
+	}
+	way, err := w.race(ctx)
+	if err != nil {
+		return nil, unreached{err}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.way = way
+	return way, nil
+}
+
+// anywhere reports whether the site may be found beyond the same network.
+func (w *ways) anywhere() bool {
+	if w.outside == nil {
+		return false
+	}
+	_, far := sorted(w.where())
+	return len(far)+len(w.outside.realms) > 0
+}
+
+// race tries the same network, and a moment later the rest of the world.
+func (w *ways) race(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type end struct {
+		way rpc.Caller
+		err error
+	}
+	near, far := make(chan end, 1), make(chan end, 1)
+	go func() {
+		conn, err := w.dial(ctx)
+		if err == nil {
+			w.keep(conn)
+		}
+		near <- end{w.near, err}
+	}()
+	var begin <-chan time.Time
+	if w.anywhere() {
+		begin = time.After(nearAhead)
+	}
+	beyond := func() {
+		begin = nil
+		go func() {
+			c, err := w.beyond(ctx)
+			far <- end{c, err}
+		}()
+	}
+	var all error
+	for left := 1; ; {
+		var e end
+		select {
+		case <-begin:
+			left++
+			beyond()
+			continue
+		case e = <-near:
+			if e.err != nil && begin != nil {
+				left++
+				beyond()
+			}
+		case e = <-far:
+		}
+		if e.err == nil {
+			return e.way, nil
+		}
+		all = errors.Join(all, e.err)
+		if left--; left == 0 {
+			return nil, all
+		}
+	}
+}
+
+// beyond reaches the site where it was before, or where the global network says it is.
+func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, farPatience)
+	defer cancel()
+	_, was := sorted(w.where())
+	in, err := w.outside.open()
+	if err != nil {
+		return nil, err
+	}
+	if err = in.Reach(ctx, w.site, was); err != nil {
+		at, lost := in.where(ctx, w.site)
+		if lost != nil {
+			return nil, errors.Join(err, lost)
+		}
+		was = nil
+		for _, a := range at.Addrs {
+			was = append(was, a.String())
+		}
+		if err := in.Reach(ctx, w.site, was); err != nil {
+			return nil, err
+		}
+	}
+	return in.Caller(w.site, func() []string { return was }, rpc.CBOR), nil
+}
+
+// keep has a connection be used for what is asked next.
+func (w *ways) keep(conn net.Conn) {
+	w.mu.Lock()
+	before := w.conn
+	w.conn = conn
+	w.mu.Unlock()
+	if before != nil {
+		before.Close()
+	}
+}
+
+// connect is the connection that is kept, or another one.
+func (w *ways) connect(ctx context.Context) (net.Conn, error) {
+	w.mu.Lock()
+	conn := w.conn
+	w.conn = nil
+	w.mu.Unlock()
+	if conn != nil {
+		return newPaced(conn), nil
+	}
+	conn, err := w.dial(ctx)
+	if err != nil {
+		return nil, unreached{err}
+	}
+	return newPaced(conn), nil
+}
+
+// sorted tells addresses on a network from those in the world.
+func sorted(addresses []string) (near, far []string) {
+	for _, a := range addresses {
+		if strings.HasPrefix(a, "/") {
+			far = append(far, a)
+		} else {
+			near = append(near, a)
+		}
+	}
+	return near, far
+}
+
+// outside is a person's part in the global network, from when it is first needed.
+type outside struct {
+	key     identity.Key
+	realms  []Joined
+	version string
+
+	mu sync.Mutex
+	in *internet
+}
+
+// open takes part.
+func (o *outside) open() (*internet, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.in != nil {
+		return o.in, nil
+	}
+	var relays []string
+	for _, j := range o.realms {
+		relays = append(relays, j.Relays...)
+	}
+	peers, err := p2p.ParsePeers(slices.Compact(slices.Sorted(slices.Values(relays))))
+	if err != nil {
+		return nil, Mistake{err}
+	}
+	o.in, err = join(joining{
+		options: p2p.Options{Key: o.key, Listen: p2p.Anywhere(0), Agent: "agentsite/" + o.version},
+		meets:   peers, seeks: o.realms,
+	})
+	return o.in, err
+}
+
+// Close leaves it.
+func (o *outside) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.in == nil {
+		return nil
+	}
+	return o.in.Close()
+}

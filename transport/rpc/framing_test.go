@@ -218,3 +218,31 @@ func TestHurry(t *testing.T) {
 	}
 	far.Close()
 }
+
+// TestSameID: an id is free again when its answer goes out, not some time after.
+func TestSameID(t *testing.T) {
+	w := &watched{Reader: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), t: t}
+	w.s = &Stream{Dispatcher: NewDispatcher(testMethods(nil))}
+	if err := w.s.Serve(t.Context(), w); err != nil || !w.answered {
+		t.Error(w.answered, err)
+	}
+}
+
+// watched looks at what its stream has running when the answer is written.
+type watched struct {
+	io.Reader
+	t        *testing.T
+	s        *Stream
+	answered bool
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.answered = true; len(w.s.running) > 0 {
+		w.t.Errorf("%v is running when %s goes out", w.s.running, b)
+	}
+	return len(b), nil
+}
+
+func (w *watched) Close() error { return nil }

@@ -48,11 +48,15 @@ type Stream struct {
 	// of a revision that opens with a handshake. It blocks until they are done.
 	Handover func(ctx context.Context, rw io.ReadWriteCloser) error
 
-	codec   Codec
-	w       *messageWriter
-	mu      sync.Mutex
-	running map[ID]context.CancelFunc
+	codec    Codec
+	w        *messageWriter
+	mu       sync.Mutex
+	running  map[ID]*asked // those that are not answered
+	inFlight int           // those that have not ended
 }
+
+// asked is one request.
+type asked struct{ cancel context.CancelFunc }
 
 // Serve blocks until the peer closes its side, ctx ends or the stream breaks. It
 // closes rw and returns once every request has ended. The peer's closing is no
@@ -62,7 +66,7 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.codec = cmp.Or(s.Terms.Codec, JSON)
 	s.w = &messageWriter{w: rw, end: endOf(s.codec)}
-	s.running = make(map[ID]context.CancelFunc)
+	s.running = make(map[ID]*asked)
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	defer rw.Close()
@@ -150,7 +154,7 @@ func (s *Stream) incoming(b []byte) *Incoming {
 func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *sync.WaitGroup) {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
-	now, most := len(s.running), MaxInFlight
+	now, most := s.inFlight, MaxInFlight
 	s.mu.Unlock()
 	if now >= strangersInFlight {
 		most = s.most(strangersInFlight, MaxInFlight)
@@ -165,12 +169,21 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
-	s.running[m.ID] = cancel
+	a := &asked{cancel}
+	s.running[m.ID] = a
+	s.inFlight++
 	s.mu.Unlock()
+	in.Send = func(o Outgoing) error {
+		if o.Last { // who has the answer may ask anew by the same id
+			s.answered(m.ID, a)
+		}
+		return s.w.message(o.Body)
+	}
 	requests.Go(func() {
 		defer func() {
+			s.answered(m.ID, a)
 			s.mu.Lock()
-			delete(s.running, m.ID)
+			s.inFlight--
 			s.mu.Unlock()
 			cancel()
 		}()
@@ -187,10 +200,18 @@ func (s *Stream) notified(m message) {
 		return
 	}
 	s.mu.Lock()
-	cancel := s.running[p.RequestID]
+	a := s.running[p.RequestID]
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if a != nil {
+		a.cancel()
+	}
+}
+
+func (s *Stream) answered(id ID, a *asked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[id] == a {
+		delete(s.running, id)
 	}
 }
 

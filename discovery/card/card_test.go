@@ -233,6 +233,8 @@ type both struct {
 	io.Writer
 }
 
+func (both) CloseWrite() error { return nil }
+
 // FuzzCard: whatever a stranger sends, as a card, an answer or a question, it is a card
 // of the site in the one form of it, or an error.
 func FuzzCard(f *testing.F) {

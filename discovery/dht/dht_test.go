@@ -20,6 +20,9 @@ import (
 	"go.uber.org/goleak"
 )
 
+// current is the sequence of the sites' records. Older ones are about.
+const current = 2
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // net is a network on loopback: servers, which know each other, and who uses them.
@@ -95,9 +98,10 @@ func (m *node) at() peer.AddrInfo { return peer.AddrInfo{ID: m.host.ID(), Addrs:
 func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	n.t.Helper()
 	m := n.open(identity.New(), Options{Realm: realm})
-	n.t.Cleanup(m.show(realm, discoverytest.Record(m.key, 1), capabilities...))
-	m.announced.Store(discoverytest.Record(m.key, 1))
-	if err := m.announce(n.t.Context(), discoverytest.Record(m.key, 1), best(m.host.Addrs())); err != nil {
+	r := discoverytest.Record(m.key, current)
+	n.t.Cleanup(m.show(realm, r, capabilities...))
+	m.announced.Store(r)
+	if err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
 		n.t.Fatal(err)
 	}
 	return m
@@ -129,7 +133,7 @@ func (m *node) lookup(t testing.TB, capability string) (found []identity.ID) {
 	t.Helper()
 	err := m.Lookup(t.Context(), capability, func(s discovery.Sighting) error {
 		r, err := discovery.Open(s.Record)
-		if err != nil || r.Site != s.Site || s.For <= 0 {
+		if err != nil || r.Site != s.Site || r.Sequence != current || s.For <= 0 {
 			t.Errorf("%v was found with %v, %v for %v", s.Site, r, err, s.For)
 		}
 		if slices.Contains(found, s.Site) {

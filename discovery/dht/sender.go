@@ -34,6 +34,7 @@ var errClosed = errors.New("the DHT is closed")
 type sender struct {
 	host      host.Host
 	protocols []protocol.ID
+	patience  time.Duration
 	requests  atomic.Uint64
 
 	ctx    context.Context // until it is closed
@@ -48,7 +49,7 @@ type sender struct {
 var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
 
 func newSender(h host.Host, protocols []protocol.ID) *sender {
-	s := &sender{host: h, protocols: protocols, shun: make(map[peer.ID]time.Time)}
+	s := &sender{host: h, protocols: protocols, patience: patience, shun: make(map[peer.ID]time.Time)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -96,7 +97,7 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	defer s.busy.Done()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	if s.host.Network().Connectedness(to) != network.Connected { // a stream would wait for a hole to be punched
@@ -116,7 +117,7 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	if err := read(bufio.NewReader(stream)); err != nil {
-		if ctx.Err() == nil || time.Since(start) >= patience { // it is not that nobody waits any more
+		if ctx.Err() == nil || time.Since(start) >= s.patience { // it is not that nobody waits any more
 			s.shuns(to)
 		}
 		return err

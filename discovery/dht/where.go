@@ -28,7 +28,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 	if err != nil {
 		return peer.AddrInfo{}, err
 	}
-	known := d.o.Host.Peerstore().Addrs(p)
+	known := d.addresses(p)
 	if d.o.Host.Network().Connectedness(p) != network.NotConnected {
 		return peer.AddrInfo{ID: p, Addrs: known}, nil
 	}
@@ -40,7 +40,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 		signed, said = d.search(ctx, p)
 	}
 	var all []ma.Multiaddr
-	for _, some := range [][]ma.Multiaddr{known, signed, said, d.o.Host.Peerstore().Addrs(p)} {
+	for _, some := range [][]ma.Multiaddr{known, signed, said, d.addresses(p)} {
 		for _, a := range some {
 			if len(all) < mostWhere && !ma.Contains(all, a) {
 				all = append(all, a)

@@ -104,7 +104,7 @@ func New(o Options) (*DHT, error) {
 	options := []kad.Option{
 		kad.ProtocolPrefix(o.Prefix),
 		kad.WithCustomMessageSender(func(_ host.Host, protocols []protocol.ID) pb.MessageSenderWithDisconnect {
-			d.sender = newSender(safe, protocols)
+			d.sender = newSender(safe, protocols, d.known)
 			return d.sender
 		}),
 		kad.LookupCheckConcurrency(16),

@@ -27,9 +27,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // net is a network on loopback: servers, which know each other, and who uses them.
 type net struct {
-	t       testing.TB
-	servers []*node
-	known   []peer.AddrInfo
+	t        testing.TB
+	servers  []*node
+	known    []peer.AddrInfo
+	patience time.Duration // of who uses them, if not the usual
 }
 
 // node is one with a host of its own. What it announces is on its card.
@@ -81,6 +82,9 @@ func (n *net) open(key identity.Key, o Options) *node {
 	var err error
 	if m.DHT, err = New(o); err != nil {
 		n.t.Fatal(err)
+	}
+	if n.patience > 0 {
+		m.sender.patience = n.patience
 	}
 	m.end = sync.OnceFunc(func() {
 		if err := m.DHT.Close(); err != nil {
@@ -385,9 +389,16 @@ func TestForgetful(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	n := newNet(t, 0)
-	if _, err := New(Options{Host: free(t)}); err == nil {
-		t.Error("a client of no realm is of no use")
+	for name, o := range map[string]Options{
+		"a client of no realm": {}, "a server of IPFS": {Server: true, Realm: discovery.PublicRealm(), Prefix: Amino},
+	} {
+		o.Host = free(t)
+		if d, err := New(o); err == nil {
+			d.Close()
+			t.Errorf("%s is made", name)
+		}
 	}
+	n.open(identity.New(), Options{Realm: realm(t, "home"), Prefix: Amino}) // the library wants it as it is
 	alone := n.open(identity.New(), Options{Realm: realm(t, "home")})
 	if err := alone.Lookup(t.Context(), "switch", nil); err == nil {
 		t.Error("who knows nobody finds all")

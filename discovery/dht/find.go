@@ -120,7 +120,7 @@ func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, ca
 	}
 	err := d.providers(ctx, key, func(p peer.AddrInfo) { l.add(ctx, p) })
 	l.asking.Wait()
-	for _, p := range l.failed {
+	for _, p := range l.failed { // more may be known of them now, and less to do
 		l.asking.Go(func() { l.ask(ctx, p) })
 	}
 	l.asking.Wait()
@@ -149,9 +149,8 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		start, known := time.Now(), len(l.d.addresses(p.ID))
-		if l.ask(ctx, p) || time.Since(start) >= askPatience && len(l.d.addresses(p.ID)) <= known {
-			return // who lets us wait gets no second chance, unless he may be elsewhere
+		if l.ask(ctx, p) {
+			return
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -236,12 +236,13 @@ func TestPoison(t *testing.T) {
 		stale[keyOf(p)] = discoverytest.Record(key, 1).Bytes()
 	}
 	all := new(gang)
-	for _, does := range misdeeds(stale, victims) {
-		n.hostile(all, does)
+	bad := make(map[string]*hostile)
+	for name, does := range misdeeds(stale, victims) {
+		bad[name] = n.hostile(all, does)
 	}
 	t.Logf("%d hostile servers beside %d honest ones", len(all.all), len(n.servers))
 	// Of those that are known, two of three are hostile.
-	n.known = []peer.AddrInfo{n.known[0], all.all[0].at(), all.all[1].at()}
+	n.known = []peer.AddrInfo{n.known[0], bad["elsewhere"].at(), bad["stalls"].at()}
 
 	start := time.Now()
 	of := func(i int) discovery.Realm { return []discovery.Realm{home, public}[i%2] }
@@ -316,9 +317,8 @@ func TestEachAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNet(t, 0)
-			n.known = []peer.AddrInfo{n.hostile(new(gang), does).at()}
+			n.known, n.patience = []peer.AddrInfo{n.hostile(new(gang), does).at()}, time.Second/2
 			m := n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
-			m.sender.patience = time.Second / 2
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -204,7 +204,7 @@ func TestBest(t *testing.T) {
 // FuzzValidator: of two values that strangers sent, the one that is kept is a record of
 // the site.
 func FuzzValidator(f *testing.F) {
-	key := identity.New()
+	key := discoverytest.Key()
 	under := "/agentsite/" + key.ID().PeerID()
 	old, now := discoverytest.Record(key, 1).Bytes(), discoverytest.Record(key, 2).Bytes()
 	f.Add(under, old, now)
@@ -224,9 +224,9 @@ func FuzzValidator(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: whatever a server says, the library can work with what is passed on.
-func FuzzAnswer(f *testing.F) {
-	self, site := peer.ID("self"), identity.New()
+// FuzzDHTAnswer: whatever a server says, the library can work with what is passed on.
+func FuzzDHTAnswer(f *testing.F) {
+	self, site := peer.ID("self"), discoverytest.Key()
 	some := &pb.Message_Peer{Id: []byte(mustPeer(f, site)), Addrs: [][]byte{ma.StringCast("/ip4/192.0.2.1/tcp/1").Bytes()}}
 	for kind := range pb.Message_MessageType(6) {
 		b := framed(f, &pb.Message{Type: kind, Key: []byte("k"), Record: &recpb.Record{Key: []byte("k")}, CloserPeers: []*pb.Message_Peer{some, some}, ProviderPeers: []*pb.Message_Peer{some, {}}})
@@ -263,7 +263,7 @@ func FuzzAnswer(f *testing.F) {
 // FuzzRequest: whatever a stranger sends, no long message is read, and none of it is kept
 // that is another's.
 func FuzzRequest(f *testing.F) {
-	from := mustPeer(f, identity.New())
+	from := mustPeer(f, discoverytest.Key())
 	f.Add(framed(f, &pb.Message{Type: pb.Message_PUT_VALUE, Key: []byte(keyOf(from)), Record: &recpb.Record{Key: []byte(keyOf(from))}}))
 	f.Add(framed(f, &pb.Message{Type: pb.Message_ADD_PROVIDER, Key: make([]byte, keySize), ProviderPeers: []*pb.Message_Peer{{Id: []byte(from)}, {}}}))
 	f.Add(append(protowire.AppendVarint(nil, maxRequest+1), make([]byte, maxRequest+1)...))

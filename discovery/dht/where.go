@@ -78,10 +78,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 
 // signed are the addresses in the newest record of a site that servers hold.
 func (d *DHT) signed(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
-	b, err := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0))
-	if b == nil {
-		return nil
-	}
+	b, _ := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0)) // as far as it came
 	r, err := open(keyOf(p), b)
 	if err != nil {
 		return nil

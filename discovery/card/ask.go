@@ -46,10 +46,19 @@ func Ask(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Addr
 	return c, nil
 }
 
-func ask(stream io.ReadWriter, realm discovery.Realm, self peer.ID, id identity.ID, site peer.ID) (Card, error) {
+// asking is a stream, as far as it takes part.
+type asking interface {
+	io.ReadWriter
+	CloseWrite() error
+}
+
+func ask(stream asking, realm discovery.Realm, self peer.ID, id identity.ID, site peer.ID) (Card, error) {
 	nonce := make([]byte, nonceSize)
 	rand.Read(nonce)
 	if _, err := stream.Write(append(nonce, proof(realm, "ask", site, self, nonce, nil)...)); err != nil {
+		return Card{}, err
+	}
+	if err := stream.CloseWrite(); err != nil {
 		return Card{}, err
 	}
 	b, err := io.ReadAll(io.LimitReader(stream, proofSize+maxCard+1))

@@ -55,11 +55,15 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	defer next.Stop()
 	var s standing
 	pause := pauseLeast
+	started := false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case e := <-changes.Out():
+			if !started { // it is about to be told all
+				continue
+			}
 			if d.isAway(e) && !s.away {
 				s.away, pause = true, pauseLeast
 				next.Reset(settle)
@@ -69,6 +73,7 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 			continue
 		case <-next.C:
 		}
+		started = true
 		if err := d.keep(ctx, record, &s); err != nil {
 			if pause == pauseLeast && ctx.Err() == nil {
 				d.o.Log.Warn("the site could not be announced everywhere in the DHT, and that is tried again", "error", err)

@@ -68,6 +68,7 @@ type DHT struct {
 	library   *kad.IpfsDHT
 	sender    *sender
 	messenger *pb.ProtocolMessenger
+	store     *store
 
 	announced atomic.Pointer[discovery.Signed] // this host's own
 
@@ -96,14 +97,14 @@ func New(o Options) (*DHT, error) {
 	if o.Capabilities == nil {
 		o.Capabilities = func() []string { return nil }
 	}
-	d := &DHT{o: o, self: o.Host.ID(), wake: make(map[chan struct{}]bool)}
+	d := &DHT{o: o, self: o.Host.ID(), store: newStore(), wake: make(map[chan struct{}]bool)}
 	o.Bootstrap = slices.DeleteFunc(slices.Clone(o.Bootstrap), func(p peer.AddrInfo) bool { return p.ID == d.self })
 	d.o.Bootstrap = o.Bootstrap
 	safe := newGuarded(o.Host)
 	options := []kad.Option{
 		kad.ProtocolPrefix(o.Prefix),
 		kad.WithCustomMessageSender(func(_ host.Host, protocols []protocol.ID) pb.MessageSenderWithDisconnect {
-			d.sender = newSender(safe, protocols)
+			d.sender = newSender(safe, protocols, d.known)
 			return d.sender
 		}),
 		kad.LookupCheckConcurrency(16),
@@ -111,7 +112,7 @@ func New(o Options) (*DHT, error) {
 	if o.Prefix != Amino {
 		options = append(options,
 			kad.Validator(record.NamespacedValidator{namespace: validator{}}),
-			kad.Datastore(newStore()), kad.MaxRecordAge(validity),
+			kad.Datastore(d.store), kad.MaxRecordAge(validity),
 			kad.ProviderManagerOpts(records.ProvideValidity(validity), records.ProviderAddrTTL(validity), records.Cache(uncached{})),
 			kad.AddressFilter(best),
 			kad.OnRequestHook(func(_ context.Context, s network.Stream, m *pb.Message) { request(safe, s.Conn().RemotePeer(), m) }),

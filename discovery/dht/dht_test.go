@@ -20,13 +20,17 @@ import (
 	"go.uber.org/goleak"
 )
 
+// current is the sequence of the sites' records. Older ones are about.
+const current = 2
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // net is a network on loopback: servers, which know each other, and who uses them.
 type net struct {
-	t       testing.TB
-	servers []*node
-	known   []peer.AddrInfo
+	t        testing.TB
+	servers  []*node
+	known    []peer.AddrInfo
+	patience time.Duration // of who uses them, if not the usual
 }
 
 // node is one with a host of its own. What it announces is on its card.
@@ -79,6 +83,9 @@ func (n *net) open(key identity.Key, o Options) *node {
 	if m.DHT, err = New(o); err != nil {
 		n.t.Fatal(err)
 	}
+	if n.patience > 0 {
+		m.sender.patience = n.patience
+	}
 	m.end = sync.OnceFunc(func() {
 		if err := m.DHT.Close(); err != nil {
 			n.t.Error(err)
@@ -95,9 +102,10 @@ func (m *node) at() peer.AddrInfo { return peer.AddrInfo{ID: m.host.ID(), Addrs:
 func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	n.t.Helper()
 	m := n.open(identity.New(), Options{Realm: realm})
-	n.t.Cleanup(m.show(realm, discoverytest.Record(m.key, 1), capabilities...))
-	m.announced.Store(discoverytest.Record(m.key, 1))
-	if err := m.announce(n.t.Context(), discoverytest.Record(m.key, 1), best(m.host.Addrs())); err != nil {
+	r := discoverytest.Record(m.key, current)
+	n.t.Cleanup(m.show(realm, r, capabilities...))
+	m.announced.Store(r)
+	if err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
 		n.t.Fatal(err)
 	}
 	return m
@@ -129,7 +137,7 @@ func (m *node) lookup(t testing.TB, capability string) (found []identity.ID) {
 	t.Helper()
 	err := m.Lookup(t.Context(), capability, func(s discovery.Sighting) error {
 		r, err := discovery.Open(s.Record)
-		if err != nil || r.Site != s.Site || s.For <= 0 {
+		if err != nil || r.Site != s.Site || r.Sequence != current || s.For <= 0 {
 			t.Errorf("%v was found with %v, %v for %v", s.Site, r, err, s.For)
 		}
 		if slices.Contains(found, s.Site) {
@@ -381,9 +389,16 @@ func TestForgetful(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	n := newNet(t, 0)
-	if _, err := New(Options{Host: free(t)}); err == nil {
-		t.Error("a client of no realm is of no use")
+	for name, o := range map[string]Options{
+		"a client of no realm": {}, "a server of IPFS": {Server: true, Realm: discovery.PublicRealm(), Prefix: Amino},
+	} {
+		o.Host = free(t)
+		if d, err := New(o); err == nil {
+			d.Close()
+			t.Errorf("%s is made", name)
+		}
 	}
+	n.open(identity.New(), Options{Realm: realm(t, "home"), Prefix: Amino}) // the library wants it as it is
 	alone := n.open(identity.New(), Options{Realm: realm(t, "home")})
 	if err := alone.Lookup(t.Context(), "switch", nil); err == nil {
 		t.Error("who knows nobody finds all")

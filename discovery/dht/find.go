@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 const (
@@ -123,7 +124,7 @@ func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, ca
 	}
 	err := d.providers(ctx, key, func(p peer.AddrInfo) { l.add(ctx, p) })
 	l.asking.Wait()
-	for _, p := range l.failed { // more may be known of them now, and fewer ask them
+	for _, p := range l.failed { // more may be known of them now, and less to do
 		l.asking.Go(func() { l.ask(ctx, p) })
 	}
 	l.asking.Wait()
@@ -140,8 +141,8 @@ type looking struct {
 
 	asked map[peer.ID]bool // of the one goroutine that adds
 
-	mu     sync.Mutex // held while emitting
-	failed []peer.AddrInfo
+	mu     sync.Mutex      // held while emitting
+	failed []peer.AddrInfo // who is asked once more
 	found  map[peer.ID]peer.AddrInfo
 }
 
@@ -152,11 +153,12 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		if !l.ask(ctx, p) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.failed = append(l.failed, p)
+		if l.ask(ctx, p) {
+			return
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failed = append(l.failed, p)
 	})
 }
 
@@ -178,7 +180,7 @@ func (l *looking) ask(ctx context.Context, p peer.AddrInfo) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.o.Host.Peerstore().Addrs(p.ID))}
+	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.addresses(p.ID))}
 	_ = l.emit(seen) // whether it is taken there changes nothing here
 	return true
 }
@@ -210,6 +212,9 @@ func (d *DHT) ask(ctx context.Context, p peer.AddrInfo) (discovery.Sighting, []s
 	}
 	return discovery.Sighting{Site: id, Record: c.Record, At: at, For: holds}, c.Capabilities, nil
 }
+
+// addresses are those at which a peer may be, as far as is known here.
+func (d *DHT) addresses(p peer.ID) []ma.Multiaddr { return d.o.Host.Peerstore().Addrs(p) }
 
 // part ends connections to who was only asked: there may be many.
 func (d *DHT) part(p peer.ID) {

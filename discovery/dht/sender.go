@@ -34,6 +34,8 @@ var errClosed = errors.New("the DHT is closed")
 type sender struct {
 	host      host.Host
 	protocols []protocol.ID
+	patience  time.Duration
+	kept      func(peer.ID) bool // who is asked in any case
 	requests  atomic.Uint64
 
 	ctx    context.Context // until it is closed
@@ -47,8 +49,8 @@ type sender struct {
 
 var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
 
-func newSender(h host.Host, protocols []protocol.ID) *sender {
-	s := &sender{host: h, protocols: protocols, shun: make(map[peer.ID]time.Time)}
+func newSender(h host.Host, protocols []protocol.ID, kept func(peer.ID) bool) *sender {
+	s := &sender{host: h, protocols: protocols, patience: patience, kept: kept, shun: make(map[peer.ID]time.Time)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -96,7 +98,7 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	defer s.busy.Done()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	if s.host.Network().Connectedness(to) != network.Connected { // a stream would wait for a hole to be punched
@@ -116,7 +118,7 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	if err := read(bufio.NewReader(stream)); err != nil {
-		if ctx.Err() == nil || time.Since(start) >= patience { // it is not that nobody waits any more
+		if ctx.Err() == nil || time.Since(start) >= s.patience { // it is not that nobody waits any more
 			s.shuns(to)
 		}
 		return err
@@ -138,8 +140,12 @@ func (s *sender) enter(to peer.ID) error {
 	return nil
 }
 
-// shuns has a peer not be asked for a while, so that those who stall cost little.
+// shuns has a peer not be asked for a while, so that those who stall cost little. Known
+// servers are asked all the same: they may be all that there is, and this host the slow one.
 func (s *sender) shuns(who peer.ID) {
+	if s.kept(who) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.shun) >= mostShun {

@@ -28,7 +28,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 	if err != nil {
 		return peer.AddrInfo{}, err
 	}
-	known := d.o.Host.Peerstore().Addrs(p)
+	known := d.addresses(p)
 	if d.o.Host.Network().Connectedness(p) != network.NotConnected {
 		return peer.AddrInfo{ID: p, Addrs: known}, nil
 	}
@@ -40,7 +40,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 		signed, said = d.search(ctx, p)
 	}
 	var all []ma.Multiaddr
-	for _, some := range [][]ma.Multiaddr{known, signed, said, d.o.Host.Peerstore().Addrs(p)} {
+	for _, some := range [][]ma.Multiaddr{known, signed, said, d.addresses(p)} {
 		for _, a := range some {
 			if len(all) < mostWhere && !ma.Contains(all, a) {
 				all = append(all, a)
@@ -78,10 +78,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 
 // signed are the addresses in the newest record of a site that servers hold.
 func (d *DHT) signed(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
-	b, err := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0))
-	if b == nil {
-		return nil
-	}
+	b, _ := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0)) // as far as it came
 	r, err := open(keyOf(p), b)
 	if err != nil {
 		return nil

@@ -2,6 +2,9 @@ package discoverytest
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
 	"testing"
 	"time"
 
@@ -84,6 +87,19 @@ func Record(key identity.Key, sequence uint64) *discovery.Signed {
 		panic(err) // it is within all bounds
 	}
 	return s
+}
+
+// Key is the same in every process, of which fuzzing has several.
+func Key() identity.Key {
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		panic(err) // it knows Ed25519
+	}
+	key, err := identity.ParsePEM(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		panic(err) // as identities are kept
+	}
+	return key
 }
 
 // world is the media of a test, and what they do.

@@ -1,0 +1,314 @@
+package dht
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	"agentsite/discovery"
+	"agentsite/discovery/discoverytest"
+	"agentsite/node/identity"
+
+	ds "github.com/ipfs/go-datastore"
+	"github.com/ipfs/go-datastore/query"
+	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
+	recpb "github.com/libp2p/go-libp2p-record/pb"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// say sends bytes to a server and returns what it answers.
+func (m *node) say(t *testing.T, to peer.ID, b []byte) ([]byte, error) {
+	t.Helper()
+	s, err := m.host.NewStream(t.Context(), to, Prefix+"/kad/1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Reset()
+	s.Write(b) // it may be refused before the end
+	s.CloseWrite()
+	return io.ReadAll(s)
+}
+
+func framed(t testing.TB, m *pb.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(protowire.AppendVarint(nil, uint64(len(b))), b...)
+}
+
+// TestStrangers: what a server keeps is of who sends it, short, and not much of each.
+func TestStrangers(t *testing.T) {
+	n := newNet(t, 1)
+	server := n.servers[0]
+	stranger, other := n.open(identity.New(), Options{Realm: discovery.PublicRealm()}), n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
+	if err := stranger.host.Connect(t.Context(), server.at()); err != nil {
+		t.Fatal(err)
+	}
+	value := func(of *node, value []byte) *pb.Message {
+		key := []byte(keyOf(of.self))
+		return &pb.Message{Type: pb.Message_PUT_VALUE, Key: key, Record: &recpb.Record{Key: key, Value: value}}
+	}
+	put := func(of *node, v []byte) []byte { return framed(t, value(of, v)) }
+	padded := value(stranger, discoverytest.Record(stranger.key, 3).Bytes())
+	padded.Record.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 8000)))
+	provides := func(p peer.ID, key []byte, addresses int) []byte {
+		m := &pb.Message_Peer{Id: []byte(p)}
+		for i := range addresses {
+			m.Addrs = append(m.Addrs, ma.StringCast(fmt.Sprintf("/ip4/192.0.2.1/tcp/%d", i+1)).Bytes())
+		}
+		return framed(t, &pb.Message{Type: pb.Message_ADD_PROVIDER, Key: key, ProviderPeers: []*pb.Message_Peer{m}})
+	}
+	mh := func(i byte) []byte { return append([]byte{0x12, 0x20}, bytes.Repeat([]byte{i}, 32)...) }
+	for name, b := range map[string][]byte{
+		"another's record":       put(other, discoverytest.Record(other.key, 1).Bytes()),
+		"a record of nobody":     put(stranger, []byte("x")),
+		"another's under mine":   put(stranger, discoverytest.Record(other.key, 1).Bytes()),
+		"another as a provider":  provides(other.self, mh(1), 1),
+		"a short key":            provides(stranger.self, []byte("x"), 1),
+		"no address":             provides(stranger.self, mh(1), 0),
+		"a long message":         append(protowire.AppendVarint(nil, 4<<20), make([]byte, 1<<20)...),
+		"a long length":          bytes.Repeat([]byte{0xff}, 20),
+		"no message":             {3, 0xff, 0xff, 0xff},
+		"an unknown type":        framed(t, &pb.Message{Type: 77}),
+		"a value without record": framed(t, &pb.Message{Type: pb.Message_PUT_VALUE, Key: []byte("/agentsite/x")}),
+		"no key":                 framed(t, &pb.Message{Type: pb.Message_FIND_NODE}),
+	} {
+		if got, err := stranger.say(t, server.self, b); err == nil || len(got) > 0 {
+			t.Errorf("who sends %s is answered %x, %v", name, got, err)
+		}
+	}
+	if got, err := stranger.say(t, server.self, framed(t, padded)); err != nil || len(got) == 0 {
+		t.Errorf("a site's own record: %v", err)
+	}
+	if r, err := server.library.GetValue(t.Context(), keyOf(stranger.self)); err != nil || len(r) == 0 {
+		t.Error(err)
+	}
+	store := server.store
+	for e := store.order.Front(); e != nil; e = e.Next() {
+		if n := len(e.Value.(*entry).value); n > 2*discovery.MaxRecord {
+			t.Errorf("%d bytes are kept of a record", n)
+		}
+	}
+	for i := range 8 {
+		if _, err := stranger.say(t, server.self, provides(stranger.self, mh(1), 40+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(server.addresses(stranger.self)); n > mostRemembered+maxAddresses {
+		t.Errorf("%d addresses are kept of one peer", n)
+	}
+	var streams []network.Stream
+	for range mostOfEach {
+		s, err := stranger.host.NewStream(t.Context(), server.self, Prefix+"/kad/1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Reset()
+		ping := framed(t, &pb.Message{Type: pb.Message_PING})
+		if _, err := s.Write(ping); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readMessage(bufio.NewReader(s)); err != nil { // it is served now
+			t.Fatal(err)
+		}
+		streams = append(streams, s)
+	}
+	if _, err := stranger.say(t, server.self, framed(t, &pb.Message{Type: pb.Message_PING})); err == nil {
+		t.Errorf("one has more than %d streams", len(streams))
+	}
+	if err := other.meet(t.Context(), server.at()); err != nil {
+		t.Errorf("another is not served: %v", err)
+	}
+	if server.host.ConnManager().IsProtected(stranger.self, "") {
+		t.Error("who says that he is a server has a connection that is kept")
+	}
+}
+
+func TestStore(t *testing.T) {
+	s := newStore()
+	put := func(key string) error { return s.Put(t.Context(), ds.NewKey(key), []byte("x")) }
+	for i := range mostStoredEach {
+		if err := put(fmt.Sprintf("/providers/K%d/ALICE", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put("/providers/MORE/ALICE"); err == nil {
+		t.Error("one has more than each may")
+	}
+	if err := put("/providers/K0/ALICE"); err != nil {
+		t.Errorf("what is there cannot be said again: %v", err)
+	}
+	for i := range maxProviders + 10 {
+		if err := put(fmt.Sprintf("/providers/K0/BOB%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for prefix, want := range map[string]int{"/providers/K0": maxProviders, "/providers/K1": 1, "/providers/K": 0, "/providers/": mostStoredEach + maxProviders + 10, "/agentsite": 0, "": 0} {
+		r, err := s.Query(t.Context(), query.Query{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := r.Rest(); err != nil || len(all) != want {
+			t.Errorf("%q has %d entries, %v, not %d", prefix, len(all), err, want)
+		}
+	}
+	if err := s.Delete(t.Context(), ds.NewKey("/providers/K1/ALICE")); err != nil {
+		t.Error(err)
+	}
+	if err := put("/providers/MORE/ALICE"); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+	if err := s.Put(t.Context(), ds.NewKey("/agentsite/X"), make([]byte, maxStored+1)); err == nil {
+		t.Error("a long value is kept")
+	}
+	for i := range mostStored {
+		if err := put(fmt.Sprintf("/agentsite/EVE%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, _ := s.Has(t.Context(), ds.NewKey("/providers/K0/ALICE")); has || s.order.Len() != mostStored {
+		t.Errorf("the oldest is kept, among %d", s.order.Len())
+	}
+	for s.order.Len() > 0 {
+		s.drop(s.order.Front())
+	}
+	if len(s.folders) > 0 || len(s.each) > 0 {
+		t.Errorf("%d folders and %d counts are left", len(s.folders), len(s.each))
+	}
+}
+
+func TestBest(t *testing.T) {
+	var all []ma.Multiaddr
+	for _, text := range []string{"/ip4/127.0.0.1/tcp/1", "/ip4/192.168.1.7/tcp/1"} {
+		all = append(all, ma.StringCast(text))
+	}
+	for i := range 20 {
+		all = append(all, ma.StringCast(fmt.Sprintf("/ip4/198.51.101.%d/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit", i)))
+	}
+	public := ma.StringCast("/ip4/198.51.101.7/udp/8475/quic-v1")
+	got := best(append(all, public))
+	if len(got) != maxRelayed+3 || !ma.Contains(got, public) || slices.IndexFunc(got, direct) != maxRelayed || !got[maxRelayed].Equal(public) {
+		t.Error(got)
+	}
+}
+
+// FuzzValidator: of two values that strangers sent, the one that is kept is a record of
+// the site.
+func FuzzValidator(f *testing.F) {
+	key := discoverytest.Key()
+	under := "/agentsite/" + key.ID().PeerID()
+	old, now := discoverytest.Record(key, 1).Bytes(), discoverytest.Record(key, 2).Bytes()
+	f.Add(under, old, now)
+	f.Add(under, now, []byte{})
+	f.Add("/agentsite/", old, now)
+	f.Add(under+"/", old, discoverytest.Record(identity.New(), 3).Bytes())
+	f.Fuzz(func(t *testing.T, key string, a, b []byte) {
+		var v validator
+		okA, okB := v.Validate(key, a) == nil, v.Validate(key, b) == nil
+		i, err := v.Select(key, [][]byte{a, b})
+		if (err == nil) != (okA || okB) || i < 0 || i > 1 || err == nil && v.Validate(key, [][]byte{a, b}[i]) != nil {
+			t.Fatalf("of %v and %v it takes %d, %v", okA, okB, i, err)
+		}
+		if okA && key != under || okB && key != under {
+			t.Fatalf("%q is the key of a site whose record nobody has", key)
+		}
+	})
+}
+
+// FuzzDHTAnswer: whatever a server says, the library can work with what is passed on.
+func FuzzDHTAnswer(f *testing.F) {
+	self, site := peer.ID("self"), discoverytest.Key()
+	some := &pb.Message_Peer{Id: []byte(mustPeer(f, site)), Addrs: [][]byte{ma.StringCast("/ip4/192.0.2.1/tcp/1").Bytes()}}
+	for kind := range pb.Message_MessageType(6) {
+		b := framed(f, &pb.Message{Type: kind, Key: []byte("k"), Record: &recpb.Record{Key: []byte("k")}, CloserPeers: []*pb.Message_Peer{some, some}, ProviderPeers: []*pb.Message_Peer{some, {}}})
+		f.Add(int32(kind), b)
+	}
+	f.Add(int32(0), []byte{6, 8, 3, 0x42, 0, 0x4a, 0})
+	f.Fuzz(func(t *testing.T, kind int32, b []byte) {
+		to := &pb.Message{Type: pb.Message_MessageType(kind), Key: []byte("k")}
+		b, err := readMessage(bufio.NewReader(bytes.NewReader(b)))
+		if err != nil {
+			return
+		}
+		a, err := answer(to, b, self)
+		if err != nil {
+			return
+		}
+		if a.Type != to.Type || a.Type == pb.Message_PUT_VALUE && a.Record == nil || a.Record != nil && string(a.Record.Key) != "k" {
+			t.Fatalf("%v is passed on", a)
+		}
+		if len(a.CloserPeers) > maxCloser || len(a.ProviderPeers) > maxProviders {
+			t.Fatalf("%d and %d peers", len(a.CloserPeers), len(a.ProviderPeers))
+		}
+		for _, p := range slices.Concat(pb.PBPeersToPeerInfos(a.CloserPeers), pb.PBPeersToPeerInfos(a.ProviderPeers)) {
+			if p.ID.Validate() != nil || len(p.Addrs) > maxAddresses {
+				t.Fatalf("the peer %v is passed on", p)
+			}
+		}
+		if slices.ContainsFunc(pb.PBPeersToPeerInfos(a.CloserPeers), func(p *peer.AddrInfo) bool { return p.ID == self }) {
+			t.Fatal("who asks is told of himself")
+		}
+	})
+}
+
+// FuzzRequest: whatever a stranger sends, no long message is read, and none of it is kept
+// that is another's.
+func FuzzRequest(f *testing.F) {
+	from := mustPeer(f, discoverytest.Key())
+	f.Add(framed(f, &pb.Message{Type: pb.Message_PUT_VALUE, Key: []byte(keyOf(from)), Record: &recpb.Record{Key: []byte(keyOf(from))}}))
+	f.Add(framed(f, &pb.Message{Type: pb.Message_ADD_PROVIDER, Key: make([]byte, keySize), ProviderPeers: []*pb.Message_Peer{{Id: []byte(from)}, {}}}))
+	f.Add(append(protowire.AppendVarint(nil, maxRequest+1), make([]byte, maxRequest+1)...))
+	h := listen(f, identity.New())
+	f.Cleanup(func() { h.Close() })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bufio.NewReader(&short{Stream: only{Reader: bytes.NewReader(b)}})
+		for {
+			b, err := readMessage(r)
+			if err != nil {
+				return
+			}
+			m := new(pb.Message)
+			if len(b) > maxRequest {
+				t.Fatalf("%d bytes are read", len(b))
+			}
+			if proto.Unmarshal(b, m) != nil {
+				return
+			}
+			request(h, from, m)
+			if m.Record != nil && string(m.Key) != keyOf(from) || len(m.ProviderPeers) > 1 || len(m.CloserPeers) > 0 {
+				t.Fatalf("%v is kept", m)
+			}
+			for _, p := range m.ProviderPeers {
+				if string(p.Id) != string(from) || len(p.Addrs) > maxAddresses {
+					t.Fatalf("%v is kept", p)
+				}
+			}
+		}
+	})
+}
+
+// only is a stream that is read.
+type only struct {
+	network.Stream
+	io.Reader
+}
+
+func (o only) Read(b []byte) (int, error) { return o.Reader.Read(b) }
+
+func mustPeer(t testing.TB, key identity.Key) peer.ID {
+	t.Helper()
+	p, err := peer.Decode(key.ID().PeerID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -106,6 +106,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 			},
 		})
 	})
+	p2p.Served(b, site)
 	id, err := identity.Parse(site.ID().String())
 	if err != nil {
 		b.Fatal(err)

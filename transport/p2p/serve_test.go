@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 
+	"github.com/libp2p/go-libp2p/core/event"
 	"go.uber.org/goleak"
 )
 
@@ -92,6 +94,22 @@ func serveMethods(t testing.TB, h *Host, admit func(rpc.Evidence) error, methods
 		})
 	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
+	Served(t, h)
+}
+
+// Served waits until a host serves.
+func Served(t testing.TB, h *Host) {
+	t.Helper()
+	changes, err := h.EventBus().Subscribe(new(event.EvtLocalProtocolsUpdated))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Close()
+	for id := range codecs {
+		for !slices.Contains(h.Mux().Protocols(), id) {
+			<-changes.Out()
+		}
+	}
 }
 
 func ask(id uint64, method string, params any) rpc.Request {

@@ -24,9 +24,6 @@ const (
 
 	// handshakePatience is how long who has said nothing holds a place.
 	handshakePatience = 5 * time.Second
-
-	// relayAgain is after what a relay is asked again that did not answer.
-	relayAgain = 5 * time.Second
 )
 
 // newLimits bounds what all peers together may take up, before they are known too.

@@ -349,7 +349,7 @@ func TestBrokenMedium(t *testing.T) {
 // TestAggregate: a directory is a medium, and keeps what one promises.
 func TestAggregate(t *testing.T) {
 	air := new(discoverytest.Air)
-	discoverytest.Run(t, 5*time.Second, func(t *testing.T) discovery.Medium {
+	discoverytest.Run(t, 5*time.Second, func(t *testing.T, _ identity.Key) discovery.Medium {
 		d := discovery.NewDirectory(quiet, map[string]discovery.Medium{"air": air})
 		go d.Run(t.Context())
 		return d

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"agentsite/discovery"
+	"agentsite/node/identity"
 )
 
 func TestAir(t *testing.T) {
 	air := new(Air)
-	Run(t, 5*time.Second, func(*testing.T) discovery.Medium { return air })
+	Run(t, 5*time.Second, func(*testing.T, identity.Key) discovery.Medium { return air })
 }

@@ -9,54 +9,64 @@ import (
 	"agentsite/node/identity"
 )
 
-// Run holds a medium to the contract of discovery.Medium. open gives a medium of its
-// own on the same way as those before in the same test; within is the longest that
-// finding and missing may take.
-func Run(t *testing.T, within time.Duration, open func(t *testing.T) discovery.Medium) {
+// Refresher is a medium on which news do not come by themselves: it sees what is new, and
+// who has gone, when it looks again. Who wants to know soon has it look.
+type Refresher interface {
+	discovery.Medium
+	Refresh()
+}
+
+const refresh = 200 * time.Millisecond // how often it is told to, while something is awaited
+
+// Run holds a medium to the contract of discovery.Medium. open gives the medium of one
+// site, whose key it is, or of somebody who looks, on the same way as those before in the
+// same test; within is the longest that finding and missing may take.
+func Run(t *testing.T, within time.Duration, open func(t *testing.T, key identity.Key) discovery.Medium) {
 	for name, test := range map[string]func(*testing.T, *world){
 		"announced before": func(t *testing.T, w *world) {
-			r := Record(identity.New(), 1)
-			w.announce(r)
+			key := identity.New()
+			w.announce(key, 1)
 			f := w.find()
-			f.await(r)
+			f.await(Record(key, 1))
 		},
 		"announced after": func(t *testing.T, w *world) {
-			r := Record(identity.New(), 1)
+			key := identity.New()
 			f := w.find()
-			w.announce(r)
-			f.await(r)
+			w.announce(key, 1)
+			f.await(Record(key, 1))
 		},
 		"goodbye": func(t *testing.T, w *world) {
-			r, stays := Record(identity.New(), 1), Record(identity.New(), 1)
+			goes, stays := identity.New(), identity.New()
 			f := w.find()
-			end := w.announce(r)
-			w.announce(stays)
-			f.await(r, stays)
+			end := w.announce(goes, 1)
+			w.announce(stays, 1)
+			f.await(Record(goes, 1), Record(stays, 1))
 			end()
-			f.awaitGoodbye(r.Site)
+			f.awaitGoodbye(goes.ID())
 		},
 		"another record": func(t *testing.T, w *world) {
 			key := identity.New()
 			f := w.find()
-			end := w.announce(Record(key, 1))
+			end := w.announce(key, 1)
 			f.await(Record(key, 1))
 			end()
-			w.announce(Record(key, 2))
+			w.announce(key, 2)
 			f.await(Record(key, 2))
 		},
 		"many, and two who look": func(t *testing.T, w *world) {
 			one, two := w.find(), w.find()
 			var records []*discovery.Signed
 			for range 5 {
-				records = append(records, Record(identity.New(), 1))
-				w.announce(records[len(records)-1])
+				key := identity.New()
+				records = append(records, Record(key, 1))
+				w.announce(key, 1)
 			}
 			one.await(records...)
 			two.await(records...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{t: t, within: within, open: open}
+			w := &world{t: t, within: within, open: open, sites: make(map[identity.ID]discovery.Medium)}
 			w.ctx, w.cancel = context.WithCancel(t.Context())
 			defer w.end()
 			test(t, w)
@@ -80,7 +90,8 @@ func Record(key identity.Key, sequence uint64) *discovery.Signed {
 type world struct {
 	t      *testing.T
 	within time.Duration
-	open   func(t *testing.T) discovery.Medium
+	open   func(t *testing.T, key identity.Key) discovery.Medium
+	sites  map[identity.ID]discovery.Medium // of those that announce
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  []chan error
@@ -102,10 +113,15 @@ func (w *world) end() {
 }
 
 // announce goes on until its end was waited for, or that of all.
-func (w *world) announce(r *discovery.Signed) (end func()) {
+func (w *world) announce(key identity.Key, sequence uint64) (end func()) {
+	m := w.sites[key.ID()]
+	if m == nil {
+		m = w.open(w.t, key)
+		w.sites[key.ID()] = m
+	}
 	ctx, cancel := context.WithCancel(w.ctx)
-	done, m := make(chan error, 1), w.open(w.t)
-	go func() { done <- m.Announce(ctx, r) }()
+	done := make(chan error, 1)
+	go func() { done <- m.Announce(ctx, Record(key, sequence)) }()
 	w.ended = append(w.ended, done)
 	return func() {
 		cancel()
@@ -114,13 +130,17 @@ func (w *world) announce(r *discovery.Signed) (end func()) {
 }
 
 type looker struct {
-	w    *world
-	seen chan discovery.Sighting
+	w       *world
+	seen    chan discovery.Sighting
+	refresh func()
 }
 
 func (w *world) find() looker {
-	l := looker{w, make(chan discovery.Sighting, 1000)}
-	done, m := make(chan error, 1), w.open(w.t)
+	l := looker{w, make(chan discovery.Sighting, 1000), func() {}}
+	done, m := make(chan error, 1), w.open(w.t, identity.New())
+	if r, ok := m.(Refresher); ok {
+		l.refresh = r.Refresh
+	}
 	go func() {
 		done <- m.Find(w.ctx, func(s discovery.Sighting) error {
 			select {
@@ -169,8 +189,12 @@ func (l looker) awaitGoodbye(site identity.ID) {
 
 func (l looker) until(ok func(discovery.Sighting) bool) (discovery.Sighting, bool) {
 	end := time.After(l.w.within)
+	again := time.NewTicker(refresh)
+	defer again.Stop()
 	for {
 		select {
+		case <-again.C:
+			l.refresh()
 		case s := <-l.seen:
 			if ok(s) {
 				return s, true

@@ -165,7 +165,7 @@ func TestTwoCables(t *testing.T) {
 // TestSuite is the suite that every medium passes, on a host of its own.
 func TestSuite(t *testing.T) {
 	if os.Getenv(role) == "suite" {
-		discoverytest.Run(t, 5*time.Second, func(*testing.T) discovery.Medium { return new(Medium) })
+		discoverytest.Run(t, 5*time.Second, func(*testing.T, identity.Key) discovery.Medium { return new(Medium) })
 		return
 	}
 	b := newBed(t)

@@ -22,7 +22,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -149,7 +148,7 @@ func answer(h *Host, verb string, words []string) told {
 		if err != nil {
 			return fail(err)
 		}
-		h.Network().(*swarm.Swarm).Backoff().Clear(to.ID) // who waits has to be asked again at once
+		h.forgive(to.ID) // who waits has to be asked again at once
 		if err := h.Connect(network.WithAllowLimitedConn(ctx, "test"), *to); err != nil {
 			return fail(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -136,7 +137,7 @@ func New(o Options) (h *Host, err error) {
 		opts.NATManager = bhost.NewNATManager
 		opts.ObservedAddrsManager = patient{observed, time.Now().Add(portMapTime)}
 	}
-	basic, err := bhost.NewHost(main, opts)
+	basic, err := bhost.NewHost(guarded{main, h.places}, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +250,8 @@ func quicSockets(key crypto.PrivKey, limits network.ResourceManager) (*quicreuse
 	if err != nil {
 		return nil, err
 	}
+	// A board's receive buffers are small, which matters to no call: nobody is told.
+	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	reset, err1 := hkdf.Key(sha256.New, raw, nil, "libp2p quic stateless reset key", len(quicgo.StatelessResetKey{}))
 	token, err2 := hkdf.Key(sha256.New, raw, nil, "libp2p quic token generator key", len(quicgo.TokenGeneratorKey{}))
 	if err := errors.Join(err1, err2); err != nil {

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	"github.com/libp2p/go-libp2p/x/rate"
 	goyamux "github.com/libp2p/go-yamux/v5"
 	ma "github.com/multiformats/go-multiaddr"
@@ -39,7 +41,10 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	few.Memory = rcmgr.LimitVal64(memory)
 	transient := few
 	transient.Memory = few.Memory / 4
-	limits := rcmgr.PartialLimitConfig{System: few, Transient: transient}
+	limits := rcmgr.PartialLimitConfig{
+		System: few, Transient: transient,
+		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: 2}},
+	}
 	m, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.DefaultLimits.Scale(memory, files))),
 		rcmgr.WithMetricsDisabled(),
 		rcmgr.WithLimitPerSubnet(

@@ -12,8 +12,8 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// over are the ways to a relay: its address by the one or the other.
-func over(way, ip, id string) string {
+// leading is the way to a relay: its address by the one or the other.
+func leading(way, ip, id string) string {
 	if way == "quic" {
 		return fmt.Sprintf("/ip4/%s/udp/4001/quic-v1/p2p/%s", ip, id)
 	}
@@ -32,7 +32,7 @@ func TestPunched(t *testing.T) {
 				var all []string
 				for range 2 {
 					on, ip := w.Public()
-					all = append(all, over(way, ip, start(t, on, given{Relay: true}).id))
+					all = append(all, leading(way, ip, start(t, on, given{Relay: true}).id))
 				}
 				at := all[0]
 				begun := time.Now()
@@ -75,8 +75,8 @@ func (p *process) reach(site *process, within time.Duration, at ...string) time.
 	}
 }
 
-// TestRelayRestarts: a relay ends in order, or not, and begins again.
-func TestRelayRestarts(t *testing.T) {
+// TestRelayReturns: a relay ends in order, or not, and begins again.
+func TestRelayReturns(t *testing.T) {
 	for _, way := range []string{"quic", "tcp"} {
 		for _, how := range []string{"stopped", "killed"} {
 			t.Run(way+"/"+how, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestRelayRestarts(t *testing.T) {
 					w := bed.NewWorld(t)
 					on, ip := w.Public()
 					relay := start(t, on, given{Relay: true})
-					at := over(way, ip, relay.id)
+					at := leading(way, ip, relay.id)
 					site := start(t, w.Home(bed.Symmetric).Host(), given{Relays: []string{at}})
 					site.await(10*time.Second, "a place at the relay", placeAt(relay.id))
 					caller := start(t, w.Home(bed.Symmetric).Host(), given{Relays: []string{at}})
@@ -122,7 +122,7 @@ func TestTwoRelays(t *testing.T) {
 	for range 2 {
 		on, ip := w.Public()
 		r := start(t, on, given{Relay: true})
-		relays, at = append(relays, r), append(at, over("quic", ip, r.id))
+		relays, at = append(relays, r), append(at, leading("quic", ip, r.id))
 	}
 	site := start(t, w.Home(bed.Symmetric).Host(), given{Relays: at})
 	for _, r := range relays {
@@ -147,7 +147,7 @@ func TestSymmetric(t *testing.T) {
 	w := bed.NewWorld(t)
 	on, ip := w.Public()
 	relay := start(t, on, given{Relay: true})
-	at := over("quic", ip, relay.id)
+	at := leading("quic", ip, relay.id)
 	home, away := w.Home(bed.Symmetric), w.Home(bed.Symmetric)
 	site := start(t, home.Host(), given{Relays: []string{at}})
 	site.await(10*time.Second, "a place at the relay", placeAt(relay.id))
@@ -184,7 +184,7 @@ func TestNoUDP(t *testing.T) {
 	w := bed.NewWorld(t)
 	on, ip := w.Public()
 	relay := start(t, on, given{Relay: true})
-	both := []string{over("quic", ip, relay.id), over("tcp", ip, relay.id)}
+	both := []string{leading("quic", ip, relay.id), leading("tcp", ip, relay.id)}
 	office := w.Home(bed.Preserving)
 	office.NoUDP()
 	begun := time.Now()
@@ -207,7 +207,7 @@ func TestMoves(t *testing.T) {
 			w := bed.NewWorld(t)
 			on, ip := w.Public()
 			relay := start(t, on, given{Relay: true})
-			at := over("quic", ip, relay.id)
+			at := leading("quic", ip, relay.id)
 			home := w.Home(bed.Preserving)
 			site := start(t, home.Host(), given{Relays: []string{at}})
 			site.await(10*time.Second, "a place at the relay", placeAt(relay.id))
@@ -260,7 +260,7 @@ func TestReachable(t *testing.T) {
 	var at []string
 	for range 3 {
 		on, ip := w.Public()
-		at = append(at, over("quic", ip, start(t, on, given{Relay: true}).id))
+		at = append(at, leading("quic", ip, start(t, on, given{Relay: true}).id))
 	}
 	on, _ := w.Public()
 	begun := time.Now()
@@ -283,7 +283,7 @@ func TestForwarded(t *testing.T) {
 			var at []string
 			for range 2 {
 				on, ip := w.Public()
-				at = append(at, over("quic", ip, start(t, on, given{Relay: true}).id))
+				at = append(at, leading("quic", ip, start(t, on, given{Relay: true}).id))
 			}
 			home := w.Home(bed.Preserving)
 			on := home.Host()

@@ -10,11 +10,17 @@ import (
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// maxStrangers is how many connections strangers may have here at a time.
-const maxStrangers = 16
+const (
+	// maxStrangers is how many connections strangers may have here at a time.
+	maxStrangers = 16
+	// maxStrange is how many streams each of these may have, each of 256 KiB: together
+	// they take less than all that newLimits allows.
+	maxStrange = 10
+)
 
 // keptTag is why a peer's connections are not ended when there are many.
 const keptTag = "known"
@@ -79,6 +85,29 @@ func (p *places) keep(who peer.ID) bool {
 
 // admit has the connections stay of who was a stranger when they began.
 func (p *places) admit(who peer.ID) { p.conns.Protect(who, keptTag) }
+
+// guarded is a network in which a stranger has few streams, of whatever kind: each takes
+// memory that others may need, before it has said what it is for.
+type guarded struct {
+	*swarm.Swarm
+	places *places
+}
+
+func (g guarded) SetStreamHandler(handle network.StreamHandler) {
+	g.Swarm.SetStreamHandler(func(s network.Stream) {
+		if c := s.Conn(); g.places.strange(c) && len(c.GetStreams()) > maxStrange {
+			s.Reset()
+			c.Close()
+			return
+		}
+		handle(s)
+	})
+}
+
+// strange reports whether a connection is one of a stranger's.
+func (p *places) strange(c network.Conn) bool {
+	return !p.all && c.Stat().Direction == network.DirInbound && !p.conns.IsProtected(c.RemotePeer(), "")
+}
 
 // nobodyElse lets a host call and not be called.
 type nobodyElse struct{}

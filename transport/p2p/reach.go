@@ -116,7 +116,7 @@ func (h *Host) connected(who peer.ID) bool {
 
 // forgive has a peer be dialled though it did not answer a moment ago: somebody asks now.
 func (h *Host) forgive(who peer.ID) {
-	if s, ok := h.Network().(*swarm.Swarm); ok {
+	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
 		s.Backoff().Clear(who)
 	}
 }

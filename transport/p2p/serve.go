@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -100,9 +101,21 @@ func (d *desk) serve(s network.Stream, codec rpc.Codec) {
 		})
 		defer late.Stop()
 	}
-	if err := d.Stream(d.ctx, s, g.evidence, terms); err != nil {
-		s.Reset() // without waiting for who does not read
+	if err := d.Stream(d.ctx, heeded{s}, g.evidence, terms); err != nil {
+		slog.Debug("a peer's stream broke", "peer", g.who, "err", err)
 	}
+	s.Close()
+}
+
+// heeded is a stream that waits for nobody who does not read.
+type heeded struct{ network.Stream }
+
+func (h heeded) Write(b []byte) (int, error) {
+	n, err := h.Stream.Write(b)
+	if err != nil {
+		h.Reset()
+	}
+	return n, err
 }
 
 // guest is the peer of one stream.

@@ -111,10 +111,14 @@ func text(t testing.TB, res rpc.Raw, err error) string {
 	return string(b)
 }
 
+// both runs a test over each transport in each encoding.
 func both(t *testing.T, test func(t *testing.T, listen string, codec rpc.Codec)) {
 	for name, listen := range map[string]string{"tcp": overTCP, "quic": overQUIC} {
 		for _, codec := range []rpc.Codec{rpc.JSON, rpc.CBOR} {
-			t.Run(name+" "+codec.ContentType(), func(t *testing.T) { test(t, listen, codec) })
+			t.Run(name+" "+codec.ContentType(), func(t *testing.T) {
+				t.Parallel()
+				test(t, listen, codec)
+			})
 		}
 	}
 }

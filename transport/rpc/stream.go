@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -66,7 +67,10 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	defer requests.Wait()
 	defer rw.Close()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { stopReading(rw) })
+	stop := context.AfterFunc(ctx, func() {
+		stopReading(rw)
+		s.w.hurry()
+	})
 	defer stop()
 
 	r := bufio.NewReaderSize(rw, 4<<10)
@@ -201,6 +205,18 @@ type messageWriter struct {
 	buf   []byte
 	until time.Time // how long the peer may take over what is written
 	err   error     // the first one: after half a message there is no next
+
+	hurried atomic.Bool
+}
+
+type writeDeadline interface{ SetWriteDeadline(time.Time) error }
+
+// hurry leaves a peer that does not read no more time than the stream's end takes.
+func (l *messageWriter) hurry() {
+	l.hurried.Store(true)
+	if c, ok := l.w.(writeDeadline); ok {
+		c.SetWriteDeadline(time.Now().Add(drainTimeout))
+	}
 }
 
 // endOf is what a message is followed by.
@@ -241,7 +257,7 @@ func (l *messageWriter) write(b []byte) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	if c, ok := l.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+	if c, ok := l.w.(writeDeadline); ok && !l.hurried.Load() {
 		if until := time.Now().Add(writeTimeout); until.Sub(l.until) > freshTimeout {
 			l.until = until
 			c.SetWriteDeadline(until)

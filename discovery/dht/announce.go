@@ -1,0 +1,220 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// Servers forget after a day, and the addresses earlier on some.
+	announceLeast = 6 * time.Hour
+	announceMost  = 10 * time.Hour
+
+	pauseLeast = 2 * time.Second // before what failed is tried again
+	pauseMost  = 5 * time.Minute
+
+	settle = time.Second // in which changes that come together are one
+
+	keysAtOnce = 4
+)
+
+// Announce has servers of the network know that this host has the realm's site, and what
+// that can do; in the public realm they hold its record too. It does so again in time,
+// when the host's addresses change, and when a known server has forgotten. Nothing is
+// taken back at its end: who looks for the site then finds that it does not answer.
+func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
+	if !d.o.Realm.Exists() {
+		return errors.New("who is of no realm announces nothing")
+	}
+	if record.Site.PeerID() != d.self.String() {
+		return fmt.Errorf("the DHT's host is %v, and cannot announce %v", d.self, record.Site)
+	}
+	changes, err := d.o.Host.EventBus().Subscribe([]any{new(event.EvtLocalAddressesUpdated), new(event.EvtPeerConnectednessChanged)})
+	if err != nil {
+		return err
+	}
+	defer changes.Close()
+	d.announced.Store(record)
+	defer d.announced.CompareAndSwap(record, nil)
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var s standing
+	pause := pauseLeast
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-changes.Out():
+			if d.isAway(e) && !s.away {
+				s.away, pause = true, pauseLeast
+				next.Reset(settle)
+			} else if !s.shows(best(d.o.Host.Addrs())) {
+				next.Reset(settle)
+			}
+			continue
+		case <-next.C:
+		}
+		if err := d.keep(ctx, record, &s); err != nil {
+			if pause == pauseLeast && ctx.Err() == nil {
+				d.o.Log.Warn("the site could not be announced everywhere in the DHT, and that is tried again", "error", err)
+			}
+			next.Reset(pause)
+			pause = min(2*pause, pauseMost)
+			continue
+		}
+		pause = pauseLeast
+		next.Reset(time.Until(s.due))
+	}
+}
+
+// standing is what the network knows of the site.
+type standing struct {
+	at   []ma.Multiaddr // where it is
+	due  time.Time      // when it has to be told again
+	away bool           // a known server was, and may have forgotten
+}
+
+func (s *standing) shows(at []ma.Multiaddr) bool {
+	return len(s.at) == len(at) && !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return !ma.Contains(s.at, a) })
+}
+
+// keep tells the network what it does not know any more, or fails.
+func (d *DHT) keep(ctx context.Context, record *discovery.Signed, s *standing) error {
+	var missing error
+	if s.away {
+		var forgot bool
+		if forgot, missing = d.back(ctx); forgot {
+			s.due = time.Time{}
+		}
+		s.away = missing != nil
+	}
+	if at := best(d.o.Host.Addrs()); !s.shows(at) || !time.Now().Before(s.due) {
+		if err := d.announce(ctx, record, at); err != nil {
+			s.due = time.Time{}
+			return err
+		}
+		s.at, s.due = at, time.Now().Add(announceLeast+rand.N(announceMost-announceLeast)) // not all at once
+	}
+	return missing
+}
+
+// announce does it once, and fails if a part of it is known to nobody.
+func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) error {
+	if len(at) == 0 {
+		return errors.New("the host has no address yet at which it is reached")
+	}
+	if err := d.join(ctx); err != nil {
+		return err
+	}
+	keys := []cid.Cid{d.key("realm"), d.key("site", record.Site.PeerID())}
+	for _, name := range d.o.Capabilities() {
+		if err := card.CheckCapability(name); err != nil {
+			return err
+		}
+		keys = append(keys, d.key("capability", name))
+	}
+	var all errgroup.Group
+	all.SetLimit(keysAtOnce)
+	for _, k := range keys {
+		all.Go(func() error { return d.provide(ctx, k, at) })
+	}
+	if d.o.Realm.Public() && d.o.Prefix != Amino {
+		all.Go(func() error { return d.put(ctx, record) })
+	}
+	return all.Wait()
+}
+
+// put has the servers nearest to the site hold its record.
+func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	err := d.library.PutValue(ctx, keyOf(d.self), record.Bytes())
+	if d.alone() {
+		return nil
+	}
+	return err
+}
+
+// alone reports whether this is a server that knows no other: it holds what it is told.
+func (d *DHT) alone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
+
+// provide tells the servers nearest to a key, and those that are known, that this host
+// has it. The library would tell the former alone, and not say whether they took it.
+func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) error {
+	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
+		return err
+	}
+	near, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	servers, err := d.library.GetClosestPeers(near, string(key.Hash())) // as many as it found
+	if len(servers) == 0 && d.alone() {
+		return nil
+	}
+	for _, b := range d.o.Bootstrap {
+		if !slices.Contains(servers, b.ID) {
+			servers = append(servers, b.ID)
+		}
+	}
+	var told atomic.Int32
+	var all errgroup.Group
+	for _, s := range servers {
+		all.Go(func() error {
+			err := d.messenger.PutProviderAddrs(ctx, s, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at})
+			if err == nil {
+				told.Add(1)
+			}
+			return err
+		})
+	}
+	if refused := all.Wait(); told.Load() == 0 {
+		return fmt.Errorf("no server of the DHT takes it: %w", errors.Join(err, refused))
+	}
+	return nil
+}
+
+// isAway reports whether an event is the end of the connections to a known server: it
+// may start anew, and has forgotten then.
+func (d *DHT) isAway(e any) bool {
+	c, ok := e.(event.EvtPeerConnectednessChanged)
+	return ok && c.Connectedness != network.Connected && d.known(c.Peer)
+}
+
+func (d *DHT) known(p peer.ID) bool {
+	return slices.ContainsFunc(d.o.Bootstrap, func(b peer.AddrInfo) bool { return b.ID == p })
+}
+
+// back meets the known servers again, and reports whether one has forgotten this host. It
+// fails while one does not answer.
+func (d *DHT) back(ctx context.Context) (forgot bool, err error) {
+	var all errgroup.Group
+	var forgotten atomic.Bool
+	for _, b := range d.o.Bootstrap {
+		all.Go(func() error {
+			if err := d.meet(ctx, b); err != nil {
+				return fmt.Errorf("the known server %v is away: %w", b.ID, err)
+			}
+			who, _, err := d.messenger.GetProviders(ctx, b.ID, d.key("site", d.self.String()).Hash())
+			if err == nil && !slices.ContainsFunc(who, func(p *peer.AddrInfo) bool { return p.ID == d.self }) {
+				forgotten.Store(true)
+			}
+			return err
+		})
+	}
+	err = all.Wait()
+	return forgotten.Load(), err
+}

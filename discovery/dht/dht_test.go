@@ -1,0 +1,403 @@
+package dht
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/discovery/discoverytest"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// net is a network on loopback: servers, which know each other, and who uses them.
+type net struct {
+	t       testing.TB
+	servers []*node
+	known   []peer.AddrInfo
+}
+
+// node is one with a host of its own. What it announces is on its card.
+type node struct {
+	*DHT
+	host *p2p.Host
+	key  identity.Key
+	card atomic.Pointer[card.Card]
+	end  func() // once
+}
+
+func newNet(t testing.TB, servers int) *net {
+	n := &net{t: t}
+	for range servers {
+		s := n.open(identity.New(), Options{Server: true})
+		n.servers = append(n.servers, s)
+		if len(n.known) < 2 {
+			n.known = append(n.known, s.at())
+		}
+		if err := s.join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func listen(t testing.TB, key identity.Key) *p2p.Host {
+	t.Helper()
+	h, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// open makes a node, which ends with the test or before.
+func (n *net) open(key identity.Key, o Options) *node {
+	n.t.Helper()
+	m := &node{host: listen(n.t, key), key: key}
+	o.Host, o.Bootstrap = m.host, n.known
+	if o.Capabilities == nil {
+		o.Capabilities = func() []string {
+			if c := m.card.Load(); c != nil {
+				return c.Capabilities
+			}
+			return nil
+		}
+	}
+	var err error
+	if m.DHT, err = New(o); err != nil {
+		n.t.Fatal(err)
+	}
+	m.end = sync.OnceFunc(func() {
+		if err := m.DHT.Close(); err != nil {
+			n.t.Error(err)
+		}
+		m.host.Close()
+	})
+	n.t.Cleanup(m.end)
+	return m
+}
+
+func (m *node) at() peer.AddrInfo { return peer.AddrInfo{ID: m.host.ID(), Addrs: m.host.Addrs()} }
+
+// site makes a node that has been announced, with what it can do.
+func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
+	n.t.Helper()
+	m := n.open(identity.New(), Options{Realm: realm})
+	n.t.Cleanup(m.show(realm, discoverytest.Record(m.key, 1), capabilities...))
+	m.announced.Store(discoverytest.Record(m.key, 1))
+	if err := m.announce(n.t.Context(), discoverytest.Record(m.key, 1), best(m.host.Addrs())); err != nil {
+		n.t.Fatal(err)
+	}
+	return m
+}
+
+// show has the node's card served.
+func (m *node) show(realm discovery.Realm, record *discovery.Signed, capabilities ...string) (stop func()) {
+	m.card.Store(&card.Card{Record: record.Bytes(), Capabilities: capabilities})
+	return card.Serve(m.host, realm, func() card.Card { return *m.card.Load() })
+}
+
+// Announce is that of the node's DHT, with the card beside it.
+func (m *node) Announce(ctx context.Context, record *discovery.Signed) error {
+	defer m.show(m.o.Realm, record)()
+	return m.DHT.Announce(ctx, record)
+}
+
+func realm(t testing.TB, name string) discovery.Realm {
+	t.Helper()
+	r, err := discovery.NewRealm(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lookup returns whom a node finds.
+func (m *node) lookup(t testing.TB, capability string) (found []identity.ID) {
+	t.Helper()
+	err := m.Lookup(t.Context(), capability, func(s discovery.Sighting) error {
+		r, err := discovery.Open(s.Record)
+		if err != nil || r.Site != s.Site || s.For <= 0 {
+			t.Errorf("%v was found with %v, %v for %v", s.Site, r, err, s.For)
+		}
+		if slices.Contains(found, s.Site) {
+			t.Errorf("%v was found twice", s.Site)
+		}
+		found = append(found, s.Site)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+func ids(sites ...*node) (all []identity.ID) {
+	for _, s := range sites {
+		all = append(all, s.key.ID())
+	}
+	return all
+}
+
+func alike(a, b []identity.ID) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(id identity.ID) bool { return !slices.Contains(b, id) })
+}
+
+func TestSuite(t *testing.T) {
+	n := newNet(t, 3)
+	home := realm(t, "home")
+	discoverytest.Run(t, 10*time.Second, func(t *testing.T, key identity.Key) discovery.Medium {
+		m := (&net{t: t, known: n.known}).open(key, Options{Realm: home})
+		return m
+	})
+}
+
+// TestLookups: every site is found by what it can do, by every other; and after a third
+// of them and of the servers ended at once, those that live are, and no others.
+func TestLookups(t *testing.T) {
+	n := newNet(t, 6)
+	home := realm(t, "home")
+	kinds := []string{"switch", "measurement/temperature", "camera"}
+	var sites []*node
+	for i := range 20 {
+		sites = append(sites, n.site(home, kinds[i%3], "level"))
+	}
+	check := func(live []*node) {
+		t.Helper()
+		for i, looks := range live {
+			kind := kinds[i%3]
+			var want []identity.ID
+			for _, s := range live {
+				if slices.Contains(s.card.Load().Capabilities, kind) {
+					want = append(want, s.key.ID())
+				}
+			}
+			before, start := looks.Requests(), time.Now()
+			if got := looks.lookup(t, kind); !alike(got, want) {
+				t.Errorf("%d of %d are found by %s", len(got), len(want), kind)
+			}
+			t.Logf("%d found: %d requests, %v", len(want), looks.Requests()-before, time.Since(start).Round(time.Millisecond))
+		}
+	}
+	check(sites)
+	if got := sites[0].lookup(t, "level"); !alike(got, ids(sites...)) {
+		t.Errorf("%d of %d are found", len(got), len(sites))
+	}
+	if got := sites[0].lookup(t, "pump"); len(got) > 0 {
+		t.Errorf("%v can do what nobody can", got)
+	}
+	sites[3].card.Store(&card.Card{Record: sites[3].card.Load().Record}) // the owner took away what it could do
+	if got := sites[0].lookup(t, "level"); slices.Contains(got, sites[3].key.ID()) || len(got) != 19 {
+		t.Error("a site is found by what it can do no more")
+	}
+	for _, dead := range append(sites[14:], n.servers[1], n.servers[4]) {
+		dead.end()
+	}
+	check(sites[:14])
+}
+
+// TestLate: who comes late finds all of the realm at once.
+func TestLate(t *testing.T) {
+	n := newNet(t, 4)
+	home := realm(t, "home")
+	want := map[identity.ID]bool{}
+	for range 30 {
+		want[n.site(home).key.ID()] = true
+	}
+	late := n.open(identity.New(), Options{Realm: home})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	start := time.Now()
+	err := late.Find(ctx, func(s discovery.Sighting) error {
+		if delete(want, s.Site); len(want) == 0 {
+			t.Logf("30 sites after %v", time.Since(start).Round(time.Millisecond))
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || len(want) > 0 {
+		t.Errorf("%d are not found, %v", len(want), err)
+	}
+}
+
+// TestUnlinkable: what servers hold of a realm nobody else can make out of names.
+func TestUnlinkable(t *testing.T) {
+	n := newNet(t, 2)
+	home, public := realm(t, "home"), discovery.PublicRealm()
+	site := n.site(home, "switch", "measurement/temperature")
+	open := n.site(public, "camera")
+	guesses := func(r discovery.Realm, site *node) (keys []string) {
+		for _, words := range [][]string{{"realm"}, {"site", site.host.ID().String()}, {"capability", "switch"}, {"capability", "measurement/temperature"}, {"capability", "camera"}} {
+			h := r.Hash(words[0], words[1:]...)
+			keys = append(keys, string(h[:]))
+		}
+		return keys
+	}
+	s := n.servers[0].library.ProviderStore()
+	holds := func(r discovery.Realm, site *node) (known int) {
+		for _, digest := range guesses(r, site) {
+			who, err := s.GetProviders(t.Context(), append([]byte{0x12, 0x20}, digest...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(who, func(p peer.AddrInfo) bool { return p.ID == site.host.ID() }) {
+				known++
+			}
+		}
+		return known
+	}
+	if got := holds(home, site); got != 4 {
+		t.Errorf("of a site of home %d keys are held, not 4", got)
+	}
+	if got := holds(public, open); got != 3 {
+		t.Errorf("of an open site %d keys are held, not 3", got)
+	}
+	for _, other := range []discovery.Realm{public, realm(t, "home"), {}} {
+		if got := holds(other, site); got != 0 {
+			t.Errorf("%#v knows %d keys of home", other, got)
+		}
+	}
+	if _, err := n.servers[0].library.GetValue(t.Context(), keyOf(site.host.ID())); err == nil {
+		t.Error("servers hold the record of a site of home")
+	}
+	if _, err := n.servers[0].library.GetValue(t.Context(), keyOf(open.host.ID())); err != nil {
+		t.Errorf("servers do not hold the record of an open site: %v", err)
+	}
+	for _, other := range []discovery.Realm{public, realm(t, "home")} {
+		if got := n.open(identity.New(), Options{Realm: other}).lookup(t, "switch"); len(got) > 0 {
+			t.Errorf("%#v finds %v", other, got)
+		}
+	}
+}
+
+// TestWhere: a site is found by who it is, directly and where its record says.
+func TestWhere(t *testing.T) {
+	n := newNet(t, 3)
+	home := realm(t, "home")
+	site := n.site(home)
+	looks := n.open(identity.New(), Options{Realm: home})
+	at, err := looks.Where(t.Context(), site.key.ID())
+	if err != nil || !slices.ContainsFunc(at.Addrs, func(a ma.Multiaddr) bool { return ma.Contains(site.host.Addrs(), a) }) {
+		t.Fatalf("%v, %v", at, err)
+	}
+	if got, err := looks.Where(t.Context(), identity.New().ID()); err == nil {
+		t.Errorf("who is nowhere is at %v", got)
+	}
+
+	key := identity.New()
+	relayed := fmt.Sprintf("/ip4/192.0.2.1/udp/8475/quic-v1/p2p/%v/p2p-circuit", n.known[0].ID)
+	r := discoverytest.Record(key, 1).Record
+	r.Addresses = append(r.Addresses, relayed)
+	signed, err := r.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := n.open(key, Options{Realm: discovery.PublicRealm()})
+	if err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
+		t.Fatal(err)
+	}
+	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
+	if at, err := looks.Where(t.Context(), key.ID()); err != nil || !ma.Contains(at.Addrs, ma.StringCast(relayed)) {
+		t.Errorf("%v, %v", at, err)
+	}
+}
+
+// TestForgetful: a server that starts anew is told again.
+func TestForgetful(t *testing.T) {
+	n := newNet(t, 1)
+	home := realm(t, "home")
+	key := identity.New()
+	site := n.open(key, Options{Realm: home})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- site.Announce(ctx, discoverytest.Record(key, 1)) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := make(chan bool, 1)
+	look := func() {
+		t.Helper()
+		looks := n.open(identity.New(), Options{Realm: home})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		go func() {
+			tick := time.NewTicker(200 * time.Millisecond)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-tick.C:
+					looks.Refresh()
+				}
+			}
+		}()
+		_ = looks.Find(ctx, func(s discovery.Sighting) error {
+			if s.Site == key.ID() && s.Record != nil {
+				select {
+				case seen <- true:
+				default:
+				}
+				cancel()
+			}
+			return nil
+		})
+		select {
+		case <-seen:
+		default:
+			t.Fatal("the site is not found")
+		}
+	}
+	look()
+	old := n.servers[0]
+	at := old.host.Addrs()[0].String()
+	old.end()
+	h, err := p2p.New(p2p.Options{Key: old.key, Listen: []string{at}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	again, err := New(Options{Host: h, Server: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	look()
+}
+
+func TestRefuses(t *testing.T) {
+	n := newNet(t, 0)
+	if _, err := New(Options{Host: free(t)}); err == nil {
+		t.Error("a client of no realm is of no use")
+	}
+	alone := n.open(identity.New(), Options{Realm: realm(t, "home")})
+	if err := alone.Lookup(t.Context(), "switch", nil); err == nil {
+		t.Error("who knows nobody finds all")
+	}
+	if err := alone.Lookup(t.Context(), "Switch!", nil); err == nil {
+		t.Error("a bad name is looked up")
+	}
+	if err := alone.DHT.Announce(t.Context(), discoverytest.Record(identity.New(), 1)); err == nil {
+		t.Error("a host announces another's site")
+	}
+}
+
+func free(t *testing.T) *p2p.Host {
+	h := listen(t, identity.New())
+	t.Cleanup(func() { h.Close() })
+	return h
+}

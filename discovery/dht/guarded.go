@@ -1,0 +1,115 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+const (
+	maxRequest = 16 << 10 // bytes; the library would hold four million
+	mostServed = 512      // requests at a time
+	mostOfEach = 8
+)
+
+// guarded is the host as the library has it: nobody gets a connection that is kept, calls
+// are direct and short, and what strangers send is small.
+type guarded struct {
+	host.Host
+
+	mu     sync.Mutex
+	served map[peer.ID]int
+	all    int
+}
+
+func newGuarded(h host.Host) *guarded { return &guarded{Host: h, served: make(map[peer.ID]int)} }
+
+// Connect does not go over relays: a server is reached by everybody.
+func (g *guarded) Connect(ctx context.Context, p peer.AddrInfo) error {
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	defer cancel()
+	return g.Host.Connect(network.WithForceDirectDial(ctx, "dht"), p)
+}
+
+func (g *guarded) ConnManager() connmgr.ConnManager { return unkept{g.Host.ConnManager()} }
+
+// unkept keeps no connection. The library would keep most servers', whoever says that he
+// is one.
+type unkept struct{ connmgr.ConnManager }
+
+func (unkept) Protect(peer.ID, string)        {}
+func (unkept) Unprotect(peer.ID, string) bool { return false }
+
+// SetStreamHandler bounds what the library serves.
+func (g *guarded) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
+	g.Host.SetStreamHandler(id, func(s network.Stream) {
+		from := s.Conn().RemotePeer()
+		if !g.enter(from) {
+			s.Reset()
+			return
+		}
+		defer g.leave(from)
+		handle(&short{Stream: s})
+	})
+}
+
+func (g *guarded) enter(from peer.ID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all >= mostServed || g.served[from] >= mostOfEach {
+		return false
+	}
+	g.all++
+	g.served[from]++
+	return true
+}
+
+func (g *guarded) leave(from peer.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all--
+	if g.served[from]--; g.served[from] == 0 {
+		delete(g.served, from)
+	}
+}
+
+// short is a stream of messages, each with its length before it, none of which is long.
+type short struct {
+	network.Stream
+	left   uint64 // of the message
+	length uint64 // as far as it was read
+	shift  uint
+}
+
+var errLong = errors.New("a request is too long")
+
+// Read is that of the stream.
+func (s *short) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if s.left > 0 {
+		n, err := s.Stream.Read(b[:min(uint64(len(b)), s.left)])
+		s.left -= uint64(n)
+		return n, err
+	}
+	n, err := s.Stream.Read(b[:1])
+	if n == 0 {
+		return n, err
+	}
+	s.length |= uint64(b[0]&0x7f) << s.shift
+	s.shift += 7
+	if s.length > maxRequest || s.shift > 28 {
+		return 0, errLong
+	}
+	if b[0] < 0x80 {
+		s.left, s.length, s.shift = s.length, 0, 0
+	}
+	return n, err
+}

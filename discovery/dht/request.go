@@ -1,0 +1,36 @@
+package dht
+
+import (
+	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+const (
+	keySize        = 34 // a multihash of SHA-256
+	mostRemembered = 64 // addresses of one peer
+)
+
+// request bounds what a server keeps of a request before the library looks at it: a
+// record only of the site that sends it, and a provider only of itself, with few
+// addresses. The library refuses a request that has none then.
+func request(h host.Host, from peer.ID, m *pb.Message) {
+	m.ProtoReflect().SetUnknown(nil)
+	m.CloserPeers = nil
+	if m.Type == pb.Message_PUT_VALUE && m.Record != nil && string(m.Key) == keyOf(from) {
+		m.Record.ProtoReflect().SetUnknown(nil)
+		m.Record.TimeReceived = ""
+	} else {
+		m.Record = nil
+	}
+	if m.Type != pb.Message_ADD_PROVIDER || len(m.Key) != keySize {
+		m.ProviderPeers = nil
+		return
+	}
+	shown := peers(m.ProviderPeers, func(p peer.ID, _ ma.Multiaddr) bool { return p == from })
+	m.ProviderPeers = shown[:min(len(shown), 1)]
+	if len(h.Peerstore().Addrs(from)) > mostRemembered { // who shows ever more keeps the last
+		h.Peerstore().ClearAddrs(from)
+	}
+}

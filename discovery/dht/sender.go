@@ -1,0 +1,174 @@
+package dht
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	patience = 4 * time.Second // for an answer
+	shunned  = time.Minute     // who let us wait, or answered what is no answer
+	mostShun = 1024
+)
+
+var errClosed = errors.New("the DHT is closed")
+
+// sender carries the library's messages to servers, each on a stream of its own, and
+// returns answers that the library can do no harm with. The library's own sender does
+// not look at them, and an answer without a record ends the program.
+type sender struct {
+	host      host.Host
+	protocols []protocol.ID
+	requests  atomic.Uint64
+
+	ctx    context.Context // until it is closed
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	shun   map[peer.ID]time.Time // until when
+	closed bool
+	busy   sync.WaitGroup
+}
+
+var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
+
+func newSender(h host.Host, protocols []protocol.ID) *sender {
+	s := &sender{host: h, protocols: protocols, shun: make(map[peer.ID]time.Time)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// close ends what is under way and waits for it.
+func (s *sender) close() {
+	s.cancel()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.busy.Wait()
+}
+
+// SendRequest returns the answer to a message.
+func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a *pb.Message, err error) {
+	if m.Type == pb.Message_PUT_VALUE && string(m.Key) != keyOf(s.host.ID()) {
+		return nil, errors.New("a site's record is put by the site") // the library corrects those of others
+	}
+	err = s.talk(ctx, to, m, func(r *bufio.Reader) error {
+		b, err := readMessage(r)
+		if err == nil {
+			a, err = answer(m, b, s.host.ID())
+		}
+		return err
+	})
+	return a, err
+}
+
+// SendMessage returns when the other has taken the message in.
+func (s *sender) SendMessage(ctx context.Context, to peer.ID, m *pb.Message) error {
+	return s.talk(ctx, to, m, func(r *bufio.Reader) error {
+		if _, err := r.ReadByte(); err != io.EOF {
+			return fmt.Errorf("it does not take it: %w", err)
+		}
+		return nil
+	})
+}
+
+// OnDisconnect has nothing to end: no stream outlives its message.
+func (*sender) OnDisconnect(context.Context, peer.ID) {}
+
+// talk sends a message and has what follows read.
+func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(*bufio.Reader) error) error {
+	if err := s.enter(to); err != nil {
+		return err
+	}
+	defer s.busy.Done()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	if s.host.Network().Connectedness(to) != network.Connected { // a stream would wait for a hole to be punched
+		if err := s.host.Connect(ctx, peer.AddrInfo{ID: to}); err != nil {
+			return err
+		}
+	}
+	s.requests.Add(1)
+	start := time.Now()
+	stream, err := s.host.NewStream(network.WithNoDial(ctx, "dht"), to, s.protocols...)
+	if err != nil {
+		return err
+	}
+	defer stream.Reset()                                      // after the end of it that is nothing
+	defer context.AfterFunc(ctx, func() { stream.Reset() })() // which ends reading
+	if err := writeMessage(stream, m); err != nil {
+		return err
+	}
+	if err := read(bufio.NewReader(stream)); err != nil {
+		if ctx.Err() == nil || time.Since(start) >= patience { // it is not that nobody waits any more
+			s.shuns(to)
+		}
+		return err
+	}
+	s.host.Peerstore().RecordLatency(to, time.Since(start))
+	return nil
+}
+
+func (s *sender) enter(to peer.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if time.Now().Before(s.shun[to]) {
+		return errors.New("it did not answer well a moment ago")
+	}
+	s.busy.Add(1)
+	return nil
+}
+
+// shuns has a peer not be asked for a while, so that those who stall cost little.
+func (s *sender) shuns(who peer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.shun) >= mostShun {
+		clear(s.shun)
+	}
+	s.shun[who] = time.Now().Add(shunned)
+}
+
+func writeMessage(stream network.Stream, m *pb.Message) error {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if _, err := stream.Write(append(protowire.AppendVarint(nil, uint64(len(b))), b...)); err != nil {
+		return err
+	}
+	return stream.CloseWrite()
+}
+
+// readMessage reads one message with its length before it.
+func readMessage(r *bufio.Reader) ([]byte, error) {
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return nil, err
+	}
+	if n > maxAnswer {
+		return nil, fmt.Errorf("it answers with %d bytes, more than %d", n, maxAnswer)
+	}
+	b := make([]byte, n)
+	_, err = io.ReadFull(r, b)
+	return b, err
+}

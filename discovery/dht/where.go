@@ -1,0 +1,95 @@
+package dht
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/node/identity"
+
+	kad "github.com/libp2p/go-libp2p-kad-dht"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+const (
+	wherePatience = 10 * time.Second
+	mostWhere     = 32 // addresses
+)
+
+// Where returns the addresses at which a site may be, also over relays: first those that
+// are known here, then what the site signed, then what servers say. Nothing but the
+// handshake proves them. It takes at most ten seconds; the error says that there is none.
+func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+	p, err := peer.Decode(id.PeerID())
+	if err != nil {
+		return peer.AddrInfo{}, err
+	}
+	known := d.o.Host.Peerstore().Addrs(p)
+	if d.o.Host.Network().Connectedness(p) != network.NotConnected {
+		return peer.AddrInfo{ID: p, Addrs: known}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wherePatience)
+	defer cancel()
+	var signed, said []ma.Multiaddr
+	var failed error
+	if failed = d.join(ctx); failed == nil {
+		signed, said = d.search(ctx, p)
+	}
+	var all []ma.Multiaddr
+	for _, some := range [][]ma.Multiaddr{known, signed, said, d.o.Host.Peerstore().Addrs(p)} {
+		for _, a := range some {
+			if len(all) < mostWhere && !ma.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	if len(all) == 0 && failed != nil {
+		return peer.AddrInfo{}, failed
+	}
+	if len(all) == 0 {
+		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is: is it up, and in the same realm?", id)
+	}
+	return peer.AddrInfo{ID: p, Addrs: all}, nil
+}
+
+// search asks the network in all ways that there are.
+func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiaddr) {
+	var asking sync.WaitGroup
+	if d.o.Realm.Exists() {
+		asking.Go(func() {
+			_ = d.providers(ctx, d.key("site", p.String()), func(who peer.AddrInfo) { // what it found counts
+				if who.ID == p {
+					said = append(said, who.Addrs...)
+				}
+			})
+		})
+	}
+	if d.o.Realm.Public() && d.o.Prefix != Amino {
+		asking.Go(func() { signed = d.signed(ctx, p) })
+	}
+	asking.Go(func() { _, _ = d.library.FindPeer(ctx, p) }) // the peerstore has what it found
+	asking.Wait()
+	return signed, said
+}
+
+// signed are the addresses in the newest record of a site that servers hold.
+func (d *DHT) signed(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
+	b, err := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0))
+	if b == nil {
+		return nil
+	}
+	r, err := open(keyOf(p), b)
+	if err != nil {
+		return nil
+	}
+	for _, text := range (&discovery.Site{Signed: r}).Multiaddrs() {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+package gossip
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"agentsite/discovery"
+	"agentsite/node/identity"
+)
+
+const (
+	version    = 1
+	maxMessage = 256 // bytes of what we say, without pubsub's envelope
+
+	topics = "/agentsite/gossip/1/"
+)
+
+// kind is what a message says.
+type kind uint8
+
+const (
+	here kind = 1 + iota // its origin is a site, with this record
+	gone                 // its origin says goodbye
+	look                 // its origin wants to hear who is there
+)
+
+// message is what travels. Its origin is whoever signed pubsub's envelope.
+type message struct {
+	Version  uint8             `cbor:"1,keyasint"`
+	Kind     kind              `cbor:"2,keyasint"`
+	Sequence uint64            `cbor:"3,keyasint"` // of the site's record; 0 for look
+	Digest   [sha256.Size]byte `cbor:"4,keyasint,omitzero"`
+	MAC      [sha256.Size]byte `cbor:"5,keyasint,omitzero"` // of the rest, by who knows the realm
+}
+
+var form = identity.NewForm(4)
+
+// topicOf is the topic of a realm.
+func topicOf(r discovery.Realm) string {
+	name := r.Hash("gossip")
+	return topics + hex.EncodeToString(name[:])
+}
+
+// isTopic reports whether it may be the topic of a realm, whichever.
+func isTopic(topic string) bool {
+	name, ok := strings.CutPrefix(topic, topics)
+	b, err := hex.DecodeString(name)
+	return ok && err == nil && len(b) == sha256.Size && name == strings.ToLower(name)
+}
+
+// write makes a message ready to travel.
+func (m message) write(r discovery.Realm, origin identity.ID) []byte {
+	m.Version = version
+	m.MAC = m.proof(r, origin)
+	return m.encode()
+}
+
+func (m message) proof(r discovery.Realm, origin identity.ID) [sha256.Size]byte {
+	m.MAC = [sha256.Size]byte{}
+	return r.Hash("gossip message", origin.PeerID(), string(m.encode()))
+}
+
+func (m message) encode() []byte {
+	b, err := form.Encode(m)
+	if err != nil {
+		panic(err) // numbers and strings of bytes can be written
+	}
+	return b
+}
+
+// read takes what a member of the realm wrote in the origin's name.
+func read(r discovery.Realm, origin identity.ID, b []byte) (m message, err error) {
+	if len(b) > maxMessage {
+		return m, fmt.Errorf("a message of %d bytes is longer than %d", len(b), maxMessage)
+	}
+	if err := form.Decode(b, &m); err != nil {
+		return m, err
+	}
+	proof := m.proof(r, origin)
+	switch {
+	case m.Version != version:
+		return m, errors.New("its version is not known here, and needs a newer agentsite")
+	case m.Kind < here || m.Kind > look || (m.Sequence == 0) != (m.Kind == look):
+		return m, errors.New("it is no message that is known here")
+	case !hmac.Equal(m.MAC[:], proof[:]):
+		return m, errors.New("its origin does not know the realm")
+	}
+	return m, nil
+}

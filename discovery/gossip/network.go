@@ -1,0 +1,76 @@
+package gossip
+
+import (
+	"context"
+	"time"
+
+	"agentsite/node/identity"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+const (
+	// speaks is gossipsub 1.2, without the peers of other programs: what these would
+	// send does not fit our bounds.
+	speaks protocol.ID = "/agentsite/meshsub/1.2.0"
+
+	// A forwarder's first call names all its topics, of some 100 bytes each.
+	maxCall          = 32 << 10
+	maxSubscriptions = 512
+	queue            = 256
+)
+
+// start runs gossipsub on a host until ctx ends. A host has one at a time: a Medium or
+// Forward.
+func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubParams, filter pubsub.SubscriptionFilter, opts ...pubsub.Option) (*pubsub.PubSub, error) {
+	params.Connectors, params.PrunePeers = 0, 0 // nobody is told of peers, and none is believed
+	params.MaxIHaveLength = 256
+	opts = append([]pubsub.Option{
+		pubsub.WithGossipSubProtocols([]protocol.ID{speaks}, func(f pubsub.GossipSubFeature, _ protocol.ID) bool {
+			return f == pubsub.GossipSubFeatureMesh || f == pubsub.GossipSubFeatureIdontwant
+		}),
+		pubsub.WithGossipSubParams(params),
+		pubsub.WithPeerExchange(false),
+		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
+		pubsub.WithFloodPublish(true), // ours are few, and so are who would not get them
+		pubsub.WithMaxMessageSize(maxCall),
+		pubsub.WithMaxControlMessageSize(maxCall),
+		pubsub.WithPeerOutboundQueueSize(queue),
+		pubsub.WithValidateQueueSize(queue),
+		pubsub.WithAppSpecificRpcInspector(g.inspect),
+		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(filter, maxSubscriptions)),
+	}, opts...)
+	// Not NewGossipSub: its connection tags would protect whoever asks to be in the mesh,
+	// strangers too, from having their connections ended.
+	return pubsub.NewGossipSubWithRouter(ctx, h, pubsub.DefaultGossipSubRouter(h), opts...)
+}
+
+// scored has peers graylisted that flood or break the protocol, and in these topics also
+// those that bring what nobody signed.
+func scored(g *guard, topics map[string]*pubsub.TopicScoreParams) pubsub.Option {
+	return pubsub.WithPeerScore(
+		&pubsub.PeerScoreParams{
+			SkipAtomicValidation: true, Topics: topics,
+			AppSpecificScore: g.score, AppSpecificWeight: 1,
+			BehaviourPenaltyWeight: -10, BehaviourPenaltyThreshold: 6, BehaviourPenaltyDecay: 0.9,
+			DecayInterval: time.Minute, DecayToZero: 0.01, RetainScore: 10 * time.Minute,
+		},
+		&pubsub.PeerScoreThresholds{GossipThreshold: graylist / 4, PublishThreshold: graylist / 2, GraylistThreshold: graylist})
+}
+
+// stop ends what pubsub leaves of itself on the host. Its context has ended.
+func stop(h host.Host) {
+	h.RemoveStreamHandler(speaks)
+	for _, c := range h.Network().Conns() {
+		for _, s := range c.GetStreams() {
+			if s.Protocol() == speaks {
+				_ = s.Reset()
+			}
+		}
+	}
+}
+
+func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }

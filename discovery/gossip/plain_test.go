@@ -1,0 +1,427 @@
+package gossip
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/node/identity"
+
+	pb "github.com/libp2p/go-libp2p-pubsub/pb"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+var start0 = time.Unix(1, 0)
+
+func after(d time.Duration) time.Time { return start0.Add(d) }
+
+func is(sequence uint64) message { return message{Kind: here, Sequence: sequence} }
+
+func TestMessage(t *testing.T) {
+	r, id := newRealm(t, "home"), identity.New().ID()
+	m := message{Kind: here, Sequence: 1<<64 - 1, Digest: [32]byte{1}}
+	b := m.write(r, id)
+	if len(b) > maxMessage {
+		t.Errorf("%d bytes", len(b))
+	}
+	got, err := read(r, id, b)
+	if err != nil || got.Sequence != m.Sequence || got.Digest != m.Digest || got.Kind != here {
+		t.Errorf("%+v, %v", got, err)
+	}
+	newer := message{Version: 2, Kind: here, Sequence: 1}
+	newer.MAC = newer.proof(r, id)
+	for name, bad := range map[string][]byte{
+		"a foreign realm":      m.write(newRealm(t, "home"), id),
+		"the public realm":     m.write(discovery.PublicRealm(), id),
+		"another origin's":     m.write(r, identity.New().ID()),
+		"no proof":             m.encode(),
+		"changed":              bytes.Replace(b, []byte{0xff}, []byte{0xfe}, 1),
+		"a site without any":   message{Kind: here}.write(r, id),
+		"a look with one":      message{Kind: look, Sequence: 1}.write(r, id),
+		"no kind":              message{Sequence: 1}.write(r, id),
+		"a kind that is new":   message{Kind: look + 1, Sequence: 1}.write(r, id),
+		"a newer version":      newer.encode(),
+		"with something after": append(bytes.Clone(b), 0),
+		"cut":                  b[:len(b)-1],
+		"nothing":              nil,
+		"too long":             make([]byte, maxMessage+1),
+	} {
+		if _, err := read(r, id, bad); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if topic := topicOf(r); !isTopic(topic) || topic == topicOf(newRealm(t, "home")) || isTopic(forwarders) ||
+		isTopic(topic+"0") || isTopic(topics+topic[len(topics):len(topic)-2]+"AB") || isTopic(topic[1:]) {
+		t.Error("the topic of a realm, or what is none, is not known for it")
+	}
+}
+
+// TestJudge: what is forged, foreign, old or too much.
+func TestJudge(t *testing.T) {
+	r, id := newRealm(t, "home"), identity.New().ID()
+	j := newJudge(r)
+	for i, c := range []struct {
+		m      message
+		realm  discovery.Realm
+		direct bool
+		number uint64
+		want   verdict
+	}{
+		{is(2), r, true, 10, taken},
+		{is(2), r, true, 10, passedOver}, // played back
+		{is(2), r, false, 9, passedOver},
+		{is(1), r, false, 11, passedOver}, // an older record
+		{is(2), r, false, 11, taken},
+		{message{Kind: gone, Sequence: 2}, r, false, 12, taken},
+		{message{Kind: gone, Sequence: 2}, r, false, 12, passedOver},
+		{is(3), r, false, 1, taken}, // after a restart, with a clock that went back
+		{message{Kind: gone, Sequence: 2}, r, false, 13, passedOver},
+		{message{Kind: look}, r, false, 1, taken},
+		{message{Kind: look}, r, false, 1, passedOver},
+		{is(4), newRealm(t, "home"), true, 20, offence},
+		{is(4), newRealm(t, "home"), false, 20, passedOver}, // by a forwarder, which cannot know
+		{is(4), r, true, 20, taken},                         // what was forged is not remembered
+	} {
+		if _, got := j.judge(start0, id, c.direct, c.number, c.m.write(c.realm, id)); got != c.want {
+			t.Errorf("%d: %v, want %v", i, got, c.want)
+		}
+	}
+	counts := make(map[verdict]int)
+	for n := range uint64(1000) {
+		_, got := j.judge(start0, id, true, 100+n, is(5).write(r, id))
+		counts[got]++
+	}
+	if counts[taken] > int(perOrigin.burst) || counts[offence] < 800 {
+		t.Errorf("of a flood: %v", counts)
+	}
+	if _, got := j.judge(start0, identity.New().ID(), true, 1, is(1).write(r, id)); got != offence {
+		t.Errorf("%v", got)
+	}
+	for range 2 * maxOrigins {
+		other := identity.New().ID()
+		j.judge(start0, other, false, 1, is(1).write(r, other))
+	}
+	if n := len(j.origins.all); n != maxOrigins {
+		t.Errorf("%d origins are remembered", n)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	r := rate{perSecond: 0.5, burst: 2}
+	var b budget
+	for i, c := range []struct {
+		at time.Duration
+		ok bool
+	}{{0, true}, {0, true}, {0, false}, {time.Second, false}, {2 * time.Second, true}, {time.Hour, true}, {time.Hour, true}, {time.Hour, false}} {
+		if got := b.take(after(c.at), r, 1); got != c.ok {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	if d := b.until(after(time.Hour), r); d != 2*time.Second {
+		t.Error(d)
+	}
+	r.debt = 3
+	for range 100 {
+		b.take(after(time.Hour), r, 1)
+	}
+	if b.left != -3 {
+		t.Error(b.left)
+	}
+}
+
+// TestGuard: a peer that floods, or sends what only a hostile one does, is not heard any
+// more; a forwarder that others flood is.
+func TestGuard(t *testing.T) {
+	g := newGuard()
+	flood := func(p peer.ID, perSecond int) (taken int) {
+		for s := range 120 {
+			for range perSecond {
+				if g.take(after(time.Duration(s)*time.Second), p, 2) {
+					taken++
+				}
+			}
+		}
+		return taken
+	}
+	score := func(p peer.ID) float64 { return g.peers.known(p).did.now(after(2*time.Minute), forgiven) }
+	if n := flood("forwarder", int(perTopic.perSecond)+2); n < 120*int(perPeer.perSecond)/2 || score("forwarder") < graylist {
+		t.Errorf("%d, %v", n, score("forwarder"))
+	}
+	if n := flood("hostile", 1000); n > int(perPeer.burst)/2+120*int(perPeer.perSecond)/2 || score("hostile") > graylist {
+		t.Errorf("%d, %v", n, score("hostile"))
+	}
+	for range 3 {
+		g.blame(after(2*time.Minute), "wrong")
+	}
+	if score("wrong") > graylist {
+		t.Error(score("wrong"))
+	}
+	if s := g.score("nobody"); s != 0 {
+		t.Error(s)
+	}
+}
+
+// TestNewsroom: what is asked of whom, and what is passed on.
+func TestNewsroom(t *testing.T) {
+	n := newNewsroom(30 * time.Minute)
+	id := identity.New().ID()
+	s := discovery.Sighting{Site: id, Record: []byte{1}}
+	hear := func(at time.Duration, m message, known bool) {
+		t.Helper()
+		if _, ok := n.hear(after(at), id, m); ok != known {
+			t.Errorf("%+v: known %v", m, ok)
+		}
+	}
+	ask := func(at time.Duration, want bool) {
+		t.Helper()
+		if _, ok := n.ask(after(at)); ok != want {
+			t.Errorf("it is asked after %v: %v", at, ok)
+		}
+	}
+	hear(0, message{Kind: gone, Sequence: 1}, false)
+	hear(0, message{Kind: look}, false)
+	ask(0, false)
+	hear(0, is(1), false)
+	ask(0, true)
+	hear(0, is(1), false)
+	ask(0, false) // it is being asked
+	if got, ok := n.answered(after(0), id, s, nil); !ok || got.For != 30*time.Minute {
+		t.Errorf("%+v", got)
+	}
+	hear(time.Minute, is(1), true)
+	ask(time.Minute, false)
+
+	hear(time.Minute, message{Kind: here, Sequence: 1, Digest: [32]byte{1}}, false)
+	ask(time.Minute, true)
+	n.answered(after(time.Minute), id, s, nil) // the record that it had
+	hear(time.Minute, is(2), false)
+	ask(time.Minute, false) // not at once
+	if next := n.next(); !next.Equal(after(time.Minute + refusedLeast)) {
+		t.Error(next)
+	}
+	ask(time.Minute+refusedLeast, true)
+	s.Record = []byte{2}
+	n.answered(after(2*time.Minute), id, s, nil)
+
+	hear(3*time.Minute, message{Kind: gone, Sequence: 2}, false)
+	hear(3*time.Minute, is(2), true)
+	if left := n.left(after(4 * time.Minute)); len(left) > 0 {
+		t.Error("a goodbye that was taken back is passed on")
+	}
+	hear(4*time.Minute, message{Kind: gone, Sequence: 2}, false)
+	if left := n.left(after(4 * time.Minute)); len(left) > 0 {
+		t.Error("a goodbye is passed on at once: another record may follow")
+	}
+	if left := n.left(n.next()); !slices.Equal(left, []identity.ID{id}) {
+		t.Error(left)
+	}
+	if !n.next().IsZero() {
+		t.Error("something is due")
+	}
+}
+
+// TestLiars: who has news and does not answer is asked less and less, and keeps nobody
+// from being asked.
+func TestLiars(t *testing.T) {
+	n := newNewsroom(time.Hour)
+	liar := identity.New().ID()
+	asked := 0
+	for s := range 24 * 3600 / 10 {
+		now := after(time.Duration(s) * 10 * time.Second)
+		n.hear(now, liar, is(uint64(s+1)))
+		if id, ok := n.ask(now); ok {
+			asked++
+			n.answered(now, id, discovery.Sighting{}, errors.New("no"))
+		}
+	}
+	if asked > 32 {
+		t.Errorf("it was asked %d times in a day", asked)
+	}
+	for range 10000 {
+		n.hear(start0, identity.New().ID(), is(1))
+	}
+	if len(n.waiting) > maxWaiting {
+		t.Errorf("%d wait", len(n.waiting))
+	}
+	now := after(48 * time.Hour)
+	for range atOnce {
+		n.ask(now)
+	}
+	if _, ok := n.ask(now); ok || len(n.asking) != atOnce {
+		t.Errorf("%d are asked at once", len(n.asking))
+	}
+	for id := range n.asking {
+		if _, ok := n.answered(now, id, discovery.Sighting{Site: liar, Record: []byte{1}}, nil); ok {
+			t.Error("the record of another site is taken")
+		}
+	}
+}
+
+// TestNewsroomIsBounded: who is known stays, and one that is not heard of gives up its
+// place.
+func TestNewsroomIsBounded(t *testing.T) {
+	n := newNewsroom(time.Hour)
+	add := func(at time.Duration) bool {
+		id := identity.New().ID()
+		n.hear(after(at), id, is(1))
+		site, _ := n.ask(after(at))
+		_, ok := n.answered(after(at), site, discovery.Sighting{Site: site, Record: []byte{1}}, nil)
+		return ok
+	}
+	for i := range discovery.MaxSites + 10 {
+		if ok := add(0); ok != (i < discovery.MaxSites) {
+			t.Fatalf("%d: %v", i, ok)
+		}
+	}
+	if !add(2*time.Hour) || len(n.known) != discovery.MaxSites {
+		t.Errorf("%d are known", len(n.known))
+	}
+}
+
+// peerNamed is a peer whose key nobody has to have.
+func peerNamed(t *testing.T) peer.ID {
+	p, err := peer.Decode(identity.New().ID().PeerID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func topicNamed(t *testing.T, n int) string { return topicOf(newRealm(t, fmt.Sprint("r", n))) }
+
+func subscribe(s *shelf, from peer.ID, wants bool, names ...string) int {
+	var all []*pb.RPC_SubOpts
+	for _, n := range names {
+		all = append(all, &pb.RPC_SubOpts{Topicid: &n, Subscribe: &wants})
+	}
+	counted, _ := s.FilterIncomingSubscriptions(from, all)
+	return len(counted)
+}
+
+func TestShelf(t *testing.T) {
+	s := newShelf(Limits{Topics: 4, PerPeer: 3})
+	now := start0
+	greedy, modest, other := peerNamed(t), peerNamed(t), peerNamed(t)
+	var names []string
+	for n := range 1000 {
+		names = append(names, topicNamed(t, n))
+	}
+	if n := subscribe(s, greedy, true, names...); n != 3 || len(s.choose(now)) != 3 {
+		t.Errorf("one peer has %d of %d topics", n, len(s.choose(now)))
+	}
+	if n := subscribe(s, modest, true, "something else", forwarders+"0"); n != 0 {
+		t.Error("what is no topic of ours counts")
+	}
+	// Four who want one thing each push out what the first wants besides.
+	var theirs []string
+	for n := range 4 {
+		theirs = append(theirs, topicNamed(t, n))
+		subscribe(s, peerNamed(t), true, theirs[n])
+	}
+	chosen := s.choose(now)
+	own := 0
+	for _, c := range chosen {
+		if !slices.Contains(theirs, c) {
+			own++
+		}
+	}
+	if len(chosen) != 4 || own > 1 {
+		t.Errorf("%d topics, and %d are the first peer's", len(chosen), own)
+	}
+	// What many want comes first.
+	shared := topicNamed(t, 1)
+	subscribe(s, modest, true, shared)
+	subscribe(s, peerNamed(t), true, shared)
+	if !slices.Contains(s.choose(now), shared) {
+		t.Error("what two want gives way to what one wants")
+	}
+	// Another forwarder's topics are not its wishes.
+	if n := subscribe(s, other, true, append(names[10:20], forwarders, shared)...); n != 1 || len(s.wants[other]) > 0 {
+		t.Errorf("%d topics of another forwarder count", n)
+	}
+	subscribe(s, modest, false, shared)
+	s.keep(func(p peer.ID) bool { return p == modest || p == other })
+	if chosen := s.choose(now); len(chosen) > 0 || len(s.wants) > 0 {
+		t.Errorf("%d topics that nobody wants", len(chosen))
+	}
+	// Each change is told to everybody: there are not more of them than that.
+	joined := 0
+	for n := range 1000 {
+		name := topicNamed(t, n)
+		subscribe(s, modest, true, name)
+		joined += len(s.choose(now))
+		subscribe(s, modest, false, name)
+		s.choose(now)
+	}
+	if joined > int(changes.burst) {
+		t.Errorf("%d changes at once", joined)
+	}
+	allowed := newShelf(Limits{Topics: 4, PerPeer: 3, Allow: func(identity.ID) bool { return false }})
+	if subscribe(allowed, modest, true, names[0]) != 0 || len(allowed.choose(now)) != 0 {
+		t.Error("who is not allowed has a wish")
+	}
+}
+
+// TestCustoms: what others bring does not hold up what a member brings itself, until they
+// are very many.
+func TestCustoms(t *testing.T) {
+	c := newCustoms(4)
+	honest, topic := peerNamed(t), topicNamed(t, 1)
+	passed := 0
+	for s := range 600 {
+		now := after(time.Duration(s) * time.Second)
+		for range 100 {
+			if c.pass(now, topic, honest, false) == taken { // in its name, and in those of others
+				passed++
+			}
+		}
+		if s%60 == 0 && c.pass(now, topic, honest, true) != taken {
+			t.Errorf("an honest message after %d s does not pass", s)
+		}
+	}
+	if limit := passedOn.burst + 600*passedOn.perSecond; float64(passed) > limit {
+		t.Errorf("%d passed, more than %v", passed, limit)
+	}
+	last := taken
+	for range 1000 {
+		last = c.pass(start0, topic, peer.ID("hostile"), true)
+	}
+	if last != offence {
+		t.Errorf("who floods in its own name: %v", last)
+	}
+}
+
+// FuzzGossip: whatever is accepted was written by a member of the realm, in one way.
+func FuzzGossip(f *testing.F) {
+	realm, err := discovery.ParseRealm("home:aaaaaaaaaaaaaaaaaaaaaaaaaa")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var id identity.ID
+	id[0] = 9
+	for _, m := range []message{is(1), {Kind: gone, Sequence: 1 << 40, Digest: [32]byte{1}}, {Kind: look}} {
+		f.Add(m.write(realm, id), uint64(1), true)
+	}
+	f.Add([]byte{0xa1, 1, 1}, uint64(0), false)
+	f.Fuzz(func(t *testing.T, b []byte, number uint64, direct bool) {
+		j := newJudge(realm)
+		m, result := j.judge(start0, id, direct, number, b)
+		switch result {
+		case taken:
+			if !bytes.Equal(m.write(realm, id), b) || len(b) > maxMessage {
+				t.Fatalf("%x is accepted as %+v", b, m)
+			}
+			if _, again := j.judge(start0, id, direct, number, b); again != passedOver {
+				t.Fatalf("%x is accepted twice", b)
+			}
+		case offence:
+			if !direct {
+				t.Fatalf("a forwarder is blamed for %x", b)
+			}
+		}
+	})
+}

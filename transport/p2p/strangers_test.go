@@ -1,0 +1,297 @@
+package p2p
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+var errStranger = errors.New("nobody knows you")
+
+// open opens a stream as a caller does, and says something on it.
+func open(ctx context.Context, h, site *Host, codec rpc.Codec, say string) (network.Stream, error) {
+	if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: site.Addrs()}); err != nil {
+		return nil, err
+	}
+	s, err := h.stream(ctx, site.ID(), protocolOf(codec))
+	if err != nil {
+		return nil, err
+	}
+	s.SetDeadline(time.Now().Add(patience))
+	_, err = io.WriteString(s, say)
+	return s, err
+}
+
+// TestStrangersPlaces: sixty strangers sit there, and a peer that is known connects and
+// calls all the same.
+func TestStrangersPlaces(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	key := identity.New()
+	known := func(id identity.ID) bool { return id == key.ID() }
+	site := newHost(t, Options{Known: known}, overTCP, overQUIC)
+	serve(t, site, func(e rpc.Evidence) error {
+		if id, err := identity.Parse(e.Peer); err == nil && known(id) {
+			return nil
+		}
+		return errStranger
+	})
+	const strangers = 60
+	var crowd sync.WaitGroup
+	for range strangers {
+		h := newHost(t, Options{})
+		crowd.Go(func() {
+			for range 5 { // whatever comes of it
+				if s, err := open(ctx, h, site, rpc.JSON, `{"jsonrpc":"2.0","id":1,"method":"wait"}`+"\n"); err == nil {
+					s.Read(make([]byte, 1))
+				}
+			}
+		})
+	}
+	owner := newHost(t, Options{Key: key})
+	c := owner.Caller(site.id(t), site.at, rpc.CBOR)
+	for i := range uint64(20) {
+		res, err := c.Call(ctx, ask(i, "echo", "x"), nil)
+		if got := text(t, res, err); got != `"x"` {
+			t.Error(got)
+		}
+	}
+	crowd.Wait()
+	res, err := c.Call(ctx, ask(99, "echo", "x"), nil)
+	if got := text(t, res, err); got != `"x"` {
+		t.Error(got)
+	}
+	if n := len(owner.Network().ConnsToPeer(site.ID())); n != 1 {
+		t.Errorf("the owner has %d connections", n)
+	}
+}
+
+// TestStranger is what one may do, and what more once the site knows it.
+func TestStranger(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var admitted atomic.Bool
+	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
+	serve(t, site, func(rpc.Evidence) error {
+		if admitted.Load() {
+			return nil
+		}
+		return errStranger
+	})
+	c := other.Caller(site.id(t), site.at, rpc.CBOR)
+	defer c.Close()
+	wait := func(id uint64) <-chan error {
+		waiting, ended := make(chan bool), make(chan error, 1)
+		go func() {
+			_, err := c.Call(ctx, ask(id, "wait", nil), func(string, rpc.Raw) {
+				select {
+				case waiting <- true:
+				default: // another's
+				}
+			})
+			ended <- err
+		}()
+		<-waiting
+		return ended
+	}
+	one, two := wait(1), wait(2)
+	var busy *rpc.Error
+	if _, err := c.Call(ctx, ask(3, "echo", nil), nil); !errors.As(err, &busy) || busy.Code != rpc.CodeBusy {
+		t.Errorf("a third call: %v", err)
+	}
+	s, err := open(ctx, other, site, rpc.JSON, "{}\n") // a second stream
+	if err == nil {
+		_, err = s.Read(make([]byte, 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = open(ctx, other, site, rpc.JSON, "{}\n")
+	if err == nil {
+		_, err = s.Read(make([]byte, 1))
+	}
+	if err == nil {
+		t.Error("a stranger has a third stream")
+	}
+	admitted.Store(true)
+	res, err := c.Call(ctx, ask(4, "echo", strings.Repeat("x", 20<<10)), nil) // more than a stranger may say
+	if got := text(t, res, err); len(got) != 20<<10+2 {
+		t.Errorf("%d bytes came back", len(got))
+	}
+	if !site.ConnManager().IsProtected(other.ID(), keptTag) {
+		t.Error("who became known is as easily sent away as a stranger")
+	}
+	c.Close()
+	for _, ended := range []<-chan error{one, two} {
+		if err := <-ended; !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStrangerSaysTooMuch: one message beyond the bound ends the stream, and says why.
+func TestStrangerSaysTooMuch(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
+	serve(t, site, func(rpc.Evidence) error { return errStranger })
+	for codec, long := range map[rpc.Codec]string{
+		rpc.JSON: `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 17<<10) + "\"}\n",
+		rpc.CBOR: "\x7a\x00\x00\x50\x00",
+	} {
+		s, err := open(ctx, other, site, codec, long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := io.ReadAll(s)
+		if !bytes.Contains(all, []byte("a message has at most 16384 bytes")) {
+			t.Errorf("%s: it was told %q", codec.ContentType(), all)
+		}
+	}
+}
+
+// TestManyStreams: a stranger who opens one stream after the other, of whatever kind, is
+// sent away.
+func TestManyStreams(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
+	if err := other.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: site.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	conn := other.Network().ConnsToPeer(site.ID())[0]
+	for range 2 * maxStrange {
+		s, err := conn.NewStream(ctx)
+		if err != nil {
+			break
+		}
+		s.SetDeadline(time.Now().Add(patience))
+		io.WriteString(s, "\x13/multistream/1.0.0\n") // and no more
+	}
+	s, err := conn.NewStream(ctx)
+	if err == nil {
+		s.SetDeadline(time.Now().Add(patience))
+		_, err = io.ReadAll(s)
+	}
+	if err == nil || !conn.IsClosed() {
+		t.Errorf("the stranger is still there: %v", err)
+	}
+}
+
+// TestGarbage: a stream that brings no messages is told so and ended; the connection, and
+// other streams, go on.
+func TestGarbage(t *testing.T) {
+	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
+		serve(t, site, nil)
+		s, err := open(ctx, other, site, codec, "\xff\x00")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var saying sync.WaitGroup
+		saying.Go(func() { io.WriteString(s, strings.Repeat("garbage", 40<<10)) }) // it may be ended before
+		told, _ := io.ReadAll(s)
+		s.Reset()
+		saying.Wait()
+		if !bytes.Contains(told, []byte(map[rpc.Codec]string{rpc.CBOR: "CBOR", rpc.JSON: "a message has at most"}[codec])) {
+			t.Errorf("it was told %.100q", told)
+		}
+		c := other.Caller(site.id(t), site.at, codec)
+		res, err := c.Call(ctx, ask(1, "echo", "x"), nil)
+		if got := text(t, res, err); got != `"x"` {
+			t.Error(got)
+		}
+	})
+}
+
+// TestUrgent: a caller whose stream is full still gets through, on a second one.
+func TestUrgent(t *testing.T) {
+	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
+		running, release := make(chan bool), make(chan bool)
+		serveMethods(t, site, nil, map[string]rpc.Method{
+			"hold": func(context.Context, *rpc.Call) (any, error) { running <- true; <-release; return "held", nil },
+			"stop": func(context.Context, *rpc.Call) (any, error) { return "stopped", nil },
+		})
+		c := other.Caller(site.id(t), site.at, codec)
+		var held sync.WaitGroup
+		for i := range uint64(rpc.MaxInFlight) {
+			held.Go(func() {
+				res, err := c.Call(ctx, ask(i, "hold", nil), nil)
+				if b, _ := res.JSONText(); err != nil || string(b) != `"held"` {
+					t.Errorf("%s, %v", b, err)
+				}
+			})
+		}
+		for range rpc.MaxInFlight {
+			<-running
+		}
+		for i := range uint64(3) {
+			res, err := c.Call(ctx, ask(1000+i, "stop", nil), nil)
+			if got := text(t, res, err); got != `"stopped"` {
+				t.Error(got)
+			}
+		}
+		close(release)
+		held.Wait()
+	})
+}
+
+// TestDeafPeer: a peer that asks and does not read is taken in no more of than it reads,
+// and keeps nobody up.
+func TestDeafPeer(t *testing.T) {
+	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
+		var asked atomic.Int64
+		serveMethods(t, site, nil, map[string]rpc.Method{
+			"much": func(context.Context, *rpc.Call) (any, error) { asked.Add(1); return strings.Repeat("x", 100<<10), nil },
+			"echo": func(_ context.Context, c *rpc.Call) (any, error) { return c.Params, nil },
+		})
+		s, err := open(ctx, other, site, codec, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one bytes.Buffer
+		if err := rpc.EncodeRequest(codec, &one, ask(1, "much", nil)); err != nil {
+			t.Fatal(err)
+		}
+		if codec == rpc.JSON {
+			one.WriteByte('\n')
+		}
+		for range 50_000 { // until no more is taken
+			s.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := s.Write(one.Bytes()); err != nil {
+				break
+			}
+			if asked.Load() > 1000 {
+				break
+			}
+		}
+		if n := asked.Load(); n > 200 {
+			t.Errorf("%d answers of 100 KB were made for who does not read", n)
+		}
+		c := other.Caller(site.id(t), site.at, codec)
+		res, err := c.Call(ctx, ask(1, "echo", "x"), nil)
+		if got := text(t, res, err); got != `"x"` {
+			t.Error(got)
+		}
+	})
+}

@@ -148,3 +148,6 @@ require (
 )
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+// v0.4.0 refuses 0.0.0.0, by which go-libp2p asks for the router: NAT-PMP was never tried.
+replace github.com/libp2p/go-netroute => github.com/libp2p/go-netroute v0.3.0

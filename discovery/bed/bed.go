@@ -4,10 +4,13 @@
 package bed
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -24,6 +27,7 @@ var beds atomic.Int32
 // New makes a bridge; where the machine permits none the test is skipped, loudly.
 func New(t testing.TB) *Bed {
 	t.Helper()
+	sweep.Do(clean)
 	b := &Bed{t: t, name: fmt.Sprintf("bed%d-%d", os.Getpid(), beds.Add(1))}
 	if out, err := exec.Command("ip", "netns", "add", b.name).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED, AND NOTHING SHOWN OF THE NETWORK: no network namespace can be made here, which takes root and iproute2: %v %s", err, out)
@@ -31,6 +35,22 @@ func New(t testing.TB) *Bed {
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", b.name).Run() })
 	b.IP(b.name, "link add br0 type bridge mcast_snooping 0", "link set br0 up")
 	return b
+}
+
+var sweep sync.Once
+
+// clean removes what tests left that were killed.
+func clean() {
+	all, _ := os.ReadDir("/run/netns")
+	for _, ns := range all {
+		var pid, n int
+		if _, err := fmt.Sscanf(ns.Name(), "bed%d-%d", &pid, &n); err != nil {
+			continue
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); errors.Is(err, fs.ErrNotExist) {
+			_ = exec.Command("ip", "netns", "del", ns.Name()).Run()
+		}
+	}
 }
 
 // IP runs commands of ip on a host.

@@ -6,11 +6,14 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"agentsite/node/identity"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // Anywhere is where a host listens on all addresses of its machine, by TCP and by QUIC.
@@ -71,4 +74,33 @@ func At(listen string) ([]string, error) {
 		family = "ip6"
 	}
 	return []string{fmt.Sprintf("/%s/%s/tcp/%d", family, ip, n), fmt.Sprintf("/%s/%s/udp/%d/quic-v1", family, ip, n)}, nil
+}
+
+// tell is which of the host's addresses others are told, and those that lead through relays
+// besides. An address that it only heard of is told once others have reached it there: who
+// calls, or punches a hole, waits for each that leads nowhere before it tries another way.
+func (h *Host) tell(all []ma.Multiaddr) []ma.Multiaddr {
+	interfaces, _ := h.Network().InterfaceListenAddresses() // where none is told, others have to confirm
+	reached, _, _ := h.basic.ConfirmedAddrs()
+	all = slices.DeleteFunc(slices.Clone(all), func(a ma.Multiaddr) bool {
+		return manet.IsPublicAddr(a) && direct(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
+	})
+	return h.reserved.add(all)
+}
+
+// portMapTime is how long it may take until the router has opened a port.
+const portMapTime = 15 * time.Second
+
+// patient says nothing of what others see until a moment: each of these tries an address
+// once in two minutes, and the first should be that of the port which the router opens.
+type patient struct {
+	*observedaddrs.Manager
+	until time.Time
+}
+
+func (p patient) AddrsFor(local ma.Multiaddr) []ma.Multiaddr {
+	if time.Now().Before(p.until) {
+		return nil
+	}
+	return p.Manager.AddrsFor(local)
 }

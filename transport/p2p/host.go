@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/node/identity"
 
@@ -22,7 +23,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
 	"github.com/libp2p/go-libp2p/core/transport"
-	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
 	bhost "github.com/libp2p/go-libp2p/p2p/host/basic"
 	blankhost "github.com/libp2p/go-libp2p/p2p/host/blank"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
@@ -32,7 +32,6 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
-	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -71,16 +70,27 @@ type Options struct {
 // Host is a node of a network of peers. It is safe for concurrent use.
 type Host struct {
 	host.Host
-	places  *places
-	punched *punched
+	basic    *bhost.BasicHost // the same
+	places   *places
+	punched  *punched
+	reserved reserved
 
 	mu      sync.Mutex
 	closers []func() error // in the order in which they are made; closed in the other
 	running sync.WaitGroup // what ends with the connections
 }
 
+// once sets what the library has for all hosts of a process.
+var once = sync.OnceFunc(func() {
+	// Who has two relays of its own has no four that could tell it its address.
+	observedaddrs.ActivationThresh = 2
+	// One relay that does not answer keeps all others from being tried for the same peer.
+	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayPatient, relayPatient, relayPatient
+})
+
 // New makes a host. It listens and speaks to others until Close.
 func New(o Options) (h *Host, err error) {
+	once()
 	key, err := crypto.UnmarshalEd25519PrivateKey(o.Key.Private())
 	if err != nil {
 		return nil, err
@@ -121,22 +131,25 @@ func New(o Options) (h *Host, err error) {
 	}
 	opts := &bhost.HostOpts{
 		EventBus: bus, ConnManager: conns, UserAgent: o.Agent, ProtocolVersion: "agentsite/1", EnablePing: true,
-		EnableHolePunching: o.Relay == nil, HolePunchingOptions: []holepunch.Option{holepunch.WithTracer(h.punched)},
-		ObservedAddrsManager: observed, AutoNATv2: reachable,
+		ObservedAddrsManager: observed, AutoNATv2: reachable, AddrsFactory: h.tell,
 	}
 	if o.PortMap {
 		opts.NATManager = bhost.NewNATManager
+		opts.ObservedAddrsManager = patient{observed, time.Now().Add(portMapTime)}
 	}
 	basic, err := bhost.NewHost(guarded{main, h.places}, opts)
 	if err != nil {
 		return nil, err
 	}
-	h.Host = basic
+	h.Host, h.basic = basic, basic
 	h.closing(basic.Close)
 	if o.Relay != nil {
-		if err := o.Relay.serve(h); err != nil {
-			return nil, err
-		}
+		err = o.Relay.serve(h)
+	} else {
+		err = h.punch(basic, observed)
+	}
+	if err != nil {
+		return nil, err
 	}
 	up, err := newUpgrader(key, limits, h.places)
 	if err != nil {
@@ -208,7 +221,10 @@ func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceM
 		return nil, err
 	}
 	h.closing(udp.Close)
-	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate))...)
+	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate),
+		// These take a site that is away, and is called for a hundred times, for a network
+		// without UDP: then no relay is called by QUIC any more.
+		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
 	if err != nil {
 		return nil, err
 	}
@@ -282,46 +298,6 @@ func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, erro
 	dialer := blankhost.NewBlankHost(s)
 	h.closing(dialer.Close)
 	return autonatv2.New(dialer)
-}
-
-// reserve keeps places at relays while nobody reaches the host directly.
-func (h *Host) reserve(relays []peer.AddrInfo) error {
-	auto, err := autorelay.NewAutoRelay(h.Host,
-		autorelay.WithStaticRelays(relays), autorelay.WithMinCandidates(1), autorelay.WithBootDelay(0),
-		autorelay.WithBackoff(relayAgain), autorelay.WithMinInterval(relayAgain))
-	if err != nil {
-		return err
-	}
-	tell, err := h.EventBus().Emitter(new(event.EvtLocalReachabilityChanged), eventbus.Stateful)
-	if err != nil {
-		return err
-	}
-	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
-	if err != nil {
-		return err
-	}
-	var following sync.WaitGroup
-	following.Go(func() {
-		is := network.ReachabilityPrivate // until others say that they reach it
-		_ = tell.Emit(event.EvtLocalReachabilityChanged{Reachability: is})
-		for e := range changes.Out() {
-			now := network.ReachabilityPrivate
-			if slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, direct) {
-				now = network.ReachabilityPublic
-			}
-			if now != is {
-				is = now
-				_ = tell.Emit(event.EvtLocalReachabilityChanged{Reachability: is})
-			}
-		}
-	})
-	auto.Start()
-	h.closing(func() error {
-		err := errors.Join(changes.Close(), auto.Close())
-		following.Wait()
-		return errors.Join(err, tell.Close())
-	})
-	return nil
 }
 
 // multiaddrs reads addresses.

@@ -14,43 +14,29 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	"github.com/libp2p/go-libp2p/x/rate"
 	goyamux "github.com/libp2p/go-yamux/v5"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 const (
 	// A board with 512 MB, and connections beyond which some are ended that nobody
-	// needs. A relay has a machine of its own.
+	// needs. A relay has a machine of its own, and more than it gives places to.
 	fewConns, mostConns           = 16, 32
-	relayFewConns, relayMostConns = 512, 1024
+	relayFewConns, relayMostConns = relayPlaces + 512, relayPlaces + 1024
 	connGrace                     = 20 * time.Second
 
 	// handshakePatience is how long who has said nothing holds a place.
 	handshakePatience = 5 * time.Second
-
-	// relayAgain is after what a relay is asked again that did not answer.
-	relayAgain = 5 * time.Second
 )
 
 // newLimits bounds what all peers together may take up, before they are known too.
 func newLimits(relay bool) (network.ResourceManager, error) {
 	memory, files := int64(48<<20), 512
 	few := rcmgr.ResourceLimits{Conns: 192, ConnsInbound: 128, ConnsOutbound: 128, Streams: 1024, StreamsInbound: 512, StreamsOutbound: 512, FD: rcmgr.LimitVal(files)}
-	opts := []rcmgr.Option{rcmgr.WithMetricsDisabled()}
+	each, often := 32, rate.Limit{RPS: 5, Burst: 64} // each command of an owner's is a connection
 	if relay {
 		memory, files = 512<<20, 8192
 		few = rcmgr.ResourceLimits{Conns: 4096, ConnsInbound: 4096, ConnsOutbound: 1024, Streams: 16384, StreamsInbound: 16384, StreamsOutbound: 16384, FD: rcmgr.LimitVal(files)}
-		// Many homes come from the few addresses of one provider.
-		opts = append(opts,
-			rcmgr.WithLimitPerSubnet(
-				[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: 256}},
-				[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: 256}}),
-			rcmgr.WithConnRateLimiters(&rate.Limiter{
-				NetworkPrefixLimits: []rate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
-				SubnetRateLimiter: rate.SubnetLimiter{
-					IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: rate.Limit{RPS: 20, Burst: 512}}},
-					IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: rate.Limit{RPS: 20, Burst: 512}}},
-					GracePeriod:      time.Minute,
-				},
-			}))
+		each, often = 256, rate.Limit{RPS: 20, Burst: 512} // many homes come from the few addresses of one provider
 	}
 	few.Memory = rcmgr.LimitVal64(memory)
 	transient := few
@@ -59,8 +45,35 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 		System: few, Transient: transient,
 		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: 2}},
 	}
-	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.DefaultLimits.Scale(memory, files))), opts...)
+	m, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.DefaultLimits.Scale(memory, files))),
+		rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: each}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: each}}),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{
+			NetworkPrefixLimits: []rate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}}, // as often as they like
+			SubnetRateLimiter: rate.SubnetLimiter{
+				IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: often}},
+				IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: often}},
+				GracePeriod:      time.Minute,
+			},
+		}))
+	return byCaller{m}, err
 }
+
+// byCaller has the limits of an address hold for who calls from there. The library has
+// them hold for whom we call as well, and takes all whom a relay brings for the relay: a
+// few strangers who call through it would keep out the others, and us from it.
+type byCaller struct{ network.ResourceManager }
+
+func (m byCaller) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
+	if way == network.DirOutbound || !direct(to) {
+		to = nowhere
+	}
+	return m.ResourceManager.OpenConnection(way, file, to)
+}
+
+var nowhere = ma.StringCast("/p2p-circuit") // an address without one of the internet
 
 func newConns(relay bool) (*connmgr.BasicConnMgr, error) {
 	if relay {

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
@@ -12,8 +13,9 @@ const maxPunched = 256
 
 // punched are the peers to which a hole was punched.
 type punched struct {
-	mu  sync.Mutex
-	all map[peer.ID]bool
+	mu     sync.Mutex
+	all    map[peer.ID]bool
+	failed time.Time // the last that was not
 }
 
 func newPunched() *punched { return &punched{all: make(map[peer.ID]bool)} }
@@ -30,10 +32,20 @@ func (p *punched) Trace(e *holepunch.Event) {
 		clear(p.all)
 	}
 	p.all[e.Remote] = end.Success
+	if !end.Success {
+		p.failed = time.Now()
+	}
 }
 
 func (p *punched) to(who peer.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all[who]
+}
+
+// failedAt is when a hole could not be punched last.
+func (p *punched) failedAt() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
 }

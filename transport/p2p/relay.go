@@ -22,6 +22,7 @@ type Relay struct {
 }
 
 const (
+	relayPlaces  = 1024
 	circuitTime  = 30 * time.Minute
 	circuitBytes = 16 << 20 // each way
 )
@@ -29,9 +30,10 @@ const (
 func (r *Relay) serve(h *Host) error {
 	limits := circuitrelay.DefaultResources()
 	limits.Limit = &circuitrelay.RelayLimit{Duration: circuitTime, Data: circuitBytes}
-	limits.MaxReservations = 1024
+	limits.MaxReservations = relayPlaces
+	limits.MaxCircuits = 4 * maxStrangers // a site ends those of strangers for others, once it is asked
 	limits.MaxReservationsPerIP = max(r.PerIP, 64)
-	limits.MaxReservationsPerASN = 1024
+	limits.MaxReservationsPerASN = relayPlaces
 	relay, err := circuitrelay.New(h.Host, circuitrelay.WithResources(limits), circuitrelay.WithACL(allowed{r.Allow}))
 	if err != nil {
 		return err

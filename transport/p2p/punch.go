@@ -1,0 +1,69 @@
+package p2p
+
+import (
+	"slices"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	bhost "github.com/libp2p/go-libp2p/p2p/host/basic"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// punch has the host open holes to who calls it through a relay. For that both ends have
+// to have heard from somebody what their own address is. The library tries once, when the
+// call comes; if one of them has just begun, it does not know yet and that was in vain. So
+// it is tried again as soon as both say that they know, and when a hole has closed.
+func (h *Host) punch(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager) error {
+	own := func() []ma.Multiaddr {
+		all := ma.Unique(append(basic.AllAddrs(), observed.Addrs(1)...))
+		return slices.DeleteFunc(all, func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
+	}
+	service, err := holepunch.NewService(basic, basic.IDService(), own, holepunch.WithTracer(h.punched))
+	if err != nil {
+		return err
+	}
+	h.closing(service.Close)
+	ready, err := h.EventBus().Subscribe([]any{new(event.EvtPeerProtocolsUpdated), new(event.EvtLocalProtocolsUpdated), new(event.EvtPeerConnectednessChanged)})
+	if err != nil {
+		return err
+	}
+	h.closing(ready.Close)
+	again := func(p peer.ID) {
+		theirs, err := h.Peerstore().SupportsProtocols(p, holepunch.Protocol)
+		if err != nil || len(theirs) == 0 || !h.calledByRelay(p) || !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
+			return
+		}
+		go func() { _ = service.DirectConnect(p) }() // it ends with the service, and tells h.punched
+	}
+	go func() { // it ends with ready
+		for e := range ready.Out() {
+			switch e := e.(type) {
+			case event.EvtPeerProtocolsUpdated:
+				if slices.Contains(e.Added, holepunch.Protocol) {
+					again(e.Peer)
+				}
+			case event.EvtPeerConnectednessChanged:
+				if e.Connectedness == network.Limited { // a hole has closed
+					again(e.Peer)
+				}
+			case event.EvtLocalProtocolsUpdated:
+				if slices.Contains(e.Added, holepunch.Protocol) {
+					for _, p := range h.Network().Peers() {
+						again(p)
+					}
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// calledByRelay reports whether a peer has called, and there is no way to it but a relay.
+func (h *Host) calledByRelay(p peer.ID) bool {
+	return h.Network().Connectedness(p) == network.Limited && slices.ContainsFunc(h.Network().ConnsToPeer(p), func(c network.Conn) bool {
+		return c.Stat().Direction == network.DirInbound
+	})
+}

@@ -1,0 +1,221 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const (
+	// relayPatient is how long a relay may take to answer.
+	relayPatient = 4 * time.Second
+
+	// A relay that does not answer is asked again soon, then less and less often.
+	relaySoon, relayLate = 500 * time.Millisecond, time.Minute
+
+	// relayCheck is how often a place is asked for anew, though it would last for an hour:
+	// who calls has to be able to within ten seconds after a relay was killed and begun
+	// anew. QUIC alone notices that after 45 s, for its keep-alives are too small to be
+	// answered by who does not know what they belong to.
+	relayCheck = 8 * time.Second
+
+	// maxRelayed is how many addresses through one relay are told.
+	maxRelayed = 4
+
+	relayTag = "relay"
+)
+
+// reserved are the places that a host has at relays, so that it is called there where it
+// is not reached itself. The library's own keeper of places asks a relay again after five
+// seconds at best, and its dialler may refuse that then. The zero value has none.
+type reserved struct {
+	mu sync.Mutex
+	at map[peer.ID][]ma.Multiaddr // where the host is called through each
+}
+
+// add adds the addresses that lead through relays to those of the host: the library does
+// only while there is no other that anybody reaches, and not all have IPv6.
+func (r *reserved) add(own []ma.Multiaddr) []ma.Multiaddr {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := own
+	for _, at := range r.at {
+		all = append(all, at...)
+	}
+	return all
+}
+
+// set reports whether this is news: where the host is called through a relay.
+func (r *reserved) set(relay peer.ID, at []ma.Multiaddr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.EqualFunc(r.at[relay], at, ma.Multiaddr.Equal) {
+		return false
+	}
+	if r.at == nil {
+		r.at = make(map[peer.ID][]ma.Multiaddr)
+	}
+	r.at[relay] = at
+	return true
+}
+
+// reserve keeps places at all relays while not everybody reaches the host directly.
+func (h *Host) reserve(relays []peer.AddrInfo) error {
+	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
+	if err != nil {
+		return err
+	}
+	news, err := h.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
+	if err != nil {
+		return err
+	}
+	h.closing(news.Close)
+	begin := func() (stop func()) {
+		ctx, cancel := context.WithCancel(context.Background())
+		var keeping sync.WaitGroup
+		for _, relay := range relays {
+			keeping.Go(func() { h.keep(ctx, relay, news) })
+		}
+		return func() { cancel(); keeping.Wait() }
+	}
+	var following sync.WaitGroup
+	following.Go(func() {
+		stop := begin()
+		for e := range changes.Out() {
+			reached := slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll)
+			switch {
+			case reached && stop != nil:
+				stop()
+				stop = nil
+			case !reached && stop == nil:
+				stop = begin()
+			}
+		}
+		if stop != nil {
+			stop()
+		}
+	})
+	h.closing(func() error {
+		err := changes.Close()
+		following.Wait()
+		return err
+	})
+	return nil
+}
+
+// byAll reports whether everybody has a way to an address: not all have IPv6.
+func byAll(a ma.Multiaddr) bool {
+	_, err := a.ValueForProtocol(ma.P_IP4)
+	return err == nil && direct(a)
+}
+
+// keep keeps a place at a relay until ctx ends, and tells when the host's addresses change.
+func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, news event.Emitter) {
+	set := func(at []ma.Multiaddr) {
+		if h.reserved.set(relay.ID, at) {
+			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.reserved.add(nil)})
+		}
+	}
+	lost := make(chan struct{}, 1)
+	watch := &network.NotifyBundle{DisconnectedF: func(n network.Network, c network.Conn) {
+		if c.RemotePeer() == relay.ID && n.Connectedness(relay.ID) != network.Connected {
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	h.Network().Notify(watch)
+	h.ConnManager().Protect(relay.ID, relayTag)
+	defer func() {
+		h.Network().StopNotify(watch)
+		h.ConnManager().Unprotect(relay.ID, relayTag)
+		set(nil)
+	}()
+	wait := relaySoon
+	for {
+		h.renew(relay.ID)
+		at, err := h.place(ctx, relay)
+		set(at)
+		next := relayCheck
+		if err != nil {
+			next = wait + rand.N(wait/2) // not all hosts at a time
+			wait = min(2*wait, relayLate)
+		} else {
+			wait = relaySoon
+		}
+		again := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return
+		case <-lost: // and at is told on until the relay does not answer
+			again.Stop()
+		case <-again.C:
+		}
+	}
+}
+
+// renew ends a connection to a relay that is older than the last hole which could not be
+// punched, once nobody calls through it. Routers get other addresses, at night mostly, and
+// QUIC lives on through that: then nobody knows where this host is. The next one tells.
+func (h *Host) renew(relay peer.ID) {
+	failed := h.punched.failedAt()
+	for _, c := range h.Network().ConnsToPeer(relay) {
+		if c.Stat().Opened.Before(failed) && !h.callsThrough(relay) {
+			c.Close()
+		}
+	}
+}
+
+// callsThrough reports whether anybody is connected through a relay.
+func (h *Host) callsThrough(relay peer.ID) bool {
+	return slices.ContainsFunc(h.Network().Conns(), func(c network.Conn) bool {
+		id, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_P2P) // the first is the relay's
+		return err == nil && id == relay.String() && !direct(c.RemoteMultiaddr())
+	})
+}
+
+// place asks a relay for a place, and returns where the host is called then.
+func (h *Host) place(ctx context.Context, relay peer.AddrInfo) ([]ma.Multiaddr, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*relayPatient)
+	defer cancel()
+	h.forgive(relay.ID)
+	if err := h.Connect(ctx, relay); err != nil {
+		return nil, err
+	}
+	place, err := circuit.Reserve(ctx, h, relay)
+	if err != nil {
+		if silent := new(circuit.ReservationError); errors.As(err, silent) && silent.Status == pb.Status_CONNECTION_FAILED {
+			h.Network().ClosePeer(relay.ID) // QUIC has not noticed yet
+		}
+		return nil, err
+	}
+	through, err := ma.NewMultiaddr("/p2p/" + relay.ID.String() + "/p2p-circuit")
+	if err != nil {
+		return nil, err
+	}
+	var at []ma.Multiaddr
+	for _, a := range relay.Addrs { // as the owner wrote them, and by its other protocols
+		at = append(at, a.Encapsulate(through))
+	}
+	for _, a := range place.Addrs {
+		if bare, _ := peer.SplitAddr(a); bare != nil && manet.IsPublicAddr(bare) {
+			at = append(at, bare.Encapsulate(through))
+		}
+	}
+	at = ma.Unique(at)
+	return at[:min(len(at), maxRelayed)], nil
+}

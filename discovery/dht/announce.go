@@ -31,6 +31,7 @@ const (
 	settle = time.Second // in which changes that come together are one
 
 	keysAtOnce = 4
+	tellAgain  = 250 * time.Millisecond // and after twice and four times as long
 )
 
 // Announce has servers of the network know that this host has the realm's site, and what
@@ -179,17 +180,31 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) error
 	var all errgroup.Group
 	for _, s := range servers {
 		all.Go(func() error {
-			err := d.messenger.PutProviderAddrs(ctx, s, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at})
+			err := d.tell(ctx, s, key, at)
 			if err == nil {
 				told.Add(1)
 			}
 			return err
 		})
 	}
-	if refused := all.Wait(); told.Load() == 0 {
-		return fmt.Errorf("no server of the DHT takes it: %w", errors.Join(err, refused))
+	if refused := all.Wait(); int(told.Load()) < (len(servers)+1)/2 || len(servers) == 0 {
+		return fmt.Errorf("%d of %d servers of the DHT take it: %w", told.Load(), len(servers), errors.Join(err, refused))
 	}
 	return nil
+}
+
+// tell tells one server, which may have much to do just then.
+func (d *DHT) tell(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Multiaddr) (err error) {
+	for pause := tellAgain; ; pause *= 2 {
+		if err = d.messenger.PutProviderAddrs(ctx, server, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at}); err == nil || pause > 4*tellAgain {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
 }
 
 // isAway reports whether an event is the end of the connections to a known server: it

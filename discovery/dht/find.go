@@ -30,6 +30,9 @@ const (
 	headStart    = time.Second      // of the known servers
 	askPatience  = 4 * time.Second  // for a site
 	asksAtOnce   = 16
+	tries        = 3 // of a site that fails at once
+	triedLong    = time.Second
+	tryAgain     = 300 * time.Millisecond
 	mostAsked    = 512 // sites of one key
 )
 
@@ -153,8 +156,15 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		if l.ask(ctx, p) {
-			return
+		for range tries { // a connection may end just when it is used
+			begun := time.Now()
+			if l.ask(ctx, p) {
+				return
+			}
+			if time.Since(begun) > triedLong {
+				break
+			}
+			time.Sleep(tryAgain)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,19 +172,22 @@ func (in *internet) moved(ctx context.Context, changed func()) {
 	}
 }
 
-// settleFar is how long a relay may take to give a place to a site that starts, before the
-// site is announced without it.
-const settleFar = 10 * time.Second
+// Before a site is announced, its relays have settleFar to give it a place, and what comes
+// soon after the first is waited for too: each change has to be told to many.
+const (
+	settleFar  = 10 * time.Second
+	settleMore = 2 * time.Second
+)
 
 // settled waits until others reach the host from anywhere, as far as is known: through a
 // relay, or directly. It does not wait for ever, and not at all without relays.
 func (in *internet) settled(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleFar)
-	defer cancel()
 	if len(in.options.Relays) == 0 {
 		return
 	}
-	in.moved(ctx, func() {
+	first, cancel := context.WithTimeout(ctx, settleFar)
+	defer cancel()
+	in.moved(first, func() {
 		if slices.ContainsFunc(in.Addrs(), func(a multiaddr.Multiaddr) bool {
 			_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
 			return err == nil || manet.IsPublicAddr(a)
@@ -191,6 +195,7 @@ func (in *internet) settled(ctx context.Context) {
 			cancel()
 		}
 	})
+	settle(ctx, settleMore)
 }
 
 // maxReached is how many addresses of a host are told.
@@ -218,7 +223,9 @@ func (in *internet) reached() []string {
 		return r
 	}
 	all := slices.Clone(in.Addrs())
-	slices.SortStableFunc(all, func(a, b multiaddr.Multiaddr) int { return rank(a) - rank(b) })
+	slices.SortFunc(all, func(a, b multiaddr.Multiaddr) int { // in one order, or it would be another record
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.String(), b.String()))
+	})
 	var texts []string
 	for _, a := range all {
 		if rank(a) >= 6 && rank(all[0]) < 6 {

@@ -34,6 +34,11 @@ const (
 	recordEvery = recordLife / 2
 	recordAgain = time.Minute // where the disk did not take its sequence
 
+	// What changes is waited for that long, as it seldom changes alone; and longer where
+	// it changes again and again: each record is told to many, and fetched by many.
+	changeSoon, changeLate = time.Second, time.Minute
+	changeQuiet            = 10 * time.Minute // after which it is soon again
+
 	sequenceName = "sequence"
 
 	maxCapabilities = 64
@@ -121,14 +126,15 @@ func (p *presence) Run(ctx context.Context) {
 		following.Go(func() {
 			p.far.settled(ctx)
 			close(reached)
-			p.realm.Run(ctx)
 		})
+		following.Go(func() { p.realm.Run(ctx) })
 	}
 	if p.far != nil {
 		following.Go(func() { p.far.moved(ctx, p.renew) })
 	}
+	pause := changeSoon
 	for ctx.Err() == nil {
-		holds := recordEvery
+		begun, holds := time.Now(), recordEvery
 		record, err := p.record()
 		if err != nil {
 			slog.Error("the site cannot be announced, which is tried again", "after", recordAgain, "err", err)
@@ -145,7 +151,7 @@ func (p *presence) Run(ctx context.Context) {
 			case <-reached:
 				reached, media, stays = nil, p.media(true), false
 			case <-p.again:
-				settle(one)
+				settle(one, pause)
 				stays = err == nil && p.same(record)
 			case <-one.Done():
 				stays = false
@@ -153,12 +159,15 @@ func (p *presence) Run(ctx context.Context) {
 		}
 		end()
 		announcing.Wait() // its goodbye
+		if pause = min(2*pause, changeLate); time.Since(begun) > changeQuiet {
+			pause = changeSoon
+		}
 	}
 }
 
-// settle waits a moment: what changes seldom changes alone.
-func settle(ctx context.Context) {
-	moment := time.NewTimer(time.Second)
+// settle waits a while, or until ctx ends.
+func settle(ctx context.Context, long time.Duration) {
+	moment := time.NewTimer(long)
 	defer moment.Stop()
 	select {
 	case <-ctx.Done():

@@ -71,7 +71,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 	if d.o.Realm.Public() && d.o.Prefix != Amino {
 		asking.Go(func() { signed = d.signed(ctx, p) })
 	}
-	asking.Go(func() { _, _ = d.library.FindPeer(ctx, p) }) // the peerstore has what it found
+	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, sought{}, p), p) }) // the peerstore has what it found
 	asking.Wait()
 	return signed, said
 }

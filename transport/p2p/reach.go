@@ -12,15 +12,12 @@ import (
 
 	"agentsite/node/identity"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
-	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 const (
@@ -28,7 +25,7 @@ const (
 	reachPatience = 10 * time.Second
 	// straightFirst is how long relays are left alone while the site may answer itself.
 	straightFirst = 500 * time.Millisecond
-	// relayPatience is how long a relay may take until it is of use.
+	// relayPatience is how long a relay may take to answer.
 	relayPatience = 3 * time.Second
 
 	// why is for libp2p, which uses relays only where a reason is given.
@@ -136,8 +133,8 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 	return relays
 }
 
-// meet connects to relays until one is of use: it has told where it sees this host, so that
-// the site can punch a hole to there. It tries only once, as soon as it is called.
+// meet connects to relays until one answers. Each tells besides where it sees this host, so
+// that the site can punch a hole to there.
 func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(ctx, relayPatience)
 	defer cancel()
@@ -146,32 +143,11 @@ func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
 		trying.Go(func() {
 			h.forgive(r.ID)
 			if h.Connect(ctx, r) == nil {
-				h.punchable(ctx, r.ID)
 				cancel()
 			}
 		})
 	}
 	trying.Wait()
-}
-
-// punchable waits until this host does its part in punching holes, which begins when a
-// public address of its own is known. A relay that is not public itself tells none.
-func (h *Host) punchable(ctx context.Context, relay peer.ID) {
-	if !slices.ContainsFunc(h.Network().ConnsToPeer(relay), func(c network.Conn) bool { return manet.IsPublicAddr(c.RemoteMultiaddr()) }) {
-		return
-	}
-	changes, err := h.EventBus().Subscribe(new(event.EvtLocalProtocolsUpdated))
-	if err != nil {
-		return
-	}
-	defer changes.Close()
-	for !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
-		select {
-		case <-changes.Out():
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Pong is what came of a ping: by which way, to which address, and how long it took there

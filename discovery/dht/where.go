@@ -51,7 +51,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 		return peer.AddrInfo{}, failed
 	}
 	if len(all) == 0 {
-		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is: is it up, and in the same realm?", id)
+		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is", id)
 	}
 	return peer.AddrInfo{ID: p, Addrs: all}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
 )
@@ -27,6 +29,10 @@ const (
 	straightFirst = 500 * time.Millisecond
 	// relayPatience is how long a relay may take to answer.
 	relayPatience = 3 * time.Second
+
+	// nearPatience is how long an address of a network at home may take, at which a site
+	// elsewhere will never answer.
+	nearPatience = 2 * time.Second
 
 	// why is for libp2p, which uses relays only where a reason is given.
 	why = "a call does with what a relay allows"
@@ -83,7 +89,7 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	h.forgive(who)
 	relays := relaysOf(h.Peerstore().Addrs(who))
 	if len(relays) == 0 {
-		return errors.Join(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
+		return unanswered(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
 	}
 	var trying sync.WaitGroup
 	defer trying.Wait()
@@ -98,11 +104,28 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	case <-time.After(straightFirst):
 	}
 	h.meet(ctx, relays)
-	err := h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who})
-	if err != nil {
-		return errors.Join(err, bad)
+	return unanswered(h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who}), bad)
+}
+
+// unanswered is why somebody was not reached, in a sentence: the library's has a line for
+// each address. What is bad are addresses that are none, which matters no more once one answers.
+func unanswered(err, bad error) error {
+	var all *swarm.DialError
+	switch {
+	case err == nil:
+		return nil
+	case bad != nil:
+		return bad
+	case !errors.As(err, &all):
+		return err
+	case len(all.DialErrors) == 0:
+		return errors.New("none of its addresses leads anywhere from here")
 	}
-	return nil
+	said := fmt.Sprintf("none of its %d addresses answers", len(all.DialErrors)+all.Skipped)
+	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
+		said += ", and it is not at its relay now"
+	}
+	return errors.New(said)
 }
 
 // connected reports whether there is a connection, be it over a relay.

@@ -86,7 +86,7 @@ func (a *app) unreached(err error) error {
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
 	case why != nil:
-		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network", why)}
+		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in", why)}
 	case errors.Is(err, context.DeadlineExceeded):
 		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
 	case broken(err):

@@ -30,8 +30,15 @@ type guarded struct {
 
 func newGuarded(h host.Host) *guarded { return &guarded{Host: h, served: make(map[peer.ID]int)} }
 
+// sought is, in a context, who is looked for. The library would try to ask that one, too,
+// for seconds, while whoever looks has ways of which it knows nothing.
+type sought struct{}
+
 // Connect does not go over relays: a server is reached by everybody.
 func (g *guarded) Connect(ctx context.Context, p peer.AddrInfo) error {
+	if ctx.Value(sought{}) == p.ID {
+		return errors.New("it is only looked for")
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	return g.Host.Connect(network.WithForceDirectDial(ctx, "dht"), p)

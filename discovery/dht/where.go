@@ -51,7 +51,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 		return peer.AddrInfo{}, failed
 	}
 	if len(all) == 0 {
-		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is: is it up, and in the same realm?", id)
+		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is", id)
 	}
 	return peer.AddrInfo{ID: p, Addrs: all}, nil
 }
@@ -71,7 +71,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 	if d.o.Realm.Public() && d.o.Prefix != Amino {
 		asking.Go(func() { signed = d.signed(ctx, p) })
 	}
-	asking.Go(func() { _, _ = d.library.FindPeer(ctx, p) }) // the peerstore has what it found
+	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, sought{}, p), p) }) // the peerstore has what it found
 	asking.Wait()
 	return signed, said
 }

@@ -224,7 +224,7 @@ func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceM
 	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate),
 		// These take a site that is away, and is called for a hundred times, for a network
 		// without UDP: then no relay is called by QUIC any more.
-		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
+		swarm.WithDialTimeoutLocal(nearPatience), swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
 	if err != nil {
 		return nil, err
 	}

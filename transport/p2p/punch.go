@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"slices"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -12,6 +13,11 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
+// punchPatience is how long an attempt waits for the other end. That one may be gone, and be
+// calling again already: a command line, say, whose key is the same each time. Then the next
+// attempt leads to where it is now.
+const punchPatience = 3 * time.Second
+
 // punch has the host open holes to who calls it through a relay. For that both ends have
 // to have heard from somebody what their own address is. The library tries once, when the
 // call comes; if one of them has just begun, it does not know yet and that was in vain. So
@@ -21,7 +27,7 @@ func (h *Host) punch(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager
 		all := ma.Unique(append(basic.AllAddrs(), observed.Addrs(1)...))
 		return slices.DeleteFunc(all, func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
 	}
-	service, err := holepunch.NewService(basic, basic.IDService(), own, holepunch.WithTracer(h.punched))
+	service, err := holepunch.NewService(basic, basic.IDService(), own, holepunch.WithTracer(h.punched), holepunch.DirectDialTimeout(punchPatience))
 	if err != nil {
 		return err
 	}

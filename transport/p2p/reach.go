@@ -7,20 +7,19 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"agentsite/node/identity"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
-	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 const (
@@ -28,8 +27,12 @@ const (
 	reachPatience = 10 * time.Second
 	// straightFirst is how long relays are left alone while the site may answer itself.
 	straightFirst = 500 * time.Millisecond
-	// relayPatience is how long a relay may take until it is of use.
+	// relayPatience is how long a relay may take to answer.
 	relayPatience = 3 * time.Second
+
+	// nearPatience is how long an address of a network at home may take, at which a site
+	// elsewhere will never answer.
+	nearPatience = 2 * time.Second
 
 	// why is for libp2p, which uses relays only where a reason is given.
 	why = "a call does with what a relay allows"
@@ -86,7 +89,7 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	h.forgive(who)
 	relays := relaysOf(h.Peerstore().Addrs(who))
 	if len(relays) == 0 {
-		return errors.Join(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
+		return unanswered(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
 	}
 	var trying sync.WaitGroup
 	defer trying.Wait()
@@ -101,11 +104,28 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	case <-time.After(straightFirst):
 	}
 	h.meet(ctx, relays)
-	err := h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who})
-	if err != nil {
-		return errors.Join(err, bad)
+	return unanswered(h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who}), bad)
+}
+
+// unanswered is why somebody was not reached, in a sentence: the library's has a line for
+// each address. What is bad are addresses that are none, which matters no more once one answers.
+func unanswered(err, bad error) error {
+	var all *swarm.DialError
+	switch {
+	case err == nil:
+		return nil
+	case bad != nil:
+		return bad
+	case !errors.As(err, &all):
+		return err
+	case len(all.DialErrors) == 0:
+		return errors.New("none of its addresses leads anywhere from here")
 	}
-	return nil
+	said := fmt.Sprintf("none of its %d addresses answers", len(all.DialErrors)+all.Skipped)
+	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
+		said += ", and it is not at its relay now"
+	}
+	return errors.New(said)
 }
 
 // connected reports whether there is a connection, be it over a relay.
@@ -136,8 +156,8 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 	return relays
 }
 
-// meet connects to relays until one is of use: it has told where it sees this host, so that
-// the site can punch a hole to there. It tries only once, as soon as it is called.
+// meet connects to relays until one answers. Each tells besides where it sees this host, so
+// that the site can punch a hole to there.
 func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(ctx, relayPatience)
 	defer cancel()
@@ -146,32 +166,11 @@ func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
 		trying.Go(func() {
 			h.forgive(r.ID)
 			if h.Connect(ctx, r) == nil {
-				h.punchable(ctx, r.ID)
 				cancel()
 			}
 		})
 	}
 	trying.Wait()
-}
-
-// punchable waits until this host does its part in punching holes, which begins when a
-// public address of its own is known. A relay that is not public itself tells none.
-func (h *Host) punchable(ctx context.Context, relay peer.ID) {
-	if !slices.ContainsFunc(h.Network().ConnsToPeer(relay), func(c network.Conn) bool { return manet.IsPublicAddr(c.RemoteMultiaddr()) }) {
-		return
-	}
-	changes, err := h.EventBus().Subscribe(new(event.EvtLocalProtocolsUpdated))
-	if err != nil {
-		return
-	}
-	defer changes.Close()
-	for !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
-		select {
-		case <-changes.Out():
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // Pong is what came of a ping: by which way, to which address, and how long it took there

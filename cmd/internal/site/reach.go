@@ -90,10 +90,10 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 				}
 				return res.conn, nil
 			}
-			all = errors.Join(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
+			all = also(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
 		case at, more := <-found:
 			if seen = seen || more; !seen {
-				all = errors.Join(all, errors.New("it is not found on this network"))
+				all = also(all, errors.New("it is not found on this network"))
 			}
 			if !more {
 				found = nil
@@ -102,7 +102,7 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 				try(a)
 			}
 		case <-ctx.Done():
-			return nil, errors.Join(all, errors.New("it does not answer"))
+			return nil, also(all, errors.New("it does not answer"))
 		}
 		first := len(tried) == 0
 		if len(addresses) > 0 {

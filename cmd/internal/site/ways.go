@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -21,10 +22,19 @@ const (
 	nearAhead = 300 * time.Millisecond
 	// farPatience is how long it may take to find and to reach one anywhere else.
 	farPatience = 15 * time.Second
+	farAgain    = time.Second
 )
 
 // NearPath is the way to a site on the same network. The others are transport/p2p's.
 const NearPath p2p.Path = "lan"
+
+// also is two reasons in one sentence; the first may be nil.
+func also(all, one error) error {
+	if all == nil {
+		return one
+	}
+	return fmt.Errorf("%w; %w", all, one)
+}
 
 // unreached is why a site was not asked: no connection to it came about.
 type unreached struct{ error }
@@ -198,36 +208,51 @@ func (w *ways) race(ctx context.Context) (rpc.Caller, error) {
 		if e.err == nil {
 			return e.way, nil
 		}
-		all = errors.Join(all, e.err)
+		all = also(all, e.err)
 		if left--; left == 0 {
 			return nil, all
 		}
 	}
 }
 
-// beyond reaches the site where it was before, or where the global network says it is.
+// beyond reaches the site where it was before, or where the global network says it is. A
+// relay that was begun anew knows it again within seconds: so long it is looked for.
 func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 	ctx, cancel := context.WithTimeout(ctx, farPatience)
 	defer cancel()
-	_, was := sorted(w.where())
+	_, at := sorted(w.where())
 	in, err := w.outside.open()
 	if err != nil {
 		return nil, err
 	}
-	if err = in.Reach(ctx, w.site, was); err != nil {
-		at, lost := in.where(ctx, w.site)
-		if lost != nil {
-			return nil, errors.Join(err, lost)
+	var failed error
+	for first := true; ; first = false {
+		err := in.Reach(ctx, w.site, at)
+		if err == nil {
+			return in.Caller(w.site, func() []string { return at }, rpc.CBOR), nil
 		}
-		was = nil
-		for _, a := range at.Addrs {
-			was = append(was, a.String())
+		if failed == nil || ctx.Err() == nil { // and not that there was no time left
+			failed = err
 		}
-		if err := in.Reach(ctx, w.site, was); err != nil {
-			return nil, err
+		found, lost := in.where(ctx, w.site)
+		switch {
+		case lost != nil && len(at) == 0:
+			return nil, lost
+		case lost == nil:
+			at = nil
+			for _, a := range found.Addrs {
+				at = append(at, a.String())
+			}
+			if first {
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failed
+		case <-time.After(farAgain):
 		}
 	}
-	return in.Caller(w.site, func() []string { return was }, rpc.CBOR), nil
 }
 
 // keep has a connection be used for what is asked next.

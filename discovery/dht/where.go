@@ -3,6 +3,8 @@ package dht
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +56,22 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is", id)
 	}
 	return peer.AddrInfo{ID: p, Addrs: all}, nil
+}
+
+// Near is Where for many sites: the known servers are asked, one after the other until one
+// knows the site, and the network only where none does.
+func (d *DHT) Near(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+	p, err := peer.Decode(id.PeerID())
+	if err != nil {
+		return peer.AddrInfo{}, err
+	}
+	for _, i := range rand.Perm(len(d.o.Bootstrap)) {
+		said, _, err := d.messenger.GetProviders(ctx, d.o.Bootstrap[i].ID, d.key("site", p.String()).Hash())
+		if i := slices.IndexFunc(said, func(who *peer.AddrInfo) bool { return who.ID == p && len(who.Addrs) > 0 }); err == nil && i >= 0 {
+			return *said[i], nil
+		}
+	}
+	return d.Where(ctx, id)
 }
 
 // search asks the network in all ways that there are.

@@ -238,11 +238,11 @@ func (in *internet) reached() []string {
 	return texts
 }
 
-// where asks the tables for a site.
-func (in *internet) where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+// where asks the tables for a site, with how.
+func (in *internet) where(ctx context.Context, id identity.ID, how func(*dht.DHT, context.Context, identity.ID) (peer.AddrInfo, error)) (peer.AddrInfo, error) {
 	var all error
 	for _, t := range in.tables {
-		at, err := t.Where(ctx, id)
+		at, err := how(t, ctx, id)
 		if err == nil {
 			return at, nil
 		}
@@ -262,7 +262,7 @@ func (in *internet) ask(ctx context.Context, id identity.ID) (discovery.Sighting
 	}
 	at := peer.AddrInfo{ID: who}
 	if in.Network().Connectedness(who) == network.NotConnected {
-		if at, err = in.where(ctx, id); err != nil {
+		if at, err = in.where(ctx, id, (*dht.DHT).Near); err != nil {
 			return discovery.Sighting{}, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/discovery/dht"
 	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/p2p"
@@ -234,7 +235,7 @@ func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 		if failed == nil || ctx.Err() == nil { // and not that there was no time left
 			failed = err
 		}
-		found, lost := in.where(ctx, w.site)
+		found, lost := in.where(ctx, w.site, (*dht.DHT).Where)
 		switch {
 		case lost != nil && len(at) == 0:
 			return nil, lost

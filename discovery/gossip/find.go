@@ -82,11 +82,11 @@ type finder struct {
 	heard   atomic.Bool // somebody, since it looked last
 }
 
-// look asks who is there, now and of those who join later, and once more where it was
-// silent.
+// look asks who is there, now and of those who join later, again when their answers are
+// passed on to us, and once more where it was silent.
 func (f *finder) look(ctx context.Context) {
-	joined := f.m.joined.listen()
-	defer f.m.joined.leave(joined)
+	hearing := f.m.hearing.listen()
+	defer f.m.hearing.leave(hearing)
 	again := time.NewTimer(twice)
 	defer again.Stop()
 	for ctx.Err() == nil {
@@ -100,9 +100,10 @@ func (f *finder) look(ctx context.Context) {
 			select {
 			case <-again.C:
 				more = !f.heard.Load()
-			case <-joined:
+			case <-hearing:
 				again.Reset(twice + settling)
 				sleep(ctx, settling)
+				drain(hearing)
 				more = true
 			case <-ctx.Done():
 				more = true

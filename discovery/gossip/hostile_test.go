@@ -117,8 +117,8 @@ func TestFlood(t *testing.T) {
 			flooded, began := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(flooded)
-				for n := range uint64(5000) {
-					if n == 1000 {
+				for n := range uint64(2000) {
+					if n == 500 {
 						close(began)
 					}
 					b, opts := says(w, h, n+1)

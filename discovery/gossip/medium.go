@@ -13,6 +13,7 @@ import (
 	"agentsite/node/identity"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
@@ -70,6 +71,7 @@ type Medium struct {
 	working sync.WaitGroup
 
 	joined, looked bell
+	hearing        bell // a peer joined, or began to pass on to us what others say
 
 	mu      sync.Mutex
 	own     discovery.Sighting // what is announced here
@@ -116,7 +118,7 @@ func (m *Medium) join() (err error) {
 	params.HeartbeatInterval = m.o.Heartbeat
 	topic := topicOf(m.o.Realm)
 	m.ps, err = start(m.ctx, m.o.Host, m.guard, params, pubsub.NewAllowlistSubscriptionFilter(topic),
-		pubsub.WithValidateWorkers(1),
+		pubsub.WithValidateWorkers(1), pubsub.WithEventTracer(m),
 		scored(m.guard, map[string]*pubsub.TopicScoreParams{topic: {
 			SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Minute, // that must not be 0
 			InvalidMessageDeliveriesWeight: -10, InvalidMessageDeliveriesDecay: 0.9,
@@ -145,10 +147,19 @@ func (m *Medium) join() (err error) {
 			}
 			if e.Type == pubsub.PeerJoin {
 				m.joined.ring()
+				m.hearing.ring()
 			}
 		}
 	})
 	return nil
+}
+
+// Trace is pubsub's, and tells of a peer that passes on to us what others say. It may do so
+// only from its next heartbeat on: who looked before that has not heard all the answers.
+func (m *Medium) Trace(e *pb.TraceEvent) {
+	if e.GetType() == pb.TraceEvent_GRAFT {
+		m.hearing.ring()
+	}
 }
 
 // Close leaves the gossip. It is called once no Announce and no Find lasts.

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"agentsite/transport/rpc"
 
@@ -54,25 +53,11 @@ func (s *Server) render(codec rpc.Codec, value any, text []byte) (rpc.Rendered, 
 		b = append(b, `}],"structuredContent":`...)
 		return append(append(b, text...), '}'), nil
 	}
-	b = append(cborText(b, len(text)), text...)
+	b = append(rpc.AppendCBORText(b, len(text)), text...)
 	b = append(b, "\x64type\x64text\x6aresultType\x68complete\x71structuredContent"...)
 	buf := bytes.NewBuffer(b)
 	if err := codec.Encode(buf, value); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil
-}
-
-// cborText appends the head of a text of n bytes (RFC 8949, section 3).
-func cborText(b []byte, n int) []byte {
-	const text = 3 << 5
-	switch {
-	case n < 24:
-		return append(b, text|byte(n))
-	case n < 1<<8:
-		return append(b, text|24, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(b, text|25), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(b, text|26), uint32(n))
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -228,7 +229,10 @@ func FuzzCBOR(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) { fuzzed(t, CBOR, JSON, b) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		sameMessage(t, b)
+		fuzzed(t, CBOR, JSON, b)
+	})
 }
 
 // TestResults: what has a form of its own in Go comes out of both codecs alike.
@@ -248,5 +252,51 @@ func TestResults(t *testing.T) {
 	var back result
 	if err := CBOR.Decode(encode(t, CBOR, r), &back); err != nil || !back.At.Equal(r.At) || !bytes.Equal(back.Bytes, r.Bytes) {
 		t.Errorf("%+v came back as %+v, %v", r, back, err)
+	}
+}
+
+// TestQuick: what is read quickly is read as the library would.
+func TestQuick(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sent := message{
+			Version: version, ID: anyID().Draw(t, "id"), Method: rapid.String().Draw(t, "method"),
+			Params: Raw{CBOR, encode(t, CBOR, tree(3).Draw(t, "params"))},
+		}
+		b := encode(t, CBOR, sent)
+		if changed := rapid.IntRange(0, 2*len(b)).Draw(t, "at"); changed < len(b) {
+			b[changed] = rapid.Byte().Draw(t, "byte")
+		}
+		sameMessage(t, b)
+	})
+	for name, b := range map[string]string{
+		"a key twice":         "\xa2\x66method\x61m\x66method\x61n",
+		"an empty one first":  "\xa2\x66method\x60\x66method\x61n",
+		"bad UTF-8":           "\xa1\x66method\x61\xff",
+		"a null":              "\xa2\x66method\x61m\x66params\xf6",
+		"a number for a name": "\xa2\x01\x61m\x66method\x61n",
+		"another key":         "\xa2\x61x\x81\xa1\x61y\x01\x66method\x61n",
+		"an indefinite text":  "\xa1\x66method\x7f\x61m\xff",
+		"a tag":               "\xa2\x66method\x61m\x66params\xc1\x01",
+		"a long head":         "\xa2\x78\x06method\x79\x00\x01m\x62id\x1b\x00\x00\x00\x00\x00\x00\x00\x01",
+		"a long id":           "\xa2\x66method\x61m\x62id\x79\x01\x00" + strings.Repeat("x", 256),
+		"more than one":       "\xa1\x66method\x61m\xa0",
+		"a list":              "\x82\x66method\x61m",
+		"cut off":             "\xa2\x66method\x61m\x66params",
+	} {
+		t.Run(name, func(t *testing.T) { sameMessage(t, []byte(b)) })
+	}
+	usual := encode(t, CBOR, request{version, NumberID(300), "tools/call", map[string]any{"a": []any{1, "x", nil, 1.5}}})
+	if !quick(usual, new(message)) {
+		t.Errorf("%x is not read quickly", usual)
+	}
+}
+
+func sameMessage(t interface{ Fatalf(string, ...any) }, b []byte) {
+	var got, want message
+	if !quick(b, &got) {
+		return
+	}
+	if err := cborDec.Unmarshal(b, &want); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%x: %+v, and the library says %+v, %v", b, got, want, err)
 	}
 }

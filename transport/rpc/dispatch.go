@@ -199,8 +199,7 @@ func (in *Incoming) sendRendered(id ID, result Rendered) {
 		buf.WriteByte('}')
 	} else {
 		buf.WriteString("\xa3\x62id") // three pairs, their keys in deterministic order
-		text, _ := id.MarshalCBOR()   // an id has a form in both encodings
-		buf.Write(text)
+		buf.Write(id.appendCBOR(buf.AvailableBuffer()))
 		buf.WriteString("\x66result")
 		buf.Write(result)
 		buf.WriteString("\x67jsonrpc\x632.0")

@@ -105,17 +105,20 @@ func (id *ID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return errID
 }
 
-func (id ID) MarshalCBOR() ([]byte, error) {
+// appendCBOR appends the same.
+func (id ID) appendCBOR(b []byte) []byte {
 	switch id.kind {
 	case idText:
-		return cborEnc.Marshal(id.text)
+		return append(AppendCBORText(b, len(id.text)), id.text...)
 	case idPositive:
-		return cborEnc.Marshal(id.num)
+		return appendHead(b, cborUint, id.num)
 	case idNegative:
-		return cborEnc.Marshal(int64(id.num))
+		return appendHead(b, cborNegative, ^id.num)
 	}
-	return []byte{0xf6}, nil
+	return append(b, cborNull)
 }
+
+func (id ID) MarshalCBOR() ([]byte, error) { return id.appendCBOR(nil), nil }
 
 func (id *ID) UnmarshalCBOR(b []byte) error {
 	switch {

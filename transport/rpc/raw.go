@@ -71,7 +71,7 @@ func (r *Raw) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 func (r Raw) MarshalCBOR() ([]byte, error) {
 	switch r.codec {
 	case nil:
-		return []byte{0xf6}, nil
+		return []byte{cborNull}, nil
 	case CBOR:
 		return r.b, nil
 	}

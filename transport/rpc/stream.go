@@ -25,6 +25,8 @@ const (
 	freshTimeout = time.Second
 	// drainTimeout is how long requests may go on after their peer closed its side.
 	drainTimeout = 2 * time.Second
+	// alone is how long one request may keep the next from being read.
+	alone = 200 * time.Microsecond
 	// CodeBusy answers a request beyond what is served at a time.
 	CodeBusy = 429
 )
@@ -49,7 +51,12 @@ type Stream struct {
 	Handover func(ctx context.Context, rw io.ReadWriteCloser) error
 
 	codec    Codec
+	r        *bufio.Reader
+	messages framing
 	w        *messageWriter
+	requests sync.WaitGroup
+	finish   func(error) // is called once, by who reads to the end
+
 	mu       sync.Mutex
 	running  map[ID]*asked // those that are not answered
 	inFlight int           // those that have not ended
@@ -66,36 +73,37 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.codec = cmp.Or(s.Terms.Codec, JSON)
 	s.w = &messageWriter{w: rw, end: endOf(s.codec)}
+	s.r = bufio.NewReaderSize(rw, 4<<10)
+	s.messages = newFraming(s.codec, s.r, s.tooLong)
 	s.running = make(map[ID]*asked)
-	var requests sync.WaitGroup
-	defer requests.Wait()
-	defer rw.Close()
-	defer cancel()
+	ended := make(chan error, 1)
+	s.finish = func(err error) {
+		cancel()
+		rw.Close()
+		ended <- err
+	}
+	defer s.requests.Wait()
 	stop := context.AfterFunc(ctx, func() {
 		stopReading(rw)
 		s.w.hurry()
 	})
 	defer stop()
+	s.read(ctx, running, rw)
+	return <-ended
+}
 
-	r := bufio.NewReaderSize(rw, 4<<10)
-	messages := newFraming(s.codec, r, s.tooLong)
+// read takes in messages to the end, unless it has become late with one: then somebody else
+// goes on.
+func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 	for {
-		b, err := messages.next()
+		b, err := s.messages.next()
 		if err != nil {
-			switch {
-			case errors.Is(err, errTooLong):
-				s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.most(strangersMessage, MaxMessage)))
-			case errors.Is(err, errUnframed):
-				s.incoming(nil).respond(ID{}, nil, Errorf(CodeParse, "%v", err))
-			}
-			if errors.Is(err, io.EOF) || ctx.Err() != nil {
-				drain(&requests)
-				return nil
-			}
-			return err
+			s.finish(s.unread(ctx, err))
+			return
 		}
 		if err := s.w.ready(); err != nil {
-			return err
+			s.finish(err)
+			return
 		}
 		in := s.incoming(b)
 		m, fault := parse(s.codec, b)
@@ -105,11 +113,29 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 		case m.ID.IsZero():
 			s.notified(m)
 		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
-			return s.Handover(ctx, &replay{first: append(b, '\n'), r: r, w: s.w, Closer: rw})
+			s.finish(s.Handover(ctx, &replay{first: append(b, '\n'), r: s.r, w: s.w, Closer: rw}))
+			return
 		default:
-			s.start(running, in, m, &requests)
+			if !s.start(running, in, m, func() { s.read(ctx, running, rw) }) {
+				return
+			}
 		}
 	}
+}
+
+// unread is what it means that there is no further message.
+func (s *Stream) unread(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, errTooLong):
+		s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.most(strangersMessage, MaxMessage)))
+	case errors.Is(err, errUnframed):
+		s.incoming(nil).respond(ID{}, nil, Errorf(CodeParse, "%v", err))
+	}
+	if errors.Is(err, io.EOF) || ctx.Err() != nil {
+		drain(&s.requests)
+		return nil
+	}
+	return err
 }
 
 // most is the smaller one for a stranger.
@@ -150,8 +176,10 @@ func (s *Stream) incoming(b []byte) *Incoming {
 	return &Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
 }
 
-// start runs one request in a goroutine of its own.
-func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *sync.WaitGroup) {
+// start serves one request, and reports whether its caller is to go on reading. A request
+// that comes alone is served by who has read it, for to wake another goroutine takes longer
+// than most calls do; where it takes long all the same, next is run by another.
+func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
@@ -162,10 +190,10 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *s
 	switch {
 	case twice:
 		in.respond(m.ID, nil, Errorf(CodeInvalidRequest, "a request with the id %s is running already", m.ID))
-		return
+		return true
 	case now >= most:
 		in.respond(m.ID, nil, Errorf(CodeBusy, "%d requests are running on this stream: wait for one to end", most))
-		return
+		return true
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -179,16 +207,25 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, requests *s
 		}
 		return s.w.message(o.Body)
 	}
-	requests.Go(func() {
+	serve := func() {
 		defer func() {
 			s.answered(m.ID, a)
 			s.mu.Lock()
 			s.inFlight--
 			s.mu.Unlock()
 			cancel()
+			s.requests.Done()
 		}()
 		s.Dispatcher.serve(ctx, in, m)
-	})
+	}
+	s.requests.Add(1)
+	if s.r.Buffered() > 0 {
+		go serve()
+		return true
+	}
+	late := time.AfterFunc(alone, next)
+	serve()
+	return late.Stop()
 }
 
 // notified heeds a cancellation; every other notification is passed over.

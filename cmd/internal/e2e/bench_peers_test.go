@@ -85,7 +85,9 @@ func startRelaying(t testing.TB, host string, words ...string) string {
 			t.Errorf("the relay ended with %v\n%s", err, log)
 		}
 	})
-	var ready struct{ Addresses []string }
+	var ready struct {
+		Addresses []string `json:"addresses"`
+	}
 	line, err := bufio.NewReader(out).ReadBytes('\n') // the only one
 	if err == nil {
 		err = json.Unmarshal(line, &ready)

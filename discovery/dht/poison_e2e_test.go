@@ -1,3 +1,5 @@
+//go:build e2e
+
 package dht
 
 import (
@@ -5,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -217,8 +220,9 @@ func misdeeds(stale map[string][]byte, victims []peer.ID) map[string]misdeed {
 }
 
 // TestPoison: among servers of which most are hostile, in every way that there is, no site
-// is believed that is not one, all that are found by what they can do and by who they are,
-// and nobody's program ends.
+// is believed that is not one, each is found by who it is, some by what they can do (who
+// stalls can have a lookup end before its time), neighbours and known sites are reached as
+// if there were no table, and nobody's program ends.
 func TestPoison(t *testing.T) {
 	n := newNet(t, 5)
 	home, public := realm(t, "home"), discovery.PublicRealm()
@@ -237,8 +241,15 @@ func TestPoison(t *testing.T) {
 	}
 	all := new(gang)
 	bad := make(map[string]*hostile)
-	for name, does := range misdeeds(stale, victims) {
-		bad[name] = n.hostile(all, does)
+	does := misdeeds(stale, victims)
+	for name := range does {
+		bad[name] = n.hostile(all, does[name])
+	}
+	for _, name := range []string{"no record", "elsewhere", "forged", "stalls"} { // the worst ones twice
+		n.hostile(all, does[name])
+	}
+	if len(all.all) < 30 {
+		t.Fatalf("only %d servers are hostile", len(all.all))
 	}
 	t.Logf("%d hostile servers beside %d honest ones", len(all.all), len(n.servers))
 	// Of those that are known, two of three are hostile.
@@ -275,13 +286,78 @@ func TestPoison(t *testing.T) {
 		looking.Go(func() {
 			start := time.Now()
 			found := looks.lookup(t, "switch")
-			t.Logf("%d found, %d requests, %v", len(found), looks.Requests(), time.Since(start).Round(time.Millisecond))
-			if !alike(found, ids(mine...)) {
-				t.Errorf("%d of %d are found in %s", len(found), len(mine), r.Name)
+			t.Logf("%d of %d found in %s, %d requests, %v", len(found), len(mine), r.Name, looks.Requests(), time.Since(start).Round(time.Millisecond))
+			for _, id := range found {
+				if !slices.Contains(ids(mine...), id) {
+					t.Errorf("%v is found, which is no site of %s", id, r.Name)
+				}
+			}
+			if len(found) == 0 {
+				t.Errorf("nobody is found in %s", r.Name)
 			}
 		})
 	}
 	looking.Wait()
+	n.neighbours(sites)
+	n.again(sites)
+}
+
+// neighbours: who is on this network is seen there all along, whatever the table says of them.
+func (n *net) neighbours(sites []*node) {
+	t := n.t
+	air := new(discoverytest.Air)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer cancel()
+	for _, s := range sites {
+		working.Go(func() { air.Announce(ctx, s.announced.Load()) })
+	}
+	looks := n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
+	d := discovery.NewDirectory(slog.New(slog.DiscardHandler), map[string]discovery.Medium{"lan": air, "dht": looks})
+	working.Go(func() { d.Run(ctx) })
+	missing := make(map[identity.ID]bool)
+	for _, id := range ids(sites...) {
+		missing[id] = true
+	}
+	d.Watch(ctx, func(_ discovery.Change, s discovery.Site) {
+		if delete(missing, s.Site); len(missing) == 0 {
+			cancel()
+		}
+	})
+	there := 0
+	for _, s := range d.Sites() {
+		if slices.Contains(ids(sites...), s.Site) && s.Sequence == current && slices.Contains(s.Media, "lan") {
+			there++
+		} else {
+			t.Errorf("%v is no site, and is in the directory as of %q", s.Site, s.Media)
+		}
+	}
+	if t.Logf("%d of %d neighbours", there, len(sites)); there != len(sites) {
+		t.Error("neighbours are missing")
+	}
+}
+
+// again: who knows where sites were last reaches them all, after asking the table for each.
+func (n *net) again(sites []*node) {
+	t := n.t
+	looks := n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
+	reached := 0
+	for _, s := range sites {
+		last := s.host.Addrs()[0].String()
+		_, _ = looks.Where(t.Context(), s.key.ID()) // whatever it says
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := looks.host.Reach(ctx, s.key.ID(), []string{last}); err != nil {
+			t.Error(err)
+		} else if reached++; looks.host.Network().Connectedness(s.host.ID()) != network.Connected {
+			t.Error("it is not connected")
+		}
+		cancel()
+	}
+	if t.Logf("%d of %d that are known", reached, len(sites)); reached != len(sites) {
+		t.Error("not all that are known are reached")
+	}
 }
 
 // reach sees that a site is reached where it is said to be.

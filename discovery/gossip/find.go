@@ -142,7 +142,8 @@ func (f *finder) run(ctx context.Context, working *sync.WaitGroup, messages <-ch
 			if !ok {
 				break
 			}
-			working.Go(func() { f.answers <- f.m.ask(ctx, site) })
+			sequence := f.room.asking[site].sequence
+			working.Go(func() { f.answers <- f.m.ask(ctx, site, sequence) })
 		}
 		if next := f.room.next(); !next.IsZero() {
 			due.Reset(time.Until(next))
@@ -174,7 +175,7 @@ func (f *finder) pass(site identity.ID, s discovery.Sighting) {
 }
 
 // ask asks a site, or knows what it would say.
-func (m *Medium) ask(ctx context.Context, site identity.ID) answer {
+func (m *Medium) ask(ctx context.Context, site identity.ID, sequence uint64) answer {
 	if site == m.self {
 		if own := m.shown(); own.Record != nil {
 			return answer{site, own, nil}
@@ -182,6 +183,6 @@ func (m *Medium) ask(ctx context.Context, site identity.ID) answer {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := m.o.Ask(ctx, site)
+	s, err := m.o.Ask(ctx, site, sequence)
 	return answer{site, s, err}
 }

@@ -99,7 +99,7 @@ func (w *town) tells(s discovery.Sighting) {
 	w.records[s.Site] = s
 }
 
-func (w *town) ask(_ context.Context, site identity.ID) (discovery.Sighting, error) {
+func (w *town) ask(_ context.Context, site identity.ID, _ uint64) (discovery.Sighting, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked[site]++

@@ -41,9 +41,9 @@ type Options struct {
 
 	Realm discovery.Realm
 
-	// Ask fetches the record from a site that had news. It may take half a minute, and is
-	// called by four at a time.
-	Ask func(ctx context.Context, site identity.ID) (discovery.Sighting, error)
+	// Ask fetches the record from a site that had news: that its record has this sequence.
+	// It may take half a minute, and is called by four at a time.
+	Ask func(ctx context.Context, site identity.ID, sequence uint64) (discovery.Sighting, error)
 
 	// Digest tells what the site offers now from what it offered before, and must not
 	// let anybody guess at an offer. nil for no digest.

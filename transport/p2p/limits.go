@@ -73,7 +73,9 @@ func (m byCaller) OpenConnection(way network.Direction, file bool, to ma.Multiad
 	return m.ResourceManager.OpenConnection(way, file, to)
 }
 
-var nowhere = ma.StringCast("/p2p-circuit") // an address without one of the internet
+// nowhere is an address to which none of these limits apply. All without one of the
+// internet would share the limits of one.
+var nowhere = ma.StringCast("/ip4/127.0.0.1")
 
 func newConns(relay bool) (*connmgr.BasicConnMgr, error) {
 	if relay {

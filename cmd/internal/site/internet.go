@@ -53,6 +53,7 @@ type internet struct {
 	*p2p.Host
 	joining
 	media  map[string]discovery.Medium // of a site: of its realm; none without one
+	known  *discovery.Directory        // of a site: who else of its realm is there
 	tables []*dht.DHT
 	ending []func()
 }
@@ -91,6 +92,7 @@ func join(j joining) (in *internet, err error) {
 	}
 	in.ending = append(in.ending, func() { talk.Close() })
 	in.media["gossip"] = talk
+	in.known = discovery.NewDirectory(slog.Default(), in.media)
 	return in, nil
 }
 
@@ -254,8 +256,14 @@ func (in *internet) where(ctx context.Context, id identity.ID, how func(*dht.DHT
 // cardHolds is how long what a site says of itself counts, if nobody hears of it again.
 const cardHolds = 30 * time.Minute
 
-// ask has a site show its card, where it is connected or the tables say that it is.
-func (in *internet) ask(ctx context.Context, id identity.ID) (discovery.Sighting, error) {
+// ask has a site show its card, where it is connected or the tables say that it is, unless
+// another medium has brought the record already.
+func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
+	for _, s := range in.known.Sites() {
+		if s.Site == id && s.Sequence >= sequence {
+			return discovery.Sighting{Site: id, Record: s.Bytes(), For: cardHolds}, nil
+		}
+	}
 	who, err := p2p.PeerOf(id)
 	if err != nil {
 		return discovery.Sighting{}, err

@@ -76,7 +76,7 @@ func present(f Folder, key identity.Key, cfg *config.Site, book *access.Book, at
 // goFar has the site announced in the global network, too.
 func (p *presence) goFar(in *internet) {
 	if p.far = in; in != nil && in.realm.Exists() {
-		p.realm = discovery.NewDirectory(slog.Default(), in.media)
+		p.realm = in.known
 	}
 }
 

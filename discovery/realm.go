@@ -70,10 +70,10 @@ func (r Realm) Exists() bool { return r.Name != "" }
 func (r Realm) Public() bool { return r.public }
 
 // Hash is a name that only the realm can make, of words for one purpose. That of the
-// public realm everybody can.
+// public realm everybody can; no other realm has its name.
 func (r Realm) Hash(purpose string, words ...string) [sha256.Size]byte {
 	h := hmac.New(sha256.New, r.secret[:])
-	for _, w := range append([]string{"agentsite", purpose}, words...) {
+	for _, w := range append([]string{"agentsite", r.Name, purpose}, words...) {
 		fmt.Fprintf(h, "%d:%s,", len(w), w) // no two lists are written alike
 	}
 	return [sha256.Size]byte(h.Sum(nil))

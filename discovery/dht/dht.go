@@ -196,13 +196,17 @@ func (d *DHT) join(ctx context.Context) error {
 }
 
 // meet asks a server that is known for others, and remembers it if it answers.
-func (d *DHT) meet(ctx context.Context, server peer.AddrInfo) error {
-	if err := d.sender.host.Connect(ctx, server); err != nil {
-		return err
+func (d *DHT) meet(ctx context.Context, server peer.AddrInfo) (err error) {
+	for range 2 { // a connection may end just when it is used
+		if err = d.sender.host.Connect(ctx, server); err != nil {
+			return err
+		}
+		if _, err = d.messenger.GetClosestPeers(ctx, server.ID, d.self); err == nil {
+			break
+		}
 	}
-	if _, err := d.messenger.GetClosestPeers(ctx, server.ID, d.self); err != nil {
-		return err
+	if err == nil {
+		_, err = d.library.RoutingTable().TryAddPeer(server.ID, true, false)
 	}
-	_, err := d.library.RoutingTable().TryAddPeer(server.ID, true, false)
 	return err
 }

@@ -33,11 +33,7 @@ var spoken = map[string]string{
 	"/libp2p/autonat/2/dial-back":      "hears that somebody dialled back",
 	"/libp2p/circuit/relay/0.2.0/stop": "hears from relays",
 	"/libp2p/dcutr":                    "punches holes",
-	"/floodsub/1.0.0":                  "news, whose topic only the realm can name",
-	"/meshsub/1.0.0":                   "the same",
-	"/meshsub/1.1.0":                   "the same",
-	"/meshsub/1.2.0":                   "the same",
-	"/meshsub/1.3.0":                   "the same",
+	"/agentsite/meshsub/1.2.0":         "news, whose topic only the realm can name",
 	"/agentsite/card/1":                "a site's card, for its realm",
 	"/agentsite/mcp/1/json":            "messages",
 	"/agentsite/mcp/1/cbor":            "messages",
@@ -84,6 +80,7 @@ func (p *probed) overPeers(t *testing.T, c site.Carrier) {
 			t.Errorf("somebody of another realm is shown %q", got.Capabilities)
 		}
 	}
+	begun := p.probes
 	for _, m := range p.messages(t) {
 		name := map[string]protocol.ID{"JSON": "/agentsite/mcp/1/json", "CBOR": "/agentsite/mcp/1/cbor"}[m.form]
 		if name == "" || !slices.Contains(c.Routes, string(name)) {
@@ -115,6 +112,9 @@ func (p *probed) overPeers(t *testing.T, c site.Carrier) {
 		if !note && !challenge && (!refused.MatchString(answer) || strings.Contains(answer, `"result":`)) {
 			t.Errorf("%s: %s", m.name, answer)
 		}
+	}
+	if asked := p.probes - begun; asked < 50 {
+		t.Errorf("%d messages were sent, which shows too little", asked)
 	}
 }
 

@@ -320,8 +320,11 @@ func (in *internet) throughRelay() []string {
 	return []string{r.Addrs[0].String() + "/p2p/" + r.ID.String() + "/p2p-circuit"}
 }
 
-// carriers are where the host listens, with the protocols that it speaks.
+// carriers are where the host listens, with the protocols that it speaks now.
 func (in *internet) carriers() (all []Carrier) {
+	if in == nil {
+		return nil
+	}
 	var protocols []string
 	for _, p := range in.Mux().Protocols() {
 		protocols = append(protocols, string(p))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -234,11 +235,8 @@ func Run(ctx context.Context, o Options) error {
 	if secure != nil {
 		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
 	}
-	if far != nil {
-		carriers = append(carriers, far.carriers()...)
-	}
 	var dispatcher *rpc.Dispatcher
-	addRoutes(methods, door, func() Routes { return Routes{carriers, dispatcher.Methods()} })
+	addRoutes(methods, door, func() Routes { return Routes{slices.Concat(carriers, far.carriers()), dispatcher.Methods()} })
 	dispatcher = rpc.NewDispatcher(methods)
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	admit := func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err }

@@ -3,6 +3,7 @@ package device
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxUnit bounds a unit: it stands beside every reading.
@@ -10,7 +11,7 @@ const maxUnit = 24
 
 // ucum is the form of a UCUM code, as far as units of sensors go: parts joined by
 // dots and slashes, each with a {remark} or without.
-var ucum = regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`)
+var ucum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?` + unitPart + `([./]` + unitPart + `)*$`) })
 
 const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
 
@@ -34,7 +35,7 @@ func CheckUnit(code string) error {
 	if could, wrong := commonUnits[asked]; wrong && could != code {
 		return Faultf(Invalid, "%q is %s in UCUM: write %[2]s", code, could)
 	}
-	if code != "" && (len(code) > maxUnit || !ucum.MatchString(code)) {
+	if code != "" && (len(code) > maxUnit || !ucum().MatchString(code)) {
 		return Faultf(Invalid, "%q is not a unit as UCUM writes them, such as Cel, %%, Pa, lx, V or {count}; it has at most %d letters and no spaces", clip(code), maxUnit)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/agents"
 
@@ -18,7 +19,7 @@ const maxPoints = 256
 // none for a verb about the whole site.
 type offer map[string][]string
 
-var addressForm = regexp.MustCompile(`^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`)
+var addressForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`) })
 
 // offerOf reads what we know of out of a site's tools. Of a name that comes twice the
 // first counts.
@@ -56,7 +57,7 @@ func pointsOf(schema []byte, v verb) []string {
 	}
 	var points []string
 	for _, p := range append(of.Enum, of.Items.Enum...) {
-		if len(points) < maxPoints && addressForm.MatchString(p) && !slices.Contains(points, p) {
+		if len(points) < maxPoints && addressForm().MatchString(p) && !slices.Contains(points, p) {
 			points = append(points, p)
 		}
 	}
@@ -69,7 +70,7 @@ const scheme = "agentsite:///"
 // split takes the name of a site off an address here.
 func split(address string) (site, there string, ok bool) {
 	site, there, ok = strings.Cut(address, "/")
-	return site, there, ok && addressForm.MatchString(there)
+	return site, there, ok && addressForm().MatchString(there)
 }
 
 // splitURI takes the name of a site off the URI of a resource here.

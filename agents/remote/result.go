@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -134,9 +135,9 @@ type (
 )
 
 var (
-	nameForm = regexp.MustCompile(`^[a-z0-9_-]{1,24}$`)
-	wordForm = regexp.MustCompile(`^[a-z_]{1,24}$`)
-	unitForm = regexp.MustCompile(`^[!-~]{1,24}$`)
+	nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}$`) })
+	wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_]{1,24}$`) })
+	unitForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,24}$`) })
 )
 
 const (
@@ -153,14 +154,14 @@ func tidy(v reflect.Value, site string) bool {
 	case reflect.TypeFor[address]():
 		there := v.String()
 		v.SetString(site + "/" + there)
-		return addressForm.MatchString(there)
+		return addressForm().MatchString(there)
 	case reflect.TypeFor[name]():
-		return nameForm.MatchString(v.String())
+		return nameForm().MatchString(v.String())
 	case reflect.TypeFor[word]():
-		keep(v, wordForm.MatchString(v.String()))
+		keep(v, wordForm().MatchString(v.String()))
 		return true
 	case reflect.TypeFor[unit]():
-		keep(v, unitForm.MatchString(v.String()))
+		keep(v, unitForm().MatchString(v.String()))
 		return true
 	case reflect.TypeFor[moment]():
 		_, err := time.Parse(time.RFC3339, v.String())

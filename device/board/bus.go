@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"agentsite/device"
@@ -41,11 +42,11 @@ func (b *Board) I2C(addresses ...uint16) I2C {
 }
 
 // busName is a bus, and a channel of a multiplexer on it where there is one.
-var busName = regexp.MustCompile(`^i2c-([0-9]{1,4})(?:/(0x7[0-7]):([0-7]))?$`)
+var busName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^i2c-([0-9]{1,4})(?:/(0x7[0-7]):([0-7]))?$`) })
 
 // Validate finds mistakes without hardware.
 func (c I2C) Validate() error {
-	if !busName.MatchString(c.Bus) {
+	if !busName().MatchString(c.Bus) {
 		return device.Faultf(device.Invalid, "bus: %.40q is not an I2C bus; write it like i2c-1, or like i2c-1/0x70:3 behind a PCA9548", c.Bus)
 	}
 	if c.Address < 0x03 || c.Address > 0x77 {
@@ -78,7 +79,7 @@ var headerLines = map[string][]string{
 
 // Claims are the address and the bus's lines.
 func (c I2C) Claims() []driver.Claim {
-	m := busName.FindStringSubmatch(c.Bus)
+	m := busName().FindStringSubmatch(c.Bus)
 	if m == nil {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (c I2C) Claims() []driver.Claim {
 // OnI2C takes apart the claim of an address: its bus, and the multiplexer on that bus
 // which this program switches for it, or "".
 func OnI2C(c driver.Claim) (bus, mux string, ok bool) {
-	m := busName.FindStringSubmatch(path.Dir(c.What))
+	m := busName().FindStringSubmatch(path.Dir(c.What))
 	if m == nil {
 		return "", "", false
 	}
@@ -113,7 +114,7 @@ func (c I2C) Conn() (*Conn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	m := busName.FindStringSubmatch(c.Bus)
+	m := busName().FindStringSubmatch(c.Bus)
 	conn := &Conn{at: c, busy: driver.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {

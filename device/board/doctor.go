@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -69,21 +70,21 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 }
 
 // address is a Claim on an address of I2C.
-var address = regexp.MustCompile(`^(i2c-[0-9]{1,4})/(0x[0-9a-f]{1,2})$`)
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(i2c-[0-9]{1,4})/(0x[0-9a-f]{1,2})$`) })
 
 // used looks at one thing that a device claims; nil when nothing is wrong with it.
 func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	problem := func(says, do string) *driver.Finding {
 		return &driver.Finding{Severity: driver.Problem, Subject: u.Device, Says: says, Do: do}
 	}
-	if portName.MatchString(what) && !b.exists("dev/"+what) {
+	if portName().MatchString(what) && !b.exists("dev/"+what) {
 		do := "turn SPI on"
 		if file := b.ConfigFile(); file != "" {
 			do = "add dtparam=spi=on to " + file + " and start the board again"
 		}
 		return problem("there is no "+what+" here", do)
 	}
-	m := address.FindStringSubmatch(what)
+	m := address().FindStringSubmatch(what)
 	if m == nil {
 		return nil
 	}

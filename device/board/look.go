@@ -20,7 +20,7 @@ func (b *Board) Buses() []Bus {
 	var all []Bus
 	for _, path := range b.glob("dev/i2c-*") {
 		name := filepath.Base(path)
-		if busName.MatchString(name) {
+		if busName().MatchString(name) {
 			all = append(all, Bus{name, b.word("sys/class/i2c-dev/" + name + "/name")})
 		}
 	}

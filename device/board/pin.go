@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"agentsite/device/driver"
 )
@@ -24,35 +25,35 @@ var header = strings.Fields(`
 	6 12        13 ground 19 16   26 20    ground 21`)
 
 var (
-	bcmName    = regexp.MustCompile(`^GPIO(0|[1-9][0-9]{0,2})$`)
-	headerName = regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`)
-	chipName   = regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`)
-	lineName   = regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) // what fits in the kernel's 31 letters, without a slash
-	bareNumber = regexp.MustCompile(`^[0-9]+$`)
+	bcmName    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^GPIO(0|[1-9][0-9]{0,2})$`) })
+	headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`) })
+	chipName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`) })
+	lineName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) }) // what fits in the kernel's 31 letters, without a slash
+	bareNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+$`) })
 )
 
 // UnmarshalText reads a line's name, or its position on the 40-pin header such as
 // P1_11. A bare number is refused: it could be either.
 func (p *Pin) UnmarshalText(text []byte) error {
 	s := string(text)
-	if bareNumber.MatchString(s) {
+	if bareNumber().MatchString(s) {
 		return bare(s)
 	}
-	if m := headerName.FindStringSubmatch(s); m != nil {
+	if m := headerName().FindStringSubmatch(s); m != nil {
 		what, ok := position(m[1])
 		switch {
 		case !ok:
 			return fmt.Errorf("takes a line such as GPIO17 or P1_11; the header has the positions 1 to %d, not %s", len(header), m[1])
-		case !bareNumber.MatchString(what):
+		case !bareNumber().MatchString(what):
 			return fmt.Errorf("takes a line such as GPIO17 or P1_11; P1_%s is %s, which is no line", m[1], what)
 		}
 		*p = Pin("GPIO" + what)
 		return nil
 	}
-	if upper := strings.ToUpper(s); bcmName.MatchString(upper) {
+	if upper := strings.ToUpper(s); bcmName().MatchString(upper) {
 		s = upper
 	}
-	if !chipName.MatchString(s) && !lineName.MatchString(s) {
+	if !chipName().MatchString(s) && !lineName().MatchString(s) {
 		return fmt.Errorf("takes a line such as GPIO17, P1_11 or gpiochip0/17, not %.40q", s)
 	}
 	*p = Pin(s)
@@ -74,7 +75,7 @@ func bare(number string) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("takes a name, not a number; write GPIO%.4s for that BCM number", number)
-	case !bareNumber.MatchString(what):
+	case !bareNumber().MatchString(what):
 		what += ", which is no line"
 	default:
 		what = "GPIO" + what
@@ -84,7 +85,7 @@ func bare(number string) error {
 
 // number is the BCM number of a pin that is written as one.
 func (p Pin) number() (int, bool) {
-	m := bcmName.FindStringSubmatch(string(p))
+	m := bcmName().FindStringSubmatch(string(p))
 	if m == nil {
 		return 0, false
 	}
@@ -94,7 +95,7 @@ func (p Pin) number() (int, bool) {
 
 // place is the chip, by name or label, and the offset of a pin that is written as such.
 func (p Pin) place() (chip string, offset int, ok bool) {
-	m := chipName.FindStringSubmatch(string(p))
+	m := chipName().FindStringSubmatch(string(p))
 	if m == nil {
 		return "", 0, false
 	}

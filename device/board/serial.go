@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,11 +34,11 @@ type SerialPort interface {
 // Serial is the place of a part on the header's port.
 func (b *Board) Serial() Serial { return Serial{Port: "/dev/serial0", board: b} }
 
-var serialName = regexp.MustCompile(`^/dev/[A-Za-z0-9._:+@-]+(?:/[A-Za-z0-9._:+@-]+)*$`)
+var serialName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/dev/[A-Za-z0-9._:+@-]+(?:/[A-Za-z0-9._:+@-]+)*$`) })
 
 // Validate finds mistakes without hardware.
 func (c Serial) Validate() error {
-	if !serialName.MatchString(c.Port) || path.Clean(c.Port) != c.Port {
+	if !serialName().MatchString(c.Port) || path.Clean(c.Port) != c.Port {
 		return device.Faultf(device.Invalid, "port: %.60q is not a serial port; write it like /dev/serial0 or /dev/ttyUSB0", c.Port)
 	}
 	return nil

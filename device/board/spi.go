@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -23,11 +24,11 @@ type SPI struct {
 // SPI is the place of a chip on the header's first port.
 func (b *Board) SPI() SPI { return SPI{Port: "spidev0.0", board: b} }
 
-var portName = regexp.MustCompile(`^spidev([0-9]{1,3})\.([0-9]{1,2})$`)
+var portName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^spidev([0-9]{1,3})\.([0-9]{1,2})$`) })
 
 // Validate finds mistakes without hardware.
 func (c SPI) Validate() error {
-	if !portName.MatchString(c.Port) {
+	if !portName().MatchString(c.Port) {
 		return device.Faultf(device.Invalid, "port: %.40q is not an SPI port; write it like spidev0.0", c.Port)
 	}
 	return nil
@@ -35,7 +36,7 @@ func (c SPI) Validate() error {
 
 // Claims are the port and its lines.
 func (c SPI) Claims() []driver.Claim {
-	m := portName.FindStringSubmatch(c.Port)
+	m := portName().FindStringSubmatch(c.Port)
 	if m == nil {
 		return nil
 	}
@@ -47,7 +48,7 @@ func (c SPI) Open() (spi.PortCloser, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	m := portName.FindStringSubmatch(c.Port)
+	m := portName().FindStringSubmatch(c.Port)
 	bus, _ := strconv.Atoi(m[1])
 	chip, _ := strconv.Atoi(m[2])
 	p, err := c.board.openSPI(bus, chip)

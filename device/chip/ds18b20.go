@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -38,7 +39,7 @@ type ds18b20Sensor struct {
 
 // The kernel writes the family and, from its highest byte on, the number between
 // that and the CRC.
-var ds18b20ID = regexp.MustCompile(`^28-[0-9a-f]{12}$`)
+var ds18b20ID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^28-[0-9a-f]{12}$`) })
 
 const ds18b20Family = 0x28
 
@@ -47,7 +48,7 @@ func (c *ds18b20Config) Validate() error {
 	seen := make(map[string]bool)
 	for _, s := range c.Sensors {
 		switch {
-		case !ds18b20ID.MatchString(s.ID):
+		case !ds18b20ID().MatchString(s.ID):
 			return device.Faultf(device.Invalid, "sensors: %.40s: id: %.40q is not a DS18B20; its number is like 28-0316a2795c1f", s.Name, s.ID)
 		case seen[s.ID]:
 			return device.Faultf(device.Invalid, "sensors: %.40s: id: %s is written twice", s.Name, s.ID)

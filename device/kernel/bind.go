@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 )
@@ -18,8 +19,8 @@ type Bind struct {
 }
 
 var (
-	busName  = regexp.MustCompile(`^i2c-([0-9]{1,4})$`)
-	chipName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,18}$`) // I2C_NAME_SIZE is 20
+	busName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^i2c-([0-9]{1,4})$`) })
+	chipName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,18}$`) }) // I2C_NAME_SIZE is 20
 )
 
 // Validate is strict because the owner will paste the line into a root shell.
@@ -27,11 +28,11 @@ func (b *Bind) Validate() error {
 	switch {
 	case b == nil:
 		return nil
-	case !busName.MatchString(b.Bus):
+	case !busName().MatchString(b.Bus):
 		return device.Faultf(device.Invalid, "bind: bus: %q is not an I2C bus; write it like i2c-1", printable(b.Bus))
 	case b.Address < 0x03 || b.Address > 0x77:
 		return device.Faultf(device.Invalid, "bind: address: %#x is not an address of I2C; it has 0x03 to 0x77", b.Address)
-	case !chipName.MatchString(b.Chip):
+	case !chipName().MatchString(b.Chip):
 		return device.Faultf(device.Invalid, "bind: chip: %q is not the name of a chip; write it as its kernel driver does, such as bme280", printable(b.Chip))
 	}
 	return nil

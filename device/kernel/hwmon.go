@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 )
@@ -22,14 +23,14 @@ type Hwmon struct {
 
 const hwmonDevices = "sys/class/hwmon"
 
-var hwmonNumber = regexp.MustCompile(`^hwmon[0-9]{1,4}$`)
+var hwmonNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^hwmon[0-9]{1,4}$`) })
 
 func (c *Hwmon) which() which {
 	return which{kind: "hwmon", numbered: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
-func (c *Hwmon) Validate() error { return c.which().validate(hwmonNumber, "lm75") }
+func (c *Hwmon) Validate() error { return c.which().validate(hwmonNumber(), "lm75") }
 
 // Open finds the chip and lists its sensors and alarms; it reads none of them. A
 // chip that the kernel does not have is an Offline fault.
@@ -63,7 +64,9 @@ var hwmonTypes = map[string]iioType{
 }
 
 // hwmonFile is a name such as temp1_crit_alarm.
-var hwmonFile = regexp.MustCompile(`^(temp|in|fan|curr|power|energy|humidity|intrusion)([0-9]{1,4})_((?:[a-z]+_)?[a-z]+)$`)
+var hwmonFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(temp|in|fan|curr|power|energy|humidity|intrusion)([0-9]{1,4})_((?:[a-z]+_)?[a-z]+)$`)
+})
 
 // addHwmon adds a measurement for each sensor and a state for each alarm.
 func (s *sensor) addHwmon(folder, _ string) error {
@@ -72,7 +75,7 @@ func (s *sensor) addHwmon(folder, _ string) error {
 		return err
 	}
 	for _, file := range files {
-		m := hwmonFile.FindStringSubmatch(file)
+		m := hwmonFile().FindStringSubmatch(file)
 		if m == nil {
 			continue
 		}

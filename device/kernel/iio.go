@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 )
@@ -22,14 +23,14 @@ type IIO struct {
 
 const iioDevices = "sys/bus/iio/devices"
 
-var iioNumber = regexp.MustCompile(`^iio:device[0-9]{1,4}$`)
+var iioNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^iio:device[0-9]{1,4}$`) })
 
 func (c *IIO) which() which {
 	return which{kind: "iio", numbered: "iio:device", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
-func (c *IIO) Validate() error { return c.which().validate(iioNumber, "bme280") }
+func (c *IIO) Validate() error { return c.which().validate(iioNumber(), "bme280") }
 
 // Open finds the device and lists its channels; it reads none of them. A device
 // that the kernel does not have is an Offline fault.

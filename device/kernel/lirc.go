@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -33,13 +34,13 @@ const (
 )
 
 var (
-	lircName     = regexp.MustCompile(`^/dev/lirc[0-9]{1,3}$`)
-	lircProtocol = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,18}$`)
+	lircName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/dev/lirc[0-9]{1,3}$`) })
+	lircProtocol = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,18}$`) })
 )
 
 // Validate finds mistakes without hardware.
 func (c *Lirc) Validate() error {
-	if !lircName.MatchString(c.Device) {
+	if !lircName().MatchString(c.Device) {
 		return device.Faultf(device.Invalid, "device: %q is no receiver of infrared light; write it like /dev/lirc0", printable(c.Device))
 	}
 	if len(c.Keys) > mostKeys {
@@ -56,7 +57,7 @@ func (c *Lirc) Validate() error {
 		}
 	}
 	for _, p := range c.Protocols {
-		if !lircProtocol.MatchString(p) {
+		if !lircProtocol().MatchString(p) {
 			return device.Faultf(device.Invalid, "protocols: %q is none of the kernel's, such as nec, rc-5, rc-6, sony or samsung", printable(p))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 )
@@ -49,7 +50,7 @@ func List(ctx context.Context, root string) []Listed {
 	}
 	for _, folder := range t.folders(hwmonDevices, "hwmon") {
 		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
-		if strings.HasPrefix(place, "thermal_zone") || w1ID.MatchString(place) || name == "rpi_volt" {
+		if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
 			continue // a thermal zone or a thermometer once more, and what the driver host reads
 		}
 		l := Listed{Driver: "hwmon", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: hwmon, name: %s }", quoted(name))}
@@ -60,7 +61,7 @@ func List(ctx context.Context, root string) []Listed {
 		add(l, &Hwmon{Device: number, root: t})
 	}
 	for _, folder := range t.folders(w1Devices, "") {
-		if id := filepath.Base(folder); w1ID.MatchString(id) {
+		if id := filepath.Base(folder); w1ID().MatchString(id) {
 			add(Listed{Driver: "w1", Where: "1-wire/" + id, Name: w1Families[id[:2]], YAML: fmt.Sprintf("{ driver: w1, id: %s }", id)}, &W1{ID: id, root: t})
 		}
 	}
@@ -79,27 +80,27 @@ func List(ctx context.Context, root string) []Listed {
 	return all
 }
 
-var i2cPlace = regexp.MustCompile(`^([0-9]{1,4})-00([0-7][0-9a-f])$`)
+var i2cPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,4})-00([0-7][0-9a-f])$`) })
 
 // onI2C names a chip on I2C by its place. Its YAML binds it again after the next
 // start, whoever bound it this time.
 func (t tree) onI2C(r *reader, place string, l *Listed) {
-	m := i2cPlace.FindStringSubmatch(place)
+	m := i2cPlace().FindStringSubmatch(place)
 	if m == nil {
 		return
 	}
 	address, _ := strconv.ParseUint(m[2], 16, 8)
 	l.Where = fmt.Sprintf("i2c-%s/%#02x", m[1], address)
-	if chip := r.word(t.at(i2cDevices, place, "name")); chipName.MatchString(chip) {
+	if chip := r.word(t.at(i2cDevices, place, "name")); chipName().MatchString(chip) {
 		l.YAML = fmt.Sprintf("{ driver: kernel:%s, bus: i2c-%s, address: %#02x }", chip, m[1], address)
 	}
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.@-]*$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.@-]*$`) })
 
 // quoted is a word of the kernel's as YAML takes it in braces.
 func quoted(s string) string {
-	if plainWord.MatchString(s) {
+	if plainWord().MatchString(s) {
 		return s
 	}
 	return strconv.Quote(s)

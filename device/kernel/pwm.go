@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -37,7 +38,7 @@ const (
 	maxPulse  = 5 * time.Millisecond // no servo takes longer ones
 )
 
-var pwmNumber = regexp.MustCompile(`^pwmchip[0-9]{1,4}$`)
+var pwmNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^pwmchip[0-9]{1,4}$`) })
 
 func (c *PWM) servo() bool { return c.MinPulse != 0 || c.MaxPulse != 0 }
 
@@ -137,7 +138,7 @@ func (c *PWM) folder() (string, error) {
 // controller is the folder of the channel's controller.
 func (c *PWM) controller() (string, error) {
 	chip := c.root.at(pwmChips, c.Chip)
-	if !pwmNumber.MatchString(c.Chip) {
+	if !pwmNumber().MatchString(c.Chip) {
 		chip = ""
 		for _, folder := range c.root.folders(pwmChips, "pwmchip") {
 			if pwmName(folder) == c.Chip {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 
 	"agentsite/device"
 )
@@ -24,11 +25,11 @@ const w1Devices = "sys/bus/w1/devices"
 // w1Families are the parts that w1_therm knows (Documentation/w1/slaves/w1_therm.rst).
 var w1Families = map[string]string{"10": "DS18S20", "22": "DS1822", "28": "DS18B20", "3b": "DS1825", "42": "DS28EA00"}
 
-var w1ID = regexp.MustCompile(`^(10|22|28|3b|42)-[0-9a-f]{12}$`)
+var w1ID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(10|22|28|3b|42)-[0-9a-f]{12}$`) })
 
 // Validate finds mistakes without hardware.
 func (c *W1) Validate() error {
-	if c.ID != "" && !w1ID.MatchString(c.ID) {
+	if c.ID != "" && !w1ID().MatchString(c.ID) {
 		return device.Faultf(device.Invalid, "id: %q is not a 1-Wire thermometer; write its folder in /sys/bus/w1/devices, such as 28-0316a2795c1f", printable(c.ID))
 	}
 	return nil
@@ -70,7 +71,7 @@ func (c *W1) Open(context.Context) (device.Device, error) {
 func (c *W1) pick(id string) (string, error) {
 	var found []string
 	for _, folder := range c.root.folders(w1Devices, "") {
-		if name := filepath.Base(folder); w1ID.MatchString(name) {
+		if name := filepath.Base(folder); w1ID().MatchString(name) {
 			if name == id {
 				return folder, nil
 			}

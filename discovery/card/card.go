@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
@@ -22,12 +23,12 @@ type Card struct {
 
 var (
 	form       = identity.NewForm(4)
-	capability = regexp.MustCompile(`^[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?$`)
+	capability = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?$`) })
 )
 
 // CheckCapability says what is wrong with the name of something that a site can do.
 func CheckCapability(name string) error {
-	if !capability.MatchString(name) {
+	if !capability().MatchString(name) {
 		return fmt.Errorf("%.64q names nothing that a site can do: use a kind, or a kind and what of it, such as measurement/temperature", name)
 	}
 	return nil

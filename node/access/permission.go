@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -49,8 +50,8 @@ const (
 
 // A pattern is "*" for all points, "device" for all of one device, or "device/point".
 var (
-	patternForm = regexp.MustCompile(`^(\*|[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?)$`)
-	toolForm    = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+	patternForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\*|[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?)$`) })
+	toolForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
 )
 
 func matches(pattern, point string) bool {
@@ -64,7 +65,7 @@ func (p Permission) check() error {
 		what, example string
 		names         []string
 		form          *regexp.Regexp
-	}{{"tool", "read_points", p.Tools, toolForm}, {"point", "climate/temperature, climate or *", p.Points, patternForm}} {
+	}{{"tool", "read_points", p.Tools, toolForm()}, {"point", "climate/temperature, climate or *", p.Points, patternForm()}} {
 		if len(list.names) > maxEntries {
 			return fmt.Errorf("%d %ss are more than the %d of one part: make two of it", len(list.names), list.what, maxEntries)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"agentsite/agents"
@@ -16,11 +17,11 @@ import (
 
 const tokenPrefix = "token:" // of principals
 
-var tokenName = regexp.MustCompile(`^[a-z0-9_-]{1,24}$`)
+var tokenName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}$`) })
 
 // CheckName refuses what is no name for a token.
 func CheckName(name string) error {
-	if !tokenName.MatchString(name) {
+	if !tokenName().MatchString(name) {
 		return fmt.Errorf("%q is no name for a token: use a-z, 0-9, _ and -, at most %d of them", name, maxName)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -159,7 +160,7 @@ func parseNumber(text string) (float64, error) {
 }
 
 var (
-	lengthForm = regexp.MustCompile(`^([0-9]{1,9})([smhd])$`)
+	lengthForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,9})([smhd])$`) })
 	units      = []struct {
 		letter string
 		size   Seconds
@@ -167,7 +168,7 @@ var (
 )
 
 func parseSeconds(text string) (Seconds, error) {
-	if m := lengthForm.FindStringSubmatch(text); m != nil {
+	if m := lengthForm().FindStringSubmatch(text); m != nil {
 		n, _ := strconv.ParseUint(m[1], 10, 32)
 		for _, u := range units {
 			if u.letter == m[2] && n > 0 && n <= uint64(maxLength/u.size) {

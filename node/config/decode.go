@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -213,10 +214,10 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 	}
 }
 
-var wholeNumber = regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
+var wholeNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`) })
 
 func (d decoder) whole(path string, n *node, v reflect.Value) {
-	if n.shape != scalar || n.quoted || !wholeNumber.MatchString(n.text) {
+	if n.shape != scalar || n.quoted || !wholeNumber().MatchString(n.text) {
 		d.fail(n.at, "%s takes a whole number such as 10 or 0x76, not %s%s", path, n.what(), unquote(n))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // DefaultListen is where HTTP listens when the file does not say, DefaultHTTPS where
@@ -96,7 +97,9 @@ func hostAndPort(listen, example string) (host, port string, err error) {
 	return host, port, nil
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+})
 
 // checkHost accepts one exact host name or IP address, as a Host header spells
 // it.
@@ -107,10 +110,10 @@ func checkHost(host string) error {
 		}
 		return nil
 	}
-	if len(host) <= 253 && hostName.MatchString(host) {
+	if len(host) <= 253 && hostName().MatchString(host) {
 		return nil
 	}
-	if lower := strings.ToLower(host); lower != host && hostName.MatchString(lower) {
+	if lower := strings.ToLower(host); lower != host && hostName().MatchString(lower) {
 		return fmt.Errorf("write %s as %s", clip(host), clip(lower))
 	}
 	return fmt.Errorf("%q is not a host name or an IP address; write it as greenhouse.local or 192.168.1.20, without http://, port or wildcard", clip(host))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"sync"
 )
 
 // DefaultInternet is where the site listens for peers when the file does not say.
@@ -29,8 +30,8 @@ const (
 )
 
 var (
-	relayForm = regexp.MustCompile(relayPattern)
-	realmForm = regexp.MustCompile(realmPattern)
+	relayForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(relayPattern) })
+	realmForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(realmPattern) })
 )
 
 // CheckInternet accepts any address of this machine with a port, or a port alone for all
@@ -55,7 +56,7 @@ func (r *report) internet(e entry) *Internet {
 			r.fail(listen.value.at, "internet", "listen %w", err)
 		}
 	}
-	if realm, ok := find(e.value.entries, "realm"); ok && realm.value.shape == scalar && !realmForm.MatchString(n.Realm) {
+	if realm, ok := find(e.value.entries, "realm"); ok && realm.value.shape == scalar && !realmForm().MatchString(n.Realm) {
 		r.fail(realm.value.at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // and nothing of what may be the secret
 	}
 	if relays, ok := find(e.value.entries, "relays"); ok {
@@ -72,7 +73,7 @@ func checkRelay(i int, text string) error {
 	if i >= maxRelays {
 		return fmt.Errorf("%d are enough: leave out the others", maxRelays)
 	}
-	if !relayForm.MatchString(text) {
+	if !relayForm().MatchString(text) {
 		return errors.New(`"` + clip(text) + `" is no relay; write the address that agentsite relay prints, such as /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…`)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Plan writes a file of the site with these devices alone, for a process that is to
@@ -24,10 +25,10 @@ func Plan(s *Site, devices []Device) []byte {
 
 // plainWord is text that is itself without quotes, wherever it stands. What looks
 // like something else in quotes has them already.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9+][A-Za-z0-9_./+-]*$|^-[0-9.]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+][A-Za-z0-9_./+-]*$|^-[0-9.]+$`) })
 
 func (n *node) word() string {
-	if n.quoted || !plainWord.MatchString(n.text) {
+	if n.quoted || !plainWord().MatchString(n.text) {
 		return strconv.Quote(n.text)
 	}
 	return n.text

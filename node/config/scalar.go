@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -15,17 +16,19 @@ import (
 // Numbers as people write them. 010 is refused because some read it as eight, and
 // .nan and .inf because no hardware can take them.
 var (
-	decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	hex     = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
+	decimal = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	})
+	hex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0x[0-9a-fA-F]+$`) })
 )
 
 // parseNumber reads a plain finite number.
 func parseNumber(text string) (float64, error) {
-	if hex.MatchString(text) {
+	if hex().MatchString(text) {
 		n, err := strconv.ParseUint(text, 0, 64)
 		return float64(n), err
 	}
-	if !decimal.MatchString(text) {
+	if !decimal().MatchString(text) {
 		return 0, errors.New("not a number")
 	}
 	n, err := strconv.ParseFloat(text, 64)

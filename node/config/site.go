@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -28,10 +29,10 @@ type Site struct {
 var sections = []string{"site", "owner", "claim", "http", "discovery", "internet", "devices"}
 
 // ownerForm is a did:key of an Ed25519 key.
-var ownerForm = regexp.MustCompile(ownerPattern)
+var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
 
 // claimForm is 128 bits in base64url.
-var claimForm = regexp.MustCompile(claimPattern)
+var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(claimPattern) })
 
 // about is the site section.
 type about struct {
@@ -73,11 +74,11 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			a := r.about(e)
 			site.Name, site.Watchdog = a.Name, a.Watchdog
 		case "owner":
-			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm.MatchString(site.Owner) {
+			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm().MatchString(site.Owner) {
 				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
 			}
 		case "claim":
-			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm.MatchString(site.Claim) {
+			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm().MatchString(site.Claim) {
 				r.fail(e.value.at, "claim", "takes a secret of 22 letters, digits, - and _, all of them by chance: openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
 			}
 		case "http":

@@ -26,11 +26,16 @@ import (
 // and ends within five seconds unless it hangs.
 const guardPatience = 6 * time.Second
 
+// guardMemory is from where on a guard collects whatever it has to: it stays locked in
+// memory, and is to be small beside all that runs on a board.
+const guardMemory = 4 << 20
+
 // Guard is the process that drives the folder's outputs, for the site at the other
 // end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
 // ends, and returns when the outputs are safe, or with those that are not known to be.
 func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
 	debug.SetGCPercent(25) // the heap of so small a process would grow to 4 MB before it is first collected
+	debug.SetMemoryLimit(guardMemory)
 	warning := ""
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()

@@ -118,7 +118,6 @@ func New(o Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.places.net = main
 	observed, err := observedaddrs.NewManager(bus, main)
 	if err != nil {
 		return nil, err

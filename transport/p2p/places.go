@@ -33,8 +33,6 @@ type places struct {
 	conns connmgr.ConnManager
 	all   bool // everybody has a place: a relay's own limits hold
 
-	net network.Network // set before anybody can come
-
 	mu        sync.Mutex
 	strangers []network.Conn // in the order in which they came
 }

@@ -17,12 +17,11 @@ type Relay struct {
 	// nil allows everybody. Whoever has a place may be called by everybody: the site
 	// there decides.
 	Allow func(identity.ID) bool
-	// PerIP is how many places one address may have; 0 for 64: many homes share one.
-	PerIP int
 }
 
 const (
 	relayPlaces  = 1024
+	relayPerIP   = 64 // many homes share one address
 	circuitTime  = 30 * time.Minute
 	circuitBytes = 16 << 20 // each way
 )
@@ -32,7 +31,7 @@ func (r *Relay) serve(h *Host) error {
 	limits.Limit = &circuitrelay.RelayLimit{Duration: circuitTime, Data: circuitBytes}
 	limits.MaxReservations = relayPlaces
 	limits.MaxCircuits = 4 * maxStrangers // a site ends those of strangers for others, once it is asked
-	limits.MaxReservationsPerIP = max(r.PerIP, 64)
+	limits.MaxReservationsPerIP = relayPerIP
 	limits.MaxReservationsPerASN = relayPlaces
 	relay, err := circuitrelay.New(h.Host, circuitrelay.WithResources(limits), circuitrelay.WithACL(allowed{r.Allow}))
 	if err != nil {

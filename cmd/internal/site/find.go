@@ -161,7 +161,7 @@ func (w *ways) ping(ctx context.Context) (Pong, error) {
 	start := time.Now()
 	at, err := w.near.Ping(ctx)
 	encoding := "json"
-	if w.near.Codec.ContentType() == "application/cbor" {
+	if w.near.Codec == rpc.CBOR {
 		encoding = "cbor"
 	}
 	return Pong{Path: NearPath, Address: at, RTT: float64(time.Since(start).Microseconds()) / 1000, Encoding: encoding}, err

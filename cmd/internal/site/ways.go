@@ -64,8 +64,10 @@ type ways struct {
 	looking chan struct{} // has room for whoever looks
 
 	mu   sync.Mutex
-	way  rpc.Caller // nil while there is none
-	conn net.Conn   // to the site, made and not used yet
+	way  rpc.Caller  // nil while there is none
+	conn net.Conn    // to the site, made and not used yet
+	far  *p2p.Caller // the way over libp2p; nil before it was first one
+	at   []string    // where that one finds the site
 }
 
 var _ rpc.Caller = (*ways)(nil)
@@ -112,8 +114,12 @@ func (w *ways) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Ra
 func (w *ways) fresh() {
 	w.mu.Lock()
 	w.way = nil
+	far := w.far
 	w.mu.Unlock()
 	w.near.HTTP.CloseIdleConnections()
+	if far != nil {
+		far.Fresh()
+	}
 }
 
 func (w *ways) leave(way rpc.Caller) {
@@ -230,7 +236,7 @@ func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 	for first := true; ; first = false {
 		err := in.Reach(ctx, w.site, at)
 		if err == nil {
-			return in.Caller(w.site, func() []string { return at }, rpc.CBOR), nil
+			return w.found(in, at), nil
 		}
 		if failed == nil || ctx.Err() == nil { // and not that there was no time left
 			failed = err
@@ -254,6 +260,22 @@ func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 		case <-time.After(farAgain):
 		}
 	}
+}
+
+// found is the way over libp2p to where the site was found. It is always the same one: the
+// streams of others would stay open, and a site has few for each caller.
+func (w *ways) found(in *internet, at []string) *p2p.Caller {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = at
+	if w.far == nil {
+		w.far = in.Caller(w.site, func() []string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.at
+		}, rpc.CBOR)
+	}
+	return w.far
 }
 
 // keep has a connection be used for what is asked next.

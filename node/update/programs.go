@@ -45,7 +45,9 @@ type Rules struct {
 	Sequence uint64 // of the program that asks; an update's is greater
 }
 
-func (r Rules) check(new Release, floor uint64) error {
+// Check refuses a release that is not to be taken. floor is the greatest sequence that was
+// ever well here.
+func (r Rules) Check(new Release, floor uint64) error {
 	switch least := max(r.Sequence, floor); {
 	case new.Target != r.Target:
 		return Refused{fmt.Errorf("%s is for %s, and this board runs %s: get the one for this board", new.Version, new.Target, r.Target)}
@@ -185,7 +187,7 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u, rules.check(u.Release, s.Floor)
+	return u, rules.Check(u.Release, s.Floor)
 }
 
 // Settle decides which program runs, and returns what it did in sentences. packaged is the

@@ -44,6 +44,13 @@ func boot() {
 	setFloor()
 	coldplug()
 
+	// The process that drives the outputs runs before all that is not urgent, and stays in
+	// memory.
+	unix.Setrlimit(unix.RLIMIT_RTPRIO, &unix.Rlimit{Cur: 10, Max: 10})
+	unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+	os.Mkdir("/run/agentsite", 0o755)
+	os.Chown("/run/agentsite", siteUser, siteUser)
+
 	card, err := findCard(30 * time.Second)
 	if err == nil {
 		err = card.open()
@@ -57,18 +64,18 @@ func boot() {
 	if err != nil {
 		say("%v", err)
 	}
-	if slots.settle() {
+	slots.settle()
+	if slots.onTrial() {
 		say("this version is on trial")
 		time.AfterFunc(time.Until(begun.Add(provenWithin)), func() {
-			if !slots.proven() {
+			if slots.onTrial() {
 				say("this version is not well within %v; the one before it is started", provenWithin)
 				restart("")
 			}
 		})
 	}
 	networks()
-	runSite(slots)
-	how = "0 tryboot"
+	how = runSite(slots)
 }
 
 // openSlots finds the versions on the card.

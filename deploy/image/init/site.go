@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -24,37 +23,47 @@ const (
 	firstPause    = 2 * time.Second // before it is started again; then longer
 	longestPause  = time.Minute
 
+	// trialEnds are how often a version on trial may end before it is given up.
+	trialEnds = 3
 	// provenAfter is how long a site is ready before it is held to be well.
 	provenAfter = 15 * time.Second
 )
 
-// runSite keeps the site running, and puts an update in use that waits when it has ended.
-// It returns when the board is to start again.
-func runSite(s *slots) {
+// siteEnv is what systemd would set.
+var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite", "GOMEMLIMIT=160MiB"}
+
+// runSite keeps the site running. When it has ended, an update that waits is put on the
+// card. It returns when the board is to start again, and how.
+func runSite(s *slots) (how string) {
 	notified, err := listenNotify()
 	if err != nil {
 		say("no signs of life are heard: %v", err)
-		return
+		return ""
 	}
 	group, err := makeGroup()
 	if err != nil {
 		say("what a site leaves behind cannot be ended: %v", err)
 	}
 	pause := firstPause
-	for {
+	for ends := 1; ; ends++ {
 		if s.take() {
-			return
+			return "0 tryboot"
 		}
 		handOver()
-		run(time.Minute, program, "prepare", "--config", configFile)
+		prepare()
 		begun := time.Now()
 		why := oneRun(notified, group, s.prove)
 		safe(group)
 		say("the site has ended: %s", why)
-		if pause = min(2*pause, longestPause); time.Since(begun) > longestPause {
+		if s.onTrial() && ends == trialEnds {
+			say("this version does not come up; the one before it is started")
+			return ""
+		}
+		if time.Since(begun) > longestPause {
 			pause = firstPause
 		}
 		time.Sleep(pause)
+		pause = min(2*pause, longestPause)
 	}
 }
 
@@ -62,10 +71,7 @@ func runSite(s *slots) {
 func oneRun(notified <-chan string, group *os.File, well func()) string {
 	site, err := start(process{
 		argv: []string{program, "run", "--config", configFile},
-		env: []string{
-			"NOTIFY_SOCKET=" + notifyAt, fmt.Sprintf("WATCHDOG_USEC=%d", signPatience.Microseconds()),
-			"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite", "GOMEMLIMIT=160MiB",
-		},
+		env:  append([]string{"NOTIFY_SOCKET=" + notifyAt, fmt.Sprintf("WATCHDOG_USEC=%d", signPatience.Microseconds())}, siteEnv...),
 		user: siteUser, cgroup: group,
 	})
 	if err != nil {
@@ -113,30 +119,28 @@ func oneRun(notified <-chan string, group *os.File, well func()) string {
 // safe drives to safe what the site left on, however it has ended, and ends what it left
 // running.
 func safe(group *os.File) {
-	run(stopPatience, program, "safe")
+	run(stopPatience, process{argv: []string{program, "safe"}, env: siteEnv, user: siteUser})
 	if group != nil {
 		writeFile("1", group.Name(), "cgroup.kill")
 	}
 }
 
-// run runs a program, for at most that time. prepare is the superuser's; the rest is not.
-func run(most time.Duration, argv ...string) {
-	p := process{argv: argv}
-	if argv[1] != "prepare" {
-		p.user = siteUser
-		p.env = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite"}
-	}
+// prepare does as the superuser what the site needs before it starts.
+func prepare() {
+	run(time.Minute, process{argv: []string{program, "prepare", "--config", configFile}})
+}
+
+// run runs a program to its end, for at most that time.
+func run(most time.Duration, p process) {
 	r, err := start(p)
 	if err != nil {
 		say("%v", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
 	select {
 	case <-r.ended:
-	case <-ctx.Done():
-		say("%s does not end", strings.Join(argv, " "))
+	case <-time.After(most):
+		say("%s does not end", strings.Join(p.argv, " "))
 		r.signal(syscall.SIGKILL)
 		<-r.ended
 	}

@@ -34,7 +34,6 @@ type slots struct {
 
 	mu    sync.Mutex
 	state slotState
-	done  bool // the version that runs was said to be well
 }
 
 // slotState is what is known of updates.
@@ -80,54 +79,59 @@ func (s *slots) read() error {
 	return err
 }
 
-// settle reports whether the version that runs is on trial. Where another should have been
-// tried, it has failed.
-func (s *slots) settle() bool {
+// settle ends a trial that is over: another version runs than the one that was tried, or it
+// starts by itself already, which was not noted any more.
+func (s *slots) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch t := s.state.Trial; {
-	case t == trial{}:
-		return false
-	case t.Sequence == s.rules.Sequence:
-		return true
-	default:
-		say("%s was tried and was not well; %s is back", t.Version, version)
-		s.state.Failed, s.state.Trial = t, trial{}
-		if err := s.save(); err != nil {
-			say("that is not kept: %v", err)
-		}
-		return false
+	t := s.state.Trial
+	if t == (trial{}) {
+		return
 	}
+	other, err := s.other()
+	switch {
+	case t.Sequence != s.rules.Sequence:
+		say("%s was tried and was not well; %s is back", t.Version, version)
+		s.state.Failed = t
+	case err == nil && other != t.Slot:
+		s.state.Floor = max(s.state.Floor, t.Sequence)
+	default:
+		return
+	}
+	s.state.Trial = trial{}
+	if err := s.save(); err != nil {
+		say("that is not kept: %v", err)
+	}
+}
+
+// onTrial reports whether the version that runs has yet to show that it is well.
+func (s *slots) onTrial() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Trial != trial{}
 }
 
 // prove says that the version that runs is well, and has it started from now on.
 func (s *slots) prove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.done {
+	t := s.state.Trial
+	if t == (trial{}) && s.state.Floor >= s.rules.Sequence {
 		return
 	}
-	if t := s.state.Trial; t.Sequence == s.rules.Sequence && t.Slot != 0 {
-		if err := s.writeAutoboot(t.Slot); err != nil {
-			say("%s is well and cannot be kept: %v", version, err)
-			return
-		}
-		say("%s is well and stays", version)
-		s.state.Trial = trial{}
+	was := s.state
+	s.state.Floor, s.state.Trial = max(s.state.Floor, s.rules.Sequence), trial{}
+	var err error
+	if t != (trial{}) {
+		err = s.writeAutoboot(t.Slot)
 	}
-	s.done = true
-	if s.state.Floor < s.rules.Sequence || s.state.Trial != (trial{}) {
-		s.state.Floor = max(s.state.Floor, s.rules.Sequence)
+	// Cut between the two, it starts by itself: settle.
+	if err = errors.Join(err, s.save()); err != nil {
+		s.state = was
+		say("%s is well, which is not kept: %v", version, err)
+		return
 	}
-	if err := s.save(); err != nil {
-		say("that %s is well is not kept: %v", version, err)
-	}
-}
-
-func (s *slots) proven() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done
+	say("%s is well and stays", version)
 }
 
 // take writes an update that waits to the other slot, and reports whether the board is to
@@ -163,7 +167,7 @@ func (s *slots) takeFile(path string) (taken bool, err error) {
 	defer f.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state.Trial.Sequence == s.rules.Sequence && !s.done && s.rules.Sequence > 0 {
+	if s.state.Trial != (trial{}) {
 		return false, fmt.Errorf("%s is on trial", version) // it waits
 	}
 	next, err := s.install(f)

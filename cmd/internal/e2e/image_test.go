@@ -1,0 +1,281 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/update"
+)
+
+// flashed is an SD card in an emulated Raspberry Pi 3, and the part of the board that QEMU
+// has not: the firmware, which reads from the card what to start.
+type flashed struct {
+	card    string
+	dir     string
+	port    string // HTTPS of the site, on this machine
+	control string // the guest's, where one rides along
+	key     identity.Key
+	// tryboot is what the firmware was told when the board was restarted: to start the other
+	// version, once.
+	tryboot bool
+}
+
+// powered is a board that is switched on.
+type powered struct {
+	*flashed
+	slot    int
+	console *logged
+	ended   chan error
+	cmd     *exec.Cmd
+	begun   time.Time
+}
+
+const imageSlots = 2 // the first of two partitions
+
+// TestImage is the SD card from flashing on: first boot, claim, two updates of which one is
+// broken, and what becomes of outputs when the site is killed.
+func TestImage(t *testing.T) {
+	need(t, "the emulated board", testbedDir)
+	f := flash(t)
+	ann := someone(t)
+	ann.key(t)
+
+	t.Log("== first boot")
+	f.write(t, "agentsite.yaml", []byte(`site: { name: shed }
+devices:
+  board: { driver: host, every: 2s }
+  lamp: { driver: relay, pin: GPIO17, safe: off, min_off: 0s }
+`))
+	p := f.powerOn(t, false)
+	i := p.invitation(t)
+	t.Logf("%.1f s to the address to claim it by", p.seconds())
+	i.Addresses = []string{"127.0.0.1:" + f.port}
+	until(t, time.Minute, "the site answers over HTTPS", func() bool { return p.answers() })
+	t.Logf("%.1f s to the first answer", p.seconds())
+	ann.must(t, "claim", i.String())
+	t.Logf("%.1f s to claimed", p.seconds())
+	if out := ann.must(t, "read", "--site", "shed"); !strings.Contains(out, "board/uptime") || !strings.Contains(out, "lamp/relay") {
+		t.Errorf("it is not what the card's agentsite.yaml says:\n%s", out)
+	}
+	p.says(t, "stays") // it is well
+	p.powerOff(t)
+
+	t.Log("== an update on the card")
+	f.write(t, "agentsite.update", f.update(t, 2, arm64Program))
+	p = f.powerOn(t, false)
+	p.restarts(t)
+	if !f.tryboot {
+		t.Fatalf("the board does not try the update:\n%s", p.console)
+	}
+
+	t.Log("== the update on trial, and one that waits")
+	f.write(t, "agentsite.update", f.update(t, 3, "/bin/false"))
+	p = f.powerOn(t, true)
+	if p.slot != imageSlots+1 {
+		t.Fatalf("slot %d is started", p.slot)
+	}
+	p.says(t, "2 is well and stays")
+	p.restarts(t)
+}
+
+// flash makes a card with version 1.
+func flash(t *testing.T) *flashed {
+	dir := folder(t)
+	f := &flashed{card: filepath.Join(dir, "card.img"), dir: dir, port: freePort(t), control: freePort(t), key: identity.New()}
+	f.build(t, 1, arm64Program, "image", f.card)
+	// QEMU takes cards of such sizes only.
+	if err := os.Truncate(f.card, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// build makes an image or a version for one, with a program in the place of agentsite's.
+func (f *flashed) build(t *testing.T, sequence int, agentsite string, args ...string) {
+	begun := time.Now()
+	cmd := exec.Command("../../../deploy/image/build", args...)
+	cmd.Env = append(os.Environ(), "VERSION="+strconv.Itoa(sequence), "SEQUENCE="+strconv.Itoa(sequence), "KEYS="+f.key.ID().String(), "AGENTSITE="+agentsite)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	t.Logf("%.1f s to build %v", time.Since(begun).Seconds(), args[0])
+}
+
+// update is a signed update for the image.
+func (f *flashed) update(t *testing.T, sequence int, agentsite string) []byte {
+	file := filepath.Join(f.dir, "slot")
+	f.build(t, sequence, agentsite, "slot", file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var signed bytes.Buffer
+	if err := update.Sign(&signed, update.Release{Version: strconv.Itoa(sequence), Sequence: uint64(sequence), Target: "image/arm64"}, text, f.key); err != nil {
+		t.Fatal(err)
+	}
+	return signed.Bytes()
+}
+
+// partition is how mtools calls a partition of the card.
+func (f *flashed) partition(t testing.TB, n int) string {
+	t.Helper()
+	card, err := os.Open(f.card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer card.Close()
+	var entry [16]byte
+	if _, err := card.ReadAt(entry[:], 446+16*int64(n-1)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s@@%d", f.card, int64(binary.LittleEndian.Uint32(entry[8:]))*512)
+}
+
+func mtools(t testing.TB, args ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).Output()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return out
+}
+
+// write writes a file to the boot partition, as a computer does that the card is put into.
+func (f *flashed) write(t testing.TB, name string, content []byte) {
+	t.Helper()
+	file := filepath.Join(f.dir, name)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mtools(t, "mcopy", "-o", "-i", f.partition(t, 1), file, "::"+name)
+}
+
+var bootPartition = regexp.MustCompile(`(?s)^\[all\]\ntryboot_a_b=1\nboot_partition=(\d)\n\[tryboot\]\nboot_partition=(\d)\n$`)
+
+// powerOn does as the firmware does: it reads which version to start, loads that, and
+// starts it. A guest may ride along in the place of the DHCP client.
+func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
+	t.Helper()
+	autoboot := mtools(t, "mtype", "-i", f.partition(t, 1), "::autoboot.txt")
+	slots := bootPartition.FindSubmatch(autoboot)
+	if slots == nil {
+		t.Fatalf("no firmware understands\n%s", autoboot)
+	}
+	p := &powered{flashed: f, console: &logged{}, ended: make(chan error, 1)}
+	p.slot, _ = strconv.Atoi(string(slots[1]))
+	if f.tryboot {
+		p.slot, _ = strconv.Atoi(string(slots[2]))
+	}
+	f.tryboot = false
+	dir := folder(t)
+	for _, name := range []string{"vmlinuz", "system", "cmdline.txt", "bcm2710-rpi-3-b.dtb"} {
+		mtools(t, "mcopy", "-i", f.partition(t, p.slot), "::"+name, dir+"/")
+	}
+	words, err := os.ReadFile(filepath.Join(dir, "cmdline.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if guest {
+		f.addGuest(t, filepath.Join(dir, "system"))
+	}
+	dtb := filepath.Join(dir, "bcm2710-rpi-3-b.dtb")
+	// QEMU's board has no radio there, and takes the start of its watchdog for its end.
+	mtools(t, "fdtput", "-t", "s", dtb, "/soc/serial@7e201000/bluetooth", "status", "disabled")
+	p.cmd = exec.Command("timeout", "300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
+		"-d", "unimp", "-D", filepath.Join(dir, "qemu.log"),
+		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file="+f.card+",if=sd,format=raw",
+		"-append", strings.TrimSpace(string(words))+" console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control="+f.control,
+		"-netdev", fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", f.port, f.control),
+		"-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01")
+	p.cmd.Stdout, p.cmd.Stderr = p.console, p.console
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	p.begun = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.ended <- p.cmd.Wait()
+		text, _ := os.ReadFile(filepath.Join(dir, "qemu.log"))
+		p.console.Write(text)
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+		for range p.ended {
+		}
+		if t.Failed() {
+			t.Logf("the console:\n%s", p.console)
+		}
+	})
+	return p
+}
+
+// addGuest appends the guest to the system, in the place of the DHCP client.
+func (f *flashed) addGuest(t testing.TB, system string) {
+}
+
+func (p *powered) seconds() float64 { return time.Since(p.begun).Seconds() }
+
+func (p *powered) powerOff(t testing.TB) {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	for range p.ended {
+	}
+}
+
+// says waits until the board says something.
+func (p *powered) says(t testing.TB, words string) {
+	t.Helper()
+	until(t, 2*time.Minute, "the board says: "+words, func() bool { return strings.Contains(p.console.String(), words) })
+}
+
+// restarts waits until the board restarts itself, and switches it off.
+func (p *powered) restarts(t testing.TB) {
+	t.Helper()
+	p.says(t, "Reboot failed -- System halted") // because its watchdog is left out
+	t.Logf("%.1f s to its restart", p.seconds())
+	p.powerOff(t)
+	// The firmware is told by a property that QEMU does not know.
+	p.tryboot = strings.Contains(p.console.String(), "unhandled tag 0x00038064")
+}
+
+var claimWith = regexp.MustCompile(`agentsite claim '(.*)'`)
+
+// invitation waits for the address to claim the site by, on the console.
+func (p *powered) invitation(t testing.TB) (i access.Invitation) {
+	t.Helper()
+	until(t, 2*time.Minute, "the board shows how to claim it", func() bool {
+		var err error
+		found := claimWith.FindStringSubmatch(p.console.String())
+		if found == nil {
+			return false
+		}
+		i, err = access.ParseInvitation(found[1])
+		return err == nil
+	})
+	return i
+}
+
+func (p *powered) answers() bool {
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+p.port, time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

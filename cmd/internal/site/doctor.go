@@ -51,7 +51,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
+	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
 	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
 	slices.SortStableFunc(all, func(a, b driver.Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -73,6 +73,17 @@ func uses(cfg *config.Site) []board.Use {
 		_, byKernel := d.Config.(driver.Preparer)
 		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
 			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Silent: scan.Silent(d.Driver)})
+		}
+	}
+	return all
+}
+
+// holds are where the outputs' lines have to be from power-on.
+func holds(cfg *config.Site) map[string][]board.Hold {
+	all := make(map[string][]board.Hold)
+	for _, d := range cfg.Devices {
+		if h, ok := d.Config.(board.Holder); ok {
+			all[d.Name] = h.Holds()
 		}
 	}
 	return all

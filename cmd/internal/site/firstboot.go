@@ -28,7 +28,7 @@ var exampleConfig []byte
 
 // keepsLooking is a line of a configuration. While it stands there, sensors are added to
 // the file as they are found: somebody who wires one needs no command.
-const keepsLooking = "# At each start, agentsite adds the sensors that it finds here, until you delete this line."
+const keepsLooking = "# At each start, agentsite adds the sensors that it finds, until you delete this line."
 
 // mostScan bounds the scan: a bus that hangs must not keep the site from starting.
 const mostScan = 20 * time.Second

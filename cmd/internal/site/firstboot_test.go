@@ -213,3 +213,41 @@ func TestShowClaim(t *testing.T) {
 		t.Error(did, err, files(t, o.Boot))
 	}
 }
+
+// TestExampleConfig has what stands in the example as a comment for an owner to use: with
+// all of it, the file passes a check.
+func TestExampleConfig(t *testing.T) {
+	var used []string
+	for line := range strings.Lines(string(exampleConfig)) {
+		if rest, ok := strings.CutPrefix(line, "  # "); ok && strings.Contains(rest, ": { driver:") {
+			line = "  " + rest
+		}
+		used = append(used, line)
+	}
+	for _, text := range []string{string(exampleConfig), strings.Join(used, "")} {
+		cfg, err := config.Parse(bootExample, []byte(text), Drivers())
+		if err == nil {
+			err = checkPlan(cfg)
+		}
+		if err != nil {
+			t.Error(err)
+		} else if len(cfg.Devices) != 1 && len(cfg.Devices) != 4 {
+			t.Errorf("%d devices in\n%s", len(cfg.Devices), text)
+		}
+	}
+	if !strings.HasPrefix(string(exampleConfig), keepsLooking+"\n") {
+		t.Error("a copy of it would have no sensor added")
+	}
+}
+
+// TestRaspberryPiPage: the page's picture is drawn of the file, and the file is the page's.
+func TestRaspberryPiPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/raspberry-pi.md")
+	text, err2 := os.ReadFile("../../../docs/raspberry-pi.yaml")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```yaml\n"+string(text)+"```") {
+		t.Error("docs/raspberry-pi.md has another configuration than docs/raspberry-pi.yaml")
+	}
+}

@@ -8,7 +8,7 @@ BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
 
-.PHONY: all run build test check e2e bench soak schema clean help
+.PHONY: all run build test check e2e bench soak schema pinout clean help
 all: agentsite
 
 help:          ## list the targets
@@ -57,6 +57,9 @@ soak: ## the full counts of what e2e does a tenth of
 
 schema: ## docs/agentsite.schema.json from the drivers
 	go run ./cmd/agentsite schema >docs/agentsite.schema.json
+
+pinout: ## docs/raspberry-pi.svg from docs/raspberry-pi.yaml
+	go run ./cmd/agentsite pinout --config docs/raspberry-pi.yaml --root docs --svg docs/raspberry-pi.svg
 
 clean: ## what was built
 	rm -rf dist agentsite .cache

@@ -132,7 +132,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	)
 	root.AddCommand(
 		a.runCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(),
-		a.scanCommand(), a.doctorCommand(), a.prepareCommand(),
+		a.scanCommand(), a.doctorCommand(), a.pinoutCommand(), a.prepareCommand(), a.consoleCommand(),
 		a.pointsCommand(), a.readCommand(), a.historyCommand(), a.setCommand(), a.stopCommand(), a.resetCommand(),
 		a.approveCommand(), a.journalCommand(),
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),

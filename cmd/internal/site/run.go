@@ -194,7 +194,7 @@ func Run(ctx context.Context, o Options) error {
 	addGrants(methods, door, book, whereabouts{cfg.Name, resource, reachable(addressOf(secure), key.ID())})
 	addPresent(methods, book)
 	addReclaim(methods, door, book)
-	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure), there.renew)
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.Folder, cfg.Claim, addressOf(secure), there.renew)
 	if err != nil {
 		return err
 	}

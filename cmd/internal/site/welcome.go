@@ -3,7 +3,6 @@ package site
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"agentsite/node/access"
@@ -24,14 +23,6 @@ func outputsNow(unsafe error, stopped bool) string {
 		return "THE EMERGENCY STOP IS LATCHED: outputs stay at their safe values until agentsite reset."
 	}
 	return "Its outputs are at their safe values."
-}
-
-// besides is the folder of the configuration, or the data folder without one.
-func (o Options) besides(config string) string {
-	if config == "" {
-		return string(o.Folder)
-	}
-	return filepath.Dir(config)
 }
 
 // welcome tells the person at the terminal what runs and what to do next. The
@@ -88,13 +79,13 @@ With curl:
 	}
 	fmt.Fprintf(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n  agentsite claim %s\n\n", quote(claim.String()))
 	if o.Terminal {
-		fmt.Fprintln(o.Out, picture(claim.String()))
+		fmt.Fprintln(o.Out, Picture(claim.String()))
 	}
 }
 
-// picture is a text as a QR code, two of its squares above each other in each letter. It
+// Picture is a text as a QR code, two of its squares above each other in each letter. It
 // is light where the code is dark, as it has to be on a dark terminal.
-func picture(text string) string {
+func Picture(text string) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {
 		return ""

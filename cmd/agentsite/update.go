@@ -49,6 +49,9 @@ what runs here.`,
 			if err := a.local("update"); err != nil {
 				return err
 			}
+			if f.check && f.later {
+				return usagef("--check installs nothing that could be left for later: leave out one of the two")
+			}
 			if o.Release, err = site.NewRelease(version, sequence, releaseKeys); err != nil {
 				return err
 			}
@@ -92,7 +95,6 @@ what runs here.`,
 	for _, name := range []string{"settle", "install", "folder"} { // for the unit, and tests
 		flags.MarkHidden(name)
 	}
-	cmd.MarkFlagsMutuallyExclusive("check", "later", "settle", "install")
 	return cmd
 }
 

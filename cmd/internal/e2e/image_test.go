@@ -83,14 +83,84 @@ devices:
 		t.Fatalf("the board does not try the update:\n%s", p.console)
 	}
 
-	t.Log("== the update on trial, and one that waits")
+	t.Log("== the update on trial")
 	f.write(t, "agentsite.update", f.update(t, 3, "/bin/false"))
 	p = f.powerOn(t, true)
 	if p.slot != imageSlots+1 {
 		t.Fatalf("slot %d is started", p.slot)
 	}
+	p.listeners(t)
+	p.killed(t, ann)
 	p.says(t, "2 is well and stays")
+	p.kill(t) // the next update waits for the site's end
 	p.restarts(t)
+
+	t.Log("== a broken update")
+	p = f.powerOn(t, false)
+	if p.slot != imageSlots {
+		t.Fatalf("slot %d is started", p.slot)
+	}
+	p.says(t, "3, is on trial")
+	p.restarts(t)
+
+	t.Log("== back again")
+	p = f.powerOn(t, false)
+	if p.slot != imageSlots+1 || p.tryboot {
+		t.Fatalf("slot %d is started", p.slot)
+	}
+	p.says(t, "3 was tried and was not well; 2 is back")
+	until(t, time.Minute, "its owner reaches it", func() bool {
+		out, err := ann.agentsite(t, "read", "--site", "shed", "board/uptime")
+		return err == nil && strings.Contains(out, "board/uptime")
+	})
+	t.Logf("%.1f s to a reading", p.seconds())
+}
+
+// guest is what rides along.
+func (p *powered) guest(t testing.TB) *machine {
+	t.Helper()
+	m := &machine{control: "http://127.0.0.1:" + p.control}
+	until(t, time.Minute, "the guest answers", func() bool {
+		_, err := m.askFor(time.Second, "GET", "/file", nil, "path", "/proc/version")
+		return err == nil
+	})
+	return m
+}
+
+// listeners shows that nobody listens on the board but the site, and the guest.
+func (p *powered) listeners(t *testing.T) {
+	m := p.guest(t)
+	until(t, time.Minute, "the site answers", p.answers)
+	for _, file := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		for line := range strings.Lines(m.file(t, "/proc/net/"+file)) {
+			t.Log(file, strings.TrimSpace(line))
+		}
+	}
+}
+
+// killed kills the site and all that it started, at once, while an output is on.
+func (p *powered) killed(t *testing.T, owner person) {
+	m := p.guest(t)
+	until(t, time.Minute, "the lamp is on", func() bool {
+		_, err := owner.agentsite(t, "set", "lamp/relay", "on", "--for", "2m", "--site", "shed")
+		return err == nil && strings.Contains(m.gpio17(t), "out hi")
+	})
+	p.kill(t)
+	begun := time.Now()
+	until(t, 20*time.Second, "the lamp is off", func() bool { return !strings.Contains(m.file(t, "/sys/kernel/debug/gpio"), "out hi") })
+	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
+	p.says(t, "every output is at its safe value (1 of them)")
+	p.says(t, "the site has ended: killed")
+	until(t, time.Minute, "the site is back", func() bool {
+		out, err := owner.agentsite(t, "read", "--site", "shed", "lamp/relay")
+		return err == nil && strings.Contains(out, "off")
+	})
+	t.Logf("%.1f s to back", time.Since(begun).Seconds())
+}
+
+// kill kills all of the site's processes.
+func (p *powered) kill(t *testing.T) {
+	p.guest(t).put(t, "/sys/fs/cgroup/agentsite/cgroup.kill", "1")
 }
 
 // flash makes a card with version 1.
@@ -194,8 +264,10 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 		f.addGuest(t, filepath.Join(dir, "system"))
 	}
 	dtb := filepath.Join(dir, "bcm2710-rpi-3-b.dtb")
-	// QEMU's board has no radio there, and takes the start of its watchdog for its end.
-	mtools(t, "fdtput", "-t", "s", dtb, "/soc/serial@7e201000/bluetooth", "status", "disabled")
+	// QEMU's board has no radios there, and takes the start of its watchdog for its end.
+	for _, radio := range []string{"/soc/serial@7e201000/bluetooth", "/soc/mmcnr@7e300000"} {
+		mtools(t, "fdtput", "-t", "s", dtb, radio, "status", "disabled")
+	}
 	p.cmd = exec.Command("timeout", "300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
 		"-d", "unimp", "-D", filepath.Join(dir, "qemu.log"),
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file="+f.card+",if=sd,format=raw",
@@ -215,9 +287,7 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 		close(p.ended)
 	}()
 	t.Cleanup(func() {
-		p.cmd.Process.Signal(syscall.SIGTERM)
-		for range p.ended {
-		}
+		p.powerOff(t)
 		if t.Failed() {
 			t.Logf("the console:\n%s", p.console)
 		}
@@ -227,6 +297,32 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 
 // addGuest appends the guest to the system, in the place of the DHCP client.
 func (f *flashed) addGuest(t testing.TB, system string) {
+	t.Helper()
+	dir := folder(t)
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(guestProgram)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "bin", "dhcp"), program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("cpio", "-o", "-H", "newc", "--quiet")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader("bin/dhcp\n")
+	archive, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.ReadFile(system)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed = append(packed, make([]byte, -len(packed)&3)...)
+	if err := os.WriteFile(system, append(packed, archive...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p *powered) seconds() float64 { return time.Since(p.begun).Seconds() }
@@ -244,10 +340,12 @@ func (p *powered) says(t testing.TB, words string) {
 	until(t, 2*time.Minute, "the board says: "+words, func() bool { return strings.Contains(p.console.String(), words) })
 }
 
+var restarting = regexp.MustCompile(`reboot: Restarting system|Rebooting in \d+ seconds`)
+
 // restarts waits until the board restarts itself, and switches it off.
 func (p *powered) restarts(t testing.TB) {
 	t.Helper()
-	p.says(t, "Reboot failed -- System halted") // because its watchdog is left out
+	until(t, 2*time.Minute, "the board restarts", func() bool { return restarting.MatchString(p.console.String()) })
 	t.Logf("%.1f s to its restart", p.seconds())
 	p.powerOff(t)
 	// The firmware is told by a property that QEMU does not know.

@@ -23,10 +23,11 @@ const (
 	// it calls the service.
 	UpdateFolder   = "/var/lib/agentsite-update"
 	packageProgram = "/usr/lib/agentsite/agentsite"
+	packageLink    = "/usr/bin/agentsite" // to the program in use
 	restartUnit    = "agentsite.service"
 
-	// proofTime is how long a program is up before it says that it is well. Before, the unit
-	// gives it 60 s to come up, so that one that is not well is gone within 90.
+	// proofTime is how long a program is up before it says that it is well. Before, the units
+	// give it 65 s to come up, so that one that is not well is gone within 90.
 	proofTime = 15 * time.Second
 	// fetchPatience bounds a download, which is 16 MB.
 	fetchPatience = 30 * time.Minute
@@ -215,4 +216,16 @@ func vouch(ctx context.Context, alive func(context.Context) error) {
 	if err != nil && ctx.Err() == nil {
 		slog.Error("this version cannot say that it is well; the one before it is started the next time", "err", err)
 	}
+}
+
+// called is the path of this program that stays right after an update.
+func called() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "agentsite"
+	}
+	if _, sequence := updates.ProgramsOf(path); sequence > 0 || path == packageProgram {
+		return packageLink
+	}
+	return path
 }

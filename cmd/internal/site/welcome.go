@@ -2,7 +2,6 @@ package site
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"agentsite/node/access"
@@ -32,10 +31,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
 	}
-	program, err := os.Executable()
-	if err != nil {
-		program = "agentsite"
-	}
+	program := called()
 	connect := []string{"connect"}
 	more := ""
 	if !o.Folder.found() {

@@ -66,10 +66,10 @@ func boot() {
 	}
 	slots.settle()
 	if slots.onTrial() {
-		say("this version is on trial")
+		say("this version, %s, is on trial", version)
 		time.AfterFunc(time.Until(begun.Add(provenWithin)), func() {
 			if slots.onTrial() {
-				say("this version is not well within %v; the one before it is started", provenWithin)
+				say("%s is not well within %v; the one before it is started", version, provenWithin)
 				restart("")
 			}
 		})

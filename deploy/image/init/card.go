@@ -86,9 +86,7 @@ func (c card) open() error {
 	if err := growFS(dataFolder, c.partition(dataPartition)); err != nil {
 		say("the data partition's file system does not grow: %v", err)
 	}
-	// The site says beside its configuration how it is claimed.
-	options := fmt.Sprintf("uid=%d,gid=%[1]d,fmask=0133,dmask=0022,flush,errors=remount-ro", siteUser)
-	if err := syscall.Mount(c.partition(bootPartition), bootFolder, "vfat", closed, options); err != nil {
+	if err := syscall.Mount(c.partition(bootPartition), bootFolder, "vfat", closed, "umask=0077,flush,errors=remount-ro"); err != nil {
 		return fmt.Errorf("its boot partition cannot be read: %w", err)
 	}
 	for _, f := range []string{"agentsite", "agentsite-update", "agentsite-update/inbox"} {

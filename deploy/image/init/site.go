@@ -14,7 +14,7 @@ import (
 
 const (
 	program    = "/bin/agentsite"
-	configFile = bootFolder + "/agentsite.yaml"
+	configFile = dataFolder + "/agentsite-config/agentsite.yaml"
 	notifyAt   = "/run/notify"
 
 	startPatience = 60 * time.Second // until the site says that it is ready
@@ -90,6 +90,7 @@ func oneRun(notified <-chan string, group *os.File, well func()) string {
 			switch {
 			case state == "READY=1" && !ready:
 				ready = true
+				go prepare("--claim") // it says on the boot partition how to claim the site
 				proven.Reset(provenAfter)
 				patience.Reset(signPatience)
 			case state == "WATCHDOG=1" && ready:
@@ -125,9 +126,10 @@ func safe(group *os.File) {
 	}
 }
 
-// prepare does as the superuser what the site needs before it starts.
-func prepare() {
-	run(time.Minute, process{argv: []string{program, "prepare", "--config", configFile}})
+// prepare does as the superuser what the site needs before it starts, such as taking the
+// configuration from the boot partition.
+func prepare(more ...string) {
+	run(time.Minute, process{argv: append([]string{program, "prepare", "--config", configFile, "--boot", bootFolder, "--group", "agentsite"}, more...), env: siteEnv})
 }
 
 // run runs a program to its end, for at most that time.

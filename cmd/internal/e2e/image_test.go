@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -29,6 +31,7 @@ type flashed struct {
 	dir     string
 	port    string // HTTPS of the site, on this machine
 	control string // the guest's, where one rides along
+	knock   map[int]string
 	key     identity.Key
 	// tryboot is what the firmware was told when the board was restarted: to start the other
 	// version, once.
@@ -65,10 +68,11 @@ devices:
 	i := p.invitation(t)
 	t.Logf("%.1f s to the address to claim it by", p.seconds())
 	i.Addresses = []string{"127.0.0.1:" + f.port}
-	until(t, time.Minute, "the site answers over HTTPS", func() bool { return p.answers() })
+	until(t, time.Minute, "the site answers over HTTPS", p.answers)
 	t.Logf("%.1f s to the first answer", p.seconds())
 	ann.must(t, "claim", i.String())
 	t.Logf("%.1f s to claimed", p.seconds())
+	p.closed(t)
 	if out := ann.must(t, "read", "--site", "shed"); !strings.Contains(out, "board/uptime") || !strings.Contains(out, "lamp/relay") {
 		t.Errorf("it is not what the card's agentsite.yaml says:\n%s", out)
 	}
@@ -127,14 +131,40 @@ func (p *powered) guest(t testing.TB) *machine {
 	return m
 }
 
-// listeners shows that nobody listens on the board but the site, and the guest.
+// listeners shows that nobody listens on the board but the site.
 func (p *powered) listeners(t *testing.T) {
 	m := p.guest(t)
 	until(t, time.Minute, "the site answers", p.answers)
+	site := map[string]bool{"8473": true, "8474": true, "5353": true} // HTTP on the loopback, HTTPS, mDNS
+	riding := map[string]bool{"9": true, p.control: true}
 	for _, file := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		for line := range strings.Lines(m.file(t, "/proc/net/"+file)) {
-			t.Log(file, strings.TrimSpace(line))
+			f := strings.Fields(line)
+			if listens := strings.HasPrefix(file, "udp") || f[3] == "0A"; !listens || f[0] == "sl" {
+				continue
+			}
+			host, hex, _ := strings.Cut(f[1], ":")
+			n, err := strconv.ParseUint(hex, 16, 16)
+			port := strconv.FormatUint(n, 10)
+			if err != nil || !site[port] && !riding[port] || port == "8473" && host != "0100007F" {
+				t.Errorf("somebody listens at %s %s:%s", file, host, port)
+			}
 		}
+	}
+}
+
+// closed knocks where other systems listen, from outside.
+func (p *powered) closed(t *testing.T) {
+	for port, at := range p.knock {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+at) // which QEMU accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) || err == nil {
+			t.Errorf("somebody listens at port %d", port)
+		}
+		conn.Close()
 	}
 }
 
@@ -166,7 +196,10 @@ func (p *powered) kill(t *testing.T) {
 // flash makes a card with version 1.
 func flash(t *testing.T) *flashed {
 	dir := folder(t)
-	f := &flashed{card: filepath.Join(dir, "card.img"), dir: dir, port: freePort(t), control: freePort(t), key: identity.New()}
+	f := &flashed{card: filepath.Join(dir, "card.img"), dir: dir, port: freePort(t), control: freePort(t), knock: make(map[int]string), key: identity.New()}
+	for _, port := range []int{21, 22, 23, 53, 80, 111, 443, 445, 1883, 2222, 5353, 5355, 8080, 8443, 8473, 9090} {
+		f.knock[port] = freePort(t)
+	}
 	f.build(t, 1, arm64Program, "image", f.card)
 	// QEMU takes cards of such sizes only.
 	if err := os.Truncate(f.card, 1<<30); err != nil {
@@ -268,12 +301,15 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 	for _, radio := range []string{"/soc/serial@7e201000/bluetooth", "/soc/mmcnr@7e300000"} {
 		mtools(t, "fdtput", "-t", "s", dtb, radio, "status", "disabled")
 	}
+	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", f.port, f.control)
+	for port, at := range f.knock {
+		network += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%d", at, port)
+	}
 	p.cmd = exec.Command("timeout", "300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
 		"-d", "unimp", "-D", filepath.Join(dir, "qemu.log"),
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file="+f.card+",if=sd,format=raw",
 		"-append", strings.TrimSpace(string(words))+" console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control="+f.control,
-		"-netdev", fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:8474,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", f.port, f.control),
-		"-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01")
+		"-netdev", network, "-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01")
 	p.cmd.Stdout, p.cmd.Stderr = p.console, p.console
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	p.begun = time.Now()
@@ -369,11 +405,11 @@ func (p *powered) invitation(t testing.TB) (i access.Invitation) {
 	return i
 }
 
+// answers reports whether somebody says something over HTTPS where the site does.
 func (p *powered) answers() bool {
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+p.port, time.Second)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 2 * time.Second}, "tcp", "127.0.0.1:"+p.port, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		return false
 	}
-	conn.Close()
-	return true
+	return conn.Close() == nil
 }

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,10 +42,6 @@ func runSite(s *slots) (how string) {
 		say("no signs of life are heard: %v", err)
 		return ""
 	}
-	group, err := makeGroup()
-	if err != nil {
-		say("what a site leaves behind cannot be ended: %v", err)
-	}
 	pause := firstPause
 	for ends := 1; ; ends++ {
 		if s.take() {
@@ -52,8 +50,8 @@ func runSite(s *slots) (how string) {
 		handOver()
 		prepare()
 		begun := time.Now()
-		why := oneRun(notified, group, s.prove)
-		safe(group)
+		why := oneRun(notified, s.prove)
+		safe()
 		say("the site has ended: %s", why)
 		if s.onTrial() && ends == trialEnds {
 			say("this version does not come up; the one before it is started")
@@ -68,7 +66,12 @@ func runSite(s *slots) (how string) {
 }
 
 // oneRun runs the site once, and says why it ended. well is called once it is.
-func oneRun(notified <-chan string, group *os.File, well func()) string {
+func oneRun(notified <-chan string, well func()) string {
+	group, err := newGroup()
+	if err != nil {
+		say("what the site leaves behind cannot be ended: %v", err)
+	}
+	defer group.Close()
 	site, err := start(process{
 		argv: []string{program, "run", "--config", configFile},
 		env:  append([]string{"NOTIFY_SOCKET=" + notifyAt, fmt.Sprintf("WATCHDOG_USEC=%d", signPatience.Microseconds())}, siteEnv...),
@@ -119,11 +122,9 @@ func oneRun(notified <-chan string, group *os.File, well func()) string {
 
 // safe drives to safe what the site left on, however it has ended, and ends what it left
 // running.
-func safe(group *os.File) {
+func safe() {
 	run(stopPatience, process{argv: []string{program, "safe"}, env: siteEnv, user: siteUser})
-	if group != nil {
-		writeFile("1", group.Name(), "cgroup.kill")
-	}
+	endGroup()
 }
 
 // prepare does as the superuser what the site needs before it starts, such as taking the
@@ -173,13 +174,28 @@ func listenNotify() (<-chan string, error) {
 	return out, nil
 }
 
-// makeGroup makes the group of processes that a site and all that it starts are in.
-func makeGroup() (*os.File, error) {
-	const path = "/sys/fs/cgroup/agentsite"
-	if err := os.Mkdir(path, 0o755); err != nil {
+// groupFolder is the group of processes that a site and all that it starts are in
+// (Documentation/admin-guide/cgroup-v2.rst).
+const groupFolder = "/sys/fs/cgroup/agentsite"
+
+func newGroup() (*os.File, error) {
+	if err := os.Mkdir(groupFolder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return os.Open(path)
+	return os.Open(groupFolder)
+}
+
+// endGroup ends all that is in the group, and the group: Linux 6.12 also ends whatever is
+// started in one that was ended before.
+func endGroup() {
+	err := writeFile("1", groupFolder, "cgroup.kill")
+	for range 100 {
+		if err = os.Remove(groupFolder); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	say("what the site left behind does not end: %v", err)
 }
 
 // handOver gives the site the devices that drivers use.

@@ -34,6 +34,9 @@ build: ## cross-compile static binaries into dist/ and print their sizes
 packages: ## .deb, tarball, SBOM and SHA-256 of each in dist/packages, the same bytes each time
 	@./deploy/packages
 
+image: ## an SD card for the 64-bit boards, and its manifest for Raspberry Pi Imager, in dist/image
+	@./deploy/image/build
+
 test: ## the tests; at most three minutes
 	go test ./...
 

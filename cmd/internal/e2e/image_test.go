@@ -94,6 +94,10 @@ devices:
 		t.Fatalf("slot %d is started", p.slot)
 	}
 	p.listeners(t)
+	until(t, time.Minute, "its screen shows the readings", func() bool {
+		shows := p.guest(t).file(t, "/dev/vcs1")
+		return strings.Contains(shows, "shed  runs for") && strings.Contains(shows, "lamp/relay")
+	})
 	p.killed(t, ann)
 	p.says(t, "2 is well and stays")
 	p.kill(t) // the next update waits for the site's end
@@ -212,7 +216,7 @@ func flash(t *testing.T) *flashed {
 func (f *flashed) build(t *testing.T, sequence int, agentsite string, args ...string) {
 	begun := time.Now()
 	cmd := exec.Command("../../../deploy/image/build", args...)
-	cmd.Env = append(os.Environ(), "VERSION="+strconv.Itoa(sequence), "SEQUENCE="+strconv.Itoa(sequence), "KEYS="+f.key.ID().String(), "AGENTSITE="+agentsite)
+	cmd.Env = append(os.Environ(), "VERSION="+strconv.Itoa(sequence), "SEQUENCE="+strconv.Itoa(sequence), "RELEASE_KEYS="+f.key.ID().String(), "AGENTSITE="+agentsite)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}

@@ -75,6 +75,7 @@ func boot() {
 		})
 	}
 	networks()
+	go showSite()
 	how = runSite(slots)
 }
 

@@ -17,7 +17,7 @@ func networks() {
 		say("the loopback: %v", err)
 	}
 	unix.Sethostname([]byte("agentsite"))
-	go keep("/init", "clock")
+	go keep(process{argv: []string{"/init", "clock"}})
 	go func() { // cards on USB come when they come
 		known := map[string]bool{"lo": true}
 		for {
@@ -29,7 +29,7 @@ func networks() {
 				}
 				known[name] = true
 				if strings.HasPrefix(name, "eth") || strings.HasPrefix(name, "usb") || strings.HasPrefix(name, "wlan") {
-					go keep("/bin/dhcp", "-interface", name)
+					go keep(process{argv: []string{"/bin/dhcp", "-interface", name}})
 				}
 			}
 			time.Sleep(2 * time.Second)
@@ -53,13 +53,13 @@ func up(name string) error {
 }
 
 // keep has a program run for ever.
-func keep(argv ...string) {
+func keep(p process) {
 	for {
-		p, err := start(process{argv: argv})
+		r, err := start(p)
 		if err == nil {
-			<-p.ended
+			<-r.ended
 		} else {
-			say("%s: %v", argv[0], err)
+			say("%v", err)
 		}
 		time.Sleep(5 * time.Second)
 	}

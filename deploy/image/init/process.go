@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/signal"
 	"sync"
@@ -22,6 +23,7 @@ type process struct {
 	env    []string
 	user   uint32 // and group
 	cgroup *os.File
+	out    *os.File // nil is the consoles
 }
 
 // running is a child.
@@ -31,9 +33,10 @@ type running struct {
 }
 
 func start(p process) (*running, error) {
+	out := cmp.Or(p.out, os.Stdout)
 	attr := &syscall.ProcAttr{
 		Dir: "/", Env: append([]string{"PATH=/bin", "HOME=/tmp"}, p.env...),
-		Files: []uintptr{nowhere.Fd(), os.Stdout.Fd(), os.Stderr.Fd()},
+		Files: []uintptr{nowhere.Fd(), out.Fd(), os.Stderr.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	if p.user != 0 {

@@ -85,7 +85,7 @@ func openSlots(c card) (*slots, error) {
 	if err != nil {
 		err = fmt.Errorf("no updates are taken: %w", err)
 	}
-	s := &slots{boot: bootFolder, folder: dataFolder + "/agentsite-update", device: c.partition, rules: release, flush: forget}
+	s := &slots{boot: bootFolder, folder: dataFolder + "/agentsite-update", open: c.openSlot, rules: release}
 	return s, errors.Join(err, s.read())
 }
 
@@ -101,9 +101,6 @@ func newRelease() (r update.Rules, err error) {
 	}
 	return r, err
 }
-
-// forget has what is read from a device come from it, and not from memory.
-func forget(f *os.File) error { return unix.IoctlSetInt(int(f.Fd()), unix.BLKFLSBUF, 0) }
 
 // kernelFolders mounts what the kernel shows of itself, and folders in memory.
 func kernelFolders() {

@@ -74,6 +74,18 @@ func (c card) partition(n int) string {
 	return fmt.Sprintf("/dev/%s%d", c.name, n)
 }
 
+// slotDevice is a partition that nobody has mounted.
+type slotDevice struct{ *os.File }
+
+func (c card) openSlot(n int) (disk, error) {
+	f, err := os.OpenFile(c.partition(n), os.O_RDWR, 0)
+	return slotDevice{f}, err
+}
+
+func (s slotDevice) Sync() error {
+	return errors.Join(s.File.Sync(), unix.IoctlSetInt(int(s.Fd()), unix.BLKFLSBUF, 0))
+}
+
 // open mounts the card's file systems. Programs are nowhere on them.
 func (c card) open() error {
 	if err := c.grow(); err != nil {

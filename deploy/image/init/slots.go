@@ -26,14 +26,23 @@ import (
 // An update is written to the slot that does not run. It is tried, and made the one to
 // start when its site is well. Each step is one that a cut leaves undone or done.
 type slots struct {
-	boot   string               // the boot partition's folder
-	folder string               // for the state, and the inbox where updates wait
-	device func(n int) string   // of a slot
-	rules  update.Rules         // with the sequence of the version that runs
-	flush  func(*os.File) error // has what is read next come from the card
+	boot   string // the boot partition's folder
+	folder string // for the state, and the inbox where updates wait
+	open   func(n int) (disk, error)
+	rules  update.Rules // with the sequence of the version that runs
 
 	mu    sync.Mutex
 	state slotState
+}
+
+// disk is a slot to write to and to read. What was written before Sync is read from it, and
+// not from memory, afterwards.
+type disk interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Seeker
+	io.Closer
+	Sync() error
 }
 
 // slotState is what is known of updates.
@@ -199,7 +208,7 @@ func (s *slots) install(r io.Reader) (trial, error) {
 	if err != nil {
 		return trial{}, err
 	}
-	dev, err := os.OpenFile(s.device(n), os.O_RDWR, 0)
+	dev, err := s.open(n)
 	if err != nil {
 		return trial{}, err
 	}
@@ -207,10 +216,18 @@ func (s *slots) install(r io.Reader) (trial, error) {
 	if size, err := dev.Seek(0, io.SeekEnd); err != nil || size < u.Size {
 		return trial{}, errors.Join(err, fmt.Errorf("%s has %d bytes, and its place on the card %d: write its image to the card instead", u.Version, u.Size, size))
 	}
-	if _, err := dev.Seek(0, io.SeekStart); err != nil {
+	// Without its first sector nobody starts it, until all of it is known to be signed.
+	if _, err := dev.WriteAt(make([]byte, sectorSize), 0); err != nil {
 		return trial{}, err
 	}
-	if err := errors.Join(u.CopyTo(dev), dev.Sync(), s.flush(dev)); err != nil {
+	w := &headLast{to: dev}
+	if err := errors.Join(dev.Sync(), u.CopyTo(w), dev.Sync()); err != nil {
+		return trial{}, err
+	}
+	if _, err := dev.WriteAt(w.head, 0); err != nil {
+		return trial{}, err
+	}
+	if err := dev.Sync(); err != nil {
 		return trial{}, err
 	}
 	// A card that is worn out takes what it does not keep.
@@ -222,6 +239,22 @@ func (s *slots) install(r io.Reader) (trial, error) {
 		return trial{}, errors.New("the card does not keep what is written to it: replace the card")
 	}
 	return trial{u.Version, u.Sequence, n}, nil
+}
+
+// headLast writes to a file all but the first sector, which it keeps.
+type headLast struct {
+	to   io.WriterAt
+	head []byte
+	at   int64
+}
+
+func (h *headLast) Write(p []byte) (int, error) {
+	n := min(len(p), sectorSize-len(h.head))
+	h.head = append(h.head, p[:n]...)
+	h.at += int64(n)
+	m, err := h.to.WriteAt(p[n:], h.at)
+	h.at += int64(m)
+	return n + m, err
 }
 
 const otherSlot = firstSlot + 1

@@ -54,6 +54,10 @@ const imageSlots = 2 // the first of two partitions
 // broken, and what becomes of outputs when the site is killed.
 func TestImage(t *testing.T) {
 	need(t, "the emulated board", testbedDir)
+	for _, tool := range []string{"mformat", "mke2fs", "sfdisk", "cpio", "curl", "ar", "fdtput"} {
+		path, _ := exec.LookPath(tool)
+		need(t, tool, path)
+	}
 	f := flash(t)
 	ann := someone(t)
 	ann.key(t)

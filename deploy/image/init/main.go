@@ -27,6 +27,8 @@ func main() {
 		fail(modprobe(os.Args[len(os.Args)-1]))
 	case slices.Equal(os.Args[1:], []string{"clock"}):
 		fail(keepClock())
+	case slices.Equal(os.Args[1:], []string{"wifi"}):
+		fail(joinWiFi())
 	default:
 		fail(fmt.Errorf("this is the image's first process, and nothing to run by hand"))
 	}

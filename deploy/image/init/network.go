@@ -18,6 +18,7 @@ func networks() {
 	}
 	unix.Sethostname([]byte("agentsite"))
 	go keep(process{argv: []string{"/init", "clock"}})
+	go keep(process{argv: []string{"/init", "wifi"}})
 	go func() { // cards on USB come when they come
 		known := map[string]bool{"lo": true}
 		for {

@@ -287,7 +287,7 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 	if slots == nil {
 		t.Fatalf("no firmware understands\n%s", autoboot)
 	}
-	p := &powered{flashed: f, console: &logged{}, ended: make(chan error, 1)}
+	p := &powered{flashed: f}
 	p.slot, _ = strconv.Atoi(string(slots[1]))
 	if f.tryboot {
 		p.slot, _ = strconv.Atoi(string(slots[2]))
@@ -313,30 +313,61 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 	for port, at := range f.knock {
 		network += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%d", at, port)
 	}
-	p.cmd = exec.Command("timeout", "300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
+	args := []string{"300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
 		"-d", "unimp", "-D", filepath.Join(dir, "qemu.log"),
-		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file="+f.card+",if=sd,format=raw",
-		"-append", strings.TrimSpace(string(words))+" console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control="+f.control,
-		"-netdev", network, "-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01")
-	p.cmd.Stdout, p.cmd.Stderr = p.console, p.console
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	p.begun = time.Now()
-	if err := p.cmd.Start(); err != nil {
+		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file=" + f.card + ",if=sd,format=raw",
+		"-append", strings.TrimSpace(string(words)) + " console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control=" + f.control,
+		"-netdev", network, "-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01"}
+	// One time in twenty QEMU's board says nothing at all. Whoever stands before it switches
+	// it off and on again.
+	for try := 1; ; try++ {
+		p.run(t, args, filepath.Join(dir, "qemu.log"))
+		if p.begins() {
+			return p
+		}
+		p.powerOff(t)
+		if try == 3 {
+			t.Fatalf("the board does not start:\n%s", p.console)
+		}
+		t.Log("the board says nothing, and is switched on again")
+	}
+}
+
+// run switches the board on.
+func (p *powered) run(t testing.TB, args []string, log string) {
+	t.Helper()
+	p.console, p.ended, p.begun = &logged{}, make(chan error, 1), time.Now()
+	cmd, console, ended := exec.Command("timeout", args...), p.console, p.ended
+	cmd.Stdout, cmd.Stderr = console, console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.cmd = cmd
 	go func() {
-		p.ended <- p.cmd.Wait()
-		text, _ := os.ReadFile(filepath.Join(dir, "qemu.log"))
-		p.console.Write(text)
-		close(p.ended)
+		ended <- cmd.Wait()
+		text, _ := os.ReadFile(log)
+		console.Write(text)
+		close(ended)
 	}()
 	t.Cleanup(func() {
-		p.powerOff(t)
+		cmd.Process.Signal(syscall.SIGTERM)
+		for range ended {
+		}
 		if t.Failed() {
-			t.Logf("the console:\n%s", p.console)
+			t.Logf("the console:\n%s", console)
 		}
 	})
-	return p
+}
+
+// begins reports whether the image's first process says something.
+func (p *powered) begins() bool {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if strings.Contains(p.console.String(), "agentsite's image") {
+			return true
+		}
+	}
+	return false
 }
 
 // addGuest appends the guest to the system, in the place of the DHCP client.

@@ -70,6 +70,8 @@ func boot() {
 		time.AfterFunc(time.Until(begun.Add(provenWithin)), func() {
 			if slots.onTrial() {
 				say("%s is not well within %v; the one before it is started", version, provenWithin)
+				writeFile("1", groupFolder, "cgroup.kill")
+				safe()
 				restart("")
 			}
 		})

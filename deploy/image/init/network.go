@@ -53,14 +53,14 @@ func up(name string) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// keep has a program run for ever.
+// keep has a program run until it has nothing to do any more, and says so by ending well.
 func keep(p process) {
 	for {
 		r, err := start(p)
-		if err == nil {
-			<-r.ended
-		} else {
+		if err != nil {
 			say("%v", err)
+		} else if status := <-r.ended; status.Exited() && status.ExitStatus() == 0 {
+			return
 		}
 		time.Sleep(5 * time.Second)
 	}

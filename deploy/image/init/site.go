@@ -37,11 +37,6 @@ var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_
 // runSite keeps the site running. When it has ended, an update that waits is put on the
 // card. It returns when the board is to start again, and how.
 func runSite(s *slots) (how string) {
-	notified, err := listenNotify()
-	if err != nil {
-		say("no signs of life are heard: %v", err)
-		return ""
-	}
 	pause := firstPause
 	for ends := 1; ; ends++ {
 		if s.take() {
@@ -50,7 +45,7 @@ func runSite(s *slots) (how string) {
 		handOver()
 		prepare()
 		begun := time.Now()
-		why := oneRun(notified, s.prove)
+		why := oneRun(s.prove)
 		safe()
 		say("the site has ended: %s", why)
 		if s.onTrial() && ends == trialEnds {
@@ -66,7 +61,12 @@ func runSite(s *slots) (how string) {
 }
 
 // oneRun runs the site once, and says why it ended. well is called once it is.
-func oneRun(notified <-chan string, well func()) string {
+func oneRun(well func()) string {
+	notified, stop, err := listenNotify()
+	if err != nil {
+		return err.Error()
+	}
+	defer stop()
 	group, err := newGroup()
 	if err != nil {
 		say("what the site leaves behind cannot be ended: %v", err)
@@ -149,29 +149,36 @@ func run(most time.Duration, p process) {
 	}
 }
 
-// listenNotify passes on what the site says of itself (sd_notify(3)).
-func listenNotify() (<-chan string, error) {
+// listenNotify passes on what the site says of itself (sd_notify(3)), until stop. What one
+// run has said is nothing that the next one says.
+func listenNotify() (says <-chan string, stop func(), err error) {
+	os.Remove(notifyAt)
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notifyAt, Net: "unixgram"})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := os.Chown(notifyAt, siteUser, siteUser); err != nil {
-		return nil, err
+		conn.Close()
+		return nil, nil, err
 	}
-	out := make(chan string)
+	out, done := make(chan string), make(chan struct{})
 	go func() {
 		buf := make([]byte, 4096)
 		for {
 			n, err := conn.Read(buf)
 			if err != nil {
-				continue
+				return
 			}
 			for line := range strings.SplitSeq(string(buf[:n]), "\n") {
-				out <- line
+				select {
+				case out <- line:
+				case <-done:
+					return
+				}
 			}
 		}
 	}()
-	return out, nil
+	return out, func() { close(done); conn.Close() }, nil
 }
 
 // groupFolder is the group of processes that a site and all that it starts are in

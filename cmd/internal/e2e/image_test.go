@@ -316,20 +316,20 @@ func (f *flashed) powerOn(t testing.TB, guest bool) *powered {
 	args := []string{"300", "nice", "qemu-system-aarch64", "-M", "raspi3b", "-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot",
 		"-d", "unimp", "-D", filepath.Join(dir, "qemu.log"),
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "system"), "-dtb", dtb, "-drive", "file=" + f.card + ",if=sd,format=raw",
-		"-append", strings.TrimSpace(string(words)) + " console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control=" + f.control,
+		"-append", strings.TrimSpace(string(words)) + " earlycon=pl011,0x3f201000 console=ttyAMA1,115200 dwc_otg.lpm_enable=0 initcall_blacklist=bcm2835_wdt_driver_init port=9 control=" + f.control,
 		"-netdev", network, "-device", "usb-net,netdev=net0,mac=b8:27:eb:00:00:01"}
-	// One time in twenty QEMU's board says nothing at all. Whoever stands before it switches
-	// it off and on again.
+	// One time in ten the kernel panics before its first process on QEMU's board, the busier
+	// this machine is. Who stands before a board waits until it has started again.
 	for try := 1; ; try++ {
 		p.run(t, args, filepath.Join(dir, "qemu.log"))
 		if p.begins() {
 			return p
 		}
 		p.powerOff(t)
-		if try == 3 {
+		if try == 5 {
 			t.Fatalf("the board does not start:\n%s", p.console)
 		}
-		t.Log("the board says nothing, and is switched on again")
+		t.Log("the kernel does not come up, and is started again")
 	}
 }
 
@@ -363,8 +363,11 @@ func (p *powered) run(t testing.TB, args []string, log string) {
 // begins reports whether the image's first process says something.
 func (p *powered) begins() bool {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if strings.Contains(p.console.String(), "agentsite's image") {
+		switch said := p.console.String(); {
+		case strings.Contains(said, "agentsite's image"):
 			return true
+		case restarting.MatchString(said):
+			return false
 		}
 	}
 	return false

@@ -8,7 +8,7 @@ BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
 
-.PHONY: all run build test check e2e bench soak schema clean help
+.PHONY: all run build packages image test check e2e bench soak schema pinout clean help
 all: agentsite
 
 help:          ## list the targets
@@ -31,6 +31,12 @@ build: ## cross-compile static binaries into dist/ and print their sizes
 		printf '%10d  %s\n' $$(wc -c <$$out) $$out; \
 	done
 
+packages: ## .deb, tarball, SBOM and SHA-256 of each in dist/packages, the same bytes each time
+	@./deploy/packages
+
+image: ## an SD card for the 64-bit boards, and its manifest for Raspberry Pi Imager, in dist/image
+	@./deploy/image/build
+
 test: ## the tests; at most three minutes
 	go test ./...
 
@@ -43,6 +49,7 @@ check: ## what a commit has to pass besides the tests
 	go tool staticcheck -tags conformance,e2e ./...
 	go test -count=1 ./cmd/internal/rooms
 	go test -race ./...
+	cd deploy/image && go vet ./... && go tool -modfile=../../go.mod staticcheck ./... && go test -race ./...
 
 e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, emulated boards, fuzzing
 	./.ci/e2e
@@ -57,6 +64,9 @@ soak: ## the full counts of what e2e does a tenth of
 
 schema: ## docs/agentsite.schema.json from the drivers
 	go run ./cmd/agentsite schema >docs/agentsite.schema.json
+
+pinout: ## docs/raspberry-pi.svg from docs/raspberry-pi.yaml
+	go run ./cmd/agentsite pinout --config docs/raspberry-pi.yaml --root docs --svg docs/raspberry-pi.svg
 
 clean: ## what was built
 	rm -rf dist agentsite .cache

@@ -213,8 +213,10 @@ type (
 		Left   float64 `json:"seconds_left"`
 	}
 	statusResult struct {
-		Stopped bool   `json:"emergency_stop"`
-		Moved   []held `json:"outputs_away_from_safe"`
+		Site    string  `json:"site"`
+		Uptime  float64 `json:"uptime_seconds"`
+		Stopped bool    `json:"emergency_stop"`
+		Moved   []held  `json:"outputs_away_from_safe"`
 	}
 	held struct {
 		Output string  `json:"output"`

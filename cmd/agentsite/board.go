@@ -191,17 +191,32 @@ type prepareResult struct {
 
 func (a *app) prepareCommand() *cobra.Command {
 	var o site.PrepareOptions
+	var claim bool
 	cmd := &cobra.Command{
 		Use: "prepare", GroupID: groupBoard, Args: noArgs,
 		Short: "Do what takes the superuser, before the site starts",
 		Long: `Do for the devices of the configuration what takes the superuser: tell the kernel
 of the chips that its drivers are to drive, and export PWM channels. The site itself
-needs no such rights. What is done already stays as it is.`,
-		RunE: func(*cobra.Command, []string) error {
+needs no such rights. What is done already stays as it is.
+
+With --config it also does what a first boot needs. An agentsite.yaml on the boot
+partition is checked and becomes that file, once for each change of it; one with
+mistakes is not, and agentsite-errors.txt beside it says why. Where there is no
+configuration at all, one is made of the sensors that are found. As long as nobody
+owns the site, agentsite-claim.txt on the boot partition says how to claim it.`,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := a.local("prepare"); err != nil {
 				return err
 			}
-			did, err := site.Prepare(o)
+			if o.Folder, err = a.folder(); err != nil {
+				return err
+			}
+			var did []string
+			if claim {
+				did, err = site.ShowClaim(o)
+			} else {
+				did, err = site.Prepare(cmd.Context(), o)
+			}
 			if a.json {
 				return errors.Join(err, a.printJSON(prepareResult{append([]string{}, did...)}))
 			}
@@ -215,8 +230,11 @@ needs no such rights. What is done already stays as it is.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().StringVar(&o.Boot, "boot", "", "where the boot partition is mounted (default: where a Raspberry Pi has it)")
+	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition, as the site is now")
 	cmd.Flags().StringVar(&o.Group, "group", site.DefaultGroup, "the group that may use what is exported")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	cmd.RegisterFlagCompletionFunc("group", cobra.NoFileCompletions)
+	cmd.MarkFlagDirname("boot")
 	return cmd
 }

@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 
 // setup gives a script a data folder for its site, $D, short enough for a
 // socket's path, an address that nobody listens on, $ADDR, where the committed
-// schema is, $SCHEMA, and the group that the tests run in, $GID.
+// schema is, $SCHEMA, the folder that it is in, $DOCS, and the group that the tests run in, $GID.
 func setup(env *testscript.Env) error {
 	schema, err := filepath.Abs("../../docs/agentsite.schema.json")
 	if err != nil {
@@ -51,6 +51,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("D", dir)
 	env.Setenv("ADDR", addr)
 	env.Setenv("SCHEMA", schema)
+	env.Setenv("DOCS", filepath.Dir(schema))
 	env.Setenv("TZ", "UTC")
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 	env.Setenv("GID", strconv.Itoa(os.Getgid()))

@@ -15,7 +15,7 @@ func (a *app) claimCommand() *cobra.Command {
 		Use: "claim ADDRESS", GroupID: groupAgents, Args: exactly("ADDRESS"),
 		Short: "Own a site, by the address that it shows",
 		Long: `A site that nobody owns shows an address for fifteen minutes after it was switched on: at
-its terminal, in its log, and in the file agentsite-claim.txt beside its configuration.
+its terminal, in its log, and in the file agentsite-claim.txt in its data folder, or on its SD card.
 Whoever shows first that they know it owns the site, by the key of "agentsite identity
 --card -". The secret in it is not sent, and counts once. Of a site that is yours already,
 by its configuration or another owner's word, the address has no secret.

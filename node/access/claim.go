@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	claimWindow = 15 * time.Minute
-	claimFresh  = 2 * time.Minute // a challenge counts for one to two of these
+	ClaimWindow = 15 * time.Minute // after the start
+	claimFresh  = 2 * time.Minute  // a challenge counts for one to two of these
 
 	claimPurpose identity.Purpose = "claim"
 )
@@ -60,7 +60,7 @@ func NewClaim(key identity.Key, secret Secret, take func(identity.ID) error) *Cl
 // Challenge is what a claimant has to answer within two minutes. It is another for
 // each claimant, and nothing is remembered of it.
 func (c *Claim) Challenge(claimant identity.ID) ([32]byte, error) {
-	if time.Since(c.opened) >= claimWindow {
+	if time.Since(c.opened) >= ClaimWindow {
 		return [32]byte{}, errClosed
 	}
 	return c.challenge(claimant, 0), nil
@@ -126,7 +126,7 @@ func (p Proof) Answered(site identity.ID, secret Secret, a Answer) bool {
 // however many wrong ones there are. A wrong one is answered a second after the one
 // before, or when ctx ends; where more of them wait than is good, at once.
 func (c *Claim) Take(ctx context.Context, p Proof) (Answer, error) {
-	if time.Since(c.opened) >= claimWindow {
+	if time.Since(c.opened) >= ClaimWindow {
 		return Answer{}, errClosed
 	}
 	t, id := p.transcript(claimant, c.key.ID()), p.Claimant

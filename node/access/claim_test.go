@@ -112,7 +112,7 @@ func TestClaimInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(claimWindow)
+		time.Sleep(ClaimWindow)
 		if _, err := c.Challenge(ann.ID()); err != errClosed {
 			t.Error(err)
 		}

@@ -144,14 +144,14 @@ func TestBad(t *testing.T) {
 // soon.
 func TestBounds(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"large", strings.Repeat("#", maxBytes+1), "a.yaml: the file is larger than 1 MiB"},
+		{"large", strings.Repeat("#", MaxBytes+1), "a.yaml: the file is larger than 1 MiB"},
 		{"brackets", strings.Repeat("[", 10_000), "nested more than 16 deep"},
 		{"braces", strings.Repeat("{a: ", 4_000), "nested more than 16 deep"},
 		{"dashes", strings.Repeat("- ", 8_000), "nested more than 16 deep"},
 		{"keys", strings.Repeat("a:\n", 300_000), "too many parts"},
 		{"keys within bounds", strings.Repeat("a:\n", maxTokens/4), "a is written twice"},
 		{"lists within bounds", "site:\n" + strings.Repeat("- \n", maxTokens/2), "not a list"},
-		{"quotes", strings.Repeat(`"`, maxBytes), "too many parts"},
+		{"quotes", strings.Repeat(`"`, MaxBytes), "too many parts"},
 		{"question marks", strings.Repeat("? ", 100), "without a question mark"},
 		{"tags", strings.Repeat("!!a ", 100), "tags (!) are not used"},
 		{"not UTF-8", "site: { name: \xff }", "a.yaml:1:15: this is not UTF-8"},

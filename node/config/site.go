@@ -48,7 +48,7 @@ func Load(path string, drivers []driver.Driver) (*Site, error) {
 		return nil, fmt.Errorf("the configuration cannot be opened: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 // a stack frame per level, and a stack that overflows cannot be recovered from, so
 // both are checked on the flat list of tokens, before anything recurses.
 const (
-	maxBytes  = 1 << 20
+	MaxBytes  = 1 << 20 // of a configuration
 	maxTokens = 1 << 14
 	maxDepth  = 16
 )
@@ -24,7 +24,7 @@ const (
 // parseTree reads one YAML document: mappings, lists and scalars, nothing that
 // refers, tags or repeats.
 func parseTree(name string, text []byte) (*node, *source, error) {
-	if len(text) > maxBytes {
+	if len(text) > MaxBytes {
 		return nil, nil, newSource(name, "").errorf(pos{}, "the file is larger than 1 MiB; a configuration is a few kilobytes: is this the right file?")
 	}
 	// Editors on Windows add both; neither changes what a line or a column is.

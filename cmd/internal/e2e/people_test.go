@@ -49,7 +49,7 @@ const claimFile = "agentsite-claim.txt"
 
 var shown = regexp.MustCompile(`agentsite://[^']+`)
 
-// invitation is the address that the site shows beside its configuration.
+// invitation is the address that the site shows in its data folder.
 func (r *running) invitation(t testing.TB) access.Invitation {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.Folder, claimFile))

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 
 	"agentsite/agents"
 	"agentsite/node"
@@ -38,9 +38,30 @@ type Claimed struct {
 	Name   string        `json:"name"` // of the site
 }
 
-// claimFile is beside the configuration, where somebody finds it who takes the card of
-// a board without a screen.
+// claimFile is in the data folder. What has the superuser's rights copies it to where
+// somebody finds it who takes the card of a board without a screen.
 const claimFile = "agentsite-claim.txt"
+
+// claimText is what stands in it.
+func claimText(i access.Invitation) []byte {
+	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  agentsite claim '%s'\n", i)
+}
+
+// Invitation is the address to claim the site by that runs from the folder, or will when
+// it starts again; ok is false where there is none, because somebody owns it.
+func (f Folder) Invitation() (i access.Invitation, ok bool, err error) {
+	text, err := readSmall(f.path(claimFile), 4096)
+	if text == nil || err != nil {
+		return i, false, err
+	}
+	_, after, _ := bytes.Cut(text, []byte("agentsite claim '"))
+	uri, _, _ := bytes.Cut(after, []byte("'"))
+	i, err = access.ParseInvitation(string(uri))
+	return i, err == nil && i.Secret != access.Secret{}, err
+}
+
+// ClaimWindow is how long after its start a site can be claimed.
+const ClaimWindow = access.ClaimWindow
 
 // claims is how a site is claimed.
 type claims struct {
@@ -55,10 +76,10 @@ type claims struct {
 
 // addClaim adds the methods of the claim where others reach the site at all, and returns
 // its address, nil where they do not. Where nobody owns the site, that is the one to claim
-// it by, with a secret, and is also written to a file in dir. seed is the configuration's
+// it by, with a secret, and is also written to a file in the data folder. seed is the configuration's
 // secret, "" for one of the site's own.
-func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name, dir, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
-	c := &claims{name: name, book: book, door: door, file: filepath.Join(dir, claimFile), claimed: claimed}
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name string, f Folder, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
+	c := &claims{name: name, book: book, door: door, file: f.path(claimFile), claimed: claimed}
 	if book.Claimed() {
 		c.removeFile()
 	}
@@ -85,7 +106,7 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 		return nil, err
 	}
 	c.claim, i.Secret = access.NewClaim(key, secret, c.take), secret
-	if err := os.WriteFile(c.file, fmt.Appendf(nil, "Whoever opens this address first, with agentsite on another machine, owns the site %s:\n\n  agentsite claim '%s'\n", name, i), 0o600); err != nil {
+	if err := writeAtomic(c.file, claimText(*i), 0o600); err != nil {
 		slog.Warn("the address to claim this site by is in no file", "err", err)
 	}
 	slog.Info("nobody owns this site: it can be claimed for fifteen minutes", "address", i.String())

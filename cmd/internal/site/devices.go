@@ -237,6 +237,11 @@ func Check(path string) (*config.Site, string, error) {
 	if err != nil {
 		return nil, from, err
 	}
+	return cfg, from, checkPlan(cfg)
+}
+
+// checkPlan is what a check finds beyond what the file itself says.
+func checkPlan(cfg *config.Site) error {
 	var errs []error
 	for _, d := range cfg.Devices {
 		if describer, ok := d.Config.(driver.Describer); ok {
@@ -248,5 +253,5 @@ func Check(path string) (*config.Site, string, error) {
 		}
 	}
 	errs = append(errs, stopsSomething(cfg), multiplexed(cfg))
-	return cfg, from, errors.Join(errs...)
+	return errors.Join(errs...)
 }

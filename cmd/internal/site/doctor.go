@@ -51,7 +51,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
+	all = slices.Concat(all, refused(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
 	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
 	slices.SortStableFunc(all, func(a, b driver.Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -73,6 +73,17 @@ func uses(cfg *config.Site) []board.Use {
 		_, byKernel := d.Config.(driver.Preparer)
 		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
 			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Silent: scan.Silent(d.Driver)})
+		}
+	}
+	return all
+}
+
+// holds are where the outputs' lines have to be from power-on.
+func holds(cfg *config.Site) map[string][]board.Hold {
+	all := make(map[string][]board.Hold)
+	for _, d := range cfg.Devices {
+		if h, ok := d.Config.(board.Holder); ok {
+			all[d.Name] = h.Holds()
 		}
 	}
 	return all
@@ -137,26 +148,41 @@ func (f Folder) findings(ctx context.Context) []driver.Finding {
 
 // PrepareOptions are what prepare is told.
 type PrepareOptions struct {
-	Config string
+	Config string // a file, which is made or brought where there is none; "" for agentsite.yaml, where there is one
+	Folder Folder // of the site
+	Boot   string // where the boot partition is mounted; "" for where a Raspberry Pi has it
 	Group  string // who may use what is made
 	Root   string // "" is the machine; a test's tree of files, which anybody may prepare
+
+	board *board.Board // nil is this machine's
 }
 
 // DefaultGroup is the one that Raspberry Pi OS gives its own PWM channels to.
 const DefaultGroup = "gpio"
 
-// Prepare does for the devices of the configuration what takes the superuser, and
-// says what it did, a line each. What is done already stays. After an error it goes
-// on with the other devices.
-func Prepare(o PrepareOptions) (did []string, err error) {
+func superuser(o PrepareOptions) error {
 	if o.Root == "" && os.Geteuid() != 0 {
-		return nil, device.Faultf(device.Denied, "this needs the superuser, because it tells the kernel what is wired up: sudo agentsite prepare")
+		return device.Faultf(device.Denied, "this needs the superuser, because it tells the kernel what is wired up: sudo agentsite prepare")
 	}
-	cfg, file, _, err := readConfig(o.Config)
-	if err != nil {
+	return nil
+}
+
+// Prepare does before a site starts what takes the superuser, and says what it did, a line
+// each: with a named configuration what a first boot needs, and then what its devices
+// need of the kernel. What is done already stays. After an error it goes on with the rest.
+func Prepare(ctx context.Context, o PrepareOptions) (did []string, err error) {
+	if err := superuser(o); err != nil {
 		return nil, err
 	}
 	var errs []error
+	if o.Config != "" {
+		did, err = firstBoot(ctx, o)
+		errs = append(errs, err)
+	}
+	cfg, file, _, err := readConfig(o.Config)
+	if err != nil {
+		return did, errors.Join(append(errs, err)...)
+	}
 	for _, d := range cfg.Devices {
 		p, ok := d.Config.(driver.Preparer)
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -175,15 +176,23 @@ func isToken(s string) bool {
 func readable(mode fs.FileMode) bool { return runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 }
 
 // writeAtomic leaves the old file or the new one, never half of it. What a kill
-// leaves beside them, the next write takes over: the folder is one process's.
+// leaves beside them, the next write takes over: the folder is one process's. It writes
+// through no link. With mode 0 the file has the one that the disk gives it, as on FAT,
+// which has none of its own.
 func writeAtomic(path string, b []byte, mode fs.FileMode) error {
-	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if err = errors.Join(err, os.Chmod(tmp.Name(), mode), tmp.Sync(), tmp.Close()); err != nil {
+	if mode != 0 {
+		err = errors.Join(err, os.Chmod(tmp.Name(), mode))
+	}
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
@@ -200,4 +209,34 @@ func persist(folder string) {
 		dir.Sync()
 		dir.Close()
 	}
+}
+
+// readSmall reads a file that somebody else may have put there: nil where there is none,
+// and an error where it is a link, no file, or longer than that.
+func readSmall(path string, most int64) ([]byte, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not used, because it is no plain file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(err, fmt.Errorf("%s was changed meanwhile", path))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is not used, because it is longer than %d bytes", path, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{}, text...), nil
 }

@@ -224,7 +224,7 @@ func Run(ctx context.Context, o Options) error {
 	addPresent(methods, book, at)
 	addReclaim(methods, door, book)
 	addFind(methods, door, there)
-	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.besides(from), cfg.Claim, addressOf(secure), far, there.renew)
+	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.Folder, cfg.Claim, addressOf(secure), far, there.renew)
 	if err != nil {
 		return err
 	}
@@ -303,6 +303,7 @@ func Run(ctx context.Context, o Options) error {
 	rest()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
+	all.Go(func() error { vouch(ctx, outputs.Alive); return nil })
 	return all.Wait()
 }
 

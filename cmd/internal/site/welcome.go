@@ -2,8 +2,6 @@ package site
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"agentsite/node/access"
@@ -26,14 +24,6 @@ func outputsNow(unsafe error, stopped bool) string {
 	return "Its outputs are at their safe values."
 }
 
-// besides is the folder of the configuration, or the data folder without one.
-func (o Options) besides(config string) string {
-	if config == "" {
-		return string(o.Folder)
-	}
-	return filepath.Dir(config)
-}
-
 // welcome tells the person at the terminal what runs and what to do next. The
 // lines are there to be pasted.
 func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *access.Invitation) {
@@ -41,10 +31,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
 	}
-	program, err := os.Executable()
-	if err != nil {
-		program = "agentsite"
-	}
+	program := called()
 	connect := []string{"connect"}
 	more := ""
 	if !o.Folder.found() {
@@ -88,13 +75,13 @@ With curl:
 	}
 	fmt.Fprintf(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n  agentsite claim %s\n\n", quote(claim.String()))
 	if o.Terminal {
-		fmt.Fprintln(o.Out, picture(claim.String()))
+		fmt.Fprintln(o.Out, Picture(claim.String()))
 	}
 }
 
-// picture is a text as a QR code, two of its squares above each other in each letter. It
+// Picture is a text as a QR code, two of its squares above each other in each letter. It
 // is light where the code is dark, as it has to be on a dark terminal.
-func picture(text string) string {
+func Picture(text string) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {
 		return ""

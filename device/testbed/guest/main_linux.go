@@ -4,7 +4,8 @@
 // not know.
 //
 // The kernel's command line has port=, where the site is heard, and control=, where
-// the guest is.
+// the guest is. With root= it starts the system on that disk beside itself, in which
+// the site is a service. In the place of another system's DHCP client it rides along there.
 package main
 
 import (
@@ -18,9 +19,12 @@ import (
 )
 
 func main() {
-	run := guest
-	if os.Getpid() == 1 {
+	run := control
+	switch {
+	case os.Getpid() == 1:
 		run = first
+	case len(os.Args) > 1:
+		run = ride
 	}
 	if err := run(); err != nil {
 		fmt.Println("guest:", err)
@@ -36,9 +40,14 @@ func first() error {
 			return err
 		}
 	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := board(); err != nil {
+		return err
+	}
+	if disk, err := parameter("root"); err == nil {
+		return system(disk)
+	}
+	cmd, err := beside()
+	if err != nil {
 		return err
 	}
 	for {
@@ -52,16 +61,62 @@ func first() error {
 	}
 }
 
-func guest() error {
+// board makes the machine a board.
+func board() error {
 	if err := loadModules("/modules"); err != nil {
 		return err
 	}
 	if err := addLines(); err != nil {
 		return err
 	}
+	return network()
+}
+
+// beside starts the guest in a process of its own.
+func beside() (*exec.Cmd, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd, cmd.Start()
+}
+
+// system gives the machine to the system on a disk, and the guest stays beside it.
+func system(disk string) error {
+	const root = "/system"
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(disk, root, "ext4", 0, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", disk, err)
+	}
+	for _, folder := range []string{"/proc", "/sys", "/dev"} {
+		if err := unix.Mount(folder, root+folder, "", unix.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("move %s: %w", folder, err)
+		}
+	}
+	for _, err := range []error{os.Chdir(root), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), os.Chdir("/")} {
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := beside(); err != nil {
+		return err
+	}
+	return unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=/usr/sbin:/usr/bin"})
+}
+
+// ride is for a system that has made the machine what it is, and lacks a network.
+func ride() error {
+	if err := mount("debugfs", "/sys/kernel/debug"); err != nil && !errors.Is(err, unix.EBUSY) {
+		return err
+	}
 	if err := network(); err != nil {
 		return err
 	}
+	return control()
+}
+
+// control does what it is told.
+func control() error {
 	port, err := parameter("port")
 	if err != nil {
 		return err

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// TestConsolePage shows one site on screens from none to a large one: the picture only
+// where it is whole, and never more rows than there are.
+func TestConsolePage(t *testing.T) {
+	const claim = "agentsite://12D3KooWGy3SdirJj4DmFgF6g5iSsjnyfwhco9296uAqXJQhXek7?at=192.168.1.20:8474&cert=190767c5c66b947ba268923d5a127b09b723eff24964ff165f21df9cd6149a06#tjywOHrC9_I_W24ce-kn1w"
+	table := "POINT  VALUE\n"
+	for i := range 30 {
+		table += fmt.Sprintf("room/point-%d  %d\n", i, i)
+	}
+	s := screen{at: time.Date(2026, 11, 21, 18, 42, 50, 0, time.UTC), claim: claim, table: table}
+	s.status.Site, s.status.Uptime = "shed", 60
+	for _, tt := range []struct {
+		columns, rows int
+		picture, last string
+	}{
+		{0, 0, "█", "room/point-29  29"},
+		{240, 75, "█", "room/point-29  29"},
+		{100, 50, "█", "… and "},
+		{100, 30, "", "… and "},
+		{40, 60, "", "room/point-29  29"}, // the picture would be broken
+		{80, 25, "", "… and "},
+		{20, 3, "", "… and 31 more: agen…"},
+	} {
+		page := s.page(tt.columns, tt.rows)
+		rows := strings.Split(strings.TrimSuffix(page, "\n"), "\n")
+		if strings.Contains(page, "█") != (tt.picture != "") || !strings.HasPrefix(rows[len(rows)-1], tt.last) {
+			t.Errorf("%d×%d:\n%s", tt.columns, tt.rows, page)
+		}
+		if !strings.Contains(page, claim) || !strings.HasPrefix(page, "18:42:50  shed  run") || !strings.Contains(page, "Within 14 min, on your own machine:") {
+			t.Errorf("%d×%d:\n%s", tt.columns, tt.rows, page)
+		}
+		if tt.rows > 10 && height(page, tt.columns) >= tt.rows {
+			t.Errorf("%d×%d: it takes %d rows", tt.columns, tt.rows, height(page, tt.columns))
+		}
+		for _, row := range rows {
+			if tt.columns > 0 && utf8.RuneCountInString(row) > tt.columns && !strings.Contains(row, claim) && !strings.HasPrefix(row, "Nobody") {
+				t.Errorf("%d×%d: %q is too long", tt.columns, tt.rows, row)
+			}
+		}
+	}
+	s.status.Uptime, s.status.Stopped = 901, true
+	if page := s.page(80, 25); strings.Contains(page, claim) || !strings.Contains(page, "Switch the board off and on again") || !strings.Contains(page, "EMERGENCY STOP IS LATCHED") {
+		t.Error(page)
+	}
+	s.claim = ""
+	if page := s.page(80, 25); strings.Contains(page, "owns") {
+		t.Error(page)
+	}
+	s.err = errors.New("a \x1b[31m word")
+	if page := s.page(80, 25); !strings.Contains(page, "no site runs here yet") || strings.Contains(page, "\x1b") {
+		t.Errorf("%q", page)
+	}
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// children are those that were started here, by their number. The first process inherits
+// others' children too, and has to bury all.
+var children = struct {
+	sync.Mutex
+	ended map[int]chan syscall.WaitStatus
+}{ended: make(map[int]chan syscall.WaitStatus)}
+
+// process is what to start.
+type process struct {
+	argv   []string
+	env    []string
+	user   uint32 // and group
+	cgroup *os.File
+	out    *os.File // nil is the consoles
+}
+
+// running is a child.
+type running struct {
+	pid   int
+	ended <-chan syscall.WaitStatus // gets one
+}
+
+func start(p process) (*running, error) {
+	out := cmp.Or(p.out, os.Stdout)
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: append([]string{"PATH=/bin", "HOME=/tmp"}, p.env...),
+		Files: []uintptr{nowhere.Fd(), out.Fd(), os.Stderr.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	}
+	if p.user != 0 {
+		attr.Sys.Credential = &syscall.Credential{Uid: p.user, Gid: p.user}
+	}
+	if p.cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.cgroup.Fd())
+	}
+	ended := make(chan syscall.WaitStatus, 1)
+	children.Lock()
+	defer children.Unlock()
+	pid, err := syscall.ForkExec(p.argv[0], p.argv, attr)
+	if err != nil {
+		return nil, &os.PathError{Op: "start", Path: p.argv[0], Err: err}
+	}
+	children.ended[pid] = ended
+	return &running{pid, ended}, nil
+}
+
+func (r *running) signal(s syscall.Signal) { syscall.Kill(r.pid, s) }
+
+// nowhere is what children read.
+var nowhere *os.File
+
+// bury takes note of whoever has ended, for ever.
+func bury() {
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGCHLD)
+	for range gone {
+		for {
+			var status syscall.WaitStatus
+			children.Lock() // one that ends at once is in the list before it is looked for
+			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+			ended := children.ended[pid]
+			delete(children.ended, pid)
+			children.Unlock()
+			if err == syscall.EINTR {
+				continue
+			}
+			if pid <= 0 {
+				break
+			}
+			if ended != nil {
+				ended <- status
+			}
+		}
+	}
+}

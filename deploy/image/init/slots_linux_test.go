@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"agentsite/node/identity"
+	"agentsite/node/update"
+)
+
+const slotSize = 64 << 10
+
+// board is a card as files: what the firmware reads and what the system writes.
+type board struct {
+	t   *testing.T
+	dir string
+	key identity.Key
+	// fails has writes to a slot fail once so many bytes are written, where it is not nil.
+	fails *int
+}
+
+func TestMain(m *testing.M) {
+	os.Stderr, _ = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // what the board says
+	os.Exit(m.Run())
+}
+
+func newBoard(t *testing.T) *board {
+	b := &board{t: t, dir: t.TempDir(), key: identity.New()}
+	for _, folder := range []string{"boot", "updates/inbox"} {
+		if err := os.MkdirAll(filepath.Join(b.dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write("boot/autoboot.txt", []byte(autobootText(firstSlot)))
+	b.write("slot2", b.content(1))
+	b.write("slot3", make([]byte, slotSize))
+	return b
+}
+
+func (b *board) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *board) write(name string, content []byte) {
+	b.t.Helper()
+	if err := os.WriteFile(b.path(name), content, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *board) read(name string) []byte {
+	b.t.Helper()
+	content, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return content
+}
+
+// content is what a slot with that version begins with.
+func (b *board) content(sequence int) []byte {
+	return bytes.Repeat([]byte("version "+strconv.Itoa(sequence)+"\n"), slotSize/20)
+}
+
+// update is a signed one.
+func (b *board) update(sequence int, by identity.Key) []byte {
+	b.t.Helper()
+	var out bytes.Buffer
+	r := update.Release{Version: strconv.Itoa(sequence), Sequence: uint64(sequence), Target: target}
+	if err := update.Sign(&out, r, b.content(sequence), by); err != nil {
+		b.t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// power starts the board as its firmware does, and returns what runs then. With tryboot the
+// other slot is started, once.
+func (b *board) power(tryboot bool) *slots {
+	b.t.Helper()
+	n := firstSlot
+	if text := string(b.read("boot/autoboot.txt")); text != autobootText(n) {
+		n = otherSlot
+		if text != autobootText(n) {
+			b.t.Fatalf("no firmware understands %q", text)
+		}
+	}
+	if tryboot {
+		n = firstSlot + otherSlot - n
+	}
+	word := strings.Fields(string(b.read("slot" + strconv.Itoa(n))[:20]))
+	if len(word) < 2 || word[0] != "version" {
+		if tryboot {
+			return b.power(false) // the firmware finds nothing to start, or it hangs
+		}
+		b.t.Fatalf("slot %d has nothing to start", n)
+	}
+	sequence, _ := strconv.ParseUint(word[1], 10, 64)
+	if !bytes.HasPrefix(b.read("slot"+strconv.Itoa(n)), b.content(int(sequence))) {
+		if tryboot {
+			return b.power(false)
+		}
+		b.t.Fatalf("slot %d has half a version", n)
+	}
+	version = word[1]
+	s := &slots{
+		boot: b.path("boot"), folder: b.path("updates"),
+		open: func(n int) (disk, error) {
+			f, err := os.OpenFile(b.path("slot"+strconv.Itoa(n)), os.O_RDWR, 0)
+			return &failing{f, b.fails}, err
+		},
+		rules: update.Rules{Keys: []identity.ID{b.key.ID()}, Target: target, Sequence: sequence},
+	}
+	if err := s.read(); err != nil {
+		b.t.Error(err)
+	}
+	s.settle()
+	return s
+}
+
+func TestAnUpdateIsTriedAndKept(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	if s.onTrial() || s.take() {
+		t.Fatal("there is nothing to take")
+	}
+	s.prove()
+	b.write("boot/"+cardFile, b.update(2, b.key))
+	if !s.take() || !s.onTrial() {
+		t.Fatal("it is not taken")
+	}
+	s = b.power(true)
+	if s.rules.Sequence != 2 || !s.onTrial() {
+		t.Fatal("it is not tried")
+	}
+	b.write("updates/"+inboxFile, b.update(3, b.key))
+	if s.take() {
+		t.Fatal("another is taken while one is on trial")
+	}
+	if again := b.power(false); again.rules.Sequence != 1 {
+		t.Fatal("it is started before it was well")
+	}
+}
+
+func TestAWellOneStays(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	s.take()
+	s = b.power(true)
+	s.prove()
+	s.prove()
+	for range 2 {
+		if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() || s.state.Floor != 2 {
+			t.Fatalf("%+v", s.state)
+		}
+	}
+	// And the next one goes where the first was.
+	b.write("updates/"+inboxFile, b.update(3, b.key))
+	if !s.take() || b.power(true).rules.Sequence != 3 {
+		t.Error("there is no third")
+	}
+}
+
+func TestOneThatIsNotWellIsGone(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	s.take()
+	b.power(true) // and its end
+	s = b.power(false)
+	if s.rules.Sequence != 1 || s.onTrial() || s.state.Failed.Sequence != 2 {
+		t.Fatalf("%+v", s.state)
+	}
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	if s.take() {
+		t.Error("it is tried again")
+	}
+	b.write("updates/"+inboxFile, b.update(3, b.key))
+	if !s.take() {
+		t.Error("a newer one is not tried")
+	}
+}
+
+// TestRefused shows that what is not ours, not whole, not newer or not for the image leaves
+// the board as it is.
+func TestRefused(t *testing.T) {
+	b := newBoard(t)
+	good := b.update(2, b.key)
+	other := func(r update.Release) []byte {
+		var out bytes.Buffer
+		if err := update.Sign(&out, r, b.content(2), b.key); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	altered := bytes.Clone(good)
+	altered[len(altered)-1] ^= 1
+	for name, text := range map[string][]byte{
+		"nobody's": b.update(2, identity.New()), "the same": b.update(1, b.key), "empty": nil,
+		"cut": good[:len(good)-1], "altered": altered, "longer": append(bytes.Clone(good), 0),
+		"a program": other(update.Release{Version: "2", Sequence: 2, Target: "linux/arm64"}),
+	} {
+		b.write("boot/"+cardFile, text)
+		s := b.power(false)
+		if s.take() || s.onTrial() {
+			t.Errorf("%s is taken", name)
+		}
+		if _, err := os.Stat(b.path("boot/" + cardFile)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s waits on", name)
+		}
+		if b.power(true).rules.Sequence != 1 {
+			t.Errorf("%s is started", name)
+		}
+	}
+}
+
+// TestCut has the power fail at 200 places of an update: what ran before runs, nothing else
+// can be started, and the update is taken later.
+func TestCut(t *testing.T) {
+	const points = 200
+	for i := range points {
+		b := newBoard(t)
+		s := b.power(false)
+		b.write("updates/"+inboxFile, b.update(2, b.key))
+		left := i * (sectorSize + len(b.content(2))) / points
+		b.fails = &left
+		if s.take() {
+			t.Fatalf("cut at %d, it is taken", i)
+		}
+		b.fails = nil
+		if b.power(true).rules.Sequence != 1 {
+			t.Fatalf("cut at %d, half of it is started", i)
+		}
+		s = b.power(false)
+		b.write("updates/"+inboxFile, b.update(2, b.key))
+		if !s.take() || b.power(true).rules.Sequence != 2 {
+			t.Fatalf("cut at %d, it is not taken later: %+v", i, s.state)
+		}
+	}
+}
+
+// TestCutWhileItIsKept has the new version well, and only the first of two files written
+// that say so.
+func TestCutWhileItIsKept(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	s.take()
+	before := b.read("updates/" + stateName)
+	b.power(true).prove()
+	b.write("updates/"+stateName, before)
+	if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() || s.state.Floor != 2 {
+		t.Errorf("%+v", s.state)
+	}
+}
+
+// TestUnreadable shows that a state that cannot be read stops nothing.
+func TestUnreadable(t *testing.T) {
+	for _, text := range []string{"", "{", `{"form":2}`, `{"form":1,"more":1}`} {
+		b := newBoard(t)
+		b.write("updates/"+stateName, []byte(text))
+		s := &slots{folder: b.path("updates")}
+		if err := s.read(); err == nil || s.onTrial() {
+			t.Errorf("%q: %v %+v", text, err, s.state)
+		}
+	}
+}
+
+// failing is a slot whose card fails.
+type failing struct {
+	*os.File
+	left *int
+}
+
+func (f *failing) WriteAt(p []byte, at int64) (int, error) {
+	if f.left == nil || len(p) < *f.left {
+		if f.left != nil {
+			*f.left -= len(p)
+		}
+		return f.File.WriteAt(p, at)
+	}
+	n, _ := f.File.WriteAt(p[:*f.left], at)
+	*f.left = 0
+	return n, io.ErrClosedPipe
+}

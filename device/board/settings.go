@@ -1,0 +1,65 @@
+package board
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxSettings is far more than the firmware reads of config.txt.
+const maxSettings = 256 << 10
+
+// settings are the lines of config.txt that hold for any board: those before the first
+// section, and those below [all]. What is below another section may not be meant for
+// this board.
+func (b *Board) settings() ([]string, error) {
+	f, err := os.Open(filepath.Join(b.root, b.ConfigFile()))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
+	if err == nil && len(text) > maxSettings {
+		err = fmt.Errorf("%s is larger than %d KiB", b.ConfigFile(), maxSettings>>10)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	forAll := true
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "["):
+			forAll = line == "[all]"
+		case forAll && line != "" && line[0] != '#':
+			all = append(all, line)
+		}
+	}
+	return all, nil
+}
+
+// oneWire is the BCM number of the line that the kernel has for 1-Wire: the one that
+// config.txt says, or the usual one.
+func (b *Board) oneWire() string {
+	const usual = "4"
+	if b.ConfigFile() == "" {
+		return usual
+	}
+	settings, _ := b.settings() // what cannot be read is as usual
+	for _, s := range settings {
+		words := strings.Split(s, ",")
+		if name, ok := strings.CutPrefix(words[0], "dtoverlay="); !ok || name != "w1-gpio" && name != "w1-gpio-pullup" {
+			continue
+		}
+		for _, w := range words[1:] {
+			if line, ok := strings.CutPrefix(w, "gpiopin="); ok && bareNumber().MatchString(line) {
+				return line
+			}
+		}
+		return usual
+	}
+	return usual
+}

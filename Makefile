@@ -8,7 +8,7 @@ BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # os-arch[-arm level]: what a board or a laptop needs.
 TARGETS := linux-arm-6 linux-arm-7 linux-arm64 linux-amd64 darwin-arm64 darwin-amd64 windows-amd64
 
-.PHONY: all run build test check e2e bench soak schema pinout clean help
+.PHONY: all run build packages test check e2e bench soak schema pinout clean help
 all: agentsite
 
 help:          ## list the targets
@@ -30,6 +30,9 @@ build: ## cross-compile static binaries into dist/ and print their sizes
 		GOOS=$$os GOARCH=$$arch GOARM=$$arm $(BUILD) -o $$out ./cmd/agentsite; \
 		printf '%10d  %s\n' $$(wc -c <$$out) $$out; \
 	done
+
+packages: ## .deb, tarball, SBOM and SHA-256 of each in dist/packages, the same bytes each time
+	@./deploy/packages
 
 test: ## the tests; at most three minutes
 	go test ./...

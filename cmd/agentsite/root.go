@@ -138,8 +138,9 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		a.toolsCommand(), a.callCommand(), a.connectCommand(),
 		a.claimCommand(), a.acceptCommand(), a.discoverCommand(), a.sitesCommand(), a.agentsCommand(), a.grantCommand(), a.delegateCommand(),
 		a.tokenCommand(), a.grantsCommand(), a.revokeCommand(), a.ownersCommand(), a.clockCommand(),
-		a.versionCommand(),
+		a.updateCommand(), a.versionCommand(),
 	)
+	root.AddCommand(extraCommands()...)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)

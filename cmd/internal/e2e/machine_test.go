@@ -123,7 +123,7 @@ func initramfs(t testing.TB, modules string) []byte {
 
 // ask asks the board's guest; its answer is JSON.
 func (m *machine) ask(method, path string, body []byte, query ...string) ([]byte, error) {
-	return m.askFor(30*time.Second, method, path, body, query...)
+	return m.askFor(250*time.Second, method, path, body, query...)
 }
 
 func (m *machine) askFor(most time.Duration, method, path string, body []byte, query ...string) ([]byte, error) {

@@ -264,6 +264,7 @@ func Run(ctx context.Context, o Options) error {
 	rest()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
+	all.Go(func() error { vouch(ctx, outputs.Alive); return nil })
 	return all.Wait()
 }
 

@@ -161,7 +161,7 @@ type Ran struct {
 
 // Run runs a program to its end.
 func (b *bench) Run(ctx context.Context, args []string) (Ran, error) {
-	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -4,7 +4,8 @@
 // not know.
 //
 // The kernel's command line has port=, where the site is heard, and control=, where
-// the guest is.
+// the guest is. With root= it starts the system on that disk beside itself, in which
+// the site is a service.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 )
 
 func main() {
-	run := guest
+	run := control
 	if os.Getpid() == 1 {
 		run = first
 	}
@@ -36,9 +37,14 @@ func first() error {
 			return err
 		}
 	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := board(); err != nil {
+		return err
+	}
+	if disk, err := parameter("root"); err == nil {
+		return system(disk)
+	}
+	cmd, err := beside()
+	if err != nil {
 		return err
 	}
 	for {
@@ -52,16 +58,51 @@ func first() error {
 	}
 }
 
-func guest() error {
+// board makes the machine a board.
+func board() error {
 	if err := loadModules("/modules"); err != nil {
 		return err
 	}
 	if err := addLines(); err != nil {
 		return err
 	}
-	if err := network(); err != nil {
+	return network()
+}
+
+// beside starts the guest in a process of its own.
+func beside() (*exec.Cmd, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd, cmd.Start()
+}
+
+// system gives the machine to the system on a disk, and the guest stays beside it.
+func system(disk string) error {
+	const root = "/system"
+	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
+	if err := unix.Mount(disk, root, "ext4", 0, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", disk, err)
+	}
+	for _, folder := range []string{"/proc", "/sys", "/dev"} {
+		if err := unix.Mount(folder, root+folder, "", unix.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("move %s: %w", folder, err)
+		}
+	}
+	for _, err := range []error{os.Chdir(root), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), os.Chdir("/")} {
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := beside(); err != nil {
+		return err
+	}
+	return unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=/usr/sbin:/usr/bin"})
+}
+
+// control does what it is told.
+func control() error {
 	port, err := parameter("port")
 	if err != nil {
 		return err

@@ -1,0 +1,112 @@
+// Command release is the maker's side of a release: its keys, signed updates, the list of
+// what is in a program, and of the files' hashes. The Makefile calls it for "make packages".
+//
+//	release key FILE                          makes a key, and prints its public half
+//	release sign -key FILE [-key FILE] ...    writes updates, see release sign -help
+//	release sbom PROGRAM                      prints what is in a program, as CycloneDX
+//	release sums FILE...                      prints their SHA-256, as sha256sum does
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"agentsite/node/identity"
+	"agentsite/node/update"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 2 {
+		return errors.New("say what to do: key FILE, sign, sbom PROGRAM or sums FILE")
+	}
+	switch args[0] {
+	case "key":
+		return makeKey(args[1])
+	case "sign":
+		return sign(args[1:])
+	case "sbom":
+		return sbom(os.Stdout, args[1])
+	case "sums":
+		return sums(args[1:])
+	}
+	return fmt.Errorf("there is no %q: key, sign, sbom or sums", args[0])
+}
+
+// makeKey makes a private key where there is none.
+func makeKey(file string) error {
+	key := identity.New()
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already, and whoever lost it cannot sign any more: name another", file)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(key.PEM())
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	fmt.Println(key.ID())
+	return nil
+}
+
+// sign writes an update of one program.
+func sign(args []string) error {
+	var r update.Release
+	var keys []identity.Key
+	flags := flag.NewFlagSet("release sign", flag.ExitOnError)
+	flags.Func("key", "a `file` with a key that signs; again for a second", func(file string) error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		key, err := identity.ParsePEM(text)
+		keys = append(keys, key)
+		return err
+	})
+	flags.StringVar(&r.Version, "version", "", "its version, for people")
+	flags.Uint64Var(&r.Sequence, "sequence", 0, "greater than that of every release before")
+	flags.StringVar(&r.Target, "target", "", "such as linux/arm64 or linux/arm/6")
+	program := flags.String("program", "", "the program's `file`")
+	out := flags.String("out", "", "the update's `file`")
+	flags.Parse(args)
+	text, err := os.ReadFile(*program)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(*out)
+	if err != nil {
+		return err
+	}
+	err = update.Sign(f, r, text, keys...)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(*out)
+	}
+	return err
+}
+
+// sums prints the files' hashes, in the order of their names.
+func sums(files []string) error {
+	slices.Sort(files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%x  %s\n", sha256.Sum256(text), filepath.Base(file))
+	}
+	return nil
+}

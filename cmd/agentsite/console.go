@@ -94,7 +94,7 @@ func (a *app) screen(ctx context.Context, folder site.Folder) (s screen) {
 			return err
 		}
 		var now readResult
-		if _, err := session.ask(ctx, "read_points", readArgs{}, &now); err != nil {
+		if _, err := session.latest(ctx, nil, &now); err != nil {
 			return err
 		}
 		left := make(map[string]float64)

@@ -78,19 +78,42 @@ with every change until Ctrl-C.`,
 					return s.watch(cmd.Context(), points)
 				}
 				var now readResult
-				if said, err := s.ask(cmd.Context(), "read_points", readArgs{points}, &now); said || err != nil {
+				if said, err := s.latest(cmd.Context(), points, &now); said || err != nil {
 					return err
 				}
 				return a.readTable(now.Readings, s.left(cmd.Context()))
 			})
 		},
-		ValidArgsFunction: a.completePoints(-1, func(p point) bool { return p.Kind != "text" && p.Kind != "image" }),
+		ValidArgsFunction: a.completePoints(-1, point.readable),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change")
 	return cmd
 }
 
+// latest asks for the latest readings. A site with nothing to read has no tool for that.
+func (s *session) latest(ctx context.Context, points []string, now *readResult) (said bool, err error) {
+	said, err = s.ask(ctx, "read_points", readArgs{points}, now)
+	if err == nil || len(points) > 0 {
+		return said, err
+	}
+	var list pointsResult
+	res, listed := s.call(ctx, "list_points", nil)
+	if listed != nil || json.Unmarshal(res.JSON, &list) != nil || slices.ContainsFunc(list.Points, point.readable) {
+		return said, err
+	}
+	if s.app.json {
+		return true, s.app.printJSON(readResult{[]reading{}})
+	}
+	return false, nil
+}
+
+// readable reports whether a point has readings.
+func (p point) readable() bool { return p.Kind != "text" && p.Kind != "image" }
+
 func (a *app) readTable(readings []reading, left map[string]float64) error {
+	if len(readings) == 0 {
+		return a.say("this site has nothing to read: its configuration names no sensors")
+	}
 	var rows [][]string
 	for _, r := range readings {
 		rows = append(rows, []string{r.Point, show(r.Value, r.Unit), r.age(), r.note(left[r.Point])})

@@ -27,6 +27,7 @@ func TestBoard(t *testing.T) {
 	t.Run("ends", m.ends)
 	t.Run("stop button", m.stopButton)
 	t.Run("scan", m.scan)
+	t.Run("first boot", m.firstBoot)
 	t.Run("kernel's drivers", m.kernelDrivers)
 	m.unmoved(t)
 	t.Run("chips", m.chips)

@@ -116,8 +116,13 @@ func TestPackage(t *testing.T) {
 	t.Logf("%s", p.does(t, "systemctl --no-pager --failed; systemctl --version | head -1"))
 	before := p.does(t, everything)
 
+	p.does(t, "mkdir -p /boot/firmware && echo dtparam=i2c_arm=on >/boot/firmware/config.txt")
 	p.install(t, 1)
 	p.active(t)
+	if got := p.does(t, "cat /etc/agentsite/agentsite.yaml && agentsite check /etc/agentsite/agentsite.yaml"); !strings.HasPrefix(got, "# At each start, agentsite adds the sensors") {
+		t.Errorf("the first start made\n%s", got)
+	}
+	t.Run("claimed", p.claimed)
 	port := m.URL[strings.LastIndex(m.URL, ":")+1:]
 	p.put(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\nhttp: { listen: 127.0.0.1:"+port+" }\ndevices:\n"+
 		"  board: { driver: host, every: 1s }\n  relay: { driver: relay, pin: GPIO17, safe: off, min_off: 0s }\n")
@@ -163,6 +168,36 @@ func TestPackage(t *testing.T) {
 			t.Errorf("it was\n%s\nand after a purge it is\n%s", before, after)
 		}
 	})
+}
+
+// claimed: how to claim the site is on the boot partition, and no more once it is. The
+// emulated board is no Raspberry Pi, so its units are told where that is.
+func (p packaged) claimed(t *testing.T) {
+	const card = "/boot/firmware/agentsite-claim.txt"
+	for unit, command := range map[string]string{"agentsite-claim": "prepare --claim", "agentsite-prepare": "prepare --config /etc/agentsite/agentsite.yaml"} {
+		dir := "/run/systemd/system/" + unit + ".service.d"
+		p.does(t, "mkdir -p "+dir+" && printf '[Service]\nExecStart=\nExecStart=/usr/bin/agentsite "+command+" --data /var/lib/agentsite --boot /boot/firmware\n' >"+dir+"/test.conf")
+	}
+	p.does(t, "systemctl daemon-reload && systemctl restart agentsite")
+	p.active(t)
+	begun := time.Now()
+	until(t, 60*time.Second, "the card says how to claim the site", func() bool {
+		exit, _, _ := p.sh(t, "test -e "+card)
+		return exit == 0
+	})
+	t.Logf("%.1f s until the card says how to claim the site", time.Since(begun).Seconds())
+	t.Log(p.does(t, "ls -l /boot/firmware && agentsite console --data /var/lib/agentsite"))
+	p.does(t, `XDG_CONFIG_HOME=/root/owner agentsite claim "$(sed -n "s/^  agentsite claim '\(.*\)'/\1/p" `+card+`)" --name shed`)
+	until(t, 60*time.Second, "the card says so no more", func() bool {
+		exit, _, _ := p.sh(t, "test -e "+card)
+		return exit != 0
+	})
+	// A configuration on the card, with a mistake and without.
+	p.put(t, "/boot/firmware/agentsite.yaml", "site: { name: shed }\ndevices:\n  x: { driver: none }\n")
+	p.does(t, "systemctl restart agentsite && grep -q 'agentsite.yaml:3:' /boot/firmware/agentsite-errors.txt && grep -q 'adds the sensors' /etc/agentsite/agentsite.yaml")
+	p.put(t, "/boot/firmware/agentsite.yaml", "site: { name: card }\ndevices:\n  x: { driver: host }\n")
+	p.does(t, "systemctl restart agentsite && cmp /boot/firmware/agentsite.yaml /etc/agentsite/agentsite.yaml && test ! -e /boot/firmware/agentsite-errors.txt")
+	p.does(t, "rm -r /run/systemd/system/agentsite-claim.service.d /run/systemd/system/agentsite-prepare.service.d /root/owner /boot/firmware/agentsite.yaml && systemctl daemon-reload")
 }
 
 // everything names what is ours on a system.

@@ -76,11 +76,11 @@ type claims struct {
 
 // addClaim adds the methods of the claim where others reach the site at all, and returns
 // its address, nil where they do not. Where nobody owns the site, that is the one to claim
-// it by, with a secret, and is also written to a file in the data folder. seed is the configuration's
-// secret, "" for one of the site's own.
+// it by, with a secret, and is also written to a file in the data folder. seed is the
+// configuration's secret, "" for one of the site's own.
 func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name string, f Folder, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
 	c := &claims{name: name, book: book, door: door, file: f.path(claimFile), claimed: claimed}
-	if book.Claimed() {
+	if book.Claimed() || at == nil && far == nil {
 		c.removeFile()
 	}
 	if at == nil && far == nil {

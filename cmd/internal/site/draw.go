@@ -3,6 +3,8 @@ package site
 import (
 	"encoding/xml"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -29,14 +31,15 @@ const (
 	paper = "#ffffff"
 	ink   = "#000000"
 
-	rowHeight  = 28
-	padWidth   = 30
-	tagWidth   = 104
-	letter     = 8.5 // the width of a letter of a name, about
-	fewLetters = 14  // that a column of names has room for at least
-	gap        = 8
-	headHeight = 84
-	mostNames  = 3 // of devices at one position; a bus has more
+	headHeight   = 84
+	rowHeight    = 28
+	legendHeight = 22
+	padWidth     = 26
+	tagWidth     = 104
+	letter       = 8.5 // the width of a letter of a name, about
+	fewLetters   = 14  // that a column of names has room for at least
+	gap          = 8
+	mostNames    = 3 // of devices at one position; a bus has more
 )
 
 // SVG is the header as a picture. The same pinout is the same text, byte for byte.
@@ -46,84 +49,86 @@ func (p *Pinout) SVG() []byte {
 		longest = max(longest, utf8.RuneCountInString(few(pos.Devices)))
 	}
 	column := int(float64(longest)*letter) + gap
-	width := 2 * (gap + column + gap + tagWidth + gap + padWidth)
+	width := 2 * (gap + column + gap + tagWidth + gap + padWidth + 2)
 	middle := width / 2
 	rows := (len(p.Positions) + 1) / 2
 	legend := headHeight + rows*rowHeight + 28
-	height := legend + 22*(len(styles)+2) + gap
+	height := legend + legendHeight*(len(styles)+2) + gap
 
 	title := p.Board
 	if p.Site != "" {
 		title = fmt.Sprintf("%s on %s", p.Site, p.Board)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" font-family="DejaVu Sans, Verdana, sans-serif" font-size="13">
+	var c canvas
+	fmt.Fprintf(&c, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" font-family="DejaVu Sans, Verdana, sans-serif">
 <title>%s</title>
 <desc>The 40-pin header from above, with what is wired to each position.</desc>
-<rect width="%[1]d" height="%[2]d" fill="%[4]s"/>
-`, width, height, escape("The header: "+title), paper)
-	text := func(x, y int, how, s string) {
-		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" fill=\"%s\"%s>%s</text>\n", x, y, ink, how, escape(s))
-	}
-	text(middle, 26, ` text-anchor="middle" font-size="16" font-weight="bold"`, title)
-	text(middle, 48, ` text-anchor="middle"`, "switch the board off before you wire it")
-	text(middle, 70, ` text-anchor="middle" font-size="12"`, "▲ this end is the SD card's; position 1 is square ▲")
+`, width, height, escape("The header: "+title))
+	c.box(0, 0, width, height, 0, paper, 0)
+	c.text(middle, 26, "middle", ink, `font-size="16" font-weight="bold"`, title)
+	c.text(middle, 48, "middle", ink, normal, "switch the board off before you wire it")
+	c.text(middle, 70, "middle", ink, small, "▲ this end is the SD card's; position 1 is square ▲")
 	for i, pos := range p.Positions {
-		y := headHeight + i/2*rowHeight
-		side := 1 // to the right
-		if pos.Number%2 == 1 {
-			side = -1
-		}
-		position(&b, middle, y, side, pos)
+		c.position(middle, headHeight+i/2*rowHeight, pos)
 	}
 	y := legend
 	for _, s := range styles {
-		fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"64\" height=\"18\" rx=\"3\" fill=\"%s\" stroke=\"%s\"/>\n", gap, y, s.fill, ink)
-		fmt.Fprintf(&b, "<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"middle\" font-size=\"12\">%s</text>\n", gap+32, y+13, s.ink, escape(s.kind))
-		text(gap+74, y+13, ` font-size="12"`, s.legend)
-		y += 22
+		c.box(gap, y, 64, 18, 3, s.fill, 1)
+		c.text(gap+32, y+13, "middle", s.ink, small, s.kind)
+		c.text(gap+74, y+13, "start", ink, small, s.legend)
+		y += legendHeight
 	}
-	fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"62\" height=\"16\" rx=\"3\" fill=\"%s\" stroke=\"%s\" stroke-width=\"3\"/>\n", gap+1, y+1, paper, ink)
-	text(gap+74, y+13, ` font-size="12"`, "in use, by the device beside it")
+	c.box(gap+1, y+1, 62, 16, 3, paper, 3)
+	c.text(gap+74, y+13, "start", ink, small, "in use, by the device beside it")
 	if len(p.Elsewhere) > 0 {
-		text(gap, y+36, ` font-size="12"`, "not on this header: "+few(p.Elsewhere))
+		c.text(gap, y+13+legendHeight, "start", ink, small, "not on this header: "+few(p.Elsewhere))
 	}
-	b.WriteString("</svg>\n")
-	return []byte(b.String())
+	c.WriteString("</svg>\n")
+	return []byte(c.String())
 }
 
-// position draws one: its number, what it is and who is there, from the middle outwards.
-func position(b *strings.Builder, middle, y, side int, pos board.Position) {
-	var s style
-	for _, one := range styles {
-		if one.kind == pos.Kind {
-			s = one
-		}
+// canvas is a picture in the making.
+type canvas struct{ strings.Builder }
+
+const (
+	normal = `font-size="13"`
+	small  = `font-size="12"`
+	name   = `font-size="13" font-weight="bold" font-family="DejaVu Sans Mono, monospace"`
+)
+
+func (c *canvas) box(x, y, width, height, round int, fill string, frame int) {
+	fmt.Fprintf(c, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" fill=\"%s\" stroke=\"%s\" stroke-width=\"%d\"/>\n", x, y, width, height, round, fill, ink, frame)
+}
+
+// text has its start, its middle or its end at x.
+func (c *canvas) text(x, y int, at, colour, how, s string) {
+	fmt.Fprintf(c, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\" fill=\"%s\" %s>%s</text>\n", x, y, at, colour, how, escape(s))
+}
+
+// position draws one: its number, what it is and who is there, from the middle outwards,
+// the odd ones to the left.
+func (c *canvas) position(middle, y int, pos board.Position) {
+	s := styles[slices.IndexFunc(styles, func(s style) bool { return s.kind == pos.Kind })]
+	left := func(from, width int) int { return middle + from }
+	outwards := "start"
+	if pos.Number%2 == 1 {
+		left = func(from, width int) int { return middle - from - width }
+		outwards = "end"
 	}
-	box := func(from, width int) int { // its left edge
-		if side < 0 {
-			return middle - from - width
-		}
-		return middle + from
-	}
-	round := 11
+	round, frame := 11, 1
 	if pos.Number == 1 {
 		round = 0
 	}
-	fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"22\" rx=\"%d\" fill=\"%s\" stroke=\"%s\"/>\n", box(2, padWidth-4), y, padWidth-4, round, paper, ink)
-	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"middle\" font-size=\"12\">%d</text>\n", box(2, padWidth-4)+(padWidth-4)/2, y+15, ink, pos.Number)
-	frame := 1
 	if len(pos.Devices) > 0 {
 		frame = 3
 	}
-	fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"22\" rx=\"3\" fill=\"%s\" stroke=\"%s\" stroke-width=\"%d\"/>\n", box(padWidth+gap, tagWidth), y, tagWidth, s.fill, ink, frame)
-	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"middle\">%s</text>\n", box(padWidth+gap, tagWidth)+tagWidth/2, y+15, s.ink, escape(Label(pos)))
+	pad, tag, who := left(2, padWidth), left(2+padWidth+gap, tagWidth), left(2+padWidth+gap+tagWidth+gap, 0)
+	c.box(pad, y, padWidth, 22, round, paper, 1)
+	c.text(pad+padWidth/2, y+15, "middle", ink, small, strconv.Itoa(pos.Number))
+	c.box(tag, y, tagWidth, 22, 3, s.fill, frame)
+	c.text(tag+tagWidth/2, y+15, "middle", s.ink, normal, Label(pos))
 	if len(pos.Devices) > 0 {
-		anchor := "start"
-		if side < 0 {
-			anchor = "end"
-		}
-		fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"%s\" font-family=\"DejaVu Sans Mono, monospace\" font-weight=\"bold\">%s</text>\n", box(padWidth+gap+tagWidth+gap, 0), y+15, ink, anchor, escape(few(pos.Devices)))
+		c.text(who, y+15, outwards, ink, name, few(pos.Devices))
 	}
 }
 

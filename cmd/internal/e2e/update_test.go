@@ -167,7 +167,7 @@ func TestUpdateFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
-	for size := 40; size <= 1000; size += 20 {
+	for size := 100; size <= 5000; size += 100 { // the program is there twice, of 1914 KiB
 		run(t, "mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(size)+"k", "none", u.dir)
 		if err := os.Mkdir(filepath.Join(u.dir, "inbox"), 0o755); err != nil {
 			t.Fatal(err)

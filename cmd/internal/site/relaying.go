@@ -34,13 +34,15 @@ type RelayOptions struct {
 const (
 	relayFolder = "relay"
 	allowEvery  = 10 * time.Second // looks at the file
+
+	mostRelayMemory = 512 << 20
 )
 
 // Relay is where sites meet that are behind routers, and where others look for them. It
 // reads nothing of what it passes on. It blocks until ctx ends.
 func Relay(ctx context.Context, o RelayOptions) error {
 	folder := Folder(o.Folder.path(relayFolder))
-	beThrifty()
+	beThrifty(mostRelayMemory)
 	unlock, err := folder.open()
 	if err != nil {
 		return err

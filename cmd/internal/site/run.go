@@ -35,6 +35,9 @@ import (
 // settleFor is how long a start waits for outputs to be known safe.
 const settleFor = 5 * time.Second
 
+// mostMemory is below what the service's unit lets a site have.
+const mostMemory = 160 << 20
+
 // Options are what run is told.
 type Options struct {
 	Config      string // a file; "" for agentsite.yaml, or the demonstration without one
@@ -64,7 +67,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	keepOwn()
-	beThrifty()
+	beThrifty(mostMemory)
 	cfg, from, err := Check(o.Config)
 	if err != nil {
 		return err

@@ -8,14 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The memory that Go may use before it collects harder: an eighth of the machine's, within
-// these bounds. GOMEMLIMIT says otherwise.
-const leastMemory, mostMemory = 48 << 20, 512 << 20
-
-// beThrifty has the program leave the machine's memory to others, too: a board of 512 MB
-// gives it 64. The heap grows by half before it is collected, not by itself again. GOGC
-// says otherwise.
-func beThrifty() {
+// beThrifty has the program leave the machine's memory to others, too: Go collects harder
+// from an eighth of it on, 64 MB of a board's 512, and from most bytes on. GOMEMLIMIT says
+// otherwise. The heap grows by half before it is collected, not by itself again. GOGC says
+// otherwise.
+func beThrifty(most uint64) {
 	var machine unix.Sysinfo_t
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
@@ -27,9 +24,7 @@ func beThrifty() {
 		slog.Debug("how much memory there is is not known", "err", err)
 		return
 	}
-	debug.SetMemoryLimit(memoryFor(uint64(machine.Totalram) * uint64(machine.Unit)))
+	debug.SetMemoryLimit(memoryFor(uint64(machine.Totalram)*uint64(machine.Unit), most))
 }
 
-func memoryFor(machine uint64) int64 {
-	return int64(min(max(machine/8, leastMemory), mostMemory))
-}
+func memoryFor(machine, most uint64) int64 { return int64(min(max(machine/8, 48<<20), most)) }

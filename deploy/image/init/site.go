@@ -32,7 +32,7 @@ const (
 )
 
 // siteEnv is what systemd would set.
-var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite", "GOMEMLIMIT=160MiB"}
+var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite"}
 
 // runSite keeps the site running. When it has ended, an update that waits is put on the
 // card. It returns when the board is to start again, and how.

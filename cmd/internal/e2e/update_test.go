@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,6 +198,41 @@ func TestUpdateFull(t *testing.T) {
 	t.Logf("%v", seen)
 	if seen["old"] == 0 || seen["new"] == 0 {
 		t.Error("no disk was full, or all were")
+	}
+}
+
+// TestUpdateFetched: an address does as a file does. Of a transfer that breaks off nothing
+// is kept.
+func TestUpdateFetched(t *testing.T) {
+	u := newUpdates(t)
+	whole, err := os.ReadFile(u.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(n int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+			w.Write(whole[:n])
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/half", send(len(whole)/2))
+	mux.HandleFunc("/whole", send(len(whole)))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for path, want := range map[string]string{"/none": "404 Not Found", "/half": "unexpected EOF"} {
+		if err := u.do("--later", server.URL+path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, err := os.Stat(filepath.Join(u.dir, "inbox", "next")); err == nil {
+			t.Errorf("%s waits", path)
+		}
+	}
+	u.must(t, "--later", server.URL+"/whole")
+	u.must(t, "--settle")
+	u.must(t, "--install")
+	if got := u.runs(t); got != "new" {
+		t.Errorf("%s runs", got)
 	}
 }
 

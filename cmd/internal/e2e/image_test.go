@@ -104,7 +104,7 @@ devices:
 	})
 	p.killed(t, ann)
 	p.says(t, "2 is well and stays")
-	p.kill(t) // the next update waits for the site's end
+	p.hangs(t, ann) // the next update waits for the site's end
 	p.restarts(t)
 
 	t.Log("== a broken update")
@@ -178,14 +178,10 @@ func (p *powered) closed(t *testing.T) {
 
 // killed kills the site and all that it started, at once, while an output is on.
 func (p *powered) killed(t *testing.T, owner person) {
-	m := p.guest(t)
-	until(t, time.Minute, "the lamp is on", func() bool {
-		_, err := owner.agentsite(t, "set", "lamp/relay", "on", "--for", "2m", "--site", "shed")
-		return err == nil && strings.Contains(m.gpio17(t), "out hi")
-	})
-	p.kill(t)
+	p.lit(t, owner)
+	p.guest(t).put(t, siteGroup+"cgroup.kill", "1")
 	begun := time.Now()
-	until(t, 20*time.Second, "the lamp is off", func() bool { return !strings.Contains(m.file(t, "/sys/kernel/debug/gpio"), "out hi") })
+	p.dark(t)
 	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
 	p.says(t, "every output is at its safe value (1 of them)")
 	p.says(t, "the site has ended: killed")
@@ -196,9 +192,33 @@ func (p *powered) killed(t *testing.T, owner person) {
 	t.Logf("%.1f s to back", time.Since(begun).Seconds())
 }
 
-// kill kills all of the site's processes.
-func (p *powered) kill(t *testing.T) {
-	p.guest(t).put(t, "/sys/fs/cgroup/agentsite/cgroup.kill", "1")
+// hangs: who gives no sign of life is ended, and what it left on is off, even where the
+// process hangs that drives it.
+func (p *powered) hangs(t *testing.T, owner person) {
+	p.lit(t, owner)
+	p.guest(t).put(t, siteGroup+"cgroup.freeze", "1")
+	begun := time.Now()
+	p.dark(t)
+	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
+	p.says(t, "the site has ended: it gave no sign of life for 30s")
+}
+
+// siteGroup is of all of the site's processes.
+const siteGroup = "/sys/fs/cgroup/agentsite/"
+
+// lit has an output on.
+func (p *powered) lit(t *testing.T, owner person) {
+	until(t, time.Minute, "the lamp is on", func() bool {
+		_, err := owner.agentsite(t, "set", "lamp/relay", "on", "--for", "2m", "--site", "shed")
+		return err == nil && strings.Contains(p.guest(t).gpio17(t), "out hi")
+	})
+}
+
+// dark waits until it is off.
+func (p *powered) dark(t *testing.T) {
+	until(t, time.Minute, "the lamp is off", func() bool {
+		return !strings.Contains(p.guest(t).file(t, "/sys/kernel/debug/gpio"), "out hi")
+	})
 }
 
 // flash makes a card with version 1.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -116,15 +117,10 @@ func TestPackage(t *testing.T) {
 	t.Logf("%s", p.does(t, "systemctl --no-pager --failed; systemctl --version | head -1"))
 	before := p.does(t, everything)
 
-	p.does(t, "mkdir -p /boot/firmware && echo dtparam=i2c_arm=on >/boot/firmware/config.txt")
-	p.install(t, 1)
-	p.active(t)
-	if got := p.does(t, "cat /etc/agentsite/agentsite.yaml && agentsite check /etc/agentsite/agentsite.yaml"); !strings.HasPrefix(got, "# At each start, agentsite adds the sensors") {
-		t.Errorf("the first start made\n%s", got)
-	}
-	t.Run("claimed", p.claimed)
+	t.Run("first reading", p.firstReading)
+	t.Run("the card", p.card)
 	port := m.URL[strings.LastIndex(m.URL, ":")+1:]
-	p.put(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\nhttp: { listen: 127.0.0.1:"+port+" }\ndevices:\n"+
+	p.put(t, "/etc/agentsite/agentsite.yaml", "site: { name: shed }\nhttp: { listen: 127.0.0.1:"+port+" }\ninternet: { realm: home:k5qjb3xzyx3m2q7nq4vd5r6waa }\ndevices:\n"+
 		"  board: { driver: host, every: 1s }\n  relay: { driver: relay, pin: GPIO17, safe: off, min_off: 0s }\n")
 	p.does(t, "systemctl restart agentsite")
 	token := p.file(t, "/var/lib/agentsite/token")
@@ -170,26 +166,41 @@ func TestPackage(t *testing.T) {
 	})
 }
 
-// claimed: how to claim the site is on the boot partition, and no more once it is. The
-// emulated board is no Raspberry Pi, so its units are told where that is.
-func (p packaged) claimed(t *testing.T) {
-	const card = "/boot/firmware/agentsite-claim.txt"
+// firstReading is a board's owner, from the package on: a BME280 is wired, and nobody
+// configures anything. The emulated board is no Raspberry Pi, so its units are told where
+// the boot partition is.
+func (p packaged) firstReading(t *testing.T) {
+	p.plug(t, true)
+	p.tell(t, "bme280", "temperature", 17.25)
+	p.does(t, "mkdir -p /boot/firmware && echo dtparam=i2c_arm=on >/boot/firmware/config.txt")
 	for unit, command := range map[string]string{"agentsite-claim": "prepare --claim", "agentsite-prepare": "prepare --config /etc/agentsite/agentsite.yaml"} {
 		dir := "/run/systemd/system/" + unit + ".service.d"
 		p.does(t, "mkdir -p "+dir+" && printf '[Service]\nExecStart=\nExecStart=/usr/bin/agentsite "+command+" --data /var/lib/agentsite --boot /boot/firmware\n' >"+dir+"/test.conf")
 	}
-	p.does(t, "systemctl daemon-reload && systemctl restart agentsite")
-	p.active(t)
+	p.does(t, "systemctl daemon-reload")
+	p.give(t, only(t, 1, "*_arm64.deb"), "/root/agentsite.deb")
+	script, err := os.ReadFile("testdata/first-reading.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
 	begun := time.Now()
-	until(t, 60*time.Second, "the card says how to claim the site", func() bool {
-		exit, _, _ := p.sh(t, "test -e "+card)
-		return exit == 0
-	})
-	t.Logf("%.1f s until the card says how to claim the site", time.Since(begun).Seconds())
-	t.Log(p.does(t, "ls -l /boot/firmware && agentsite console --data /var/lib/agentsite"))
-	p.does(t, `XDG_CONFIG_HOME=/root/owner agentsite claim "$(sed -n "s/^  agentsite claim '\(.*\)'/\1/p" `+card+`)" --name shed`)
-	until(t, 60*time.Second, "the card says so no more", func() bool {
-		exit, _, _ := p.sh(t, "test -e "+card)
+	said := p.does(t, string(script))
+	t.Logf("%.1f s from the package to the first reading\n%s", time.Since(begun).Seconds(), said)
+	if !regexp.MustCompile(`bme280/temperature +17\.2`).MatchString(said) {
+		t.Error("there is no reading of the BME280")
+	}
+	config := p.does(t, "cat /etc/agentsite/agentsite.yaml && agentsite check /etc/agentsite/agentsite.yaml")
+	if !strings.HasPrefix(config, "# At each start, agentsite adds the sensors") || strings.Contains(config, "safe:") {
+		t.Errorf("the first start made\n%s", config)
+	}
+}
+
+// card: once the site is claimed, it says no more how to on the boot partition. What the
+// owner writes there is taken.
+func (p packaged) card(t *testing.T) {
+	p.plug(t, false)
+	until(t, 60*time.Second, "the card does not say how to claim the site", func() bool {
+		exit, _, _ := p.sh(t, "test -e /boot/firmware/agentsite-claim.txt")
 		return exit != 0
 	})
 	// A configuration on the card, with a mistake and without.
@@ -197,7 +208,7 @@ func (p packaged) claimed(t *testing.T) {
 	p.does(t, "systemctl restart agentsite && grep -q 'agentsite.yaml:3:' /boot/firmware/agentsite-errors.txt && grep -q 'adds the sensors' /etc/agentsite/agentsite.yaml")
 	p.put(t, "/boot/firmware/agentsite.yaml", "site: { name: card }\ndevices:\n  x: { driver: host }\n")
 	p.does(t, "systemctl restart agentsite && cmp /boot/firmware/agentsite.yaml /etc/agentsite/agentsite.yaml && test ! -e /boot/firmware/agentsite-errors.txt")
-	p.does(t, "rm -r /run/systemd/system/agentsite-claim.service.d /run/systemd/system/agentsite-prepare.service.d /root/owner /boot/firmware/agentsite.yaml && systemctl daemon-reload")
+	p.does(t, "rm -r /run/systemd/system/agentsite-claim.service.d /run/systemd/system/agentsite-prepare.service.d /root/.config /boot/firmware/agentsite.yaml && systemctl daemon-reload")
 }
 
 // everything names what is ours on a system.
@@ -222,8 +233,12 @@ func (p packaged) confined(t *testing.T) {
 			t.Errorf("process %s is the superuser's", pid)
 		}
 	}
-	if log := p.does(t, "journalctl -u agentsite --no-pager -o cat"); strings.Contains(log, "real-time") || strings.Contains(log, "cannot be locked") || strings.Contains(log, "claim cannot") {
+	if log := p.does(t, "journalctl -u agentsite --no-pager -o cat"); strings.Contains(log, "real-time") || strings.Contains(log, "cannot be locked") || strings.Contains(log, "claim cannot") || strings.Contains(log, "not permitted") {
 		t.Errorf("the log says:\n%s", log)
+	}
+	const peers = ":211B " // 8475
+	if !strings.Contains(p.file(t, "/proc/net/tcp"), peers) || !strings.Contains(p.file(t, "/proc/net/udp"), peers) {
+		t.Error("it does not listen for peers")
 	}
 }
 
@@ -295,8 +310,8 @@ func (p packaged) updated(t *testing.T) {
 	give("v0.9.0", 1, []byte("x"), key)
 	refused("an old one", "older")
 
-	// It may hang for twenty seconds here, and for 65 where nobody says otherwise.
-	p.does(t, "for unit in agentsite agentsite-prepare; do mkdir -p /run/systemd/system/$unit.service.d && printf '[Service]\nTimeoutStartSec=10\n' >/run/systemd/system/$unit.service.d/test.conf; done; systemctl daemon-reload")
+	// It may hang for thirty seconds here, and for 65 where nobody says otherwise.
+	p.does(t, "for unit in agentsite agentsite-prepare; do mkdir -p /run/systemd/system/$unit.service.d && printf '[Service]\nTimeoutStartSec=15\n' >/run/systemd/system/$unit.service.d/test.conf; done; systemctl daemon-reload")
 	for what, program := range map[string]string{"one that does not start": "no program\n", "one that hangs": "#!/bin/sh\nexec sleep 1000\n"} {
 		begun := time.Now()
 		give("v1.0.3", 4e9, []byte(program), key)

@@ -288,9 +288,9 @@ func (p *process) noRelay(begun time.Time) {
 }
 
 // TestForwarded: a router lets in what is for a port, because its owner said so, or because
-// the host asked it to. The host finds out, though there are few who could tell it.
+// the host asked it to by UPnP or NAT-PMP. The host finds out, though there are few who could tell it.
 func TestForwarded(t *testing.T) {
-	for _, by := range []string{"the owner", "the host"} {
+	for _, by := range []string{"owner", "upnp", "natpmp"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
 			w := bed.NewWorld(t)
@@ -301,13 +301,13 @@ func TestForwarded(t *testing.T) {
 			}
 			home := w.Home(bed.Preserving)
 			on := home.Host()
-			if by == "the owner" {
+			if by == "owner" {
 				home.Forward(4001, "192.168.1.2:4001")
 			} else {
-				home.PortMap()
+				home.PortMap(by)
 			}
 			begun := time.Now()
-			site := start(t, on, given{Relays: at, PortMap: by == "the host"})
+			site := start(t, on, given{Relays: at, PortMap: by != "owner"})
 			seen := site.await(60*time.Second, "its address is told", func(e told) bool {
 				return e.What == "addrs" && slices.ContainsFunc(e.Addrs, func(a string) bool { return strings.HasPrefix(a, "/ip4/"+home.IP+"/") })
 			})

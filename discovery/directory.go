@@ -108,7 +108,7 @@ func (d *Directory) all(ctx context.Context, do func(name string, m Medium) erro
 					pause = pauseLeast
 				}
 				d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
-				sleep(ctx, pause)
+				Sleep(ctx, pause)
 				pause = min(2*pause, pauseMost)
 			}
 		})
@@ -116,7 +116,8 @@ func (d *Directory) all(ctx context.Context, do func(name string, m Medium) erro
 	wait.Wait()
 }
 
-func sleep(ctx context.Context, pause time.Duration) {
+// Sleep returns after a pause, or when ctx ends.
+func Sleep(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

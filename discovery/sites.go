@@ -63,14 +63,7 @@ func (d *Directory) Sites() (sites []Site) {
 	defer d.mu.Unlock()
 	now := time.Now()
 	for _, e := range d.sites {
-		if until := e.until(); until.After(now) {
-			s := Site{Signed: e.record, At: e.at, Until: until, revision: e.revision}
-			for medium, until := range e.sources {
-				if until.After(now) {
-					s.Media = append(s.Media, medium)
-				}
-			}
-			slices.Sort(s.Media)
+		if s, there := e.site(now); there {
 			sites = append(sites, s)
 		}
 	}
@@ -78,6 +71,31 @@ func (d *Directory) Sites() (sites []Site) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), bytes.Compare(a.Site[:], b.Site[:]))
 	})
 	return sites
+}
+
+// Site is one of those that are there, and whether it is.
+func (d *Directory) Site(id identity.ID) (Site, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.sites[id]; e != nil {
+		return e.site(time.Now())
+	}
+	return Site{}, false
+}
+
+func (e *entry) site(now time.Time) (s Site, there bool) {
+	until := e.until()
+	if !until.After(now) {
+		return Site{}, false
+	}
+	s = Site{Signed: e.record, At: e.at, Until: until, revision: e.revision}
+	for medium, until := range e.sources {
+		if until.After(now) {
+			s.Media = append(s.Media, medium)
+		}
+	}
+	slices.Sort(s.Media)
+	return s, true
 }
 
 // Change is what a watcher is told.

@@ -19,12 +19,12 @@ type Avahi struct {
 }
 
 // Avahi starts it on a host, by that host name. Without the Debian packages the test is
-// skipped.
+// skipped, as New does.
 func (b *Bed) Avahi(host, hostname string) *Avahi {
 	b.t.Helper()
 	for _, program := range []string{"avahi-daemon", "avahi-browse", "dbus-daemon"} {
 		if _, err := exec.LookPath(program); err != nil {
-			b.t.Skipf("SKIPPED: %v: the Debian packages avahi-daemon, avahi-utils and dbus are needed to see that others understand us", err)
+			missing(b.t, "the Debian packages avahi-daemon, avahi-utils and dbus are needed to see that others understand us: %v", err)
 		}
 	}
 	// Its files under /run are its own, and all ends with the shell.
@@ -77,11 +77,13 @@ func (a *Avahi) answer(command string) string {
 	return ""
 }
 
-// Until repeats a command, for 10 s, until it says something.
+// Until repeats a command ten times a second, for 10 s, until it says something.
 func (a *Avahi) Until(want, command string) string {
 	a.t.Helper()
 	said := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	every := time.NewTicker(100 * time.Millisecond)
+	defer every.Stop()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-every.C {
 		if said = a.Run(command); strings.Contains(said, want) {
 			return said
 		}

@@ -21,7 +21,7 @@ type World struct {
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skipf("SKIPPED, AND NOTHING SHOWN OF ROUTERS: the Debian package nftables is needed: %v", err)
+		missing(t, "the Debian package nftables is needed for routers: %v", err)
 	}
 	return &World{Bed: New(t)}
 }

@@ -165,11 +165,10 @@ func TestImpostor(t *testing.T) {
 		"echo":   func(s network.Stream) { io.Copy(s, s) },
 		"reset":  func(s network.Stream) { s.Reset() },
 		"drips": func(s network.Stream) {
-			for {
+			for every := time.NewTicker(100 * time.Millisecond); ; <-every.C {
 				if _, err := s.Write([]byte{0}); err != nil {
 					return
 				}
-				time.Sleep(100 * time.Millisecond)
 			}
 		},
 	} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"io"
-	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -40,27 +39,24 @@ func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card 
 type server struct {
 	realm discovery.Realm
 	now   func() Card
-
-	mu    sync.Mutex
-	asked map[peer.ID]int // how many each asks at this time
-	all   int
+	turns *discovery.Turns[peer.ID]
 }
 
 // Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
 // Others learn nothing, not even whether there is one. now is called by many at a time.
 func Serve(h host.Host, realm discovery.Realm, now func() Card) (stop func()) {
-	s := &server{realm: realm, now: now, asked: make(map[peer.ID]int)}
+	s := &server{realm: realm, now: now, turns: discovery.NewTurns[peer.ID](mostAsked, mostEach)}
 	h.SetStreamHandler(Protocol, s.handle)
 	return func() { h.RemoveStreamHandler(Protocol) }
 }
 
 func (s *server) handle(stream network.Stream) {
 	asker := stream.Conn().RemotePeer()
-	if !s.enter(asker) {
+	if !s.turns.Take(asker) {
 		stream.Reset()
 		return
 	}
-	defer s.leave(asker)
+	defer s.turns.Done(asker)
 	if s.answer(stream, stream.Conn().LocalPeer(), asker) != nil {
 		stream.Reset()
 		return
@@ -86,24 +82,4 @@ func (s *server) answer(stream network.Stream, site, asker peer.ID) error {
 	}
 	_, err = stream.Write(bytes.Join([][]byte{proof(s.realm, "answer", site, asker, nonce, b), b}, nil))
 	return err
-}
-
-func (s *server) enter(asker peer.ID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all >= mostAsked || s.asked[asker] >= mostEach {
-		return false
-	}
-	s.all++
-	s.asked[asker]++
-	return true
-}
-
-func (s *server) leave(asker peer.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all--
-	if s.asked[asker]--; s.asked[asker] == 0 {
-		delete(s.asked, asker)
-	}
 }

@@ -47,7 +47,8 @@ type Options struct {
 
 	// Bootstrap are servers that are known, of which some are there. They are asked and
 	// told besides those that the network itself shows, so that it cannot hide a site
-	// which one of them knows. They learn no more than other servers do.
+	// which one of them knows. They learn no more than other servers do. On Amino none is
+	// for those that IPFS names.
 	Bootstrap []peer.AddrInfo
 
 	// Prefix tells networks apart; empty for our own.
@@ -90,6 +91,9 @@ func New(o Options) (*DHT, error) {
 	}
 	if o.Server && o.Prefix == Amino {
 		return nil, errors.New("a site does not serve the network of IPFS: use it as a client")
+	}
+	if o.Prefix == Amino && len(o.Bootstrap) == 0 {
+		o.Bootstrap = kad.GetDefaultBootstrapPeerAddrInfos()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -15,6 +15,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 
+	kad "github.com/libp2p/go-libp2p-kad-dht"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"go.uber.org/goleak"
@@ -398,7 +399,6 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s is made", name)
 		}
 	}
-	n.open(identity.New(), Options{Realm: realm(t, "home"), Prefix: Amino}) // the library wants it as it is
 	alone := n.open(identity.New(), Options{Realm: realm(t, "home")})
 	if err := alone.Lookup(t.Context(), "switch", nil); err == nil {
 		t.Error("who knows nobody finds all")
@@ -408,6 +408,41 @@ func TestRefuses(t *testing.T) {
 	}
 	if err := alone.DHT.Announce(t.Context(), discoverytest.Record(identity.New(), 1)); err == nil {
 		t.Error("a host announces another's site")
+	}
+}
+
+// TestAmino: a site is found in a network of the library's own servers, whose rules are not
+// ours, by the prefix of IPFS.
+func TestAmino(t *testing.T) {
+	n := newNet(t, 0)
+	for range 6 {
+		h := free(t)
+		server, err := kad.New(h, kad.Mode(kad.ModeServer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Close() })
+		for _, other := range n.known {
+			if err := h.Connect(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.RoutingTable().TryAddPeer(other.ID, true, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.known = append(n.known, peer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()})
+	}
+	home := realm(t, "home")
+	n.known = n.known[:2]
+	site := n.open(identity.New(), Options{Realm: home, Prefix: Amino})
+	record := discoverytest.Record(site.key, current)
+	t.Cleanup(site.show(home, record, "switch"))
+	if err := site.announce(t.Context(), record, best(site.host.Addrs())); err != nil {
+		t.Fatal(err)
+	}
+	n.known = n.known[1:]
+	if found := n.open(identity.New(), Options{Realm: home, Prefix: Amino}).lookup(t, "switch"); len(found) != 1 || found[0] != site.key.ID() {
+		t.Errorf("found %v", found)
 	}
 }
 

@@ -101,8 +101,8 @@ func goodbye(p peer.ID, emit func(discovery.Sighting) error) {
 }
 
 // Lookup emits the sites of the realm that can do something, such as
-// measurement/temperature, or all of them for "", as they answer, from one goroutine at a time. It returns when
-// all that the servers know of were asked, or when ctx ends.
+// measurement/temperature, or all of them for "", as they answer, from one goroutine at a
+// time. It returns when all that the servers know of were asked, or when ctx ends.
 func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery.Sighting) error) error {
 	if !d.o.Realm.Exists() {
 		return errors.New("who is of no realm finds nobody")
@@ -156,7 +156,7 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		for range tries { // a connection may end just when it is used
+		for range tries { // the other end may part just when its connection is used here
 			begun := time.Now()
 			if l.ask(ctx, p) {
 				return
@@ -164,7 +164,7 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 			if time.Since(begun) > triedLong {
 				break
 			}
-			time.Sleep(tryAgain)
+			discovery.Sleep(ctx, tryAgain)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

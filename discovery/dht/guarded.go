@@ -3,7 +3,8 @@ package dht
 import (
 	"context"
 	"errors"
-	"sync"
+
+	"agentsite/discovery"
 
 	"github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/host"
@@ -22,13 +23,12 @@ const (
 // are direct and short, and what strangers send is small.
 type guarded struct {
 	host.Host
-
-	mu     sync.Mutex
-	served map[peer.ID]int
-	all    int
+	turns *discovery.Turns[peer.ID]
 }
 
-func newGuarded(h host.Host) *guarded { return &guarded{Host: h, served: make(map[peer.ID]int)} }
+func newGuarded(h host.Host) *guarded {
+	return &guarded{Host: h, turns: discovery.NewTurns[peer.ID](mostServed, mostOfEach)}
+}
 
 // sought is, in a context, who is looked for. The library would try to ask that one, too,
 // for seconds, while whoever looks has ways of which it knows nothing.
@@ -57,33 +57,13 @@ func (unkept) Unprotect(peer.ID, string) bool { return false }
 func (g *guarded) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	g.Host.SetStreamHandler(id, func(s network.Stream) {
 		from := s.Conn().RemotePeer()
-		if !g.enter(from) {
+		if !g.turns.Take(from) {
 			s.Reset()
 			return
 		}
-		defer g.leave(from)
+		defer g.turns.Done(from)
 		handle(&short{Stream: s})
 	})
-}
-
-func (g *guarded) enter(from peer.ID) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all >= mostServed || g.served[from] >= mostOfEach {
-		return false
-	}
-	g.all++
-	g.served[from]++
-	return true
-}
-
-func (g *guarded) leave(from peer.ID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all--
-	if g.served[from]--; g.served[from] == 0 {
-		delete(g.served, from)
-	}
 }
 
 // short is a stream of messages, each with its length before it, none of which is long.

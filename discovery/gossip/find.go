@@ -102,7 +102,7 @@ func (f *finder) look(ctx context.Context) {
 				more = !f.heard.Load()
 			case <-hearing:
 				again.Reset(twice + settling)
-				sleep(ctx, settling)
+				discovery.Sleep(ctx, settling)
 				drain(hearing)
 				more = true
 			case <-ctx.Done():

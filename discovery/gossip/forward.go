@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/discovery"
 	"agentsite/node/identity"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
@@ -80,7 +81,7 @@ func Forward(ctx context.Context, h host.Host, l Limits) error {
 		case <-ctx.Done():
 			return nil
 		case <-f.shelf.changed:
-			sleep(ctx, coalescing)
+			discovery.Sleep(ctx, coalescing)
 		case <-sweep.C:
 			f.shelf.keep(func(p peer.ID) bool { return h.Network().Connectedness(p) == network.Connected })
 		}

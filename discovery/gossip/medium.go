@@ -217,9 +217,9 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 		case <-again.C:
 		case <-joined:
 			pause = twice
-			sleep(ctx, settling)
+			discovery.Sleep(ctx, settling)
 		case <-looked:
-			sleep(ctx, rand.N(spread))
+			discovery.Sleep(ctx, rand.N(spread))
 			m.afford(ctx, &m.answers, answers)
 			drain(looked) // they hear it too
 		case <-ctx.Done():
@@ -264,7 +264,7 @@ func (m *Medium) afford(ctx context.Context, b *budget, r rate) {
 	pause := b.until(time.Now(), r)
 	b.take(time.Now(), rate{r.perSecond, r.burst, r.burst}, 1)
 	m.mu.Unlock()
-	sleep(ctx, pause)
+	discovery.Sleep(ctx, pause)
 }
 
 func (m *Medium) show(s discovery.Sighting) {
@@ -283,15 +283,6 @@ func drain(ear chan struct{}) {
 	select {
 	case <-ear:
 	default:
-	}
-}
-
-func sleep(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

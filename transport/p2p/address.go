@@ -48,10 +48,10 @@ func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 	return peers, nil
 }
 
-// direct reports whether an address leads to its host without a relay.
-func direct(a ma.Multiaddr) bool {
+// OverRelay reports whether an address leads to its host through a relay.
+func OverRelay(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
-	return err != nil
+	return err == nil
 }
 
 // At is where a host listens that is told an address and a port of its machine, such as
@@ -83,7 +83,7 @@ func (h *Host) tell(all []ma.Multiaddr) []ma.Multiaddr {
 	interfaces, _ := h.Network().InterfaceListenAddresses() // where none is told, others have to confirm
 	reached, _, _ := h.basic.ConfirmedAddrs()
 	all = slices.DeleteFunc(slices.Clone(all), func(a ma.Multiaddr) bool {
-		return manet.IsPublicAddr(a) && direct(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
+		return manet.IsPublicAddr(a) && !OverRelay(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
 	})
 	return h.reserved.add(all)
 }

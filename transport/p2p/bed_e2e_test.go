@@ -25,17 +25,18 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// What runs on a machine of the world is this test binary again, whose only test is to be
-// a host.
+// What runs on a machine of the world is this test binary again, which is a host and no
+// test where this is set.
 const role = "P2P_ROLE"
 
-func TestRole(t *testing.T) {
+func init() {
 	text := os.Getenv(role)
 	if text == "" {
-		t.Skip("it is what the others run")
+		return
 	}
 	if err := hostRole(text); err != nil {
-		t.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(0) // with what is being dialled still
 }
@@ -52,7 +53,7 @@ type given struct {
 
 // told is what a host says: an answer, or what has happened.
 type told struct {
-	What  string // up, addrs, conn, end, answer
+	What  string // up, addrs, reach, conn, end, no hole, answer
 	At    time.Time
 	Peer  string      `json:",omitempty"`
 	Addr  string      `json:",omitempty"`
@@ -60,8 +61,6 @@ type told struct {
 	Addrs []string    `json:",omitempty"`
 	Conns []connected `json:",omitempty"`
 	Error string      `json:",omitempty"`
-
-	Failed time.Time // when a hole could not be punched last
 }
 
 // connected is a connection, as one end has it.
@@ -112,6 +111,13 @@ func hostRole(text string) error {
 			say(told{What: "end", Peer: c.RemotePeer().String(), Addr: c.RemoteMultiaddr().String()})
 		},
 	})
+	h.punched.mu.Lock()
+	h.punched.ended = func(who peer.ID, success bool) {
+		if !success {
+			say(told{What: "no hole", Peer: who.String()})
+		}
+	}
+	h.punched.mu.Unlock()
 	changes, err := h.EventBus().Subscribe([]any{new(event.EvtLocalAddressesUpdated), new(event.EvtHostReachableAddrsChanged)})
 	if err != nil {
 		return err
@@ -152,8 +158,6 @@ func answer(h *Host, verb string, words []string) told {
 		if err := h.Connect(network.WithAllowLimitedConn(ctx, "test"), *to); err != nil {
 			return fail(err)
 		}
-	case "failed":
-		a.Failed = h.punched.failedAt()
 	case "close": // ID
 		p, err := peer.Decode(words[0])
 		if err != nil {
@@ -232,7 +236,7 @@ func start(t *testing.T, on string, g given) *process {
 		t.Fatal(err)
 	}
 	p := &process{t: t, given: g, id: key.ID().PeerID(), changed: make(chan struct{}), answers: make(chan told, 1), ended: make(chan struct{})}
-	argv := bed.On(on, os.Args[0], "-test.run=^TestRole$")
+	argv := bed.On(on, os.Args[0])
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Env = append(os.Environ(), role+"="+string(text))
 	p.cmd.Stderr = os.Stderr
@@ -285,14 +289,27 @@ func (p *process) await(within time.Duration, what string, is func(told) bool) t
 }
 
 // awaitSince is await for what was told after a moment.
-func (p *process) awaitSince(since time.Time, within time.Duration, what string, is func(told) bool) told {
+func (p *process) awaitSince(since time.Time, within time.Duration, what string, is func(told) bool) (one told) {
+	p.t.Helper()
+	p.until(within, what, func(all []told) bool {
+		i := slices.IndexFunc(all, func(e told) bool { return e.At.After(since) && is(e) })
+		if i >= 0 {
+			one = all[i]
+		}
+		return i >= 0
+	})
+	return one
+}
+
+// until waits until what was told is enough.
+func (p *process) until(within time.Duration, what string, enough func([]told) bool) {
 	p.t.Helper()
 	for end := time.After(within); ; {
 		p.mu.Lock()
 		all, changed := p.told, p.changed
 		p.mu.Unlock()
-		if i := slices.IndexFunc(all, func(e told) bool { return e.At.After(since) && is(e) }); i >= 0 {
-			return all[i]
+		if enough(all) {
+			return
 		}
 		select {
 		case <-changed:

@@ -227,7 +227,7 @@ func (c *Caller) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := &line{Stream: s, around: !direct(s.Conn().RemoteMultiaddr())}
+	l := &line{Stream: s, around: OverRelay(s.Conn().RemoteMultiaddr())}
 	l.client = rpc.NewStreamClient(l, c.codec)
 	c.replace(l)
 	c.host.run(func() {

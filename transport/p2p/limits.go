@@ -67,7 +67,7 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 type byCaller struct{ network.ResourceManager }
 
 func (m byCaller) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
-	if way == network.DirOutbound || !direct(to) {
+	if way == network.DirOutbound || OverRelay(to) {
 		to = nowhere
 	}
 	return m.ResourceManager.OpenConnection(way, file, to)

@@ -15,7 +15,8 @@ const maxPunched = 256
 type punched struct {
 	mu     sync.Mutex
 	all    map[peer.ID]bool
-	failed time.Time // the last that was not
+	failed time.Time                       // the last that was not
+	ended  func(who peer.ID, success bool) // for tests; nil for nobody
 }
 
 func newPunched() *punched { return &punched{all: make(map[peer.ID]bool)} }
@@ -34,6 +35,9 @@ func (p *punched) Trace(e *holepunch.Event) {
 	p.all[e.Remote] = end.Success
 	if !end.Success {
 		p.failed = time.Now()
+	}
+	if p.ended != nil {
+		p.ended(e.Remote, end.Success)
 	}
 }
 

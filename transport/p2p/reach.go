@@ -49,7 +49,7 @@ const (
 
 func (h *Host) path(c network.Conn) Path {
 	switch {
-	case !direct(c.RemoteMultiaddr()):
+	case OverRelay(c.RemoteMultiaddr()):
 		return Relayed
 	case h.punched.to(c.RemotePeer()):
 		return Punched
@@ -60,7 +60,7 @@ func (h *Host) path(c network.Conn) Path {
 // straight reports whether a peer is connected without a relay.
 func (h *Host) straight(who peer.ID) bool {
 	return slices.ContainsFunc(h.Network().ConnsToPeer(who), func(c network.Conn) bool {
-		return !c.IsClosed() && direct(c.RemoteMultiaddr())
+		return !c.IsClosed() && !OverRelay(c.RemoteMultiaddr())
 	})
 }
 

@@ -118,7 +118,7 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 // byAll reports whether everybody has a way to an address: not all have IPv6.
 func byAll(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_IP4)
-	return err == nil && direct(a)
+	return err == nil && !OverRelay(a)
 }
 
 // keep keeps a place at a relay until ctx ends, and tells when the host's addresses change.
@@ -184,7 +184,7 @@ func (h *Host) renew(relay peer.ID) {
 func (h *Host) callsThrough(relay peer.ID) bool {
 	return slices.ContainsFunc(h.Network().Conns(), func(c network.Conn) bool {
 		id, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_P2P) // the first is the relay's
-		return err == nil && id == relay.String() && !direct(c.RemoteMultiaddr())
+		return err == nil && id == relay.String() && OverRelay(c.RemoteMultiaddr())
 	})
 }
 

@@ -191,13 +191,12 @@ func (in *internet) settled(ctx context.Context) {
 	defer cancel()
 	in.moved(first, func() {
 		if slices.ContainsFunc(in.Addrs(), func(a multiaddr.Multiaddr) bool {
-			_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
-			return err == nil || manet.IsPublicAddr(a)
+			return p2p.OverRelay(a) || manet.IsPublicAddr(a)
 		}) {
 			cancel()
 		}
 	})
-	settle(ctx, settleMore)
+	discovery.Sleep(ctx, settleMore)
 }
 
 // maxReached is how many addresses of a host are told.
@@ -207,13 +206,12 @@ const maxReached = 6
 // which most do, and then those that lead anywhere, before those of its own network.
 func (in *internet) reached() []string {
 	rank := func(a multiaddr.Multiaddr) int {
-		_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
 		_, tcp := a.ValueForProtocol(multiaddr.P_TCP)
 		r := 0
 		switch {
 		case manet.IsIPLoopback(a):
 			r = 6
-		case err == nil:
+		case p2p.OverRelay(a):
 		case manet.IsPublicAddr(a):
 			r = 2
 		default:
@@ -253,16 +251,11 @@ func (in *internet) where(ctx context.Context, id identity.ID, how func(*dht.DHT
 	return peer.AddrInfo{}, all
 }
 
-// cardHolds is how long what a site says of itself counts, if nobody hears of it again.
-const cardHolds = 30 * time.Minute
-
 // ask has a site show its card, where it is connected or the tables say that it is, unless
 // another medium has brought the record already.
 func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
-	for _, s := range in.known.Sites() {
-		if s.Site == id && s.Sequence >= sequence {
-			return discovery.Sighting{Site: id, Record: s.Bytes(), For: cardHolds}, nil
-		}
+	if s, there := in.known.Site(id); there && s.Sequence >= sequence {
+		return discovery.Sighting{Site: id, Record: s.Bytes()}, nil
 	}
 	who, err := p2p.PeerOf(id)
 	if err != nil {
@@ -275,7 +268,7 @@ func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (d
 		}
 	}
 	c, err := card.Ask(ctx, in.Host, in.realm, at)
-	return discovery.Sighting{Site: id, Record: c.Record, For: cardHolds}, err
+	return discovery.Sighting{Site: id, Record: c.Record}, err
 }
 
 // openInternet has a site take part as its configuration says; nil without that section.
@@ -298,8 +291,14 @@ func openInternet(cfg *config.Internet, o p2p.Options, card func() card.Card) (*
 		}
 	}
 	j.options.Listen, j.options.Relays = listen, relays
-	j.options.PortMap = cfg.PortMap && !strings.Contains(strings.Join(listen, " "), "/127.0.0.1/") && !strings.Contains(strings.Join(listen, " "), "/::1/")
+	j.options.PortMap = cfg.PortMap && !slices.ContainsFunc(listen, onlyHere)
 	return join(j)
+}
+
+// onlyHere reports whether an address leads nowhere but to this machine.
+func onlyHere(at string) bool {
+	a, err := multiaddr.NewMultiaddr(at)
+	return err == nil && manet.IsIPLoopback(a)
 }
 
 // places is where a site may be reached: by HTTPS and from anywhere.
@@ -331,7 +330,7 @@ func (in *internet) carriers() (all []Carrier) {
 	}
 	slices.Sort(protocols)
 	for _, a := range in.Network().ListenAddresses() {
-		if _, err := a.ValueForProtocol(multiaddr.P_CIRCUIT); err != nil {
+		if !p2p.OverRelay(a) {
 			all = append(all, Carrier{P2PCarrier, a.String(), protocols})
 		}
 	}

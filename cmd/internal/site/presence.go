@@ -151,7 +151,7 @@ func (p *presence) Run(ctx context.Context) {
 			case <-reached:
 				reached, media, stays = nil, p.media(true), false
 			case <-p.again:
-				settle(one, pause)
+				discovery.Sleep(one, pause)
 				stays = err == nil && p.same(record)
 			case <-one.Done():
 				stays = false
@@ -162,16 +162,6 @@ func (p *presence) Run(ctx context.Context) {
 		if pause = min(2*pause, changeLate); time.Since(begun) > changeQuiet {
 			pause = changeSoon
 		}
-	}
-}
-
-// settle waits a while, or until ctx ends.
-func settle(ctx context.Context, long time.Duration) {
-	moment := time.NewTimer(long)
-	defer moment.Stop()
-	select {
-	case <-ctx.Done():
-	case <-moment.C:
 	}
 }
 

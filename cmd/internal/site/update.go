@@ -29,7 +29,7 @@ const (
 	// proofTime is how long a program is up before it says that it is well. Before, the units
 	// give it 65 s to come up, so that one that is not well is gone within 90.
 	proofTime = 15 * time.Second
-	// fetchPatience bounds a download, which is 16 MB.
+	// fetchPatience bounds a download, which is 30 MB.
 	fetchPatience = 30 * time.Minute
 	// trialPatience is until an update is proven or gone: stopping, 90 s, and starting again.
 	trialPatience = 3 * time.Minute

@@ -112,7 +112,9 @@ func New(o Options) (*Medium, error) {
 // join has the host take part.
 func (m *Medium) join() (err error) {
 	params := pubsub.DefaultGossipSubParams()
-	params.D, params.Dlo, params.Dhi, params.Dscore, params.Dout = 4, 3, 8, 2, 1
+	// Forwarders want all members, so none is sent away that a host can have connections
+	// to: it would come back each minute, and until then tell of each message each second.
+	params.D, params.Dlo, params.Dhi, params.Dscore, params.Dout = 4, 3, 32, 2, 1
 	params.Dlazy = 2
 	params.HistoryLength, params.HistoryGossip = 6, 3
 	params.HeartbeatInterval = m.o.Heartbeat

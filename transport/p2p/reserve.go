@@ -28,7 +28,8 @@ const (
 	// relayCheck is how often a place is asked for anew, though it would last for an hour:
 	// who calls has to be able to within ten seconds after a relay was killed and begun
 	// anew. QUIC alone notices that after 45 s, for its keep-alives are too small to be
-	// answered by who does not know what they belong to.
+	// answered by who does not know what they belong to. Relays take turns: who has places
+	// at several is called through the others meanwhile.
 	relayCheck = 8 * time.Second
 
 	// maxRelayed is how many addresses through one relay are told.
@@ -84,11 +85,12 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 	h.closing(news.Close)
 	begin := func() (stop func()) {
 		ctx, cancel := context.WithCancel(context.Background())
+		turns := time.NewTicker(relayCheck)
 		var keeping sync.WaitGroup
 		for _, relay := range relays {
-			keeping.Go(func() { h.keep(ctx, relay, news) })
+			keeping.Go(func() { h.keep(ctx, relay, turns.C, news) })
 		}
-		return func() { cancel(); keeping.Wait() }
+		return func() { cancel(); turns.Stop(); keeping.Wait() }
 	}
 	var following sync.WaitGroup
 	following.Go(func() {
@@ -122,7 +124,8 @@ func byAll(a ma.Multiaddr) bool {
 }
 
 // keep keeps a place at a relay until ctx ends, and tells when the host's addresses change.
-func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, news event.Emitter) {
+// Of those that have theirs, whoever has waited longest takes the next of the turns.
+func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
 	set := func(at []ma.Multiaddr) {
 		if h.reserved.set(relay.ID, at) {
 			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.reserved.add(nil)})
@@ -149,21 +152,18 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, news event.Emitter
 		h.renew(relay.ID)
 		at, err := h.place(ctx, relay)
 		set(at)
-		next := relayCheck
+		again := turns
 		if err != nil {
-			next = wait + rand.N(wait/2) // not all hosts at a time
+			again = time.After(wait + rand.N(wait/2)) // not all hosts at a time
 			wait = min(2*wait, relayLate)
 		} else {
 			wait = relaySoon
 		}
-		again := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
-			again.Stop()
 			return
 		case <-lost: // and at is told on until the relay does not answer
-			again.Stop()
-		case <-again.C:
+		case <-again:
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,53 +18,125 @@ import (
 	"agentsite/discovery/bed"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/sys/unix"
 )
 
-// BenchmarkPeers is what a site costs at rest that is in the global network: with sixteen
-// peers, which are relays, eight of its own and eight that have come to it.
+const warm, rest = 45 * time.Second, time.Minute
+
+// BenchmarkPeers is what a site costs at rest that is in the global network, with sixteen
+// peers. Its threads wait as those of the service do.
 func BenchmarkPeers(b *testing.B) {
-	const peers, own, warm, rest = 16, 8, 45 * time.Second, time.Minute
-	net := bed.New(b)
-	var addresses []string
-	for i := range peers {
-		addresses = append(addresses, fmt.Sprintf("5.5.5.%d/24", 10+i))
-	}
-	world, home := net.Host(strings.Join(addresses, " ")), net.Host("5.5.5.2/24")
-	realm, err := discovery.NewRealm("bench")
+	b.Run("home", func(b *testing.B) { // behind its router: four relays, and twelve sites of its realm elsewhere
+		asService(b)
+		const relays, sites = 4, 12
+		w := bed.NewWorld(b)
+		realm, at := newRealm(b), []string(nil)
+		var peers []string
+		for range relays {
+			r := publicRelay{folder: folder(b)}
+			r.on, r.ip = w.Public()
+			r.start(b)
+			at, peers = append(at, r.at...), append(peers, r.ip)
+		}
+		for i := range sites {
+			on, ip := w.Public()
+			inRealm(b, folder(b), fmt.Sprint("other", i), on, realm, at)
+			peers = append(peers, ip)
+		}
+		home := w.Home(bed.Preserving)
+		r := inRealm(b, folder(b), "shed", home.Host(), realm, at)
+		for _, ip := range peers {
+			home.Sent(ip) // is counted from now on
+		}
+		idle(b, r.Cmd.Process.Pid)
+		there := 0
+		for _, ip := range peers {
+			if home.Sent(ip) > 0 {
+				there++
+			}
+		}
+		b.ReportMetric(float64(there), "peers")
+	})
+	b.Run("relays", func(b *testing.B) { // eight of its own, and eight that have come to it
+		asService(b)
+		const peers, own = 16, 8
+		net := bed.New(b)
+		var addresses []string
+		for i := range peers {
+			addresses = append(addresses, fmt.Sprintf("5.5.5.%d/24", 10+i))
+		}
+		world, home := net.Host(strings.Join(addresses, " ")), net.Host("5.5.5.2/24")
+		folder := folder(b)
+		id, err := site.SiteIdentity(site.Folder(folder))
+		if err != nil {
+			b.Fatal(err)
+		}
+		var relays []string
+		for i := range peers {
+			words := []string{"relay", "--listen", fmt.Sprintf("5.5.5.%d:8475", 10+i), "--json"}
+			if i >= own {
+				words = append(words, "--other", "/ip4/5.5.5.2/udp/8475/quic-v1/p2p/"+id.Peer)
+			}
+			at := startRelaying(b, world, words...)
+			if i < own {
+				relays = append(relays, at)
+			}
+		}
+		idle(b, inRealm(b, folder, "shed", home, newRealm(b), relays).Cmd.Process.Pid)
+	})
+}
+
+func newRealm(b *testing.B) string {
+	b.Helper()
+	r, err := discovery.NewRealm("bench")
 	if err != nil {
 		b.Fatal(err)
 	}
-	folder := folder(b)
-	id, err := site.SiteIdentity(site.Folder(folder))
+	return r.String()
+}
+
+// asService has what this goroutine starts from now on wait as deploy/agentsite.service
+// says.
+func asService(b *testing.B) {
+	b.Helper()
+	unit, err := os.ReadFile("../../../deploy/agentsite.service")
 	if err != nil {
 		b.Fatal(err)
 	}
-	var relays []string
-	for i := range peers {
-		words := []string{"relay", "--listen", fmt.Sprintf("5.5.5.%d:8475", 10+i), "--json"}
-		if i >= own {
-			words = append(words, "--other", "/ip4/5.5.5.2/udp/8475/quic-v1/p2p/"+id.Peer)
-		}
-		at := startRelaying(b, world, words...)
-		if i < own {
-			relays = append(relays, at)
-		}
+	said := regexp.MustCompile(`(?m)^TimerSlackNSec=(.*)$`).FindSubmatch(unit)
+	if said == nil {
+		b.Fatal("the unit does not say how exactly threads wait")
 	}
-	r := startIn(b, folder, fmt.Sprintf("site: { name: shed }\ninternet: { realm: %q, relays: [%s] }\ndevices:\n  den: { driver: sim, model: climate }\n", realm, strings.Join(relays, ", ")), nil,
-		append(bed.On(home), program, "run", "--listen-peers", "5.5.5.2:8475")...)
-	pid := r.Cmd.Process.Pid
+	slack, err := time.ParseDuration(string(said[1]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	runtime.LockOSThread() // whose children have it too; it ends with the benchmark
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// inRealm starts a site on a host, in a realm that meets at relays.
+func inRealm(b *testing.B, folder, name, on, realm string, relays []string) *running {
+	b.Helper()
+	return startIn(b, folder, fmt.Sprintf("site: { name: %s }\ninternet: { realm: %q, relays: [%s] }\ndevices:\n  den: { driver: sim, model: climate }\n",
+		name, realm, strings.Join(relays, ", ")), nil, bed.On(on, program, "run", "--listen-peers", ":8475")...)
+}
+
+// idle measures a process that nobody asks for anything.
+func idle(b *testing.B, pid int) {
+	b.Helper()
 	time.Sleep(warm)
 	woken, cpu, bytes := voluntary(b, pid), cpuTime(b, pid), onWire(b, pid)
 	time.Sleep(rest)
 	woken, cpu, bytes = voluntary(b, pid)-woken, cpuTime(b, pid)-cpu, onWire(b, pid)-bytes
-	b.Run("site", func(b *testing.B) {
-		b.ReportMetric(woken/rest.Seconds(), "voluntary-switches/s(≤15)")
-		b.ReportMetric(float64(cpu.Milliseconds())/rest.Seconds(), "cpu-ms/s")
-		b.ReportMetric(bytes/rest.Minutes(), "wire-B/min")
-		b.ReportMetric(status(b, pid, "VmRSS:")/1024, "resident-MB(≤32)")
-		b.ReportMetric(status(b, pid, "RssAnon:")/1024, "anonymous-MB")
-		b.ReportMetric(0, "ns/op")
-	})
+	b.ReportMetric(woken/rest.Seconds(), "voluntary-switches/s(≤15)")
+	b.ReportMetric(float64(cpu.Milliseconds())/rest.Seconds(), "cpu-ms/s")
+	b.ReportMetric(bytes/rest.Minutes(), "wire-B/min")
+	b.ReportMetric(status(b, pid, "VmRSS:")/1024, "resident-MB(≤32)")
+	b.ReportMetric(status(b, pid, "RssAnon:")/1024, "anonymous-MB")
+	b.ReportMetric(0, "ns/op")
 }
 
 // startRelaying runs a relay on a host, and returns its address by QUIC.

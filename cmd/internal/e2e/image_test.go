@@ -64,6 +64,7 @@ func TestImage(t *testing.T) {
 
 	t.Log("== first boot")
 	f.write(t, "agentsite.yaml", []byte(`site: { name: shed }
+internet: { realm: home:k5qjb3xzyx3m2q7nq4vd5r6waa }
 devices:
   board: { driver: host, every: 2s }
   lamp: { driver: relay, pin: GPIO17, safe: off, min_off: 0s }
@@ -143,9 +144,10 @@ func (p *powered) guest(t testing.TB) *machine {
 func (p *powered) listeners(t *testing.T) {
 	m := p.guest(t)
 	until(t, time.Minute, "the site answers", p.answers)
-	site := map[string]bool{"8473": true, "8474": true, "5353": true} // HTTP on the loopback, HTTPS, mDNS
+	site := map[string]bool{"8473": true, "8474": true, "8475": true, "5353": true} // HTTP on the loopback, HTTPS, peers, mDNS
 	riding := map[string]bool{"9": true, p.control: true}
 	for _, file := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		peers := false
 		for line := range strings.Lines(m.file(t, "/proc/net/"+file)) {
 			f := strings.Fields(line)
 			if listens := strings.HasPrefix(file, "udp") || f[3] == "0A"; !listens || f[0] == "sl" {
@@ -154,9 +156,13 @@ func (p *powered) listeners(t *testing.T) {
 			host, hex, _ := strings.Cut(f[1], ":")
 			n, err := strconv.ParseUint(hex, 16, 16)
 			port := strconv.FormatUint(n, 10)
+			peers = peers || port == "8475"
 			if err != nil || !site[port] && !riding[port] || port == "8473" && host != "0100007F" {
 				t.Errorf("somebody listens at %s %s:%s", file, host, port)
 			}
+		}
+		if !peers && !strings.HasSuffix(file, "6") {
+			t.Errorf("nobody listens for peers over %s", file)
 		}
 	}
 }

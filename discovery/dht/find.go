@@ -29,10 +29,7 @@ const (
 	lookPatience = 30 * time.Second // for all that the servers say
 	headStart    = time.Second      // of the known servers
 	askPatience  = 4 * time.Second  // for a site
-	asksAtOnce   = 16
-	tries        = 3 // of a site that fails at once
-	triedLong    = time.Second
-	tryAgain     = 300 * time.Millisecond
+	asksAtOnce   = 8
 	mostAsked    = 512 // sites of one key
 )
 
@@ -156,15 +153,8 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		for range tries { // a connection may end just when it is used
-			begun := time.Now()
-			if l.ask(ctx, p) {
-				return
-			}
-			if time.Since(begun) > triedLong {
-				break
-			}
-			time.Sleep(tryAgain)
+		if l.ask(ctx, p) {
+			return
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

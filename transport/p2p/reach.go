@@ -26,7 +26,7 @@ const (
 	// reachPatience is how long it may take to reach a site, by whatever way.
 	reachPatience = 10 * time.Second
 	// straightFirst is how long relays are left alone while the site may answer itself.
-	straightFirst = 500 * time.Millisecond
+	straightFirst = 250 * time.Millisecond
 	// relayPatience is how long a relay may take to answer.
 	relayPatience = 3 * time.Second
 

@@ -29,7 +29,7 @@ const (
 	lookPatience = 30 * time.Second // for all that the servers say
 	headStart    = time.Second      // of the known servers
 	askPatience  = 4 * time.Second  // for a site
-	asksAtOnce   = 8
+	asksAtOnce   = 16
 	mostAsked    = 512 // sites of one key
 )
 

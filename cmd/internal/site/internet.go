@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -256,13 +257,20 @@ func (in *internet) where(ctx context.Context, id identity.ID, how func(*dht.DHT
 // cardHolds is how long what a site says of itself counts, if nobody hears of it again.
 const cardHolds = 30 * time.Minute
 
+// askSpread is how long, for each site that is known, one may wait that is to be asked: all
+// hear at once of who is new, and that may be a small board.
+const askSpread = 50 * time.Millisecond
+
 // ask has a site show its card, where it is connected or the tables say that it is, unless
-// another medium has brought the record already.
+// another medium has brought the record already, or does in the moment before: who is new
+// looks for all others, too, and is asked by the same connections then.
 func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
-	for _, s := range in.known.Sites() {
-		if s.Site == id && s.Sequence >= sequence {
-			return discovery.Sighting{Site: id, Record: s.Bytes(), For: cardHolds}, nil
-		}
+	if s, ok := in.heard(id, sequence); ok {
+		return s, nil
+	}
+	settle(ctx, rand.N(time.Duration(1+len(in.known.Sites()))*askSpread))
+	if s, ok := in.heard(id, sequence); ok {
+		return s, nil
 	}
 	who, err := p2p.PeerOf(id)
 	if err != nil {
@@ -276,6 +284,16 @@ func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (d
 	}
 	c, err := card.Ask(ctx, in.Host, in.realm, at)
 	return discovery.Sighting{Site: id, Record: c.Record, For: cardHolds}, err
+}
+
+// heard is what another medium has brought of a site.
+func (in *internet) heard(id identity.ID, sequence uint64) (discovery.Sighting, bool) {
+	for _, s := range in.known.Sites() {
+		if s.Site == id && s.Sequence >= sequence {
+			return discovery.Sighting{Site: id, Record: s.Bytes(), For: cardHolds}, true
+		}
+	}
+	return discovery.Sighting{}, false
 }
 
 // openInternet has a site take part as its configuration says; nil without that section.

@@ -105,7 +105,7 @@ func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	r := discoverytest.Record(m.key, current)
 	n.t.Cleanup(m.show(realm, r, capabilities...))
 	m.announced.Store(r)
-	if err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
+	if _, err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
 		n.t.Fatal(err)
 	}
 	return m
@@ -313,7 +313,7 @@ func TestWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := n.open(key, Options{Realm: discovery.PublicRealm()})
-	if err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
+	if _, err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})

@@ -35,6 +35,7 @@ const (
 	tellSoon = 20 * time.Second
 	mostSoon = 4 // times, each after twice as long
 
+	closest    = 20 // servers of a key, as the library has it
 	keysAtOnce = 4
 	tellAgain  = 250 * time.Millisecond // and after twice and four times as long
 )
@@ -181,7 +182,7 @@ func (d *DHT) alone() bool { return d.o.Server && d.library.RoutingTable().Size(
 
 // provide tells the servers nearest to a key, and those that are known, that this host
 // has it. The library would tell the former alone, and not say whether they took it. It
-// returns how many did not, and fails if that is most of them.
+// returns how many did not, or were not there just then, and fails if most did not.
 func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (refused int, err error) {
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
 		return 0, err
@@ -192,6 +193,7 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (refu
 	if len(servers) == 0 && d.alone() {
 		return 0, nil
 	}
+	silent := max(0, min(d.library.RoutingTable().Size(), closest)-len(servers)) // who should be among them
 	for _, b := range d.o.Bootstrap {
 		if !slices.Contains(servers, b.ID) {
 			servers = append(servers, b.ID)
@@ -213,7 +215,7 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (refu
 	if refused > len(servers)/2 || len(servers) == 0 {
 		return refused, fmt.Errorf("%d of %d servers of the DHT take it: %w", told.Load(), len(servers), errors.Join(err, why))
 	}
-	return refused, nil
+	return refused + silent, nil
 }
 
 // tell tells one server, which may have much to do just then.

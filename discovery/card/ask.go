@@ -20,30 +20,39 @@ var errNotOfRealm = errors.New("whoever is there does not show that it is of the
 
 // Ask asks a site for its card, and connects to it if need be, over a relay too. What it
 // returns came from the site itself, which is of the realm; the record is the site's, and
-// its signature holds. It blocks for at most five seconds after it is connected. It is
-// safe for concurrent use, but a site answers only three of one peer at a time.
+// its signature holds. It blocks for at most five seconds after it is connected, and asks
+// once more where its connection ends before. It is safe for concurrent use, but a site
+// answers only three of one peer at a time.
 func Ask(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo) (Card, error) {
 	id, err := identity.Parse(site.ID.String())
 	if err != nil {
 		return Card{}, err
 	}
 	ctx = network.WithAllowLimitedConn(ctx, "card")
+	c, ended, err := askOnce(ctx, h, realm, id, site)
+	if ended { // either end may have needed the connection's place just then
+		c, _, err = askOnce(ctx, h, realm, id, site)
+	}
+	return c, err
+}
+
+// askOnce reports besides whether it failed for a connection that ended.
+func askOnce(ctx context.Context, h host.Host, realm discovery.Realm, id identity.ID, site peer.AddrInfo) (c Card, ended bool, err error) {
 	if err := h.Connect(ctx, site); err != nil {
-		return Card{}, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+		return Card{}, false, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stream, err := h.NewStream(ctx, site.ID, Protocol)
 	if err != nil {
-		return Card{}, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+		return Card{}, ctx.Err() == nil, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
 	}
 	defer stream.Reset() // after the end of it that is nothing
 	defer context.AfterFunc(ctx, func() { stream.Reset() })()
-	c, err := ask(stream, realm, h.ID(), id, site.ID)
-	if err != nil {
-		return Card{}, fmt.Errorf("%v has no card for this realm: %w", id, err)
+	if c, err = ask(stream, realm, h.ID(), id, site.ID); err != nil {
+		return Card{}, stream.Conn().IsClosed(), fmt.Errorf("%v has no card for this realm: %w", id, err)
 	}
-	return c, nil
+	return c, false, nil
 }
 
 // asking is a stream, as far as it takes part.

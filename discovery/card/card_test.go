@@ -103,6 +103,22 @@ func TestOutsider(t *testing.T) {
 	}
 }
 
+// TestBrokenOff: a connection that ends just when it is used is no refusal.
+func TestBrokenOff(t *testing.T) {
+	key := identity.New()
+	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
+	asked := 0
+	defer Serve(site, home, func() Card {
+		if asked++; asked == 1 {
+			site.Network().ClosePeer(asker.ID())
+		}
+		return Card{Record: discoverytest.Record(key, 1).Bytes()}
+	})()
+	if _, err := Ask(t.Context(), asker, home, at(site)); err != nil || asked != 2 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+}
+
 // TestCrowd: who holds places open has few, and others are served.
 func TestCrowd(t *testing.T) {
 	key := identity.New()

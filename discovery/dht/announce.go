@@ -30,6 +30,12 @@ const (
 
 	settle = time.Second // in which changes that come together are one
 
+	// Where servers did not take it that should have, they are told soon again: who looks
+	// does not ask all. Not for ever: some may never take it.
+	tellSoon = 20 * time.Second
+	mostSoon = 4 // times, each after twice as long
+
+	closest    = 20 // servers of a key, as the library has it
 	keysAtOnce = 4
 	tellAgain  = 250 * time.Millisecond // and after twice and four times as long
 )
@@ -93,6 +99,7 @@ type standing struct {
 	at   []ma.Multiaddr // where it is
 	due  time.Time      // when it has to be told again
 	away bool           // a known server was, and may have forgotten
+	soon int            // how often it was told to some only, one time after the other
 }
 
 func (s *standing) shows(at []ma.Multiaddr) bool {
@@ -110,39 +117,53 @@ func (d *DHT) keep(ctx context.Context, record *discovery.Signed, s *standing) e
 		s.away = missing != nil
 	}
 	if at := best(d.o.Host.Addrs()); !s.shows(at) || !time.Now().Before(s.due) {
-		if err := d.announce(ctx, record, at); err != nil {
+		whole, err := d.announce(ctx, record, at)
+		if err != nil {
 			s.due = time.Time{}
 			return err
 		}
-		s.at, s.due = at, time.Now().Add(announceLeast+rand.N(announceMost-announceLeast)) // not all at once
+		wait := announceLeast + rand.N(announceMost-announceLeast) // not all at once
+		if s.soon++; whole || s.soon > mostSoon {
+			s.soon = 0
+		} else {
+			wait = tellSoon << s.soon / 2
+		}
+		s.at, s.due = at, time.Now().Add(wait)
 	}
 	return missing
 }
 
-// announce does it once, and fails if a part of it is known to nobody.
-func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) error {
+// announce does it once, and fails if most servers do not take a part of it. It reports
+// whether all did.
+func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) (whole bool, err error) {
 	if len(at) == 0 {
-		return errors.New("the host has no address yet at which it is reached")
+		return false, errors.New("the host has no address yet at which it is reached")
 	}
 	if err := d.join(ctx); err != nil {
-		return err
+		return false, err
 	}
 	keys := []cid.Cid{d.key("realm"), d.key("site", record.Site.PeerID())}
 	for _, name := range d.o.Capabilities() {
 		if err := card.CheckCapability(name); err != nil {
-			return err
+			return false, err
 		}
 		keys = append(keys, d.key("capability", name))
 	}
 	var all errgroup.Group
+	var refused atomic.Int32
 	all.SetLimit(keysAtOnce)
 	for _, k := range keys {
-		all.Go(func() error { return d.provide(ctx, k, at) })
+		all.Go(func() error {
+			n, err := d.provide(ctx, k, at)
+			refused.Add(int32(n))
+			return err
+		})
 	}
 	if d.o.Realm.Public() && d.o.Prefix != Amino {
 		all.Go(func() error { return d.put(ctx, record) })
 	}
-	return all.Wait()
+	err = all.Wait()
+	return refused.Load() == 0, err
 }
 
 // put has the servers nearest to the site hold its record.
@@ -160,17 +181,19 @@ func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 func (d *DHT) alone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
 
 // provide tells the servers nearest to a key, and those that are known, that this host
-// has it. The library would tell the former alone, and not say whether they took it.
-func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) error {
+// has it. The library would tell the former alone, and not say whether they took it. It
+// returns how many did not, or were not there just then, and fails if most did not.
+func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (refused int, err error) {
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
-		return err
+		return 0, err
 	}
 	near, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	servers, err := d.library.GetClosestPeers(near, string(key.Hash())) // as many as it found
 	if len(servers) == 0 && d.alone() {
-		return nil
+		return 0, nil
 	}
+	silent := max(0, min(d.library.RoutingTable().Size(), closest)-len(servers)) // who should be among them
 	for _, b := range d.o.Bootstrap {
 		if !slices.Contains(servers, b.ID) {
 			servers = append(servers, b.ID)
@@ -187,10 +210,12 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) error
 			return err
 		})
 	}
-	if refused := all.Wait(); int(told.Load()) < (len(servers)+1)/2 || len(servers) == 0 {
-		return fmt.Errorf("%d of %d servers of the DHT take it: %w", told.Load(), len(servers), errors.Join(err, refused))
+	why := all.Wait()
+	refused = len(servers) - int(told.Load())
+	if refused > len(servers)/2 || len(servers) == 0 {
+		return refused, fmt.Errorf("%d of %d servers of the DHT take it: %w", told.Load(), len(servers), errors.Join(err, why))
 	}
-	return nil
+	return refused + silent, nil
 }
 
 // tell tells one server, which may have much to do just then.

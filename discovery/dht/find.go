@@ -30,9 +30,6 @@ const (
 	headStart    = time.Second      // of the known servers
 	askPatience  = 4 * time.Second  // for a site
 	asksAtOnce   = 16
-	tries        = 3 // of a site that fails at once
-	triedLong    = time.Second
-	tryAgain     = 300 * time.Millisecond
 	mostAsked    = 512 // sites of one key
 )
 
@@ -156,15 +153,8 @@ func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
 	}
 	l.asked[p.ID] = true
 	l.asking.Go(func() {
-		for range tries { // the other end may part just when its connection is used here
-			begun := time.Now()
-			if l.ask(ctx, p) {
-				return
-			}
-			if time.Since(begun) > triedLong {
-				break
-			}
-			discovery.Sleep(ctx, tryAgain)
+		if l.ask(ctx, p) {
+			return
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

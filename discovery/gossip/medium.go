@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/discovery"
@@ -27,6 +28,8 @@ const (
 	spread    = 2 * time.Second        // over which those who are there answer who looks
 	patience  = 30 * time.Second       // with a site that is asked
 	lingering = 200 * time.Millisecond // for a goodbye to leave this machine
+
+	enough = 8 // peers by which all is heard and said: one more brings nothing that is new
 )
 
 var (
@@ -71,7 +74,8 @@ type Medium struct {
 	working sync.WaitGroup
 
 	joined, looked bell
-	hearing        bell // a peer joined, or began to pass on to us what others say
+	hearing        bell         // a peer joined, or began to pass on to us what others say
+	peers          atomic.Int32 // of the topic, as far as they were told
 
 	mu      sync.Mutex
 	own     discovery.Sighting // what is announced here
@@ -147,7 +151,10 @@ func (m *Medium) join() (err error) {
 			if err != nil {
 				return
 			}
-			if e.Type == pubsub.PeerJoin {
+			switch {
+			case e.Type == pubsub.PeerLeave:
+				m.peers.Add(-1)
+			case m.peers.Add(1) <= enough:
 				m.joined.ring()
 				m.hearing.ring()
 			}
@@ -159,7 +166,7 @@ func (m *Medium) join() (err error) {
 // Trace is pubsub's, and tells of a peer that passes on to us what others say. It may do so
 // only from its next heartbeat on: who looked before that has not heard all the answers.
 func (m *Medium) Trace(e *pb.TraceEvent) {
-	if e.GetType() == pb.TraceEvent_GRAFT {
+	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enough {
 		m.hearing.ring()
 	}
 }

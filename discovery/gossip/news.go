@@ -120,7 +120,9 @@ func (n *newsroom) answered(now time.Time, site identity.ID, s discovery.Sightin
 	is := n.asking[site]
 	delete(n.asking, site)
 	if err != nil || s.Site != site || s.Record == nil {
-		n.refuse(now, site)
+		if _, newer := n.waiting[site]; n.refuse(now, site) < refusedMost && !newer {
+			n.wait(site, is) // it said that it is there
+		}
 		return s, false
 	}
 	k := n.known[site]
@@ -143,11 +145,13 @@ func (n *newsroom) forget(now time.Time, site identity.ID) {
 	n.refuse(now, site)
 }
 
-// refuse remembers that a site had nothing to say, for longer each time.
-func (n *newsroom) refuse(now time.Time, site identity.ID) {
+// refuse remembers that a site had nothing to say, for longer each time, and returns for
+// how long.
+func (n *newsroom) refuse(now time.Time, site identity.ID) time.Duration {
 	r := n.refused.of(site, now)
 	r.pause = min(max(3*r.pause, refusedLeast), refusedMost)
 	r.until = now.Add(r.pause)
+	return r.pause
 }
 
 // room makes one for another site, if it can.

@@ -261,6 +261,24 @@ func TestLiars(t *testing.T) {
 	}
 }
 
+// TestUnanswered: who says once that it is there, and does not answer just then, is asked
+// again, less and less often, and at last no more.
+func TestUnanswered(t *testing.T) {
+	n := newNewsroom(time.Hour)
+	id := identity.New().ID()
+	n.hear(start0, id, is(1))
+	var asked []time.Duration
+	for at := time.Duration(0); at < 24*time.Hour; at += 10 * time.Second {
+		if site, ok := n.ask(after(at)); ok {
+			asked = append(asked, at)
+			n.answered(after(at), site, discovery.Sighting{}, errors.New("busy"))
+		}
+	}
+	if len(asked) != 7 || asked[1] != refusedLeast {
+		t.Errorf("it is asked after %v", asked)
+	}
+}
+
 // TestNewsroomIsBounded: who is known stays, and one that is not heard of gives up its
 // place.
 func TestNewsroomIsBounded(t *testing.T) {

@@ -114,7 +114,7 @@ func New(o Options) (h *Host, err error) {
 	h.places = newPlaces(o.Known, conns, o.Relay != nil)
 
 	bus := eventbus.NewBus()
-	main, err := h.swarm(key, bus, limits, h.places)
+	main, err := h.swarm(key, bus, limits, h.places, swarm.WithDialRanker(rank))
 	if err != nil {
 		return nil, err
 	}

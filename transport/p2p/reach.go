@@ -25,8 +25,9 @@ import (
 const (
 	// reachPatience is how long it may take to reach a site, by whatever way.
 	reachPatience = 10 * time.Second
-	// straightFirst is how long relays are left alone while the site may answer itself.
-	straightFirst = 500 * time.Millisecond
+	// straightFirst is how long relays are left alone while the site may answer itself: so
+	// long they are not met, and then so long nobody calls through them.
+	straightFirst = 250 * time.Millisecond
 	// relayPatience is how long a relay may take to answer.
 	relayPatience = 3 * time.Second
 

@@ -151,7 +151,9 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 	for {
 		h.renew(relay.ID)
 		at, err := h.place(ctx, relay)
-		set(at)
+		if err == nil || wait > relaySoon { // who does not answer once may be busy, and all who know of us would hear of it
+			set(at)
+		}
 		again := turns
 		if err != nil {
 			again = time.After(wait + rand.N(wait/2)) // not all hosts at a time

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -251,11 +252,20 @@ func (in *internet) where(ctx context.Context, id identity.ID, how func(*dht.DHT
 	return peer.AddrInfo{}, all
 }
 
+// askSpread is how long, for each site that is known, one may wait that is to be asked: all
+// hear at once of who is new, and that may be a small board.
+const askSpread = 50 * time.Millisecond
+
 // ask has a site show its card, where it is connected or the tables say that it is, unless
-// another medium has brought the record already.
+// another medium has brought the record already, or does in the moment before: who is new
+// looks for all others, too, and is asked by the same connections then.
 func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
-	if s, there := in.known.Site(id); there && s.Sequence >= sequence {
-		return discovery.Sighting{Site: id, Record: s.Bytes()}, nil
+	if s, ok := in.heard(id, sequence); ok {
+		return s, nil
+	}
+	discovery.Sleep(ctx, rand.N(time.Duration(1+len(in.known.Sites()))*askSpread))
+	if s, ok := in.heard(id, sequence); ok {
+		return s, nil
 	}
 	who, err := p2p.PeerOf(id)
 	if err != nil {
@@ -269,6 +279,15 @@ func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (d
 	}
 	c, err := card.Ask(ctx, in.Host, in.realm, at)
 	return discovery.Sighting{Site: id, Record: c.Record}, err
+}
+
+// heard is what another medium has brought of a site.
+func (in *internet) heard(id identity.ID, sequence uint64) (discovery.Sighting, bool) {
+	s, there := in.known.Site(id)
+	if !there || s.Sequence < sequence {
+		return discovery.Sighting{}, false
+	}
+	return discovery.Sighting{Site: id, Record: s.Bytes()}, true
 }
 
 // openInternet has a site take part as its configuration says; nil without that section.

@@ -263,7 +263,11 @@ func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (d
 	if s, ok := in.heard(id, sequence); ok {
 		return s, nil
 	}
-	discovery.Sleep(ctx, rand.N(time.Duration(1+len(in.known.Sites()))*askSpread))
+	most := time.Duration(1+len(in.known.Sites())) * askSpread
+	if _, there := in.known.Site(id); there {
+		most *= 4 // what is known of it will do, and many may have news: a relay of theirs is gone
+	}
+	discovery.Sleep(ctx, rand.N(most))
 	if s, ok := in.heard(id, sequence); ok {
 		return s, nil
 	}

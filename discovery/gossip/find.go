@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,11 +84,12 @@ type finder struct {
 }
 
 // look asks who is there, now and of those who join later, again when their answers are
-// passed on to us, and once more where it was silent.
+// passed on to us, soon where it was silent, and once more: where many came at a time, some
+// answered before they were passed on, and would say nothing more for minutes.
 func (f *finder) look(ctx context.Context) {
 	hearing := f.m.hearing.listen()
 	defer f.m.hearing.leave(hearing)
-	again := time.NewTimer(twice)
+	again, last := time.NewTimer(twice), false
 	defer again.Stop()
 	for ctx.Err() == nil {
 		if len(f.m.topic.ListPeers()) > 0 {
@@ -99,9 +101,14 @@ func (f *finder) look(ctx context.Context) {
 		for more := false; !more; {
 			select {
 			case <-again.C:
-				more = !f.heard.Load()
+				more = last || !f.heard.Load()
+				if !last {
+					again.Reset(lookLast/2 + rand.N(lookLast))
+				}
+				last = !last
 			case <-hearing:
 				again.Reset(twice + settling)
+				last = false
 				discovery.Sleep(ctx, settling)
 				drain(hearing)
 				more = true

@@ -25,6 +25,7 @@ const (
 
 	settling  = 500 * time.Millisecond // from a peer that joins to a message: others follow it
 	twice     = 2 * time.Second        // to the second one: the library may not have been ready for the first
+	lookLast  = 30 * time.Second       // from the first look to the last, give or take a half
 	spread    = 2 * time.Second        // over which those who are there answer who looks
 	patience  = 30 * time.Second       // with a site that is asked
 	lingering = 200 * time.Millisecond // for a goodbye to leave this machine

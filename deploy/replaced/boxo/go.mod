@@ -1,0 +1,3 @@
+module github.com/ipfs/boxo
+
+go 1.26.0

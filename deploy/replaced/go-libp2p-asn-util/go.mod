@@ -1,0 +1,3 @@
+module github.com/libp2p/go-libp2p-asn-util
+
+go 1.26.0

@@ -13,6 +13,7 @@ import (
 // measures when it is told to, takes the time, and shows 0x80000 before.
 type BME280 struct {
 	told
+	trimH   [6]int64
 	reg     [256]byte
 	pointer byte
 	humid   byte      // ctrl_hum as it was when ctrl_meas was last written
@@ -20,8 +21,12 @@ type BME280 struct {
 }
 
 // NewBME280 measures temperature in °C, humidity in % and pressure in Pa.
-func NewBME280() *BME280 {
-	return &BME280{told: told{"temperature": 20, "humidity": 50, "pressure": 101325}}
+func NewBME280() *BME280 { return NewBME280Of(bmeH) }
+
+// NewBME280Of is a chip with these trimming values dig_H1 to dig_H6 of its humidity.
+// dig_H4 and dig_H5 have 12 bits and a sign.
+func NewBME280Of(humidity [6]int64) *BME280 {
+	return &BME280{told: told{"temperature": 20, "humidity": 50, "pressure": 101325}, trimH: humidity}
 }
 
 const (
@@ -43,7 +48,7 @@ var (
 )
 
 func (c *BME280) Reset() {
-	*c = BME280{told: c.told}
+	*c = BME280{told: c.told, trimH: c.trimH}
 	c.reg[bmeID] = 0x60
 	at := 0x88
 	for _, trim := range [][]int64{bmeT[:], bmeP[:]} {
@@ -52,11 +57,12 @@ func (c *BME280) Reset() {
 			at += 2
 		}
 	}
-	c.reg[0xa1] = byte(bmeH[0])
-	binary.LittleEndian.PutUint16(c.reg[0xe1:], uint16(bmeH[1]))
-	c.reg[0xe3] = byte(bmeH[2])
-	c.reg[0xe4], c.reg[0xe5], c.reg[0xe6] = byte(bmeH[3]>>4), byte(bmeH[3]&0xf|bmeH[4]&0xf<<4), byte(bmeH[4]>>4)
-	c.reg[0xe7] = byte(bmeH[5])
+	h := c.trimH
+	c.reg[0xa1] = byte(h[0])
+	binary.LittleEndian.PutUint16(c.reg[0xe1:], uint16(h[1]))
+	c.reg[0xe3] = byte(h[2])
+	c.reg[0xe4], c.reg[0xe5], c.reg[0xe6] = byte(h[3]>>4), byte(h[3]&0xf|h[4]&0xf<<4), byte(h[4]>>4)
+	c.reg[0xe7] = byte(h[5])
 	c.put(skipped, skipped, skippedHumidity)
 }
 
@@ -160,7 +166,7 @@ func (c *BME280) measure() {
 		})
 	}
 	if c.humid&7 != 0 {
-		humidity = sort.Search(1<<16-1, func(raw int) bool { return bmeHumidity(int64(raw), fine) >= c.told["humidity"] })
+		humidity = sort.Search(1<<16-1, func(raw int) bool { return c.percent(int64(raw), fine) >= c.told["humidity"] })
 	}
 	c.put(pressure, temperature, humidity)
 }
@@ -173,7 +179,8 @@ func bmeFine(raw int64) int64 {
 	return a + b*b>>12*bmeT[2]>>14
 }
 
-// The other formulas are the ones in floating point (section 8.1).
+// The other formulas are the ones in floating point (section 8.1), without the bounds
+// of the humidity: a chip at 0 % has the raw value of 0 %.
 
 func bmePressure(raw, fine int64) float64 {
 	var p [10]float64
@@ -189,12 +196,12 @@ func bmePressure(raw, fine int64) float64 {
 	return out + (p[9]*out*out/2147483648+out*p[8]/32768+p[7])/16
 }
 
-func bmeHumidity(raw, fine int64) float64 {
+func (c *BME280) percent(raw, fine int64) float64 {
 	var h [7]float64
-	for i, v := range bmeH {
+	for i, v := range c.trimH {
 		h[i+1] = float64(v)
 	}
 	f := float64(fine) - 76800
 	out := (float64(raw) - (h[4]*64 + h[5]/16384*f)) * (h[2] / 65536 * (1 + h[6]/67108864*f*(1+h[3]/67108864*f)))
-	return min(max(out*(1-h[1]*out/524288), 0), 100)
+	return out * (1 - h[1]*out/524288)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // rig is a bus with one chip on it.
@@ -81,7 +83,9 @@ func TestBus(t *testing.T) {
 }
 
 // TestStates: a deaf chip remembers, an unplugged one forgets.
-func TestStates(t *testing.T) {
+func TestStates(t *testing.T) { synctest.Test(t, testStates) }
+
+func testStates(t *testing.T) {
 	r := newRig(t, 0x48, NewTMP102())
 	r.tell("temperature", 33)
 	for state, kept := range map[State][]byte{Deaf: {0x10, 0x00}, Absent: {0x4b, 0x00}} {
@@ -94,6 +98,7 @@ func TestStates(t *testing.T) {
 		}
 		r.SetState("chip", OK)
 		r.expect(2, kept...)
+		time.Sleep(tmpFirst)
 		r.expect(0, 0x21, 0x00) // the world is as it was
 	}
 }

@@ -1,26 +1,33 @@
 package testbed
 
+import "time"
+
 // MCP9808 is Microchip's thermometer (DS25095, section 5): a chip of plain
 // registers, such as an owner would describe in YAML.
 type MCP9808 struct {
 	told
 	words
+	ready time.Time // of the first conversion after power-on; until then it reads 0
 }
 
-const mcp9808Shutdown = 0x0100
+const (
+	mcp9808Shutdown = 0x0100
+	mcp9808First    = 250 * time.Millisecond // a conversion
+)
 
 // NewMCP9808 measures a temperature.
 func NewMCP9808() *MCP9808 {
 	c := &MCP9808{told: told{"temperature": 20}}
 	c.read = func(pointer byte) {
-		if pointer == 5 && c.reg[1]&mcp9808Shutdown == 0 {
+		if pointer == 5 && c.reg[1]&mcp9808Shutdown == 0 && !time.Now().Before(c.ready) {
 			c.convert()
 		}
 	}
 	c.written = func(pointer byte) {
 		switch pointer {
 		case 5: // read-only
-			c.convert()
+			c.reg[5] = 0
+			c.read(5)
 		case 6, 7:
 			c.reg[6], c.reg[7] = 0x0054, 0x0400
 		}
@@ -31,7 +38,7 @@ func NewMCP9808() *MCP9808 {
 func (c *MCP9808) Reset() {
 	c.pointer = 0
 	c.reg = []uint16{0x001f, 0, 0, 0, 0, 0, 0x0054, 0x0400, 0x0300}
-	c.convert()
+	c.ready = time.Now().Add(mcp9808First)
 }
 
 // convert: 13 bits of two's complement in steps of 1/16 °C; above them flags for

@@ -9,9 +9,13 @@ import (
 )
 
 // TestTMP102 is the datasheet's tables 2 and 3.
-func TestTMP102(t *testing.T) {
+func TestTMP102(t *testing.T) { synctest.Test(t, testTMP102) }
+
+func testTMP102(t *testing.T) {
 	r := newRig(t, 0x48, NewTMP102())
 	r.expect(1, 0x60, 0xa0)
+	r.expect(0, 0, 0) // not yet
+	time.Sleep(tmpFirst)
 	for celsius, raw := range map[float64][]byte{
 		128: {0x7f, 0xf0}, 100: {0x64, 0x00}, 80: {0x50, 0x00}, 25: {0x19, 0x00}, 0.25: {0x00, 0x40},
 		0: {0, 0}, -0.25: {0xff, 0xc0}, -25: {0xe7, 0x00}, -55: {0xc9, 0x00},
@@ -31,8 +35,12 @@ func TestTMP102(t *testing.T) {
 	r.expect(2, 0x4b, 0x00)
 }
 
-func TestMCP9808(t *testing.T) {
+func TestMCP9808(t *testing.T) { synctest.Test(t, testMCP9808) }
+
+func testMCP9808(t *testing.T) {
 	r := newRig(t, 0x1f, NewMCP9808())
+	r.expect(5, 0, 0) // not yet
+	time.Sleep(mcp9808First)
 	r.expect(6, 0x00, 0x54)
 	r.expect(7, 0x04, 0x00)
 	for celsius, raw := range map[float64][]byte{25.25: {0xc1, 0x94}, 0: {0x80, 0x00}, -10.5: {0x3f, 0x58}} {
@@ -126,7 +134,7 @@ func TestBME280(t *testing.T) {
 			b := r.read(8)
 			twenty := func(b []byte) int64 { return int64(b[0])<<12 | int64(b[1])<<4 | int64(b[2])>>4 }
 			fine := bmeFine(twenty(b[3:]))
-			return float64((fine*5+128)>>8) / 100, bmePressure(twenty(b), fine), bmeHumidity(int64(b[6])<<8|int64(b[7]), fine)
+			return float64((fine*5+128)>>8) / 100, bmePressure(twenty(b), fine), NewBME280().percent(int64(b[6])<<8|int64(b[7]), fine)
 		}
 		for _, world := range [][3]float64{{23.45, 98765, 41.5}, {-40, 30000, 5}, {85, 110000, 95}, {0, 101325, 50}} {
 			r.tell("temperature", world[0])
@@ -157,5 +165,62 @@ func TestBME280(t *testing.T) {
 		if c, _, _ := measured(); c != 61 {
 			t.Errorf("%v °C", c)
 		}
+	})
+}
+
+// TestINA219 is the example of SBOS448, figure 27: 20 mV and 11.98 V.
+func TestINA219(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 0x40, NewINA219())
+		r.expect(0, 0x39, 0x9f)
+		r.expect(2, 0, 0) // not yet
+		r.tell("voltage", 11.98)
+		r.tell("current", 0.2)
+		time.Sleep(inaLongest)
+		r.expect(1, 0x07, 0xd0)
+		r.expect(2, 0x5d, 0x9a) // with the bit that says that it has converted
+		r.tell("current", -0.2)
+		r.expect(1, 0xf8, 0x30)
+		r.write(0, 0x39, 0x98) // power-down
+		r.tell("current", 1)
+		r.expect(1, 0xf8, 0x30)
+		r.write(0, 0x80, 0x00)
+		r.expect(0, 0x39, 0x9f)
+		r.expect(1, 0, 0)
+	})
+}
+
+// TestSGP30 measures only once it was told to begin, and warms up first.
+func TestSGP30(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 0x58, NewSGP30())
+		says := func(command byte, want ...uint16) {
+			t.Helper()
+			r.write(0x20, command)
+			time.Sleep(12 * time.Millisecond)
+			b := r.read(3 * len(want))
+			for i, w := range want {
+				if got := binary.BigEndian.Uint16(b[3*i:]); got != w || b[3*i+2] != sgpCRC(b[3*i:3*i+2]) {
+					t.Errorf("%#02x: word %d is %d (% x), want %d", command, i, got, b, w)
+				}
+			}
+		}
+		says(0x2f, 0x0022)
+		r.tell("concentration_co2", 800)
+		r.tell("concentration_voc", 30)
+		time.Sleep(time.Minute)
+		says(0x08, 400, 0)
+		r.write(0x20, 0x03)
+		time.Sleep(10 * time.Second)
+		says(0x08, 400, 0)
+		time.Sleep(10 * time.Second)
+		says(0x08, 800, 30)
+		says(0x15, 0, 0)
+		time.Sleep(time.Hour)
+		says(0x15, 0x8a1c, 0x8f41)
+		r.Bus.SetState("chip", Absent)
+		r.Bus.SetState("chip", OK)
+		says(0x08, 400, 0)
+		says(0x15, 0, 0)
 	})
 }

@@ -1,23 +1,27 @@
 package testbed
 
+import "time"
+
 // TMP102 is Texas Instruments' thermometer (SBOS397, sections 7.5 and 8).
 type TMP102 struct {
 	told
 	words
+	ready time.Time // of the first conversion after power-on; until then it reads 0
 }
 
 // NewTMP102 measures a temperature.
 func NewTMP102() *TMP102 {
 	c := &TMP102{told: told{"temperature": 20}}
 	c.read = func(pointer byte) {
-		if pointer == 0 && c.reg[1]&tmpShutdown == 0 {
+		if pointer == 0 && c.reg[1]&tmpShutdown == 0 && !time.Now().Before(c.ready) {
 			c.convert()
 		}
 	}
 	c.written = func(pointer byte) {
 		switch pointer {
 		case 0: // read-only
-			c.convert()
+			c.reg[0] = 0
+			c.read(0)
 		case 1:
 			if c.reg[1]&tmpShutdown != 0 && c.reg[1]&tmpOneShot != 0 {
 				c.convert()
@@ -34,6 +38,8 @@ func NewTMP102() *TMP102 {
 }
 
 const (
+	tmpFirst = 26 * time.Millisecond // a conversion
+
 	tmpOneShot  = 0x8000
 	tmpShutdown = 0x0100
 	tmpExtended = 0x0010
@@ -42,7 +48,7 @@ const (
 func (c *TMP102) Reset() {
 	c.pointer = 0
 	c.reg = []uint16{0, 0x60a0, 0x4b00, 0x5000} // 75 and 80 °C
-	c.convert()
+	c.ready = time.Now().Add(tmpFirst)
 }
 
 // convert puts the temperature in steps of 1/16 °C into the highest 12 bits, or 13

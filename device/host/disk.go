@@ -31,3 +31,9 @@ func findDisk(root, folder string) ([]source, error) {
 		{Name: "disk_free", Kind: device.KindMeasurement, Unit: "By", Description: "room left on the disk"},
 	}}}, nil
 }
+
+// Free is how many bytes of room are left on the file system of a folder.
+func Free(folder string) (uint64, error) {
+	v, err := statVolume(folder)
+	return uint64(v.free), err
+}

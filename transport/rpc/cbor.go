@@ -63,11 +63,23 @@ func (cborCodec) ContentType() string { return "application/cbor" }
 func (cborCodec) Encode(w *bytes.Buffer, v any) error { return cborEnc.MarshalToBuffer(v, w) }
 
 func (cborCodec) Decode(b []byte, v any) error {
-	if m, ok := v.(*message); ok && quick(b, m) {
-		return nil
+	if m, ok := v.(*message); ok { // its parts are decoded later, and are checked here
+		err := cborDec.Wellformed(b)
+		if err == nil {
+			err = strictCBOR(b)
+		}
+		switch {
+		case err != nil:
+			return cborError(b, v, err)
+		case quick(b, m):
+			return nil
+		}
 	}
 	if err := cborDec.Unmarshal(b, v); err != nil {
 		return cborError(b, v, err)
+	}
+	if err := checkNullsCBOR(b, v); err != nil {
+		return jsonError(err)
 	}
 	return nil
 }
@@ -76,6 +88,9 @@ func (cborCodec) DecodeStrict(b []byte, v any) error {
 	if err := cborStrictDec.Unmarshal(b, v); err != nil {
 		return cborError(b, v, err)
 	}
+	if err := checkNullsCBOR(b, v); err != nil {
+		return jsonError(err)
+	}
 	return nil
 }
 
@@ -83,8 +98,12 @@ func (cborCodec) DecodeStrict(b []byte, v any) error {
 // bytes are put into JSON and decoded once more, for the sake of its errors.
 func cborError(b []byte, v any, err error) error {
 	var ours *Error
-	if errors.As(err, &ours) {
+	var strict *FieldError
+	switch {
+	case errors.As(err, &ours):
 		return ours
+	case errors.As(err, &strict):
+		return strict
 	}
 	var unknown *cbor.UnknownFieldError
 	var mistyped *cbor.UnmarshalTypeError

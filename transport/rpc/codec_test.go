@@ -159,6 +159,99 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// TestStrictEverywhere: what a message has in fields that nobody reads is held to the same.
+func TestStrictEverywhere(t *testing.T) {
+	long := strings.Repeat("x", 30)
+	for name, value := range map[string]string{
+		"bad UTF-8": "\x61\xff", "a bad key": "\xa1\x61\xff\x01", "a number as a key": "\xa1\x01\x01", "a key twice": "\xa2\x61a\x01\x61a\x02",
+		"a key twice, apart": "\xa3\x61b\x01\x61a\x02\x61b\x02", "a key twice, written in two ways": "\xa2\x61a\x01\x78\x01a\x02", "a long key twice": "\xa2\x78\x1e" + long + "\x01\x78\x1e" + long + "\x01",
+		"undefined": "\xf7", "a simple value": "\xe1", "a longer one": "\xf8\xff", "NaN": "\xf9\x7e\x00", "infinity": "\xfa\x7f\x80\x00\x00", "a large negative": "\x3b\xff\xff\xff\xff\xff\xff\xff\xff",
+	} {
+		for where, in := range map[string]string{
+			"unknown": "\xa3\x67jsonrpc\x632.0\x66method\x61m\x61x" + value, "in unknown": "\xa3\x67jsonrpc\x632.0\x66method\x61m\x61x\x82\x01\xa1\x61y" + value,
+			"params": "\xa3\x67jsonrpc\x632.0\x66method\x61m\x66params" + value, "in params": "\xa3\x67jsonrpc\x632.0\x66method\x61m\x66params\xa2\x61x\x81" + value + "\x61y\x01",
+			"a result": "\xa3\x67jsonrpc\x632.0\x62id\x01\x66result\xa1\x61x" + value, "an error": "\xa3\x67jsonrpc\x632.0\x62id\x01\x65error\xa3\x64code\x01\x67message\x61m\x61x" + value,
+		} {
+			if err := CBOR.Decode([]byte(in), new(message)); err == nil {
+				t.Errorf("%s as %s is taken", name, where)
+			}
+		}
+	}
+	for name, value := range map[string]string{
+		"bytes": "\x42\xff\xfe", "null": "\xf6", "numbers": "\x85\x3b\x7f\xff\xff\xff\xff\xff\xff\xff\x1b\xff\xff\xff\xff\xff\xff\xff\xff\xf9\x7b\xff\xfa\x7f\x7f\xff\xff\xfb\x7f\xef\xff\xff\xff\xff\xff\xff",
+		"keys in any order": "\xa4\x61c\x01\x61a\xf4\x61b\xf5\x62aa\x80", "nothing": "\xa0",
+	} {
+		in := []byte("\xa3\x67jsonrpc\x632.0\x66method\x61m\x61x" + value)
+		if err := CBOR.Decode(in, new(message)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNulls: a null is no number, bool or text that was left out.
+func TestNulls(t *testing.T) {
+	type optional struct {
+		N    *float64 `json:"n,omitzero"`
+		S    *string  `json:"s,omitzero"`
+		B    *bool    `json:"b,omitzero"`
+		I    *int     `json:"i,omitzero"`
+		List []string `json:"list,omitzero"`
+		Text string   `json:"text,omitzero"`
+		Any  any      `json:"any,omitzero"`
+		Raw  Raw      `json:"raw,omitzero"`
+		In   *struct {
+			N *float64 `json:"n"`
+		} `json:"in,omitzero"`
+	}
+	for _, c := range []Codec{JSON, CBOR} {
+		for text, ok := range map[string]bool{
+			`{"n":null}`: false, `{"s":null}`: false, `{"b":null}`: false, `{"i":null}`: false, `{"in":{"n":null}}`: false,
+			`{"list":null}`: true, `{"text":null}`: true, `{"in":null}`: true, `null`: true,
+			`{"any":null,"raw":null}`: true, `{"any":[null],"raw":{"n":null},"s":"null"}`: true, `{}`: true, `{"n":0,"s":""}`: true,
+		} {
+			b := []byte(text)
+			if c == CBOR {
+				var err error
+				if b, err = toCBOR(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Decode(b, new(optional)); (err == nil) != ok {
+				t.Errorf("%s, %s: %v", c.ContentType(), text, err)
+			}
+			if err := c.DecodeStrict(b, new(optional)); (err == nil) != ok {
+				t.Errorf("%s, %s, strictly: %v", c.ContentType(), text, err)
+			} else if err != nil && strings.Contains(text, `"n"`) && !strings.Contains(err.Error(), "n: must be a number, and not null") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+// TestStrictAsJSON: whatever CBOR is taken, the whole of it is JSON that is taken.
+func TestStrictAsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := encode(t, CBOR, map[string]any{"jsonrpc": version, "id": anyID().Draw(t, "id"), "method": "m", "x": tree(3).Draw(t, "x"), "params": tree(3).Draw(t, "params")})
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+		}
+		asJSON(t, b)
+	})
+}
+
+func asJSON(t interface{ Fatalf(string, ...any) }, b []byte) {
+	if CBOR.Decode(b, new(message)) != nil {
+		return
+	}
+	text, err := toJSON(b)
+	if err == nil {
+		err = JSON.Decode(text, new(message))
+	}
+	if err != nil {
+		t.Fatalf("%x is taken, and as JSON it is %q: %v", b, text, err)
+	}
+}
+
 func TestJSONBounds(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	many := "[" + strings.Repeat("0,", maxValues) + "0]"
@@ -231,6 +324,7 @@ func FuzzCBOR(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sameMessage(t, b)
+		asJSON(t, b)
 		fuzzed(t, CBOR, JSON, b)
 	})
 }
@@ -293,7 +387,7 @@ func TestQuick(t *testing.T) {
 
 func sameMessage(t interface{ Fatalf(string, ...any) }, b []byte) {
 	var got, want message
-	if !quick(b, &got) {
+	if cborDec.Wellformed(b) != nil || !quick(b, &got) {
 		return
 	}
 	if err := cborDec.Unmarshal(b, &want); err != nil || !reflect.DeepEqual(got, want) {

@@ -66,10 +66,15 @@ type Outgoing struct {
 }
 
 // Dispatcher finds a method by its name.
-type Dispatcher struct{ methods map[string]Method }
+type Dispatcher struct {
+	methods map[string]Method
+	// Urgent reports whether a request is served though its stream has as many running
+	// as it may; nil is for none.
+	Urgent func(method string, params Raw) bool
+}
 
 // NewDispatcher serves the methods. The map is not to be changed afterwards.
-func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods} }
+func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods: methods} }
 
 // Methods are the names of all methods, in order.
 func (d *Dispatcher) Methods() []string { return slices.Sorted(maps.Keys(d.methods)) }
@@ -157,12 +162,22 @@ func survive(what string, then func()) {
 
 var errInternal = Errorf(CodeInternal, "the site failed at this; its log says more")
 
+// goneError is what a method gets that tells its caller something when the connection has
+// ended: that is no defect of the method.
+type goneError struct{ error }
+
+func (e *goneError) Unwrap() error { return e.error }
+
 func asError(err error) *Error {
 	var fault *Error
 	var field *FieldError
+	var gone *goneError
 	switch {
-	case errors.As(err, &fault):
+	case errors.As(err, &fault): // a carrier may refuse to send, too
 		return fault
+	case errors.As(err, &gone), errors.Is(err, context.Canceled):
+		slog.Debug("a caller left before its answer", "err", err)
+		return errInternal
 	case errors.As(err, &field):
 		return Errorf(CodeInvalidParams, "params: %v", field)
 	}
@@ -227,7 +242,10 @@ func (in *Incoming) send(v any, out Outgoing) error {
 func (in *Incoming) hand(out Outgoing) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.Send(out)
+	if err := in.Send(out); err != nil {
+		return &goneError{err}
+	}
+	return nil
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}

@@ -7,11 +7,8 @@ import (
 
 // quick reads a message in CBOR by the keys that it has, which takes a third of the time
 // that the library does. It reports false, with m undefined, for whatever is not as usual:
-// the library says what is wrong with it, or takes it.
+// the library says what is wrong with it, or takes it. The message is well formed.
 func quick(b []byte, m *message) bool {
-	if cborDec.Wellformed(b) != nil {
-		return false
-	}
 	kind, pairs, b := cutHead(b)
 	if kind != cborMap {
 		return false
@@ -79,8 +76,13 @@ const (
 	cborText     = 3
 	cborList     = 4
 	cborMap      = 5
+	cborSimple   = 7 // and numbers that are no integers
 
-	cborNull = 0xf6
+	cborFalse  = 0xf4
+	cborTrue   = 0xf5
+	cborNull   = 0xf6
+	cborHalf   = 0xf9
+	cborSingle = 0xfa
 )
 
 // AppendCBORText appends the head of a text of n bytes, which follow it.

@@ -24,14 +24,22 @@ func (jsonCodec) ContentType() string { return "application/json" }
 func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
 
 func (jsonCodec) Decode(b []byte, v any) error {
-	if err := json.Unmarshal(b, v); err != nil {
+	err := json.Unmarshal(b, v)
+	if err == nil {
+		err = checkNulls(b, v)
+	}
+	if err != nil {
 		return jsonError(err)
 	}
 	return nil
 }
 
 func (jsonCodec) DecodeStrict(b []byte, v any) error {
-	if err := json.Unmarshal(b, v, jsonStrict); err != nil {
+	err := json.Unmarshal(b, v, jsonStrict)
+	if err == nil {
+		err = checkNulls(b, v)
+	}
+	if err != nil {
 		return jsonError(err)
 	}
 	return nil
@@ -82,6 +90,7 @@ func (e *FieldError) Error() string {
 func jsonError(err error) error {
 	var ours *Error
 	var semantic *json.SemanticError
+	var null *nullError
 	switch {
 	case errors.As(err, &ours):
 		return ours
@@ -89,6 +98,8 @@ func jsonError(err error) error {
 		return &FieldError{Msg: "a name stands twice in one object"}
 	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
 		return &FieldError{Field: fieldPath(semantic.JSONPointer), Msg: "there is no such field"}
+	case errors.As(err, &null) && errors.As(err, &semantic):
+		return &FieldError{Field: fieldPath(semantic.JSONPointer), Msg: null.Error()}
 	case errors.As(err, &semantic):
 		msg := "wrong type"
 		if semantic.GoType != nil {

@@ -16,6 +16,8 @@ const (
 	// MaxInFlight bounds the requests that one stream has running. It is well above
 	// the subscriptions that there can be, so that they keep no call out.
 	MaxInFlight = 64
+	// maxUrgent are places besides for urgent requests.
+	maxUrgent = 8
 	// A stranger only says who it is, and what was granted.
 	strangersInFlight = 2
 	strangersMessage  = 16 << 10
@@ -186,6 +188,9 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 	s.mu.Unlock()
 	if now >= strangersInFlight {
 		most = s.most(strangersInFlight, MaxInFlight)
+	}
+	if now >= MaxInFlight && most == MaxInFlight && s.Dispatcher.Urgent != nil && s.Dispatcher.Urgent(m.Method, m.Params) {
+		most += maxUrgent
 	}
 	switch {
 	case twice:

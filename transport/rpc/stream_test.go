@@ -2,10 +2,12 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"syscall"
@@ -107,7 +109,14 @@ func TestStream(t *testing.T) {
 
 func TestStreamLimits(t *testing.T) {
 	ended := make(chan string, MaxInFlight)
-	say, hear, hangUp := talk(t, &Stream{Dispatcher: NewDispatcher(testMethods(ended))})
+	d := NewDispatcher(testMethods(ended))
+	d.Urgent = func(method string, params Raw) bool {
+		var p struct {
+			Stop bool `json:"stop"`
+		}
+		return method == "echo" && params.Decode(&p) == nil && p.Stop
+	}
+	say, hear, hangUp := talk(t, &Stream{Dispatcher: d})
 	for i := range MaxInFlight {
 		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"wait"}`, i))
 		hear()
@@ -115,6 +124,10 @@ func TestStreamLimits(t *testing.T) {
 	say(`{"jsonrpc":"2.0","id":"more","method":"echo"}`)
 	if got := hear(); !strings.Contains(got, `"code":429`) {
 		t.Errorf("one too many: %s", got)
+	}
+	say(`{"jsonrpc":"2.0","id":"urgent","method":"echo","params":{"stop":true}}`)
+	if got := hear(); got != `{"jsonrpc":"2.0","id":"urgent","result":{"stop":true}}` {
+		t.Errorf("an urgent one: %s", got)
 	}
 	hangUp() // ends them all; Serve waits for that
 	if len(ended) != MaxInFlight {
@@ -223,6 +236,29 @@ func TestBrokenWrite(t *testing.T) {
 	}
 	if !h.closed {
 		t.Error("a broken stream was left open")
+	}
+}
+
+// TestCallerLeaves: a caller that leaves in the middle of its call is no defect of the site's,
+// and the log has no error of it; a method that fails is one.
+func TestCallerLeaves(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	for _, tt := range []struct {
+		method string
+		logged bool
+	}{{"tell", false}, {"left", false}, {"wrong", true}} {
+		log.Reset()
+		methods := testMethods(nil)
+		methods["tell"] = func(_ context.Context, c *Call) (any, error) { return nil, c.Notify("told", nil) }
+		methods["left"] = func(context.Context, *Call) (any, error) { return nil, context.Canceled }
+		line := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"` + tt.method + `"}` + "\n")
+		s := &Stream{Dispatcher: NewDispatcher(methods)}
+		s.Serve(t.Context(), &hungUp{closable{Reader: line}})
+		if logged := log.Len() > 0; logged != tt.logged {
+			t.Errorf("%s: the log says %q", tt.method, log.String())
+		}
 	}
 }
 

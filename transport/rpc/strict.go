@@ -1,0 +1,99 @@
+package rpc
+
+import (
+	"bytes"
+	"math"
+	"unicode/utf8"
+)
+
+// strictCBOR refuses what JSON has no form for, wherever in a message it is, also in fields
+// that nobody reads: texts that are no UTF-8, keys that are no texts or stand twice,
+// undefined and other simple values, numbers that are none, and integers below -2^63. The
+// message is well formed and of definite lengths.
+func strictCBOR(b []byte) error {
+	_, err := strictItem(b)
+	return err
+}
+
+// strictItem does so for the first item, and returns what follows it.
+func strictItem(b []byte) (rest []byte, err error) {
+	first := b[0]
+	kind, n, rest := cutHead(b)
+	switch kind {
+	case cborNegative:
+		if n > math.MaxInt64 {
+			return nil, &FieldError{Msg: "an integer is below -2^63"}
+		}
+	case cborBytes:
+		return rest[n:], nil
+	case cborText:
+		if !utf8.Valid(rest[:n]) {
+			return nil, &FieldError{Msg: "a text is no UTF-8"}
+		}
+		return rest[n:], nil
+	case cborList:
+		for ; n > 0 && err == nil; n-- {
+			rest, err = strictItem(rest)
+		}
+		return rest, err
+	case cborMap:
+		return strictMap(rest, n)
+	case cborSimple:
+		switch {
+		case first == cborFalse || first == cborTrue || first == cborNull:
+		case first < cborHalf:
+			return nil, &FieldError{Msg: "a simple value is none of false, true and null"}
+		case !isFinite(first, n):
+			return nil, &FieldError{Msg: "a number is none"}
+		}
+	}
+	return rest, nil
+}
+
+// strictMap is strictItem for the pairs of a map. Keys that rise, as the deterministic
+// encoding has them, are not looked up.
+func strictMap(b []byte, pairs uint64) (rest []byte, err error) {
+	var last []byte
+	var seen map[string]bool // once they do not rise
+	begin := b
+	for i := range pairs {
+		text, after, ok := cutText(b)
+		if !ok {
+			return nil, &FieldError{Msg: "a key is no text"}
+		}
+		if !utf8.Valid(text) {
+			return nil, &FieldError{Msg: "a key is no UTF-8"}
+		}
+		if rises := len(last) < len(text) || len(last) == len(text) && bytes.Compare(last, text) < 0; seen == nil && i > 0 && !rises {
+			seen = make(map[string]bool)
+			for at := begin; len(at) > len(b); {
+				before, value, _ := cutText(at)
+				seen[string(before)] = true
+				at = value[itemLength(value):]
+			}
+		}
+		if seen != nil {
+			if seen[string(text)] {
+				return nil, &FieldError{Msg: "a name stands twice in one object"}
+			}
+			seen[string(text)] = true
+		}
+		last = text
+		if b, err = strictItem(after); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// isFinite tells the bits of a number from those of NaN and the infinities, whose exponent
+// is all ones.
+func isFinite(head byte, bits uint64) bool {
+	switch head {
+	case cborHalf:
+		return bits&0x7c00 != 0x7c00
+	case cborSingle:
+		return bits&0x7f800000 != 0x7f800000
+	}
+	return bits&0x7ff0000000000000 != 0x7ff0000000000000
+}

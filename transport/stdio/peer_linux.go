@@ -1,35 +1,20 @@
 package stdio
 
 import (
-	"fmt"
-	"net"
-	"os"
 	"os/user"
 	"slices"
 	"strconv"
 	"syscall"
 )
 
-// checkPeer asks the system who is at the other end of a Unix socket (unix(7),
-// SO_PEERCRED), and refuses who is neither root, nor our own user, nor in our
-// group: the file's permissions say so too, but may have been changed.
-func checkPeer(conn net.Conn) error {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+// credentials are whose process is at the other end of a Unix socket (unix(7),
+// SO_PEERCRED).
+func credentials(fd int) (uid int, in func(gid int) bool, err error) {
+	cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	var cred *syscall.Ucred
-	var credErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	if err != nil || credErr != nil {
-		return fmt.Errorf("no peer credentials: %w", credErr)
-	}
-	if uid := int(cred.Uid); uid == 0 || uid == os.Geteuid() || int(cred.Gid) == os.Getegid() || member(uid, os.Getegid()) {
-		return nil
-	}
-	return fmt.Errorf("user %d is not in group %d", cred.Uid, os.Getegid())
+	return int(cred.Uid), func(gid int) bool { return int(cred.Gid) == gid || member(int(cred.Uid), gid) }, nil
 }
 
 // member reports whether a user is in a group by /etc/group.

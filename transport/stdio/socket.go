@@ -21,7 +21,8 @@ const (
 	acceptRetry = 100 * time.Millisecond
 )
 
-// Listen makes a Unix socket that its owner and its group can open. A socket that
+// Listen makes a Unix socket that its owner can open, and its group where that is the
+// owner's own. A socket that
 // a dead process left is replaced, and nothing else is; the caller holds the data
 // folder's lock, so there is no living one.
 func Listen(path string) (net.Listener, error) {
@@ -40,12 +41,12 @@ func Listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (a socket's path has at most about 100 bytes: use a shorter --data)", err)
 	}
-	return ln, os.Chmod(path, 0o660)
+	return ln, os.Chmod(path, mode())
 }
 
 // Serve accepts streams until ctx ends and gives each to handle, which blocks
 // while the stream lasts. The evidence is that the caller could open the socket
-// and, where the system tells, that it is root, our own user or in the socket's
+// and, where the system tells, that it is root, our own user or in our own
 // group. Serve closes the listener and returns once
 // every stream has ended.
 func Serve(ctx context.Context, ln net.Listener, local string, handle func(context.Context, net.Conn, rpc.Evidence)) error {

@@ -46,7 +46,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode() != os.ModeSocket|0o660 {
+	if err != nil || info.Mode() != os.ModeSocket|mode() {
 		t.Errorf("mode %v %v", info.Mode(), err)
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // as a process does that is killed

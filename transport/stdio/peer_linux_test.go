@@ -1,0 +1,92 @@
+package stdio
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentsite/transport/rpc"
+)
+
+// TestSharedGroup: where a site's group is one that other users have too, such as staff on
+// macOS or users on some Linuxes, those are not let in, whatever the socket's mode is.
+// Other users than root cannot be somebody else, and hold only the mode against it.
+func TestSharedGroup(t *testing.T) {
+	if path := os.Getenv("STDIO_TEST_SERVE"); path != "" {
+		ln, err := Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
+		Serve(ctx, ln, rpc.LocalOwner, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "welcome"); c.Close() })
+		return
+	}
+	if path := os.Getenv("STDIO_TEST_DIAL"); path != "" {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if said, _ := io.ReadAll(conn); string(said) != "welcome" {
+			t.Fatalf("%q", said)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be two users")
+	}
+	dir := filepath.Dir(socketPath(t))
+	program := filepath.Join(dir, "test")
+	text, err := os.ReadFile("/proc/self/exe")
+	if err != nil || os.WriteFile(program, text, 0o755) != nil || os.Chmod(dir, 0o777) != nil {
+		t.Fatal(err)
+	}
+	as := func(uid, gid uint32, env, path string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestSharedGroup$")
+		cmd.Env, cmd.Dir = []string{env + "=" + path}, dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+		return cmd
+	}
+	const ann, bob, staff = 61001, 61002, 61020
+	for _, tt := range []struct {
+		gid      uint32 // of the site
+		name     string
+		bobEnter bool
+	}{{staff, "shared", false}, {ann, "own", true}} {
+		path := filepath.Join(dir, tt.name)
+		site := as(ann, tt.gid, "STDIO_TEST_SERVE", path)
+		until, err := site.StdinPipe()
+		if err != nil || site.Start() != nil {
+			t.Fatal(err)
+		}
+		for { // until it listens
+			if err := as(ann, tt.gid, "STDIO_TEST_DIAL", path).Run(); err == nil {
+				break
+			} else if t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, mode := range []os.FileMode{0, 0o666} {
+			if mode != 0 {
+				if err := os.Chmod(path, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := as(bob, tt.gid, "STDIO_TEST_DIAL", path).Run(); (err == nil) != tt.bobEnter {
+				t.Errorf("%s group, mode %v: another user: %v", tt.name, mode, err)
+			}
+		}
+		until.Close()
+		if err := site.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -35,7 +35,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // was written.
 var ErrDamaged = errors.New("the journal is damaged")
 
-// errTorn is a frame that ends too early.
+// errTorn is a header or a frame whose end was never written: it is missing, or zeros.
 var errTorn = errors.New("the last entry is not complete")
 
 func damaged(format string, args ...any) error {
@@ -103,9 +103,14 @@ func chain(before hash, payload []byte) hash {
 	return hash(h.Sum(nil))
 }
 
+// withoutZeros is b without the zeros at its end. After a loss of power, a file can have
+// the length that it was given and zeros in place of what was not on the disk yet.
+func withoutZeros(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
+
 // parseFrame reads the first frame of b. An error is errTorn or wraps ErrDamaged.
 func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error) {
-	if len(b) < 8 || len(bytes.Trim(b, "\x00")) == 0 { // some file systems leave zeros
+	written := withoutZeros(b)
+	if len(written) < 8 {
 		return e, before, 0, errTorn
 	}
 	length := binary.BigEndian.Uint32(b)
@@ -118,6 +123,10 @@ func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error
 	}
 	payload := b[8 : 8+length]
 	if after = chain(before, payload); !bytes.Equal(after[:], b[8+length:size]) {
+		// A frame that is torn ends in zeros, and what there is of its hash is right.
+		if sum := written[min(8+int(length), len(written)):]; bytes.HasPrefix(after[:], sum) || len(sum) == 0 {
+			return e, before, 0, errTorn
+		}
 		return e, before, 0, damaged("an entry was changed")
 	}
 	if err := dec.Unmarshal(payload, &e); err != nil {

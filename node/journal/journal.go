@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,59 +39,62 @@ type Journal struct {
 	denied  denials
 
 	mu       sync.Mutex
-	file     *os.File
+	file     *os.File // nil while the disk has not let it be written on
+	at       end      // where file is to be
 	size     int64
 	seq      uint64
 	before   hash
 	anchored uint64
-	broken   error // why nothing more is written
+	closed   bool
 	buf      []byte
 	memory   memory
 }
 
 // Open opens the journal in folder, which it makes, and reads the end of it; Read
-// reads all. What a loss of power cut off at the end is removed, and said in an event. An
-// error that wraps ErrDamaged means that it must not be written on: the owner looks
-// at it and moves the folder away.
+// reads all. What a loss of power cut off at the end is removed, and said in an event. A
+// disk that is full or read-only is no error: it refuses what is written, until it takes
+// it. An error that wraps ErrDamaged means that the journal must not be written on: the
+// owner looks at it and moves the folder away.
 func Open(folder string) (*Journal, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
 	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
 	at, report, err := read(folder, reread, func(e Entry) error { j.memory.recall(e); return nil })
 	if err != nil {
 		return nil, err
 	}
 	j.memory.recalled(time.Now())
-	j.seq, j.before, j.anchored = at.seq, at.before, at.seq
-	if err := j.resume(at); err != nil {
-		return nil, err
-	}
+	j.at, j.seq, j.before, j.anchored = at, at.seq, at.before, at.seq
 	if report.Torn > 0 {
-		err = j.Note(fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn))
+		says := fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn)
+		j.waiting = []Entry{{Kind: Event, Says: says}}
 	}
-	return j, err
+	if errors.Join(j.resume(), j.added()) != nil {
+		poke(j.work) // again in a minute, or with the next write, which says why
+	}
+	return j, nil
 }
 
-// resume opens the last segment for writing.
-func (j *Journal) resume(at end) error {
-	if at.file == "" || at.size < int64(headerSize) {
-		if at.file != "" {
-			if err := os.Remove(at.file); err != nil {
+// resume opens the last segment for writing, without what is torn at its end.
+func (j *Journal) resume() error {
+	if j.at.size < int64(headerSize) {
+		if j.at.file != "" {
+			if err := os.Remove(j.at.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
+		if err := os.MkdirAll(j.folder, 0o700); err != nil {
+			return err
+		}
 		return j.begin()
 	}
-	f, err := os.OpenFile(at.file, os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(j.at.file, os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Truncate(at.size), seekEnd(f)); err != nil {
+	if err := errors.Join(f.Truncate(j.at.size), seekEnd(f)); err != nil {
 		f.Close()
 		return err
 	}
-	j.file, j.size = f, at.size
+	j.file, j.size = f, j.at.size
 	return nil
 }
 
@@ -131,8 +135,13 @@ func (j *Journal) begin() error {
 // write appends one entry and gives it its number and time. After an error the
 // journal ends as it did before.
 func (j *Journal) write(e Entry, durable bool) (uint64, error) {
-	if j.broken != nil {
-		return 0, j.broken
+	if j.closed {
+		return 0, errors.New("the journal is closed: the site is ending")
+	}
+	if j.file == nil {
+		if err := j.resume(); err != nil {
+			return 0, err
+		}
 	}
 	if j.size > segmentSize {
 		if err := errors.Join(j.file.Sync(), j.begin()); err != nil {
@@ -155,8 +164,10 @@ func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 		return 0, err
 	}
 	if err != nil {
-		if undo := errors.Join(j.file.Truncate(j.size), seekEnd(j.file)); undo != nil {
-			j.broken = fmt.Errorf("the journal cannot be written (%w) nor mended (%v); restart the site when the disk is well", err, undo)
+		if errors.Join(j.file.Truncate(j.size), seekEnd(j.file)) != nil { // resume does it
+			j.at = end{file: j.file.Name(), size: j.size}
+			j.file.Close()
+			j.file = nil
 		}
 		return 0, err
 	}
@@ -228,8 +239,11 @@ func (j *Journal) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			err := errors.Join(j.added(), j.flush(), j.anchor(), j.file.Sync(), j.file.Close())
-			j.broken = errors.New("the journal is closed: the site is ending")
+			err := errors.Join(j.added(), j.flush(), j.anchor())
+			if j.file != nil {
+				err = errors.Join(err, j.file.Sync(), j.file.Close())
+			}
+			j.closed = true
 			return err
 		case <-j.soon:
 			j.mu.Lock()

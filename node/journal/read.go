@@ -63,8 +63,9 @@ func read(folder string, most int, each func(Entry) error) (at end, report Repor
 		}
 		last := i == len(files)-1
 		first, before, err := parseHeader(b)
+		follows := report.Segments == 0 || first == at.seq+1 && before == at.before
 		switch {
-		case errors.Is(err, errTorn) && last:
+		case last && len(withoutZeros(b)) < headerSize && (err != nil || file != segmentName(folder, first) || !follows):
 			at.file, at.size, report.Torn = file, 0, int64(len(b))
 			continue
 		case err != nil:
@@ -74,7 +75,7 @@ func read(folder string, most int, each func(Entry) error) (at end, report Repor
 		case report.Segments == 0:
 			at.seq, at.before = first-1, before
 			report.First = first
-		case first != at.seq+1 || before != at.before:
+		case !follows:
 			return at, report, inFile(file, damaged("it does not follow the segment before it"))
 		}
 		at.file, at.size = file, int64(headerSize)

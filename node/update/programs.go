@@ -10,10 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"agentsite/node/identity"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Programs is the folder, the superuser's alone, from which a board's service runs. The
@@ -43,6 +42,21 @@ type Rules struct {
 	Keys     []identity.ID
 	Target   string // as of Target
 	Sequence uint64 // of the program that asks; an update's is greater
+}
+
+// NewRules reads what a build was given: its number among releases, "" for none, and keys as
+// did:key with commas between. With an error the rules are what could be read.
+func NewRules(target, sequence, keys string) (Rules, error) {
+	r := Rules{Target: target}
+	var err error
+	if sequence != "" {
+		r.Sequence, err = strconv.ParseUint(sequence, 10, 64)
+	}
+	for _, text := range strings.FieldsFunc(keys, func(c rune) bool { return c == ',' }) {
+		key, wrong := identity.Parse(text)
+		r.Keys, err = append(r.Keys, key), errors.Join(err, wrong)
+	}
+	return r, err
 }
 
 // Check refuses a release that is not to be taken. floor is the greatest sequence that was
@@ -86,13 +100,7 @@ func (p Programs) path(names ...string) string {
 // State reads the state. A folder that holds none yet has the zero one.
 func (p Programs) State() (State, error) {
 	s := State{Form: stateForm}
-	text, err := os.ReadFile(p.path(stateName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &s, json.RejectUnknownMembers(true))
-	}
+	err := Recall(p.Dir, stateName, &s)
 	if err == nil && s.Form != stateForm {
 		err = fmt.Errorf("it has the form %d, and this program knows %d", s.Form, stateForm)
 	}
@@ -117,24 +125,12 @@ func proof(sequence uint64) string { return strconv.FormatUint(sequence, 10) + "
 
 // read reads a short file out of a folder that is not trusted.
 func read(root *os.Root, name string) ([]byte, error) {
-	f, err := openFile(root, name)
+	f, err := OpenFile(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, 100))
-}
-
-// openFile opens what is a file: a pipe would have the superuser wait.
-func openFile(root *os.Root, name string) (*os.File, error) {
-	info, err := root.Lstat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return root.Open(name)
 }
 
 // ProgramsOf is the folder that keeps the program at that path, and its sequence; 0 where
@@ -235,7 +231,7 @@ func (p Programs) Install(rules Rules) (*Release, error) {
 		return nil, err
 	}
 	defer inbox.Close()
-	file, err := openFile(inbox, waitName)
+	file, err := OpenFile(inbox, waitName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -322,18 +318,7 @@ func (p Programs) intact(program Program) error {
 	return nil
 }
 
-func (p Programs) save(s State) error {
-	root, err := os.OpenRoot(p.Dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return write(root, stateName, 0o644, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
-}
+func (p Programs) save(s State) error { return Keep(p.Dir, stateName, s) }
 
 // link has the link lead to the program.
 func (p Programs) link(program Program) error {
@@ -370,46 +355,4 @@ func (p Programs) sweep(s State) {
 			os.RemoveAll(p.path(e.Name()))
 		}
 	}
-}
-
-// write replaces a file: it is the old one or the new one, never half of it, over a loss
-// of power too.
-func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) error) error {
-	tmp := name + ".new"
-	if err := remove(root, tmp); err != nil {
-		return err
-	}
-	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(fill(f), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = root.Rename(tmp, name)
-	}
-	if err != nil {
-		root.Remove(tmp)
-		return err
-	}
-	return flush(root)
-}
-
-func remove(root *os.Root, name string) error {
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// flush has what was renamed or removed in a folder stay so after a loss of power, as far
-// as the disk lets it.
-func flush(root *os.Root) error {
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
 }

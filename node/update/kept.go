@@ -1,0 +1,101 @@
+package update
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Keep replaces a file in a folder by v in JSON: it is the old one or the new one, over a
+// loss of power too.
+func Keep(folder, name string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return write(root, name, 0o644, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
+}
+
+// Recall reads into v what Keep wrote. A file that is not there leaves v as it is.
+func Recall(folder, name string, v any) error {
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v, json.RejectUnknownMembers(true))
+}
+
+// OpenFile opens a file of a folder that is not trusted, for reading. What is no plain file
+// is refused and never waited for: a pipe would have the superuser wait for ever, also one
+// that takes the file's place at the last moment.
+func OpenFile(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// write replaces a file: it is the old one or the new one, never half of it, over a loss
+// of power too.
+func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) error) error {
+	tmp := name + ".new"
+	if err := remove(root, tmp); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(fill(f), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+		err = root.Rename(tmp, name)
+	}
+	if err != nil {
+		root.Remove(tmp)
+		return err
+	}
+	return flush(root)
+}
+
+func remove(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// flush has what was renamed or removed in a folder stay so after a loss of power, as far
+// as the disk lets it.
+func flush(root *os.Root) error {
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	agentsite v0.0.0
 	github.com/beevik/ntp v0.3.0
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/gokrazy/firmware v0.0.0-20260522070551-527ce0ed43cf
 	github.com/gokrazy/kernel.rpi v0.0.0-20251127164438-9778ec0261de
 	github.com/mdlayher/wifi v0.10.0
@@ -14,6 +13,7 @@ require (
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/gokrazy/gokrazy v0.0.0-20260418085648-c38c3134b8a7 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/gopacket v1.1.19 // indirect

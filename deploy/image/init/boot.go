@@ -8,13 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
 
-	"agentsite/node/identity"
 	"agentsite/node/update"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +69,7 @@ func boot() {
 				say("%s is not well within %v; the one before it is started", version, provenWithin)
 				writeFile("1", groupFolder, "cgroup.kill")
 				safe()
+				slots.giveUp()
 				restart("")
 			}
 		})
@@ -83,25 +81,12 @@ func boot() {
 
 // openSlots finds the versions on the card.
 func openSlots(c card) (*slots, error) {
-	release, err := newRelease()
+	rules, err := update.NewRules(target, sequence, releaseKeys)
 	if err != nil {
 		err = fmt.Errorf("no updates are taken: %w", err)
 	}
-	s := &slots{boot: bootFolder, folder: dataFolder + "/agentsite-update", open: c.openSlot, rules: release}
+	s := &slots{boot: bootFolder, folder: dataFolder + "/agentsite-update", open: c.openSlot, rules: rules}
 	return s, errors.Join(err, s.read())
-}
-
-// newRelease reads what the build was given.
-func newRelease() (r update.Rules, err error) {
-	r.Target = target
-	if sequence != "" {
-		r.Sequence, err = strconv.ParseUint(sequence, 10, 64)
-	}
-	for _, text := range strings.FieldsFunc(releaseKeys, func(c rune) bool { return c == ',' }) {
-		key, wrong := identity.Parse(text)
-		r.Keys, err = append(r.Keys, key), errors.Join(err, wrong)
-	}
-	return r, err
 }
 
 // kernelFolders mounts what the kernel shows of itself, and folders in memory.

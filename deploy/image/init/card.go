@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -178,5 +177,5 @@ func sysNumber(path ...string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseUint(strings.TrimSpace(string(bytes.TrimSpace(text))), 10, 64)
+	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 }

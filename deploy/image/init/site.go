@@ -50,6 +50,7 @@ func runSite(s *slots) (how string) {
 		say("the site has ended: %s", why)
 		if s.onTrial() && ends == trialEnds {
 			say("this version does not come up; the one before it is started")
+			s.giveUp()
 			return ""
 		}
 		if time.Since(begun) > longestPause {
@@ -195,7 +196,8 @@ func newGroup() (*os.File, error) {
 // endGroup ends all that is in the group, and the group: Linux 6.12 also ends whatever is
 // started in one that was ended before.
 func endGroup() {
-	err := writeFile("1", groupFolder, "cgroup.kill")
+	writeFile("1", groupFolder, "cgroup.kill") // what it says, removing the group says too
+	var err error
 	for range 100 {
 		if err = os.Remove(groupFolder); err == nil {
 			return

@@ -14,8 +14,6 @@ import (
 	"sync"
 
 	"agentsite/node/update"
-
-	"github.com/go-json-experiment/json"
 )
 
 // slots are the two partitions for versions of the image. autoboot.txt on the boot
@@ -50,6 +48,7 @@ type slotState struct {
 	Form   int    `json:"form"`
 	Floor  uint64 `json:"floor,omitzero"` // the greatest sequence that was ever well
 	Trial  trial  `json:"trial,omitzero"`
+	Tries  int    `json:"tries,omitzero"`  // how often the board was restarted for it
 	Failed trial  `json:"failed,omitzero"` // the last that was tried and was not well
 }
 
@@ -58,6 +57,10 @@ type trial struct {
 	Sequence uint64 `json:"sequence"`
 	Slot     int    `json:"slot"`
 }
+
+// mostTries is how often a version is tried that neither proved itself nor gave up: the
+// power may have failed, or its kernel hangs.
+const mostTries = 3
 
 const (
 	slotForm  = 1
@@ -71,13 +74,7 @@ const (
 // read reads the state.
 func (s *slots) read() error {
 	s.state.Form = slotForm
-	text, err := os.ReadFile(filepath.Join(s.folder, stateName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &s.state, json.RejectUnknownMembers(true))
-	}
+	err := update.Recall(s.folder, stateName, &s.state)
 	if err == nil && s.state.Form != slotForm {
 		err = fmt.Errorf("it has the form %d, and this version knows %d", s.state.Form, slotForm)
 	}
@@ -89,63 +86,85 @@ func (s *slots) read() error {
 }
 
 // settle ends a trial that is over: another version runs than the one that was tried, or it
-// starts by itself already, which was not noted any more.
+// starts by itself already, which was not noted any more. One that did not come to its end
+// is not over: take has it tried again.
 func (s *slots) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.state.Trial
+	next := s.state
+	t := next.Trial
 	if t == (trial{}) {
 		return
 	}
 	other, err := s.other()
 	switch {
-	case t.Sequence != s.rules.Sequence:
+	case err == nil && s.runs(t) && other != t.Slot:
+		next.Floor = max(next.Floor, t.Sequence)
+	case !s.runs(t) && next.Tries >= mostTries:
 		say("%s was tried and was not well; %s is back", t.Version, version)
-		s.state.Failed = t
-	case err == nil && other != t.Slot:
-		s.state.Floor = max(s.state.Floor, t.Sequence)
+		next.Failed = t
 	default:
 		return
 	}
-	s.state.Trial = trial{}
-	if err := s.save(); err != nil {
+	next.Trial, next.Tries = trial{}, 0
+	if err := s.save(next); err != nil {
 		say("that is not kept: %v", err)
+		s.state = next // the next start decides the same again
 	}
 }
+
+// runs reports whether a version is the one that runs.
+func (s *slots) runs(t trial) bool { return t != (trial{}) && t.Sequence == s.rules.Sequence }
 
 // onTrial reports whether the version that runs has yet to show that it is well.
 func (s *slots) onTrial() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.Trial != trial{}
+	return s.runs(s.state.Trial)
 }
 
 // prove says that the version that runs is well, and has it started from now on.
 func (s *slots) prove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.state.Trial
-	if t == (trial{}) && s.state.Floor >= s.rules.Sequence {
+	next := s.state
+	next.Floor = max(next.Floor, s.rules.Sequence)
+	if s.runs(next.Trial) {
+		if err := s.writeAutoboot(next.Trial.Slot); err != nil {
+			say("%s is well, which is not kept: %v", version, err)
+			return
+		}
+		next.Trial, next.Tries = trial{}, 0
+	} else if next == s.state {
 		return
 	}
-	was := s.state
-	s.state.Floor, s.state.Trial = max(s.state.Floor, s.rules.Sequence), trial{}
-	var err error
-	if t != (trial{}) {
-		err = s.writeAutoboot(t.Slot)
-	}
-	// Cut between the two, it starts by itself: settle.
-	if err = errors.Join(err, s.save()); err != nil {
-		s.state = was
-		say("%s is well, which is not kept: %v", version, err)
+	// Cut between the two, or where this fails, it starts by itself: settle.
+	err := s.save(next)
+	if s.state = next; err != nil {
+		say("%s is well and stays, which is not noted: %v", version, err)
 		return
 	}
 	say("%s is well and stays", version)
 }
 
+// giveUp says that the version on trial is not well, so that it is not tried again.
+func (s *slots) giveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state
+	next.Tries = mostTries
+	if err := s.save(next); err != nil {
+		say("that is not kept: %v", err)
+	}
+}
+
 // take writes an update that waits to the other slot, and reports whether the board is to
-// try it now. What it refuses does not wait any more.
+// try it now. What it refuses does not wait any more. One that was not tried to its end is
+// tried first.
 func (s *slots) take() bool {
+	if s.again() {
+		return true
+	}
 	for _, path := range []string{filepath.Join(s.boot, cardFile), filepath.Join(s.folder, inboxFile)} {
 		taken, err := s.takeFile(path)
 		if err != nil {
@@ -158,18 +177,34 @@ func (s *slots) take() bool {
 	return false
 }
 
+// again reports whether the board is to try once more what it was restarted for before. It
+// is counted before: a state that cannot be saved restarts nothing.
+func (s *slots) again() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state
+	if next.Trial == (trial{}) || s.runs(next.Trial) {
+		return false
+	}
+	next.Tries++
+	if err := s.save(next); err != nil {
+		say("%s is not tried again: %v", next.Trial.Version, err)
+		return false
+	}
+	say("%s did not come to the end of its trial, and is tried again", next.Trial.Version)
+	return true
+}
+
 func (s *slots) takeFile(path string) (taken bool, err error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no file")
-	}
+	folder, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return false, err
 	}
-	f, err := os.Open(path)
+	defer folder.Close()
+	f, err := update.OpenFile(folder, filepath.Base(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -177,18 +212,19 @@ func (s *slots) takeFile(path string) (taken bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Trial != (trial{}) {
-		return false, fmt.Errorf("%s is on trial", version) // it waits
+		return false, fmt.Errorf("%s is on trial", s.state.Trial.Version) // it waits
 	}
-	next, err := s.install(f)
+	t, err := s.install(f)
 	// Taken or not, it is read once: it would only be refused again, or tried again.
-	if err = errors.Join(err, os.Remove(path)); err != nil {
+	if err = errors.Join(err, folder.Remove(filepath.Base(path))); err != nil {
 		return false, err
 	}
-	s.state.Trial = next
-	if err := s.save(); err != nil {
+	next := s.state
+	next.Trial, next.Tries = t, 1
+	if err := s.save(next); err != nil {
 		return false, err
 	}
-	say("%s is on the card, and is tried now", next.Version)
+	say("%s is on the card, and is tried now", t.Version)
 	return true, nil
 }
 
@@ -288,26 +324,11 @@ func (s *slots) writeAutoboot(n int) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func (s *slots) save() error {
-	text, err := json.Marshal(s.state)
-	if err != nil {
-		return err
+// save makes that the state, on the card first: what is not there did not happen.
+func (s *slots) save(next slotState) error {
+	err := update.Keep(s.folder, stateName, next)
+	if err == nil {
+		s.state = next
 	}
-	path := filepath.Join(s.folder, stateName)
-	f, err := os.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(s.folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return err
 }

@@ -129,7 +129,7 @@ func TestAnUpdateIsTriedAndKept(t *testing.T) {
 	}
 	s.prove()
 	b.write("boot/"+cardFile, b.update(2, b.key))
-	if !s.take() || !s.onTrial() {
+	if !s.take() || s.onTrial() {
 		t.Fatal("it is not taken")
 	}
 	s = b.power(true)
@@ -170,7 +170,7 @@ func TestOneThatIsNotWellIsGone(t *testing.T) {
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
 	s.take()
-	b.power(true) // and its end
+	b.power(true).giveUp()
 	s = b.power(false)
 	if s.rules.Sequence != 1 || s.onTrial() || s.state.Failed.Sequence != 2 {
 		t.Fatalf("%+v", s.state)
@@ -255,6 +255,119 @@ func TestCutWhileItIsKept(t *testing.T) {
 	b.write("updates/"+stateName, before)
 	if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() || s.state.Floor != 2 {
 		t.Errorf("%+v", s.state)
+	}
+}
+
+// unsaved has the state not be saved any more, as on a full disk, until mend.
+func (b *board) unsaved() (mend func()) {
+	b.t.Helper()
+	stone := b.path("updates/" + stateName + ".new")
+	if err := os.MkdirAll(filepath.Join(stone, "stone"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	return func() { os.RemoveAll(stone) }
+}
+
+// TestNotKept shows that a version that was never started is not started for good, where the
+// state cannot be saved.
+func TestNotKept(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	mend := b.unsaved()
+	if s.take() || s.onTrial() {
+		t.Error("it is tried, and nobody would know")
+	}
+	s.prove() // of what runs
+	if s.onTrial() {
+		t.Error("what runs is on trial")
+	}
+	if s = b.power(false); s.rules.Sequence != 1 {
+		t.Fatalf("it is started for good and was never tried: %+v", s.state)
+	}
+	mend()
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	if !s.take() || b.power(true).rules.Sequence != 2 {
+		t.Error("it is not taken once there is room")
+	}
+}
+
+// TestWellAndNotKept has a version be well whose board cannot note it.
+func TestWellAndNotKept(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	s.take()
+	s = b.power(true)
+	mend := b.unsaved()
+	s.prove()
+	for range 2 {
+		if s.onTrial() {
+			t.Error("it is on trial again")
+		}
+		if s = b.power(false); s.rules.Sequence != 2 {
+			t.Fatalf("%+v", s.state)
+		}
+	}
+	mend()
+	if s = b.power(false); s.onTrial() || s.state.Floor != 2 || s.state.Failed != (trial{}) {
+		t.Errorf("%+v", s.state)
+	}
+}
+
+// TestCutBeforeItIsStarted has the power fail between the note that a version is tried and
+// the restart for it, or in the middle of its trial.
+func TestCutBeforeItIsStarted(t *testing.T) {
+	for _, cut := range []string{"before", "while it is tried"} {
+		b := newBoard(t)
+		s := b.power(false)
+		b.write("updates/"+inboxFile, b.update(2, b.key))
+		s.take()
+		if cut != "before" {
+			b.power(true)
+		}
+		s = b.power(false)
+		if s.onTrial() || s.state.Failed != (trial{}) {
+			t.Fatalf("cut %s: %+v", cut, s.state)
+		}
+		if s.prove(); b.power(false).rules.Sequence != 1 {
+			t.Fatalf("cut %s, it is started for good", cut)
+		}
+		if !s.take() {
+			t.Fatalf("cut %s, it is not tried again", cut)
+		}
+		s = b.power(true)
+		s.prove()
+		if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() {
+			t.Errorf("cut %s: %+v", cut, s.state)
+		}
+	}
+}
+
+// TestTriedForEver shows that one that always takes the board down is given up, also where
+// that cannot be noted.
+func TestTriedForEver(t *testing.T) {
+	b := newBoard(t)
+	s := b.power(false)
+	b.write("updates/"+inboxFile, b.update(2, b.key))
+	tries := 0
+	for s.take() {
+		if tries++; tries > mostTries {
+			t.Fatal("it is tried for ever")
+		}
+		b.power(true) // and hangs
+		s = b.power(false)
+	}
+	if tries != mostTries || s.state.Failed.Sequence != 2 || s.state.Trial != (trial{}) {
+		t.Errorf("after %d tries: %+v", tries, s.state)
+	}
+	b.write("updates/"+inboxFile, b.update(3, b.key))
+	s.take()
+	b.power(true)
+	s = b.power(false)
+	b.unsaved()
+	if s.take() {
+		t.Error("it is tried again, and nobody counts")
 	}
 }
 

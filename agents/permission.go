@@ -12,6 +12,13 @@ const (
 	Returns               // it goes to safe, and nowhere else
 )
 
+// EmergencyStop is the tool that sends every output to safe.
+const EmergencyStop = "emergency_stop"
+
+// ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
+// admission decides on a call before it is planned.
+func ReturnsToSafe(tool string) bool { return tool == EmergencyStop || tool == "release_output" }
+
 // Ask is what a call is about to do, as far as permissions go.
 type Ask struct {
 	Tool   string

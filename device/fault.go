@@ -41,9 +41,10 @@ func (f *Fault) Naming(short string, names ...string) *Fault {
 func (f *Fault) Error() string { return f.Msg }
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Faultf makes a fault; a %w keeps its cause.
+// Faultf returns a fault. A %w keeps its cause, and a time.Duration is written by
+// FormatDuration, for which the verb is %v.
 func Faultf(kind FaultKind, format string, args ...any) *Fault {
-	err := fmt.Errorf(format, args...)
+	err := fmt.Errorf(format, formatted(args)...)
 	return &Fault{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 

@@ -16,14 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const (
-	// approveWithin is how long a request waits for an owner, and after a yes for its
-	// caller.
-	approveWithin = 2 * time.Minute
-	// Requests at a time, of one principal and of all.
-	maxRequests      = 8
-	maxRequestsOfAll = 64
-)
+// approveWithin is how long a request waits for an owner, and after a yes for its caller.
+const approveWithin = 2 * time.Minute
 
 // Request is a move that waits for an owner's word.
 type Request struct {
@@ -34,16 +28,17 @@ type Request struct {
 	Left   time.Duration
 }
 
-// approvals are the requests, by handle. What binds one is who asks for what exactly,
-// and the handle opens nothing: it is the name that the owner says. They live as long
+// requests are the calls that wait for an owner's approval, by handle. A request is bound to its
+// principal and its exact arguments; the handle is only the name that the owner answers by. They live as long
 // as the process.
-type approvals struct {
+type requests struct {
 	mu  sync.Mutex
 	all map[string]*request
 }
 
 type request struct {
 	asked  Asked
+	place  Place
 	until  time.Time
 	answer answer
 }
@@ -62,7 +57,7 @@ func (r *request) same(a Asked) bool {
 
 // ask takes an owner's yes to the call, which holds once, or says what is needed. What
 // the caller answers to any question is not looked at.
-func (all *approvals) ask(a Asked, ex agents.Exchange) (*agents.NeedInput, error) {
+func (all *requests) ask(a Asked, ex agents.Exchange, take func() (Place, error)) (*agents.NeedInput, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget()
@@ -79,19 +74,19 @@ func (all *approvals) ask(a Asked, ex agents.Exchange) (*agents.NeedInput, error
 		return nil, device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
 		var err error
-		if handle, r, err = all.begin(a); err != nil {
+		if handle, r, err = all.begin(a, take); err != nil {
 			return nil, err
 		}
 	case !r.same(a):
 		return nil, device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
 	case r.answer == yes:
-		delete(all.all, handle)
+		all.drop(handle)
 		return nil, nil
 	case r.answer == no:
 		return nil, device.Faultf(device.Denied, "the owner said no")
 	}
 	says := fmt.Sprintf("the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
-		time.Until(r.until).Round(time.Second), handle)
+		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)
 	need := &agents.NeedInput{State: handle, Elsewhere: says}
 	if ex.Can.Elicitation { // so that the person behind the client reads it
 		need.Questions = []agents.Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
@@ -103,29 +98,30 @@ func (all *approvals) ask(a Asked, ex agents.Exchange) (*agents.NeedInput, error
 }
 
 // forget drops the requests that are over. The lock is held.
-func (all *approvals) forget() {
+func (all *requests) forget() {
 	for h, r := range all.all {
 		if time.Until(r.until) <= 0 {
-			delete(all.all, h)
+			all.drop(h)
 		}
 	}
 }
 
+// drop ends a request. The lock is held.
+func (all *requests) drop(handle string) {
+	all.all[handle].place.Leave()
+	delete(all.all, handle)
+}
+
 // begin makes a request. The lock is held.
-func (all *approvals) begin(a Asked) (string, *request, error) {
-	own := 0
-	for _, r := range all.all {
-		if r.asked.Who == a.Who {
-			own++
-		}
-	}
-	if own >= maxRequests || len(all.all) >= maxRequestsOfAll {
-		return "", nil, device.Faultf(device.Busy, "too many calls wait for the owner's approval; wait until some are approved, denied or over, at most %v", approveWithin)
+func (all *requests) begin(a Asked, take func() (Place, error)) (string, *request, error) {
+	place, err := take()
+	if err != nil {
+		return "", nil, err
 	}
 	if all.all == nil {
 		all.all = make(map[string]*request)
 	}
-	handle, r := rand.Text(), &request{asked: a, until: time.Now().Add(approveWithin)}
+	handle, r := rand.Text(), &request{asked: a, place: place, until: time.Now().Add(approveWithin)}
 	all.all[handle] = r
 	return handle, r, nil
 }
@@ -135,11 +131,11 @@ func (n *Node) Requests(p agents.Principal) ([]Request, error) {
 	if err := owner(p); err != nil {
 		return nil, err
 	}
-	n.approvals.mu.Lock()
-	defer n.approvals.mu.Unlock()
-	n.approvals.forget()
+	n.requests.mu.Lock()
+	defer n.requests.mu.Unlock()
+	n.requests.forget()
 	var out []Request
-	for h, r := range n.approvals.all {
+	for h, r := range n.requests.all {
 		if r.answer == none {
 			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, time.Until(r.until)})
 		}
@@ -153,10 +149,10 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	if err := owner(p); err != nil {
 		return err
 	}
-	n.approvals.mu.Lock()
-	defer n.approvals.mu.Unlock()
-	n.approvals.forget()
-	r := n.approvals.all[handle]
+	n.requests.mu.Lock()
+	defer n.requests.mu.Unlock()
+	n.requests.forget()
+	r := n.requests.all[handle]
 	if r == nil || r.answer != none {
 		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
 	}

@@ -13,6 +13,15 @@ import (
 // staleAfter is how many periods a reading stays good without a successor.
 const staleAfter = 3
 
+// Sink is told of each reading before anybody else can see it: the guard, which may
+// have to return an output to safe. It is told of each point's readings in order.
+type Sink interface{ Told(device.Reading) }
+
+// noSink is the Sink of a hub without outputs.
+type noSink struct{}
+
+func (noSink) Told(device.Reading) {}
+
 // Recorder keeps past readings. It is called in the sampling goroutine and must
 // be quick.
 type Recorder interface{ Record(device.Reading) }
@@ -20,12 +29,13 @@ type Recorder interface{ Record(device.Reading) }
 // Hub keeps each point's latest reading and tells the watchers. It is safe for
 // concurrent use.
 type Hub struct {
+	sink     Sink
 	recorder Recorder
 	uri      func(address string) string // the resource of a point
 	start    time.Time                   // what all samples are in step with
 
 	mu     sync.RWMutex
-	latest map[string]slot
+	latest map[string]*slot
 
 	watching sync.Mutex
 	watchers map[*watcher]struct{}
@@ -34,20 +44,31 @@ type Hub struct {
 	coalesced atomic.Uint64 // changes that a watcher was not told of one by one
 }
 
+// slot is a point's latest reading. It is changed under both locks.
 type slot struct {
+	putting sync.Mutex // one reading at a time; a sink that blocks holds up no other point
+	entry              // also under Hub.mu
+}
+
+type entry struct {
 	device.Reading
 	period time.Duration // 0 for what only speaks when it changes
 }
 
-// NewHub makes a hub; uri names the resource of a point for the watchers.
-func NewHub(recorder Recorder, uri func(address string) string) *Hub {
+// NewHub makes a hub. A nil sink is for a site without outputs; uri names the resource
+// of a point for the watchers.
+func NewHub(sink Sink, recorder Recorder, uri func(address string) string) *Hub {
+	if sink == nil {
+		sink = noSink{}
+	}
 	return &Hub{
-		recorder: recorder, uri: uri, start: time.Now(),
-		latest: make(map[string]slot), watchers: make(map[*watcher]struct{}),
+		sink: sink, recorder: recorder, uri: uri, start: time.Now(),
+		latest: make(map[string]*slot), watchers: make(map[*watcher]struct{}),
 	}
 }
 
-// put takes a reading in. One that is not finite is a fault of its device.
+// put takes a reading in, unless a newer one of its point is there already. One that is
+// not finite is a fault of its device.
 func (h *Hub) put(r device.Reading, period time.Duration) {
 	if !r.Value.Finite() {
 		r.Quality, r.Why = device.Bad, "the device gave a number that is none"
@@ -55,27 +76,48 @@ func (h *Hub) put(r device.Reading, period time.Duration) {
 	if r.Quality == device.Bad {
 		r.Value = device.Value{}
 	}
+	s := h.slot(r.Point)
+	s.putting.Lock()
+	defer s.putting.Unlock()
+	before := s.entry
+	if r.At.Before(before.At) {
+		return
+	}
 	h.readings.Add(1)
+	h.sink.Told(r)
 	h.mu.Lock()
-	before, had := h.latest[r.Point]
-	h.latest[r.Point] = slot{r, period}
+	s.entry = entry{r, period}
 	h.mu.Unlock()
 	h.recorder.Record(r)
-	if !had || before.Value != r.Value || before.Quality != r.Quality || period == 0 {
+	if before.Point == "" || before.Value != r.Value || before.Quality != r.Quality || period == 0 {
 		h.Announce(agents.Change{URI: h.uri(r.Point)})
 	}
+}
+
+func (h *Hub) slot(address string) *slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.latest[address]
+	if s == nil {
+		s = new(slot)
+		h.latest[address] = s
+	}
+	return s
 }
 
 // Latest returns a point's last reading, stale when it should have had a
 // successor by now.
 func (h *Hub) Latest(address string) (device.Reading, bool) {
+	var s entry
 	h.mu.RLock()
-	s, ok := h.latest[address]
+	if held := h.latest[address]; held != nil {
+		s = held.entry
+	}
 	h.mu.RUnlock()
 	if s.Quality == device.Good && s.period > 0 && time.Since(s.At) > staleAfter*s.period {
 		s.Quality, s.Why = device.Stale, "the device has not been read for too long"
 	}
-	return s.Reading, ok
+	return s.Reading, s.Point != ""
 }
 
 // Forget drops the latest readings of points that are gone, or are read otherwise

@@ -29,7 +29,7 @@ func (r *records) Record(d device.Reading) {
 
 func uri(address string) string { return "u:" + address }
 
-func newHub() *Hub { return NewHub(&records{}, uri) }
+func newHub() *Hub { return NewHub(nil, &records{}, uri) }
 
 func good(point string, v device.Value) device.Reading {
 	return device.Reading{Point: point, Value: v, Quality: device.Good, At: time.Now()}
@@ -54,7 +54,7 @@ func TestLatest(t *testing.T) {
 		{"a fault with a value", device.Reading{Point: "a/b", Value: number(85), Quality: device.Bad, Why: "no answer"}, device.Value{}, device.Bad, "no answer"},
 	} {
 		rec := &records{}
-		h := NewHub(rec, uri)
+		h := NewHub(nil, rec, uri)
 		if r, ok := h.Latest("a/b"); ok || r != (device.Reading{}) {
 			t.Errorf("%s: before the first: %+v", tt.name, r)
 		}
@@ -73,6 +73,109 @@ func TestLatest(t *testing.T) {
 			t.Errorf("%s: %d readings counted", tt.name, n)
 		}
 	}
+}
+
+// sink is a Sink that remembers, and looks around while it is told.
+type sink struct {
+	told func(device.Reading)
+}
+
+func (s sink) Told(r device.Reading) { s.told(r) }
+
+// TestSinkFirst: the guard knows of a reading before it is kept, shown or announced.
+func TestSinkFirst(t *testing.T) {
+	rec := &records{}
+	var h *Hub
+	told := 0
+	h = NewHub(sink{func(r device.Reading) {
+		told++
+		if last, ok := h.Latest("a/b"); ok || len(rec.all) != 0 {
+			t.Errorf("when the guard was told, it was already there: %+v %+v", last, rec.all)
+		}
+	}}, rec, func(address string) string {
+		if told != 1 {
+			t.Error("it was announced before the guard was told")
+		}
+		return address
+	})
+	h.put(good("a/b", device.Number(1)), time.Hour)
+	if told != 1 || len(rec.all) != 1 {
+		t.Errorf("told %d times, recorded %+v", told, rec.all)
+	}
+}
+
+// TestNewest: an older reading never replaces a newer one, and nobody hears of it.
+func TestNewest(t *testing.T) {
+	rec, told := &records{}, []device.Reading(nil)
+	h := NewHub(sink{func(r device.Reading) { told = append(told, r) }}, rec, uri)
+	newer, older := good("a/b", device.Bool(false)), good("a/b", device.Bool(true))
+	older.At = newer.At.Add(-time.Millisecond)
+	fault := device.Reading{Point: "a/b", Quality: device.Bad, At: older.At, Why: "loose"}
+	h.put(newer, 0)
+	h.put(older, time.Hour)
+	h.put(fault, 0)
+	if r, _ := h.Latest("a/b"); r != newer {
+		t.Errorf("it reads %+v, want %+v", r, newer)
+	}
+	if n, _, _ := h.Counts(); n != 1 || len(rec.all) != 1 || len(told) != 1 {
+		t.Errorf("%d counted, recorded %+v, told %+v", n, rec.all, told)
+	}
+	same := good("a/b", device.Bool(true))
+	same.At = newer.At
+	if h.put(same, 0); len(told) != 2 {
+		t.Error("one of the same time was dropped")
+	}
+	h.Forget("a/b")
+	if h.put(older, 0); len(told) != 3 {
+		t.Error("one was held against a reading that is forgotten")
+	}
+}
+
+// TestSinkInOrder: however many tell of a point at once, the guard hears of its readings
+// in order, and the last that it hears is the one that is shown.
+func TestSinkInOrder(t *testing.T) {
+	const each = 2000
+	var last device.Reading // of one point: put keeps them apart
+	h := NewHub(sink{func(r device.Reading) {
+		if r.At.Before(last.At) {
+			t.Errorf("it heard of %v after %v", r.At, last.At)
+		}
+		last = r
+	}}, &records{}, uri)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range each {
+				h.put(good("a/b", device.Number(float64(n*4+i))), 0)
+			}
+		})
+	}
+	all.Wait()
+	if r, _ := h.Latest("a/b"); r != last {
+		t.Errorf("shown %+v, told %+v", r, last)
+	}
+}
+
+// TestSinkBlocks: a guard that hangs holds up the point that it is told of and no other.
+func TestSinkBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		h := NewHub(sink{func(r device.Reading) {
+			if r.Point == "a/b" {
+				<-hang
+			}
+		}}, &records{}, uri)
+		go h.put(good("a/b", device.Number(1)), time.Hour)
+		synctest.Wait()
+		h.put(good("a/c", device.Number(2)), time.Hour)
+		if r, _ := h.Latest("a/c"); r.Value != device.Number(2) {
+			t.Errorf("%+v", r)
+		}
+		if r, ok := h.Latest("a/b"); ok {
+			t.Errorf("it is shown before the guard knows: %+v", r)
+		}
+		close(hang)
+	})
 }
 
 // TestForget: a point that was forgotten has no reading until the next one.
@@ -182,7 +285,7 @@ func TestWatchers(t *testing.T) {
 		next()
 		put("a/9", 1) // not watched
 		next()
-		h.put(device.Reading{Point: "a/1", Quality: device.Bad}, time.Second)
+		h.put(device.Reading{Point: "a/1", Quality: device.Bad, At: time.Now()}, time.Second)
 		next(of("u:a/1"))
 		h.put(good("a/2", device.Bool(true)), 0)
 		next(of("u:a/2"))
@@ -291,7 +394,7 @@ func TestHubAtOnce(t *testing.T) {
 	for g := range 4 {
 		all.Go(func() {
 			for i := range 500 {
-				h.put(good(fmt.Sprint("a/", g%2), device.Number(float64(i))), time.Second)
+				h.put(good(fmt.Sprint("a/", g), device.Number(float64(i))), time.Second)
 				h.Latest("a/0")
 				h.Counts()
 				h.Announce(agents.Change{Tools: true})

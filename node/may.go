@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"agentsite/agents"
@@ -14,15 +15,24 @@ type Access interface {
 	// Bearer makes a principal of a token, Peer of a peer ID that a handshake proved.
 	Bearer(token string) (agents.Principal, error)
 	Peer(id string) (agents.Principal, error)
-	// May decides and counts nothing; Take decides just before the call is made, and
-	// counts it.
+	// May decides and charges nothing. Take decides just before the call is made, and
+	// charges the permission that decided, unless that has an owner confirm the call and
+	// nobody did: then the limits say so, and nothing is charged.
 	May(agents.Principal, agents.Ask) (agents.Limits, error)
-	Take(agents.Principal, agents.Ask) (agents.Limits, error)
+	Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error)
+	// Owns reports whether a principal's ID is that of a key which owns the site now.
+	Owns(who string) bool
 	// Sees reports whether a principal has a permission, whatever limits leave of it.
 	Sees(agents.Principal, agents.Ask) bool
+	// Holds reports whether a principal may go on holding an output that it moved: whether
+	// the permission that decided about that still counts.
+	Holds(who, output string) bool
 	// Standing is another when what Sees reports may have changed, and 0 for who has no
 	// permission.
 	Standing(agents.Principal) uint64
+	// Root is the ID of the one from whose grant of an owner's a principal has its
+	// permission: its own, or that of who passed it on.
+	Root(agents.Principal) string
 }
 
 // Obey has a decide who may do what, but for the principals that need no grant. It comes
@@ -31,15 +41,24 @@ func (n *Node) Obey(a Access) { n.access = a }
 
 // free reports whether p needs no grant.
 func (n *Node) free(p agents.Principal) bool {
-	return n.access == nil || p.Owner || p == localAgent || p == tokenHeld
+	return n.access == nil || p == localAgent || p == tokenHeld || n.owns(p)
 }
 
-// May reports why p may not do what it asks, and counts nothing.
+// owns reports whether p is an owner still: p may be of when a session began.
+func (n *Node) owns(p agents.Principal) bool {
+	return p.Owner && (n.access == nil || p == localOwner || n.access.Owns(p.ID))
+}
+
+// May reports why p may not do what it asks, or not without an owner's confirmation, and
+// counts nothing.
 func (n *Node) May(p agents.Principal, ask agents.Ask) error {
 	if err := known(p); err != nil {
 		return err
 	}
-	_, err := n.may(p, ask)
+	limits, err := n.may(p, ask)
+	if err == nil && limits.Confirm && !n.owns(p) {
+		err = errConfirm
+	}
 	return err
 }
 
@@ -50,18 +69,25 @@ func (n *Node) may(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	return n.access.May(p, ask)
 }
 
-func (n *Node) take(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+func (n *Node) take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
 	if n.free(p) {
 		return agents.Limits{}, nil
 	}
-	return n.access.Take(p, ask)
+	return n.access.Take(p, ask, confirmed)
 }
 
-func (n *Node) sees(p agents.Principal, ask agents.Ask) bool {
-	return n.free(p) || n.access.Sees(p, ask)
+// mayHold reports whether p may go on holding what it moved.
+func (n *Node) mayHold(p agents.Principal, outputs []string) bool {
+	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.access.Holds(p.ID, output) })
 }
 
-var errRevoked = device.Faultf(device.Denied, "your permission was revoked")
+var errConfirm = device.Faultf(device.Denied, "an owner has to confirm this reading: call a tool for it, which asks the owner")
+
+var errRevoked = device.Faultf(device.Denied, "your permission ended, or was revoked")
+
+// maxParts bounds how many parts are kept: more than there are who have a permission at a
+// time.
+const maxParts = 256
 
 // parts are the agents as those have them who see only a part.
 type parts struct {
@@ -94,7 +120,7 @@ func (n *Node) seen(p agents.Principal) []agents.Agent {
 		return have.agents
 	}
 	made := part{standing, n.partOf(p)}
-	if n.parts.of == nil {
+	if n.parts.of == nil || len(n.parts.of) >= maxParts { // of those that have gone nobody says so
 		n.parts.of = make(map[agents.Principal]part)
 	}
 	n.parts.of[p] = made
@@ -153,8 +179,8 @@ type partWatch struct {
 	end  context.CancelCauseFunc
 }
 
-// watchPart is hub.watch for who sees only a part.
-func (n *Node) watchPart(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+// watchWhile is hub.watch for as long as p may see all of it.
+func (n *Node) watchWhile(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
 	watching, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	w := &partWatch{who: p, end: end}
@@ -190,6 +216,9 @@ func (n *Node) watchPart(ctx context.Context, p agents.Principal, which agents.C
 
 // holds reports whether all of a watch may go on.
 func (n *Node) holds(w *partWatch) bool {
+	if n.free(w.who) {
+		return true
+	}
 	if n.access.Standing(w.who) == 0 {
 		return false
 	}

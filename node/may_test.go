@@ -15,10 +15,14 @@ import (
 // point's, "tool" alone for calls that name none.
 type leaves struct {
 	may    map[string][]string
+	roots  map[string]string
 	limits agents.Limits
 	stands uint64
 	taken  int
+	former map[string]bool // owners
 }
+
+func (l *leaves) Owns(who string) bool { return !l.former[who] }
 
 func (l *leaves) Peer(string) (agents.Principal, error) {
 	return agents.Principal{}, device.Faultf(device.Denied, "unknown")
@@ -38,9 +42,12 @@ func (l *leaves) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) 
 	return l.limits, nil
 }
 
-func (l *leaves) Take(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	l.taken++
-	return l.May(p, ask)
+func (l *leaves) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
+	limits, err := l.May(p, ask)
+	if confirmed || !limits.Confirm {
+		l.taken++
+	}
+	return limits, err
 }
 
 func (l *leaves) Sees(p agents.Principal, ask agents.Ask) bool {
@@ -52,11 +59,22 @@ func (l *leaves) Sees(p agents.Principal, ask agents.Ask) bool {
 	return len(ask.Points) > 0 || slices.Contains(l.may[p.ID], ask.Tool)
 }
 
+func (l *leaves) Holds(who, output string) bool {
+	return slices.Contains(l.may[who], "move "+output)
+}
+
 func (l *leaves) Standing(p agents.Principal) uint64 {
 	if l.may[p.ID] == nil {
 		return 0
 	}
 	return l.stands + 1
+}
+
+func (l *leaves) Root(p agents.Principal) string {
+	if root, ok := l.roots[p.ID]; ok {
+		return root
+	}
+	return p.ID
 }
 
 var shy = agents.Principal{ID: "token:shy"}
@@ -124,6 +142,38 @@ func TestLeaveThatConfirms(t *testing.T) {
 	})
 }
 
+// TestConfirmedReading: what an owner has to confirm cannot be read as a resource, which
+// asks nobody.
+func TestConfirmedReading(t *testing.T) {
+	d, l := seenDesk()
+	d.Host(library{during{d.lever, nil}})
+	l.may["token:shy"] = []string{"read u:a"}
+	if all, err := d.Read(t.Context(), shy, "u:a"); err != nil || len(all) != 1 {
+		t.Error(all, err)
+	}
+	ask := agents.Ask{Tool: "read", Points: []string{"u:a"}, Effect: agents.Reads}
+	if err := d.May(shy, ask); err != nil {
+		t.Error(err)
+	}
+	l.limits.Confirm = true
+	if err := d.May(shy, ask); !errors.Is(err, errConfirm) {
+		t.Error(err)
+	}
+	if all, err := d.Read(t.Context(), shy, "u:a"); !errors.Is(err, errConfirm) {
+		t.Error(all, err)
+	}
+}
+
+// library is an agent with a resource.
+type library struct{ during }
+
+func (l library) View(func(agents.Ask) bool) (agents.Agent, error) { return l, nil }
+func (l library) Resources() []agents.Resource                     { return nil }
+func (l library) Templates() []agents.Template                     { return nil }
+func (l library) ReadResource(context.Context, agents.Principal, string) ([]agents.ResourceContent, error) {
+	return make([]agents.ResourceContent, 1), nil
+}
+
 // TestRevokedMeanwhile: what was being moved when its mover's leave ended goes back.
 func TestRevokedMeanwhile(t *testing.T) {
 	d, l := seenDesk()
@@ -132,6 +182,49 @@ func TestRevokedMeanwhile(t *testing.T) {
 	if device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "undo") {
 		t.Error(err, d.at, d.events)
 	}
+}
+
+// TestFormerOwner: a key that is no owner's any more has nothing by what it was when it came:
+// no move that is under way, no watch and no session that lasts.
+func TestFormerOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, l := seenDesk()
+		remove := func() { l.former = map[string]bool{"did:key:ann": true} }
+		d.Host(during{d.lever, remove})
+		ann := agents.Principal{ID: "did:key:ann", Owner: true}
+		ended := make(chan error)
+		go func() {
+			ended <- d.Watch(t.Context(), ann, agents.Change{}, []string{"u:a"}, func(agents.Change) error { return nil })
+		}()
+		synctest.Wait()
+		d.Recheck()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			t.Fatal("an owner's ends:", err)
+		default:
+		}
+		move := func() error {
+			_, err := d.Node.Call(t.Context(), ann, agents.Call{Tool: "move", Args: jsonArgs(`{"to":1}`)})
+			return err
+		}
+		if err := move(); err == nil || device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "undo") {
+			t.Error("what was under way stays:", err, d.at, d.events)
+		}
+		if err := move(); err == nil || device.AsFault(err).Kind != device.Denied {
+			t.Error("it moves:", err)
+		}
+		d.Recheck()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, errRevoked) {
+				t.Error(err)
+			}
+		default:
+			t.Fatal("it goes on watching")
+		}
+	})
 }
 
 // during does something while a move is made.

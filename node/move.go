@@ -82,11 +82,9 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, aske
 	if err := plan.Try(ctx, limits); err != nil {
 		return n.refuse(asked, err)
 	}
-	if need, err := n.confirmed(p, c, asked, plan); need != nil || err != nil {
+	limits, need, err := n.permit(p, c, asked, plan)
+	if need != nil || err != nil {
 		return agents.Result{NeedInput: need}, err
-	}
-	if limits, err = n.take(p, plan.Ask); err != nil {
-		return n.refuse(asked, err)
 	}
 	end, earlier, err := n.journal.Begin(asked)
 	if earlier != nil || err != nil {
@@ -101,7 +99,7 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, aske
 	default:
 		// From here on the caller may go: who asks again is to hear what came of it.
 		ctx = context.WithoutCancel(ctx)
-		if res, err = plan.Make(ctx, limits); err == nil && !n.sees(p, plan.Ask) { // revoked meanwhile
+		if res, err = plan.Make(ctx, limits); err == nil && !n.mayHold(p, plan.Ask.Points) { // revoked meanwhile
 			res, err = agents.Result{}, errors.Join(errRevoked, plan.Undo(ctx))
 		}
 	}
@@ -109,17 +107,35 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, aske
 	return res, err
 }
 
-// confirmed asks an owner where one has to be asked. An owner's own call is an owner's
-// word.
-func (n *Node) confirmed(p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan) (*agents.NeedInput, error) {
-	if !plan.Confirm || p.Owner {
-		return nil, nil
+// permit charges the permission that decides about a call, after an owner confirmed the
+// call if that permission or the output demands it. An owner's own call is an owner's
+// word. What an earlier look at the permissions said is not relied on: another call may
+// have used up a rate meanwhile, so that a permission decides that demands more.
+func (n *Node) permit(p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan) (limits agents.Limits, need *agents.NeedInput, err error) {
+	confirmed := n.owns(p)
+	for demanded := plan.Confirm; ; demanded = true {
+		if demanded && !confirmed {
+			if asked.Args == nil {
+				asked.Args, err = plan.Args()
+			}
+			if err == nil {
+				need, err = n.requests.ask(asked, c.Exchange, func() (Place, error) { return n.Hold(p, approvals) })
+			}
+			if need != nil {
+				return limits, need, err
+			}
+			confirmed = true
+		}
+		if err == nil {
+			limits, err = n.take(p, plan.Ask, confirmed)
+		}
+		if err != nil {
+			_, err = n.refuse(asked, err)
+		}
+		if err != nil || confirmed || !limits.Confirm {
+			return limits, nil, err
+		}
 	}
-	need, err := n.approvals.ask(asked, c.Exchange)
-	if err != nil {
-		_, err = n.refuse(asked, err)
-	}
-	return need, err
 }
 
 // refuse counts a refusal.

@@ -12,13 +12,14 @@ import (
 // Node is the door to everything that its agents offer. All methods are safe for
 // concurrent use, and each takes the principal that asks.
 type Node struct {
-	agents    atomic.Pointer[[]agents.Agent]
-	hub       *Hub
-	token     [sha256.Size]byte
-	journal   Journal
-	access    Access // nil for none
-	parts     parts
-	approvals approvals
+	agents   atomic.Pointer[[]agents.Agent]
+	hub      *Hub
+	token    [sha256.Size]byte
+	journal  Journal
+	access   Access // nil for none
+	parts    parts
+	requests requests
+	held     [quotas]counter
 }
 
 var _ agents.Door = (*Node)(nil)
@@ -111,8 +112,12 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c a
 	case err != nil:
 		return n.refuse(asked, err)
 	}
-	plan.Confirm = plan.Confirm || limits.Confirm
-	if plan.Confirm || plan.Ask.Effect != agents.Reads { // or nobody is told of them
+	place, err := n.Hold(p, quotaOf(plan.Ask))
+	if err != nil {
+		return n.refuse(asked, err)
+	}
+	defer place.Leave()
+	if plan.Ask.Effect != agents.Reads { // of those nobody is told
 		if asked.Args, err = plan.Args(); err != nil {
 			return n.refuse(asked, err)
 		}
@@ -120,18 +125,21 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c a
 	if plan.Ask.Effect == agents.Returns || plan.Try != nil {
 		return n.move(ctx, p, c, asked, plan, limits)
 	}
-	if need, err := n.confirmed(p, c, asked, plan); need != nil || err != nil {
+	limits, need, err := n.permit(p, c, asked, plan)
+	if need != nil || err != nil {
 		return agents.Result{NeedInput: need}, err
-	}
-	if limits, err = n.take(p, plan.Ask); err != nil {
-		return n.refuse(asked, err)
 	}
 	return plan.Make(ctx, limits)
 }
 
 // callUnplanned makes a call of which nobody knows what it is about.
 func (n *Node) callUnplanned(ctx context.Context, p agents.Principal, a agents.Agent, c agents.Call) (agents.Result, error) {
-	limits, err := n.take(p, agents.Ask{Tool: c.Tool})
+	place, err := n.Hold(p, quotaOf(agents.Ask{Tool: c.Tool}))
+	if err != nil {
+		return n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+	}
+	defer place.Leave()
+	limits, err := n.take(p, agents.Ask{Tool: c.Tool}, false)
 	if err == nil && limits != (agents.Limits{}) {
 		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
 	}
@@ -173,7 +181,11 @@ func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error
 func (n *Node) Read(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
 	return ask(n, p, func(l agents.Library) ([]agents.ResourceContent, error) {
 		if v, ok := l.(agents.Viewer); ok {
-			if _, err := n.take(p, v.Reads(uri)); err != nil {
+			limits, err := n.take(p, v.Reads(uri), n.owns(p))
+			if err == nil && limits.Confirm {
+				err = errConfirm
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -221,8 +233,5 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, which agents.Chang
 			defer f.Follow(uris)()
 		}
 	}
-	if n.free(p) {
-		return n.hub.watch(ctx, which, uris, emit)
-	}
-	return n.watchPart(ctx, p, which, uris, emit)
+	return n.watchWhile(ctx, p, which, uris, emit)
 }

@@ -146,6 +146,8 @@ func newSampled(s Source) sampled {
 func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points sampled, most time.Duration) (back <-chan struct{}, err error) {
 	patience, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
+	asked := time.Now()
+	_, speaks := s.Device.(device.Watcher)
 	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
 		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
 		defer cancel()
@@ -164,6 +166,9 @@ func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points
 		return back, err
 	}
 	for _, r := range readings {
+		if speaks && r.At.After(asked) {
+			r.At = asked // a change that the device tells of meanwhile is newer
+		}
 		if address, ok := points[r.Point]; ok {
 			h.put(s.reading(r, address), s.Every)
 		}
@@ -184,7 +189,13 @@ func (s Source) reading(r device.Reading, address string) device.Reading {
 func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading), broke func(error)) {
 	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
 		begun := time.Now()
-		_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.Watch(ctx, emit) })
+		_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, w.Watch(ctx, func(r device.Reading) {
+				if ctx.Err() == nil { // a deaf driver goes on with its device gone
+					emit(r)
+				}
+			})
+		})
 		if ctx.Err() != nil {
 			return
 		}

@@ -128,7 +128,7 @@ func TestTicksAfterALongSample(t *testing.T) {
 func TestSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}
-		h := NewHub(rec, uri)
+		h := NewHub(nil, rec, uri)
 		stop := sampling(t, h, []Source{{"d", thermometer(whole), time.Second, nil}})
 		synctest.Wait()
 		stop()
@@ -147,12 +147,67 @@ func TestSampled(t *testing.T) {
 	})
 }
 
+// contact is a state that is sampled and watched.
+type contact struct {
+	sample func() device.Reading
+	emit   chan device.Reading
+}
+
+func (*contact) Describe() device.Description {
+	return device.Description{Model: "contact", Points: []device.Point{{Name: "closed", Kind: device.KindState}}}
+}
+func (*contact) Close() error { return nil }
+func (c *contact) Sample(context.Context) ([]device.Reading, error) {
+	return []device.Reading{c.sample()}, nil
+}
+func (c *contact) Watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case r := <-c.emit:
+			emit(r)
+		}
+	}
+}
+
+// TestEdgeDuringSample: a change that a device tells of while it is sampled is newer
+// than the sample, whenever the driver says that it has read it.
+func TestEdgeDuringSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []bool
+		h := NewHub(sink{func(r device.Reading) { told = append(told, r.Value.Bool()) }}, &records{}, uri)
+		c := &contact{emit: make(chan device.Reading)}
+		n := 0
+		c.sample = func() device.Reading {
+			if n++; n == 2 { // read as closed; then it opens; then the sample gets its time
+				time.Sleep(time.Millisecond)
+				c.emit <- good("closed", device.Bool(false))
+				time.Sleep(time.Millisecond)
+			}
+			return good("closed", device.Bool(n != 3))
+		}
+		stop := sampling(t, h, []Source{{"door", c, 10 * time.Second, nil}})
+		for i, closed := range []bool{true, false, false, true} {
+			time.Sleep(time.Second)
+			if r, _ := h.Latest("door/closed"); r.Value != device.Bool(closed) {
+				t.Errorf("after sample %d: %+v, want %v", i+1, r, closed)
+			}
+			time.Sleep(9 * time.Second)
+		}
+		stop()
+		if want := []bool{true, false, false, true}; !slices.Equal(told[:4], want) {
+			t.Errorf("the guard heard %v, want %v", told, want)
+		}
+	})
+}
+
 // TestConvert: a number reaches everybody as the owner wants it, whether it was
 // sampled or told; what is no number is left alone.
 func TestConvert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &records{}
-		h := NewHub(rec, uri)
+		h := NewHub(nil, rec, uri)
 		percent := func(v float64) float64 { return v * 100 }
 		e := &edges{watch: func(ctx context.Context, emit func(device.Reading)) error {
 			emit(good("button", device.Number(2)))
@@ -529,5 +584,27 @@ func TestDriverThatComesBack(t *testing.T) {
 		}
 		stop()
 		time.Sleep(3 * time.Second) // for the slow one's last
+	})
+}
+
+// TestDeafWatch: a driver whose watch does not end with its context is heard no more: its
+// readings would be taken for those of the device that has its name now.
+func TestDeafWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub()
+		e := &edges{watch: func(_ context.Context, emit func(device.Reading)) error {
+			emit(good("button", device.Bool(true)))
+			time.Sleep(time.Minute) // deaf to ctx
+			emit(good("button", device.Bool(false)))
+			return nil
+		}}
+		stop := sampling(t, h, []Source{{"d", e, time.Second, nil}})
+		time.Sleep(time.Second)
+		stop()
+		h.Forget("d/button")
+		time.Sleep(time.Hour)
+		if r, ok := h.Latest("d/button"); ok {
+			t.Errorf("%+v", r)
+		}
 	})
 }

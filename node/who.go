@@ -35,6 +35,15 @@ func (n *Node) Who(e Evidence) (agents.Principal, error) {
 	return p, err
 }
 
+// Admit names the account of who proved something, or says why that proves nothing.
+func (n *Node) Admit(e Evidence) (account string, err error) {
+	p, err := n.Who(e)
+	if err != nil {
+		return "", err
+	}
+	return n.Account(p)
+}
+
 func (n *Node) who(e Evidence) (agents.Principal, error) {
 	switch {
 	case e.Local == "owner":

@@ -3,7 +3,6 @@ package remote
 import (
 	"bytes"
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -46,7 +45,11 @@ func (h *House) Call(ctx context.Context, _ agents.Principal, c agents.Call) (ag
 	if err := c.Args.Decode(&r.args); err != nil {
 		return agents.Result{}, faultf("invalid", "%s: %v", c.Tool, err)
 	}
-	maps.DeleteFunc(r.args, func(_ string, a any) bool { return a == nil }) // as models send what they leave out
+	for _, about := range []string{v.arg, siteArg} { // as models send what they leave out; other nulls are for the site
+		if r.args[about] == nil {
+			delete(r.args, about)
+		}
+	}
 	switch v.name {
 	case listPoints, siteStatus, emergencyStop:
 		return h.whole(ctx, r)
@@ -73,7 +76,13 @@ func (h *House) one(ctx context.Context, r request) (agents.Result, error) {
 	case readHistory:
 		return ask[history](ctx, p, r, reach)
 	case showText:
-		return ask[shown](ctx, p, r, reach)
+		res, err := ask[shown](ctx, p, r, reach)
+		if v, ok := res.Value.(shown); ok {
+			text, _ := r.args["text"].(string)
+			v.Text = ignored(text)
+			res.Value = v
+		}
+		return res, err
 	case captureImage:
 		return ask[picture](ctx, p, r, reach)
 	}
@@ -102,7 +111,8 @@ func (g given) Decode(into any) error {
 }
 
 // ask calls one site, and decodes and tidies what it answers into a T. One that is away
-// is waited for until soon.
+// is waited for until soon. What moves nothing away from safe is asked for all the same
+// then, until soon: that a site cannot be followed does not mean that it does not answer.
 func ask[T any](ctx context.Context, p *peer, r request, soon time.Duration) (agents.Result, error) {
 	var none agents.Result
 	if !r.soon {
@@ -117,10 +127,17 @@ func ask[T any](ctx context.Context, p *peer, r request, soon time.Duration) (ag
 	o, err := p.there(reaching)
 	cancel()
 	if err != nil {
-		return none, err
+		if r.acts && !r.soon {
+			return none, err
+		}
+		o = p.last()
+		ctx, cancel = context.WithTimeout(ctx, soon)
+		defer cancel()
 	}
-	if err := r.among(p, o); err != nil {
-		return none, err
+	if o != nil {
+		if err := r.among(p, o); err != nil {
+			return none, err
+		}
 	}
 	terms, err := r.terms()
 	if err != nil {
@@ -206,7 +223,7 @@ func (r request) waits(p *peer, need *agents.NeedInput) (agents.Result, error) {
 	}
 	return agents.Result{NeedInput: &agents.NeedInput{
 		State: need.State,
-		Elsewhere: "the owner of " + p.name + " has to approve this, within 2m0s: agentsite approve lists what waits, on that site's machine or with --site; " +
+		Elsewhere: "the owner of " + p.name + " has to approve this, within 2m: agentsite approve lists what waits, on that site's machine or with --site; " +
 			"then make the very same call again",
 	}}, nil
 }

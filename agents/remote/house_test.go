@@ -81,7 +81,7 @@ func TestCallOne(t *testing.T) {
 			t.Error(res, err)
 		}
 		c, args := attic.last(t)
-		if c.Tool != "switch_output" || args != `{"on":true,"output":"lamp/relay"}` || *c.Terms.Key != "k" || *c.Terms.Within != 30 || c.Exchange.State != "s" {
+		if c.Tool != "switch_output" || args != `{"for_seconds":null,"on":true,"output":"lamp/relay"}` || *c.Terms.Key != "k" || *c.Terms.Within != 30 || c.Exchange.State != "s" {
 			t.Error(c, args)
 		}
 		if len(cellar.calls) > 0 {
@@ -113,9 +113,9 @@ func TestCallOne(t *testing.T) {
 func TestReadPoints(t *testing.T) {
 	attic := newFake(usual()...).answers(`{"readings":[{"point":"a/t","value":20.5,"unit":"Cel","time":"2026-11-21T16:03:05.755Z","age_seconds":1,"quality":"good"},` +
 		`{"point":"lamp/relay","value":false,"age_seconds":1,"quality":"good"}]}`)
-	cellar := newFake(tool("read_points", "points", true, "x/y")).answers(`{"readings":[{"point":"x/y","value":null,"age_seconds":0,"quality":"fault","why":"no answer"}]}`)
+	cellar := newFake(tool("read_points", "points", true, "x/y")).answers(`{"readings":[{"point":"x/y","value":null,"age_seconds":0,"quality":"fault","why":"no reading yet"}]}`)
 	over(t, func(t *testing.T, r *rig) {
-		const x = `{"age_seconds":0,"point":"cellar/x/y","quality":"fault","value":null,"why":"no answer"}`
+		const x = `{"age_seconds":0,"point":"cellar/x/y","quality":"fault","value":null,"why":"no reading yet"}`
 		const temp = `{"age_seconds":1,"point":"attic/a/t","quality":"good","time":"2026-11-21T16:03:05.755Z","unit":"Cel","value":20.5}`
 		const lamp = `{"age_seconds":1,"point":"attic/lamp/relay","quality":"good","value":false}`
 		sorted := func(s string) string { // as r.text has it
@@ -142,11 +142,25 @@ func TestReadPoints(t *testing.T) {
 	}, Member{"cellar", cellar}, Member{"attic", attic})
 }
 
+// TestStopNamesWhomItMayNotStop: a site with outputs that does not let this caller stop
+// them is told of; one with sensors alone is not.
+func TestStopNamesWhomItMayNotStop(t *testing.T) {
+	good := newFake(usual()...).answers(`{"emergency_stop":true,"outputs":[]}`)
+	kept, sensor := newFake(tool("set_level", "output", false, "a/b")), newFake(tool("read_points", "points", true, "a/b"))
+	over(t, func(t *testing.T, r *rig) {
+		res, err := r.call(t, "emergency_stop", `{}`)
+		all, _ := res.Value.(stops)
+		if err != nil || len(all.Sites) != 1 || len(all.Missed) != 1 || all.Missed[0].Site != "kept" {
+			t.Errorf("%+v %v", all, err)
+		}
+	}, Member{"good", good}, Member{"kept", kept}, Member{"sensor", sensor})
+}
+
 // TestTogether: who does not answer is named beside the results of the others, within a
 // bounded time.
 func TestTogether(t *testing.T) {
 	const on = `{"emergency_stop":true,"outputs":[{"output":"lamp/relay","value":false,"safe":false}]}`
-	good, away := newFake(usual()...).answers(on), newFake(usual()...)
+	good, away := newFake(usual()...).answers(on), newFake(usual()...).fails(&Unreached{errRefused})
 	away.down = errRefused
 	hangs := newFake(usual()...)
 	hangs.says = func(ctx context.Context, _ agents.Call) (agents.Result, error) {
@@ -164,19 +178,19 @@ func TestTogether(t *testing.T) {
 			t.Error(all, err, took)
 		}
 		want := []missed{
-			{"away", "away is not reached (connection refused); see that it is switched on and in this network, and try again"},
+			{"away", "away is not reached (no connection); see that it is switched on and in this network, and try again"},
 			{"hangs", "hangs did not answer, and may or may not have done this: look with read_points. A call that is repeated with its agentsite/idempotency-key is made once"},
-			{"no", "no says: you [31m may not stop"},
+			{"no", "no " + refusals["denied"] + "; what it says of that is for people (agentsite --site no)"},
 			{"odd", "odd answered emergency_stop with something else than a site does; look at it, or leave it out"},
-			{"weird", "weird says: x"},
+			{"weird", "weird " + refusals["unavailable"] + "; what it says of that is for people (agentsite --site weird)"},
 		}
 		if !slices.Equal(all.Missed, want) {
 			t.Errorf("%q", all.Missed)
 		}
-		if got := r.text(t, "emergency_stop", `{"site":"no"}`); got != "denied: no says: you [31m may not stop" {
+		if got := r.text(t, "emergency_stop", `{"site":"no"}`); !strings.HasPrefix(got, "denied: no "+refusals["denied"]) {
 			t.Error(got)
 		}
-		if got := r.text(t, "emergency_stop", `{"site":"weird"}`); got != "unavailable: weird says: x" {
+		if got := r.text(t, "emergency_stop", `{"site":"weird"}`); !strings.HasPrefix(got, "unavailable: weird "+refusals["unavailable"]) {
 			t.Error(got)
 		}
 		begun = time.Now()
@@ -184,6 +198,35 @@ func TestTogether(t *testing.T) {
 			t.Error(got, time.Since(begun))
 		}
 	}, Member{"good", good}, Member{"away", away}, Member{"hangs", hangs}, Member{"no", no}, Member{"odd", odd}, Member{"weird", weird})
+}
+
+// TestNotFollowed: a site that cannot be followed, as one that has no place for another
+// subscription, stops, releases and is read all the same; and moves nothing.
+func TestNotFollowed(t *testing.T) {
+	attic := newFake(usual()...)
+	attic.down = refusal{"busy", "too many subscriptions"}
+	attic.says = func(_ context.Context, c agents.Call) (agents.Result, error) {
+		return agents.Result{Value: said(map[string]string{
+			"emergency_stop": `{"emergency_stop":true,"outputs":[{"output":"lamp/relay","value":false,"safe":true}]}`,
+			"release_output": `{"output":"lamp/relay","value":false,"safe":true}`,
+			"read_points":    `{"readings":[{"point":"a/t","value":1,"quality":"good"}]}`,
+		}[c.Tool])}, nil
+	}
+	over(t, func(t *testing.T, r *rig) {
+		for call, want := range map[[2]string]string{
+			{"emergency_stop", `{}`}:                                     `"emergency_stop":true`,
+			{"emergency_stop", `{"site":"attic"}`}:                       `"emergency_stop":true`,
+			{"release_output", `{"output":"attic/lamp/relay"}`}:          `"safe":true`,
+			{"read_points", `{"points":["attic/a/t"]}`}:                  `"value":1`,
+			{"read_points", `{}`}:                                        `"value":1`,
+			{"switch_output", `{"output":"attic/lamp/relay","on":true}`}: "offline: attic is not reached",
+		} {
+			begun := time.Now()
+			if got := r.text(t, call[0], call[1]); !strings.Contains(got, want) || time.Since(begun) > reach {
+				t.Errorf("%v after %v: %s", call, time.Since(begun), got)
+			}
+		}
+	}, Member{"attic", attic})
 }
 
 // TestDies: a site that dies in mid-call.

@@ -15,13 +15,18 @@ type errand struct {
 }
 
 // everywhere are the sites that offer a tool, or may: nobody knows of one that never was
-// there.
+// there. A stop is for all that have outputs, also where this caller may not stop them: it
+// is told of those.
 func (h *House) everywhere(tool string) []errand {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []errand
 	for _, p := range h.ordered() {
-		if _, offered := p.had[tool]; offered || p.had == nil {
+		_, offered := p.had[tool]
+		if tool == emergencyStop && !offered {
+			offered = slices.ContainsFunc(verbs, func(v verb) bool { return v.moves && len(p.had[v.name]) > 0 })
+		}
+		if offered || p.had == nil {
 			all = append(all, errand{to: p})
 		}
 	}

@@ -72,6 +72,7 @@ func (p *peer) run(ctx context.Context) {
 
 var (
 	errRenewed      = errors.New("others are watched now")
+	errEnded        = errors.New("it has ended")
 	errTellsTooMuch = errors.New("it tells more than a site has to tell")
 )
 
@@ -113,7 +114,7 @@ func (p *peer) follow(ctx context.Context) (stayed time.Duration, err error) {
 		case cause == errTellsTooMuch:
 			return 0, cause
 		case err == nil:
-			err = errors.New("it has ended")
+			err = errEnded
 		}
 		if !came.IsZero() {
 			stayed = time.Since(came)
@@ -217,4 +218,11 @@ func (p *peer) there(ctx context.Context) (offer, error) {
 		return nil, p.absent(nil)
 	}
 	return o, nil
+}
+
+// last is what the site offered last, nil where it never was there.
+func (p *peer) last() offer {
+	p.house.mu.Lock()
+	defer p.house.mu.Unlock()
+	return p.had
 }

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 )
 
 // What sites answer, as far as it is passed on. A field that is not here does not come
-// through; what becomes of the others is said by their types, see tidy. Descriptions of
-// points are left out: a model reads no text from afar that its owner did not ask for.
+// through; what becomes of the others is said by their types, see tidy. A model reads no
+// text from afar: what comes through is a name, one of few words, or a sentence of ours.
 type (
 	points struct {
 		Points []point  `json:"points"`
@@ -21,13 +20,13 @@ type (
 		Point   address  `json:"point"`
 		Kind    word     `json:"kind"`
 		Unit    unit     `json:"unit,omitzero"`
-		Device  string   `json:"device,omitzero"`
+		Device  label    `json:"device,omitzero"`
 		Min     *float64 `json:"min,omitzero"`
 		Max     *float64 `json:"max,omitzero"`
-		Values  []string `json:"values,omitzero"`
+		Values  []name   `json:"values,omitzero"`
 		Safe    any      `json:"safe,omitzero"`
 		Seconds float64  `json:"max_seconds,omitzero"`
-		Limits  string   `json:"limits,omitzero"`
+		Limits  sentence `json:"limits,omitzero"`
 		Confirm word     `json:"confirm,omitzero"`
 	}
 	readings struct {
@@ -35,13 +34,13 @@ type (
 		Missed   []missed  `json:"not_answered,omitzero"`
 	}
 	reading struct {
-		Point   address `json:"point"`
-		Value   any     `json:"value"`
-		Unit    unit    `json:"unit,omitzero"`
-		Time    moment  `json:"time,omitzero"`
-		Age     float64 `json:"age_seconds"`
-		Quality word    `json:"quality"`
-		Why     string  `json:"why,omitzero"`
+		Point   address  `json:"point"`
+		Value   any      `json:"value"`
+		Unit    unit     `json:"unit,omitzero"`
+		Time    moment   `json:"time,omitzero"`
+		Age     float64  `json:"age_seconds"`
+		Quality word     `json:"quality"`
+		Why     sentence `json:"why,omitzero"`
 	}
 	history struct {
 		Point address `json:"point"`
@@ -67,12 +66,12 @@ type (
 	}
 	shown struct {
 		Display address `json:"display"`
-		Text    string  `json:"text"`
+		Text    ignored `json:"text"` // the caller knows it
 	}
 	picture struct {
 		Camera address `json:"camera"`
 		Time   moment  `json:"time"`
-		MIME   string  `json:"mime_type"`
+		MIME   mime    `json:"mime_type"`
 		Size   int     `json:"bytes"`
 	}
 	stopped struct {
@@ -82,7 +81,7 @@ type (
 	}
 	status struct {
 		Site      string   `json:"site"`
-		Version   string   `json:"version"`
+		Version   release  `json:"version"`
 		Uptime    float64  `json:"uptime_seconds"`
 		Simulated bool     `json:"simulated,omitzero"`
 		Stopped   bool     `json:"emergency_stop"`
@@ -91,23 +90,23 @@ type (
 		Barred    []barred `json:"outputs_not_ready,omitzero"`
 	}
 	part struct {
-		Device name     `json:"device"`
-		Model  string   `json:"model"`
-		Faults []string `json:"faults,omitzero"`
+		Device name      `json:"device"`
+		Model  label     `json:"model"`
+		Faults []trouble `json:"faults,omitzero"`
 	}
 	moved struct {
-		Output address `json:"output"`
-		Value  any     `json:"value"`
-		Goal   any     `json:"going_to,omitzero"`
-		Holder string  `json:"held_by,omitzero"`
-		Left   float64 `json:"seconds_left,omitzero"`
-		Fault  string  `json:"fault,omitzero"`
+		Output address  `json:"output"`
+		Value  any      `json:"value"`
+		Goal   any      `json:"going_to,omitzero"`
+		Holder holder   `json:"held_by,omitzero"`
+		Left   float64  `json:"seconds_left,omitzero"`
+		Fault  sentence `json:"fault,omitzero"`
 	}
 	barred struct {
-		Output address `json:"output"`
-		Rest   float64 `json:"rest_seconds,omitzero"`
-		Needs  string  `json:"needs,omitzero"`
-		Why    string  `json:"returned_because,omitzero"`
+		Output address  `json:"output"`
+		Rest   float64  `json:"rest_seconds,omitzero"`
+		Needs  sentence `json:"needs,omitzero"`
+		Why    sentence `json:"returned_because,omitzero"`
 	}
 
 	// Of many sites together.
@@ -132,22 +131,45 @@ type (
 	word    string // one of few small words, or ""
 	unit    string // as UCUM has it, or ""
 	moment  string // RFC 3339, or ""
+
+	label    string // of a product, by the name pattern in small letters, or ""
+	sentence string // one of templates; any other becomes otherSentence
+	trouble  string // what is wrong with a point: its name, a word, and a sentence
+	holder   string // who holds an output, or ""
+	release  string // of this program, or ""
+	mime     string // of a picture, or ""
+	ignored  string // "" whatever it is
 )
 
 var (
 	nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}$`) })
 	wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_]{1,24}$`) })
+	// As device.Fault has them, and agents.Principal.
+	troubleForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([a-z0-9_-]{1,24}: (?:good|bad|stale|fault))(?: (.*))?$`)
+	})
+	holderForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(somebody else|did:key:z[1-9A-HJ-NP-Za-km-z]{40,60}|[a-z0-9_-]{1,24}(:[a-z0-9_-]{1,24})?)$`)
+	})
+	releaseForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(dev|v?[0-9]{1,5}(\.[0-9]{1,5}){0,2}(-(dev|alpha|beta|rc)?[.-]?[0-9]{0,5}(-g[0-9a-f]{7,12})?)?)$`)
+	})
+	mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^image/(jpeg|png)$`) })
+
 	unitForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-~]{1,24}$`) })
 )
 
+// otherSentence stands for what a site said in words of its own.
+const otherSentence = "its site tells people more (agentsite --site)"
+
 const (
-	// maxList bounds a list in an answer, and maxText a text.
-	maxList = 512
-	maxText = 200
+	// maxList bounds a list in an answer, and maxSentence a text that is looked at.
+	maxList     = 512
+	maxSentence = 800
 )
 
-// tidy makes what a site said fit to be passed on, by the types above: lists and texts
-// are bounded, and texts hold nothing but what is seen. It reports whether anything is
+// tidy makes what a site said fit to be passed on, by the types above, and lists are
+// bounded. It reports whether anything is
 // left of v.
 func tidy(v reflect.Value, site string) bool {
 	switch v.Type() {
@@ -167,14 +189,35 @@ func tidy(v reflect.Value, site string) bool {
 		_, err := time.Parse(time.RFC3339, v.String())
 		keep(v, err == nil)
 		return true
+	case reflect.TypeFor[label]():
+		v.SetString(strings.ToLower(v.String()))
+		keep(v, nameForm().MatchString(v.String()))
+		return true
+	case reflect.TypeFor[sentence]():
+		v.SetString(ours(v.String()))
+		return true
+	case reflect.TypeFor[trouble]():
+		v.SetString(troubled(v.String()))
+		return true
+	case reflect.TypeFor[holder]():
+		keep(v, holderForm().MatchString(v.String()))
+		return true
+	case reflect.TypeFor[release]():
+		keep(v, releaseForm().MatchString(v.String()))
+		return true
+	case reflect.TypeFor[mime]():
+		keep(v, mimeForm().MatchString(v.String()))
+		return true
 	}
 	switch v.Kind() {
-	case reflect.String:
-		v.SetString(clean(v.String()))
-	case reflect.Interface: // a number, a bool, a text or nothing
+	case reflect.String: // of no type above
+		v.SetString("")
+	case reflect.Interface: // a number, a bool, one of a state's words, or nothing
 		switch is := v.Interface().(type) {
 		case string:
-			v.Set(reflect.ValueOf(clean(is)))
+			if !nameForm().MatchString(is) {
+				v.SetZero()
+			}
 		case bool, float64:
 		default:
 			v.SetZero()
@@ -204,19 +247,19 @@ func keep(v reflect.Value, ok bool) {
 	}
 }
 
-// clean is a text of a site's as it may be shown: in one line, without what hides, moves
-// or colours it, and bounded.
-func clean(s string) string {
-	s = s[:min(len(s), 4*maxText)]
-	s = strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, " "))
-	s = strings.Join(strings.Fields(s), " ")
-	if runes := []rune(s); len(runes) > maxText {
-		s = string(runes[:maxText]) + "…"
+// ours is a site's sentence as it may be passed on; "" stays "".
+func ours(text string) string {
+	if text == "" || known(text) != "" {
+		return text
 	}
-	return s
+	return otherSentence
+}
+
+// troubled is a site's word on one of its points as it may be passed on.
+func troubled(text string) string {
+	of := troubleForm().FindStringSubmatch(text[:min(len(text), maxSentence)])
+	if of == nil {
+		return ours(text)
+	}
+	return strings.TrimSpace(of[1] + " " + ours(of[2]))
 }

@@ -16,6 +16,8 @@ type verb struct {
 	arg  string // the argument that names a point; "" where it is about whole sites
 	acts bool   // it may move something
 	soon bool   // it waits for no place: it goes to safe
+	// moves says that it moves an output away from safe.
+	moves bool
 }
 
 const (
@@ -33,8 +35,8 @@ var verbs = []verb{
 	{name: listPoints},
 	{name: readPoints, arg: "points"},
 	{name: readHistory, arg: "point"},
-	{name: "switch_output", arg: "output", acts: true},
-	{name: "set_level", arg: "output", acts: true},
+	{name: "switch_output", arg: "output", acts: true, moves: true},
+	{name: "set_level", arg: "output", acts: true, moves: true},
 	{name: "release_output", arg: "output", acts: true, soon: true},
 	{name: emergencyStop, acts: true, soon: true},
 	{name: showText, arg: "display", acts: true},

@@ -70,7 +70,7 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 
 // thing is a device that its owner wants as it is.
 func thing(name string, d device.Device) Thing {
-	return Thing{Name: name, Device: d, Description: d.Describe()}
+	return Thing{Name: name, Device: d, Description: d.Describe(), Turn: device.NewTurn()}
 }
 
 func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {

@@ -46,13 +46,26 @@ func (a *Agent) showText() (verb, error) {
 			if !ok {
 				return shownOut{}, device.Faultf(device.Internal, "%s cannot show a text after all", in.Display)
 			}
-			ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
-			defer cancel()
-			_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+			_, err := use(ctx, p, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, d.Show(ctx, p.Name, in.Text)
 			})
 			return shownOut(in), err
 		})
+}
+
+// use calls the driver of a display or a camera, which may hang: one call at a time, so
+// that no more of them hang when it is called again and again.
+func use[T any](ctx context.Context, p point, call func(context.Context) (T, error)) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
+	defer cancel()
+	if err := p.turn.Take(ctx); err != nil {
+		return answer, device.Faultf(device.Offline, "%s has not come back from the call before this one; look at its wiring", p.Address)
+	}
+	answer, _, err = device.Ask(ctx, func(ctx context.Context) (T, error) {
+		defer p.turn.Give()
+		return call(ctx)
+	})
+	return answer, err
 }
 
 func checkText(s string) error {
@@ -101,9 +114,7 @@ func (a *Agent) captureImage() (verb, error) {
 			if !ok {
 				return captureOut{}, device.Faultf(device.Internal, "%s cannot take a picture after all", in.Camera)
 			}
-			ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
-			defer cancel()
-			img, _, err := device.Ask(ctx, func(ctx context.Context) (device.Image, error) { return c.Capture(ctx, p.Name) })
+			img, err := use(ctx, p, func(ctx context.Context) (device.Image, error) { return c.Capture(ctx, p.Name) })
 			return captureOut{in.Camera, stamp(img.At), img.MIME, len(img.Data), img}, err
 		})
 }

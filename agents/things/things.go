@@ -17,6 +17,7 @@ type Thing struct {
 	Description device.Description // of the device, as its owner wants it
 	Missing     string             // why the device is not there; "" while it is
 	Confirm     []string           // outputs whose owner wants to be asked before each move
+	Turn        device.Turn        // of whoever shows or captures; one for as long as the device is there
 }
 
 // Readings is where the latest readings are.
@@ -71,6 +72,7 @@ type point struct {
 	device.Point
 	Address string
 	device  device.Device
+	turn    device.Turn
 	model   string
 	confirm bool
 }
@@ -95,7 +97,7 @@ func view(site Site, part func(agents.Ask) bool) (*Agent, error) {
 	a := &Agent{site: site, part: part, byName: make(map[string]point)}
 	for _, t := range site.Things {
 		for _, p := range t.Description.Points {
-			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, model: t.Description.Model, confirm: slices.Contains(t.Confirm, p.Name)}
+			q := point{Point: p, Address: device.Address(t.Name, p.Name), device: t.Device, turn: t.Turn, model: t.Description.Model, confirm: slices.Contains(t.Confirm, p.Name)}
 			a.points = append(a.points, q)
 			a.byName[q.Address] = q
 		}

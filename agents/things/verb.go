@@ -140,6 +140,9 @@ func (f field) member(s string) error {
 	if f.enum == nil || slices.Contains(f.enum, s) {
 		return nil
 	}
+	if near := device.Nearest(s, f.enum); len(near) > 0 {
+		return device.Faultf(device.Invalid, "%s: there is no %.60q here; did you mean %s?", f.name, s, strings.Join(near, " or "))
+	}
 	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", f.name, s, f.allowed())
 }
 

@@ -174,9 +174,9 @@ func TestViewOfWhatMatters(t *testing.T) {
 			t.Fatal(err)
 		}
 		step("when bob has it", map[string][]string{
-			"all":    {"busy: greenhouse/vent is held by bob for another 1m0s", `"held_by":"bob"`},
-			"wide":   {"busy: greenhouse/vent is held by somebody else for another 1m0s", `"held_by":"somebody else"`},
-			"narrow": {"busy: greenhouse/vent is held by somebody else for another 1m0s", `"held_by":"somebody else"`},
+			"all":    {"busy: greenhouse/vent is held by bob for another 1m", `"held_by":"bob"`},
+			"wide":   {"busy: greenhouse/vent is held by somebody else for another 1m", `"held_by":"somebody else"`},
+			"narrow": {"busy: greenhouse/vent is held by somebody else for another 1m", `"held_by":"somebody else"`},
 		})
 		r.guard.Release(t.Context(), vent)
 		time.Sleep(2 * time.Second)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +59,7 @@ func (a *app) allowCommand() *cobra.Command {
 		Use: "allow [PERMISSION]", Short: "Permit an agent of yours something, on one site or on all that you know",
 		Long: wordsHelp + `
 
+Without --site it is for all sites that you know, and for those that you claim later.
 Without PERMISSION it is "` + site.AssistantMay + `": the
 agent reads everything and moves outputs within the site's own limits. Where you were
 granted something, it is at most that. Run it again before it ends: after 90 days for
@@ -82,7 +85,7 @@ reading alone, and else after seven, unless --until says otherwise.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&agent, "agent", site.Assistant, "which agent; it is made where there is none")
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
 	cmd.RegisterFlagCompletionFunc("agent", completeAgents)
 	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
 	return cmd
@@ -103,20 +106,19 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 		if wanted != "" && k.Name != wanted {
 			continue
 		}
-		a.site = k.Name
-		one := user.Allow(agent, k, words, until, func(signed site.Signed) error {
-			return a.with(func(s *session) error {
-				_, err := s.own(cmd.Context(), site.GrantMethod, signed)
-				return err
-			})
-		})
+		one := a.allowOn(cmd.Context(), user, agent, k, words, until)
 		if one != nil {
 			fmt.Fprintf(a.errs, "agentsite: %s: %s\n", clean(k.Name), clean(one.Error()))
 			err = one
 			continue
 		}
 		done++
-		if err := a.say("%s may %s on %s, %s", agent, words, k.Name, ends(until)); err != nil {
+		if err := a.say("%s may %s on %s, %s", agent, words, k.Name, lasts(until, cmd)); err != nil {
+			return err
+		}
+	}
+	if done > 0 && wanted == "" {
+		if err := user.Stand(site.Standing{Agent: agent, May: words, Until: until}); err != nil {
 			return err
 		}
 	}
@@ -127,6 +129,35 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 		return usagef("you know no such site: agentsite sites lists those that you claimed or were granted")
 	}
 	return nil
+}
+
+// allowOn permits an agent something on one site.
+func (a *app) allowOn(ctx context.Context, user site.Person, agent string, k site.KnownSite, words string, until time.Time) error {
+	a.site = k.Name
+	return user.Allow(agent, k, words, until, func(signed site.Signed) error {
+		return a.with(func(s *session) error {
+			_, err := s.own(ctx, site.GrantMethod, signed)
+			if err == nil {
+				s.warnOfIdle(ctx, words)
+			}
+			return err
+		})
+	})
+}
+
+// allowStanding permits agents on a site that is the user's now what they may do on all.
+func (a *app) allowStanding(ctx context.Context, user site.Person, k site.KnownSite) {
+	all, err := user.Standings()
+	for _, s := range all {
+		one := a.allowOn(ctx, user, s.Agent, k, s.May, s.Until)
+		if one == nil {
+			a.tell(fmt.Sprintf("%s may %s on %s too, %s", s.Agent, s.May, k.Name, ends(s.Until)))
+		}
+		err = errors.Join(err, one)
+	}
+	if err != nil {
+		a.tell("not all of your agents are permitted on " + k.Name + " what they may do elsewhere: agentsite agents allow does that (" + err.Error() + ")")
+	}
 }
 
 func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

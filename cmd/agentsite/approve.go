@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"agentsite/cmd/internal/site"
@@ -67,6 +69,9 @@ func (s *session) decide(ctx context.Context, handle string, ok bool) error {
 	}
 	return s.app.say("%s", word)
 }
+
+// handleForm is that of the handles that a site makes.
+var handleForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26}$`) })
 
 type decided struct {
 	Handle   string `json:"handle"`
@@ -144,7 +149,10 @@ func (s *session) announce(r site.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.app.say("%s asks for %s %s: agentsite approve %s", r.Who, r.Tool, args, r.Handle)
+	if !handleForm().MatchString(r.Handle) { // it would be pasted
+		return s.app.say("%s asks for %s %s, by a handle that is none; do not approve it", r.Who, r.Tool, args)
+	}
+	return s.app.say("%s asks for %s %s: %s approve %s", r.Who, r.Tool, args, s.app.again(), r.Handle)
 }
 
 func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -24,22 +24,41 @@ const patience = 30 * time.Second
 
 // session is a site that is spoken to. Close it.
 type session struct {
-	*client.Client
-	io.Closer
+	*site.Connection
 	app *app
 }
 
 func (a *app) dial() (*session, error) {
-	folder, err := a.folder()
+	folder, err := a.siteFolder()
 	if err != nil {
 		return nil, err
 	}
-	c, conn, err := site.Dial(site.Target{Folder: folder, Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CBOR: a.cbor, Version: version})
+	t := a.target()
+	t.Folder = folder
+	c, err := site.Dial(t)
 	if err != nil {
 		return nil, a.undialled(err)
 	}
-	return &session{c, conn, a}, nil
+	return &session{c, a}, nil
 }
+
+// again is how this program is called for the same site once more, for a shell.
+func (a *app) again() string {
+	for _, f := range []struct{ flag, value string }{{"site", a.site}, {"peer", a.peer}, {"data", a.data}} {
+		if f.value != "" {
+			return "agentsite --" + f.flag + " " + site.Quote(f.value)
+		}
+	}
+	return "agentsite"
+}
+
+// target is the site that the flags name, but for its folder.
+func (a *app) target() site.Target {
+	return site.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Tell: a.tell}
+}
+
+// tell says to a person what a script need not know.
+func (a *app) tell(text string) { fmt.Fprintln(a.errs, "agentsite: "+clean(text)) }
 
 // with runs do with a session.
 func (a *app) with(do func(*session) error) error {
@@ -63,6 +82,7 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 		return client.Answer{}, err
 	}
 	once := client.Once{Key: cmp.Or(s.app.key, rand.Text())}
+	begun := time.Now()
 	var broke error
 	for retries := 0; ; {
 		res, err := s.askOnce(ctx, tool, text, once)
@@ -70,9 +90,11 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 		switch {
 		case errors.As(err, &waits):
 			if once.State == "" {
-				fmt.Fprintf(s.app.errs, "agentsite: %s (waiting for that; Ctrl-C gives up)\n", clean(waits.Msg))
+				fmt.Fprintf(s.app.errs, "agentsite: %s (waiting for that; Ctrl-C gives up)\n", clean(saidBy(cmp.Or(s.app.site, s.app.peer), waits.Msg)))
 			}
-			once.State = waits.State
+			if once.State = waits.State; time.Since(begun) > approvalPatience {
+				return res, coded{exitUnknown, errors.New("no owner has approved this in time, and nothing was moved; call again")}
+			}
 		case retries < mostRetries && (broken(err) || broke != nil && away(err)):
 			retries++
 			broke = cmp.Or(broke, err)
@@ -92,6 +114,9 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 	}
 }
 
+// approvalPatience is longer than an owner has to approve a call.
+const approvalPatience = 150 * time.Second
+
 // mostRetries is how often, at a second's distance, a site is looked for again that
 // ended before it answered: as long as a service takes to start.
 const mostRetries = 3
@@ -108,7 +133,7 @@ func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) || site.
 func (s *session) redial() {
 	if next, err := s.app.dial(); err == nil {
 		s.Close()
-		s.Client, s.Closer = next.Client, next.Closer
+		s.Connection = next.Connection
 	}
 }
 
@@ -140,7 +165,7 @@ func (a *app) printLine(text []byte) error {
 	if err := line.Compact(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, "%s\n", line)
+	_, err := fmt.Fprintf(a.out, "%s\n", escape(line))
 	return err
 }
 
@@ -150,7 +175,7 @@ func (a *app) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	_, err = fmt.Fprintf(a.out, "%s\n", escape(text))
 	return err
 }
 

@@ -92,7 +92,11 @@ func (a *app) backedUp(what string, o site.BackupOptions, file string, do func(s
 	if o.Owner && o.Config != "" {
 		return usagef("an owner's key has no configuration: leave out --config or --owner")
 	}
-	if o.Folder, err = a.folder(); err != nil {
+	folder := a.siteFolder
+	if what != "backup" { // what is restored goes where it is said
+		folder = a.folder
+	}
+	if o.Folder, err = folder(); err != nil {
 		return err
 	}
 	o.File = file

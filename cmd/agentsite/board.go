@@ -157,7 +157,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			if err := a.local("doctor"); err != nil {
 				return err
 			}
-			if o.Folder, err = a.folder(); err != nil {
+			if o.Folder, err = a.siteFolder(); err != nil {
 				return err
 			}
 			found := site.Doctor(cmd.Context(), o)
@@ -170,8 +170,11 @@ func (a *app) doctorCommand() *cobra.Command {
 						fmt.Fprintf(a.out, "    %s\n", clean(f.Do))
 					}
 				}
-				if found.Problems == 0 {
+				switch warnings := found.Warnings(); {
+				case found.Problems == 0 && warnings == 0:
 					err = a.say("no problem was found")
+				case found.Problems == 0:
+					err = a.say("no problem was found beside %s", counted(warnings, "warning"))
 				}
 			}
 			if err == nil && found.Problems > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -61,13 +60,11 @@ func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]stri
 func (a *app) pointsFor(ctx context.Context) []point {
 	ctx, cancel := context.WithTimeout(ctx, completePatience)
 	defer cancel()
-	var list pointsResult
+	var list []point
 	a.with(func(s *session) error {
-		res, err := s.call(ctx, "list_points", nil)
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(res.JSON, &list)
+		var err error
+		list, err = s.listPoints(ctx)
+		return err
 	})
-	return list.Points
+	return list
 }

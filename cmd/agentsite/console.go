@@ -29,7 +29,7 @@ that nobody types at, and takes no orders. Without a terminal it shows them once
 			if every < time.Second {
 				return usagef("--every takes a time such as 5s, and one second at least")
 			}
-			folder, err := a.folder()
+			folder, err := a.siteFolder()
 			if err != nil {
 				return err
 			}
@@ -80,6 +80,7 @@ type screen struct {
 	at     time.Time
 	status statusResult
 	claim  string // the address to claim it by, "" where somebody owns it
+	qr     string // the same as a picture
 	table  string // of the latest readings
 	err    error  // why there is nothing but this
 }
@@ -105,7 +106,7 @@ func (a *app) screen(ctx context.Context, folder site.Folder) (s screen) {
 	})
 	s.table = text.String()
 	if i, ok, err := folder.Invitation(); ok && err == nil {
-		s.claim = i.String()
+		s.claim, s.qr = i.String(), site.Picture(i)
 	}
 	return s
 }
@@ -118,7 +119,7 @@ func (s screen) page(columns, rows int) string {
 	if s.err != nil {
 		line(s.at.Format(time.TimeOnly) + "  no site runs here yet")
 		line("")
-		line(explain(s.err))
+		line(explain(s.err, ""))
 		return b.String()
 	}
 	line(fmt.Sprintf("%s  %s  runs for %s", s.at.Format(time.TimeOnly), s.status.Site, span(s.status.Uptime)))
@@ -131,10 +132,10 @@ func (s screen) page(columns, rows int) string {
 		line("Nobody owns this site. Switch the board off and on again to claim it.")
 		line("")
 	} else if s.claim != "" {
-		fmt.Fprintf(&b, "Nobody owns this site yet. Within %s, on your own machine:\n  agentsite claim '%s'\n\n", span(left.Seconds()), s.claim)
+		fmt.Fprintf(&b, "Nobody owns this site yet. Within %s, on your own machine:\n  agentsite claim %s\n\n", span(left.Seconds()), site.Quote(s.claim))
 		const least = 6 // rows of readings beside a picture
-		if picture := site.Picture(s.claim); fits(b.String()+picture, columns, rows-min(least, len(table))) {
-			b.WriteString(picture + "\n")
+		if fits(b.String()+s.qr, columns, rows-min(least, len(table))) {
+			b.WriteString(s.qr + "\n")
 		}
 	}
 	room := len(table)

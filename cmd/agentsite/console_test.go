@@ -12,12 +12,13 @@ import (
 // TestConsolePage shows one site on screens from none to a large one: the picture only
 // where it is whole, and never more rows than there are.
 func TestConsolePage(t *testing.T) {
-	const claim = "agentsite://12D3KooWGy3SdirJj4DmFgF6g5iSsjnyfwhco9296uAqXJQhXek7?at=192.168.1.20:8474&cert=190767c5c66b947ba268923d5a127b09b723eff24964ff165f21df9cd6149a06#tjywOHrC9_I_W24ce-kn1w"
+	const claim = "agentsite://z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH/tjywOHrC9_I_W24ce-kn1w/192.168.1.20:8474"
+	picture := strings.Repeat(strings.Repeat("█", 41)+"\n", 21)
 	table := "POINT  VALUE\n"
 	for i := range 30 {
 		table += fmt.Sprintf("room/point-%d  %d\n", i, i)
 	}
-	s := screen{at: time.Date(2026, 11, 21, 18, 42, 50, 0, time.UTC), claim: claim, table: table}
+	s := screen{at: time.Date(2026, 11, 21, 18, 42, 50, 0, time.UTC), claim: claim, qr: picture, table: table}
 	s.status.Site, s.status.Uptime = "shed", 60
 	for _, tt := range []struct {
 		columns, rows int

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,11 @@ func (a *app) discoverCommand() *cobra.Command {
 		Use: "discover", GroupID: groupAgents, Args: noArgs,
 		Short: "Find the sites on your network",
 		Long: `Find the sites on your network, by mDNS. A name is what a site says of itself and proves
-nothing; KEY is what tells sites apart, and what yours were claimed by. With --watch it
-goes on, and prints what comes, changes and goes, until Ctrl-C.`,
+nothing; KEY is what tells sites apart, and what yours were claimed by. One that is not
+known here is asked by your key whether you own it, as the owner's card on a new board
+says; "agentsite claim" with its name or key, or --site, has it known here.
+
+With --watch it goes on, and prints what comes, changes and goes, until Ctrl-C.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.claims("discover"); err != nil {
 				return err
@@ -40,9 +44,7 @@ goes on, and prints what comes, changes and goes, until Ctrl-C.`,
 
 func (a *app) listFound(ctx context.Context) error {
 	there := make(map[string]site.Found)
-	looking, cancel := context.WithTimeout(ctx, lookFor)
-	defer cancel()
-	err := site.Discover(looking, func(c discovery.Change, s site.Found) {
+	err := site.Discover(ctx, site.Looking{For: lookFor, Version: version}, func(c discovery.Change, s site.Found) {
 		if delete(there, s.DID); c != discovery.Gone {
 			there[s.DID] = s
 		}
@@ -64,6 +66,7 @@ func (a *app) listFound(ctx context.Context) error {
 func (a *app) printFound(all []site.Found) error {
 	slices.SortFunc(all, func(a, b site.Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
 	var rows [][]string
+	unknown := false
 	for _, s := range all {
 		if a.json {
 			if err := a.printJSON(s); err != nil {
@@ -72,15 +75,31 @@ func (a *app) printFound(all []site.Found) error {
 			continue
 		}
 		known := s.Known
-		if known == "" {
+		switch {
+		case s.Yours:
+			known, unknown = "yours, not known here", true
+		case known == "":
 			known = "not yours"
 		}
-		rows = append(rows, []string{s.Name, known, strings.Join(s.URLs, " "), s.DID})
+		rows = append(rows, []string{s.Name, known, addresses(s.URLs), s.DID})
 	}
 	if a.json {
 		return nil
 	}
-	return table(a.out, []string{"SITE", "YOU CALL IT", "ADDRESSES", "KEY"}, rows)
+	if err := table(a.out, []string{"SITE", "YOU CALL IT", "ADDRESSES", "KEY"}, rows); err != nil || !unknown {
+		return err
+	}
+	fmt.Fprintln(a.errs, "agentsite: agentsite claim with a name or a key has a site known here that is yours")
+	return nil
+}
+
+// addresses returns the first of a site's addresses and how many more there are, which --json
+// lists: those of libp2p alone would be wider than a terminal.
+func addresses(all []string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return fmt.Sprintf("%s (%d more)", all[0], len(all)-1)
 }
 
 type seenResult struct {
@@ -89,11 +108,11 @@ type seenResult struct {
 }
 
 func (a *app) watchSites(ctx context.Context) error {
-	return site.Discover(ctx, func(c discovery.Change, s site.Found) {
+	return site.Discover(ctx, site.Looking{Version: version}, func(c discovery.Change, s site.Found) {
 		if a.json {
 			a.printJSON(seenResult{c, s})
 			return
 		}
-		a.say("%s  %-8s  %s  %s  %s", time.Now().Format(time.TimeOnly), c, s.Name, strings.Join(s.URLs, " "), s.DID)
+		a.say("%s  %-8s  %s  %s  %s", time.Now().Format(time.TimeOnly), c, s.Name, addresses(s.URLs), s.DID)
 	})
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
+	"strings"
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
@@ -66,13 +68,32 @@ func exitCode(err error) int {
 }
 
 // explain is the error as it is printed: one line that is ours, or the lines
-// about a configuration as they are, for editors that jump to them.
-func explain(err error) string {
+// about a configuration as they are, for editors that jump to them. site is the one
+// on another machine that was asked, "" for none.
+func explain(err error, site string) string {
 	var mistake *config.Error
 	if errors.As(err, &mistake) {
 		return cleanLines(err.Error())
 	}
-	return "agentsite: " + clean(err.Error())
+	text := plain(err)
+	var tool *client.ToolError
+	var refused *client.Refusal
+	switch {
+	case errors.As(err, &tool):
+		text = strings.Replace(text, tool.Msg, saidBy(site, tool.Msg), 1)
+	case errors.As(err, &refused):
+		text = strings.Replace(text, refused.Msg, saidBy(site, refused.Msg), 1)
+	}
+	return "agentsite: " + clean(text)
+}
+
+// saidBy marks a sentence of another machine's site as one: what it recommends is not what
+// this program does.
+func saidBy(site, sentence string) string {
+	if site == "" {
+		return sentence
+	}
+	return site + " says: " + sentence
 }
 
 // unreached gives an error of a call its exit code and, where it is not the
@@ -86,11 +107,13 @@ func (a *app) unreached(err error) error {
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
 	case why != nil:
-		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in", why)}
+		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in; --wait 30s tries for longer", why)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", patience)}
+		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", span(patience.Seconds()))}
 	case broken(err):
 		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
+	case errors.As(err, &web) && errors.As(err, new(*tls.CertificateVerificationError)):
+		return coded{exitDenied, fmt.Errorf("the certificate of %s is not one that this machine trusts (%w): give the site's with --cacert FILE, which agentsite identity --certificate prints on its machine", a.url, web.Err)}
 	case errors.As(err, &web) && a.url == "":
 		return coded{exitAway, web.Err}
 	case errors.As(err, &web):

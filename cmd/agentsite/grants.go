@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -68,25 +69,27 @@ after 24 hours unless --until says otherwise.`,
 				if err != nil {
 					return err
 				}
+				s.warnOfIdle(cmd.Context(), args[1])
 				if m.Owner != "" {
 					fmt.Fprintf(a.errs, "agentsite: this site had no owner yet; it is yours now, by the key %s\n", clean(m.Owner))
 				}
 				if a.json {
 					return a.printJSON(m)
 				}
-				fmt.Fprintf(a.errs, "agentsite: the token %s may %s until %s; it is shown this once\n", clean(args[0]), clean(args[1]), local(end))
+				fmt.Fprintf(a.errs, "agentsite: the token %s may %s, %s; it is shown this once\n", clean(args[0]), clean(args[1]), lasts(end, cmd))
 				return a.say("%s", m.Token)
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&until, "until", "24h", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z")
+	cmd.Flags().StringVar(&until, "until", "24h", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
 	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
 	return cmd
 }
 
 func (a *app) grantCommand() *cobra.Command {
 	var until string
+	var toSite bool
 	cmd := &cobra.Command{
 		Use: "grant DID PERMISSION", GroupID: groupAgents, Args: exactly("DID", "PERMISSION"),
 		Short: "Permit a key something",
@@ -106,6 +109,9 @@ otherwise.`,
 			}
 			return a.ownersSession("grant", func(s *session) error {
 				all, err := s.access(cmd.Context())
+				if err == nil && !toSite {
+					err = a.notASite(args[0], all.Site, meant)
+				}
 				if err != nil {
 					return err
 				}
@@ -116,18 +122,43 @@ otherwise.`,
 				if _, err := s.own(cmd.Context(), site.GrantMethod, signed); err != nil {
 					return err
 				}
-				return a.showPass(pass, args[0], args[1], end)
+				s.warnOfIdle(cmd.Context(), args[1])
+				return a.showPass(cmd, pass, args[0], args[1], end)
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
 	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	toSiteFlag(cmd, &toSite)
 	return cmd
+}
+
+func toSiteFlag(cmd *cobra.Command, toSite *bool) {
+	cmd.Flags().BoolVar(toSite, "to-site", false, "the key is a site's, and that is meant")
+}
+
+const meant = "; with --to-site it is taken all the same"
+
+// notASite refuses a key that is a site's, which somebody took for their own.
+func (a *app) notASite(did, also, unless string) error {
+	folder, err := a.siteFolder()
+	if err != nil {
+		return err
+	}
+	whose, err := site.SiteOf(did, folder)
+	if err == nil && whose == "" && did == also {
+		whose = "this site"
+	}
+	if whose == "" {
+		return err
+	}
+	return usagef("this is the key of %s, not of a person or an agent, who has theirs from agentsite identity --card -%s", whose, unless)
 }
 
 func (a *app) delegateCommand() *cobra.Command {
 	var until string
+	var toSite bool
 	cmd := &cobra.Command{
 		Use: "delegate SITE DID PERMISSION", GroupID: groupAgents, Args: exactly("SITE", "DID", "PERMISSION"),
 		Short: "Pass a part of what you were granted on to another key",
@@ -136,11 +167,14 @@ What you may not do, it may not either, and both count against the same rate. Wh
 permission ends or is revoked, so does what you passed on. What is printed is for the
 key's holder: "agentsite accept" takes it.`,
 		Example: "  agentsite delegate shed did:key:z6Mk… 'read climate/*' --until fri",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.claims("delegate"); err != nil {
 				return err
 			}
 			end, err := site.GrantUntil(until, args[2])
+			if err == nil && !toSite {
+				err = a.notASite(args[1], "", meant)
+			}
 			if err != nil {
 				return err
 			}
@@ -152,7 +186,7 @@ key's holder: "agentsite accept" takes it.`,
 			if err != nil {
 				return err
 			}
-			return a.showPass(pass, args[1], args[2], end)
+			return a.showPass(cmd, pass, args[1], args[2], end)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -161,8 +195,9 @@ key's holder: "agentsite accept" takes it.`,
 			return a.completeSites(cmd, args, word)
 		},
 	}
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
 	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	toSiteFlag(cmd, &toSite)
 	return cmd
 }
 
@@ -173,11 +208,11 @@ type passResult struct {
 	Pass  string    `json:"grant"`
 }
 
-func (a *app) showPass(pass, to, may string, until time.Time) error {
+func (a *app) showPass(cmd *cobra.Command, pass, to, may string, until time.Time) error {
 	if a.json {
 		return a.printJSON(passResult{to, may, until, pass})
 	}
-	fmt.Fprintf(a.errs, "agentsite: %s may %s, %s; its holder runs agentsite accept with this:\n", clean(to), clean(may), ends(until))
+	fmt.Fprintf(a.errs, "agentsite: %s may %s, %s; its holder runs agentsite accept with this:\n", clean(to), clean(may), lasts(until, cmd))
 	return a.say("%s", pass)
 }
 
@@ -206,91 +241,53 @@ end, and the next call is refused.`,
 	}
 }
 
-func (a *app) ownersCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "owners", GroupID: groupAgents, Args: noArgs,
-		Short: "List the keys that own the site; add and remove one, or recover the site",
-		Long: `An owner's key signs who may do what. Yours becomes the first by agentsite claim, or
-when you make a token on the site's own machine. "agentsite identity --card -" prints
-another's.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ownersSession("owners", func(s *session) error { return s.showOwners(cmd.Context()) })
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	for _, c := range []struct{ word, short, method, done string }{
-		{"add", "Have a key own the site, too", site.AddOwnerMethod, "owns this site"},
-		{"remove", "End a key's authority, and all that it granted", site.RemoveOwnerMethod, "owns this site no more"},
-	} {
-		cmd.AddCommand(&cobra.Command{
-			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.ownersSession("owners", func(s *session) error {
-					if _, err := s.own(cmd.Context(), c.method, site.About{Name: args[0]}); err != nil {
-						return err
-					}
-					if a.json {
-						return s.showOwners(cmd.Context())
-					}
-					if err := a.say("%s %s", args[0], c.done); err != nil || c.word != "add" {
-						return err
-					}
-					return s.tellOwner(cmd.Context())
-				})
-			},
-			ValidArgsFunction: cobra.NoFileCompletions,
-		})
-	}
-	cmd.AddCommand(a.recoveryCommand(), a.recoverCommand())
-	return cmd
-}
-
-// tellOwner says how a new owner has the site known on a machine of their own.
-func (s *session) tellOwner(ctx context.Context) error {
-	all, err := s.access(ctx)
-	if err != nil || len(all.At) == 0 {
-		return err
-	}
-	return s.app.say("on their own machine: agentsite claim '%s'", all.Address())
-}
-
 func (a *app) clockCommand() *cobra.Command {
-	var set bool
+	var set, back bool
 	cmd := &cobra.Command{
 		Use: "clock", GroupID: groupAgents, Args: noArgs,
 		Short: "Show what time the site takes it to be, and have it believe yours",
 		Long: `A board without a battery does not know the time after a start, until something on its
-network or one of its owners tells it. What may act until a time is refused meanwhile. An
-owner's agentsite tells it with every command with --site; on the site's own machine,
---set says that this machine's clock is right.`,
+network or one of its owners tells it. What may act until a time is refused meanwhile,
+unless the configuration says "clock: last-known". A network is not believed that is more
+than a week ahead of what was known, or a day behind. An owner's agentsite tells the time
+with every command with --site; on the site's own machine, --set says that this machine's
+clock is right. The time goes forward only, but for --set --back on that machine, after
+which permissions count again that ended between.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ownersSession("clock", func(s *session) error {
-				if set {
-					if _, err := s.own(cmd.Context(), site.TimeMethod, site.TimeNow{Now: time.Now()}); err != nil {
+				now := time.Now()
+				if set || back {
+					if _, err := s.own(cmd.Context(), site.TimeMethod, site.TimeNow{Now: now, Back: back}); err != nil {
 						return err
 					}
 				}
 				all, err := s.access(cmd.Context())
-				switch {
+				switch ahead := all.Time.Sub(now); {
 				case err != nil:
 					return err
+				case set && !back && ahead > time.Minute:
+					return fmt.Errorf("the site's time is %s, ahead of this machine's, %s, and does not go back by itself; if yours is right, run agentsite clock --set --back on the site's own machine", local(all.Time), local(now))
 				case a.json:
-					return a.printJSON(clockResult{all.Time, all.Sure})
+					return a.printJSON(clockResult{all.Time, all.Sure, all.Off})
+				case all.Off != 0:
+					return a.say("not known: at least %s. The site's machine says %s, which is too far from that to be believed; if it is right, run agentsite clock --set there", local(all.Time), local(all.Time.Add(time.Duration(all.Off*float64(time.Second)))))
 				case all.Sure:
 					return a.say("%s", local(all.Time))
 				}
-				return a.say("it is not known; not before %s", local(all.Time))
+				return a.say("not known: at least %s. Set it with agentsite clock --set on the site's own machine", local(all.Time))
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&set, "set", false, "have the site believe this machine's clock")
+	cmd.Flags().BoolVar(&back, "back", false, "with --set, also where that is earlier; on the site's own machine")
 	return cmd
 }
 
 type clockResult struct {
 	Time time.Time `json:"time"`
 	Sure bool      `json:"time_is_known"`
+	Off  float64   `json:"machine_ahead_seconds,omitzero"`
 }
 
 // ownersSession is with for what only owners can do.
@@ -310,15 +307,13 @@ func (s *session) own(ctx context.Context, method string, params any) ([]byte, e
 }
 
 func (s *session) access(ctx context.Context) (all site.Access, err error) {
-	text, err := s.own(ctx, site.AccessMethod, nil)
-	if err != nil {
-		return all, err
-	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		return all, err
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if all, err = s.Access(bounded); err != nil {
+		return all, s.app.unreached(err)
 	}
 	s.app.warnOfEnds(all)
-	if !all.Sure && len(all.Grants) > 0 {
+	if !all.Sure && !all.LastKnown && len(all.Grants) > 0 {
 		fmt.Fprintln(s.app.errs, "agentsite: this site does not know the time yet, and refuses what may act until a time; agentsite clock --help says more")
 	}
 	return all, nil
@@ -331,14 +326,10 @@ const soon = 48 * time.Hour
 // rule.
 func (a *app) warnOfEnds(all site.Access) {
 	for _, g := range all.Grants {
-		if left := g.Until.Sub(all.Time); g.Token != "" || g.Until.IsZero() || left <= 0 || left > soon || len(g.May) != 1 {
-			continue
+		left := g.Until.Sub(all.Time)
+		if renewal, ok := g.Renewal(); ok && !g.Until.IsZero() && left > 0 && left <= soon {
+			fmt.Fprintf(a.errs, "agentsite: a grant ends %s; this renews it: %s %s\n", local(g.Until), a.again(), renewal)
 		}
-		where := ""
-		if a.site != "" {
-			where = " --site " + a.site
-		}
-		fmt.Fprintf(a.errs, "agentsite: a grant ends %s; this renews it: agentsite%s grant %s '%s'\n", local(g.Until), where, clean(g.To), clean(g.May[0]))
 	}
 }
 
@@ -348,15 +339,38 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	if err != nil {
 		return m, err
 	}
-	signed, err := site.SignToken(all.Site, name, words, until)
+	signed, err := site.SignToken(all, name, words, until)
 	if err != nil {
 		return m, err
 	}
-	text, err := s.own(ctx, site.TokenMethod, signed)
-	if err != nil {
-		return m, err
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err = s.AddToken(ctx, signed)
+	return m, s.app.unreached(err)
+}
+
+// warnOfIdle says what of a permission is about nothing that the site has: it was misspelt,
+// or is not wired up yet.
+func (s *session) warnOfIdle(ctx context.Context, words string) {
+	res, err := s.call(ctx, "list_points", nil)
+	var list pointsResult
+	if err != nil || json.Unmarshal(res.JSON, &list) != nil {
+		return // it was permitted, and more is not said
 	}
-	return m, json.Unmarshal(text, &m)
+	kinds := make(map[string]string)
+	for _, p := range list.Points {
+		kinds[p.Point] = p.Kind
+	}
+	for _, idle := range site.Idle(words, kinds) {
+		_, place, _ := strings.Cut(idle, " ")
+		near := ""
+		for _, p := range list.Points {
+			if strings.HasSuffix(p.Point, "/"+place) {
+				near = "; did you mean " + clean(p.Point) + "?"
+			}
+		}
+		fmt.Fprintf(s.app.errs, "agentsite: this site has nothing that %s is about%s agentsite points lists what there is\n", idle, cmp.Or(near, ":"))
+	}
 }
 
 func (s *session) showGrants(ctx context.Context, wanted func(site.Granted) bool) error {
@@ -391,24 +405,6 @@ func (s *session) showGrants(ctx context.Context, wanted func(site.Granted) bool
 		return s.app.say("nobody but you has a permission of their own")
 	}
 	return table(s.app.out, []string{"WHO", "MAY", "UNTIL", "ID"}, rows)
-}
-
-func (s *session) showOwners(ctx context.Context) error {
-	all, err := s.access(ctx)
-	if err != nil {
-		return err
-	}
-	if s.app.json {
-		return s.app.printJSON(all.Owners)
-	}
-	if len(all.Owners) == 0 {
-		return s.app.say("no key owns this site yet; who may use its machine does")
-	}
-	var rows [][]string
-	for _, o := range all.Owners {
-		rows = append(rows, []string{o.DID, o.Name})
-	}
-	return table(s.app.out, []string{"OWNER", "NAME"}, rows)
 }
 
 type revokedResult struct {

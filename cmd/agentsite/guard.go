@@ -24,7 +24,7 @@ func (a *app) guardCommand() *cobra.Command {
 			// It ends with the site, or by SIGTERM: a terminal that closes is the site's affair.
 			signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE)
 			stops := stopSignals()
-			slog.SetDefault(slog.New(slog.NewTextHandler(a.errs, nil)))
+			defer logTo(a.errs, slog.LevelInfo)()
 			conn, err := site.GuardConn()
 			if err != nil {
 				return usagef("agentsite run starts this by itself: %w", err)
@@ -49,6 +49,7 @@ is still about, and ends one that hangs. To stop a site that runs, use agentsite
 			if err != nil {
 				return err
 			}
+			defer logTo(a.errs, slog.LevelInfo)()
 			n, err := site.Safe(cmd.Context(), folder)
 			if err != nil {
 				return err

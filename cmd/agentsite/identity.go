@@ -15,7 +15,8 @@ func (a *app) identityCommand() *cobra.Command {
 		Use: "identity", GroupID: groupSite, Args: noArgs,
 		Short: "Print who the site is, or make a card of who you are",
 		Long: `Print the two names of the site's key, by which others know it: the peer ID and the
-did:key. The key is made where there is none yet.
+did:key. The key is made where there is none yet. Below is the did:key of you, who use
+sites from here: that is what others grant something to, and never a site's.
 
 With --certificate it is what curl, Node and others that know certificates only have to
 trust to reach the site over HTTPS, also of one that --site names. It vouches for this
@@ -29,7 +30,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				return usagef("--card is yours, and --certificate the site's: one at a time")
 			}
 			if certificate && a.site != "" {
-				text, err := site.KnownCertificate(cmd.Context(), a.site)
+				text, err := site.KnownCertificate(cmd.Context(), a.target())
 				if err != nil {
 					return a.undialled(err)
 				}
@@ -41,7 +42,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 			if card != "" {
 				return a.showCard(card)
 			}
-			folder, err := a.folder()
+			folder, err := a.siteFolder()
 			if err != nil {
 				return err
 			}
@@ -56,13 +57,34 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 			if err != nil {
 				return err
 			}
-			return a.showIdentity(who)
+			you, err := site.KnownIdentity()
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(identityResult{who, you.DID})
+			}
+			if err := a.say("the site in %s:", folder); err != nil {
+				return err
+			}
+			if err := a.showIdentity(who); err != nil {
+				return err
+			}
+			if you.DID == "" {
+				return a.say("you have no key of your own yet: agentsite identity --card - makes it, and prints what others grant to")
+			}
+			return a.say("you, to whom others grant: %s", you.DID)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&card, "card", "", "write your own card to this file")
 	cmd.Flags().BoolVar(&certificate, "certificate", false, "print the site's certificate, for clients that know no keys")
 	return cmd
+}
+
+type identityResult struct {
+	site.Identity
+	You string `json:"you,omitzero"` // the did:key of the user, who is not the site
 }
 
 type certificateResult struct {

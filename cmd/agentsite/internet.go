@@ -105,7 +105,7 @@ relayed one becomes a punched one within seconds where the routers allow it.`,
 			if a.url != "" || len(args) == 1 && (a.site != "" || a.peer != "") {
 				return usagef("ping takes one site: leave out --url, --site and --peer")
 			}
-			t := site.Target{Site: a.site, Peer: a.peer, As: a.as, CBOR: a.cbor, Version: version}
+			t := a.target()
 			if len(args) == 1 {
 				t.Site = args[0]
 				if len(t.Site) > 24 { // names are shorter, and keys longer
@@ -142,7 +142,8 @@ sites of a realm are, without knowing what it means, and passes news on. It can 
 nothing of what it passes on, and nobody has to trust it: use several.
 
 Open the port for TCP and UDP. The addresses that it prints go under internet: relays: in
-the agentsite.yaml of sites, and to "agentsite realm join --relay".`,
+the agentsite.yaml of sites, and to "agentsite realm join --relay". They are for QUIC (UDP)
+and for TCP, which is tried where a network lets no UDP out; of one the other is inferred.`,
 		Example: "  agentsite relay\n  agentsite relay --listen :443 --allow sites.txt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.local("relay"); err != nil {
@@ -200,21 +201,22 @@ func (a *app) realmNewCommand() *cobra.Command {
 			if err != nil {
 				return usagef("%w", err)
 			}
-			if err := a.join(site.Joined{Realm: r.String(), Relays: relays}); err != nil {
+			j, err := a.join(site.Joined{Realm: r.String(), Relays: relays})
+			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(site.Joined{Realm: r.String(), Relays: relays})
+				return a.printJSON(j)
 			}
 			if err := a.say("you are in the realm %s now. For the agentsite.yaml of each of its sites:", r.Name); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "\ninternet:\n  realm: %s\n  relays: [%s]\n\n", r, strings.Join(relays, ", "))
+			_, err = fmt.Fprintf(a.out, "\ninternet:\n  realm: %s\n  relays: [%s]\n\n", r, strings.Join(j.Relays, ", "))
 			if err == nil {
 				err = a.say("and for others, on their own machines:")
 			}
 			if err == nil {
-				_, err = fmt.Fprintf(a.out, "\n  agentsite realm join %s%s\n\n", r, relayFlags(relays))
+				_, err = fmt.Fprintf(a.out, "\n  agentsite realm join %s%s\n\n", r, relayFlags(j.Relays))
 			}
 			return err
 		},
@@ -227,13 +229,13 @@ func (a *app) realmNewCommand() *cobra.Command {
 // relayFlags are relays as they are given on a command line.
 func relayFlags(relays []string) (words string) {
 	for _, r := range relays {
-		words += " --relay " + r
+		words += " --relay " + site.Quote(r) // whoever runs the relay says where it is
 	}
 	return words
 }
 
 func relayFlag(cmd *cobra.Command, relays *[]string) {
-	cmd.Flags().StringArrayVar(relays, "relay", nil, "where its sites meet, as agentsite relay prints it; may be given several times")
+	cmd.Flags().StringArrayVar(relays, "relay", nil, "where its sites meet, as agentsite relay prints it, for QUIC or TCP: both are tried; may be given several times")
 	cmd.RegisterFlagCompletionFunc("relay", cobra.NoFileCompletions)
 }
 
@@ -243,7 +245,8 @@ func (a *app) realmJoinCommand() *cobra.Command {
 		Use: "join REALM", Args: exactly("REALM"), Short: "Be in a realm, by its name and secret, or in public",
 		RunE: func(_ *cobra.Command, args []string) error {
 			j.Realm = args[0]
-			if err := a.join(j); err != nil {
+			j, err := a.join(j)
+			if err != nil {
 				return err
 			}
 			if a.json {
@@ -258,10 +261,10 @@ func (a *app) realmJoinCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) join(j site.Joined) error {
+func (a *app) join(j site.Joined) (site.Joined, error) {
 	user, err := site.User()
 	if err != nil {
-		return err
+		return j, err
 	}
 	return user.Join(j)
 }

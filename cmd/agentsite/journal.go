@@ -32,7 +32,7 @@ to the last anchor, which follows within a minute.`,
 			if limit < 1 {
 				return usagef("--limit takes a number above 0")
 			}
-			folder, err := a.folder()
+			folder, err := a.siteFolder()
 			if err != nil {
 				return err
 			}

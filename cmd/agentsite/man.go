@@ -3,8 +3,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +28,56 @@ func extraCommands() []*cobra.Command {
 			date := time.Unix(seconds, 0).UTC()
 			cmd.Root().DisableAutoGenTag = true
 			header := doc.GenManHeader{Section: "1", Source: "agentsite " + version, Manual: "agentsite", Date: &date}
-			return doc.GenManTree(cmd.Root(), &header, args[0])
+			if err := doc.GenManTree(cmd.Root(), &header, args[0]); err != nil {
+				return err
+			}
+			return addSections(args[0])
 		},
 	}}
+}
+
+// addSections ends each manual page with what cobra does not write: the files and the exit
+// status, which are the same for every command.
+func addSections(folder string) error {
+	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	text.WriteString("\n.SH FILES\n")
+	for _, f := range [][2]string{
+		{"agentsite.yaml", "the configuration, in the folder where the site is started; /etc/agentsite/agentsite.yaml of the service"},
+		{"/var/lib/agentsite", "the data folder of the service: key, permissions, journal"},
+		{"~/.local/state/agentsite", "the data folder of a site that you start yourself"},
+		{"~/.config/agentsite", "your own key, the sites that you know and your realms"},
+	} {
+		fmt.Fprintf(&text, ".TP\n.I %s\n%s\n", f[0], f[1])
+	}
+	text.WriteString(".SH EXIT STATUS\n")
+	for _, s := range []struct {
+		code int
+		says string
+	}{
+		{exitOK, "it is done"},
+		{exitFailure, "anything that has no number of its own"},
+		{exitUsage, "the command line, an argument or the configuration is wrong"},
+		{exitDenied, "you may not"},
+		{exitUnsafe, "the guard refused: the emergency stop, an interlock, a limit"},
+		{exitBusy, "somebody else holds the output, or too many ask"},
+		{exitAway, "no site, or a device of it, answers just now"},
+		{exitUnknown, "it may or may not have been done, or came too late"},
+	} {
+		fmt.Fprintf(&text, ".TP\n.B %d\n%s\n", s.code, s.says)
+	}
+	for _, page := range pages {
+		f, err := os.OpenFile(page, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(text.String())
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

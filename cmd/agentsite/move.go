@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/device"
 	"agentsite/transport/mcp/client"
 
 	"github.com/go-json-experiment/json"
@@ -73,15 +74,11 @@ type moveArgs struct {
 }
 
 func (s *session) set(ctx context.Context, output, value string, length time.Duration) error {
-	res, err := s.call(ctx, "list_points", nil)
+	list, err := s.listPoints(ctx)
 	if err != nil {
 		return err
 	}
-	var list pointsResult
-	if err := json.Unmarshal(res.JSON, &list); err != nil {
-		return err
-	}
-	p, err := findOutput(list.Points, output)
+	p, err := findOutput(list, output)
 	if err != nil {
 		return err
 	}
@@ -124,7 +121,7 @@ func findOutput(points []point, name string) (point, error) {
 	case i >= 0:
 		return point{}, usagef("%s is a %s and cannot be set; the outputs are %s", name, points[i].Kind, strings.Join(outputs, ", "))
 	}
-	return point{}, usagef("there is no output %q; the outputs are %s", name, strings.Join(outputs, ", "))
+	return point{}, usagef("there is no output %q%s", clean(name), device.Suggest(name, outputs, "output"))
 }
 
 // move says which tool brings an output to a value, and with what.

@@ -67,13 +67,22 @@ type readArgs struct {
 func (a *app) readCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "read [POINT...]", GroupID: groupThings,
+		Use: "read [DEVICE|DEVICE/POINT...]", GroupID: groupThings,
 		Short: "Show the latest readings",
-		Long: `Show the latest readings of the points, or of all of them. With --watch, go on
-with every change until Ctrl-C.`,
-		Example: "  agentsite read greenhouse/temperature --watch",
+		Long: `Show the latest readings of points, of all points of a device, or of all there are.
+With --watch, go on with every change until Ctrl-C.`,
+		Example: "  agentsite read greenhouse/temperature --watch\n  agentsite read greenhouse",
 		RunE: func(cmd *cobra.Command, points []string) error {
 			return a.with(func(s *session) error {
+				if len(points) > 0 {
+					list, err := s.listPoints(cmd.Context())
+					if err == nil {
+						points, err = pick(list, points, point.readable)
+					}
+					if err != nil {
+						return err
+					}
+				}
 				if follow {
 					return s.watch(cmd.Context(), points)
 				}
@@ -96,9 +105,7 @@ func (s *session) latest(ctx context.Context, points []string, now *readResult) 
 	if err == nil || len(points) > 0 {
 		return said, err
 	}
-	var list pointsResult
-	res, listed := s.call(ctx, "list_points", nil)
-	if listed != nil || json.Unmarshal(res.JSON, &list) != nil || slices.ContainsFunc(list.Points, point.readable) {
+	if list, listed := s.listPoints(ctx); listed != nil || slices.ContainsFunc(list, point.readable) {
 		return said, err
 	}
 	if s.app.json {
@@ -109,6 +116,9 @@ func (s *session) latest(ctx context.Context, points []string, now *readResult) 
 
 // readable reports whether a point has readings.
 func (p point) readable() bool { return p.Kind != "text" && p.Kind != "image" }
+
+// measured reports whether a site remembers how a point went.
+func (p point) measured() bool { return p.Kind == "measurement" }
 
 func (a *app) readTable(readings []reading, left map[string]float64) error {
 	if len(readings) == 0 {
@@ -174,7 +184,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Long:    "Show the least, mean and greatest value of a measurement in each step of the last\nhours. A site remembers one day.",
 		Example: "  agentsite history greenhouse/temperature --hours 1 --steps 12",
 		RunE: func(cmd *cobra.Command, points []string) error {
-			args := historyArgs{Point: points[0]}
+			var args historyArgs
 			if cmd.Flags().Changed("hours") {
 				if !(hours > 0) || math.IsInf(hours, 0) {
 					return usagef("--hours takes how far back in hours, such as 0.5, not %v", hours)
@@ -185,6 +195,18 @@ func (a *app) historyCommand() *cobra.Command {
 				args.Steps = &steps
 			}
 			return a.with(func(s *session) error {
+				list, err := s.listPoints(cmd.Context())
+				if err != nil {
+					return err
+				}
+				points, err := pick(list, points, point.measured)
+				switch {
+				case err != nil:
+					return err
+				case len(points) > 1:
+					return usagef("history shows one measurement at a time: choose one of %s", strings.Join(points, ", "))
+				}
+				args.Point = points[0]
 				var past historyResult
 				if said, err := s.ask(cmd.Context(), "read_history", args, &past); said || err != nil {
 					return err
@@ -192,7 +214,7 @@ func (a *app) historyCommand() *cobra.Command {
 				return a.historyTable(past)
 			})
 		},
-		ValidArgsFunction: a.completePoints(1, func(p point) bool { return p.Kind == "measurement" }),
+		ValidArgsFunction: a.completePoints(1, point.measured),
 	}
 	cmd.Flags().Float64Var(&hours, "hours", 12, "how far back, from 0.05 to 24")
 	cmd.Flags().IntVar(&steps, "steps", 24, "how many steps to divide the time into, from 1 to 288")

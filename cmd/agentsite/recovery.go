@@ -6,7 +6,6 @@ import (
 
 	"agentsite/cmd/internal/site"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -25,16 +24,14 @@ owner, so write it down and keep it where you keep papers. A code from before is
 }
 
 func (s *session) makeRecovery(ctx context.Context) error {
-	text, err := s.own(ctx, site.RecoveryMethod, nil)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	made, err := s.NewRecovery(ctx)
 	if err != nil {
-		return err
+		return s.app.unreached(err)
 	}
 	if s.app.json {
-		return s.app.printLine(text)
-	}
-	var made site.MadeRecovery
-	if err := json.Unmarshal(text, &made); err != nil {
-		return err
+		return s.app.printJSON(made)
 	}
 	fmt.Fprintln(s.app.errs, "agentsite: write this down: it makes whoever has it the only owner, and is shown this once")
 	return s.app.say("%s", made.Code)

@@ -20,7 +20,8 @@ func (a *app) reloadCommand() *cobra.Command {
 		Short: "Have the site read its configuration again",
 		Long: `Have the site that runs read its configuration again. Devices that are new, different
 or gone are opened and closed; their outputs go to safe first. All others go on as if
-nothing had happened. A file with a mistake changes nothing.`,
+nothing had happened. A file with a mistake changes nothing, nor does a data folder that
+takes no new plan for the outputs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.owners("reload"); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"agentsite/cmd/internal/site"
 
@@ -21,10 +22,11 @@ type app struct {
 	out  *output
 	errs io.Writer
 
-	data, url, tokenFile string
-	site, peer, as       string // a site that is known, or its key, and an agent of the user's that knows it
-	key                  string // of the calls that move something; "" for one of each call's own
-	cbor, json           bool
+	data, url, tokenFile, caCert string
+	site, peer, as               string // a site that is known, or its key, and an agent of the user's that knows it
+	key                          string // of the calls that move something; "" for one of each call's own
+	cbor, json                   bool
+	wait                         time.Duration // to reach a site that is elsewhere
 
 	running string // the command's path, once its words were understood
 }
@@ -72,7 +74,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	case a.running == "":
 		err = usagef("%w; %s --help says more", err, cmd.CommandPath())
 	}
-	fmt.Fprintln(a.errs, explain(err))
+	fmt.Fprintln(a.errs, explain(err, cmp.Or(a.site, a.peer)))
 	return exitCode(err)
 }
 
@@ -100,8 +102,12 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 			switch {
 			case a.url == "" && a.tokenFile != "":
 				return fmt.Errorf("--token-file goes with --url")
+			case a.url == "" && a.caCert != "":
+				return fmt.Errorf("--cacert goes with --url")
 			case a.url == "" && a.site == "" && a.cbor:
 				return fmt.Errorf("--cbor goes with --url or --site")
+			case a.wait < 0:
+				return fmt.Errorf("--wait takes a time such as 30s, not %v", a.wait)
 			case a.peer != "" && (a.site != "" || a.url != "" || a.data != ""):
 				return fmt.Errorf("--peer says already which site it is: leave out --site, --url and --data")
 			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()):
@@ -128,14 +134,17 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
 	flags.StringVar(&a.peer, "peer", "", "the same, by its key: a peer ID or did:key, wherever it is")
 	flags.StringVar(&a.as, "as", "", "with --site or --peer: as this one of your agents, not as yourself (agentsite agents lists them)")
+	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to reach the site (default: once, for %v)", site.Patience))
 	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
+	flags.StringVar(&a.caCert, "cacert", "", "with --url https://…: the file with the site's certificate (agentsite identity --certificate prints it)")
 	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: speak CBOR instead of JSON")
 	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
 	flags.SortFlags = false
 	root.RegisterFlagCompletionFunc("site", a.completeSites)
 	root.RegisterFlagCompletionFunc("as", completeAgents)
 	root.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions)
+	root.RegisterFlagCompletionFunc("wait", cobra.NoFileCompletions)
 	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	root.MarkPersistentFlagDirname("data")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -226,7 +235,7 @@ func defaultFolderHelp() string {
 	if err != nil {
 		return "none here"
 	}
-	return string(f)
+	return string(f) + "; for what speaks to a site, " + string(site.ServiceFolder) + " while none runs from there"
 }
 
 // folder is the data folder as an absolute path: the site remembers things by it.
@@ -236,6 +245,15 @@ func (a *app) folder() (site.Folder, error) {
 	}
 	dir, err := filepath.Abs(a.data)
 	return site.Folder(dir), err
+}
+
+// siteFolder is the data folder of the site on this machine that a command is about which
+// starts none.
+func (a *app) siteFolder() (site.Folder, error) {
+	if a.data == "" {
+		return site.FindFolder()
+	}
+	return a.folder()
 }
 
 // local refuses --url and --site for what only the site's own machine can do.
@@ -267,12 +285,4 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// flagError puts a remedy to a negative number that was taken for a flag.
-func flagError(err error) error {
-	if _, rest, ok := strings.Cut(err.Error(), "unknown shorthand flag: '"); ok && strings.ContainsAny(rest[:1], "0123456789.") {
-		return fmt.Errorf("a negative number comes after two dashes: -- -5")
-	}
-	return err
 }

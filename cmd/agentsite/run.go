@@ -36,7 +36,7 @@ is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 			}
 			stops := stopSignals()
 			signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more must not end this with outputs on
-			slog.SetDefault(slog.New(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level})))
+			defer logTo(a.errs, level)()
 			said := make(chan struct{})
 			running := context.AfterFunc(cmd.Context(), func() {
 				slog.Info("stopping: outputs go to their safe values; a second signal would end this at once, without that")
@@ -75,7 +75,7 @@ func (a *app) checkCommand() *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			cfg, from, err := site.Check(path)
+			cfg, from, err := site.CheckHere(path)
 			if err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Use: "schema", GroupID: groupSite, Args: noArgs,
 		Short: "Print the JSON Schema of " + site.DefaultConfig + ", for editors",
 		RunE: func(*cobra.Command, []string) error {
-			text, err := config.Schema(site.Drivers())
+			text, err := site.Schema()
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -13,15 +14,18 @@ func (a *app) claimCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "claim ADDRESS", GroupID: groupAgents, Args: exactly("ADDRESS"),
-		Short: "Own a site, by the address that it shows",
+		Short: "Own a site, by the address that it shows, or have one that is yours known here",
 		Long: `A site that nobody owns shows an address for fifteen minutes after it was switched on: at
 its terminal, in its log, and in the file agentsite-claim.txt in its data folder, or on its SD card.
 Whoever shows first that they know it owns the site, by the key of "agentsite identity
---card -". The secret in it is not sent, and counts once. Of a site that is yours already,
-by its configuration or another owner's word, the address has no secret.
+--card -". The secret in it is not sent, and counts once.
+
+A site that is yours already, by the card in its configuration or another owner's word,
+needs no secret: ADDRESS is its name on this network, its did:key or peer ID, or the
+address without a secret that it shows.
 
 Afterwards --site NAME speaks to it from here.`,
-		Example: "  agentsite claim 'agentsite://12D3KooW…?at=192.168.1.20:8474#…'",
+		Example: "  agentsite claim agentsite://z6Mk…/…/192.168.1.20:8474\n  agentsite claim greenhouse",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.claims("claim"); err != nil {
 				return err
@@ -30,26 +34,32 @@ Afterwards --site NAME speaks to it from here.`,
 			if err != nil {
 				return err
 			}
-			k, code, err := user.Claim(cmd.Context(), args[0], name, version)
-			if err != nil {
-				return a.unreached(err)
+			k, code, err := user.Claim(cmd.Context(), args[0], name, a.target())
+			if k.DID != "" { // it is owned, whatever failed then
+				if err = errors.Join(a.showClaimed(k, code), err); err == nil {
+					a.allowStanding(cmd.Context(), user, k)
+				}
 			}
-			if a.json {
-				return a.printJSON(claimResult{k, code})
-			}
-			if code == "" {
-				return a.say("you own the site %s, and it is known here now: agentsite --site %[1]s points", k.Name)
-			}
-			if err := a.say("you own the site %s now: agentsite --site %[1]s points", k.Name); err != nil {
-				return err
-			}
-			return a.say("should you lose your key, this code makes another the owner; write it down, it is shown this once: %s", code)
+			return a.unreached(err)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what you call it (default: what it calls itself)")
+	cmd.Flags().StringVar(&name, "name", "", "what you call it (default: what it calls itself, with a number where you call another so)")
 	cmd.RegisterFlagCompletionFunc("name", cobra.NoFileCompletions)
 	return cmd
+}
+
+func (a *app) showClaimed(k site.KnownSite, code string) error {
+	if a.json {
+		return a.printJSON(claimResult{k, code})
+	}
+	if code == "" {
+		return a.say("you own the site %s, and it is known here now: agentsite --site %[1]s points", k.Name)
+	}
+	if err := a.say("you own the site %s now: agentsite --site %[1]s points", k.Name); err != nil {
+		return err
+	}
+	return a.say("should you lose your key, this code makes another the owner; write it down, it is shown this once: %s", code)
 }
 
 func (a *app) acceptCommand() *cobra.Command {
@@ -169,4 +179,12 @@ func (a *app) completeSites(*cobra.Command, []string, string) ([]string, cobra.S
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// lasts says until when, and how to have it another time where nobody said.
+func lasts(until time.Time, cmd *cobra.Command) string {
+	if cmd.Flags().Changed("until") {
+		return ends(until)
+	}
+	return ends(until) + " (--until says otherwise)"
 }

@@ -188,7 +188,7 @@ machine and to no other.`,
 			case a.data != "" && a.as != "":
 				return usagef("--as is for the sites that an agent knows: leave out --data")
 			}
-			folder, err := a.folder()
+			folder, err := a.siteFolder()
 			if err != nil {
 				return err
 			}

@@ -135,6 +135,12 @@ type updatesResult struct {
 
 // showUpdates says what runs here.
 func (a *app) showUpdates(o site.UpdateOptions) error {
+	if !o.Installed() {
+		if a.json {
+			return a.printJSON(updatesResult{Version: version, Keys: len(o.Release.Keys)})
+		}
+		return a.say("this is %s, which was not installed by agentsite's package: to update it, put a newer program in its place", version)
+	}
 	s, err := site.UpdateState(o)
 	if err != nil {
 		return err

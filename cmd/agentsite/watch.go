@@ -84,8 +84,7 @@ func (a *app) printChanges(c changes, width int) error {
 			at = t
 		}
 		point := clean(r.Point)
-		pad := strings.Repeat(" ", width-utf8.RuneCountInString(point))
-		line := at.In(time.Local).Format(time.TimeOnly) + "  " + point + pad + "  " + clean(show(r.Value, r.Unit))
+		line := at.In(time.Local).Format(time.TimeOnly) + "  " + pad(point, width) + "  " + clean(show(r.Value, r.Unit))
 		if note := clean(r.note(0)); note != "" {
 			line += "  (" + note + ")"
 		}

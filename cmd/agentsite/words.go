@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -29,12 +30,17 @@ func table(w io.Writer, head []string, rows [][]string) error {
 				continue
 			}
 			width := max(widths[i], utf8.RuneCountInString(head[i]))
-			line += cell + strings.Repeat(" ", width-utf8.RuneCountInString(cell)+2)
+			line += pad(cell, width+2)
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// pad fills a text up with spaces to a width; a longer one stays as it is.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
 }
 
 // clean makes one line of a text, without what a terminal would act on: control
@@ -44,11 +50,37 @@ func clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029':
+		case acts(r) || r == utf8.RuneError:
 			return '?'
 		}
 		return r
 	}, s)
+}
+
+// acts reports whether a terminal may act on a character, or not show it.
+func acts(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+}
+
+// escape writes a JSON value without what a terminal would act on. It is the same value:
+// such characters stand in its texts only, where JSON has another form for each.
+func escape(value []byte) []byte {
+	var out []byte
+	for len(value) > 0 {
+		r, n := utf8.DecodeRune(value)
+		char := value[:n]
+		value = value[n:]
+		switch {
+		case !acts(r):
+			out = append(out, char...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // cleanLines is clean, line by line.

@@ -5,10 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
 )
+
+// TestRelayFlags: whoever runs a relay says where it is, and others paste that into a shell.
+func TestRelayFlags(t *testing.T) {
+	if got, want := relayFlags([]string{"/dns4/a/tcp/1/p2p/Q", "/dns4/$(x)/tcp/1/p2p/Q"}), " --relay /dns4/a/tcp/1/p2p/Q --relay '/dns4/$(x)/tcp/1/p2p/Q'"; got != want {
+		t.Error(got)
+	}
+}
 
 func TestShow(t *testing.T) {
 	for _, c := range []struct {
@@ -52,6 +67,45 @@ func TestClean(t *testing.T) {
 			t.Errorf("clean(%q) = %q, want %q", s, got, want)
 		}
 	}
+}
+
+// What --json prints is the same value, and no terminal acts on it.
+func TestEscape(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"a":"plain, 21 °C 🙂"}`: `{"a":"plain, 21 °C 🙂"}`, "\"\u009b2J\x7f\"": `"\u009b2J\u007f"`,
+		"\"a\u202eb\u2028c\ufeff\"": `"a\u202eb\u2028c\ufeff"`, "\"\U000e0041\"": `"\udb40\udc41"`, `"\u001b"`: `"\u001b"`,
+	} {
+		got := string(escape([]byte(value)))
+		var before, after any
+		if got != want || json.Unmarshal([]byte(value), &before) != nil || json.Unmarshal([]byte(got), &after) != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("escape(%q) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestPad(t *testing.T) {
+	if got := pad("°", 3) + pad("longer", 3); got != "°  longer" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A site that never says that its owner has decided is not asked for ever.
+func TestWaitsForApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &app{out: &output{Writer: io.Discard}, errs: io.Discard}
+		s := &session{&site.Connection{Client: client.New(undecided{}, "t", "1")}, a}
+		begun := time.Now()
+		_, err := s.call(t.Context(), "switch_output", nil)
+		if exitCode(err) != exitUnknown || time.Since(begun) > 5*time.Minute {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+type undecided struct{}
+
+func (undecided) Call(context.Context, rpc.Request, func(string, rpc.Raw)) (rpc.Raw, error) {
+	return rpc.RawJSON([]byte(`{"resultType":"input_required","requestState":"x","_meta":{"agentsite/approval":"wait"}}`)), nil
 }
 
 func TestTable(t *testing.T) {

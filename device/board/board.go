@@ -3,7 +3,7 @@ package board
 import (
 	"sync"
 
-	"agentsite/device/driver"
+	"agentsite/device"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/spi"
@@ -19,13 +19,14 @@ type Board struct {
 	openSerial func(port string, baud int) (SerialPort, error)
 	chips      chips // where lines come from; nil for the kernel's
 
-	mu    sync.Mutex
-	turns map[string]driver.Turn // by bus: who has it carries a transfer
+	mu      sync.Mutex
+	turns   map[string]device.Turn // by bus: the holder carries out a transfer
+	pulsers map[string]*pulser     // by chip
 }
 
 // New returns this machine's board.
 func New() *Board {
-	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]driver.Turn)}
+	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]device.Turn)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
@@ -35,12 +36,12 @@ func (b *Board) Model() string {
 	return b.word("proc/device-tree/model")
 }
 
-func (b *Board) turn(bus string) driver.Turn {
+func (b *Board) turn(bus string) device.Turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t, ok := b.turns[bus]
 	if !ok {
-		t = driver.NewTurn()
+		t = device.NewTurn()
 		b.turns[bus] = t
 	}
 	return t

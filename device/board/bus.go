@@ -115,7 +115,7 @@ func (c I2C) Conn() (*Conn, error) {
 		return nil, err
 	}
 	m := busName().FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: driver.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
+	conn := &Conn{at: c, busy: device.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -134,8 +134,8 @@ type Conn struct {
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	turn    driver.Turn
-	busy    driver.Turn // from Begin to End
+	turn    device.Turn
+	busy    device.Turn // from Begin to End
 
 	// of who has busy:
 	ctx context.Context
@@ -187,7 +187,7 @@ func (c *Conn) open() error {
 		return nil
 	}
 	if name := c.at.board.kernelDriver(c.number, c.at.Address); name != "" && c.mux == 0 {
-		return device.Faultf(device.Busy, "the kernel's driver %s has address %#02x on i2c-%d; read it with \"driver: iio\" or \"driver: hwmon\", or unbind it", name, c.at.Address, c.number)
+		return device.Faultf(device.Busy, "address %#02x on i2c-%d is held by the kernel driver %s; use driver: iio or driver: hwmon, or unbind it as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", c.at.Address, c.number, name, c.number, c.at.Address, name)
 	}
 	bus, err := c.at.board.openI2C(c.number)
 	if err != nil {

@@ -36,7 +36,9 @@ type lineInfo struct {
 // consumer is what others see as the user of our lines.
 var consumer = consumerOf(os.Getpid())
 
-func consumerOf(pid int) string { return fmt.Sprintf("agentsite-%d", pid) }
+const consumerPrefix = "agentsite-"
+
+func consumerOf(pid int) string { return fmt.Sprintf("%s%d", consumerPrefix, pid) }
 
 // setup is how lines are configured. Values are bits, one for each line in the
 // order of the request, and logical: after activeLow.

@@ -39,7 +39,7 @@ func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 			if c.name == main.name && !slices.Contains(header, strconv.Itoa(offset)) {
 				continue
 			}
-			if !l.used && !slices.Contains(spots, at) && b.lineBusy(all, at, pin, nil) == nil {
+			if !l.used && !slices.Contains(spots, at) && b.taken(all, at, pin) == nil {
 				one.Free = append(one.Free, pin)
 			}
 		}

@@ -65,7 +65,7 @@ func (c *Distance) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	return &distance{
-		desc: c.Describe(), turn: driver.NewTurn(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
+		desc: c.Describe(), turn: device.NewTurn(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
 		trigger: driven{board: c.board, pin: c.Trigger}, echo: holding(c.board, InputOptions{Edges: true}, c.Echo),
 	}, nil
 }
@@ -74,7 +74,7 @@ type distance struct {
 	desc  device.Description
 	speed float64 // of sound, in m/s
 
-	turn driver.Turn
+	turn device.Turn
 	// of who has the turn:
 	trigger driven
 	echo    *held

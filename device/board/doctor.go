@@ -16,9 +16,10 @@ import (
 
 // Use is what one device of a site claims of the board.
 type Use struct {
-	Device string
-	Claims []driver.Claim
-	Silent bool // its chip answers no bare read, so that its silence says nothing
+	Device  string
+	Claims  []driver.Claim
+	Running bool // a site has its lines
+	Silent  bool // its chip answers no bare read, so that its silence says nothing
 }
 
 // ConfigFile is where this board's buses are turned on; "" for a board that is no
@@ -34,8 +35,8 @@ func (b *Board) ConfigFile() string {
 }
 
 // Findings are what an owner should know about the buses and lines of this board,
-// and about the addresses that a site uses. It reads one byte from each of those,
-// also while the site runs.
+// and about the lines and addresses that a site uses. It takes no line, and reads one
+// byte from each address, also while the site runs.
 func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 	var all []driver.Finding
 	needed := make(map[string]bool) // buses
@@ -43,6 +44,9 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 		for _, c := range u.Claims {
 			if bus, _, ok := strings.Cut(c.What, "/"); ok {
 				needed[bus] = true
+			}
+			if c.With != "" {
+				continue // a bus uses its own lines
 			}
 			if f := b.used(ctx, u, c.What); f != nil {
 				all = append(all, *f)
@@ -86,7 +90,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	}
 	m := address().FindStringSubmatch(what)
 	if m == nil {
-		return nil
+		return b.lineFinding(u, what)
 	}
 	at := b.I2C()
 	n, _ := strconv.ParseUint(m[2], 0, 16)
@@ -111,6 +115,25 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 		return problem("nothing answers at "+what, "check its power, SDA and SCL and the address (agentsite scan); another program may hold the bus")
 	}
 	return nil
+}
+
+// lineFinding looks at a line that a device claims; nil when nothing is wrong with it.
+// Where the lines may not be listed, permissions says so.
+func (b *Board) lineFinding(u Use, what string) *driver.Finding {
+	pin, ok := claimedLine(driver.Claim{What: what})
+	all, err := b.gpio().list()
+	if !ok || err != nil {
+		return nil
+	}
+	at, err := find(all, pin)
+	if err == nil && !(u.Running && strings.HasPrefix(at.info(all).consumer, consumerPrefix)) {
+		err = b.taken(all, at, pin)
+	}
+	if err == nil {
+		return nil
+	}
+	says, do, _ := strings.Cut(device.AsFault(err).Msg, "; ")
+	return &driver.Finding{Severity: driver.Problem, Subject: u.Device, Says: says, Do: do}
 }
 
 // permissions says which of the board's files this user may not use. One of each

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentsite/device"
 	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/i2c"
@@ -98,7 +99,7 @@ func TestFindingsOfUses(t *testing.T) {
 	silent.Silent = true
 	got := listed(b.Findings(t.Context(), []Use{
 		use("climate", "i2c-1", 0x76), use("attic", "i2c-1", 0x77), use("light", "i2c-1", 0x23), silent, use("shed", "i2c-4", 0x48),
-		{Device: "adc", Claims: []driver.Claim{{What: "spidev1.0"}, {What: "GPIO17"}}}, {Device: "lamp", Claims: SPI{Port: "spidev0.0"}.Claims()},
+		{Device: "adc", Claims: []driver.Claim{{What: "spidev1.0"}}}, {Device: "lamp", Claims: SPI{Port: "spidev0.0"}.Claims()},
 	}))
 	want := `problem attic: the kernel's driver bmp280 has i2c-1/0x77; write "driver: kernel:bmp280", or run as root: echo 1-0077 > /sys/bus/i2c/drivers/bmp280/unbind
 problem light: nothing answers at i2c-1/0x23; check its power, SDA and SCL and the address (agentsite scan); another program may hold the bus
@@ -106,6 +107,48 @@ problem shed: there is no i2c-4 here; switch I2C on (on a Raspberry Pi dtparam=i
 problem adc: there is no spidev1.0 here; add dtparam=spi=on to /boot/config.txt and start the board again`
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestFindingsOfLines: what is not there, what somebody else uses, and what the site
+// that runs has itself.
+func TestFindingsOfLines(t *testing.T) {
+	header := FakeHeader()
+	b := FakeLines(header)
+	header.Take(4, "gpio-keys")
+	header.Take(5, consumerOf(77))
+	use := func(name string, running bool, pin Pin) Use {
+		return Use{Device: name, Running: running, Claims: []driver.Claim{pin.Claim()}}
+	}
+	subjects := func(uses ...Use) string {
+		var all []string
+		for _, f := range b.Findings(t.Context(), uses) {
+			if f.Severity == driver.Problem {
+				all = append(all, f.Subject)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	if got := subjects(use("a", true, "GPIO17"), use("b", true, "GPIO45"), use("c", true, "gpiochip3/1"), use("d", true, "GPIO4"), use("e", true, "GPIO5"), use("f", false, "GPIO5"), use("g", false, "PUMP")); got != "b c d f g" {
+		t.Errorf("problems with %q", got)
+	}
+}
+
+// TestMissing holds the lines of a configuration to those of a Raspberry Pi, and of no
+// other machine.
+func TestMissing(t *testing.T) {
+	claims := map[string][]driver.Claim{"pump": {Pin("GPIO17").Claim()}, "fan": {Pin("GPIO45").Claim()}, "lamp": {Pin("PUMP").Claim()}, "light": {{What: "i2c-1/0x23"}}}
+	if err := FakeLines(NewFakeChip("gpiochip0", "AMDI0030", "A", "B")).Missing(claims); err != nil {
+		t.Errorf("a laptop: %v", err)
+	}
+	joined, _ := FakeLines(FakeHeader()).Missing(claims).(interface{ Unwrap() []error })
+	if joined == nil || len(joined.Unwrap()) != 2 {
+		t.Fatal(joined)
+	}
+	for i, want := range []string{"fan", "lamp"} {
+		if f, ok := errors.AsType[*Finding](joined.Unwrap()[i]); !ok || f.Device != want || device.AsFault(f.Err).Kind != device.Offline {
+			t.Errorf("%v, want %s", joined.Unwrap()[i], want)
+		}
 	}
 }
 

@@ -458,6 +458,33 @@ func TestButton(t *testing.T) {
 	})
 }
 
+// TestStopPressedBeforeWatch: a press that came before the watch of an emergency stop began
+// is told, as long as it lasts: the guard may have looked before it.
+func TestStopPressedBeforeWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chip := FakeHeader()
+		dev := open(t, configured(FakeLines(chip))["stop-button"])
+		chip.Drive(17, false) // the wire is closed
+		time.Sleep(time.Second)
+		if r := sampled(t, dev); r.Value != device.Bool(false) {
+			t.Fatalf("nobody presses: %+v", r)
+		}
+		chip.Drive(17, true)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		all, ended := readings(t, dev, ctx)
+		if len(all) != 1 {
+			t.Fatalf("%d readings", len(all))
+		}
+		if r := <-all; r.Point != "pressed" || r.Value != device.Bool(true) || r.Quality != device.Good {
+			t.Errorf("%+v", r)
+		}
+		chip.Unplug()
+		faulted(t, <-ended, device.Offline, "plug it in again")
+	})
+}
+
 func TestOtherInputs(t *testing.T) {
 	for name, want := range map[string]struct {
 		high  bool // the level that counts as on

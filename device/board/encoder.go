@@ -111,7 +111,7 @@ func (e *encoder) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if err != nil {
 		return err
 	}
-	return e.held.watch(ctx, func(change edge) {
+	return e.held.watch(ctx, time.Now(), func(change edge) {
 		if change.Lost {
 			emit(missed("turned", change.At))
 		}

@@ -3,7 +3,11 @@ package board
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentsite/device"
@@ -39,8 +43,8 @@ func (b *Board) take(pins []Pin, c setup) (lines, error) {
 		case i > 0 && at.chip != chip:
 			return nil, device.Faultf(device.Invalid, "%s and %s are on two chips; choose two lines of one", pins[0], p)
 		}
-		if info := at.info(all); info.used {
-			return nil, inUse(p, info)
+		if err := b.taken(all, at, p); err != nil {
+			return nil, err
 		}
 		chip, offsets[i] = at.chip, at.offset
 	}
@@ -62,15 +66,32 @@ func (b *Board) free(pins ...Pin) error {
 		if err != nil {
 			return err
 		}
-		if info := at.info(all); info.used {
-			return inUse(p, info)
+		if err := b.taken(all, at, p); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func inUse(p Pin, info lineInfo) error {
-	return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())
+// taken reports a line that is in use, or that belongs to a bus of the header that is
+// switched on: taking it would cut the bus off.
+func (b *Board) taken(all []chip, at spot, p Pin) error {
+	if info := at.info(all); info.used {
+		return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())
+	}
+	header, ok := headerOf(all)
+	if !ok || header.name != at.chip {
+		return nil
+	}
+	for _, bus := range slices.Sorted(maps.Keys(headerLines)) {
+		if !slices.Contains(headerLines[bus], "GPIO"+strconv.Itoa(at.offset)) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(b.root, "dev", bus)); err == nil {
+			return device.Faultf(device.Busy, "%s belongs to %s, which is switched on; choose another line, or switch the bus off in the board's configuration", p, bus)
+		}
+	}
+	return nil
 }
 
 // user names who uses a line.

@@ -94,12 +94,13 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	options := InputOptions{ActiveLow: c.ActiveLow, Pull: c.Pull, Edges: true, Debounce: c.Debounce}
-	return &input{desc: c.Describe(), state: c.state.Name, event: c.event.Name, held: holding(c.board, options, c.Pin)}, nil
+	return &input{desc: c.Describe(), state: c.state.Name, event: c.event.Name, stops: c.stops, held: holding(c.board, options, c.Pin)}, nil
 }
 
 type input struct {
 	desc         device.Description
 	state, event string
+	stops        bool
 	held         *held
 }
 
@@ -115,9 +116,18 @@ func (in *input) Sample(ctx context.Context) ([]device.Reading, error) {
 }
 
 // Watch emits each change, as an event and as the new state. Where changes came
-// faster than they could be read, the event is Bad once.
+// faster than they could be read, the event is Bad once. Of an emergency stop it first
+// emits the state: a press before the watch began would else be told to nobody.
 func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
-	return in.held.watch(ctx, func(e edge) {
+	since := time.Now()
+	if in.stops {
+		all, err := in.Sample(ctx)
+		if err != nil {
+			return err
+		}
+		emit(all[0])
+	}
+	return in.held.watch(ctx, since, func(e edge) {
 		r := device.Reading{Value: device.Bool(e.Active), Quality: device.Good, At: e.At}
 		for _, point := range []string{in.event, in.state} {
 			if point == "" {
@@ -146,14 +156,14 @@ type held struct {
 	pins    []Pin
 	options InputOptions
 
-	busy driver.Turn // while the line is looked up
+	busy device.Turn // while the line is looked up
 	// of who has it:
 	line   *Line
 	closed bool
 }
 
 func holding(b *Board, o InputOptions, pins ...Pin) *held {
-	return &held{board: b, pins: pins, options: o, busy: driver.NewTurn()}
+	return &held{board: b, pins: pins, options: o, busy: device.NewTurn()}
 }
 
 // use returns the line, which lives until close or until it is dropped.
@@ -198,12 +208,12 @@ func (h *held) get(ctx context.Context) (uint64, error) {
 	return values, err
 }
 
-func (h *held) watch(ctx context.Context, emit func(edge)) error {
+func (h *held) watch(ctx context.Context, since time.Time, emit func(edge)) error {
 	line, err := h.use(ctx)
 	if err != nil {
 		return err
 	}
-	err = line.edges(ctx, time.Now(), emit)
+	err = line.edges(ctx, since, emit)
 	h.drop(line, err)
 	return err
 }

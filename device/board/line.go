@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/driver"
 )
 
 // Drive is how an output drives its line; "" is push-pull.
@@ -82,14 +81,14 @@ type Line struct {
 	output   bool
 	safe     bool
 	mute     bool // its chip reports no edges
-	watching driver.Turn
+	watching device.Turn
 
 	mu    sync.RWMutex // holds off Close
 	lines lines        // one, or the two of an encoder; nil once closed
 }
 
 func newLine(pin Pin, l lines) *Line {
-	return &Line{pin: pin, watching: driver.NewTurn(), lines: l}
+	return &Line{pin: pin, watching: device.NewTurn(), lines: l}
 }
 
 // Output takes a line and drives it to o.Initial in the same step: it is never at

@@ -29,8 +29,12 @@ var (
 	headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:P1[_-])([0-9]{1,3})$`) })
 	chipName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([!-.0-~]{1,31})/(0|[1-9][0-9]{0,3})$`) })
 	lineName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[!-.0-~]([ -.0-~]{0,29}[!-.0-~])?$`) }) // what fits in the kernel's 31 letters, without a slash
+	nearBCM    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:GPIO|BCM)[ _-]?([0-9]+)$`) })
 	bareNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+$`) })
 )
+
+// lastBCM is the last line of any Raspberry Pi's own controllers: a BCM2711 has 58.
+const lastBCM = 57
 
 // UnmarshalText reads a line's name, or its position on the 40-pin header such as
 // P1_11. A bare number is refused: it could be either.
@@ -49,6 +53,15 @@ func (p *Pin) UnmarshalText(text []byte) error {
 		}
 		*p = Pin("GPIO" + what)
 		return nil
+	}
+	if m := nearBCM().FindStringSubmatch(s); m != nil {
+		n, err := strconv.Atoi(m[1])
+		switch {
+		case err != nil || n > lastBCM:
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11; no Raspberry Pi has %.40s, and the header ends with GPIO27 (a line that the kernel of another board calls so is written with its chip: gpiochip0/%s)", s, m[1])
+		case !bcmName().MatchString(strings.ToUpper(s)):
+			return fmt.Errorf("takes a line such as GPIO17 or P1_11; write GPIO%d, not %.40s (a line that the kernel of another board calls so is written with its chip: gpiochip0/%s)", n, s, m[1])
+		}
 	}
 	if upper := strings.ToUpper(s); bcmName().MatchString(upper) {
 		s = upper

@@ -24,6 +24,13 @@ func TestPin(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"17":                    "write GPIO17 for that BCM number, or P1_17 for that position of the header (3.3V, which is no line)",
+		"GPIO_17":               "write GPIO17, not GPIO_17",
+		"gpio-04":               "write GPIO4, not gpio-04",
+		"BCM17":                 "write GPIO17",
+		"GPIO017":               "write GPIO17",
+		"GPIO58":                "no Raspberry Pi has GPIO58",
+		"GPIO99":                "no Raspberry Pi has GPIO99",
+		"GPIO99999999999999999": "no Raspberry Pi has",
 		"11":                    "write GPIO11 for that BCM number, or P1_11 for that position of the header (GPIO17)",
 		"0":                     "write GPIO0 for that BCM number",
 		"99999999":              "takes a name, not a number",

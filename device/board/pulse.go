@@ -1,15 +1,21 @@
 package board
 
 import (
+	"cmp"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
 // longestHold is the longest pulse that is timed exactly: a servo's.
 const longestHold = 3 * time.Millisecond
 
-// train is pulses on a line, made by a thread of its own until it is stopped or a
-// write fails. It ends with the line off.
+// pulser makes the pulses on a chip's lines, all of them by one thread. Pulses of one
+// period begin together. So the time for which the thread keeps a processor, to time them
+// exactly, is that of the longest pulse however many there are: it is what anything else in
+// the process, such as the end of a lease, may have to wait for on a board of one core.
 //
 // BenchmarkPulse, on a virtual x86 machine and not on a board, with a real-time
 // priority: pulses of 1.5 ms come out 20 to 50 µs too long (median), 0.1 ms at worst
@@ -17,79 +23,179 @@ const longestHold = 3 * time.Millisecond
 // that priority the worst are some 2 to 75 ms too long. When they begin wobbles by
 // up to 2 ms, and by 80 ms on the busy core. A process that is killed leaves the line
 // as it is at that moment, which can be on.
+type pulser struct {
+	pulses func() (hold func(time.Duration)) // prepares the thread
+	wake   chan struct{}                     // a train is new, or to be stopped
+
+	mu    sync.Mutex
+	runs  bool
+	fresh []*train // that the thread does not know yet
+}
+
+// train is pulses on a line, until it is stopped or a write fails. It ends with the line
+// off.
 type train struct {
-	stopping chan struct{}
-	ended    chan struct{}
-	err      error // of the write that ended it; to be read after ended
+	pulser     *pulser
+	line       *Line
+	on, period time.Duration
+	stopping   chan struct{}
+	begun      chan struct{} // closed when the first pulse has begun
+	ended      chan struct{}
+	err        error // of the write that ended it; to be read after ended
+
+	// The thread's own.
+	high  bool
+	start time.Time // of this pulse or the next one, as planned
+	next  time.Time // when the line is to change
 }
 
 // pulse starts a train and returns once its first pulse has begun.
 func (b *Board) pulse(line *Line, on, period time.Duration) (*train, error) {
-	t := &train{stopping: make(chan struct{}), ended: make(chan struct{})}
-	begun := make(chan struct{})
-	go func() {
-		defer close(t.ended)
-		runtime.LockOSThread() // and never unlocked: the thread ends here, with its priority
-		hold := b.gpio().pulses()
-		t.err = t.run(line, on, period, hold, begun)
-		if t.err != nil {
-			line.Set(false)
-		}
-	}()
+	t := &train{
+		pulser: b.pulserOf(line.pin), line: line, on: on, period: period,
+		stopping: make(chan struct{}), begun: make(chan struct{}), ended: make(chan struct{}),
+	}
+	t.pulser.add(t)
 	select {
-	case <-begun:
+	case <-t.begun:
 		return t, nil
 	case <-t.ended:
 		return nil, t.err
 	}
 }
 
-func (t *train) run(line *Line, on, period time.Duration, hold func(time.Duration), begun chan struct{}) error {
+// pulserOf is that of the pin's chip: one that hangs holds up no other chip's pulses.
+func (b *Board) pulserOf(pin Pin) *pulser {
+	chip, _, named := strings.Cut(string(pin), "/")
+	if !named {
+		chip = ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pulsers == nil {
+		b.pulsers = make(map[string]*pulser)
+	}
+	if b.pulsers[chip] == nil {
+		b.pulsers[chip] = &pulser{pulses: b.gpio().pulses, wake: make(chan struct{}, 1)}
+	}
+	return b.pulsers[chip]
+}
+
+func (p *pulser) add(t *train) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fresh = append(p.fresh, t)
+	if !p.runs {
+		p.runs = true
+		go p.run()
+	}
+	p.poke()
+}
+
+func (p *pulser) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run makes pulses for as long as there are trains.
+func (p *pulser) run() {
+	runtime.LockOSThread() // and never unlocked: the thread ends here, with its priority
+	hold := p.pulses()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for next := time.Now(); ; {
-		if err := line.Set(true); err != nil {
-			return err
+	var trains []*train
+	for {
+		now := time.Now()
+		p.mu.Lock()
+		for _, t := range p.fresh {
+			t.begin(now, trains)
+			trains = append(trains, t)
 		}
-		if begun != nil {
-			close(begun)
-			begun = nil
+		p.fresh = nil
+		p.mu.Unlock()
+		trains = slices.DeleteFunc(trains, func(t *train) bool { return t.step(now) })
+		if len(trains) == 0 && p.rest() {
+			return
 		}
-		stopped := false
-		if on <= longestHold {
-			hold(on)
-		} else {
-			timer.Reset(on)
-			stopped = t.stopped(timer)
+		if len(trains) == 0 {
+			continue
 		}
-		if err := line.Set(false); err != nil || stopped {
-			return err
+		wait := time.Until(slices.MinFunc(trains, func(a, b *train) int { return cmp.Compare(a.next.UnixNano(), b.next.UnixNano()) }).next)
+		if slices.ContainsFunc(trains, func(t *train) bool { return t.high && t.on <= longestHold }) {
+			hold(max(wait, 0))
+			continue
 		}
-		// A pulse that is late does not make the next ones come in a crowd.
-		next = next.Add(period)
-		if now := time.Now(); next.Before(now) {
-			next = now
-		}
-		timer.Reset(time.Until(next))
-		if t.stopped(timer) {
-			return nil
+		timer.Reset(wait)
+		select {
+		case <-p.wake:
+		case <-timer.C:
 		}
 	}
 }
 
-// stopped waits for the timer and reports whether the train has to stop before.
-func (t *train) stopped(timer *time.Timer) bool {
+// rest reports whether there is nothing to do, and the thread may end.
+func (p *pulser) rest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = len(p.fresh) > 0
+	return !p.runs
+}
+
+// begin plans the first pulse: together with those of the same period.
+func (t *train) begin(now time.Time, others []*train) {
+	t.start = now
+	if i := slices.IndexFunc(others, func(o *train) bool { return o.period == t.period }); i >= 0 {
+		if t.start = others[i].start; others[i].high {
+			t.start = t.start.Add(t.period)
+		}
+	}
+	t.next = t.start
+}
+
+// step changes the line if it is time to, and reports whether the train has ended.
+func (t *train) step(now time.Time) (ended bool) {
+	stop := false
 	select {
 	case <-t.stopping:
-		return true
-	case <-timer.C:
+		stop = true
+	default:
+		if now.Before(t.next) {
+			return false
+		}
+	}
+	if t.high = !t.high && !stop; t.high {
+		if t.err = t.line.Set(true); t.err == nil {
+			t.next = time.Now().Add(t.on)
+			t.hasBegun()
+			return false
+		}
+		t.line.Set(false)
+	} else if t.err = t.line.Set(false); t.err == nil && !stop {
+		// A pulse that is late does not make the next ones come in a crowd.
+		if t.start = t.start.Add(t.period); t.start.Before(now) {
+			t.start = now
+		}
+		t.next = t.start
 		return false
+	}
+	close(t.ended)
+	return true
+}
+
+func (t *train) hasBegun() {
+	select {
+	case <-t.begun:
+	default:
+		close(t.begun)
 	}
 }
 
 // stop ends the train with the line off. Only its starter may call it, once.
 func (t *train) stop() error {
 	close(t.stopping)
+	t.pulser.poke()
 	<-t.ended
 	return t.err
 }

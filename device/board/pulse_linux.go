@@ -8,10 +8,11 @@ import (
 )
 
 // pulses gives the thread a real-time priority, where the process may (CAP_SYS_NICE
-// or RLIMIT_RTPRIO), and the finest timers.
+// or RLIMIT_RTPRIO), and the finest timers. It is that of the guard's other threads, with
+// which it takes turns: proc.StartRealtime says why.
 func (kernelChips) pulses() func(time.Duration) {
 	const priority = 10
-	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}, 0)
+	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}, 0)
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	return hold
 }

@@ -68,7 +68,7 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if !slices.Contains(bauds, baud) {
 		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
 	}
-	return &SerialConn{at: c, baud: baud, busy: driver.NewTurn()}, nil
+	return &SerialConn{at: c, baud: baud, busy: device.NewTurn()}, nil
 }
 
 // SerialConn is one part's serial port, eight bits, no parity, raw. It is read
@@ -76,7 +76,7 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 type SerialConn struct {
 	at   Serial
 	baud int
-	busy driver.Turn // from Begin to End
+	busy device.Turn // from Begin to End
 
 	// of who has busy:
 	ctx  context.Context

@@ -63,7 +63,7 @@ func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: driver.NewTurn()}, nil
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: device.NewTurn()}, nil
 }
 
 // SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
@@ -73,7 +73,7 @@ type SPIConn struct {
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  driver.Turn // from Begin to End
+	busy  device.Turn // from Begin to End
 
 	// of who has busy:
 	ctx  context.Context

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/device"
 	"agentsite/device/driver"
 )
 
@@ -42,19 +43,38 @@ func TestSurvey(t *testing.T) {
 	}
 	err := b.Survey(map[string][]driver.Claim{
 		"pump": line("GPIO17"), "heater": line("gpiochip4/17"), "lamp": line("PIN11"),
-		"door": line("GPIO25"), "button": line("GPIO3"),
+		"door": line("GPIO25"), "button": line("GPIO3"), // which others have: opening them says so
 		"climate": append(bus, driver.Claim{What: "i2c-1/0x76"}),
 	})
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
-	const want = `button: GPIO3 belongs to i2c-1, which is switched on; choose another line, or switch the bus off in the board's configuration
-climate: i2c-1/0x76 is held by the kernel driver bmp280; use driver: iio or driver: hwmon, or unbind it as root: echo 1-0076 > /sys/bus/i2c/drivers/bmp280/unbind
-door: GPIO25 is in use by "w1"; end that, or choose another line
-lamp: PIN11 is line 17 of gpiochip4, which heater (gpiochip4/17) has too; choose another line
+	const want = `lamp: PIN11 is line 17 of gpiochip4, which heater (gpiochip4/17) has too; choose another line
 pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another line`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	for _, pin := range []Pin{"GPIO3", "GPIO25", "GPIO18"} { // a bus's, another program's, our own
+		if err := b.free(pin); device.AsFault(err).Kind != device.Busy {
+			t.Errorf("%s can be had: %v", pin, err)
+		}
+		if _, err := b.Input(pin, InputOptions{}); device.AsFault(err).Kind != device.Busy {
+			t.Errorf("%s is taken: %v", pin, err)
+		}
+	}
+	if err := b.free("GPIO17"); err != nil {
+		t.Error(err)
+	}
+	conn, err := b.I2C(0x76).Conn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.End()
+	if err := conn.Tx(0x76, nil, make([]byte, 1)); device.AsFault(err).Kind != device.Busy {
+		t.Errorf("a chip of the kernel's is read: %v", err)
 	}
 }
 

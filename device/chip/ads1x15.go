@@ -81,8 +81,11 @@ const (
 	ads1x15Result   = 0x00
 	ads1x15Settings = 0x01
 
-	ads1x15Idle   = 0x8000 // read: no conversion is going on; written: begin one
-	ads1x15Single = 0x0183 // one conversion at a time, 128 (ADS1015: 1600) in a second, no comparator
+	ads1x15Idle = 0x8000 // read: no conversion is going on; written: begin one
+	// ads1x15Single is one conversion at a time, 128 (ADS1015: 1600) in a second, and no
+	// comparator. The polarity of its output, which then means nothing, is not that after
+	// power-on, so that it shows whether the settings are ours still.
+	ads1x15Single = 0x018B
 )
 
 // Open finds the chip. It has no id, so that it keeps its settings has to do.
@@ -137,9 +140,14 @@ func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) erro
 		case is&ads1x15Idle == 0:
 			continue
 		}
-		raw, err := dev.ReadUint16(ads1x15Result)
+		raw, err := readWord(dev, ads1x15Result)
 		if err != nil {
 			return err
+		}
+		if is, err = dev.ReadUint16(ads1x15Settings); err != nil {
+			return err
+		} else if is&^ads1x15Idle != set {
+			return errSettings // before the result was read
 		}
 		return c.tell(raw, out)
 	}
@@ -158,6 +166,6 @@ func (c *ads1x15Config) tell(raw uint16, out *sample) error {
 		out.lacks("the voltage is beyond " + device.Number(c.volts()).String() + " V; write a smaller gain, or divide it")
 		return nil
 	}
-	out.number(float64(int16(raw)) * c.volts() / 0x8000)
+	out.apart(float64(int16(raw))*c.volts()/0x8000, 0)
 	return nil
 }

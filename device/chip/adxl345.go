@@ -74,12 +74,13 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 			return dev, nil
 		},
 		read: func(dev *i2c.Dev, out *sample) error {
-			var raw [7]byte
-			if err := dev.Tx([]byte{adxl345Format}, raw[:]); err != nil {
+			var all [adxl345Format - adxl345Power + 7]byte
+			if err := dev.Tx([]byte{adxl345Power}, all[:]); err != nil {
 				return err
 			}
-			if raw[0] != format {
-				return errForgets
+			raw := all[adxl345Format-adxl345Power:]
+			if all[0] != adxl345Measure || raw[0] != format {
+				return errSettings
 			}
 			for axis := range 3 {
 				out.clipped(int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)

@@ -23,6 +23,8 @@ func (c *aht20Config) Describe() device.Description {
 	}}
 }
 
+const aht20Degrees = 1.5 // its accuracy at the ends of the range (figure 2)
+
 // Open finds the chip. It has no id; periph calibrates it where it is not.
 func (c *aht20Config) Open(ctx context.Context) (device.Device, error) {
 	s := sensor[*aht20.Dev]{
@@ -33,7 +35,7 @@ func (c *aht20Config) Open(ctx context.Context) (device.Device, error) {
 			if err := dev.Sense(&env); err != nil {
 				return err
 			}
-			out.number(env.Temperature.Celsius())
+			out.near(env.Temperature.Celsius(), aht20Degrees)
 			out.number(float64(env.Humidity) / float64(physic.PercentRH))
 			return nil
 		},

@@ -30,6 +30,8 @@ func (c *am2320Config) Describe() device.Description {
 var am2320Read = []byte{0x03, 0x00, 0x04}
 
 const (
+	am2320Degrees, am2320Percent = 0.5, 3 // its accuracy (tables 1 and 2)
+
 	am2320Wakes = time.Millisecond     // 0.8 to 3 ms
 	am2320Takes = 2 * time.Millisecond // more than 1.5 ms
 )
@@ -55,8 +57,8 @@ func (c *am2320Config) Open(ctx context.Context) (device.Device, error) {
 			if temperature&0x8000 != 0 { // a sign, not a complement
 				degrees = -degrees
 			}
-			out.number(degrees)
-			out.number(float64(humidity) / 10)
+			out.near(degrees, am2320Degrees)
+			out.near(float64(humidity)/10, am2320Percent)
 			return nil
 		},
 	}

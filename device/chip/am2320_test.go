@@ -36,7 +36,9 @@ func TestAM2320(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		wants(t, open(t, "am2320", am2320Of(3, 4, 0x03, 0xE8, 0x80, 0x65)), map[string]float64{"temperature": -10.1, "humidity": 100}) // the manual's
-		lacks(t, open(t, "am2320", am2320Of(3, 4, 0x03, 0xE9, 0x81, 0x91)), map[string]string{"temperature": "-40.1", "humidity": "100.1"})
+		lacks(t, open(t, "am2320", am2320Of(3, 4, 0x03, 0xE9, 0x81, 0x96)), map[string]string{"temperature": "-40.6", "humidity": "-40.6"})
+		lacks(t, open(t, "am2320", am2320Of(3, 4, 0x04, 0x07, 0, 0)), map[string]string{"temperature": "103.1", "humidity": "103.1"})
+		wants(t, open(t, "am2320", am2320Of(3, 4, 0x04, 0x06, 0x81, 0x95)), map[string]float64{"temperature": -40, "humidity": 100})
 		for bit := range 8 * 8 {
 			refused(t, config(t, "am2320", spoilt(bus(), string(am2320Read), bit)), device.Offline, "CRC")
 		}

@@ -45,13 +45,20 @@ func (c *bh1750Config) Open(ctx context.Context) (device.Device, error) {
 			return dev, nil
 		},
 		read: func(dev *i2c.Dev, out *sample) error {
-			if err := dev.Tx(bh1750Measure, nil); err != nil {
-				return err
-			}
-			time.Sleep(bh1750Longest)
 			var raw [2]byte
-			if err := dev.Tx(nil, raw[:]); err != nil {
-				return err
+			// zeros and ones are measured once more: it says zero, too, when it was
+			// without supply meanwhile or the wires were disturbed, and cannot be asked
+			for range 2 {
+				if err := dev.Tx(bh1750Measure, nil); err != nil {
+					return err
+				}
+				time.Sleep(bh1750Longest)
+				if err := dev.Tx(nil, raw[:]); err != nil {
+					return err
+				}
+				if !uniform(raw[:]) {
+					break
+				}
 			}
 			n := binary.BigEndian.Uint16(raw[:])
 			if n == 0xFFFF {

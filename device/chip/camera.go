@@ -68,7 +68,7 @@ func (c *cameraConfig) Open(ctx context.Context) (device.Device, error) {
 	if _, err := exec.LookPath(cameraProgram); err != nil {
 		return nil, noProgram(err)
 	}
-	return &camera{config: *c, patience: cameraTime, busy: driver.NewTurn()}, nil
+	return &camera{config: *c, patience: cameraTime, busy: device.NewTurn()}, nil
 }
 
 func noProgram(err error) error {
@@ -79,7 +79,7 @@ func noProgram(err error) error {
 type camera struct {
 	config   cameraConfig
 	patience time.Duration
-	busy     driver.Turn // while a picture is taken
+	busy     device.Turn // while a picture is taken
 
 	closed bool // of who has it
 }
@@ -131,7 +131,7 @@ func (c *camera) run(ctx context.Context) ([]byte, error) {
 	case picture.full:
 		return nil, device.Faultf(device.Unavailable, "the picture has more than %d KB; write a smaller width and height", cameraMost>>10)
 	case err != nil:
-		return nil, device.Faultf(device.Offline, "camera %d gave no picture: %w: %.200s; is it plugged in, does no other program use it, and is the user in the group video?", c.config.Camera, err, says.lastLine())
+		return nil, device.Faultf(device.Offline, "camera %d gave no picture (%w, %.200s); is it plugged in, does no other program use it, and is the user in the group video?", c.config.Camera, err, says.lastLine())
 	case !bytes.HasPrefix(data, []byte("\xFF\xD8\xFF")) || !bytes.HasSuffix(data, []byte("\xFF\xD9")):
 		return nil, device.Faultf(device.Offline, "what %s gave for camera %d is no whole JPEG; try it by hand: %s --output x.jpg", cameraProgram, c.config.Camera, cameraProgram)
 	}

@@ -73,7 +73,10 @@ func (c *ds18b20Config) Describe() device.Description {
 	return d
 }
 
-const ds18b20Longest = 750 * time.Millisecond // of a conversion to 12 bits
+const (
+	ds18b20Longest = 750 * time.Millisecond // of a conversion to 12 bits
+	ds18b20Degrees = 2                      // its accuracy at the ends of the range (page 3)
+)
 
 // Open finds the bridge and, where none is written, the only thermometer. One that
 // is written and does not answer is a fault of its point.
@@ -186,7 +189,7 @@ func tellDS18B20(dev *onewire.Dev, out *sample) error {
 		out.lacks("85 °C is what it says before it has measured; check its supply")
 	default:
 		unused := 3 - pad[4]>>5&3 // bits, with 9 to 12 of them
-		out.number(float64(int16(raw)>>unused<<unused) / 16)
+		out.apart(float64(int16(raw)>>unused<<unused)/16, ds18b20Degrees)
 	}
 	return nil
 }

@@ -181,11 +181,11 @@ func TestDS18B20Faults(t *testing.T) {
 			lacks(t, dev, map[string]string{"temperature": "CRC of the thermometer " + id})
 		}
 		for says, pad := range map[string][9]byte{
-			"short-circuited":   {},
-			"check its supply":  scratchpad(0x0550, 0x7F, 0x0C),
-			"it reads 125.0625": scratchpad(0x07D1, 0x7F, 0),
-			"it reads -55.0625": scratchpad(0xFC8F, 0x7F, 0),
-			"does not answer":   {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF},
+			"short-circuited":  {},
+			"check its supply": scratchpad(0x0550, 0x7F, 0x0C),
+			"reads 127.0625":   scratchpad(0x07F1, 0x7F, 0),
+			"reads -57.0625":   scratchpad(0xFC6F, 0x7F, 0),
+			"does not answer":  {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF},
 		} {
 			b.pads[thermometer] = pad
 			lacks(t, dev, map[string]string{"temperature": says})

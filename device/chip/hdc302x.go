@@ -33,6 +33,8 @@ var (
 )
 
 const (
+	hdc302xDegrees = 0.4 // its accuracy ("Electrical Characteristics")
+
 	hdc302xStopped = time.Millisecond
 	hdc302xLongest = 20 * time.Millisecond // of a measurement; 12.5 ms is typical
 )
@@ -61,7 +63,7 @@ func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
 			if err != nil {
 				return err
 			}
-			out.number(-45 + 175*share(got[0]))
+			out.near(-45+175*share(got[0]), hdc302xDegrees)
 			out.number(100 * share(got[1]))
 			return nil
 		},

@@ -24,7 +24,7 @@ func TestHDC302x(t *testing.T) {
 		for bit := range 6 * 8 {
 			fails(t, open(t, "hdc302x", spoilt(bus(), string(hdc302xMeasure), bit)), device.Offline)
 		}
-		lacks(t, open(t, "hdc302x", hdc302x(0, 0)), map[string]string{"temperature": "-45"})
+		lacks(t, open(t, "hdc302x", hdc302x(0, 0)), map[string]string{"temperature": "-45", "humidity": "-45"})
 		refused(t, config(t, "hdc302x", speaks(0x44, map[string][]uint16{string(hdc302xManufacturer): {0x3001}})), device.Invalid, "no HDC302x")
 		refused(t, config(t, "hdc302x", sht4x(0, 0)), device.Offline, "CRC") // it can have the same address
 	})

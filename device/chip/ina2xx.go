@@ -137,16 +137,22 @@ func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.
 }
 
 func (i *ina2xx) read(dev *mmr.Dev8, shunt float64, out *sample) error {
-	across, err := dev.ReadUint16(ina2xxShunt)
+	across, err := readWord(dev, ina2xxShunt)
 	if err != nil {
 		return err
 	}
-	bus, err := dev.ReadUint16(ina2xxBus)
+	bus, err := readWord(dev, ina2xxBus)
 	if err != nil {
 		return err
+	}
+	// one that lost its supply measures otherwise, and one that sleeps not at all
+	if is, err := dev.ReadUint16(ina2xxSettings); err != nil {
+		return err
+	} else if is != i.settings {
+		return errSettings
 	}
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
-	out.number(volts)
+	out.near(volts, i.volts/100) // the accuracy of the least accurate, INA219: 1 %
 	if n := int16(across); n >= i.full || n <= -i.full {
 		why := "the current is beyond " + device.Number(out.points[1].Range.Max).String() + " A"
 		out.lacks(why)
@@ -154,6 +160,6 @@ func (i *ina2xx) read(dev *mmr.Dev8, shunt float64, out *sample) error {
 		return nil
 	}
 	out.number(amps)
-	out.number(volts * amps)
+	out.near(volts*amps, out.points[2].Range.Max/100)
 	return nil
 }

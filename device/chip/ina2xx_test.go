@@ -39,11 +39,11 @@ func TestINA2xxBeyond(t *testing.T) {
 		for _, full := range []uint16{0x7D00, 0x8300, 0x7FFF, 0x8000} {
 			lacks(t, open(t, "ina219", ina(ina219, full, 0x5D98)), map[string]string{"current": "beyond 3.2 A", "power": "beyond 3.2 A"})
 		}
-		lacks(t, open(t, "ina219", ina(ina219, 0, 0xFFF8)), map[string]string{"voltage": "only 0..26 can"})
+		lacks(t, open(t, "ina219", ina(ina219, 0, 0xFFF8)), map[string]string{"voltage": "only 0..26 can", "current": "voltage", "power": "voltage"})
 		for _, full := range []uint16{0x7FFF, 0x8001, 0x8000} {
 			lacks(t, open(t, "ina226", ina(ina226, full, 0x2570)), beyond)
 		}
-		lacks(t, open(t, "ina226", ina(ina226, 0, 0x8000)), map[string]string{"voltage": "only 0..36 can"})
+		lacks(t, open(t, "ina226", ina(ina226, 0, 0x8000)), map[string]string{"voltage": "only 0..36 can", "current": "voltage", "power": "voltage"})
 		lacks(t, open(t, "ina260", ina(ina260, 12000, 0x2570)), map[string]string{"current": "beyond 15 A", "power": "beyond 15 A"})
 	})
 }

@@ -78,7 +78,7 @@ func (k *kept) sample(ctx context.Context, tell func(*sample) error) ([]device.R
 		}
 		return ctx.Err()
 	})
-	return took.readings, err
+	return took.whole(), err
 }
 
 func (k *kept) prepare() (err error) {

@@ -29,7 +29,15 @@ const (
 	mcp9808Device       = 0x07 // and its revision
 	mcp9808Resolution   = 0x08 // of 8 bits; 0.0625 degrees after power-on
 
-	mcp9808First = 250 * time.Millisecond // the longest conversion
+	mcp9808First = 250 * time.Millisecond // the longest conversion; until it has ended the chip reads 0 degrees
+
+	// mcp9808Mark are the chip's settings: no alert, no sleep, and a hysteresis of the
+	// alerts that are off (register 5-2, page 18). After power-on that is 0, so that it
+	// shows whether the settings are ours still.
+	mcp9808Mark    = 0x0200
+	mcp9808Ours    = 0x0700 // with the bit that makes it sleep; below are the alerts
+	mcp9808Finest  = 3      // 0.0625 degrees
+	mcp9808Degrees = 1      // its accuracy
 )
 
 // Open finds the chip by its two ids.
@@ -48,22 +56,26 @@ func (c *mcp9808Config) Open(ctx context.Context) (device.Device, error) {
 			} else if is>>8 != 0x04 {
 				return nil, another(c.I2C, "MCP9808", is, 0x0400)
 			}
-			if err := dev.WriteUint16(mcp9808Settings, 0); err != nil { // no alert, no sleep
+			if err := dev.WriteUint16(mcp9808Settings, mcp9808Mark); err != nil {
 				return nil, err
 			}
-			if err := dev.WriteUint8(mcp9808Resolution, 3); err != nil {
+			if err := dev.WriteUint8(mcp9808Resolution, mcp9808Finest); err != nil {
 				return nil, err
 			}
 			time.Sleep(mcp9808First)
 			return dev, nil
 		},
 		read: func(dev *mmr.Dev8, out *sample) error {
-			raw, err := dev.ReadUint16(mcp9808Temperature)
+			raw, err := readWord(dev, mcp9808Temperature)
 			if err != nil {
 				return err
 			}
-			out.number(float64(int16(raw<<3)) / 128) // the highest three bits are alerts
-			return nil
+			out.near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
+			is, err := dev.ReadUint16(mcp9808Settings)
+			if err == nil && is&mcp9808Ours != mcp9808Mark {
+				err = errSettings
+			}
+			return err
 		},
 	}
 	return s.open(ctx, c.I2C)

@@ -45,13 +45,13 @@ func TestMPU(t *testing.T) {
 }
 
 func TestMPUAtItsEnd(t *testing.T) {
-	bus := fakeMPU(0x71, 32767, -32768, 32766, 32767, 0, 0, -32768)
+	bus := fakeMPU(0x71, 32767, -32768, 32766, 0, 0, 0, -32768)
 	c := onBus(t, "mpu9250", bus, func(c *mpuConfig) { c.Accel, c.Gyro = 16, 2000 })
 	dev := opened(t, c)
 	if bus.mem[0x1B] != 0x18 || bus.mem[0x1C] != 0x18 {
 		t.Errorf("ranges %#x and %#x", bus.mem[0x1B], bus.mem[0x1C])
 	}
-	reads(t, dev, map[string]string{"accel_x": "", "accel_y": "", "accel_z": device.Number(device.Tidy(float64(32766) / 32768 * (16 * gravity))).String(), "temperature": "", "gyro_x": "0", "gyro_y": "0", "gyro_z": ""})
+	reads(t, dev, map[string]string{"accel_x": "", "accel_y": "", "accel_z": device.Number(device.Tidy(float64(32766) / 32768 * (16 * gravity))).String(), "temperature": "21", "gyro_x": "0", "gyro_y": "0", "gyro_z": ""})
 	mistakes(t, "mpu9250", map[string]func(*mpuConfig){
 		"2, 4, 8 or 16": func(c *mpuConfig) { c.Accel = 3 },
 		"250, 500":      func(c *mpuConfig) { c.Gyro = 0 },

@@ -106,11 +106,15 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 			if err := dev.Tx([]byte{mpuFilter}, has[:]); err != nil {
 				return err
 			}
-			if has != settings {
-				return errForgets
+			var power [1]byte
+			if err := dev.Tx([]byte{mpuPower}, power[:]); err != nil {
+				return err
+			}
+			if has != settings || power[0] != mpuAwake {
+				return errSettings
 			}
 			var raw [14]byte
-			if err := dev.Tx([]byte{mpuData}, raw[:]); err != nil {
+			if err := readSteady(dev, mpuData, raw[:]); err != nil {
 				return err
 			}
 			for i := range 7 {
@@ -119,7 +123,7 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 				case i < 3:
 					out.clipped(n, 1<<15, float64(c.Accel)*gravity)
 				case i == 3:
-					out.number(float64(n)/c.model.slope + c.model.at0)
+					out.near(float64(n)/c.model.slope+c.model.at0, 1)
 				default:
 					out.clipped(n, 1<<15, float64(c.Gyro))
 				}

@@ -314,6 +314,8 @@ func (p *pca9685) tell(out *sample) {
 			out.value(device.Number(c.value))
 		case !ok:
 			out.lacks("the servo gets no pulses, so nobody knows where it stands")
+		case !c.limits.Contains(n):
+			out.lacks("something else has set it to " + device.Number(n).String() + ", outside " + c.limits.String())
 		default:
 			out.number(n)
 		}

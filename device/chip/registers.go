@@ -206,20 +206,28 @@ func (c *registersConfig) Describe() device.Description {
 }
 
 // Open checks the id, where there is one, and writes what is to be written first.
-// That is done again after an error, because the chip may have lost its supply.
+// That is done again after an error and when the chip does not have it any more,
+// because it may have lost its supply.
 func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := sensor[*i2c.Dev]{
+	s := sensor[*registerChip]{
 		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
+		setUp: func(bus i2c.Bus) (*registerChip, error) {
+			dev := &registerChip{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
 			return dev, c.begin(dev)
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
+		read: func(dev *registerChip, out *sample) error {
+			for _, w := range dev.settings {
+				if is, err := w.read(dev.Dev); err != nil {
+					return err
+				} else if is != w.Value {
+					return errSettings
+				}
+			}
 			for _, p := range c.Registers {
-				raw, err := p.read(dev)
+				raw, err := p.read(dev.Dev)
 				if err != nil {
 					return err
 				}
@@ -231,11 +239,18 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 	return s.open(ctx, c.I2C)
 }
 
+// registerChip is a chip and those of its settings that it shows as they were written. A
+// register that shows something else, such as one that takes orders, is none of them.
+type registerChip struct {
+	*i2c.Dev
+	settings []registerWord
+}
+
 // begin checks who is there before anything is written. Without an id and init it
 // reads the first register, so that a chip that is not there is found at once.
-func (c *registersConfig) begin(dev *i2c.Dev) error {
+func (c *registersConfig) begin(dev *registerChip) error {
 	if c.ID != nil {
-		is, err := c.ID.read(dev)
+		is, err := c.ID.read(dev.Dev)
 		if err != nil {
 			return err
 		}
@@ -249,13 +264,18 @@ func (c *registersConfig) begin(dev *i2c.Dev) error {
 		}
 		time.Sleep(w.Wait)
 	}
-	_, err := c.Registers[0].read(dev)
+	for _, w := range c.Init {
+		if is, err := w.read(dev.Dev); err == nil && is == w.Value {
+			dev.settings = append(dev.settings, w.registerWord)
+		}
+	}
+	_, err := c.Registers[0].read(dev.Dev)
 	return err
 }
 
 func (p registerPlace) read(dev *i2c.Dev) (uint32, error) {
 	raw := make([]byte, p.width()/8)
-	if err := dev.Tx([]byte{p.Register}, raw); err != nil {
+	if err := readSteady(dev, p.Register, raw); err != nil {
 		return 0, err
 	}
 	var n uint32

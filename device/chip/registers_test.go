@@ -38,6 +38,16 @@ func described(t testing.TB) (*registersConfig, *registers) {
 
 var describedWants = map[string]float64{"temperature": -25, "byte": 0xA4, "nibble": -7, "little": 0x010080, "big": 2*0x7FFFFEFE + 0.5}
 
+// remade is the described device, opened anew.
+func remade(t *testing.T) (device.Device, *registers) {
+	c, bus := described(t)
+	dev, err := c.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dev, bus
+}
+
 func TestRegisters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, bus := described(t)
@@ -62,7 +72,15 @@ func TestRegisters(t *testing.T) {
 			t.Errorf("got %x, want %x", written, want)
 		}
 		copy(bus.mem[:], []byte{0x7F, 0xE0}) // 127.875 degrees are not in the range
-		lacks(t, dev, map[string]string{"temperature": "only -55..125 can"})
+		all := map[string]string{}
+		for name := range describedWants {
+			all[name] = "only -55..125 can"
+		}
+		lacks(t, dev, all)
+		dev, bus = remade(t)
+		copy(bus.mem[0x20:], []byte{0, 0}) // it lost its supply
+		fails(t, dev, device.Offline)
+		wants(t, dev, describedWants)
 	})
 	suite(t, func(t *testing.T) device.Device {
 		c, _ := described(t)

@@ -41,6 +41,7 @@ const (
 	scd4xStopped = 500 * time.Millisecond // until it listens again
 	scd4xSoon    = time.Millisecond
 	scd4xEvery   = 5 * time.Second // it measures
+	scd4xDegrees = 1.5             // its accuracy (table 3)
 )
 
 // scd4x is a chip that measures by itself, and what it said last.
@@ -103,7 +104,21 @@ func (dev *scd4x) read(out *sample) error {
 			out.lacks("the first measurement takes 5 s; it is on its way")
 		}
 	default:
-		out.again(dev.since, dev.last...)
+		dev.tell(out)
 	}
 	return nil
+}
+
+// tell adds the last measurement, from when it was taken.
+func (dev *scd4x) tell(out *sample) {
+	if dev.last[0] == 0 {
+		out.lacks("it could not measure the carbon dioxide")
+	} else {
+		out.number(dev.last[0])
+	}
+	out.near(dev.last[1], scd4xDegrees)
+	out.number(dev.last[2])
+	for i := range out.readings {
+		out.readings[i].At = dev.since
+	}
 }

@@ -1,15 +1,18 @@
 package chip
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
 
+	"periph.io/x/conn/v3"
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/mmr"
 )
@@ -83,6 +86,29 @@ func another(at board.I2C, model string, says, wants uint16) error {
 // errSettings is of a chip that does not have the settings any more that it got.
 var errSettings = errors.New("it has lost its settings; check its supply")
 
+// readSteady reads from a register on. Bits that are all zeros or all ones are read
+// once more: so a transfer reads during which the data line was held low or let go,
+// and one such transfer is no measurement.
+func readSteady(dev conn.Conn, register byte, b []byte) error {
+	err := dev.Tx([]byte{register}, b)
+	if err == nil && uniform(b) {
+		err = dev.Tx([]byte{register}, b)
+	}
+	return err
+}
+
+// uniform reports whether all bits of b are the same.
+func uniform(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != b[0] || c != 0 && c != 0xFF })
+}
+
+// readWord is readSteady of a word.
+func readWord(dev *mmr.Dev8, register byte) (uint16, error) {
+	var b [2]byte
+	err := readSteady(dev.Conn, register, b[:])
+	return dev.Order.Uint16(b[:]), err
+}
+
 // bigEndian is a chip whose words begin with their higher byte.
 func bigEndian(bus i2c.Bus, address uint16) *mmr.Dev8 {
 	return &mmr.Dev8{Conn: &i2c.Dev{Bus: bus, Addr: address}, Order: binary.BigEndian}
@@ -108,7 +134,7 @@ func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
 		s.ready = false
 		return nil, unwell(s.desc.Model, s.conn, err)
 	}
-	return took.readings, unwell(s.desc.Model, s.conn, ctx.Err())
+	return took.whole(), unwell(s.desc.Model, s.conn, ctx.Err())
 }
 
 // Close puts the chip to rest where it knows how. One that does not answer any
@@ -129,31 +155,62 @@ func (s *sensor[P]) Close() error {
 type sample struct {
 	points   []device.Point
 	readings []device.Reading
+	nonsense string // why a value cannot be; "" while all can
 }
 
-// number tells the value of the next point. One outside what the chip can read is a
-// fault: the bus or the chip is not well.
-func (s *sample) number(n float64) {
+// number adds the value of the next point. A value outside the point's range is
+// nonsense: the bus or the chip disturbed it, and with it the whole sample.
+func (s *sample) number(n float64) { s.near(n, 0) }
+
+// near is number for a value that may be beyond the point's range by the chip's
+// accuracy: at 85 °C a thermometer to 85 °C may read 85.4. Such a value is the limit.
+func (s *sample) near(n, accuracy float64) {
+	s.nonsense = cmp.Or(s.apart(n, accuracy), s.nonsense)
+}
+
+// apart is near for one of several things that are measured separately, such as the
+// thermometers on one wire or the inputs of a converter: its value says nothing of the
+// other points. It returns why the value cannot be, or "".
+func (s *sample) apart(n, accuracy float64) (why string) {
 	n = device.Tidy(n)
 	p := s.points[len(s.readings)]
-	r := device.Reading{Point: p.Name, Value: device.Number(n), Quality: device.Good, At: time.Now()}
-	if !r.Value.Finite() || p.Range != (device.Range{}) && !p.Range.Contains(n) {
-		s.lacks("it reads " + device.Number(n).String() + ", which cannot be: only " + p.Range.String() + " can; check the wiring and the supply")
-		return
+	limited := p.Range != (device.Range{})
+	if limited && n >= p.Range.Min-accuracy && n <= p.Range.Max+accuracy {
+		n = min(max(n, p.Range.Min), p.Range.Max)
 	}
-	s.readings = append(s.readings, r)
+	if !device.Number(n).Finite() || limited && !p.Range.Contains(n) {
+		why = p.Name + " reads " + device.Number(n).String() + ", which cannot be: only " + p.Range.String() + " can; check the wiring and the supply"
+		s.lacks(why)
+		return why
+	}
+	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: device.Number(n), Quality: device.Good, At: time.Now()})
+	return ""
 }
 
-// lacks tells that the next point has no value, and why.
+// lacks adds a fault of the next point. It is for what the chip itself tells, such as
+// a value beyond its range, and says nothing of the other points.
 func (s *sample) lacks(why string) {
 	p := s.points[len(s.readings)]
 	s.readings = append(s.readings, device.Reading{Point: p.Name, Quality: device.Bad, At: time.Now(), Why: why})
 }
 
-// again tells values of an earlier measurement, from when it was taken.
+// again adds values of an earlier measurement, from when it was taken.
 func (s *sample) again(at time.Time, values ...float64) {
 	for _, n := range values {
 		s.number(n)
 		s.readings[len(s.readings)-1].At = at
 	}
+}
+
+// whole returns the readings. Where one value is nonsense, none is believed: they came
+// by the same bus from the same chip.
+func (s *sample) whole() []device.Reading {
+	if s.nonsense != "" {
+		for i, r := range s.readings {
+			if r.Quality == device.Good {
+				s.readings[i] = device.Reading{Point: r.Point, Quality: device.Bad, At: r.At, Why: s.nonsense}
+			}
+		}
+	}
+	return s.readings
 }

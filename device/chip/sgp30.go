@@ -29,12 +29,15 @@ var (
 	sgp30Features = []byte{0x20, 0x2F}
 	sgp30Start    = []byte{0x20, 0x03}
 	sgp30Measure  = []byte{0x20, 0x08}
+	sgp30Baseline = []byte{0x20, 0x15}
 )
 
 const (
 	sgp30Soon   = 10 * time.Millisecond
 	sgp30Takes  = 12 * time.Millisecond
-	sgp30Warm   = 15 * time.Second // until then it says 400 and 0
+	sgp30Warm   = 15 * time.Second // until then it says 400 and 0 (page 8)
+	sgp30Asks   = time.Hour        // it has a baseline after about so long, says Sensirion's own driver
+	sgp30Learns = 90 * time.Minute // and surely after so long
 	sgp30Every  = time.Second      // "to ensure proper operation of the dynamic baseline compensation"
 	sgp30Enough = sgp30Every * 9 / 10
 )
@@ -44,6 +47,8 @@ type sgp30 struct {
 	*i2c.Dev
 	started, at time.Time
 	last        [2]float64
+	learnt      bool // it had a baseline
+	doubt       bool // of the last
 }
 
 // sgp30Device asks by itself while it is watched.
@@ -86,15 +91,45 @@ func (dev *sgp30) read(out *sample) error {
 			return err
 		}
 		dev.at, dev.last = time.Now(), [2]float64{float64(got[0]), float64(got[1])}
+		if dev.doubt, err = dev.idle(); err != nil {
+			return err
+		}
 	}
-	if dev.at.Sub(dev.started) < sgp30Warm {
+	switch {
+	case dev.at.Sub(dev.started) < sgp30Warm:
 		for range out.points {
 			out.lacks("the chip warms up, for 15 s")
 		}
-		return nil
+	case dev.doubt:
+		for range out.points {
+			out.lacks("it reads what it reads while it does not measure; in its first hour that cannot be told from the cleanest air")
+		}
+	default:
+		out.again(dev.at, dev.last[:]...)
 	}
-	out.again(dev.at, dev.last[:]...)
 	return nil
+}
+
+// idle reports whether the chip may have lost its supply since it was started, so that
+// nobody has told it to measure: it says 400 and 0 then, as in the cleanest air. Its
+// baseline tells, once it has one; then an idle chip is an error and started again.
+func (dev *sgp30) idle() (doubt bool, err error) {
+	age := dev.at.Sub(dev.started)
+	clean := dev.last == [2]float64{400, 0} && age >= sgp30Warm
+	if !clean && (dev.learnt || age < sgp30Asks) {
+		return false, nil
+	}
+	got, err := words(dev.Dev, sgp30Baseline, sgp30Soon, 2)
+	switch {
+	case err != nil:
+		return false, err
+	case got[0] != 0 || got[1] != 0:
+		dev.learnt = true
+		return false, nil
+	case dev.learnt || age > sgp30Learns:
+		return false, errSettings
+	}
+	return clean, nil
 }
 
 // Watch keeps the chip asked, and says nothing by itself: what it was told is in

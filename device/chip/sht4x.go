@@ -26,7 +26,10 @@ var (
 	sht4xMeasure = []byte{0xFD} // high precision, no heater
 )
 
-const sht4xLongest = 9 * time.Millisecond // the datasheet says 8.3 ms
+const (
+	sht4xLongest = 9 * time.Millisecond // the datasheet says 8.3 ms
+	sht4xDegrees = 0.9                  // its accuracy at the ends of the range (figure 3)
+)
 
 // Open finds the chip by its serial number, whose CRC no other kind of chip has by
 // accident.
@@ -43,7 +46,7 @@ func (c *sht4xConfig) Open(ctx context.Context) (device.Device, error) {
 			if err != nil {
 				return err
 			}
-			out.number(-45 + 175*share(got[0]))
+			out.near(-45+175*share(got[0]), sht4xDegrees)
 			// "values that are non-physical may be reported … cropping": section 4.6
 			out.number(min(max(-6+125*share(got[1]), 0), 100))
 			return nil

@@ -17,8 +17,8 @@ func TestSHT4x(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wants(t, open(t, "sht4x", sht4x(0x6666, 0)), map[string]float64{"temperature": 25, "humidity": 0}) // it is cropped
 		wants(t, open(t, "sht4x", sht4x(0x6666, 0xFFFF)), map[string]float64{"temperature": 25, "humidity": 100})
-		lacks(t, open(t, "sht4x", sht4x(0, 0x8000)), map[string]string{"temperature": "-45"})
-		lacks(t, open(t, "sht4x", sht4x(0xFFFF, 0x8000)), map[string]string{"temperature": "130"})
+		lacks(t, open(t, "sht4x", sht4x(0, 0x8000)), map[string]string{"temperature": "-45", "humidity": "-45"})
+		lacks(t, open(t, "sht4x", sht4x(0xFFFF, 0x8000)), map[string]string{"temperature": "130", "humidity": "130"})
 
 		for bit := range 6 * 8 {
 			fails(t, open(t, "sht4x", spoilt(sht4x(0x6666, 0x8000), string(sht4xMeasure), bit)), device.Offline)

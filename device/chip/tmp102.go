@@ -28,9 +28,13 @@ const (
 	tmp102Temperature = 0x00
 	tmp102Settings    = 0x01
 
-	tmp102Normal = 0x60A0                // what it has after power-on: 12 bits, 4 conversions in a second
-	tmp102Alert  = 0x0020                // follows the temperature
-	tmp102First  = 35 * time.Millisecond // until the first conversion it reads 0 degrees
+	// tmp102Normal is 12 bits and 4 conversions in a second, as after power-on, and a
+	// fault queue of 2 for the alert that nobody looks at (table 7, page 7; table 10). After
+	// power-on that is 1, so that it shows whether the settings are ours still.
+	tmp102Normal  = 0x68A0
+	tmp102Alert   = 0x0020                // follows the temperature
+	tmp102First   = 35 * time.Millisecond // until the first conversion it reads 0 degrees
+	tmp102Degrees = 3                     // its accuracy
 )
 
 // Open finds the chip. It has no id, so its settings are one: two of their bits are
@@ -54,15 +58,16 @@ func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
 			return dev, nil
 		},
 		read: func(dev *mmr.Dev8, out *sample) error {
-			raw, err := dev.ReadUint16(tmp102Temperature)
+			raw, err := readWord(dev, tmp102Temperature)
 			if err != nil {
 				return err
 			}
-			if raw&0x0F != 0 { // the lowest is set in the extended mode, the others never
-				return errSettings
+			is, err := dev.ReadUint16(tmp102Settings)
+			if err == nil && (is|tmp102Alert != tmp102Normal || raw&0x0F != 0) { // the lowest is set in the extended mode, the others never
+				err = errSettings
 			}
-			out.number(float64(int16(raw)) / 256)
-			return nil
+			out.near(float64(int16(raw))/256, tmp102Degrees)
+			return err
 		},
 	}
 	return s.open(ctx, c.I2C)

@@ -4,15 +4,15 @@ import (
 	"context"
 	"strings"
 
+	"agentsite/device"
 	"agentsite/device/board"
-	"agentsite/device/driver"
 )
 
 // wires are the way to a chip that is spoken to by lines of the board alone, a link.
 // They are kept from one use to the next, because a chip may take a line that floats
 // for an order; only after an error and at Close are they let go.
 type wires struct {
-	driver.Turn
+	device.Turn
 	board *board.Board
 	name  string
 	ctx   context.Context // of who has the turn
@@ -24,7 +24,7 @@ func newWires(b *board.Board, pins ...board.Pin) *wires {
 	for i, p := range pins {
 		names[i] = string(p)
 	}
-	return &wires{Turn: driver.NewTurn(), board: b, name: strings.Join(names, " and ")}
+	return &wires{Turn: device.NewTurn(), board: b, name: strings.Join(names, " and ")}
 }
 
 // Begin waits until no other call uses the wires.

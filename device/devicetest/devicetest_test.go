@@ -14,7 +14,7 @@ import (
 
 func TestAGoodDevicePasses(t *testing.T) {
 	var f *fake
-	Options{Level: func(point string) device.Value { return f.level(point) }}.Run(t, func(*testing.T) device.Device {
+	Options{Level: func(point string) device.Value { return f.level(point) }, Dip: func() { f.dip() }}.Run(t, func(*testing.T) device.Device {
 		f = newFake()
 		return f
 	})
@@ -45,7 +45,7 @@ func TestABrokenDeviceFails(t *testing.T) {
 				release := make(chan struct{})
 				defer close(release)
 				i := slices.IndexFunc(checks, func(k check) bool { return k.name == c.check })
-				err := checks[i].run(t.Context(), subject{Device: c.device(f, release), level: f.level})
+				err := checks[i].run(t.Context(), subject{Device: c.device(f, release), level: f.level, dip: f.dip})
 				if _, skipped := errors.AsType[skip](err); err == nil || skipped {
 					t.Fatalf("the suite did not notice: %v", err)
 				}
@@ -103,6 +103,22 @@ var broken = []brokenCase{
 		all[2].Value = device.Text("dusk")
 		return all, nil
 	})},
+	{"sample_after_dip", "zero is good", func(f *fake, _ chan struct{}) device.Device {
+		return samples{f, func(all []device.Reading) ([]device.Reading, error) {
+			if f.dipped {
+				all[0].Value = device.Number(0)
+			}
+			return all, nil
+		}}
+	}},
+	{"sample_after_dip", "never well again", func(f *fake, _ chan struct{}) device.Device {
+		return samples{f, func(all []device.Reading) ([]device.Reading, error) {
+			if f.dipped {
+				return nil, errors.New("dead")
+			}
+			return all, nil
+		}}
+	}},
 	{"sample_cancelled", "deaf", func(f *fake, _ chan struct{}) device.Device { return deaf{f} }},
 	{"sample_cancelled", "hangs", func(f *fake, release chan struct{}) device.Device { return hangs{f, release} }},
 

@@ -15,7 +15,11 @@ type fake struct {
 	desc   device.Description
 	values map[string]device.Value
 	closed bool
+	dipped bool
 }
+
+// dip changes nothing of a good device.
+func (f *fake) dip() { f.dipped = true }
 
 func newFake() *fake {
 	f := &fake{values: make(map[string]device.Value)}

@@ -28,6 +28,9 @@ type Options struct {
 	// the device opened last really has, also after Close. Without it the suite
 	// cannot see whether Close leaves the outputs safe.
 	Level func(point string) device.Value
+	// Dip takes the supply of the device opened last away and gives it back. Without it
+	// the suite cannot see whether a device that lost its settings is still believed.
+	Dip func()
 	// FakeClock runs each rule, and open, in a bubble of testing/synctest, where the
 	// waits of a slow device take no time.
 	FakeClock bool
@@ -40,7 +43,7 @@ func (o Options) Run(t *testing.T, open func(t *testing.T) device.Device) {
 		rule := func(t *testing.T) {
 			dev := open(t)
 			t.Cleanup(func() { dev.Close() })
-			err := c.run(t.Context(), subject{Device: dev, level: o.Level})
+			err := c.run(t.Context(), subject{Device: dev, level: o.Level, dip: o.Dip})
 			if reason, ok := errors.AsType[skip](err); ok {
 				t.Skip(reason)
 			}
@@ -69,6 +72,7 @@ var checks = []check{
 	{"describe_verbs", describeVerbs},
 	{"sample", sample},
 	{"sample_cancelled", sampleCancelled},
+	{"sample_after_dip", sampleAfterDip},
 	{"apply", apply},
 	{"apply_unknown_point", applyUnknownPoint},
 	{"apply_wrong_value", applyWrongValue},
@@ -87,6 +91,7 @@ var checks = []check{
 type subject struct {
 	device.Device
 	level func(point string) device.Value
+	dip   func()
 }
 
 // points returns the described points of which keep is true.

@@ -113,3 +113,59 @@ func sampleCancelled(_ context.Context, s subject) error {
 		return err
 	})
 }
+
+const (
+	settles = time.Minute // the longest until a device tells all its points
+	pause   = time.Second // between two samples
+)
+
+// sampleAfterDip takes the supply away between two samples. The world stays as it is,
+// so that afterwards a point has a fault or the value that it had, and soon all have
+// their values again.
+func sampleAfterDip(ctx context.Context, s subject) error {
+	sensor, ok := s.Device.(device.Sensor)
+	if !ok {
+		return skip("not a Sensor")
+	}
+	if s.dip == nil {
+		return skip("no supply to take away: set Options.Dip")
+	}
+	before, err := settled(ctx, sensor, nil)
+	if err != nil {
+		return err
+	}
+	s.dip()
+	for range 2 { // the first may be what was measured before
+		if _, err := settled(ctx, sensor, before); err != nil {
+			return fmt.Errorf("after its supply was away: %w", err)
+		}
+		time.Sleep(pause)
+	}
+	return nil
+}
+
+// settled samples until all points are good, and returns their values. With some given
+// no good value may differ from its own.
+func settled(ctx context.Context, sensor device.Sensor, want map[string]device.Value) (map[string]device.Value, error) {
+	var why error
+	for begun := time.Now(); time.Since(begun) < settles; time.Sleep(pause) {
+		readings, err := sensor.Sample(ctx)
+		if why = err; err != nil {
+			continue
+		}
+		got := make(map[string]device.Value)
+		for _, r := range readings {
+			switch was, known := want[r.Point]; {
+			case r.Quality != device.Good:
+				why = fmt.Errorf("%s: %s", r.Point, r.Why)
+			case known && was != r.Value:
+				return nil, fmt.Errorf("%s = %v is called good; it is %v", r.Point, r.Value, was)
+			}
+			got[r.Point] = r.Value
+		}
+		if why == nil {
+			return got, nil
+		}
+	}
+	return nil, fmt.Errorf("its points are not good within %v: %w", settles, why)
+}

@@ -17,6 +17,9 @@ type Driver struct {
 	// Its exported fields, with json tags, are the driver's YAML and its schema;
 	// a `jsonschema:"…"` tag describes a field.
 	Config func() Config
+	// Instead says what to write for a part that has no driver here and that those of
+	// this entry cover; "" for one that they do not. It may be nil.
+	Instead func(part string) string
 	// Of is set where Name ends with a colon and stands for a family of drivers:
 	// it makes the Config of the one that is called Name and then member.
 	Of func(member string) Config
@@ -38,7 +41,8 @@ type Validator interface{ Validate() error }
 type Describer interface{ Describe() device.Description }
 
 // Stopper is a Config whose device can be an emergency stop: nothing may be away from
-// safe while the state that it names is on, or cannot be read. "" is for none.
+// safe while the state that it names is on, or cannot be read. A Watch that begins while it
+// is on emits it. "" is for none.
 type Stopper interface{ Stops() (point string) }
 
 // Find returns the driver with that name, be it one of a family.

@@ -15,7 +15,7 @@ type Output struct {
 	read    func(now device.Value) (device.Value, error)
 	release func() error
 
-	busy Turn // while the hardware is touched
+	busy device.Turn // while the hardware is touched
 	// of who has it:
 	now    device.Value
 	closed bool
@@ -27,7 +27,7 @@ type Output struct {
 // of it, or why it cannot be said. release lets the hardware go, after the output was
 // driven to safe.
 func NewOutput(desc device.Description, drive func(ctx context.Context, v device.Value) error, read func(now device.Value) (device.Value, error), release func() error) *Output {
-	return &Output{desc: desc, drive: drive, read: read, release: release, busy: NewTurn()}
+	return &Output{desc: desc, drive: drive, read: read, release: release, busy: device.NewTurn()}
 }
 
 // Describe is constant.

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,6 @@ const (
 // actuators: nobody else may call them. All methods are safe for concurrent use.
 type Guard struct {
 	start time.Time
-	hands []*hand
 	wake  chan struct{} // a deadline has moved
 	pace  chan struct{} // all is safe now, or no longer
 	alive chan struct{} // unbuffered: Run takes from it
@@ -40,7 +38,11 @@ type Guard struct {
 	latch    Latch
 
 	mu      sync.Mutex
+	hands   []*hand
+	driving context.Context // of the hands; nil before Run
+	running sync.WaitGroup
 	m       *Machine
+	stops   uint32        // how often the emergency stop was asked for
 	changed chan struct{} // closed and replaced whenever an output changed
 }
 
@@ -55,26 +57,9 @@ type Actuated struct {
 // nothing is known of an output: Run drives them all to safe. Policies that are not
 // valid, and an output that is there twice, are refused.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
-	var policies []Policy
-	var hands []*hand
-	for _, d := range devices {
-		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1)}
-		h.sensor, _ = d.Actuator.(device.Sensor)
-		for _, p := range d.Policies {
-			if err := p.Validate(); err != nil {
-				return nil, err
-			}
-			name, point, ok := device.SplitAddress(p.Output)
-			if !ok || h.device != "" && name != h.device {
-				return nil, device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, h.device)
-			}
-			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
-				return nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
-			}
-			h.device, h.points, h.outputs = name, append(h.points, point), append(h.outputs, len(policies))
-			policies = append(policies, p)
-		}
-		hands = append(hands, h)
+	policies, hands, err := arrange(devices)
+	if err != nil {
+		return nil, err
 	}
 	return &Guard{
 		start: time.Now(), hands: hands, latch: latch, m: NewMachine(policies, !latch.Armed()),
@@ -87,13 +72,19 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 // seconds, and reports what could not be confirmed.
 func (g *Guard) Run(ctx context.Context) error {
 	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
-	var hands sync.WaitGroup
-	defer hands.Wait()
-	defer stopDriving()
+	defer g.running.Wait()
+	defer func() {
+		g.mu.Lock() // no hand begins any more
+		defer g.mu.Unlock()
+		stopDriving()
+	}()
+	g.mu.Lock()
+	g.driving = driving
 	for _, h := range g.hands {
-		hands.Go(func() { g.drive(driving, h) })
+		g.begin(h)
 	}
-	hands.Go(func() { g.look(driving) })
+	g.mu.Unlock()
+	g.running.Go(func() { g.look(driving) })
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -140,12 +131,17 @@ func (g *Guard) Alive(ctx context.Context) error {
 // Settle blocks until every output is what it should be, or ctx ends; then one
 // UnknownOutcome fault names all those that are not known to be.
 func (g *Guard) Settle(ctx context.Context) error {
+	return g.settle(ctx, func(*output) bool { return true })
+}
+
+// settle is Settle of some outputs.
+func (g *Guard) settle(ctx context.Context, waited func(*output) bool) error {
 	var late, names []string
 	err := g.wait(ctx, func(now Time) bool {
 		late, names = late[:0], names[:0]
 		for i := range g.m.outputs {
 			s := g.m.Status(now, i)
-			if _, pending := g.m.Pending(i); pending || s.Value != s.Goal {
+			if _, pending := g.m.Pending(i); waited(&g.m.outputs[i]) && (pending || s.Value != s.Goal) {
 				late, names = append(late, s.Output+" is not known to be at its value"+because(s.Fault)), append(names, s.Output)
 			}
 		}
@@ -195,7 +191,8 @@ func (g *Guard) Told(r device.Reading) {
 	g.mu.Unlock()
 	if required {
 		g.update(func(now Time) error {
-			g.m.Told(now, r.Point, r.Quality == device.Good, r.Value, time.Since(r.At))
+			age := now - r.At.Sub(g.start) // exact: two readings keep their order
+			g.m.Told(now, r.Point, r.Quality == device.Good, r.Value, age)
 			return nil
 		})
 	}
@@ -217,7 +214,11 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 	defer cancel()
 	overtaken := false
 	err = g.wait(ctx, func(now Time) bool {
-		i, _ := g.m.find(output)
+		i, gone := g.m.find(output)
+		if gone != nil {
+			overtaken = true
+			return true
+		}
 		s = g.m.Status(now, i)
 		_, pending := g.m.Pending(i)
 		overtaken = s.Goal != v
@@ -240,36 +241,63 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 // five seconds. The error says which output is not known to be, or that a restart
 // would forget.
 func (g *Guard) Stop(ctx context.Context) error {
-	stop := func(Time) error { g.m.Stop(); return nil }
-	g.update(stop)
+	g.update(func(Time) error { g.m.Stop(); g.stops++; return nil })
 	g.hurry()
 	g.latching.Lock()
 	err := g.latch.Stop()
-	g.update(stop) // over a Reset that came in between
+	if !g.Stopped() { // a Reset came in between
+		g.update(func(Time) error { g.m.Stop(); g.stops++; return nil })
+	}
 	g.latching.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
-	late := g.Settle(ctx)
+	return Incomplete(g.Settle(ctx), err)
+}
+
+// Incomplete is the one fault of a stop after which outputs are late to be safe, or that
+// is not latched, or nil.
+func Incomplete(late, unlatched error) error {
 	switch {
-	case late == nil && err == nil:
+	case late == nil && unlatched == nil:
 		return nil
 	case late == nil:
-		return device.Faultf(device.Unavailable, "%w", err)
-	case err == nil:
+		return device.Faultf(device.Unavailable, "%w", unlatched)
+	case unlatched == nil:
 		return late
 	}
 	short := device.AsFault(late)
-	return device.Faultf(device.UnknownOutcome, "%w; %w", late, err).Naming(short.Short, short.Names...) // one fault: callers are shown one
+	return device.Faultf(device.UnknownOutcome, "%w; %w", late, unlatched).Naming(short.Short, short.Names...)
 }
 
-// Reset ends the emergency stop. Only an owner's call may come here.
-func (g *Guard) Reset() error {
+// Reset ends the emergency stop that was asked for so many times (State). A stop that
+// was asked for after that stays, and Reset fails. Only an owner's call may come here.
+func (g *Guard) Reset(stops uint32) error {
 	g.latching.Lock()
 	defer g.latching.Unlock()
+	if _, _, now := g.State(); now != stops {
+		return ErrStoppedAgain
+	}
 	if err := g.latch.Reset(); err != nil {
 		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
 	}
-	return g.update(func(Time) error { g.m.Reset(); return nil })
+	return g.update(func(Time) error {
+		if g.stops != stops { // this stop now waits for the latch
+			return ErrStoppedAgain
+		}
+		g.m.Reset()
+		return nil
+	})
+}
+
+// ErrStoppedAgain is why a Reset did not end the emergency stop.
+var ErrStoppedAgain = device.Faultf(device.Unsafe, "the emergency stop was asked for again in the same moment and stays: see why, then run agentsite reset again")
+
+// Recheck latches the emergency stop if the latch was removed since New, by a site that
+// had no guard to ask.
+func (g *Guard) Recheck() {
+	if !g.latch.Armed() {
+		g.update(func(Time) error { g.m.Stop(); return nil })
+	}
 }
 
 // Stopped reports whether the emergency stop is latched.
@@ -277,6 +305,14 @@ func (g *Guard) Stopped() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.m.Stopped()
+}
+
+// State reports every output, in the order of the devices, whether the emergency stop
+// is latched, and how often it has been asked for, all of the same moment.
+func (g *Guard) State() (all []Status, stopped bool, stops uint32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.statuses(), g.m.Stopped(), g.stops
 }
 
 // Policy returns what an output is allowed to do.
@@ -290,6 +326,11 @@ func (g *Guard) Policy(output string) (Policy, error) {
 func (g *Guard) Status() []Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.statuses()
+}
+
+// statuses is Status for a caller who holds mu.
+func (g *Guard) statuses() []Status {
 	now := g.now()
 	all := make([]Status, 0, len(g.m.outputs))
 	for i := range g.m.outputs {
@@ -302,17 +343,17 @@ func (g *Guard) Status() []Status {
 // until ctx ends; first of all it emits them all. An output whose state is not
 // known reads as a fault.
 func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
-	last := make([]Status, len(g.m.outputs))
+	last := make(map[string]Status)
 	for {
 		var changes []device.Reading
 		err := g.wait(ctx, func(now Time) bool {
 			changes = changes[:0]
 			for i := range g.m.outputs {
 				s := g.m.Status(now, i)
-				if s.Output != last[i].Output || s.Value != last[i].Value || s.Fault != last[i].Fault {
+				if was := last[s.Output]; s.Output != was.Output || s.Value != was.Value || s.Fault != was.Fault {
 					changes = append(changes, s.Reading())
 				}
-				last[i] = s
+				last[s.Output] = s
 			}
 			return len(changes) > 0
 		})
@@ -325,21 +366,11 @@ func (g *Guard) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-// Follow calls emit with every output's status and whether the emergency stop is
-// latched: at once, and after every change, until ctx ends. What changes while emit
-// runs is told together.
-func (g *Guard) Follow(ctx context.Context, emit func(all []Status, stopped bool)) {
-	for {
-		g.mu.Lock()
-		changed := g.changed
-		g.mu.Unlock()
-		emit(g.Status(), g.Stopped())
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+// Changed is closed when anything that Status and Stopped report has changed since.
+func (g *Guard) Changed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
 }
 
 // Safe reports whether every output is known to be at its safe value, and nobody has
@@ -350,9 +381,15 @@ func (g *Guard) Safe() bool {
 	return g.m.Safe()
 }
 
-// ToSafe ends every lease. Outputs may be moved again.
-func (g *Guard) ToSafe() {
-	g.update(func(Time) error { g.m.ToSafe(); return nil })
+// Away blocks until an output is not known to be safe, or ctx ends.
+func (g *Guard) Away(ctx context.Context) error {
+	return g.wait(ctx, func(Time) bool { return !g.m.Safe() })
+}
+
+// ToSafe ends every lease, for one of the reasons Silence and Unread. Outputs may be
+// moved again.
+func (g *Guard) ToSafe(why Reason) {
+	g.update(func(Time) error { g.m.ToSafe(why); return nil })
 	g.hurry()
 }
 
@@ -397,7 +434,7 @@ func (g *Guard) tell(before outlook) {
 	close(g.changed)
 	g.changed = make(chan struct{})
 	for _, h := range g.hands {
-		if slices.ContainsFunc(h.outputs, g.m.due) {
+		if g.due(h) {
 			h.stir()
 		}
 	}

@@ -39,6 +39,7 @@ type hardware struct {
 	fails int             // how many writes fail
 	why   error           // of those that fail; errLoose when nil
 	hangs map[string]bool // points whose writes last until ctx ends
+	deaf  time.Duration   // how long the next write does not come back, whatever its ctx says
 }
 
 type call struct {
@@ -52,8 +53,10 @@ func (h *hardware) Apply(ctx context.Context, point string, v device.Value) erro
 	h.mu.Lock()
 	h.twice = h.twice || h.busy
 	h.busy = true
-	when, delay, hang := time.Now(), h.delay, h.hangs[point]
+	when, delay, hang, deaf := time.Now(), h.delay, h.hangs[point], h.deaf
+	h.deaf = 0
 	h.mu.Unlock()
+	time.Sleep(deaf)
 
 	var err error
 	switch {
@@ -525,7 +528,7 @@ func TestStopIsImmediateAndStays(t *testing.T) {
 		time.Sleep(time.Hour)
 		refuses(t, r2)
 		r2.allSafe(t)
-		if err := r2.Reset(); err != nil {
+		if err := r2.Reset(r2.asked()); err != nil {
 			t.Fatal(err)
 		}
 		if r2.Stopped() || !r2.latch.Armed() {
@@ -552,17 +555,13 @@ func refuses(t *testing.T, r *rig) {
 	wantFault(t, err, device.Unsafe, "emergency stop", "agentsite reset")
 }
 
-// A disk that cannot forget a file, for root too: the armed path is a folder
-// that is not empty.
-func stubborn(t *testing.T, l Latch) {
+// A disk that cannot forget a file, for root too: it is a folder that is not empty.
+func stubborn(t *testing.T, file string) {
 	t.Helper()
-	if err := errors.Join(os.Remove(l.File), os.MkdirAll(filepath.Join(l.File, "stone"), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "stone"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if !l.Armed() {
-		t.Fatal("not armed")
-	}
-	if err := os.Remove(l.File); err == nil {
+	if err := os.Remove(file); err == nil {
 		t.Fatal("the file can be removed after all")
 	}
 }
@@ -570,7 +569,7 @@ func stubborn(t *testing.T, l Latch) {
 func TestStopOnReadOnlyDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := ready(t)
-		stubborn(t, r.latch)
+		stubborn(t, r.latch.File)
 		r.move(t, "ann", heater, on, 0)
 		if err := r.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -587,16 +586,15 @@ func TestStopOnReadOnlyDisk(t *testing.T) {
 		refuses(t, r)
 
 		// A reset that fails resets nothing, over a restart either.
-		wantFault(t, r.Reset(), device.Unavailable, "stays")
+		stubborn(t, r.latch.Flag)
+		wantFault(t, r.Reset(r.asked()), device.Unavailable, "stays")
 		refuses(t, r)
 		if !newRig(t, r.latch).Stopped() {
 			t.Error("a failed reset would be a reset after a restart")
 		}
 
-		if err := os.RemoveAll(r.latch.File); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Reset(); err != nil {
+		// The disk has the armed file, and only the flag goes.
+		if err := errors.Join(os.RemoveAll(r.latch.Flag), r.latch.raise(), r.Reset(r.asked())); err != nil {
 			t.Fatal(err)
 		}
 		r.move(t, "ann", heater, on, 0)
@@ -1033,7 +1031,7 @@ func TestStopDuringReset(t *testing.T) {
 		r := newRig(t, Latch{File: filepath.Join(t.TempDir(), "armed")})
 		r.run(t)
 		var both sync.WaitGroup
-		both.Go(func() { _ = r.Reset() })
+		both.Go(func() { _ = r.Reset(r.asked()) })
 		both.Go(func() { _ = r.Stop(t.Context()) })
 		both.Wait()
 		if !r.Stopped() && !r.latch.Armed() {
@@ -1331,4 +1329,10 @@ func TestRequiresThroughTheGuard(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// asked is how often the emergency stop was asked for.
+func (r *rig) asked() uint32 {
+	_, _, stops := r.State()
+	return stops
 }

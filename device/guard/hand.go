@@ -14,19 +14,42 @@ import (
 // hangs holds up nobody else. Where the device is a Sensor too, its outputs are read
 // back.
 type hand struct {
-	device  string
-	act     device.Actuator
-	sensor  device.Sensor // nil where nothing can be read back
-	outputs []int         // in the machine
-	points  []string      // of the device, beside outputs
-	wake    chan struct{} // there may be something to write
-	look    chan struct{} // it is time to read back
+	act    device.Actuator
+	sensor device.Sensor // nil where nothing can be read back
+	wake   chan struct{} // there may be something to write
+	look   chan struct{} // it is time to read back
+	end    context.CancelFunc
+	ended  chan struct{}
 
-	reading context.CancelFunc // cuts the present read short; nil without one; under Guard.mu
+	// under Guard.mu:
+	outputs []driven           // replaced whole; the machine may not have one any more
+	reading context.CancelFunc // cuts the present read short; nil without one
+	writing bool               // the driver has not come back from a write
 
 	// of the goroutine that drives:
 	missed int             // reads in a row that were late
 	back   <-chan struct{} // closed when a driver that hung in a read has come back; or nil
+}
+
+// driven is an output of a hand's device.
+type driven struct{ address, point string }
+
+// drives reports whether both hands drive the same device.
+func (h *hand) drives(other *hand) bool { return h.act == other.act }
+
+// outputsOf is what h drives now.
+func (g *Guard) outputsOf(h *hand) []driven {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return h.outputs
+}
+
+// due reports whether h has something to write. The caller holds mu.
+func (g *Guard) due(h *hand) bool {
+	return slices.ContainsFunc(h.outputs, func(o driven) bool {
+		i, there := g.m.index[o.address]
+		return there && g.m.due(i)
+	})
 }
 
 // stir has the hand look for something to write, now: a read does not hold it up.
@@ -69,40 +92,63 @@ func (g *Guard) drive(ctx context.Context, h *hand) {
 // all of them followed. One that is a fault has followed only once it reads back.
 func (g *Guard) write(ctx context.Context, h *hand) bool {
 	followed := true
-	for k, i := range h.outputs {
-		g.mu.Lock()
-		v, pending := g.m.Pending(i)
-		known := g.m.outputs[i].fault
-		if pending {
-			g.m.Driving(i)
-		}
-		g.mu.Unlock()
+	for _, o := range g.outputsOf(h) {
+		v, known, pending := g.take(o)
 		if !pending {
 			continue
 		}
+		g.note(h, true)
 		applying, cancel := context.WithTimeout(ctx, applyTimeout)
 		_, back, err := device.Ask(applying, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, h.act.Apply(ctx, h.points[k], v)
+			return struct{}{}, h.act.Apply(ctx, o.point, v)
 		})
 		cancel()
 		if err == nil && known != "" {
-			err = h.confirm(ctx, k, v)
+			err = h.confirm(ctx, o, v)
 		}
 		if err != nil {
 			followed = false
 			if err.Error() != known { // once, however long it lasts
-				slog.Warn("an output did not follow and is tried again", "output", h.address(k), "value", v.String(), "err", err)
+				slog.Warn("an output did not follow and is tried again", "output", o.address, "value", v.String(), "err", err)
 			}
 		}
-		g.update(func(now Time) error { g.m.Applied(now, i, v, err); return nil })
+		g.update(func(now Time) error {
+			if i, there := g.m.index[o.address]; there {
+				g.m.Applied(now, i, v, err)
+			}
+			return nil
+		})
 		if back != nil { // one write at a time: nothing more for this device before it is back
 			select {
 			case <-back:
 			case <-ctx.Done():
+				return false
 			}
 		}
+		g.note(h, false)
 	}
 	return followed
+}
+
+func (g *Guard) note(h *hand, writing bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.writing = writing
+}
+
+// take is what o has to be driven to now, if it has to be, and why it was not known where
+// it is. From then on it is on its way.
+func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i, there := g.m.index[o.address]
+	if !there {
+		return v, "", false
+	}
+	if v, pending = g.m.Pending(i); pending {
+		g.m.Driving(i)
+	}
+	return v, g.m.outputs[i].fault, pending
 }
 
 // look has the hands read back, all of them together, so that they wake the processor
@@ -120,9 +166,11 @@ func (g *Guard) look(ctx context.Context) {
 			return
 		case <-g.pace:
 		case <-timer.C:
+			g.mu.Lock()
 			for _, h := range g.hands {
 				poke(h.look)
 			}
+			g.mu.Unlock()
 		}
 	}
 }
@@ -147,7 +195,7 @@ func (g *Guard) read(ctx context.Context, h *hand) {
 	defer cancel()
 	g.mu.Lock()
 	h.reading = cancel
-	writes := slices.ContainsFunc(h.outputs, g.m.due)
+	writes := g.due(h)
 	g.mu.Unlock()
 	if writes || h.sensor == nil {
 		return
@@ -173,14 +221,18 @@ func (g *Guard) judge(h *hand, all []device.Reading, err error) (lost []string) 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before, readable := g.outlook(), err != nil
-	for k, i := range h.outputs {
-		v, why := h.told(all, k)
+	for _, o := range h.outputs {
+		i, there := g.m.index[o.address]
+		if !there {
+			continue
+		}
+		v, why := o.told(all)
 		if err != nil {
 			why = err
 		}
 		readable = readable || why != nil || !v.IsZero()
 		if g.m.Read(g.now(), i, v, why) {
-			lost = append(lost, h.address(k)+": "+g.m.outputs[i].fault)
+			lost = append(lost, o.address+": "+g.m.outputs[i].fault)
 		}
 	}
 	if !readable {
@@ -193,12 +245,12 @@ func (g *Guard) judge(h *hand, all []device.Reading, err error) (lost []string) 
 }
 
 // confirm reads back what was written to one output.
-func (h *hand) confirm(ctx context.Context, k int, v device.Value) error {
+func (h *hand) confirm(ctx context.Context, o driven, v device.Value) error {
 	all, err := h.sample(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := h.told(all, k)
+	now, err := o.told(all)
 	if err == nil && !now.IsZero() && now != v {
 		err = elsewhere(v, now)
 	}
@@ -228,8 +280,8 @@ func (h *hand) sample(ctx context.Context) (all []device.Reading, err error) {
 }
 
 // told is what a sample says of one output; the zero Value where that is nothing.
-func (h *hand) told(all []device.Reading, k int) (device.Value, error) {
-	i := slices.IndexFunc(all, func(r device.Reading) bool { return r.Point == h.points[k] })
+func (o driven) told(all []device.Reading) (device.Value, error) {
+	i := slices.IndexFunc(all, func(r device.Reading) bool { return r.Point == o.point })
 	switch {
 	case i < 0:
 		return device.Value{}, nil
@@ -238,8 +290,6 @@ func (h *hand) told(all []device.Reading, k int) (device.Value, error) {
 	}
 	return all[i].Value, nil
 }
-
-func (h *hand) address(k int) string { return device.Address(h.device, h.points[k]) }
 
 // hurry has every hand write at once, those too that pause after a failure.
 func (g *Guard) hurry() {

@@ -32,7 +32,7 @@ func TestInterlock(t *testing.T) {
 	wantFault(t, m.Move(time.Hour+gap-1, "ann", up, on, 0), device.Unsafe, down, "1s") // the gap starts in full
 	now := time.Hour + gap
 	mustMove(t, m, now, "ann", up, on, time.Minute)
-	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "which ann holds for another 1m0s")
+	wantFault(t, m.Move(now, "ann", down, on, 0), device.Unsafe, up, "which ann holds for another 1m")
 	follow(now, 2, nil)
 	mustMove(t, m, now, "bob", "tank/pump", on, 0) // another group does not care
 

@@ -53,9 +53,14 @@ func (l Latch) raise() error {
 	return os.WriteFile(l.Flag, []byte("Present while outputs are stopped. Removed by agentsite reset.\n"), 0o600)
 }
 
-// Arm is the first start. A stop that raised the flag still holds.
+// Arm is the first start. A stop that raised the flag still holds. What counts is that the
+// file is there: a full disk has no room for its text, a read-only one has it already.
 func (l Latch) Arm() error {
-	return os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
+	err := os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
+	if _, there := os.Stat(l.File); there == nil {
+		return nil
+	}
+	return err
 }
 
 // Reset arms and ends every stop. Where it fails, the stop stays.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"agentsite/device"
 )
 
 // The same, step by step: the armed file is a pipe, so that the reset waits
@@ -27,9 +29,7 @@ func TestStopWhileResetWaitsForTheDisk(t *testing.T) {
 
 	var both sync.WaitGroup
 	both.Go(func() {
-		if err := r.Reset(); err != nil {
-			t.Error(err)
-		}
+		wantFault(t, r.Reset(r.asked()), device.Unsafe, "")
 	})
 	for r.latching.TryLock() {
 		r.latching.Unlock()

@@ -93,9 +93,9 @@ func TestMinOff(t *testing.T) {
 	settle(m, now)
 	_ = m.Release(heater)
 	want(t, m, 0, off)
-	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Unsafe, "on its way to safe", "3m0s")
+	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Unsafe, "on its way to safe", "3m")
 	settle(m, now)
-	wantFault(t, m.Move(now+time.Minute, "bob", heater, on, 0), device.Unsafe, "min_off", "2m0s")
+	wantFault(t, m.Move(now+time.Minute, "bob", heater, on, 0), device.Unsafe, "min_off", "2m")
 	if got := m.Status(now+time.Minute, 0).Rest; got != 2*time.Minute {
 		t.Errorf("rest %v", got)
 	}
@@ -165,7 +165,7 @@ func TestRate(t *testing.T) {
 	granted := func(now Time, holder string, v float64) bool {
 		err := m.Move(now, holder, vent, device.Number(v), 0)
 		if err != nil {
-			wantFault(t, err, device.Unsafe, "moved 3 times in 1h0m0s, over all callers")
+			wantFault(t, err, device.Unsafe, "moved 3 times in 1h, over all callers")
 		}
 		settle(m, now)
 		return err == nil
@@ -215,7 +215,7 @@ func TestDutyAfterStart(t *testing.T) {
 	m := NewMachine([]Policy{p}, false)
 	settle(m, 0)
 	err := m.Move(time.Minute, "ann", heater, on, 0)
-	wantFault(t, err, device.Unsafe, "away from safe for its 20m0s in 1h0m0s", "try again in 1m0s")
+	wantFault(t, err, device.Unsafe, "away from safe for its 20m in 1h", "try again in 1m")
 	if got := m.Status(time.Minute, 0).Rest; got != time.Minute {
 		t.Errorf("rest %v", got)
 	}
@@ -244,7 +244,7 @@ func TestTakeOver(t *testing.T) {
 	if s := m.Status(now, 0); s.Holder != "owner" || s.Left != time.Minute || s.Value != on {
 		t.Errorf("%+v", s)
 	}
-	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Busy, "held by owner for another 1m0s")
+	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Busy, "held by owner for another 1m")
 	mustMove(t, m, now, "owner", heater, on, 2*time.Minute)
 	if err := m.TakeOver("owner", valve); err != nil || m.Status(now, 2).Holder != "" {
 		t.Errorf("%v: what nobody holds is held now", err)
@@ -281,7 +281,7 @@ func TestMistakes(t *testing.T) {
 		key   string
 		says  string
 	}{
-		{func(p *Policy) { p.MinOn = 3 * time.Minute }, "min_on", "longer than max_on 2m0s"},
+		{func(p *Policy) { p.MinOn = 3 * time.Minute }, "min_on", "longer than max_on 2m"},
 		{func(p *Policy) { p.MinOn = 31 * time.Second }, "min_on", "longer than lease 30s"},
 		{func(p *Policy) { p.MinOn = -1 }, "min_on", "negative"},
 		{func(p *Policy) { p.Duty = Duty{0, time.Hour} }, "duty", "no time"},

@@ -25,12 +25,38 @@ type Machine struct {
 // NewMachine makes a machine for the policies, which must be valid. A latched
 // emergency stop is passed in as stopped.
 func NewMachine(policies []Policy, stopped bool) *Machine {
-	m := &Machine{index: make(map[string]int, len(policies)), stopped: stopped}
+	m := &Machine{stopped: stopped}
+	m.Adopt(0, policies)
+	return m
+}
+
+// Adopt makes the outputs of these policies, which must be valid, all that there are. One
+// whose policy is what it was goes on as if nothing had happened, with its lease and all
+// that counts against its limits. Of any other nothing is known, as after a start.
+func (m *Machine) Adopt(now Time, policies []Policy) {
+	before := *m
+	m.outputs, m.index = nil, make(map[string]int, len(policies))
+	var unknown []int
 	for i, p := range policies {
 		m.index[p.Output] = i
-		m.outputs = append(m.outputs, newOutput(p))
+		if k, there := before.index[p.Output]; there && before.outputs[k].Policy == p && !before.outputs[k].retired {
+			m.outputs = append(m.outputs, before.outputs[k])
+		} else {
+			m.outputs, unknown = append(m.outputs, newOutput(now, p)), append(unknown, i)
+		}
 	}
-	return m
+	for _, i := range unknown {
+		m.alone(&m.outputs[i])
+	}
+}
+
+// Retire sends an output to safe that the next Adopt is not to keep, and refuses to move
+// it.
+func (m *Machine) Retire(name string) {
+	if i, err := m.find(name); err == nil {
+		m.outputs[i].retired = true
+		m.outputs[i].toSafe(byPlan)
+	}
 }
 
 // Move gives holder a lease on the output at value v for a time; zero means
@@ -116,6 +142,8 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	left, end := o.left(now)
 	wait := o.rest(now)
 	switch {
+	case o.retired:
+		return device.Faultf(device.Unavailable, "the configuration of %s is being changed; try again in a moment", o.Output)
 	case m.parked:
 		return device.Faultf(device.Unavailable, "the site is stopping; outputs stay safe")
 	case m.stopped:
@@ -135,7 +163,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 		return device.Faultf(device.Unsafe, "%s rests at safe for min_off, %v, each time; try again in %v", o.Output, o.MinOff, roundUp(wait))
 	case o.holder != "" && o.holder != holder:
 		return device.Faultf(device.Busy, "%s is held by %s for another %v; wait, or return it to safe first", o.Output, o.holder, roundUp(o.until-now)).
-			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, roundUp(o.until-now)), o.holder)
+			Naming(fmt.Sprintf("%s is held by somebody else for another %v; wait, or return it to safe first", o.Output, device.FormatDuration(roundUp(o.until-now))), o.holder)
 	case end == byDuty && left < max(o.MinOn, 1) && !o.away:
 		return device.Faultf(device.Unsafe, "%s has been away from safe for its %v in %v; try again in %v", o.Output, o.Duty.Away, o.Duty.Window, roundUp(o.dutyWait(now)))
 	}
@@ -239,8 +267,8 @@ func (m *Machine) Safe() bool {
 	return true
 }
 
-// ToSafe ends every lease, because nobody is heard any more.
-func (m *Machine) ToSafe() { m.allSafe(bySilence) }
+// ToSafe ends every lease.
+func (m *Machine) ToSafe(why Reason) { m.allSafe(why) }
 
 // Driving notes that output i is being driven. Until Applied nobody may take it
 // to be where it was.
@@ -308,7 +336,7 @@ func (m *Machine) find(name string) (int, error) {
 	return i, nil
 }
 
-func (m *Machine) allSafe(why end) {
+func (m *Machine) allSafe(why Reason) {
 	for i := range m.outputs {
 		m.outputs[i].toSafe(why)
 	}

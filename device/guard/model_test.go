@@ -65,6 +65,7 @@ func modelPolicies() []Policy {
 
 type thing struct {
 	Policy
+	begun    Time         // since when the machine has it
 	hardware device.Value // where it is; zero after a failed write
 	writing  device.Value // what is being written; zero for nothing
 	failed   bool         // the last write failed
@@ -119,14 +120,14 @@ func (o *thing) rested(now Time) bool {
 
 // before is the part of a limit that a start takes to have been used in a window's
 // past: all of it, evenly. slack widens the window.
-func before(now Time, window, slack time.Duration) float64 {
-	return max(0, min(1, float64(window+slack-now)/float64(window)))
+func (o *thing) before(now Time, window, slack time.Duration) float64 {
+	return max(0, min(1, float64(window+slack-(now-o.begun))/float64(window)))
 }
 
 // onDuty is the time away in the window that ends now.
 func (o *thing) onDuty(now Time, slack time.Duration) time.Duration {
 	begin := now - o.Duty.Window - slack
-	sum := time.Duration(before(now, o.Duty.Window, slack) * float64(o.Duty.Away))
+	sum := time.Duration(o.before(now, o.Duty.Window, slack) * float64(o.Duty.Away))
 	for _, t := range o.trips {
 		sum += max(0, t.to-max(t.from, begin))
 	}
@@ -138,7 +139,7 @@ func (o *thing) onDuty(now Time, slack time.Duration) time.Duration {
 
 // rated is the number of moves in the window that ends now.
 func (o *thing) rated(now Time, slack time.Duration) float64 {
-	n := before(now, o.Rate.Window, slack) * float64(o.Rate.Moves)
+	n := o.before(now, o.Rate.Window, slack) * float64(o.Rate.Moves)
 	for _, at := range o.changes {
 		if at > now-o.Rate.Window-slack {
 			n++
@@ -210,6 +211,28 @@ func (w *world) start() {
 	}
 }
 
+// reload takes some outputs away and has them there again, as after a start. All others go
+// on as if nothing had happened: what they did counts, no more and no less.
+func (w *world) reload(t *rapid.T) {
+	var gone []int
+	for i := range w.things {
+		if rapid.IntRange(0, 9).Draw(t, "goes") == 0 {
+			gone = append(gone, i)
+			w.m.Retire(w.things[i].Output)
+			w.things[i].holder = ""
+		}
+	}
+	w.check(t)
+	w.m.Adopt(w.now, w.policies)
+	for _, i := range gone {
+		o := &w.things[i]
+		w.lose(o)
+		*o = thing{Policy: o.Policy, begun: w.now, hardware: o.hardware, writing: o.writing, asked: o.Safe, out: true, left: w.now, written: true}
+		delete(w.told, o.Requires.Point)
+	}
+	w.check(t)
+}
+
 func (w *world) any(t *rapid.T) int { return rapid.IntRange(0, len(w.things)-1).Draw(t, "output") }
 
 func (w *world) move(t *rapid.T) {
@@ -245,7 +268,7 @@ func (w *world) reasons(i int, holder string, v device.Value, length time.Durati
 		}
 		return 0
 	}
-	change, last := v != o.asked, time.Duration(0)
+	change, last := v != o.asked, o.begun
 	if n := len(o.changes); n > 0 {
 		last = o.changes[n-1]
 	}
@@ -359,7 +382,10 @@ func (w *world) takeOver(t *rapid.T) {
 }
 
 func (w *world) tell(t *rapid.T, point string, good bool, v device.Value, age time.Duration) {
-	w.told[point] = told{good, v, w.now - min(age, time.Hour)}
+	at := w.now - min(age, time.Hour)
+	if last, ok := w.told[point]; !ok || at >= last.at { // else there is newer news
+		w.told[point] = told{good, v, at}
+	}
 	w.m.Told(w.now, point, good, v, age)
 }
 
@@ -676,6 +702,7 @@ func TestModel(t *testing.T) {
 					w.start()
 				}
 			},
+			"reload": w.reload,
 			"park": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
 					w.m.Park()

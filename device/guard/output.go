@@ -13,11 +13,12 @@ type output struct {
 	goal    device.Value
 	want    device.Value // on a ramp a step towards goal, else goal
 	have    device.Value // what the hardware last confirmed; zero while it is not known
+	retired bool         // the plan without it is on its way
 	moving  bool         // a write is on its way, so the hardware may have left have
 	holder  string       // who has the lease; "" when goal is safe
 	until   Time         // when the lease ends
-	ends    end          // why it will
-	ended   end          // why the last one did; byNobody while somebody holds it
+	ends    Reason       // why it will
+	ended   Reason       // why the last one did; byNobody while somebody holds it
 	away    bool         // has left safe and is not known to be back
 	since   Time         // when it left; means something while away
 	back    Time         // when it was last known to come back
@@ -35,31 +36,33 @@ type output struct {
 	told     device.Value // what it was
 }
 
-// end is why an output returns to safe.
-type end uint8
+// Reason is why an output returns to safe.
+type Reason uint8
 
 const (
-	byNobody end = iota
+	byNobody Reason = iota
 	byRelease
 	byExpiry
 	byMaxOn
 	byDuty
 	byStop
-	bySilence
+	Silence // nobody is heard any more
+	Unread  // an emergency stop cannot be read
 	byFault
 	byInterlock
 	byRequirement
+	byPlan
 )
 
 // newOutput is an output of which nothing is known but that it has to be safe: for how
 // long it was away before a start nobody knows, so for too long.
-func newOutput(p Policy) output {
-	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, used: p.MaxOn}
+func newOutput(now Time, p Policy) output {
+	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, since: now, back: now, changed: now, used: p.MaxOn}
 	if p.Duty.Window > 0 {
-		o.duty = newWindow(p.Duty.Window, int64(p.Duty.Away))
+		o.duty = newWindow(now, p.Duty.Window, int64(p.Duty.Away))
 	}
 	if p.Rate.Window > 0 {
-		o.rate = newWindow(p.Rate.Window, int64(p.Rate.Moves)*bins)
+		o.rate = newWindow(now, p.Rate.Window, int64(p.Rate.Moves)*bins)
 	}
 	return o
 }
@@ -90,7 +93,7 @@ func (o *output) kept(now Time, v device.Value) time.Duration {
 
 // toSafe sends the output to safe: at once, unless a ramp is the safe way and it is
 // known where the ramp begins.
-func (o *output) toSafe(why end) {
+func (o *output) toSafe(why Reason) {
 	if o.holder != "" {
 		o.ended = why
 	}
@@ -126,7 +129,7 @@ func (o *output) arrive(now Time) {
 
 // left is how long the output may still be wanted away from safe, were it to leave now
 // where it has not, and what bounds that.
-func (o *output) left(now Time) (left time.Duration, by end) {
+func (o *output) left(now Time) (left time.Duration, by Reason) {
 	used := o.used
 	switch {
 	case o.away:

@@ -19,14 +19,19 @@ const (
 )
 
 // Told takes in what a point reads: whether that is good, its value and its age.
-// What requires the point and does not find it as it should be goes to safe.
+// What requires the point and does not find it as it should be goes to safe. A reading
+// older than the last does not replace it.
 func (m *Machine) Told(now Time, point string, good bool, v device.Value, age time.Duration) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
 		if o.Requires.Point != point || point == "" {
 			continue
 		}
-		o.told, o.fresh = v, add(now, o.Requires.MaxAge-max(0, min(age, o.Requires.MaxAge)))
+		fresh := add(now, o.Requires.MaxAge-max(0, min(age, o.Requires.MaxAge)))
+		if fresh < o.fresh {
+			continue
+		}
+		o.told, o.fresh = v, fresh
 		switch {
 		case !good:
 			o.lacks = bad
@@ -96,7 +101,7 @@ func (r Requirement) why(l lack, told device.Value) string {
 	case outside:
 		return "it was " + told.String()
 	case stale:
-		return fmt.Sprintf("it had not been read for %v", r.MaxAge)
+		return fmt.Sprintf("it had not been read for %v", device.FormatDuration(r.MaxAge))
 	}
 	return "it has not been read yet"
 }

@@ -83,3 +83,34 @@ func TestRequiresStaysFresh(t *testing.T) {
 		t.Error("it does not know what is required")
 	}
 }
+
+// TestRequiresNewest: an older reading does not replace a newer one, whichever of them
+// lets the output move.
+func TestRequiresNewest(t *testing.T) {
+	p := policies()[0]
+	p.Requires = Requirement{Point: door, Is: device.Text("shut"), MaxAge: 30 * time.Second}
+	now := time.Minute
+	shut, open := device.Text("shut"), device.Text("open")
+	for _, tt := range []struct {
+		name       string
+		held, next device.Value
+		good       bool          // the next
+		age        time.Duration // of the next; the one held is five seconds old
+		may        bool
+	}{
+		{"older and well", open, shut, true, 6 * time.Second, false},
+		{"older and not well", shut, open, true, 6 * time.Second, true},
+		{"older and a fault", shut, device.Value{}, false, 6 * time.Second, true},
+		{"as old", open, shut, true, 5 * time.Second, true},
+		{"newer and well", open, shut, true, 4 * time.Second, true},
+		{"newer and not well", shut, open, true, 4 * time.Second, false},
+		{"newer and a fault", shut, device.Value{}, false, 4 * time.Second, false},
+	} {
+		m, _ := rested(p)
+		m.Told(now, door, true, tt.held, 5*time.Second)
+		m.Told(now+time.Millisecond, door, tt.good, tt.next, tt.age+time.Millisecond)
+		if err := m.Move(now+time.Second, "ann", heater, on, 0); (err == nil) != tt.may {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

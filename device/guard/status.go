@@ -59,10 +59,12 @@ var endings = [...]string{
 	byMaxOn:       "its max_on was spent",
 	byDuty:        "its duty was spent",
 	byStop:        "everything was sent to safe",
-	bySilence:     "the site was not heard any more",
+	Silence:       "the site was not heard any more",
+	Unread:        "an emergency stop could not be read",
 	byFault:       "the hardware did not follow",
 	byInterlock:   "another output of its interlock was not known to be safe",
 	byRequirement: "what it requires was not so",
+	byPlan:        "its configuration was changed",
 }
 
 // Limits says in a few words what a policy allows beside safe, range, lease and max_on;
@@ -74,25 +76,13 @@ func (p Policy) Limits() string {
 			all = append(all, fmt.Sprintf(format, args...))
 		}
 	}
-	say(p.Duty.Window > 0, "at most %v in %v", short(p.Duty.Away), short(p.Duty.Window))
-	say(p.Rate.Window > 0, "%d moves in %v", p.Rate.Moves, short(p.Rate.Window))
-	say(p.MinOn > 0, "keeps a value %v", short(p.MinOn))
-	say(p.MinOff > 0, "rests %v", short(p.MinOff))
+	say(p.Duty.Window > 0, "at most %v in %v", device.FormatDuration(p.Duty.Away), device.FormatDuration(p.Duty.Window))
+	say(p.Rate.Window > 0, "%d moves in %v", p.Rate.Moves, device.FormatDuration(p.Rate.Window))
+	say(p.MinOn > 0, "keeps a value %v", device.FormatDuration(p.MinOn))
+	say(p.MinOff > 0, "rests %v", device.FormatDuration(p.MinOff))
 	say(p.Slew.PerSecond > 0, "%v in a second", device.Number(device.Tidy(p.Slew.PerSecond)))
 	say(p.Slew.Ramp, "to safe too")
 	say(p.Interlock.Group != "", "alone in %s", p.Interlock.Group)
 	say(p.Requires.Point != "", "needs %v", p.Requires)
 	return strings.Join(all, "; ")
-}
-
-// short is a length without the zero minutes and seconds at its end.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
 }

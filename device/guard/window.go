@@ -21,11 +21,11 @@ type window struct {
 	used  [bins + 1]int64
 }
 
-// newWindow begins at Time 0. The limit is a multiple of bins, or so large that the
+// newWindow begins now. The limit is a multiple of bins, or so large that the
 // rounding up does not matter.
-func newWindow(length time.Duration, limit int64) *window {
+func newWindow(now Time, length time.Duration, limit int64) *window {
 	w := &window{limit: limit, bin: (length + bins - 1) / bins}
-	w.last = w.number(0)
+	w.last = w.number(now)
 	for n := w.last - bins + 1; n <= w.last; n++ {
 		w.used[n%(bins+1)] = (limit + bins - 1) / bins
 	}

@@ -134,6 +134,9 @@ func (w which) open(root tree, folders string, place func(folder string) string,
 	}
 	folder, err := s.find(&s.reader)
 	if err != nil {
+		if w.kind == "iio" && lacksIIO(string(root)) {
+			return nil, device.Faultf(device.Offline, "this system's kernel has no IIO (that of the SD-card image has none), so that it drives no such part; use Raspberry Pi OS, or a driver of agentsite's own")
+		}
 		return nil, err
 	}
 	model := s.reader.word(filepath.Join(folder, "name"))

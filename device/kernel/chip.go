@@ -37,6 +37,9 @@ func (c *Chip) Open(ctx context.Context) (device.Device, error) {
 		return dev, err
 	}
 	dev, err = (&Hwmon{Bind: c.bind(), root: c.root}).Open(ctx)
+	if err != nil && device.AsFault(err).Kind == device.Offline && !Drives(string(c.root), c.name) {
+		return nil, device.Faultf(device.Offline, "this system's kernel has no driver for a %s (that of the SD-card image has few); use Raspberry Pi OS, or a driver of agentsite's own", c.name)
+	}
 	if err != nil && device.AsFault(err).Kind == device.Offline {
 		return nil, device.Faultf(device.Offline, "the kernel has nothing to read of a %s at %#02x on %s; if it is wired up, run as root: agentsite prepare", c.name, c.Address, c.Bus)
 	}

@@ -38,7 +38,7 @@ func Findings(root, config string) []driver.Finding {
 	for _, folder := range t.folders(iioDevices, "iio:device") {
 		dht = dht || strings.HasPrefix(r.word(filepath.Join(folder, "name")), "dht11")
 	}
-	if !dht {
+	if !dht && !lacksIIO(root) {
 		note(driver.Note, "dht", "no DHT11 or DHT22 is set up; the kernel reads them, because a program cannot keep their timing",
 			"for one on GPIO4 add dtoverlay=dht11,gpiopin=4 to "+config+" (that is for both), start the board again and run agentsite scan")
 	}

@@ -153,6 +153,9 @@ func (s *sensor) iioChannel(ch iioName, file, folder, model string, files []stri
 	if q, ok := quirks[model+" "+ch.typ]; ok {
 		typ.times, typ.per = q.times, q.per
 	}
+	if l, ok := chipLimits[model][ch.typ]; ok {
+		typ.limits, typ.slack = l.limits, l.slack
+	}
 	c := channel{
 		point: device.Point{Name: ch.point(), Kind: device.KindMeasurement, Unit: typ.unit, Description: typ.doc, Range: typ.limits},
 		times: typ.times, per: typ.per, slack: typ.slack,

@@ -82,3 +82,22 @@ var quirks = map[string]struct{ times, per float64 }{
 	// drivers/iio/chemical/bme680_core.c, bme680_read_humid: percent, not milli percent
 	"bme680 humidityrelative": {1, 1},
 }
+
+// limited is a range and how far beyond it a value may be.
+type limited struct {
+	limits device.Range
+	slack  float64
+}
+
+// chipLimits are what a chip can measure, by its name, and how far beyond it may read:
+// its own accuracy, as device/chip has it. The ABI knows no limits.
+var chipLimits = map[string]map[string]limited{
+	"bme280": bosch, "bmp280": bosch, "bmp180": bosch, "bmp085": bosch, "bme680": bosch,
+}
+
+// bosch is BST-BME280-DS002 (sections 1.3 and 1.4), BST-BMP180-DS000 (section 1) and
+// BST-BME680-DS001 (section 1), in degrees and pascals.
+var bosch = map[string]limited{
+	"temp":     {device.Range{Min: -40, Max: 85}, 2},
+	"pressure": {device.Range{Min: 30000, Max: 110000}, 400},
+}

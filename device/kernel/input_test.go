@@ -19,6 +19,9 @@ var (
 // words are the bits 28 and 116 in words of this machine's size.
 var words = map[int]string{32: "100000 0 0 10000000\n", 64: "10000000000000 10000000\n"}[bits.UintSize]
 
+// manyKeys are the bits 1 to 127.
+var manyKeys = map[int]string{32: "ffffffff ffffffff ffffffff fffffffe\n", 64: "ffffffffffffffff fffffffffffffffe\n"}[bits.UintSize]
+
 func TestBitmap(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -70,7 +73,7 @@ func TestNamesAreNames(t *testing.T) {
 }
 
 func TestInputPoints(t *testing.T) {
-	root := gpioKeys.with(knob, in("sys/class/input/event2/device/", files{"name": "keyboard\n", "capabilities/key": "ffffffffffffffff fffffffffffffffe\n"}), files{"dev/input/event2": "", "dev/input/by-path/knob": "->../event1"}).write(t)
+	root := gpioKeys.with(knob, in("sys/class/input/event2/device/", files{"name": "keyboard\n", "capabilities/key": manyKeys}), files{"dev/input/event2": "", "dev/input/by-path/knob": "->../event1"}).write(t)
 	names := func(c *Input) (all []string) {
 		c.root = root
 		for _, p := range open(t, c).Describe().Points {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/driver"
 )
 
 // sensor is a folder of the kernel's with a file for each value. It holds nothing
@@ -22,7 +21,7 @@ type sensor struct {
 	attributes []attribute
 	channels   []channel
 
-	busy driver.Turn // while a sample is taken
+	busy device.Turn // while a sample is taken
 	// of who has it:
 	reader reader
 	folder string
@@ -101,7 +100,7 @@ func (s *sensor) open(model, folder string) (device.Device, error) {
 	if len(kept) == 0 {
 		return nil, device.Faultf(device.Offline, "%s has no value that this driver can read; is it the right device?", folder)
 	}
-	s.busy = driver.NewTurn()
+	s.busy = device.NewTurn()
 	s.paths = make([]string, len(s.attributes))
 	s.values = make([]float64, len(s.attributes))
 	s.errs = make([]error, len(s.attributes))
@@ -170,13 +169,22 @@ func (s *sensor) locate() error {
 
 func (s *sensor) readings(now time.Time) []device.Reading {
 	readings := make([]device.Reading, len(s.channels))
+	var nonsense *implausible
 	for i, c := range s.channels {
 		v, err := c.read(s)
 		r := device.Reading{Point: c.point.Name, Value: v, Quality: device.Good, At: now}
 		if err != nil {
 			r.Value, r.Quality, r.Why = device.Value{}, device.Bad, err.Error()
+			errors.As(err, &nonsense)
 		}
 		readings[i] = r
+	}
+	if nonsense != nil { // the others came by the same bus from the same chip
+		for i, r := range readings {
+			if r.Quality == device.Good {
+				readings[i] = device.Reading{Point: r.Point, Quality: device.Bad, At: now, Why: nonsense.Error()}
+			}
+		}
 	}
 	return readings
 }
@@ -208,6 +216,17 @@ func (c *channel) read(s *sensor) (device.Value, error) {
 	return c.inRange(device.Tidy(n * c.times / c.per))
 }
 
+// implausible is a value that cannot be.
+type implausible struct {
+	point  string
+	n      float64
+	limits device.Range
+}
+
+func (e *implausible) Error() string {
+	return fmt.Sprintf("%s reads %v, which cannot be: only %v can; check the wiring and the supply", e.point, device.Number(e.n), e.limits)
+}
+
 // inRange is the last thing before a number is believed.
 func (c *channel) inRange(n float64) (device.Value, error) {
 	limits := c.point.Range
@@ -219,7 +238,7 @@ func (c *channel) inRange(n float64) (device.Value, error) {
 	case n >= limits.Min-c.slack && n <= limits.Max+c.slack:
 		return device.Number(min(max(n, limits.Min), limits.Max)), nil
 	}
-	return device.Value{}, fmt.Errorf("it reads %v, which cannot be: only %v can", device.Number(n), limits)
+	return device.Value{}, &implausible{c.point.Name, n, limits}
 }
 
 // Close has nothing to let go of.

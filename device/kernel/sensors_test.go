@@ -39,11 +39,13 @@ func TestIIOUnits(t *testing.T) {
 		"distance":                {files{"in_distance_raw": "123", "in_distance_scale": "0.001"}, map[string]any{"distance m": 0.123}},
 		"what is not now": {files{"in_temp_input": "1000", "in_temp_peak_raw": "9", "in_voltage0_mean_raw": "1", "in_anglvel_z_quadrature_correction_raw": "1", "in_rot_quaternion_raw": "0 0 0 1", "in_velocity_sqrt(x^2+y^2+z^2)_input": "3", "in_temp_calibbias": "1", "out_voltage0_raw": "1", "in_timestamp_raw": "3"},
 			map[string]any{"temperature Cel": 1.0}},
-		"humidity is cropped":    {files{"in_humidityrelative_input": "100300"}, map[string]any{"humidity %": 100.0}},
-		"humidity beyond":        {files{"in_humidityrelative_input": "150000", "in_temp_input": "20000"}, map[string]any{"humidity %": nil, "temperature Cel": 20.0}},
-		"below absolute zero":    {files{"in_temp_input": "-300000"}, map[string]any{"temperature Cel": nil}},
-		"not a number":           {files{"in_temp_input": "NaN\n", "in_pressure_input": "", "in_current_raw": "9999999999999999999999"}, map[string]any{"temperature Cel": nil, "pressure Pa": nil, "current A": nil}},
-		"a scale that is broken": {files{"in_accel_x_raw": "1", "in_accel_y_raw": "1", "in_accel_x_scale": "oops", "in_accel_scale": "2"}, map[string]any{"accel_x m/s2": nil, "accel_y m/s2": 2.0}},
+		"humidity is cropped":       {files{"in_humidityrelative_input": "100300"}, map[string]any{"humidity %": 100.0}},
+		"humidity beyond":           {files{"in_humidityrelative_input": "150000", "in_temp_input": "20000"}, map[string]any{"humidity %": nil, "temperature Cel": nil}},
+		"a pressure that cannot be": {bme280.with(files{"in_pressure_input": "16000.0"}), map[string]any{"temperature Cel": nil, "pressure Pa": nil, "humidity %": nil}},
+		"the limits of the chip":    {bme280.with(files{"in_pressure_input": "29.99987", "in_temp_input": "85010"}), map[string]any{"temperature Cel": 85.0, "pressure Pa": 30000.0, "humidity %": 56.565}},
+		"below absolute zero":       {files{"in_temp_input": "-300000"}, map[string]any{"temperature Cel": nil}},
+		"not a number":              {files{"in_temp_input": "NaN\n", "in_pressure_input": "", "in_current_raw": "9999999999999999999999"}, map[string]any{"temperature Cel": nil, "pressure Pa": nil, "current A": nil}},
+		"a scale that is broken":    {files{"in_accel_x_raw": "1", "in_accel_y_raw": "1", "in_accel_x_scale": "oops", "in_accel_scale": "2"}, map[string]any{"accel_x m/s2": nil, "accel_y m/s2": 2.0}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

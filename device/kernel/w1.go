@@ -63,7 +63,7 @@ func (c *W1) Open(context.Context) (device.Device, error) {
 	s.channels = []channel{{
 		// "from -55°C to +125°C": DS18B20 datasheet, page 1, and all its kin.
 		point: device.Point{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature", Range: device.Range{Min: -55, Max: 125}},
-		times: 1, per: 1000, value: 0, offset: none, scale: none, fault: none,
+		times: 1, per: 1000, slack: 2, value: 0, offset: none, scale: none, fault: none, // it may be wrong by 2 degrees at the ends (page 3)
 	}}
 	return s.open(w1Families[id[:2]], folder)
 }

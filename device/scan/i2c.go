@@ -127,6 +127,7 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 	probed := slices.Contains(s.Probe, addr)
 	may := probed || c.mayPoint()
 	var untried []signature
+	var not []string // parts that say by their id, or their CRC, that they are another
 	for _, sig := range signatures {
 		if !slices.Contains(sig.addresses, addr) {
 			continue
@@ -135,7 +136,11 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 			untried = append(untried, sig)
 			continue
 		}
-		if matches, _ := c.known(sig); matches {
+		matches, err := c.known(sig)
+		if err == nil && !matches && sig.confidence == Certain {
+			not = append(not, sig.part)
+		}
+		if matches {
 			f.What, f.Confidence = sig.part, sig.confidence
 			more, ok := "", sig.behind == nil
 			if !ok {
@@ -149,7 +154,7 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 			return f, ctx.Err()
 		}
 	}
-	f.What, f.Devices = s.candidates(addr, keys, untried)
+	f.What, f.Devices = s.candidates(addr, keys, untried, not)
 	switch {
 	case !answers:
 		f.What, f.Devices = "nothing that is known here", nil
@@ -196,13 +201,16 @@ func (c chip) differs() bool {
 }
 
 // candidates names the parts that can be at an address, with those that were not
-// asked for. What a probe could tell is no device yet.
-func (s *Scan) candidates(addr uint16, keys string, untried []signature) (what string, devices []Device) {
+// asked for, and without those that it is not. What a probe could tell is no device yet.
+func (s *Scan) candidates(addr uint16, keys string, untried []signature, not []string) (what string, devices []Device) {
 	var names, later []string
 	for _, sig := range untried {
 		later = append(later, sig.part)
 	}
 	for _, p := range partsAt(addr) {
+		if slices.Contains(not, p.name) {
+			continue
+		}
 		names = append(names, p.name)
 		if !slices.Contains(later, p.name) {
 			devices = append(devices, s.suggest(named(p.name), p.driver, p.kernel, keys)...)

@@ -305,3 +305,22 @@ func TestBadBuses(t *testing.T) {
 		t.Errorf("after the end: %+v", trouble)
 	}
 }
+
+// A part whose id says that it is another is not offered.
+func TestAnotherPartIsNotOffered(t *testing.T) {
+	for _, reg := range []map[byte][2]byte{
+		{6: {0x00, 0x55}, 7: {0x04, 0x00}}, // another maker
+		{6: {0x00, 0x54}, 7: {0x22, 0x00}}, // an MCP9844
+		{},
+	} {
+		s := on(&bus{parts: map[uint16]model{0x1f: &wide{reg: reg}}})
+		if got := run(t, s); strings.Contains(got, "MCP9808") || strings.Contains(got, "jc42") {
+			t.Errorf("%v: %s", reg, got)
+		}
+	}
+	s := on(&bus{parts: map[uint16]model{0x62: &teller{command: "\x36\x82", answer: "\x00\x01\x02\x00\x01\x02\x00\x01\x02"}}})
+	s.Probe = []uint16{0x62}
+	if got := run(t, s); strings.Contains(got, "SCD4x") {
+		t.Errorf("its CRC is wrong: %s", got)
+	}
+}

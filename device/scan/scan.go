@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device/board"
 	"agentsite/device/driver"
+	"agentsite/device/kernel"
 )
 
 // Found is something that is wired up, or a place to wire something to.
@@ -72,13 +73,13 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 func rank(f Found) int { return slices.Index([]Confidence{Certain, Likely, Candidate}, f.Confidence) }
 
 // suggest returns the device that uses a part: through the driver here, or else
-// through the kernel's.
-func (s *Scan) suggest(name, own, kernel, keys string) []Device {
+// through the kernel's, as far as this kernel has one.
+func (s *Scan) suggest(name, own, chip, keys string) []Device {
 	if _, ok := driver.Find(s.Drivers, own); ok {
 		return []Device{{name, "{ driver: " + own + ", " + keys + " }"}}
 	}
-	if _, ok := driver.Find(s.Drivers, "kernel:"+kernel); ok && kernel != "" {
-		return []Device{{name, "{ driver: kernel:" + kernel + ", " + keys + " }"}}
+	if _, ok := driver.Find(s.Drivers, "kernel:"+chip); ok && chip != "" && kernel.Drives(s.Root, chip) {
+		return []Device{{name, "{ driver: kernel:" + chip + ", " + keys + " }"}}
 	}
 	return nil
 }

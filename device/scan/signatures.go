@@ -71,7 +71,7 @@ var signatures = []signature{
 	{part: "CCS811", driver: "ccs811", kernel: "ccs811", addresses: from(0x5a, 0x5b), confidence: Certain, ids: []id{{0x20, "\x81", ""}}},
 	// The rest of the registers are settings, as they are after power-on.
 	{part: "ADS1115", driver: "ads1115", kernel: "ads1115", addresses: from(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x85\x83", ""}}},
-	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: from(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xFF\xDF"}}},
+	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: from(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xE7\xDF"}}},
 	{part: "PCA9685", driver: "pca9685", addresses: from(0x40, 0x77), confidence: Likely, ids: []id{{0x02, "\xE2", ""}, {0x03, "\xE4", ""}, {0x04, "\xE8", ""}, {0x05, "\xE0", ""}}},
 	{part: "MCP23017", driver: "mcp23017", addresses: from(0x20, 0x27), confidence: Likely, ids: []id{{0x00, "\xFF\xFF\x00\x00\x00\x00", ""}, {0x0A, "\x00\x00", "\xC1\xC1"}}},
 	{part: "TCA9534", driver: "tca9534", addresses: slices.Concat(from(0x20, 0x27), from(0x38, 0x3f)), confidence: Likely, ids: []id{{0x01, "\xFF", ""}, {0x02, "\x00", ""}, {0x03, "\xFF", ""}}},

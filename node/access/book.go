@@ -18,8 +18,6 @@ const (
 	maxGrants = 64
 	maxTokens = 64
 	maxName   = 24
-
-	maxPresented = 8 // of what was passed on from one root
 )
 
 // Owner is a key with authority over the site.
@@ -33,7 +31,7 @@ type Token struct {
 	Name  string `cbor:"1,keyasint"`
 	Hash  Hash   `cbor:"2,keyasint"` // of the token, which is nowhere kept
 	URL   string `cbor:"3,keyasint"` // the site's, for which alone it counts
-	Until int64  `cbor:"4,keyasint"` // seconds since 1970
+	Until int64  `cbor:"4,keyasint"` // seconds since 1970; 0 for ever
 	Grant []byte `cbor:"5,keyasint"`
 }
 
@@ -46,7 +44,7 @@ type book struct {
 	Grants   [][]byte      `cbor:"5,keyasint"`
 	Tokens   []Token       `cbor:"6,keyasint"`
 	Blocks   []Hash        `cbor:"7,keyasint"` // revoked
-	Keys     []identity.ID `cbor:"8,keyasint"` // revoked
+	Keys     []identity.ID `cbor:"8,keyasint"` // revoked, those of former owners too
 }
 
 // Options are what a Book works with.
@@ -60,12 +58,12 @@ type Options struct {
 	Build               time.Time // when the program was made
 	// System is the system's clock, and whether something synchronises it.
 	System func() (t time.Time, synchronised bool)
-	// Ended is called once permissions have ended by an owner's word, before that is
-	// kept, to end what is held by their leave; nil for nothing.
+	// Ended is called once permissions have ended, by an owner's word, before that is
+	// kept, or by themselves, to end what is held by their leave; nil for nothing.
 	Ended func()
-	// StrictReads also refuses reads that are granted until a time while the time is
-	// not known.
-	StrictReads bool
+	// LastKnown goes by the last known time while the time is not known. A permission
+	// then lasts longer by as much as the site was off.
+	LastKnown bool
 }
 
 // Book is who may do what on a site. All methods are safe for concurrent use. Those
@@ -74,23 +72,40 @@ type Options struct {
 type Book struct {
 	Options
 	start   time.Time
-	guesses pace // of the recovery code
+	moved   chan struct{} // where the next end of a permission may be another
+	guesses pace          // of the recovery code
 
 	saving sync.Mutex // while something is kept, and around mu
 	mu     sync.Mutex
 	kept   book                 // changed with both
 	held   map[string][]holding // by principal
+	ends   map[Hash]bool        // the last blocks of the grants that are kept, those of tokens too
 	ended  []Revocation         // that are not kept yet
-	meter  Meter
-	clock  Clock
+	leases map[lease][]holding  // by which grants each output was moved, by each principal
+	// dropped is set where grants that had ended were forgotten before Keep saw it.
+	dropped bool
+	meter   Meter
+	clock   Clock
 }
 
 // holding is a grant in somebody's hands.
 type holding struct {
-	who   string // the principal's ID
-	grant *Grant
-	token string // its name; "" without one
-	until int64  // of the token
+	who       string // the principal's ID
+	root      string // the same of whom an owner granted it to, who may have passed it on
+	grant     *Grant
+	token     string // its name; "" without one
+	until     int64  // of the token
+	presented bool   // and so not kept on the disk
+}
+
+// newHolding is a grant in the hands of its audience.
+func newHolding(g *Grant) holding {
+	return holding{who: g.Audience().String(), root: g.Blocks[0].Audience.String(), grant: g}
+}
+
+// find is where a grant is among what its audience holds without a token; -1 for nowhere.
+func find(held []holding, g *Grant) int {
+	return slices.IndexFunc(held, func(h holding) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
 }
 
 // NewBook reads what was kept.
@@ -98,57 +113,65 @@ func NewBook(o Options) (*Book, error) {
 	if o.Ended == nil {
 		o.Ended = func() {}
 	}
-	b := &Book{Options: o, start: time.Now(), kept: book{Version: version}}
+	b := &Book{Options: o, start: time.Now(), moved: make(chan struct{}, 1), leases: make(map[lease][]holding), kept: book{Version: version}}
 	if len(o.Book) > 0 {
 		if err := readKept("who may do what", o.Book, &b.kept); err != nil {
 			return nil, err
 		}
 	}
 	var saved time.Time
+	var known bool
 	var err error
-	if b.meter, saved, err = decodeMeter(o.Meter); err != nil {
+	if b.meter, saved, known, err = decodeMeter(o.Meter); err != nil {
 		return nil, err
 	}
-	b.clock = NewClock(o.Build, saved)
-	if b.held, err = b.hold(b.kept); err != nil {
+	b.clock = NewClock(o.Build, saved, known)
+	if b.held, b.ends, err = b.hold(b.kept); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// hold opens the grants that are kept, those only that are not open yet.
-func (b *Book) hold(k book) (map[string][]holding, error) {
+// hold opens the grants that are kept, those only that are not open yet. The lock is free.
+func (b *Book) hold(k book) (map[string][]holding, map[Hash]bool, error) {
 	open := make(map[string]*Grant)
+	b.mu.Lock() // what is presented meanwhile changes it
 	for _, all := range b.held {
 		for _, h := range all {
 			open[string(h.grant.bytes)] = h.grant
 		}
 	}
-	held := make(map[string][]holding)
-	add := func(name string, raw []byte, h holding) (err error) {
-		if h.grant = open[string(raw)]; h.grant == nil {
-			if h.grant, err = Open(raw); err != nil {
+	b.mu.Unlock()
+	held, ends := make(map[string][]holding), make(map[Hash]bool)
+	add := func(raw []byte, t *Token) (err error) {
+		g := open[string(raw)]
+		if g == nil {
+			if g, err = Open(raw); err != nil {
 				return err
 			}
 		}
-		if name == "" {
-			name = h.grant.Audience().String()
+		h := newHolding(g)
+		if t != nil {
+			h.who, h.token, h.until = tokenPrefix+t.Name, t.Name, t.Until
+			if len(g.Blocks) == 1 { // the site holds it for whoever brings the token
+				h.root = h.who
+			}
 		}
-		h.who = name
-		held[name] = append(held[name], h)
+		ends[g.ID()] = true
+		held[h.who] = append(held[h.who], h)
 		return nil
 	}
 	for _, raw := range k.Grants {
-		if err := add("", raw, holding{}); err != nil {
-			return nil, err
+		if err := add(raw, nil); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, t := range k.Tokens {
-		if err := add(tokenPrefix+t.Name, t.Grant, holding{token: t.Name, until: t.Until}); err != nil {
-			return nil, err
+		if err := add(t.Grant, &t); err != nil {
+			return nil, nil, err
 		}
 	}
-	return held, nil
+	return held, ends, nil
 }
 
 // change keeps what do makes of a copy, and goes by it from then on.
@@ -161,7 +184,7 @@ func (b *Book) change(do func(*book) error) error {
 	if err := do(&k); err != nil {
 		return err
 	}
-	held, err := b.hold(k)
+	held, ends, err := b.hold(k)
 	if err != nil {
 		return err
 	}
@@ -174,108 +197,53 @@ func (b *Book) change(do func(*book) error) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.kept, b.held = k, held
+	presented := b.presented()
+	b.kept, b.held, b.ends = k, held, ends
+	for _, h := range presented {
+		if find(held[h.who], h.grant) < 0 {
+			held[h.who] = append(held[h.who], h)
+		}
+	}
+	b.poke()
 	return nil
 }
 
-// ran is how long the process has run.
-func (b *Book) ran() time.Duration { return time.Since(b.start) }
-
-func (b *Book) now() (t time.Time, sure bool) {
-	system, synchronised := b.System()
-	return b.clock.Read(b.ran(), system, synchronised)
-}
-
-// Now is the time of day, and whether it is that and not only not earlier.
-func (b *Book) Now() (t time.Time, sure bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.now()
-}
-
-// Tell is an owner who proved who it is, and says what the time is now. What was known
-// well enough already is not kept once more.
-func (b *Book) Tell(t time.Time) error {
-	b.mu.Lock()
-	before, sure := b.now()
-	b.clock.Tell(b.ran(), t)
-	b.mu.Unlock()
-	if sure && t.Sub(before) < time.Minute {
-		return nil
-	}
-	return b.Save()
-}
-
-// Save keeps the time and what was counted. Call it now and then, and at the end:
-// what a site has run since is not credited after a start.
-func (b *Book) Save() error {
-	b.saving.Lock()
-	defer b.saving.Unlock()
-	b.mu.Lock()
-	least, _ := b.now()
-	text, err := b.meter.encode(b.ran(), least)
-	b.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return b.SaveMeter(text)
-}
-
 // Deposit keeps a grant at an owner's word, so that its audience need not bring it along.
+// A key that was revoked has what is deposited for it afterwards.
 func (b *Book) Deposit(raw []byte) (*Grant, error) {
 	g, err := Open(raw)
 	if err != nil {
 		return nil, err
 	}
-	return g, b.deposit(g, maxGrants, maxGrants)
+	return g, b.deposit(g)
 }
 
-// Present keeps a grant that its holder brings along. Those leave room for what owners
-// deposit, and for those from another root.
-func (b *Book) Present(holder identity.ID, raw []byte) (*Grant, error) {
-	g, err := Open(raw)
-	switch {
-	case err != nil:
-		return nil, err
-	case g.Audience() != holder:
-		return nil, denied("this grant is for %v, and you are %v", g.Audience(), holder)
-	}
-	return g, b.deposit(g, maxGrants*3/4, maxPresented)
-}
-
-// deposit keeps a grant, unless there are as many already, or as many from its root.
-func (b *Book) deposit(g *Grant, most, mostOfRoot int) error {
+// deposit keeps a grant, unless there are as many already.
+func (b *Book) deposit(g *Grant) error {
 	b.mu.Lock()
-	kept := slices.ContainsFunc(b.held[g.Audience().String()], func(h holding) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
+	held := b.held[g.Audience().String()]
 	b.mu.Unlock()
-	if kept {
+	if i := find(held, g); i >= 0 && !held[i].presented {
 		return nil
 	}
 	return b.change(func(k *book) error {
-		if err := k.accepts(b.Site, g); err != nil {
+		if err := b.accepts(k, g, g.ID()); err != nil {
 			return err
 		}
 		now, _ := b.Now()
-		ofRoot := 0
 		k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool {
 			have, err := Open(raw)
-			if err != nil || !have.Until().IsZero() && !have.Until().After(now) {
-				return true
-			}
-			if have.ids[0] == g.ids[0] {
-				ofRoot++
-			}
-			return false
+			return err != nil || !have.Until().IsZero() && !have.Until().After(now)
 		})
-		if len(k.Grants) >= most || ofRoot >= mostOfRoot {
-			return denied("%d grants are kept here, %d of them from this root, which is as many as there can be: have an owner revoke one", len(k.Grants), ofRoot)
+		if len(k.Grants) >= maxGrants {
+			return denied("%d grants are kept here, which is as many as there can be: revoke one first", len(k.Grants))
 		}
 		k.Grants = append(k.Grants, g.Bytes())
 		return nil
 	})
 }
 
-// Grants lists the grants that are kept, but for those of tokens.
+// Grants lists the grants that are in somebody's hands, but for those of tokens.
 func (b *Book) Grants() []*Grant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -297,7 +265,7 @@ func (b *Book) Standing(p agents.Principal) (n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.held[p.ID] {
-		if b.counts(h, agents.Returns) == nil {
+		if !b.over(h) {
 			id := h.grant.ID()
 			n = n*31 + binary.BigEndian.Uint64(id[:]) | 1
 		}
@@ -305,16 +273,29 @@ func (b *Book) Standing(p agents.Principal) (n uint64) {
 	return n
 }
 
-// accepts reports why a grant means nothing here: it is another's, or revoked.
-func (k *book) accepts(site identity.ID, g *Grant) error {
-	if !slices.ContainsFunc(k.Owners, func(o Owner) bool { return o.ID == g.Issuer }) {
+func (k *book) owns(id identity.ID) bool {
+	return slices.ContainsFunc(k.Owners, func(o Owner) bool { return o.ID == id })
+}
+
+// accepts reports why a grant means nothing here: it is another's, or revoked. A revoked
+// key loses every grant that it had or issued, also those that the site never saw. So each
+// grant of such a key that is kept was deposited afterwards, and counts; anew is one that
+// is being deposited.
+func (b *Book) accepts(k *book, g *Grant, anew Hash) error {
+	if !k.owns(g.Issuer) {
 		return denied("your grant is from %v, who is no owner of this site", g.Issuer)
 	}
-	for i, b := range g.Blocks {
-		if b.Node != (identity.ID{}) && b.Node != site {
-			return denied("your grant is for another site, %s", b.Node.PeerID())
+	ended := func(key identity.ID, block Hash) bool {
+		return slices.Contains(k.Keys, key) && block != anew && !b.ends[block]
+	}
+	if ended(g.Issuer, g.ids[0]) {
+		return errRevoked
+	}
+	for i, block := range g.Blocks {
+		if block.Node != (identity.ID{}) && block.Node != b.Site {
+			return denied("your grant is for another site, %s", block.Node.PeerID())
 		}
-		if slices.Contains(k.Blocks, g.ids[i]) || slices.Contains(k.Keys, b.Audience) {
+		if slices.Contains(k.Blocks, g.ids[i]) || ended(block.Audience, g.ids[i]) {
 			return errRevoked
 		}
 	}

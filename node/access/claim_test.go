@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,32 +189,97 @@ func TestRace(t *testing.T) {
 	}
 }
 
+// TestGuessesWait: of wrong proofs and wrong codes together no more wait than of either
+// alone, because they hold places that a right proof or code needs too.
+func TestGuessesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, c, b := unclaimed(t, &shelf{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 4 * paceWaiting {
+			all.Go(func() { c.Take(ctx, Proof{}) })
+			all.Go(func() { b.Recover(ctx, "", Owner{}) })
+		}
+		synctest.Wait()
+		if n := c.wrong.waiting + b.guesses.waiting; n != paceWaiting {
+			t.Errorf("%d wait, not %d", n, paceWaiting)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
 func TestInvitation(t *testing.T) {
 	site := identity.New()
+	const relayed = "/ip4/192.0.2.7/udp/8475/quic-v1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit"
 	for _, i := range []Invitation{
-		{Site: site.ID(), Secret: Secret{1, 2, 255}, Addresses: []string{"192.168.1.20:8473", "[fe80::1]:8473", "greenhouse.local:8473"}, Certificate: make([]byte, 32)},
+		{Site: site.ID(), Secret: Secret{1, 2, 255}, Addresses: []string{"192.168.1.20:8473", "[2001:db8::1]:8473", "greenhouse.local:8473", relayed}},
+		{Site: site.ID(), Addresses: []string{"192.168.1.20:8473"}},
+		{Site: site.ID(), Secret: Secret{1}},
 		{Site: site.ID()},
 	} {
 		text := i.String()
 		again, err := ParseInvitation(text)
-		if err != nil || again.String() != text || again.Site != i.Site || again.Secret != i.Secret || len(again.Addresses) != len(i.Addresses) {
+		if err != nil || again.String() != text || again.Site != i.Site || again.Secret != i.Secret || !slices.Equal(again.Addresses, i.Addresses) {
 			t.Errorf("%s: %+v, %v", text, again, err)
 		}
+		if strings.ContainsAny(text, " \t&?*[]{}()<>|;#!$`'\"\\~=^") {
+			t.Errorf("a shell acts on a letter of %s", text)
+		}
 	}
-	good := Invitation{Site: site.ID(), Secret: Secret{1}, Addresses: []string{"a:1"}}.String()
-	for _, text := range []string{
-		"", "agentsite", "https" + strings.TrimPrefix(good, "agentsite"), good[:len(good)-1], good + "A",
-		strings.Replace(good, "12D3", "13D3", 1), strings.ToLower(good), strings.Replace(good, "?", "/x?", 1), strings.Replace(good, "?", "?cert=00&", 1),
-		strings.Replace(good, "://", "://me@", 1), strings.Replace(good, "?", "?"+strings.Repeat("at=b&", 9), 1),
+	whole := Invitation{Site: site.ID(), Secret: Secret{1}, Addresses: []string{"192.168.100.200:8474"}}.String()
+	if len(whole) > 106 { // as many as a QR code of 37 squares has, which 24 rows hold
+		t.Errorf("%s has %d letters", whole, len(whole))
+	}
+	if i, err := ParseInvitation(strings.Replace(whole, strings.TrimPrefix(site.ID().String(), "did:key:"), site.ID().PeerID(), 1)); err != nil || i.Site != site.ID() {
+		t.Errorf("with the peer ID for the key: %v", err)
+	}
+	_, key, _ := strings.Cut(whole, "://")
+	key, rest, _ := strings.Cut(key, "/")
+	secret, _, _ := strings.Cut(rest, "/")
+	for what, missing := range map[string][]string{
+		"the site's key": {scheme, scheme + key[:20], scheme + key[1:] + "/" + rest},
+		"the secret":     {scheme + key},
+		"its secret":     {scheme + key + "/", scheme + key + "/" + secret[:10], scheme + key + "/" + secret[1:] + "/a:1", whole[:len(scheme+key)+1] + "A" + rest},
+		"reached":        {whole[:len(whole)-5], whole[:len(whole)-4], whole + "+", whole + "+[::1]:1"},
+		"looks like":     {"", "agentsite", "https" + whole[len("agentsite"):], "agentsite:" + whole[len(scheme):], strings.ToUpper(whole), whole + strings.Repeat("+b:1", 8), whole + strings.Repeat("1", maxURI)},
 	} {
-		if _, err := ParseInvitation(text); err != errInvitation {
-			t.Errorf("%q: %v", text, err)
+		for _, text := range missing {
+			if _, err := ParseInvitation(text); err == nil || !strings.Contains(err.Error(), what) || strings.Contains(err.Error(), secret) {
+				t.Errorf("%q: %v does not name %s", text, err, what)
+			}
+		}
+	}
+}
+
+// TestHostileAddresses: where a site says that it is reached stands in texts that people
+// paste into a shell. What a shell would act on is in none.
+func TestHostileAddresses(t *testing.T) {
+	site, owner := identity.New(), identity.New()
+	const good = "192.0.2.1:80"
+	g := grant(t, "read *", owner, owner)
+	for _, bad := range []string{"/dns4/x;touch a;/tcp/1", "/dns4/$(touch a)/tcp/1", "/dns4/a`x`/tcp/1", "/dns4/a\nb/tcp/1", "/dns4/a\x1b[2J/tcp/1", "a b:1", "~root:1", "a+b:1", "*:1", "/dns4/é/tcp/1"} {
+		i := Invitation{Site: site.ID(), Addresses: []string{bad, good}}
+		p := Pass{Site: site.ID(), Name: "shed" + bad, Addresses: i.Addresses, Grant: g}
+		for _, text := range []string{i.String(), p.String()} {
+			if strings.Trim(strings.TrimPrefix(text, scheme), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/.:%_-+@") != "" {
+				t.Errorf("%q stands in %q", bad, text)
+			}
+		}
+		if again, err := ParseInvitation(i.String()); err != nil || !slices.Equal(again.Addresses, []string{good}) {
+			t.Errorf("%q: %v, %v", bad, again.Addresses, err)
+		}
+		if strings.Contains(bad, "+") {
+			continue // these are two addresses
+		}
+		if all, err := parseAddresses(good + "+" + bad); err == nil {
+			t.Errorf("%q is taken: %q", bad, all)
 		}
 	}
 }
 
 func FuzzInvitation(f *testing.F) {
-	f.Add(Invitation{Site: identity.New().ID(), Addresses: []string{"[::1]:80"}, Certificate: make([]byte, 32)}.String())
+	f.Add(Invitation{Site: identity.New().ID(), Addresses: []string{"[::1]:80"}}.String())
 	f.Fuzz(func(t *testing.T, text string) {
 		i, err := ParseInvitation(text)
 		if err != nil {

@@ -66,6 +66,21 @@ type Grant struct {
 	bytes  []byte
 }
 
+// Signers are the keys that signed it: its issuer's, and of whoever passed it on.
+func (g *Grant) Signers() []identity.ID {
+	all := []identity.ID{g.Issuer}
+	for _, b := range g.Blocks[:len(g.Blocks)-1] {
+		all = append(all, b.Audience)
+	}
+	return all
+}
+
+// Over reports whether it has ended.
+func (g *Grant) Over(now time.Time) bool {
+	until := g.Until()
+	return !until.IsZero() && !until.After(now)
+}
+
 // chain is a grant as it travels.
 type chain struct {
 	_       struct{} `cbor:",toarray"`

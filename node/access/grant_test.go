@@ -174,14 +174,14 @@ func TestDenials(t *testing.T) {
 	g := grant(t, "read climate, set fan 0..80 max 10m, show *", k...)
 	v := 81.0
 	for want, a := range map[string]agents.Ask{
-		"you lack the permission 'set climate/heater', which an owner can grant":          {Tool: "set_level", Points: []string{"climate/heater"}},
-		"you lack the permission 'read fan/speed', which an owner can grant":              {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
-		"you lack the permission 'stop', which an owner can grant":                        {Tool: "emergency_stop", Effect: agents.Returns},
-		"you lack the permission 'use water on bed/1', which an owner can grant":          {Tool: "water", Points: []string{"bed/1"}},
-		"you lack the permission 'use water', which an owner can grant":                   {Tool: "water"},
-		"you lack a permission for this":                                                  {Tool: "set_level", Points: []string{"Fan' --until never"}},
-		"you may set this to 0..80 and to nothing else":                                   {Tool: "set_level", Points: []string{"fan/speed"}, Value: &v},
-		"you may hold this for 10m0s at a time: ask for less, and again before that ends": {Tool: "set_level", Points: []string{"fan/speed"}, Value: new(float64), For: 601e9},
+		"you lack the permission 'set climate/heater', which an owner can grant":        {Tool: "set_level", Points: []string{"climate/heater"}},
+		"you lack the permission 'read fan/speed', which an owner can grant":            {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
+		"you lack the permission 'stop', which an owner can grant":                      {Tool: "emergency_stop", Effect: agents.Returns},
+		"you lack the permission 'use water on bed/1', which an owner can grant":        {Tool: "water", Points: []string{"bed/1"}},
+		"you lack the permission 'use water', which an owner can grant":                 {Tool: "water"},
+		"you lack a permission for this":                                                {Tool: "set_level", Points: []string{"Fan' --until never"}},
+		"you may set this to 0..80 and to nothing else":                                 {Tool: "set_level", Points: []string{"fan/speed"}, Value: &v},
+		"you may hold this for 10m at a time: ask for less, and again before that ends": {Tool: "set_level", Points: []string{"fan/speed"}, Value: new(float64), For: 601e9},
 	} {
 		if _, _, err := g.allow(a); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", a, err, want)

@@ -1,81 +1,129 @@
 package access
 
 import (
-	"encoding/hex"
 	"errors"
-	"net/url"
+	"fmt"
+	"net"
 	"strings"
 
 	"agentsite/node/identity"
 )
 
 const (
-	scheme       = "agentsite"
+	scheme       = "agentsite://"
 	maxAddresses = 8
 	maxURI       = 1 << 10
+
+	didPrefix = "did:key:"
+	noSecret  = "-"
 )
 
-// Invitation is what a site shows to be claimed by, as a URI that a QR code can hold. One
-// without a secret tells a site's owners where it is.
+// Invitation is what a site shows to be claimed by, as a text of letters that no shell acts
+// on and that a small QR code can hold. One without a secret tells a site's owners where
+// it is.
 type Invitation struct {
-	Site        identity.ID
-	Secret      Secret   // zero for none
-	Addresses   []string // where it may be reached, the best first
-	Certificate []byte   // SHA-256 of the one that it shows over TLS; nil for none
+	Site      identity.ID
+	Secret    Secret   // zero for none
+	Addresses []string // where it may be reached, host:port or a multiaddr, the best first
 }
 
-// String is agentsite://PEER?at=ADDRESS&cert=HEX#SECRET. The secret stands where no
-// program sends it on.
+// String is agentsite://KEY/SECRET/ADDRESS+ADDRESS: the key as in a did:key, "-" for no
+// secret. A host of IPv6 has no brackets, which some shells would act on: the port is what
+// follows the last colon.
 func (i Invitation) String() string {
-	q := url.Values{"at": i.Addresses}
-	if i.Certificate != nil {
-		q.Set("cert", hex.EncodeToString(i.Certificate))
-	}
-	secret := ""
+	secret := noSecret
 	if i.Secret != (Secret{}) {
 		secret = i.Secret.Text()
 	}
-	return site(i.Site, q, secret)
+	return siteText(i.Site, secret, "", i.Addresses)
 }
 
-var errInvitation = errors.New("this is no address to claim a site by, which looks like agentsite://12D3KooW…?at=192.168.1.20:8474#…: copy it whole, and put it in quotes")
+// errInvitation is for what is something else, and cut for an address of which a part is
+// missing. Neither shows anything of the text, which may hold a secret.
+var errInvitation = errors.New("this is no address to claim a site by, which looks like " + scheme + "z6Mk…/SECRET/192.168.1.20:8474: copy it whole")
 
-// ParseInvitation reads what String wrote. Its error shows nothing of the text, which
-// may hold a secret.
+func cut(part string) error {
+	return fmt.Errorf("this address is not whole: %s: copy it from %s to its end", part, scheme)
+}
+
+// ParseInvitation reads what String wrote, and names what is missing of it.
 func ParseInvitation(text string) (i Invitation, err error) {
-	id, q, fragment, ok := parseSite(text, maxURI)
-	if !ok || len(q["cert"]) > 1 {
-		return i, errInvitation
+	id, secret, addresses, err := parseSite(text, maxURI)
+	if err != nil {
+		return i, err
 	}
-	if fragment != "" {
-		if i.Secret, err = ParseSecret(fragment); err != nil {
-			return i, errInvitation
+	if secret != noSecret {
+		if i.Secret, err = ParseSecret(secret); err != nil {
+			return Invitation{}, cut("its secret, between the first two strokes after the key, has 22 letters")
 		}
 	}
-	if q.Has("cert") {
-		if i.Certificate, err = hex.DecodeString(q.Get("cert")); err != nil || len(i.Certificate) != 32 {
-			return i, errInvitation
-		}
+	if i.Addresses, err = parseAddresses(addresses); err != nil {
+		return Invitation{}, err
 	}
-	i.Site, i.Addresses = id, q["at"]
+	i.Site = id
 	return i, nil
 }
 
-// site writes a URI that names a site.
-func site(id identity.ID, q url.Values, fragment string) string {
-	u := url.URL{Scheme: scheme, Host: id.PeerID(), RawQuery: strings.ReplaceAll(q.Encode(), "%3A", ":"), Fragment: fragment}
-	return u.String()
+// Plain reports whether a text has only letters that neither a shell nor a terminal acts on,
+// and that divide nothing in an Invitation or a Pass.
+func Plain(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:%_-", r))
+	}) < 0
 }
 
-// parseSite reads what site wrote.
-func parseSite(text string, longest int) (id identity.ID, q url.Values, fragment string, ok bool) {
-	u, err := url.Parse(text)
-	if err != nil || len(text) > longest || u.Scheme != scheme || u.User != nil || u.Path != "" {
-		return id, nil, "", false
+// siteText leaves out the addresses that are not Plain: a site says where it is reached, and
+// people paste the text into a shell.
+func siteText(id identity.ID, proof, before string, addresses []string) string {
+	var all []string
+	for _, a := range addresses {
+		if host, port, err := net.SplitHostPort(a); err == nil {
+			a = host + ":" + port
+		}
+		if Plain(a) {
+			all = append(all, a)
+		}
 	}
-	if q, err = url.ParseQuery(u.RawQuery); err != nil || len(q["at"]) > maxAddresses {
-		return id, nil, "", false
+	return scheme + strings.TrimPrefix(id.String(), didPrefix) + "/" + proof + "/" + before + strings.Join(all, "+")
+}
+
+// parseSite takes apart what siteText wrote.
+func parseSite(text string, longest int) (id identity.ID, proof, addresses string, err error) {
+	rest, ours := strings.CutPrefix(text, scheme)
+	if !ours || len(text) > longest {
+		return id, "", "", errInvitation
 	}
-	id, err = identity.Parse(u.Host)
-	return id, q, u.Fragment, err == nil
+	key, rest, more := strings.Cut(rest, "/")
+	if id, err = identity.Parse(didPrefix + key); err != nil {
+		if id, err = identity.Parse(key); err != nil { // a peer ID, as people know it
+			return id, "", "", cut("the site's key, which it begins with, has a part missing")
+		}
+	}
+	if !more {
+		return id, "", "", cut("it ends after the site's key, before the secret")
+	}
+	proof, addresses, _ = strings.Cut(rest, "/")
+	return id, proof, addresses, nil
+}
+
+// parseAddresses reads where a site may be reached; there may be none.
+func parseAddresses(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all := strings.Split(text, "+")
+	if len(all) > maxAddresses {
+		return nil, errInvitation
+	}
+	for n, a := range all {
+		if strings.HasPrefix(a, "/") && Plain(a) {
+			continue
+		}
+		colon := strings.LastIndexByte(a, ':')
+		if colon <= 0 || colon == len(a)-1 || strings.Trim(a[colon+1:], "0123456789") != "" || strings.Contains(a, "/") || !Plain(a) {
+			return nil, cut("the last of where the site is reached looks like 192.168.1.20:8474")
+		}
+		all[n] = net.JoinHostPort(a[:colon], a[colon+1:])
+	}
+	return all, nil
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,17 +15,25 @@ import (
 func (b *Book) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l, _, err := b.may(p, ask, brought)
+	_, l, _, err := b.may(p, ask, brought)
 	return l, err
 }
 
-// Take is May just before the call is made, and counts it. What acts is counted for
+// Take decides as May does, just before the call is made, and charges the grant that
+// decided: both under one lock, so that the limits returned are that grant's. Where it
+// has an owner confirm the call and nobody did yet, it charges nothing; the limits say
+// so, and the caller asks the owner and then calls Take again. What acts is counted for
 // good before Take returns; where that cannot be kept, the error is no *Denied.
-func (b *Book) Take(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
+func (b *Book) Take(p agents.Principal, ask agents.Ask, confirmed bool, brought ...*Grant) (agents.Limits, error) {
 	b.mu.Lock()
-	l, charges, err := b.may(p, ask, brought)
-	if err == nil {
+	h, l, charges, err := b.may(p, ask, brought)
+	switch {
+	case err != nil:
+	case l.Confirm && !confirmed:
+		charges = nil
+	default:
 		b.meter.take(b.ran(), charges)
+		b.note(h, ask)
 	}
 	b.mu.Unlock()
 	if err != nil || len(charges) == 0 || ask.Effect != agents.Acts {
@@ -37,12 +46,12 @@ func (b *Book) Take(p agents.Principal, ask agents.Ask, brought ...*Grant) (agen
 }
 
 // Sees reports whether p has a permission for what it asks, whatever limits and rates
-// leave of that: it is for what p is shown, and for what p may go on holding.
+// leave of that: it is for what p is shown.
 func (b *Book) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return p.Owner || slices.ContainsFunc(b.holds(p, brought), func(h holding) bool {
-		if b.counts(h, agents.Returns) != nil {
+	return b.isOwner(p) || slices.ContainsFunc(b.holds(p, brought), func(h holding) bool {
+		if b.over(h) {
 			return false
 		}
 		var few [8]part
@@ -51,26 +60,61 @@ func (b *Book) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool 
 	})
 }
 
+// lease is an output that somebody moved away from safe.
+type lease struct{ who, output string }
+
+// maxLeases is how many are noted before those are looked for whose permission has ended.
+const maxLeases = 1024
+
+// note keeps by which grants something was moved: also by those of before that still count,
+// since nothing may come of the call.
+func (b *Book) note(h holding, ask agents.Ask) {
+	if h.grant == nil || ask.Effect != agents.Acts {
+		return
+	}
+	if len(b.leases) >= maxLeases {
+		maps.DeleteFunc(b.leases, func(_ lease, by []holding) bool { return slices.ContainsFunc(by, b.over) })
+	}
+	for _, point := range ask.Points {
+		l := lease{h.who, point}
+		by := slices.DeleteFunc(b.leases[l], func(have holding) bool { return have.grant == h.grant || b.over(have) })
+		b.leases[l] = append(by, h)
+	}
+}
+
+// Holds reports whether a principal may go on holding an output away from safe: an owner
+// may, and whoever moved it by grants that all still count. Another grant does not do, whose
+// conditions were not held against the move.
+func (b *Book) Holds(who, output string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.owned(who) {
+		return true
+	}
+	by := b.leases[lease{who, output}]
+	return by != nil && !slices.ContainsFunc(by, b.over)
+}
+
 // holds lists all that p has.
 func (b *Book) holds(p agents.Principal, brought []*Grant) []holding {
 	all := slices.Clip(b.held[p.ID])
 	for _, g := range brought {
 		if g.Audience().String() == p.ID {
-			all = append(all, holding{grant: g})
+			all = append(all, holding{who: p.ID, grant: g})
 		}
 	}
 	return all
 }
 
-func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (agents.Limits, []charge, error) {
-	if p.Owner {
-		return agents.Limits{}, nil, nil
+func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (decided holding, l agents.Limits, charges []charge, err error) {
+	if b.isOwner(p) {
+		return holding{}, agents.Limits{}, nil, nil
 	}
 	var why *Denied
 	for _, h := range b.holds(p, brought) {
 		l, charges, err := b.grants(h, ask)
 		if err == nil {
-			return l, charges, nil
+			return h, l, charges, nil
 		}
 		if d, ok := err.(*Denied); ok && (why == nil || why.Retry == 0) {
 			why = d // what to wait for is worth more than what is missing
@@ -79,7 +123,7 @@ func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (agents
 	if why == nil {
 		why = lacks(ask.Tool, first(ask.Points))
 	}
-	return agents.Limits{}, nil, why
+	return holding{}, agents.Limits{}, nil, why
 }
 
 func first(points []string) string {
@@ -102,7 +146,7 @@ func (b *Book) grants(h holding, ask agents.Ask) (l agents.Limits, charges []cha
 
 // counts reports why a grant does not count here and now.
 func (b *Book) counts(h holding, effect agents.Effect) error {
-	if err := b.kept.accepts(b.Site, h.grant); err != nil {
+	if err := b.accepts(&b.kept, h.grant, Hash{}); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(b.ended, func(r Revocation) bool { return r.covers(h) }) {
@@ -111,28 +155,32 @@ func (b *Book) counts(h holding, effect agents.Effect) error {
 	return b.inTime(h, effect)
 }
 
+// over reports whether a grant counts for nothing, not even for a return to safe.
+func (b *Book) over(h holding) bool { return b.counts(h, agents.Returns) != nil }
+
 // inTime holds a grant against the time. Where only the earliest that it can be is
 // known, what acts is refused until a time, since that may be past.
 func (b *Book) inTime(h holding, effect agents.Effect) error {
 	now, sure := b.now()
-	until := h.until
 	for _, block := range h.grant.Blocks {
 		if block.From != 0 && block.From > now.Unix() {
 			return denied("your grant begins at %s; it is %s here", when(block.From), when(now.Unix()))
 		}
-		if block.Until != 0 && (until == 0 || block.Until < until) {
-			until = block.Until
-		}
 	}
-	switch {
+	switch until := h.ends(); {
 	case until == 0:
 		return nil
 	case until <= now.Unix():
 		return denied("your permission ended at %s: ask an owner for another", when(until))
-	case !sure && (effect == agents.Acts || effect == agents.Reads && b.StrictReads):
-		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network, or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine", when(until))
+	case sure || b.LastKnown || effect != agents.Acts:
+		return nil
+	case b.clock.off != 0:
+		return denied("your permission ends at %s, and this site does not know the time: its machine's clock is at %s, too far from %s, when it last knew it, to be believed. %s", when(until), when(now.Add(b.clock.off).Unix()), when(now.Unix()), tellTime)
+	default:
+		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network. %s", when(until), tellTime)
 	}
-	return nil
 }
+
+const tellTime = "Or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
 
 func when(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }

@@ -64,7 +64,11 @@ func (m *Meter) fits(now time.Duration, charges []charge) error {
 		}
 	}
 	if wait > 0 {
-		return &Denied{fmt.Sprintf("your rate is used up: again in %v", wait.Truncate(time.Second)+time.Second), wait}
+		unit := time.Second
+		if wait > 2*time.Minute {
+			unit = time.Minute
+		}
+		return &Denied{fmt.Sprintf("your rate is used up: again in %v", Seconds((wait+unit-1).Truncate(unit)/time.Second)), wait}
 	}
 	return nil
 }
@@ -107,6 +111,7 @@ type meterFile struct {
 	Time    int64         `cbor:"3,keyasint"` // seconds since 1970: it is not earlier
 	Uses    []usedFile    `cbor:"4,keyasint"`
 	Since   time.Duration `cbor:"5,keyasint,omitempty"`
+	Known   bool          `cbor:"6,keyasint,omitempty"` // the time was known, then or before
 }
 
 type usedFile struct {
@@ -118,8 +123,8 @@ type usedFile struct {
 }
 
 // encode is what outlives the process, without what no longer counts.
-func (m *Meter) encode(now time.Duration, least time.Time) ([]byte, error) {
-	f := meterFile{Version: version, Ran: m.began + now, Time: least.Unix(), Since: m.since}
+func (m *Meter) encode(now time.Duration, least time.Time, known bool) ([]byte, error) {
+	f := meterFile{Version: version, Ran: m.began + now, Time: least.Unix(), Since: m.since, Known: known}
 	for k, u := range m.uses {
 		if u.at[len(u.at)-1]+u.per > f.Ran {
 			f.Uses = append(f.Uses, usedFile{k.root, k.block, k.part, u.per, u.at})
@@ -136,35 +141,35 @@ var errMeter = errors.New("what was counted is damaged")
 // Restored is what a Book keeps of what was counted, nil for nothing, as a site has to
 // take it up that is restored from a copy: what was counted since the copy was made is
 // lost. So each rate counts as used up until the site has run for that rate's stretch of
-// time.
+// time. How old the copy is nobody knows, so that no bound counts from its time.
 func Restored(kept []byte) ([]byte, error) {
-	m, least, err := decodeMeter(kept)
+	m, least, _, err := decodeMeter(kept)
 	if err != nil {
 		return nil, err
 	}
 	m.since = m.began + 1 // 0 is for a site that was never restored
-	return m.encode(0, least)
+	return m.encode(0, least, false)
 }
 
 // decodeMeter reads what encode wrote; nothing is the beginning.
-func decodeMeter(b []byte) (m Meter, least time.Time, err error) {
+func decodeMeter(b []byte) (m Meter, least time.Time, known bool, err error) {
 	m.uses = make(map[use]*used)
 	if len(b) == 0 {
-		return m, least, nil
+		return m, least, known, nil
 	}
 	var f meterFile
 	if err := readKept("what was counted", b, &f); err != nil {
-		return m, least, err
+		return m, least, known, err
 	}
 	if f.Since < 0 || f.Since > f.Ran+1 {
-		return m, least, errMeter
+		return m, least, known, errMeter
 	}
 	m.began, m.since = f.Ran, f.Since
 	for _, u := range f.Uses {
 		if len(u.At) == 0 || !slices.IsSorted(u.At) || u.At[len(u.At)-1] > f.Ran || u.Per <= 0 {
-			return m, least, errMeter
+			return m, least, known, errMeter
 		}
 		m.uses[use{u.Root, u.Block, u.Part}] = &used{u.Per, u.At}
 	}
-	return m, time.Unix(f.Time, 0), nil
+	return m, time.Unix(f.Time, 0), f.Known, nil
 }

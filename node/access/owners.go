@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentsite/agents"
 	"agentsite/node/identity"
 )
 
@@ -23,6 +24,23 @@ func (b *Book) Owners() []Owner {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.kept.Owners)
+}
+
+// Owns reports whether a principal's ID is an owner's now.
+func (b *Book) Owns(who string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.owned(who)
+}
+
+func (b *Book) owned(who string) bool {
+	return slices.ContainsFunc(b.kept.Owners, func(o Owner) bool { return o.ID.String() == who })
+}
+
+// isOwner reports whether p is an owner: of a key it counts what is kept, since p may be of
+// before. Others are who they are by the carrier's word.
+func (b *Book) isOwner(p agents.Principal) bool {
+	return p.Owner && (b.owned(p.ID) || !strings.HasPrefix(p.ID, didPrefix))
 }
 
 // Secret is that of the claim, made where there is none. It stays the same until
@@ -71,18 +89,18 @@ func (k *book) add(o Owner) error {
 	if len(o.Name) > maxName {
 		return fmt.Errorf("a name has at most %d letters", maxName)
 	}
-	if slices.ContainsFunc(k.Owners, func(have Owner) bool { return have.ID == o.ID }) {
+	if k.owns(o.ID) {
 		return nil
 	}
 	if len(k.Owners) == maxOwners {
 		return fmt.Errorf("there are %d owners, which is as many as there can be: remove one first", maxOwners)
 	}
 	k.Owners = append(k.Owners, o)
-	k.Keys = slices.DeleteFunc(k.Keys, func(id identity.ID) bool { return id == o.ID })
 	return nil
 }
 
-// RemoveOwner removes an owner, but the last one. What that owner granted ends.
+// RemoveOwner removes an owner, but the last one, and revokes its key: what it granted and
+// held ends for good, also if it becomes an owner again.
 func (b *Book) RemoveOwner(id identity.ID) error {
 	defer b.Ended()
 	return b.change(func(k *book) error {
@@ -94,6 +112,7 @@ func (b *Book) RemoveOwner(id identity.ID) error {
 			return errors.New("this is the last owner: add another first, or run agentsite reset --erase at the site")
 		}
 		k.Owners = left
+		k.revoke(Revocation{Key: id})
 		return nil
 	})
 }
@@ -117,28 +136,42 @@ func (b *Book) NewRecovery() (code string, err error) {
 	return string(bytes.Join(slices.Collect(digits), []byte("-"))), err
 }
 
+// IsRecovery reports whether a text has the form of a code that NewRecovery makes.
+func IsRecovery(code string) bool {
+	secret, err := hex.DecodeString(strings.ReplaceAll(code, "-", ""))
+	return err == nil && len(secret) == 16 && len(code) == 39
+}
+
 var errCode = denied("this is not the recovery code of this site, or it was used, or another was made since")
 
-// Recover takes the code, once, and makes o the only owner; what others granted ends. A
+// Recover takes the code, once, and makes o the only owner; the others' keys are revoked. A
 // wrong code is answered as a wrong proof of a claim is: a second after the one before,
-// or when ctx ends. The right one never waits for those.
+// or when ctx ends. The right one never waits for those. Where there is no code, nobody
+// waits: what waits there are the proofs of those who claim the site.
 func (b *Book) Recover(ctx context.Context, code string, o Owner) error {
 	secret, err := hex.DecodeString(strings.ReplaceAll(code, "-", ""))
 	if err != nil {
 		secret = nil // what nobody's hash is of
 	}
 	hash := sha256.Sum256(secret)
+	guess := false
 	err = b.change(func(k *book) error {
-		if len(k.Recovery) == 0 || subtle.ConstantTimeCompare(hash[:], k.Recovery) != 1 {
+		guess = len(k.Recovery) > 0
+		if !guess || subtle.ConstantTimeCompare(hash[:], k.Recovery) != 1 {
 			return errCode
+		}
+		for _, other := range k.Owners {
+			if other.ID != o.ID {
+				k.revoke(Revocation{Key: other.ID})
+			}
 		}
 		k.Owners, k.Recovery = nil, nil
 		return k.add(o)
 	})
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		b.Ended()
-	case errCode:
+	case err == errCode && guess:
 		b.guesses.wait(ctx)
 	}
 	return err

@@ -3,7 +3,6 @@ package access
 import (
 	"encoding/base64"
 	"errors"
-	"net/url"
 	"strings"
 
 	"agentsite/node/identity"
@@ -21,19 +20,23 @@ type Pass struct {
 // grantMark stands before a grant, where an Invitation has its secret.
 const grantMark = "grant."
 
-// String is agentsite://PEER?at=ADDRESS&name=NAME#grant.BASE64
+// String is agentsite://KEY/grant.BASE64/NAME@ADDRESS+ADDRESS, of letters that no shell
+// acts on.
 func (p Pass) String() string {
-	q := url.Values{"at": p.Addresses, "name": {p.Name}}
-	return site(p.Site, q, grantMark+base64.RawURLEncoding.EncodeToString(p.Grant.Bytes()))
+	if !Plain(p.Name) {
+		p.Name = ""
+	}
+	return siteText(p.Site, grantMark+base64.RawURLEncoding.EncodeToString(p.Grant.Bytes()), p.Name+"@", p.Addresses)
 }
 
-var errPass = errors.New("this is no grant, which looks like agentsite://12D3KooW…?at=192.168.1.20:8474&name=shed#grant.…: copy it whole, and put it in quotes")
+var errPass = errors.New("this is no grant, which looks like " + scheme + "z6Mk…/grant.…/shed@192.168.1.20:8474: copy it whole")
 
 // ParsePass reads what String wrote.
 func ParsePass(text string) (p Pass, err error) {
-	id, q, fragment, ok := parseSite(text, maxURI+2*maxGrant)
-	coded, isGrant := strings.CutPrefix(fragment, grantMark)
-	if !ok || !isGrant || len(q["name"]) > 1 {
+	id, proof, rest, err := parseSite(text, maxURI+2*maxGrant)
+	coded, isGrant := strings.CutPrefix(proof, grantMark)
+	name, addresses, named := strings.Cut(rest, "@")
+	if err != nil || !isGrant || !named {
 		return p, errPass
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(coded)
@@ -43,6 +46,9 @@ func ParsePass(text string) (p Pass, err error) {
 	if p.Grant, err = Open(raw); err != nil {
 		return p, err
 	}
-	p.Site, p.Name, p.Addresses = id, q.Get("name"), q["at"]
+	if p.Addresses, err = parseAddresses(addresses); err != nil {
+		return p, errPass
+	}
+	p.Site, p.Name = id, name
 	return p, nil
 }

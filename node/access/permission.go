@@ -123,7 +123,7 @@ func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 	}
 	if longest := p.Lease.Duration(); longest > 0 {
 		if ask.For > longest {
-			return denied("you may hold this for %v at a time: ask for less, and again before that ends", longest)
+			return denied("you may hold this for %v at a time: ask for less, and again before that ends", p.Lease)
 		}
 		if l.Lease == 0 || longest < l.Lease {
 			l.Lease = longest

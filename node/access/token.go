@@ -27,15 +27,19 @@ func CheckName(name string) error {
 	return nil
 }
 
-// AddToken makes a token that stands for a grant under this site's URL until a time, and
-// returns it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
+// AddToken makes a token that stands for a grant under this site's URL until a time, the
+// zero one for as long as the grant, and returns it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
 // itself, which holds it for whoever brings the token.
 func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token string, err error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
 	now, _ := b.Now()
-	if url == "" || until.Unix() <= now.Unix() {
+	end := int64(0)
+	if !until.IsZero() {
+		end = until.Unix()
+	}
+	if url == "" || end != 0 && end <= now.Unix() {
 		return "", errors.New("a token has the site's URL, and an end that is not past")
 	}
 	g, err := Open(grant)
@@ -48,17 +52,17 @@ func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token 
 	var secret [32]byte
 	rand.Read(secret[:])
 	return hex.EncodeToString(secret[:]), b.change(func(k *book) error {
-		if err := k.accepts(b.Site, g); err != nil {
+		if err := b.accepts(k, g, g.ID()); err != nil {
 			return err
 		}
-		k.Tokens = slices.DeleteFunc(k.Tokens, func(t Token) bool { return t.Until <= now.Unix() })
+		k.Tokens = slices.DeleteFunc(k.Tokens, func(t Token) bool { return t.Until != 0 && t.Until <= now.Unix() })
 		if slices.ContainsFunc(k.Tokens, func(t Token) bool { return t.Name == name }) {
 			return fmt.Errorf("there is a token %s already: revoke it first, or choose another name", name)
 		}
 		if len(k.Tokens) == maxTokens {
 			return fmt.Errorf("there are %d tokens, which is as many as there can be: revoke one first", maxTokens)
 		}
-		k.Tokens = append(k.Tokens, Token{name, sha256.Sum256(secret[:]), url, until.Unix(), g.Bytes()})
+		k.Tokens = append(k.Tokens, Token{name, sha256.Sum256(secret[:]), url, end, g.Bytes()})
 		return nil
 	})
 }
@@ -85,7 +89,7 @@ func (b *Book) Bearer(token, url string) (agents.Principal, error) {
 		return agents.Principal{}, denied("this is no token of this site, or it was revoked: ask an owner for one")
 	case b.kept.Tokens[found].URL != url:
 		return agents.Principal{}, denied("this token is for another address of this site: use that, or ask an owner for one")
-	case b.kept.Tokens[found].Until <= now.Unix():
+	case b.kept.Tokens[found].Until != 0 && b.kept.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}
 	return agents.Principal{ID: b.held[tokenPrefix+b.kept.Tokens[found].Name][0].who}, nil

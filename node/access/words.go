@@ -233,6 +233,29 @@ func (p Permission) words() string {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
+// Idle lists the verbs and places of permissions in words that are about no point of a
+// site. fits reports whether a verb can be about a point.
+func Idle(text string, points []string, fits func(verb, point string) bool) (idle []string) {
+	all, err := ParseWords(text)
+	if err != nil {
+		return nil
+	}
+	for _, p := range all {
+		word := wordUse
+		for _, v := range verbs {
+			if slices.Equal(v.tools, p.Tools) {
+				word = v.word
+			}
+		}
+		for _, pattern := range p.Points {
+			if pattern != "*" && !slices.ContainsFunc(points, func(point string) bool { return matches(pattern, point) && fits(word, point) }) {
+				idle = append(idle, word+" "+pattern)
+			}
+		}
+	}
+	return idle
+}
+
 // DefaultLength is how long a grant lasts where nothing else is said: 90 days for
 // reading alone, and else seven.
 func DefaultLength(all []Permission) time.Duration {
@@ -248,7 +271,7 @@ func DefaultLength(all []Permission) time.Duration {
 }
 
 // ParseUntil reads when a grant ends, in the time zone of now: a length (7d), a day
-// (fri, 2026-12-24), at whose end it does, a time (2026-12-24T18:00:00Z), or never,
+// (today, tomorrow, fri, 2026-12-24), at whose end it does, a time (2026-12-24T18:00:00Z), or never,
 // which is the zero Time.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	if text == "never" {
@@ -264,13 +287,16 @@ func ParseUntil(text string, now time.Time) (time.Time, error) {
 	if day, dayErr := time.Parse(time.DateOnly, text); dayErr == nil {
 		until, err = midnight(day, 1), nil
 	}
+	if after := slices.Index([]string{"today", "tomorrow"}, strings.ToLower(text)); after >= 0 {
+		until, err = midnight(now, after+1), nil
+	}
 	for after := range 7 {
 		if name := strings.ToLower(now.AddDate(0, 0, after).Weekday().String()); len(text) >= 3 && strings.HasPrefix(name, strings.ToLower(text)) {
 			until, err = midnight(now, after+1), nil
 		}
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no end: write how long (7d), a day (fri, 2026-12-24), a time (2026-12-24T18:00:00Z) or never", text)
+		return time.Time{}, fmt.Errorf("%q is no end: write how long (7d), a day (tomorrow, fri, 2026-12-24), a time (2026-12-24T18:00:00Z) or never", text)
 	}
 	if !until.After(now) {
 		return time.Time{}, fmt.Errorf("%s is past", text)

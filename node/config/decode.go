@@ -96,7 +96,7 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 		f, ok := byKey[e.key]
 		if !ok {
 			known := append(keysOf(fields), alsoKnown...)
-			d.fail(e.at, "there is no key %q here%s", clip(e.key), suggest(e.key, known, "key"))
+			d.fail(e.at, "there is no key %q here%s", clip(e.key), device.Suggest(e.key, known, "key"))
 			continue
 		}
 		d.value(join(path, e.key), e.value, v.FieldByIndex(f.index))

@@ -28,6 +28,7 @@ type Device struct {
 	src     *source
 	at      pos // of the name
 	entries []entry
+	driver  []entry   // those that are the driver's own
 	written []written // the owner's keys about points: the device's, then each point's
 }
 
@@ -59,7 +60,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	drv, ok := driver.Find(drivers, own.Driver)
 	if !ok {
 		if name, written := find(entries, "driver"); written && name.value.shape == scalar {
-			d.fail(name.value.at, "there is no driver %q%s", clip(own.Driver), suggest(own.Driver, driverNames(drivers), "driver"))
+			d.fail(name.value.at, "there is no driver %q%s", clip(own.Driver), instead(own.Driver, drivers))
 		}
 		return Device{}, false
 	}
@@ -70,6 +71,19 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 		out.check(r)
 	}
 	return out, true
+}
+
+// instead says what to write for a driver that is not there.
+func instead(name string, drivers []driver.Driver) string {
+	for _, d := range drivers {
+		if d.Instead == nil {
+			continue
+		}
+		if says := d.Instead(name); says != "" {
+			return "; " + says
+		}
+	}
+	return device.Suggest(name, driverNames(drivers), "driver")
 }
 
 // parts sorts the keys: the driver's, and those about points.
@@ -86,6 +100,7 @@ func (d decoder) parts(out *Device) {
 			forDriver = append(forDriver, e)
 		}
 	}
+	out.driver = forDriver
 	d.fields(out.at, "", forDriver, config, append(ownKeys, pointKeys...)...)
 	out.written = append(out.written, d.point("", out.at, forPoint))
 	if points, ok := find(out.entries, pointsKey); ok {
@@ -172,6 +187,12 @@ func (d Device) place(point, key string) pos {
 // different, counts too.
 func (d Device) Same(e Device) bool {
 	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
+}
+
+// SameDriver reports whether e says of its device what d says, as far as its driver is
+// concerned: what it may do, and how often it is read, may be different.
+func (d Device) SameDriver(e Device) bool {
+	return d.Name == e.Name && d.Driver == e.Driver && sameEntries(d.driver, e.driver)
 }
 
 // ages are how old what the outputs require may be, by their points' names.

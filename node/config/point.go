@@ -161,7 +161,7 @@ func (d Device) put(r *report, parts map[string]written, w written, desc device.
 		for _, p := range desc.Points {
 			points = append(points, p.Name)
 		}
-		r.fail(w.at, d.Name, "there is no point %q%s", w.point, suggest(w.point, points, "point"))
+		r.fail(w.at, d.Name, "there is no point %q%s", w.point, device.Suggest(w.point, points, "point"))
 		return
 	}
 	at := device.Address(d.Name, w.point)

@@ -50,7 +50,7 @@ func (r *report) relations(devices []Device) {
 		for _, o := range members[name][1:] {
 			if o.Interlock.Gap != first.Interlock.Gap {
 				r.fail(o.place("interlock"), o.address, "the gap of %s is %v here and %v at %s (line %d); write the same at each",
-					name, o.Interlock.Gap, first.Interlock.Gap, first.address, first.place("interlock").line)
+					name, device.FormatDuration(o.Interlock.Gap), device.FormatDuration(first.Interlock.Gap), first.address, first.place("interlock").line)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (r *report) requires(o output, devices []Device) {
 		for _, d := range devices {
 			names = append(names, d.Name)
 		}
-		r.fail(at, o.address, "there is no device %q%s", name, suggest(name, names, "device"))
+		r.fail(at, o.address, "there is no device %q%s", name, device.Suggest(name, names, "device"))
 		return
 	}
 	of := devices[i]
@@ -81,7 +81,7 @@ func (r *report) requires(o output, devices []Device) {
 	case !aged:
 		need.MaxAge = staleAfter * of.Every
 	case need.MaxAge < of.Every:
-		r.fail(at, o.address, "%s is read every %v, so that it would nearly always be older than max_age %v; lengthen max_age or shorten every", need.Point, of.Every, need.MaxAge)
+		r.fail(at, o.address, "%s is read every %v, so that it would nearly always be older than max_age %v; lengthen max_age or shorten every", need.Point, device.FormatDuration(of.Every), device.FormatDuration(need.MaxAge))
 	}
 	describer, ok := of.Config.(driver.Describer)
 	if !ok {
@@ -93,7 +93,7 @@ func (r *report) requires(o output, devices []Device) {
 		for _, p := range describer.Describe().Points {
 			points = append(points, p.Name)
 		}
-		r.fail(at, o.address, "%s has no point %q%s", name, point, suggest(point, points, "point"))
+		r.fail(at, o.address, "%s has no point %q%s", name, point, device.Suggest(point, points, "point"))
 		return
 	}
 	is := need.Is.Value()
@@ -110,6 +110,6 @@ func (r *report) requires(o output, devices []Device) {
 	case len(p.Values) == 0 && is.Type() != device.TypeBool:
 		r.fail(at, o.address, "%s is on or off, never %q", need.Point, clip(string(need.Is)))
 	case len(p.Values) > 0 && !slices.Contains(p.Values, string(need.Is)):
-		r.fail(at, o.address, "%s is never %q%s", need.Point, clip(string(need.Is)), suggest(string(need.Is), p.Values, "word"))
+		r.fail(at, o.address, "%s is never %q%s", need.Point, clip(string(need.Is)), device.Suggest(string(need.Is), p.Values, "word"))
 	}
 }

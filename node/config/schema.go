@@ -87,6 +87,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 			"site":      site,
 			"owner":     {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
 			"claim":     {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
+			"clock":     {Enum: []any{lastKnown}, Description: "last-known has the site go by the last known time after a start, until a network or an owner tells it; a permission then lasts longer by as much as the site was off. Without it, what may act until a time waits"},
 			"http":      http,
 			"discovery": found,
 			"internet":  internet,

@@ -19,17 +19,23 @@ type Site struct {
 	Watchdog string // the board's own, as a file; "" for none
 	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
 	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
-	HTTP     HTTP
-	Found    Discovery
-	Internet *Internet // nil for none of it
-	Devices  []Device  // in file order
+	// LastKnown goes by the last known time after a start, until a network or an owner
+	// tells the time.
+	LastKnown bool
+	HTTP      HTTP
+	Found     Discovery
+	Internet  *Internet // nil for none of it
+	Devices   []Device  // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "http", "discovery", "internet", "devices"}
+var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "devices"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
+
+// lastKnown is the one value of clock.
+const lastKnown = "last-known"
 
 // claimForm is 128 bits in base64url.
 var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(claimPattern) })
@@ -81,6 +87,10 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm().MatchString(site.Claim) {
 				r.fail(e.value.at, "claim", "takes a secret of 22 letters, digits, - and _, all of them by chance: openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
 			}
+		case "clock":
+			if site.LastKnown = e.value.shape == scalar && e.value.text == lastKnown; !site.LastKnown {
+				r.fail(e.value.at, "clock", "takes %s: after a start the site goes by the last known time until a network or an owner tells it. Leave the key out to have permissions wait for that", lastKnown)
+			}
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e, site.HTTP)
@@ -91,7 +101,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		default:
-			r.fail(e.at, "", "there is no section %q%s", clip(e.key), suggest(e.key, sections, "section"))
+			r.fail(e.at, "", "there is no section %q%s", clip(e.key), device.Suggest(e.key, sections, "section"))
 		}
 	}
 	if _, ok := find(root.entries, "site"); !ok {

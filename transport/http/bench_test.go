@@ -45,15 +45,14 @@ func BenchmarkToolsCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			host := ln.Addr().String()
-			door := node.New(node.NewHub(forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
+			door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), fuzzToken, nil, reader{})
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() {
 				ended <- httpcarrier.Serve(ctx, ln, httpcarrier.Handler(httpcarrier.Options{
 					Hosts:      []string{host},
 					Dispatcher: rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()),
-					Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
-					Urgent:     "emergency_stop",
+					Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
 				}))
 			}()
 			conn, err := net.Dial("tcp", host)

@@ -15,20 +15,18 @@ import (
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// serve carries one message to the dispatcher and its answers back.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence) {
-	body := bodies.Get().(*bytes.Buffer)
-	defer func() {
-		if body.Cap() <= 64<<10 { // most are far below; keeping a large one would be a leak
-			body.Reset()
-			bodies.Put(body)
-		}
-	}()
-	rc := http.NewResponseController(w)
-	if status, why := readBody(w, r, rc, body, rpc.MaxMessage); status != 0 {
-		refuse(w, status, why)
-		return
+// recycle keeps a buffer for the next body. Most are far below the limit; to keep a large
+// one would be a leak.
+func recycle(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		b.Reset()
+		bodies.Put(b)
 	}
+}
+
+// serve carries one message to the dispatcher and its answers back.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer) {
+	rc := http.NewResponseController(w)
 	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ",")}
 	defer a.end()
 	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
@@ -45,7 +43,7 @@ func tooLong(most int64) string {
 // readBody reads a body of at most so many bytes before the deadline that guarded has
 // set, and lifts that. Where it cannot, it returns a status and a reason, and the
 // deadline stays for what net/http still reads.
-func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, into *bytes.Buffer, most int64) (int, string) {
+func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64) (int, string) {
 	if r.ContentLength > most {
 		return http.StatusRequestEntityTooLarge, tooLong(most)
 	}
@@ -56,7 +54,7 @@ func readBody(w http.ResponseWriter, r *http.Request, rc *http.ResponseControlle
 		}
 		return http.StatusBadRequest, "the body ended early"
 	}
-	rc.SetReadDeadline(time.Time{}) // or it would end a stream
+	http.NewResponseController(w).SetReadDeadline(time.Time{}) // or it would end a stream
 	return 0, ""
 }
 

@@ -272,34 +272,39 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// TestTooManyAtATime: what is beyond the places is told to come again, and a place
-// is free once its request has ended.
-func TestTooManyAtATime(t *testing.T) {
+// TestLongMessages: an account with as many long messages under way as it may have blocks
+// neither the long messages of others nor its own short ones.
+func TestLongMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan error, maxRequests)
-		h := Handler(options(ended))
+		h := Handler(options(make(chan error, 2*maxLarge)))
 		ctx, cancel := context.WithCancel(t.Context())
-		for range maxRequests {
-			go h.ServeHTTP(httptest.NewRecorder(), request(`{"jsonrpc":"2.0","id":1,"method":"wait"}`).WithContext(ctx))
+		long := func(method, token string) *http.Request {
+			r := request(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"a":"` + strings.Repeat("x", smallBody) + `"}}`).WithContext(ctx)
+			r.Header.Set("Authorization", "Bearer "+token)
+			return r
+		}
+		for range maxLarge {
+			go h.ServeHTTP(httptest.NewRecorder(), long("wait", testToken))
 		}
 		synctest.Wait()
-		call := func() *httptest.ResponseRecorder {
+		call := func(r *http.Request) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, request(echoing))
+			h.ServeHTTP(w, r)
 			return w
 		}
-		w := call()
-		if want := refusal(429, "too many requests at a time: try again in a second"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Body.String() != want {
+		if w := call(long("echo", testToken)); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":429`) {
 			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 		}
-		health := httptest.NewRecorder()
-		h.ServeHTTP(health, httptest.NewRequest("GET", "http://"+testHost+"/healthz", nil))
-		if health.Code != http.StatusOK {
-			t.Errorf("a busy site is not healthy: %d", health.Code)
+		if w := call(request(echoing)); w.Code != 200 {
+			t.Errorf("a short one: %d %s", w.Code, w.Body)
+		}
+		if w := call(long("echo", "also-ann")); w.Code != 200 {
+			t.Errorf("another's: %d %s", w.Code, w.Body)
 		}
 		cancel()
 		synctest.Wait()
-		if w := call(); w.Code != 200 {
+		ctx = t.Context()
+		if w := call(long("echo", testToken)); w.Code != 200 {
 			t.Errorf("after they have gone: %d %s", w.Code, w.Body)
 		}
 	})

@@ -63,12 +63,12 @@ type forgetful struct{}
 func (forgetful) Record(device.Reading) {}
 
 func fuzzSite() (http.Handler, *legacy.Server) {
-	door := node.New(node.NewHub(forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
+	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
 	older := legacy.New(door, "fuzz", "1", fuzzSecret)
 	return httpcarrier.Handler(httpcarrier.Options{
 		Hosts:      []string{fuzzHost},
 		Dispatcher: rpc.NewDispatcher(mcp.New(context.Background(), door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods()),
-		Admit:      func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err },
+		Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},

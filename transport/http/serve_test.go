@@ -2,6 +2,7 @@ package http
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -214,44 +216,47 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestUrgent: an urgent call gets through while slow bodies hold every place, and
-// half requests every other connection.
-func TestUrgent(t *testing.T) {
+// TestManyHalfBodies: three who have a token each, and hold as many connections as they
+// can with half a message on each, also one that is said to be urgent, keep nobody out:
+// neither new connections nor those that exist.
+func TestManyHalfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, stop := serve(t, options(nil))
-		head := "POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nContent-Length: 100\r\n"
-		for i := range 2 * maxConns {
-			c := net.dial(t)
-			go io.Copy(io.Discard, c)
-			if i < maxRequests {
-				c.say(head + "Authorization: Bearer " + testToken + "\r\n\r\n")
-			} else {
-				c.say(head)
-			}
-			synctest.Wait()
-		}
-		c := net.dial(t)
-		c.post(echoing)
-		if status, _ := c.body(); status != 503 {
-			t.Errorf("there is a place for an ordinary call: %d", status)
-		}
-		c.Close()
-		for range 2 {
-			c = net.dial(t)
-			c.post(echoing, "Mcp-Name: stop")
+		head := "POST /mcp HTTP/1.1\r\nHost: " + testHost + "\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nContent-Length: 100\r\nMcp-Name: stop\r\n"
+		early := net.dial(t)
+		ask := func(c *caller) {
+			t.Helper()
+			c.post(echoing)
 			if status, body := c.body(); status != 200 {
 				t.Errorf("%d %s", status, body)
 			}
-			c.Close()
 		}
+		ask(early)
+		for i := range 3 * maxConns {
+			c := net.dial(t)
+			go io.Copy(io.Discard, c)
+			c.say(head)
+			if i%4 > 0 {
+				c.say("Authorization: Bearer also-" + strconv.Itoa(i%3) + "\r\n\r\n{")
+			}
+			synctest.Wait()
+			if i%50 == 0 {
+				late := net.dial(t)
+				ask(late)
+				ask(early)
+				late.Close()
+			}
+		}
+		ask(early)
+		early.Close()
 		stop()
 	})
 }
 
-// TestCrowd: a thousand connections that say nothing are held in number, and keep
+// TestCrowd: two thousand connections that say nothing are held in number, and keep
 // neither a caller out who is there already nor one who comes after them.
 func TestCrowd(t *testing.T) {
-	const idle = 1000
+	const idle = 2 * maxConns
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -272,14 +277,14 @@ func TestCrowd(t *testing.T) {
 		in := bufio.NewReader(conn)
 		return func() {
 			t.Helper()
-			if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: "+ln.Addr().String()+"\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: "+ln.Addr().String()+"\r\nAuthorization: Bearer "+testToken+"\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			res, err := http.ReadResponse(in, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := io.ReadAll(res.Body); string(b) != "ok\n" || err != nil {
+			if b, err := io.ReadAll(res.Body); string(b) != "the metrics" || err != nil {
 				t.Fatalf("%q %v", b, err)
 			}
 		}
@@ -327,65 +332,112 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestWhoHasToGo: first the longest of those that never said anything, then the
-// longest of those between two requests, then of those whose request has no place,
-// and never one that is being answered.
+// TestWhoHasToGo: one of the half that has more than its share, and there of whoever has
+// the most; there an idle one goes before one that is answered, and an older before a
+// newer one.
 func TestWhoHasToGo(t *testing.T) {
-	const most = 3
+	const most = 6
 	type step struct {
-		conn  int
-		state http.ConnState
+		conn int
+		does string // comes from an address, proves an account, is idle, complete or closed
 	}
-	const (
-		fresh, active, idle, closed = http.StateNew, http.StateActive, http.StateIdle, http.StateClosed
-		seat                        = http.ConnState(-1) // becomes active and gets a place
-	)
+	comes := func(conns ...int) (all []step) {
+		for _, c := range conns {
+			all = append(all, step{c, "from 192.0.2.1"})
+		}
+		return all
+	}
+	proves := func(who string, conns ...int) (all []step) {
+		for _, c := range conns {
+			all = append(all, step{c, "from 192.0.2.1"}, step{c, who})
+		}
+		return all
+	}
 	for _, tt := range []struct {
 		name  string
 		steps []step
 		gone  []int
 	}{
-		{"room for all", []step{{0, fresh}, {1, fresh}, {2, fresh}}, nil},
-		{"the longest silent", []step{{0, fresh}, {1, fresh}, {2, fresh}, {3, fresh}}, []int{0}},
-		{"a silent one before an idle one", []step{{0, fresh}, {0, active}, {0, idle}, {1, fresh}, {2, fresh}, {3, fresh}}, []int{1}},
-		{"the longest idle", []step{{0, active}, {1, active}, {2, active}, {1, idle}, {0, idle}, {3, active}}, []int{1}},
-		{"the newcomer where all have places", []step{{0, seat}, {1, seat}, {2, seat}, {3, fresh}}, []int{3}},
-		{"nobody where all have places", []step{{0, seat}, {1, seat}, {2, seat}, {3, active}}, nil},
-		{"the longest busy without a place", []step{{0, seat}, {1, active}, {2, active}, {3, fresh}}, []int{1}},
-		{"an idle one before a busy one", []step{{0, active}, {1, seat}, {1, idle}, {2, active}, {3, fresh}}, []int{1}},
-		{"a place lasts as long as its request", []step{{0, seat}, {0, idle}, {0, active}, {1, seat}, {2, seat}, {3, fresh}}, []int{0}},
-		{"those that left make room", []step{{0, fresh}, {1, fresh}, {2, fresh}, {0, closed}, {3, fresh}}, nil},
-		{"one that was sent away is forgotten", []step{{0, fresh}, {1, fresh}, {2, fresh}, {3, fresh}, {0, closed}, {1, closed}, {4, fresh}}, []int{0}},
-		{"hijacked ones do not count", []step{{0, active}, {0, http.StateHijacked}, {1, fresh}, {2, fresh}, {3, fresh}}, nil},
+		{"room for all", comes(0, 1, 2, 3, 4, 5), nil},
+		{"the oldest that proved nothing", comes(0, 1, 2, 3, 4, 5, 6, 7), []int{0, 1}},
+		{"of the address that has the most", append([]step{{0, "from 192.0.2.9"}}, comes(1, 2, 3, 4, 5, 6)...), []int{1}},
+		{"a network of addresses is one", []step{{0, "from 2001:db8::1"}, {1, "from 2001:db8:1::1"}, {2, "from 2001:db8:1:2::1"}, {3, "from 2001:db8:2::1"}, {4, "from 2001:db8:3::1"}, {5, "from 2001:db8:4::1"}, {6, "from 2001:db8:5::1"}}, []int{1}},
+		{"of who proved nothing, though an account has more", slices.Concat(proves("ann", 0, 1, 2), comes(3, 4, 5, 6)), []int{3}},
+		{"of the account that has the most", slices.Concat(proves("ann", 0), proves("eve", 1, 2, 3, 4), comes(5, 6)), []int{1}},
+		{"an idle one first", slices.Concat(proves("eve", 1, 2, 3, 4), []step{{1, "complete"}, {2, "complete"}, {3, "complete"}, {3, "idle"}}, comes(5, 6, 7)), []int{3}},
+		{"half a request before one that is answered", slices.Concat(proves("eve", 1, 2, 3, 4), []step{{1, "complete"}, {2, "complete"}, {4, "complete"}}, comes(5, 6, 7)), []int{3}},
+		{"one that is answered, where there are no others", slices.Concat(proves("eve", 1, 2, 3, 4), []step{{1, "complete"}, {2, "complete"}, {3, "complete"}, {4, "complete"}}, comes(5, 6, 7)), []int{1}},
+		{"a place lasts as long as its request", slices.Concat(proves("eve", 1, 2, 3, 4), []step{{1, "complete"}, {1, "idle"}, {1, "eve"}, {2, "complete"}, {3, "complete"}, {4, "complete"}}, comes(5, 6, 7)), []int{1}},
+		{"those that left made room", append(comes(0, 1, 2, 3, 4, 5), step{0, "closed"}, step{6, "from 192.0.2.1"}), nil},
+		{"one that was sent away is forgotten", append(comes(0, 1, 2, 3, 4, 5, 6), step{0, "closed"}, step{1, "closed"}, step{7, "from 192.0.2.1"}), []int{0}},
 	} {
-		c := newCrowd(most)
-		conns := make([]*closable, 5)
+		l := newConnLimiter(most, most)
+		conns := make([]*closable, 8)
 		for i := range conns {
 			conns[i] = new(closable)
 		}
 		for _, s := range tt.steps {
-			if s.state != seat {
-				c.changed(conns[s.conn], s.state)
-				continue
+			conn := conns[s.conn]
+			ctx := l.context(t.Context(), conn)
+			from, isNew := strings.CutPrefix(s.does, "from ")
+			switch {
+			case isNew:
+				conn.from = &net.TCPAddr{IP: net.ParseIP(from), Port: 1}
+				l.changed(conn, http.StateNew)
+			case s.does == "idle":
+				l.changed(conn, http.StateIdle)
+			case s.does == "closed":
+				l.changed(conn, http.StateClosed)
+			case s.does == "complete":
+				complete(ctx)
+			default:
+				prove(ctx, s.does)
 			}
-			c.changed(conns[s.conn], active)
-			seated(c.greet(t.Context(), conns[s.conn]))
 		}
+		var gone []int
 		for i, conn := range conns {
-			want := false
-			for _, g := range tt.gone {
-				want = want || g == i
+			if conn.closed {
+				gone = append(gone, i)
 			}
-			if conn.closed != want {
-				t.Errorf("%s: connection %d was sent away: %v, want %v", tt.name, i, conn.closed, want)
-			}
+		}
+		if !slices.Equal(gone, tt.gone) {
+			t.Errorf("%s: %v were closed, want %v", tt.name, gone, tt.gone)
 		}
 	}
 }
 
+// TestTimeToSpeak: among many who come again and again, each has a while to speak, unless
+// there are too many of them for that.
+func TestTimeToSpeak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnLimiter(10, 40)
+		var conns []*closable
+		come := func(n int) (open int) {
+			for range n {
+				conns = append(conns, new(closable))
+				l.changed(conns[len(conns)-1], http.StateNew)
+			}
+			return len(l.conns)
+		}
+		if n := come(30); n != 30 {
+			t.Errorf("%d of 30 are open", n)
+		}
+		time.Sleep(spare)
+		if n := come(20); n != 30 || conns[30].closed {
+			t.Errorf("%d are open, and one that has just come is closed: %v", n, conns[30].closed)
+		}
+		if n := come(100); n != 40 {
+			t.Errorf("%d are open, want 40", n)
+		}
+	})
+}
+
 type closable struct {
 	net.Conn
+	from   net.Addr
 	closed bool
 }
 
 func (c *closable) Close() error { c.closed = true; return nil }
+
+func (c *closable) RemoteAddr() net.Addr { return cmp.Or[net.Addr](c.from, &net.TCPAddr{}) }

@@ -24,10 +24,11 @@ const (
 	idleTimeout   = 2 * time.Minute
 	keepAlive     = 30 * time.Second // between comments on a silent stream
 	maxHeader     = 16 << 10
-	maxConns      = 256
-	maxRequests   = 128      // answered at a time; half of them is as many as all streams that there can be
-	maxUrgent     = 8        // urgent ones besides
-	maxStrangers  = 16       // and of strangers, of whom some wait for the answer to a wrong proof
+	usualConns    = 256
+	maxConns      = 1024
+	smallBody     = 16 << 10 // a longer one needs one of the places that its account has for those
+	maxLarge      = 4
+	maxStrangers  = 16       // requests of strangers, of whom some wait for the answer to a wrong proof
 	maxStrange    = 16 << 10 // bytes that one of those may say
 )
 
@@ -39,12 +40,11 @@ type Options struct {
 	// address that a connection came to.
 	Hosts      []string
 	Dispatcher *rpc.Dispatcher
-	// Admit refuses evidence that proves nothing, before anything is read.
-	Admit func(rpc.Evidence) error
+	// Admit names the account of a caller, or refuses evidence that proves nothing, before
+	// anything is read.
+	Admit func(rpc.Evidence) (account string, err error)
 	// Legacy serves the revisions of MCP that open with a handshake.
 	Legacy func(http.ResponseWriter, *http.Request, rpc.Evidence)
-	// Urgent is the Mcp-Name of calls that places are kept for; "" for none.
-	Urgent string
 	// Metrics serves /metrics.
 	Metrics func(http.ResponseWriter, *http.Request, rpc.Evidence)
 }
@@ -52,8 +52,8 @@ type Options struct {
 // Handler serves a site.
 func Handler(o Options) http.Handler {
 	s := &server{
-		Options: o, places: make(chan struct{}, maxRequests), kept: make(chan struct{}, maxUrgent),
-		strangers: make(chan struct{}, maxStrangers),
+		Options: o, strangers: make(chan struct{}, maxStrangers),
+		large: perAccount{most: maxLarge, held: make(map[string]int)},
 	}
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
@@ -92,15 +92,15 @@ func Routes() []string {
 // Serve serves h on ln until ctx ends, and then gives running requests five
 // seconds. Slow and idle clients are bounded in time and in number.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
-	crowd := newCrowd(maxConns)
+	conns := newConnLimiter(usualConns, maxConns)
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		WriteTimeout:      writeTimeout, // streams move it on with every write
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnState:         crowd.changed,
-		ConnContext:       crowd.greet,
+		ConnState:         conns.changed,
+		ConnContext:       conns.context,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan error, 1)
@@ -122,9 +122,8 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 
 type server struct {
 	Options
-	places    chan struct{} // one per request
-	kept      chan struct{} // and some more for urgent ones
-	strangers chan struct{} // of who proved a key of which the site knows nothing
+	strangers chan struct{} // a place for each request by a key of which the site knows nothing
+	large     perAccount    // requests with a long body
 }
 
 // guarded is the order in which a request is looked at: Host, Origin, size; the
@@ -166,9 +165,9 @@ func reached(r *http.Request) bool {
 }
 
 // admitted takes the token from the header and nowhere else, and answers 401
-// where nothing will do. Who proved a key is let in as a stranger, to say what for: it
-// may be to claim the site.
-func (s *server) admitted(w http.ResponseWriter, r *http.Request) (ev rpc.Evidence, stranger, ok bool) {
+// where nothing will do. Who proved a key is let in as a stranger, without an account, to say
+// what for: it may be to claim the site.
+func (s *server) admitted(w http.ResponseWriter, r *http.Request) (ev rpc.Evidence, account string, ok bool) {
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
 		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
 			ev.Bearer = token
@@ -177,13 +176,16 @@ func (s *server) admitted(w http.ResponseWriter, r *http.Request) (ev rpc.Eviden
 	if ev.Peer = proved(r.TLS); r.TLS == nil {
 		ev.Local = rpc.LocalLoopback
 	}
-	err := s.Admit(ev)
-	if err != nil && (ev.Peer == "" || ev.Bearer != "") {
+	account, err := s.Admit(ev)
+	switch {
+	case err == nil:
+		prove(r.Context(), account)
+	case ev.Peer == "" || ev.Bearer != "":
 		w.Header().Set("WWW-Authenticate", s.challenge(ev))
 		refuse(w, http.StatusUnauthorized, err.Error())
-		return ev, false, false
+		return ev, "", false
 	}
-	return ev, err != nil, true
+	return ev, account, true
 }
 
 // wellKnown is where RFC 9728 has a resource described.
@@ -212,7 +214,7 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
-	ev, stranger, ok := s.admitted(w, r)
+	ev, account, ok := s.admitted(w, r)
 	if !ok {
 		return
 	}
@@ -222,79 +224,60 @@ func (s *server) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	place := s.place
-	if stranger {
-		place = s.turn
-	}
-	taken := place(w, r)
-	if taken == nil {
+	body, done := s.body(w, r, account)
+	if body == nil {
 		return
 	}
-	defer func() { <-taken }()
-	seated(r.Context())
+	defer done()
+	complete(r.Context())
 	codec := codecOf(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method == http.MethodPost && codec == nil:
 		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json or application/cbor")
 	case codec == rpc.CBOR || alone:
-		s.serve(w, r, codec, ev)
+		s.serve(w, r, codec, ev, body)
 	default:
-		s.legacy(w, r, ev)
+		http.NewResponseController(w).SetWriteDeadline(time.Time{}) // what follows may be a stream
+		r.Body = io.NopCloser(body)
+		s.Legacy(w, r, ev)
 	}
 }
 
-// place takes one for a request, of those that are kept where it is urgent and the
-// others are taken. Receiving from it gives it back; nil means that there is none, and
-// that this was said.
-func (s *server) place(w http.ResponseWriter, r *http.Request) chan struct{} {
-	select {
-	case s.places <- struct{}{}:
-		return s.places
-	default:
+// body reads a request's body, nil where it cannot and has said so; otherwise done follows.
+// No other account waits for it: a long one takes one of the places that its account has
+// for those, and a stranger waits for one of the few that strangers have.
+func (s *server) body(w http.ResponseWriter, r *http.Request, account string) (body *bytes.Buffer, done func()) {
+	most, leave := int64(rpc.MaxMessage), func() {}
+	switch {
+	case account == "":
+		most = maxStrange
+		w.Header().Set("Connection", "close") // so that no buffer is full of what was not read
+	case r.ContentLength < 0 || r.ContentLength > smallBody:
+		if !s.large.enter(account) {
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, "too many long messages at a time: try again in a second")
+			return nil, nil
+		}
+		leave = func() { s.large.leave(account) }
 	}
-	if s.Urgent != "" && r.Header.Get(nameHeader) == s.Urgent {
+	body = bodies.Get().(*bytes.Buffer)
+	done = func() { recycle(body); leave() }
+	if status, why := readBody(w, r, body, most); status != 0 {
+		refuse(w, status, why)
+		done()
+		return nil, nil
+	}
+	if account == "" {
 		select {
-		case s.kept <- struct{}{}:
-			return s.kept
-		default:
+		case s.strangers <- struct{}{}:
+			leave = func() { <-s.strangers }
+		case <-r.Context().Done():
+			done()
+			return nil, nil
 		}
 	}
-	w.Header().Set("Retry-After", "1")
-	refuse(w, http.StatusServiceUnavailable, "too many requests at a time: try again in a second")
-	return nil
-}
-
-// turn is place for a stranger, who waits for one of the few. Whatever a stranger does
-// slowly holds up nobody: all is said before the wait, in a connection that may have to
-// go, and that ends with the answer, so that no buffer is full of what was not read.
-func (s *server) turn(w http.ResponseWriter, r *http.Request) chan struct{} {
-	w.Header().Set("Connection", "close")
-	var body bytes.Buffer
-	if status, why := readBody(w, r, http.NewResponseController(w), &body, maxStrange); status != 0 {
-		refuse(w, status, why)
-		return nil
-	}
-	r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
-	select {
-	case s.strangers <- struct{}{}:
-		return s.strangers
-	case <-r.Context().Done():
-		return nil
-	}
-}
-
-// legacy hands a request over once its body is here, bounded in size and time:
-// what follows may be a stream, which knows no deadlines.
-func (s *server) legacy(w http.ResponseWriter, r *http.Request, ev rpc.Evidence) {
-	rc := http.NewResponseController(w)
-	var body bytes.Buffer
-	if status, why := readBody(w, r, rc, &body, rpc.MaxMessage); status != 0 {
-		refuse(w, status, why)
-		return
-	}
-	rc.SetWriteDeadline(time.Time{})
-	r.Body = io.NopCloser(&body)
-	s.Legacy(w, r, ev)
+	return body, done
 }
 
 // modern tells a request that stands alone from one of a session. A revision that

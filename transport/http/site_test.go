@@ -86,14 +86,14 @@ func options(ended chan<- error) Options {
 		Resource:   "http://" + testHost + "/mcp",
 		Hosts:      []string{testHost, "localhost:8473", "greenhouse.local:8473"},
 		Dispatcher: rpc.NewDispatcher(methods(ended)),
-		Admit: func(e rpc.Evidence) error {
-			switch e.Bearer {
-			case testToken:
-				return nil
-			case "":
-				return errors.New("no token")
+		Admit: func(e rpc.Evidence) (string, error) {
+			switch {
+			case e.Bearer == testToken, strings.HasPrefix(e.Bearer, "also-"):
+				return e.Bearer, nil
+			case e.Bearer == "":
+				return "", errors.New("no token")
 			}
-			return errors.New("a wrong token")
+			return "", errors.New("a wrong token")
 		},
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			b, err := io.ReadAll(r.Body)
@@ -102,7 +102,6 @@ func options(ended chan<- error) Options {
 			}
 			io.WriteString(w, "legacy "+r.Method+" "+string(b))
 		},
-		Urgent:  "stop",
 		Metrics: func(w http.ResponseWriter, _ *http.Request, _ rpc.Evidence) { io.WriteString(w, "the metrics") },
 	}
 }

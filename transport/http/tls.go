@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -28,6 +29,14 @@ var (
 	certLast  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
+// Apple's systems, and Chrome there, refuse a server's certificate that is valid for more
+// than 825 days (support.apple.com/103769). A browser's begins and ends browserSpan from the
+// site's best-known time, and is made anew when that has moved by browserAge.
+const (
+	browserSpan = 400 * 24 * time.Hour
+	browserAge  = 200 * 24 * time.Hour
+)
+
 // Names that a site's authority can vouch for: those that mean nothing outside a house.
 // Who trusts a site with all that it signs need not fear for other names.
 var privateNames = []string{"localhost", "local", "lan", "home", "internal", "home.arpa"}
@@ -41,9 +50,22 @@ var privateAddresses = []netip.Prefix{
 // Authority is the certificate of a site's key, in DER: the same whenever it is made. It
 // signs what the site shows over TLS, and a client that trusts it in the usual way, as
 // curl --cacert does, reaches that site alone, under private names and addresses.
-func Authority(key identity.Key) ([]byte, error) {
+func Authority(key identity.Key) ([]byte, error) { return authority(key.ID(), key.Private()) }
+
+// IsAuthority reports whether a certificate is the Authority of a key: another one that the
+// key signed may vouch for any name.
+func IsAuthority(c *x509.Certificate, id identity.ID) bool {
+	der, err := authority(id, identity.New().Private()) // but for the signature
+	if err != nil {
+		return false
+	}
+	want, err := x509.ParseCertificate(der)
+	return err == nil && bytes.Equal(want.RawTBSCertificate, c.RawTBSCertificate) && c.CheckSignatureFrom(c) == nil
+}
+
+func authority(id identity.ID, signer ed25519.PrivateKey) ([]byte, error) {
 	t := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "AgentSite " + key.ID().PeerID()},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "AgentSite " + id.PeerID()},
 		NotBefore: certFirst, NotAfter: certLast,
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: privateNames,
@@ -51,14 +73,17 @@ func Authority(key identity.Key) ([]byte, error) {
 	for _, p := range privateAddresses {
 		t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())})
 	}
-	private := key.Private()
-	return x509.CreateCertificate(rand.Reader, t, t, private.Public(), private) // Ed25519 takes nothing of chance
+	return x509.CreateCertificate(rand.Reader, t, t, ed25519.PublicKey(id[:]), signer) // Ed25519 takes nothing of chance
 }
 
-// ServerTLS is how a site with that key speaks TLS under these host names, whatever
-// address it is reached by. Who shows a key of their own has proved it (see Evidence);
-// nobody has to.
-func ServerTLS(key identity.Key, names []string) (*tls.Config, error) {
+// ServerTLS returns the TLS configuration of a site with that key under these host names,
+// whatever address it is reached by. A client may prove a key of its own (see Evidence) and
+// need not. now returns the site's best-known time, and is called at handshakes.
+//
+// A client that knows Ed25519 gets the site's authority along. A browser does not: Chromium
+// calls a chain invalid that has a signature it does not know, and offers no way on. It gets
+// the leaf alone, whose lifetime is bounded.
+func ServerTLS(key identity.Key, names []string, now func() time.Time) (*tls.Config, error) {
 	der, err := Authority(key)
 	if err != nil {
 		return nil, err
@@ -72,7 +97,7 @@ func ServerTLS(key identity.Key, names []string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &certificates{key: key, authority: authority, leaf: leaf, of: make(map[netip.Addr]*tls.Certificate)}
+	s := &certificates{key: key, authority: authority, leaf: leaf, now: now, cache: make(map[certKind]madeCertificate)}
 	for _, n := range names {
 		if slices.ContainsFunc(privateNames, func(p string) bool { return n == p || strings.HasSuffix(n, "."+p) }) {
 			s.names = append(s.names, n)
@@ -91,57 +116,83 @@ func ServerTLS(key identity.Key, names []string) (*tls.Config, error) {
 	}, nil
 }
 
-// certificates makes one for every address of ours that somebody comes to.
+// certificates makes one for each address of the site that a client dials, in two kinds.
 type certificates struct {
 	key       identity.Key
 	authority *x509.Certificate
 	leaf      *ecdsa.PrivateKey
 	names     []string
+	now       func() time.Time
 
-	mu sync.Mutex
-	of map[netip.Addr]*tls.Certificate
+	mu    sync.Mutex
+	cache map[certKind]madeCertificate
 }
 
-// maxCertificates bounds what is kept: a board has few addresses at a time.
+// certKind is what certificates differ by.
+type certKind struct {
+	ip      netip.Addr
+	browser bool // the client does not know Ed25519
+}
+
+type madeCertificate struct {
+	*tls.Certificate
+	at time.Time
+}
+
+// maxCertificates bounds the cache: a board has few addresses at a time.
 const maxCertificates = 32
 
 func (s *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	at, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+	local, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
 	if err != nil {
 		return nil, err
 	}
-	ip := at.Addr().Unmap().WithZone("")
+	kind := certKind{local.Addr().Unmap().WithZone(""), !slices.Contains(hello.SignatureSchemes, tls.Ed25519)}
+	now := s.now()
+	if now.Before(certFirst) { // a board without a clock
+		now = certFirst
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.of[ip]; c != nil {
-		return c, nil
+	if c, ok := s.cache[kind]; ok && (!kind.browser || now.Sub(c.at).Abs() < browserAge) {
+		return c.Certificate, nil
 	}
-	c, err := s.make(ip)
+	c, err := s.make(kind, now)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.of) == maxCertificates {
-		clear(s.of)
+	if len(s.cache) == maxCertificates {
+		clear(s.cache)
 	}
-	s.of[ip] = c
+	s.cache[kind] = madeCertificate{c, now}
 	return c, nil
 }
 
-func (s *certificates) make(ip netip.Addr) (*tls.Certificate, error) {
+func (s *certificates) make(kind certKind, now time.Time) (*tls.Certificate, error) {
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "AgentSite"},
 		NotBefore: certFirst, NotAfter: certLast,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames: s.names,
 	}
-	if slices.ContainsFunc(privateAddresses, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		t.IPAddresses = []net.IP{ip.AsSlice()}
+	if kind.browser {
+		t.NotBefore = now.Add(-browserSpan)
+		if end := now.Add(browserSpan); end.Before(certLast) { // later ones have no form
+			t.NotAfter = end
+		}
+	}
+	if slices.ContainsFunc(privateAddresses, func(p netip.Prefix) bool { return p.Contains(kind.ip) }) {
+		t.IPAddresses = []net.IP{kind.ip.AsSlice()}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, s.authority, s.leaf.Public(), s.key.Private())
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, s.authority.Raw}, PrivateKey: s.leaf}, nil
+	c := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: s.leaf}
+	if !kind.browser {
+		c.Certificate = append(c.Certificate, s.authority.Raw)
+	}
+	return c, nil
 }
 
 // keySubject is whom the certificate of a caller's key names: the key says who it is.

@@ -21,7 +21,7 @@ import (
 // secure serves h as the owner of key, and returns the address.
 func secure(t *testing.T, key identity.Key, h http.Handler) string {
 	t.Helper()
-	cfg, err := ServerTLS(key, []string{"localhost", "greenhouse.local", "bank.example"})
+	cfg, err := ServerTLS(key, []string{"localhost", "greenhouse.local", "bank.example"}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +124,72 @@ func TestBorrowedCertificate(t *testing.T) {
 	}
 }
 
+// TestBrowserCertificate: a client that does not know Ed25519 gets the leaf alone, with a
+// lifetime that Apple's systems take, around the site's best-known time; another one gets what
+// it verifies without a clock.
+func TestBrowserCertificate(t *testing.T) {
+	key := identity.New()
+	der, err := Authority(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now time.Time
+	cfg, err := ServerTLS(key, nil, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	shown := func(schemes ...tls.SignatureScheme) (*x509.Certificate, int) {
+		t.Helper()
+		c, err := cfg.GetCertificate(&tls.ClientHelloInfo{Conn: conn, SignatureSchemes: schemes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := x509.ParseCertificate(c.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := leaf.CheckSignatureFrom(authority); err != nil {
+			t.Error(err)
+		}
+		return leaf, len(c.Certificate)
+	}
+	for _, now = range []time.Time{
+		{}, time.Unix(0, 0), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), time.Date(2027, 11, 22, 0, 0, 0, 0, time.UTC),
+		time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(9999, 6, 1, 0, 0, 0, 0, time.UTC), // as a network may say that knows a board first
+	} {
+		leaf, sent := shown(tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
+		if length := leaf.NotAfter.Sub(leaf.NotBefore); sent != 1 || length > 825*24*time.Hour || length < 365*24*time.Hour {
+			t.Errorf("at %v: %d certificates, valid for %v", now, sent, length)
+		}
+		if now.After(certFirst) && (now.Before(leaf.NotBefore) || now.After(leaf.NotAfter)) {
+			t.Errorf("at %v it is valid from %v to %v", now, leaf.NotBefore, leaf.NotAfter)
+		}
+		if leaf, sent := shown(tls.ECDSAWithP256AndSHA256, tls.Ed25519); sent != 2 || !leaf.NotAfter.Equal(certLast) {
+			t.Errorf("at %v: %d certificates for a client that knows Ed25519, until %v", now, sent, leaf.NotAfter)
+		}
+	}
+}
+
 // TestHalfHandshakes: connections that begin to speak TLS and go no further end after a
 // while, and as many as there can be keep nobody out before that.
 func TestHalfHandshakes(t *testing.T) {
 	key, known := identity.New(), identity.New()
-	server, err := ServerTLS(key, nil)
+	server, err := ServerTLS(key, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +258,8 @@ func TestSentAwayAtOnce(t *testing.T) {
 		if err := silent.Handshake(); err != nil {
 			t.Fatal(err)
 		}
-		c := newCrowd(1)
-		c.changed(silent, http.StateIdle)
+		c := newConnLimiter(1, 1)
+		c.changed(silent, http.StateNew)
 		begun := time.Now()
 		c.changed(new(closable), http.StateNew)
 		if took := time.Since(begun); took != 0 {

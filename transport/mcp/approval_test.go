@@ -29,7 +29,7 @@ func (formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents
 // TestTermsAndApproval: what a call's _meta asks for arrives in both encodings, and what
 // an owner has to do is said where every client looks.
 func TestTermsAndApproval(t *testing.T) {
-	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
+	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
 	b := &bench{dispatcher: rpc.NewDispatcher(mcp.New(t.Context(), node.New(hub, "secret", nil, formal{}), mcp.Implementation{Name: "test", Version: "1"}, "").Methods())}
 	terms := strings.Replace(message("tools/call", `"name":"terms"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5,`, 1)
 	if got := b.lines(t, terms, nil)[0]; field(t, got, "result", "structuredContent", "terms") != `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}` {

@@ -70,7 +70,7 @@ type bareOut struct {
 // BenchmarkHandler is a tools/call without a socket, in both encodings, beside a
 // bare decode of the request and encode of the answer by the same libraries.
 func BenchmarkHandler(b *testing.B) {
-	s := mcp.New(b.Context(), node.New(node.NewHub(forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer}),
+	s := mcp.New(b.Context(), node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer}),
 		mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")
 	d := rpc.NewDispatcher(s.Methods())
 	request := message("tools/call", `"name":"read_points","arguments":{"points":["greenhouse/temperature"]}`, "{}")

@@ -115,7 +115,7 @@ type bench struct {
 }
 
 func newBench() *bench {
-	hub := node.NewHub(forgetful{}, func(a string) string { return "t:" + a })
+	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
 	ending, end := context.WithCancel(context.Background())
 	s := mcp.New(ending, node.New(hub, "secret", nil, shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
 	methods := s.Methods()

@@ -4,16 +4,12 @@ import (
 	"context"
 
 	"agentsite/agents"
+	"agentsite/node"
 	"agentsite/transport/rpc"
 )
 
-const (
-	// maxSubscriptions bounds the open subscriptions of all principals together, and
-	// half of it those of one.
-	maxSubscriptions = 32
-	// maxWatched bounds the resources of one.
-	maxWatched = 512
-)
+// maxWatched bounds the resources of one subscription.
+const maxWatched = 512
 
 // listen serves subscriptions/listen: an acknowledgement, then notifications
 // until the client leaves or the site ends (patterns/subscriptions).
@@ -21,12 +17,12 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	if len(p.Notifications.URIs) > maxWatched {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
 	}
-	if !s.enter(r.who) {
-		return nil, rpc.Errorf(rpc.CodeBusy, "too many subscriptions are open: close one first")
+	place, err := s.node.Hold(r.who, node.Subscriptions)
+	if err != nil {
+		return nil, err
 	}
-	defer s.leave(r.who)
+	defer place.Leave()
 	agreed := p.Notifications
-	var err error
 	if agreed.URIs, err = s.known(r.who, p.Notifications.URIs); err != nil {
 		return nil, err
 	}
@@ -46,29 +42,6 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	out := s.completed()
 	out.Meta.Subscription = r.ID
 	return out, nil
-}
-
-// enter takes a place for a subscription; leave follows where there was one.
-func (s *Server) enter(who agents.Principal) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := 0
-	for _, n := range s.listening {
-		all += n
-	}
-	if all >= maxSubscriptions || s.listening[who] >= maxSubscriptions/2 {
-		return false
-	}
-	s.listening[who]++
-	return true
-}
-
-func (s *Server) leave(who agents.Principal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listening[who]--; s.listening[who] == 0 {
-		delete(s.listening, who)
-	}
 }
 
 // known keeps the resources that exist for p.

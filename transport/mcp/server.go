@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -22,9 +21,6 @@ type Server struct {
 	ending       context.Context
 	seal         seal
 	done         map[rpc.Codec][]byte // how a complete tool result begins
-
-	mu        sync.Mutex
-	listening map[agents.Principal]int // open subscriptions
 }
 
 // New makes a server. When ending ends the open subscriptions end with a result,
@@ -32,7 +28,7 @@ type Server struct {
 func New(ending context.Context, n *node.Node, self Implementation, instructions string) *Server {
 	s := &Server{
 		node: n, self: &self, instructions: instructions, ending: ending,
-		seal: newSeal(), listening: make(map[agents.Principal]int),
+		seal: newSeal(),
 	}
 	s.done = s.beginnings()
 	return s

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -40,6 +41,14 @@ func annotate(h agents.Hints) annotations {
 		a.Destructive = &h.Destructive
 	}
 	return a
+}
+
+// Urgent tells the call of a tool that returns outputs to safe, for an rpc.Dispatcher.
+func Urgent(method string, params rpc.Raw) bool {
+	var p struct {
+		Name string `json:"name"`
+	}
+	return method == "tools/call" && params.Decode(&p) == nil && agents.ReturnsToSafe(p.Name)
 }
 
 // strict are a tool's arguments: an unknown one is refused by name.
@@ -81,7 +90,7 @@ func isProtocolError(err error) bool {
 // failed is the result of a tool that could not do it. Its caller is known and is
 // told why, a defect of ours included.
 func (s *Server) failed(f *device.Fault) *CallResult {
-	if f.Kind == device.Internal {
+	if f.Kind == device.Internal && !errors.Is(f, context.Canceled) { // a caller that left is no defect
 		slog.Error("a tool failed", "err", f)
 	}
 	out := &CallResult{Result: s.completed(), IsError: true, Content: []Content{{Type: "text", Text: string(f.Kind) + ": " + f.Msg}}}

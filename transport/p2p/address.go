@@ -30,7 +30,9 @@ func PeerOf(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
 func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }
 
 // ParsePeers reads addresses that name their peer, such as
-// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, those of one peer together.
+// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, those of one peer together. A host
+// listens for QUIC and TCP at one port, and some networks let no UDP out: each address
+// comes with the other of the two.
 func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 	var peers []peer.AddrInfo
 	for _, text := range all {
@@ -40,12 +42,49 @@ func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 		}
 		i := slices.IndexFunc(peers, func(p peer.AddrInfo) bool { return p.ID == one.ID })
 		if i < 0 {
-			peers = append(peers, *one)
-			continue
+			i, peers = len(peers), append(peers, peer.AddrInfo{ID: one.ID})
 		}
 		peers[i].Addrs = append(peers[i].Addrs, one.Addrs...)
 	}
+	for i := range peers {
+		peers[i].Addrs = byBoth(peers[i].Addrs)
+	}
 	return peers, nil
+}
+
+// WithBoth is addresses that name their peer, each with that for the other of QUIC and TCP.
+func WithBoth(all []string) ([]string, error) {
+	peers, err := ParsePeers(all)
+	if err != nil {
+		return nil, err
+	}
+	var both []string
+	for _, p := range peers {
+		for _, a := range p.Addrs {
+			both = append(both, a.String()+"/p2p/"+p.ID.String())
+		}
+	}
+	return both, nil
+}
+
+// byBoth adds to each address by QUIC the one by TCP, and the other way round, as far as
+// they are not among them. The order stays, and what is added comes last.
+func byBoth(addrs []ma.Multiaddr) []ma.Multiaddr {
+	all := slices.Clone(addrs)
+	for _, a := range addrs {
+		var host, port, rest string
+		if len(a) == 3 && a[1].Protocol().Code == ma.P_UDP && a[2].Protocol().Code == ma.P_QUIC_V1 {
+			host, port, rest = a[:1].String(), "tcp/"+a[1].Value(), ""
+		} else if len(a) == 2 && a[1].Protocol().Code == ma.P_TCP {
+			host, port, rest = a[:1].String(), "udp/"+a[1].Value(), "/quic-v1"
+		} else {
+			continue
+		}
+		if other, err := ma.NewMultiaddr(host + "/" + port + rest); err == nil && !ma.Contains(all, other) {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // OverRelay reports whether an address leads to its host through a relay.

@@ -96,11 +96,11 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	b.Cleanup(func() { cancel(); serving.Wait() })
-	door := node.New(node.NewHub(forgetful{}, func(a string) string { return a }), token, nil, reader{})
+	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
 	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Serving{
-			Admit: func(rpc.Evidence) error { return nil },
+			Admit: func(rpc.Evidence) (string, error) { return "a", nil },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, t rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalOwner}, Terms: t}).Serve(ctx, rw)
 			},
@@ -208,7 +208,7 @@ func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispat
 		b.Fatal(err)
 	}
 	handler := httpcarrier.Handler(httpcarrier.Options{
-		Hosts: []string{ln.Addr().String()}, Dispatcher: dispatcher, Admit: func(rpc.Evidence) error { return nil },
+		Hosts: []string{ln.Addr().String()}, Dispatcher: dispatcher, Admit: func(rpc.Evidence) (string, error) { return "a", nil },
 	})
 	serving.Go(func() { httpcarrier.Serve(ctx, ln, handler) })
 	transport := &http.Transport{DisableCompression: true}

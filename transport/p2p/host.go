@@ -53,9 +53,10 @@ type Options struct {
 	// is not reached otherwise.
 	Relays []peer.AddrInfo
 
-	// Known reports whether a peer has a place here that no stranger takes. It is asked
-	// often, by many at a time. nil is for nobody.
-	Known func(identity.ID) bool
+	// Account names whom a peer's connections are counted for, or "" for a stranger, who
+	// takes no place from those who have an account. It is asked often, by many at a time.
+	// nil is for strangers only.
+	Account func(identity.ID) string
 
 	// PortMap has the router be asked for a port (UPnP, NAT-PMP).
 	PortMap bool
@@ -111,7 +112,7 @@ func New(o Options) (h *Host, err error) {
 		return nil, err
 	}
 	h.closing(conns.Close)
-	h.places = newPlaces(o.Known, conns, o.Relay != nil)
+	h.places = newPlaces(o.Account, conns, o.Relay != nil)
 
 	bus := eventbus.NewBus()
 	main, err := h.swarm(key, bus, limits, h.places, swarm.WithDialRanker(rank))
@@ -180,6 +181,10 @@ func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all error
+	if h.Host != nil {
+		// First: what else ends tells all peers so, and waits for those that are gone silently.
+		all = h.Network().Close()
+	}
 	for _, end := range slices.Backward(h.closers) {
 		all = errors.Join(all, end())
 	}

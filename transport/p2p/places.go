@@ -17,6 +17,9 @@ import (
 const (
 	// maxStrangers is how many connections strangers may have here at a time.
 	maxStrangers = 16
+	// maxKnown is how many those may have together whom the site knows; when there are
+	// more, the account with the most loses one: the oldest of its peer with the most.
+	maxKnown = 80
 	// maxStrange is how many streams each of these may have, each of 256 KiB: together
 	// they take less than all that newLimits allows.
 	maxStrange = 10
@@ -29,21 +32,21 @@ const keptTag = "known"
 // one. Of strangers, who comes last takes the place of who came first: so none is kept
 // out by others who only sit there.
 type places struct {
-	known func(identity.ID) bool
-	conns connmgr.ConnManager
-	all   bool // everybody has a place: a relay's own limits hold
+	account func(identity.ID) string // "" for a stranger
+	conns   connmgr.ConnManager
+	all     bool // everybody has a place: a relay's own limits hold
 
-	mu        sync.Mutex
-	strangers []network.Conn // in the order in which they came
+	mu    sync.Mutex
+	calls []network.Conn // by others, in the order in which they came
 }
 
 var _ connmgr.ConnectionGater = (*places)(nil)
 
-func newPlaces(known func(identity.ID) bool, conns connmgr.ConnManager, all bool) *places {
-	if known == nil {
-		known = func(identity.ID) bool { return false }
+func newPlaces(account func(identity.ID) string, conns connmgr.ConnManager, all bool) *places {
+	if account == nil {
+		account = func(identity.ID) string { return "" }
 	}
-	return &places{known: known, conns: conns, all: all}
+	return &places{account: account, conns: conns, all: all}
 }
 
 func (*places) InterceptPeerDial(peer.ID) bool                                           { return true }
@@ -53,32 +56,69 @@ func (*places) InterceptSecured(network.Direction, peer.ID, network.ConnMultiadd
 
 // InterceptUpgraded is asked when a connection is whole and its peer proved.
 func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
-	if p.keep(c.RemotePeer()) || p.all || c.Stat().Direction != network.DirInbound {
+	if p.all || c.Stat().Direction != network.DirInbound {
+		p.keep(c.RemotePeer())
 		return true, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.strangers = slices.DeleteFunc(p.strangers, func(s network.Conn) bool {
-		return s.IsClosed() || p.conns.IsProtected(s.RemotePeer(), "")
-	})
-	p.strangers = append(p.strangers, c)
-	if len(p.strangers) > maxStrangers {
-		first := p.strangers[0]
-		p.strangers = p.strangers[1:]
-		go first.Close()
+	p.calls = append(slices.DeleteFunc(p.calls, network.Conn.IsClosed), c)
+	of := make(map[string][]network.Conn) // by account; who was known may be a stranger now
+	known, most := 0, ""
+	for _, c := range p.calls {
+		account := p.keep(c.RemotePeer())
+		if account == "" && p.conns.IsProtected(c.RemotePeer(), "") {
+			continue // it is needed for something else
+		}
+		of[account] = append(of[account], c)
+		if account != "" {
+			if known++; most == "" || len(of[account]) > len(of[most]) {
+				most = account
+			}
+		}
+	}
+	if len(of[""]) > maxStrangers {
+		p.end(of[""][0])
+	}
+	if known > maxKnown {
+		p.end(oldestOfMost(of[most]))
 	}
 	return true, 0
 }
 
-// keep reports whether a peer is known, and has its connections stay if so.
-func (p *places) keep(who peer.ID) bool {
-	id, err := idOf(who)
-	if err != nil || !p.known(id) {
-		p.conns.Unprotect(who, keptTag)
-		return false
+// oldestOfMost is the oldest connection of the peer that has the most of these. They are in
+// the order in which they came.
+func oldestOfMost(all []network.Conn) (out network.Conn) {
+	of := make(map[peer.ID]int)
+	for _, c := range all {
+		of[c.RemotePeer()]++
 	}
-	p.conns.Protect(who, keptTag)
-	return true
+	for _, c := range all {
+		if out == nil || of[c.RemotePeer()] > of[out.RemotePeer()] {
+			out = c
+		}
+	}
+	return out
+}
+
+// end closes a connection. It is called with mu held.
+func (p *places) end(c network.Conn) {
+	p.calls = slices.DeleteFunc(p.calls, func(have network.Conn) bool { return have == c })
+	go c.Close()
+}
+
+// keep names the account of a peer, "" for a stranger, and has its connections stay if it
+// has one.
+func (p *places) keep(who peer.ID) (account string) {
+	if id, err := idOf(who); err == nil {
+		account = p.account(id)
+	}
+	if account == "" {
+		p.conns.Unprotect(who, keptTag)
+	} else {
+		p.conns.Protect(who, keptTag)
+	}
+	return account
 }
 
 // admit has the connections stay of who was a stranger when they began.

@@ -142,7 +142,7 @@ func (h *Host) forgive(who peer.ID) {
 	}
 }
 
-// relaysOf are those over which some addresses lead.
+// relaysOf are those over which some addresses lead, by QUIC and by TCP.
 func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 	var relays []peer.AddrInfo
 	for _, a := range addrs {
@@ -151,6 +151,7 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 			continue
 		}
 		if r, err := peer.AddrInfoFromP2pAddr(relay); err == nil {
+			r.Addrs = byBoth(r.Addrs)
 			relays = append(relays, *r)
 		}
 	}

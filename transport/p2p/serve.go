@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,9 @@ func protocolOf(codec rpc.Codec) protocol.ID {
 }
 
 const (
-	maxStreams          = 32 // of one peer
-	maxStrangersStreams = 16 // of all strangers
+	maxStreams          = 32 // of one account
+	ownStreams          = 2  // of each peer, whatever others of its account have
+	maxStrangersStreams = 16 // of all strangers; the oldest gives way
 	maxStrangerStreams  = 2  // of one of them
 
 	// strangersPatience is how long a stranger may take to become known.
@@ -40,17 +42,17 @@ const (
 
 // Serving is what a host does for those who call it.
 type Serving struct {
-	// Admit says what speaks against a peer. Who is not admitted is a stranger, who may
-	// still say why, to claim the site or to show a grant: in few streams, for a short
-	// time, until admitted.
-	Admit func(rpc.Evidence) error
+	// Admit returns a peer's account, which several peers may share, or why it is refused. A
+	// peer that is not admitted is a stranger: it may claim the site or present a grant, in
+	// few streams and for a short time.
+	Admit func(rpc.Evidence) (account string, err error)
 	// Stream serves one stream and closes it. It blocks until the stream's end or ctx's.
 	Stream func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error
 }
 
 // Serve serves those who call, until ctx ends, and returns once every stream has ended.
 func (h *Host) Serve(ctx context.Context, s Serving) error {
-	d := &desk{Serving: s, host: h, ctx: ctx, streams: make(map[peer.ID]int)}
+	d := &desk{Serving: s, host: h, ctx: ctx, streams: make(map[string]int), peers: make(map[peer.ID]int)}
 	for id, codec := range codecs {
 		h.SetStreamHandler(id, func(s network.Stream) { d.serve(s, codec) })
 	}
@@ -70,8 +72,9 @@ type desk struct {
 
 	mu        sync.Mutex
 	closed    bool
-	streams   map[peer.ID]int // how many each has
-	strangers int             // how many all strangers have
+	streams   map[string]int  // how many each account has, and each stranger by its peer ID
+	peers     map[peer.ID]int // how many each peer has
+	strangers []*guest        // the streams of all of them, the oldest first
 	served    sync.WaitGroup
 }
 
@@ -84,7 +87,7 @@ func (d *desk) close() {
 
 // serve is run by the host in a goroutine of the stream's own.
 func (d *desk) serve(s network.Stream, codec rpc.Codec) {
-	g := &guest{desk: d, who: s.Conn().RemotePeer()}
+	g := &guest{desk: d, stream: s, who: s.Conn().RemotePeer()}
 	g.evidence.Peer = g.who.String()
 	if !g.enter() {
 		s.Reset()
@@ -121,29 +124,42 @@ func (h heeded) Write(b []byte) (int, error) {
 // guest is the peer of one stream.
 type guest struct {
 	desk     *desk
+	stream   network.Stream
 	who      peer.ID
 	evidence rpc.Evidence
 
-	known bool // is guarded by the desk's mu
+	// With the desk's mu.
+	known   bool
+	account string // the peer ID of a stranger
 }
 
 // enter takes a place, and reports whether there was one.
 func (g *guest) enter() bool {
-	known := g.desk.Admit(g.evidence) == nil
+	account, err := g.desk.Admit(g.evidence)
+	known := err == nil
+	if !known {
+		account = g.evidence.Peer
+	}
 	d := g.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.streams[g.who] >= maxStreams ||
-		!known && (d.strangers >= maxStrangersStreams || d.streams[g.who] >= maxStrangerStreams) {
+	if d.closed || d.streams[account] >= maxStreams && d.peers[g.who] >= ownStreams ||
+		!known && d.streams[account] >= maxStrangerStreams {
 		return false
 	}
-	d.streams[g.who]++
+	g.account = account
+	d.streams[account]++
+	d.peers[g.who]++
 	d.served.Add(1)
 	if known {
 		g.welcome()
-	} else {
-		d.strangers++
+		return true
 	}
+	if len(d.strangers) == maxStrangersStreams { // who only sits there keeps nobody out
+		go d.strangers[0].stream.Reset()
+		d.strangers = d.strangers[1:]
+	}
+	d.strangers = append(d.strangers, g)
 	return true
 }
 
@@ -164,14 +180,19 @@ func (g *guest) becomes() bool {
 	if g.isKnown() {
 		return true
 	}
-	if g.desk.Admit(g.evidence) != nil {
+	account, err := g.desk.Admit(g.evidence)
+	if err != nil {
 		return false
 	}
-	g.desk.mu.Lock()
-	defer g.desk.mu.Unlock()
+	d := g.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if !g.known {
 		g.welcome()
-		g.desk.strangers--
+		d.noStranger(g)
+		left(d.streams, g.account)
+		g.account = account
+		d.streams[account]++
 	}
 	return true
 }
@@ -180,11 +201,19 @@ func (g *guest) leave() {
 	d := g.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !g.known {
-		d.strangers--
-	}
-	if d.streams[g.who]--; d.streams[g.who] == 0 {
-		delete(d.streams, g.who)
-	}
+	d.noStranger(g)
+	left(d.streams, g.account)
+	left(d.peers, g.who)
 	d.served.Done()
+}
+
+// noStranger is called with mu held.
+func (d *desk) noStranger(g *guest) {
+	d.strangers = slices.DeleteFunc(d.strangers, func(s *guest) bool { return s == g })
+}
+
+func left[K comparable](count map[K]int, of K) {
+	if count[of]--; count[of] == 0 {
+		delete(count, of)
+	}
 }

@@ -87,7 +87,7 @@ func serveMethods(t testing.TB, h *Host, admit func(rpc.Evidence) error, methods
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		h.Serve(ctx, Serving{
-			Admit: admit,
+			Admit: func(e rpc.Evidence) (string, error) { return e.Peer, admit(e) },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, terms rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: terms}).Serve(ctx, rw)
 			},
@@ -185,4 +185,58 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%+v, %v", pong, err)
 		}
 	})
+}
+
+// TestStreamsByAccount: the keys of one account have together as many streams as one may,
+// but for a few that each has of its own, and take none from another.
+func TestStreamsByAccount(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	owner := identity.New()
+	accountOf := func(id identity.ID) string {
+		if id == owner.ID() {
+			return "owner"
+		}
+		return "eve"
+	}
+	site := newHost(t, Options{Account: accountOf}, overTCP)
+	serving, end := context.WithCancel(t.Context())
+	var served sync.WaitGroup
+	served.Go(func() {
+		site.Serve(serving, Serving{
+			Admit: func(e rpc.Evidence) (string, error) {
+				id, err := identity.Parse(e.Peer)
+				return accountOf(id), err
+			},
+			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, _ rpc.Terms) error {
+				io.WriteString(rw, "x")
+				<-ctx.Done()
+				return nil
+			},
+		})
+	})
+	t.Cleanup(func() { end(); served.Wait() })
+	Served(t, site)
+	opened := func(h *Host, n int) (got int) {
+		for range n {
+			s, err := open(ctx, h, site, rpc.JSON, "x")
+			if err != nil {
+				continue
+			}
+			if _, err := s.Read(make([]byte, 1)); err == nil {
+				got++
+			}
+		}
+		return got
+	}
+	all := 0
+	for range 3 {
+		all += opened(newHost(t, Options{}), maxStreams/2)
+	}
+	if want := maxStreams + ownStreams; all != want {
+		t.Errorf("one account has %d streams, want %d", all, want)
+	}
+	if n := opened(newHost(t, Options{Key: owner}), 1); n != 1 {
+		t.Error("another has none")
+	}
 }

@@ -42,7 +42,12 @@ func TestStrangersPlaces(t *testing.T) {
 	defer cancel()
 	key := identity.New()
 	known := func(id identity.ID) bool { return id == key.ID() }
-	site := newHost(t, Options{Known: known}, overTCP, overQUIC)
+	site := newHost(t, Options{Account: func(id identity.ID) string {
+		if known(id) {
+			return "owner"
+		}
+		return ""
+	}}, overTCP, overQUIC)
 	serve(t, site, func(e rpc.Evidence) error {
 		if id, err := identity.Parse(e.Peer); err == nil && known(id) {
 			return nil
@@ -79,6 +84,149 @@ func TestStrangersPlaces(t *testing.T) {
 		t.Errorf("the owner was thrown out of %v", served)
 	}
 }
+
+// TestPlacesByAccount: an account with many keys takes no place from another account, and
+// a key whose permission has ended is a stranger's.
+func TestPlacesByAccount(t *testing.T) {
+	conns, err := newConns(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	accounts := make(map[identity.ID]string)
+	p := newPlaces(func(id identity.ID) string { return accounts[id] }, conns, false)
+	come := func(account string) *inbound {
+		id := identity.New().ID()
+		who, err := PeerOf(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accounts[id] = account; account == "" {
+			delete(accounts, id)
+		}
+		c := &inbound{who: who, closed: make(chan struct{})}
+		if ok, _ := p.InterceptUpgraded(c); !ok {
+			t.Fatal("it is refused")
+		}
+		return c
+	}
+	var honest []*inbound
+	for i := range 4 {
+		honest = append(honest, come(string(rune('a'+i))))
+	}
+	open := func(all []*inbound) (n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, c := range all {
+			if slices.Contains(p.calls, network.Conn(c)) {
+				n++
+			}
+		}
+		return n
+	}
+	var hostile []*inbound
+	for i := range 4 * maxKnown {
+		hostile = append(hostile, come([]string{"eve", "mallory", ""}[i%3]))
+	}
+	honest = append(honest, come("late"))
+	if n := open(honest); n != len(honest) {
+		t.Errorf("%d of %d others are still connected", n, len(honest))
+	}
+	if n := open(hostile); n > maxKnown+maxStrangers {
+		t.Errorf("%d of those who come without an end are connected", n)
+	}
+	clear(accounts)
+	come("")
+	if n := open(honest) + open(hostile); n > maxKnown+maxStrangers {
+		t.Error(n)
+	}
+	if conns.IsProtected(honest[0].who, "") {
+		t.Error("one whose permission has ended is as hard to send away as before")
+	}
+}
+
+// TestPlacesInAccount: one whose permission was passed on to it, and who connects without an
+// end, takes no place from who passed it on.
+func TestPlacesInAccount(t *testing.T) {
+	conns, err := newConns(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	p := newPlaces(func(identity.ID) string { return "ann" }, conns, false)
+	peers := make([]peer.ID, 2)
+	for i := range peers {
+		if peers[i], err = PeerOf(identity.New().ID()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	come := func(who peer.ID) *inbound {
+		c := &inbound{who: who, closed: make(chan struct{})}
+		p.InterceptUpgraded(c)
+		return c
+	}
+	ann := come(peers[0])
+	for range 4 * maxKnown {
+		come(peers[1])
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stays := slices.Contains(p.calls, network.Conn(ann)); !stays || len(p.calls) > maxKnown {
+		t.Errorf("ann is among them: %v; there are %d", stays, len(p.calls))
+	}
+}
+
+// TestStrangersGiveWay: as many strangers as there are places for sit there and say
+// nothing. Another one, who may have come to claim the site, is heard.
+func TestStrangersGiveWay(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	site := newHost(t, Options{}, overTCP)
+	serve(t, site, func(rpc.Evidence) error { return errStranger })
+	for range maxStrangersStreams / maxStrangerStreams {
+		h := newHost(t, Options{})
+		for range maxStrangerStreams {
+			s, err := open(ctx, h, site, rpc.JSON, `{"jsonrpc":"2.0","id":1,"method":"echo"}`+"\n")
+			if err == nil {
+				_, err = s.Read(make([]byte, 1)) // and from then on it sits there
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	other := newHost(t, Options{})
+	c := other.Caller(site.id(t), site.at, rpc.CBOR)
+	defer c.Close()
+	res, err := c.Call(ctx, ask(1, "echo", "x"), nil)
+	if err != nil {
+		t.Fatal("a stranger is kept out by others:", err)
+	}
+	if got := text(t, res, err); got != `"x"` {
+		t.Error(got)
+	}
+}
+
+// inbound is a connection that somebody has made.
+type inbound struct {
+	network.Conn
+	who    peer.ID
+	closed chan struct{}
+}
+
+func (c *inbound) RemotePeer() peer.ID { return c.who }
+func (c *inbound) Stat() network.ConnStats {
+	return network.ConnStats{Stats: network.Stats{Direction: network.DirInbound}}
+}
+func (c *inbound) IsClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+func (c *inbound) Close() error { close(c.closed); return nil }
 
 // TestStranger is what one may do, and what more once the site knows it.
 func TestStranger(t *testing.T) {

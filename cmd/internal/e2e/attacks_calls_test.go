@@ -74,11 +74,11 @@ func (f *field) tokens(t *testing.T, elsewhere *running) (all []attack) {
 // grants are brought to the owner, to be made a token of: what is no owner's is refused,
 // and what was passed on with more in it than it had is worth what it had.
 func (f *field) grants(t *testing.T) (all []attack) {
-	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(f.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: site.Folder(f.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
+	defer owner.Close()
 	own, err := site.OwnerIdentity()
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if at := os.Getenv(crowdEnv); at != "" {
 		crowd(at)
 	}
+	if to := os.Getenv(floodEnv); to != "" {
+		flooding(to)
+	}
 	os.Exit(m.Run())
 }
 

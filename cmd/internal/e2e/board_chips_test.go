@@ -101,7 +101,9 @@ devices:
 	m.expect(t, near("lamps/lamp", 0, 0)) // read back: it is at safe, and its lease is over
 	t.Logf("known after %.1f s", time.Since(begun).Seconds())
 	until(t, 20*time.Second, "the chip is set up again", func() bool { return m.pwm(t) == atSafe })
-	if _, _, log := m.node(t); !strings.Contains(log, "lamps/lamp: it was left at 25 and reads 0") {
+	// The look that is made each second may fall into the moment itself.
+	_, _, log := m.node(t)
+	if !strings.Contains(log, "lamps/lamp: it was left at 25 and reads 0") && !strings.Contains(log, "lamps/lamp: nothing answers at 0x40") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 
@@ -150,7 +152,7 @@ devices:
 		t.Errorf("the scan wrote to the PCF8574 %d times", again-writes)
 	}
 
-	m.resident(t, 20)
+	m.resident(t, 10)
 }
 
 // moved moves outputs on the bus, looks at what the chips make of it, and waits until

@@ -50,7 +50,7 @@ devices:
 		}
 	}
 	until(t, 20*time.Second, "GPIO17 is low again", func() bool { return strings.Contains(m.gpio17(t), "out lo") })
-	m.resident(t, 20)
+	m.resident(t, 10)
 }
 
 // gpio17 is what the kernel says of GPIO17; its level it reads from the processor.

@@ -127,7 +127,7 @@ func (p *tap) note(text []byte) {
 // pretender answers as a site with that key would, and returns where.
 func pretender(t *testing.T, key identity.Key, h http.HandlerFunc) string {
 	t.Helper()
-	cfg, err := httpcarrier.ServerTLS(key, nil)
+	cfg, err := httpcarrier.ServerTLS(key, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,17 +317,17 @@ func TestClaimWritten(t *testing.T) {
 
 	// Owners have it known on their machines all the same, without a secret.
 	i.Secret = access.Secret{}
-	if log := r.Log.String(); !strings.Contains(log, "?at="+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
+	if log := r.Log.String(); !strings.Contains(log, "/-/"+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
 		t.Errorf("its address is not shown:\n%s", log)
 	}
 	if _, err := eve.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), hasAnOwner) {
 		t.Error("another had it known as her own:", err)
 	}
-	if _, err := ann.agentsite(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), "another site by the name shed") {
-		t.Error("one name for two sites:", err)
+	if out := ann.must(t, "claim", i.String()); !strings.Contains(out, "the site shed-2,") {
+		t.Error("one name for two sites:", out)
 	}
 	ann.must(t, "claim", i.String(), "--name", "second")
-	if out := ann.must(t, "owners", "add", eve.key(t).ID().String(), "--site", "second"); !strings.Contains(out, "agentsite claim 'agentsite://"+i.Site.PeerID()+"?at="+i.Addresses[0]+"'") {
+	if out := ann.must(t, "owners", "add", eve.key(t).ID().String(), "--site", "second"); !strings.Contains(out, "agentsite claim "+access.Invitation{Site: i.Site, Addresses: i.Addresses}.String()) {
 		t.Error("another owner is not told where it is:", out)
 	}
 	eve.must(t, "claim", i.String(), "--name", "hut")

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -95,6 +97,9 @@ func TestDiskFails(t *testing.T) {
 				}
 			}
 			shows("d", "off")
+			if out, err := r.agentsite(t, "doctor"); err == nil || !strings.Contains(out, "problem: "+data) {
+				t.Errorf("the doctor: %v\n%s", err, out)
+			}
 			if _, answer := r.post(t, call("release_output", `{"output":"a/relay"}`), "Mcp-Name", "release_output"); !strings.Contains(answer, `"value":false`) {
 				t.Errorf("a release: %s", answer)
 			}
@@ -172,4 +177,156 @@ func breakLoop(t *testing.T, data string) func() {
 		t.Fatal(err)
 	}
 	return nil
+}
+
+// childOf is the process that another one has started.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range all {
+		text, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			return child
+		}
+	}
+	t.Fatalf("process %d has no child", pid)
+	return 0
+}
+
+// TestStartsOnABadDisk: a site whose disk takes nothing starts, reads, stops, releases
+// and resets, and refuses moves with the reason; its guard is replaced like any other.
+func TestStartsOnABadDisk(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	for _, tt := range []struct {
+		name   string
+		breaks func(t *testing.T, data string) (mend func())
+		says   string
+	}{
+		{"full", fill, "no space left on device"},
+		{"read-only", func(t *testing.T, data string) func() {
+			run(t, "mount", "-o", "remount,ro", data)
+			return func() { run(t, "mount", "-o", "remount,rw", data) }
+		}, "read-only file system"},
+	} {
+		for _, ended := range []string{"in order", "killed"} {
+			t.Run(tt.name+", "+ended, func(t *testing.T) {
+				data, dir := folder(t), folder(t)
+				t.Setenv("RUNTIME_DIRECTORY", dir)
+				mountLoop(t, data)
+				t.Cleanup(func() { run(t, "umount", "--lazy", data) })
+				config := filepath.Join(dir, "agentsite.yaml")
+				text := fmt.Sprintf("site: { name: disk }\ndevices:\n  air: { driver: sim, model: climate }\n  a: { driver: sim, model: relay, min_off: 0s, outputs_file: %s/a }\n", dir)
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				start := func() *running {
+					return startIn(t, data, "", nil, need(t, "the program", program), "run", "--config", config, "--listen-https", "127.0.0.1:0")
+				}
+				move := func(r *running) string {
+					_, answer := r.post(t, call("switch_output", `{"output":"a/relay","on":true,"for_seconds":60}`), "Mcp-Name", "switch_output")
+					return answer
+				}
+				end := func(r *running) {
+					if ended == "killed" {
+						r.kill(t)
+					} else {
+						r.Stop(t)
+					}
+				}
+				says := func(r *running, args ...string) string {
+					t.Helper()
+					out, err := r.agentsite(t, args...)
+					if err != nil {
+						t.Errorf("%v: %v", args, err)
+					}
+					return out
+				}
+				r := start()
+				until(t, 20*time.Second, "outputs move", func() bool { return strings.Contains(move(r), switched) })
+				end(r)
+				mend := tt.breaks(t, data)
+
+				r = start()
+				if out := says(r, "read", "air/temperature"); !strings.Contains(out, "°C") {
+					t.Errorf("a reading: %q", out)
+				}
+				refused := func() {
+					t.Helper()
+					until(t, 20*time.Second, "what is left of the last block is used up", func() bool { return !strings.Contains(move(r), switched) })
+					if answer := move(r); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) || !strings.Contains(answer, tt.says) {
+						t.Errorf("a move: %s", answer)
+					}
+				}
+				refused()
+				says(r, "reload") // of what says what it said before
+				if _, answer := r.post(t, call("release_output", `{"output":"a/relay"}`), "Mcp-Name", "release_output"); !strings.Contains(answer, `"value":false`) {
+					t.Errorf("a release: %s", answer)
+				}
+				says(r, "stop")
+				end(r)
+				if out, err := r.agentsite(t, "safe"); err != nil {
+					t.Errorf("safe: %s %v", out, err)
+				}
+				r = start()
+				if answer := move(r); !strings.Contains(answer, `"agentsite/fault":"unsafe"`) {
+					t.Errorf("a move, when stopped: %s", answer)
+				}
+				says(r, "reset")
+				refused()
+				syscall.Kill(childOf(t, r.Cmd.Process.Pid), syscall.SIGKILL)
+				until(t, 20*time.Second, "the outputs are driven again", func() bool {
+					_, answer := r.post(t, call("release_output", `{"output":"a/relay"}`), "Mcp-Name", "release_output")
+					return strings.Contains(answer, `"value":false`)
+				})
+				if _, answer := r.post(t, call("emergency_stop", `{}`), "Mcp-Name", "emergency_stop"); !strings.Contains(answer, `"emergency_stop":true`) {
+					t.Errorf("the emergency stop: %s", answer)
+				}
+				says(r, "reset")
+				end(r)
+				r = start()
+				mend()
+				until(t, 20*time.Second, "outputs move, without a restart", func() bool { return strings.Contains(move(r), switched) })
+				says(r, "journal", "--verify")
+			})
+		}
+	}
+}
+
+// TestTornJournal: a loss of power that leaves zeros in place of the end of the journal
+// keeps no output from moving.
+func TestTornJournal(t *testing.T) {
+	config := "site: { name: torn }\ndevices:\n  a: { driver: sim, model: relay, min_off: 0s }\n"
+	data := folder(t)
+	for _, zeros := range []int{1, 20, 200} {
+		r := startIn(t, data, config, nil, need(t, "the program", program))
+		moves := func() bool {
+			_, answer := r.post(t, call("switch_output", `{"output":"a/relay","on":true,"for_seconds":60}`), "Mcp-Name", "switch_output")
+			return strings.Contains(answer, switched)
+		}
+		until(t, 20*time.Second, "outputs move", moves)
+		r.kill(t)
+		all, err := filepath.Glob(filepath.Join(data, "journal", "*.journal"))
+		if err != nil || len(all) == 0 {
+			t.Fatal("no journal", err)
+		}
+		segment := all[len(all)-1]
+		b, err := os.ReadFile(segment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[len(b)-zeros:])
+		if err := os.WriteFile(segment, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r = startIn(t, data, config, nil, program)
+		until(t, 20*time.Second, "outputs move after the loss of power", moves)
+		if out, err := r.agentsite(t, "journal", "--verify"); err != nil {
+			t.Error(out, err)
+		}
+		r.kill(t)
+	}
 }

@@ -88,8 +88,8 @@ func TestGuardProcess(t *testing.T) {
 	status := fmt.Sprintf("/proc/%d/status", guard)
 	anonymous, resident := statusFile(t, status, "RssAnon:"), statusFile(t, status, "VmRSS:")
 	t.Logf("the guard has %.2f MB of anonymous memory, %.2f MB resident", anonymous/1024, resident/1024)
-	if anonymous > 4*1024 {
-		t.Errorf("the guard has %v kB of anonymous memory, more than 4 MB", anonymous)
+	if anonymous > 6*1024 { // with less, the guard collects garbage all the time: guardMemory
+		t.Errorf("the guard has %v kB of anonymous memory, more than 6 MB", anonymous)
 	}
 
 	// A closed list: the runtime's epoll, eventfd and view of its cgroup are left out.

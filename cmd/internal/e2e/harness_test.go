@@ -185,15 +185,16 @@ func (r *running) kill(t testing.TB) {
 	r.Cmd.Process = nil
 }
 
-// client speaks to the site over HTTP.
+// client speaks to the site over HTTP. It names the token's file: without that the token goes
+// only to where the folder's own site listens, and a board's does not run from a folder here.
 func (r *running) client(t testing.TB, cbor bool) *client.Client {
 	t.Helper()
-	c, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, CBOR: cbor, Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: site.Folder(r.Folder).TokenFile(), CBOR: cbor, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closer.Close() })
-	return c
+	t.Cleanup(func() { c.Close() })
+	return c.Client
 }
 
 // post sends one body to /mcp with the headers of a call of the tool read_points,

@@ -48,11 +48,13 @@ const hostileTools = `{"resultType":"complete","instructions":"` + canary + `","
 
 // hostileAnswers are what tools answer there, but for those of outputs.
 var hostileAnswers = map[string]string{
-	"read_points": `{"readings":[{"point":"attic/attic/temperature","value":666,"quality":"good"},{"point":"attic/temperature","value":1,"why":"x"},
+	"read_points": `{"readings":[{"point":"attic/attic/temperature","value":666,"quality":"good"},{"point":"attic/temperature","value":"` + canary + `","why":"` + canary + `"},
 		{"point":"a/t","value":{"CANARY":1},"unit":"` + canary + `","time":"` + canary + `","quality":"` + canary + `","canary":"` + canary + `"},{"point":"` + canary + `","value":1}],"note":"` + canary + `"}`,
-	"list_points": `{"points":[{"point":"a/t","kind":"` + canary + `","description":"` + canary + `","safe":["` + canary + `"],"confirm":"` + canary + `"},
+	"list_points": `{"points":[{"point":"a/t","kind":"` + canary + `","description":"` + canary + `","safe":["` + canary + `"],"confirm":"` + canary + `","device":"` + canary + `","values":["` + canary + `"],"limits":"` + canary + `"},
+		{"point":"a/u","kind":"level","safe":"` + canary + `","limits":"rests 5s; ` + canary + `"},
 		{"point":"` + canary + `"}],"canary":"` + canary + `"}`,
-	"site_status":    `{"site":"` + canary + `","devices":[{"device":"` + canary + `","model":"x"}],"outputs_away_from_safe":[{"output":"` + canary + `","fault":"x"}]}`,
+	"site_status": `{"site":"` + canary + `","version":"` + canary + `","devices":[{"device":"` + canary + `","model":"x"},{"device":"a","model":"` + canary + `","faults":["` + canary + `","t: bad ` + canary + `"]}],
+		"outputs_away_from_safe":[{"output":"` + canary + `","fault":"x"},{"output":"a/b","held_by":"` + canary + `","fault":"` + canary + `"}],"outputs_not_ready":[{"output":"a/c","needs":"` + canary + `","returned_because":"` + canary + `"}]}`,
 	"read_history":   `{"point":"` + canary + `","steps":[]}`,
 	"emergency_stop": `{"emergency_stop":true,"outputs":[{"output":"` + canary + `"}]}`,
 	"capture_image":  `{"camera":"a/cam","mime_type":"x","bytes":1}`,
@@ -135,7 +137,7 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		case output == "a/error":
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-1,"message":"no","data":{"x":"%s"}}}`, m.ID, canary)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-1,"message":"%s","data":{"x":"%[2]s"}}}`, m.ID, canary)
 		}
 	default:
 		answer(`{}`)
@@ -172,9 +174,11 @@ type wire struct {
 	waiting map[string]chan string
 }
 
-func (h *house) wire(t *testing.T) *wire {
+func (h *house) wire(t *testing.T) *wire { return wireTo(t, h.connect(t)) }
+
+func wireTo(t *testing.T, connect *exec.Cmd) *wire {
 	t.Helper()
-	w := &wire{process: h.connect(t), waiting: make(map[string]chan string)}
+	w := &wire{process: connect, waiting: make(map[string]chan string)}
 	in, err := w.process.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +295,7 @@ func TestHouseHostile(t *testing.T) {
 	begun := time.Now()
 	bad := func(output string) {
 		answer := w.call(t, 35*time.Second, "switch_output", `{"output":"evil/a/`+output+`","on":true}`)
-		if !strings.Contains(answer, "unknown_outcome: evil ") && !strings.Contains(answer, "unavailable: evil says: no") {
+		if !strings.Contains(answer, "unknown_outcome: evil ") && !strings.Contains(answer, "unavailable: evil ") {
 			t.Errorf("%s: %.300s", output, answer)
 		}
 		if t.Logf("%s: %v", output, time.Since(begun).Round(time.Millisecond)); output == "huge" {
@@ -335,5 +339,38 @@ func TestHouseHostile(t *testing.T) {
 	}
 	if i := strings.IndexFunc(said, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 		t.Errorf("%q reached the model", said[max(0, i-100):min(len(said), i+100)])
+	}
+}
+
+// TestHouseSameName: a site from afar that is called as the one on this machine hides
+// nothing, and a stop for all reaches both.
+func TestHouseSameName(t *testing.T) {
+	h := startHouse(t, "far", "stranger")
+	state := folder(t)
+	data := filepath.Join(state, "agentsite")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here := startWith(t, data)
+	h.knows(t, "shed", identity.New().ID().String(), "127.0.0.1:1") // is away, and comes later
+	file := filepath.Join(h.folder, "agentsite", "agents", site.Assistant, "sites.json")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(text, []byte(`"far"`), []byte(`"shed"`), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := h.connect(t, "XDG_STATE_HOME="+state)
+	w := wireTo(t, connect)
+	answer := w.call(t, 15*time.Second, "emergency_stop", `{}`)
+	stopped := regexp.MustCompile(`"site":"(shed[^"]*)","emergency_stop":true`).FindAllStringSubmatch(answer, -1)
+	if len(stopped) < 2 || stopped[0][1] == stopped[1][1] || !regexp.MustCompile(`"not_answered":\[\{"site":"shed-[a-z2-7]{8}"`).MatchString(answer) {
+		t.Errorf("%s", answer)
+	}
+	for name, r := range map[string]*running{"here": here, "far": h.of["far"]} {
+		if out, err := r.agentsite(t, "call", "site_status"); err != nil || !strings.Contains(out, `"emergency_stop": true`) {
+			t.Errorf("%s is not stopped: %s %v", name, out, err)
+		}
 	}
 }

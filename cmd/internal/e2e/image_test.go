@@ -456,7 +456,7 @@ func (p *powered) restarts(t testing.TB) {
 	p.tryboot = strings.Contains(p.console.String(), "unhandled tag 0x00038064")
 }
 
-var claimWith = regexp.MustCompile(`agentsite claim '(.*)'`)
+var claimWith = regexp.MustCompile(`agentsite claim (\S+)`)
 
 // invitation waits for the address to claim the site by, on the console.
 func (p *powered) invitation(t testing.TB) (i access.Invitation) {

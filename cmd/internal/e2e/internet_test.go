@@ -151,7 +151,7 @@ func (w *way) rules(t *testing.T) (said []string) {
 		refused("a stranger", eve, 3, "has no permission here", append([]string{w.peer}, args...)...)
 	}
 
-	refused("a stranger", eve, 1, "this is an owner's", w.peer, "owners")
+	refused("a stranger", eve, 3, "this is an owner's", w.peer, "owners")
 
 	other := someone(t)
 	bob := w.laptop(t, w.ann.host, other)
@@ -223,7 +223,7 @@ func (w *way) agent(t *testing.T) {
 		all = append(all, a)
 	}
 	w.ann.must(t, "--site=shed", "revoke", all[0].DID)
-	if says := m.call(t, "read_points", map[string]any{"points": []string{"shed/den/temperature"}}); !strings.Contains(says, "has no permission here") {
+	if says := m.call(t, "read_points", map[string]any{"points": []string{"shed/den/temperature"}}); !strings.HasPrefix(says, "denied") {
 		t.Error("an agent whose grant is revoked:", says)
 	}
 }

@@ -82,9 +82,7 @@ func (l laptop) claim(t testing.TB, r *running, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "'")
-	address, _, _ := strings.Cut(rest, "'")
-	l.must(t, "claim", address, "--name", name)
+	l.must(t, "claim", shown.FindString(string(text)), "--name", name)
 }
 
 // reads reports whether the laptop reads the site, and how long that took it. What it says

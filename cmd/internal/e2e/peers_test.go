@@ -45,7 +45,7 @@ func TestKeysFromAfar(t *testing.T) {
 		if tools, err := c.Tools(t.Context()); err == nil {
 			t.Errorf("%s: it sees %v", name, tools)
 		}
-		for _, method := range []string{site.AccessMethod, site.ResetMethod, site.RequestsMethod, site.ApproveMethod, site.RevokeMethod, site.AddOwnerMethod, site.TimeMethod, site.GrantMethod, site.TokenMethod, site.RecoveryMethod, site.RoutesMethod} {
+		for _, method := range []string{site.AccessMethod, site.ResetMethod, site.RequestsMethod, site.ApproveMethod, site.RevokeMethod, site.AddOwnerMethod, site.TimeMethod, site.GrantMethod, site.TokenMethod, site.RecoveryMethod, site.RoutesMethod, site.HealthMethod} {
 			if text, err := c.Owner(t.Context(), method, site.About{Name: mallory.ID().String()}); err == nil {
 				t.Errorf("%s: %s answers %s", name, method, text)
 			}

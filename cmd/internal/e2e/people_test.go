@@ -47,7 +47,7 @@ func startAt(t testing.TB, data, https string, more ...string) *running {
 
 const claimFile = "agentsite-claim.txt"
 
-var shown = regexp.MustCompile(`agentsite://[^']+`)
+var shown = regexp.MustCompile(`agentsite://\S+`)
 
 // invitation is the address that the site shows in its data folder.
 func (r *running) invitation(t testing.TB) access.Invitation {
@@ -66,11 +66,11 @@ func (r *running) invitation(t testing.TB) access.Invitation {
 // access asks a site on its own machine who may do what.
 func (r *running) access(t testing.TB) (all site.Access) {
 	t.Helper()
-	c, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
+	defer c.Close()
 	text, err := c.Owner(t.Context(), site.AccessMethod, nil)
 	if err == nil {
 		err = json.Unmarshal(text, &all)

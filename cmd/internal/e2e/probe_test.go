@@ -61,11 +61,11 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		}
 	}
 	p.routes = p.ways(t)
-	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(p.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: site.Folder(p.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
+	defer owner.Close()
 	tools, err := owner.Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -101,11 +101,11 @@ func (r *running) begin(t *testing.T, token string) string {
 // ways asks a site for its ways in.
 func (r *running) ways(t *testing.T) (all site.Routes) {
 	t.Helper()
-	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
+	defer owner.Close()
 	text, err := owner.Owner(t.Context(), site.RoutesMethod, nil)
 	if err == nil {
 		err = json.Unmarshal(text, &all)

@@ -40,12 +40,12 @@ func TestRate(t *testing.T) {
 	dialled := func() (all []*client.Client) {
 		for _, p := range []person{ben, cleo, dora} {
 			t.Setenv("XDG_CONFIG_HOME", p.folder)
-			c, closer, err := site.Dial(site.Target{Site: "shed", Version: "e2e"})
+			c, err := site.Dial(site.Target{Site: "shed", Version: "e2e"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			closer.Close()
-			all = append(all, c)
+			c.Close()
+			all = append(all, c.Client)
 		}
 		return all
 	}

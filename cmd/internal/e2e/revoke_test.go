@@ -19,12 +19,12 @@ import (
 )
 
 // token makes a token of the owner's in words, and a client that has it.
-func (r *running) token(t *testing.T, name, words string) (secret string, with *client.Client) {
+func (r *running) token(t *testing.T, name, words string, more ...string) (secret string, with *client.Client) {
 	t.Helper()
 	if _, err := r.agentsite(t, "clock", "--set"); err != nil { // as whatever synchronises clocks does elsewhere
 		t.Fatal(err)
 	}
-	out, err := r.agentsite(t, "token", "add", name, words)
+	out, err := r.agentsite(t, append([]string{"token", "add", name, words}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +32,12 @@ func (r *running) token(t *testing.T, name, words string) (secret string, with *
 	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	with, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closer.Close() })
-	return strings.TrimSpace(out), with
+	t.Cleanup(func() { c.Close() })
+	return strings.TrimSpace(out), c.Client
 }
 
 // TestRevoked: from an owner's word on, the next call is refused within 10 ms and what
@@ -45,11 +45,11 @@ func (r *running) token(t *testing.T, name, words string) (secret string, with *
 func TestRevoked(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", folder(t))
 	r := startRelay(t)
-	owner, closer, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
+	defer owner.Close()
 	var refused, safe []time.Duration
 	for i := range times(20) {
 		name := fmt.Sprint("t", i)
@@ -105,6 +105,41 @@ func TestRevoked(t *testing.T) {
 	told(t, "revoked to safe", safe)
 	if middle := refused[len(refused)/2]; middle > 10*time.Millisecond {
 		t.Errorf("a call is refused after %v", middle)
+	}
+}
+
+// TestPermissionEnds: when a permission ends by itself, so does its subscription, although
+// nothing changes that it would tell of, and what is held by it goes to safe.
+func TestPermissionEnds(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	r := startRelay(t)
+	const length, lease = 5 * time.Second, 60
+	begun := time.Now()
+	_, c := r.token(t, "brief", "set box, read box", "--until", length.String())
+	ended, live := make(chan error, 1), make(chan struct{})
+	go func() {
+		var once sync.Once
+		ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+	}()
+	<-live
+	until(t, length, "the relay switches", func() bool {
+		_, err := c.Ask(t.Context(), "switch_output", fmt.Appendf(nil, `{"output":"box/relay","on":true,"for_seconds":%d}`, lease))
+		return err == nil
+	})
+	on := r.shows() == "on"
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "revoked") {
+			t.Error("the subscription ended with", err)
+		}
+	case <-time.After(lease / 2 * time.Second):
+		t.Error("the subscription goes on")
+	}
+	until(t, lease/2*time.Second, "the relay is safe", func() bool { return r.shows() == "off" })
+	if took := time.Since(begun); !on || took > lease*time.Second {
+		t.Errorf("it was on: %v; it went off after %v, as its lease did", on, took)
+	} else {
+		t.Logf("a permission of %v ended after %v", length, took)
 	}
 }
 

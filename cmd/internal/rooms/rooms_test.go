@@ -37,7 +37,7 @@ var rooms = []room{
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
-	{"agents/remote", []string{"agents"}, "a site afar is what it says; how it is reached is the wiring's concern"},
+	{"agents/remote", []string{"agents", "device"}, "a site afar is what it says; how it is reached is the wiring's concern"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
 	{"node/identity", nil, "a key knows nobody"},
@@ -51,7 +51,7 @@ var rooms = []room{
 	{"transport/http", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/mcp", mcpFaces, "a protocol speaks to the door"},
-	{"transport/mcp/legacy", []string{"node", "agents", "device"}, "older revisions come by the official SDK, behind the same door"},
+	{"transport/mcp/legacy", mcpFaces, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
 	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
 	{"discovery/bed", nil, "a network for tests knows nobody who is on it"},
@@ -64,7 +64,7 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "discovery"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "discovery", "device"},
 		"the command line is words and tables; what it shows comes from the site and its client"},
 }
 

@@ -23,8 +23,6 @@ import (
 const (
 	bookName  = "access"
 	meterName = "counts"
-	// saveEvery is how often the time and what is counted are kept besides.
-	saveEvery = time.Hour
 )
 
 // openBook is who may do what on the folder's site. ended ends what is held by leave of
@@ -70,11 +68,6 @@ func owns(b *access.Book, id identity.ID) bool {
 	return slices.ContainsFunc(b.Owners(), func(o access.Owner) bool { return o.ID == id })
 }
 
-// known reports whether somebody has any permission here.
-func known(b *access.Book, id identity.ID) bool {
-	return owns(b, id) || b.Standing(agents.Principal{ID: id.String()}) > 0
-}
-
 // kept is nil where there is no such file yet.
 func (f Folder) kept(name string) ([]byte, error) {
 	b, err := os.ReadFile(f.path(name))
@@ -96,22 +89,6 @@ func built() (t time.Time) {
 	return t
 }
 
-// keep saves a book now and then, until ctx ends, and at the end.
-func keep(ctx context.Context, b *access.Book) {
-	every := time.NewTicker(saveEvery)
-	defer every.Stop()
-	for ending := false; !ending; {
-		select {
-		case <-every.C:
-		case <-ctx.Done():
-			ending = true
-		}
-		if err := b.Save(); err != nil {
-			slog.Error("the time and what was counted cannot be kept", "err", err)
-		}
-	}
-}
-
 // permissions is a book as the door has it.
 type permissions struct {
 	*access.Book
@@ -131,7 +108,7 @@ func (p permissions) Peer(text string) (agents.Principal, error) {
 	if err != nil {
 		return agents.Principal{}, device.Faultf(device.Denied, "%v", err)
 	}
-	if !known(p.Book, id) {
+	if p.Account(id) == "" {
 		return agents.Principal{}, device.Faultf(device.Denied, "your key, %v, has no permission here: an owner can grant one", id)
 	}
 	return agents.Principal{ID: id.String(), Owner: owns(p.Book, id)}, nil
@@ -142,8 +119,8 @@ func (p permissions) May(who agents.Principal, ask agents.Ask) (agents.Limits, e
 	return l, denial(err)
 }
 
-func (p permissions) Take(who agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	l, err := p.Book.Take(who, ask)
+func (p permissions) Take(who agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
+	l, err := p.Book.Take(who, ask, confirmed)
 	return l, denial(err)
 }
 
@@ -168,7 +145,7 @@ func denial(err error) error {
 // not wait for that.
 func returnRevoked(ctx context.Context, b *access.Book, outputs things.Outputs) {
 	for _, s := range outputs.Status() {
-		if !granted(s.Holder) || sees(b, s.Holder, "switch_output", s.Output) || sees(b, s.Holder, "set_level", s.Output) {
+		if !granted(s.Holder) || b.Holds(s.Holder, s.Output) {
 			continue
 		}
 		go func() {
@@ -178,10 +155,6 @@ func returnRevoked(ctx context.Context, b *access.Book, outputs things.Outputs) 
 			}
 		}()
 	}
-}
-
-func sees(b *access.Book, holder, tool, output string) bool {
-	return b.Sees(agents.Principal{ID: holder}, agents.Ask{Tool: tool, Points: []string{output}})
 }
 
 // granted reports whether a principal with that ID has its permissions from a grant.

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/remote"
+	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -17,8 +18,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// listPatience is how long a site may take to say what it offers.
-const listPatience = 10 * time.Second
+const (
+	// listPatience is how long a site may take to say what it offers.
+	listPatience = 10 * time.Second
+	// pollEvery is how often a site is asked that has no subscription left.
+	pollEvery = 10 * time.Second
+)
 
 // afar is a site that somebody knows, as agents/remote has it.
 type afar struct {
@@ -71,7 +76,7 @@ func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 // Follow begins on a new connection: one that is left over may lead to where the site was.
 func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
 	s.ways.fresh()
-	if err := s.person.greet(ctx, s.site(), s.client); err != nil {
+	if err := s.person.greet(ctx, s.site(), s.client, farPatience); err != nil {
 		return err
 	}
 	return follow(ctx, s.client, uris, tell)
@@ -94,8 +99,13 @@ func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call)
 	s.mu.Lock()
 	c := s.client
 	s.mu.Unlock()
-	if c == nil {
-		return agents.Result{}, &remote.Unreached{Err: errors.New("it has ended")}
+	if c == nil { // it is not followed, and may answer all the same
+		once, conn, err := dialSocket(s.folder, s.folder.AgentSocket(), s.version)
+		if err != nil {
+			return agents.Result{}, &remote.Unreached{Err: err}
+		}
+		defer conn.Close()
+		c = once
 	}
 	return answered(c.Call(ctx, p, call))
 }
@@ -140,23 +150,39 @@ func follow(ctx context.Context, c *client.Client, uris []string, tell func(remo
 	defer late.Stop()
 	var mu sync.Mutex // one is told at a time
 	offered := make(chan struct{}, 1)
+	heard := func(n agents.Change) {
+		if n.URI != "" {
+			mu.Lock()
+			defer mu.Unlock()
+			tell(remote.News{URI: n.URI})
+			return
+		}
+		select {
+		case offered <- struct{}{}:
+		default: // it is asked anyway
+		}
+	}
 	all.Go(func() error {
-		err := c.Follow(ctx, uris, func(n agents.Change) {
-			if n.URI != "" {
-				mu.Lock()
-				defer mu.Unlock()
-				tell(remote.News{URI: n.URI})
-				return
+		for {
+			err := c.Follow(ctx, uris, heard)
+			var refused *client.Refusal
+			switch {
+			case err == nil:
+				return errors.New("it has ended")
+			case !errors.As(err, &refused) || refused.Kind != string(device.Busy):
+				return err
+			}
+			// It has no subscription left for us, and can be asked now and then all the same.
+			heard(agents.Change{})
+			for _, uri := range uris {
+				heard(agents.Change{URI: uri})
 			}
 			select {
-			case offered <- struct{}{}:
-			default: // it is asked anyway
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pollEvery):
 			}
-		})
-		if err == nil {
-			err = errors.New("it has ended")
 		}
-		return err
 	})
 	all.Go(func() error {
 		for {

@@ -10,6 +10,8 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Assistant is the agent by whose key connect speaks, where no other is named, and
@@ -55,6 +57,58 @@ func Agents() (all []UsersAgent, err error) {
 	return all, nil
 }
 
+// Standing is what an agent may do on all sites of the user's, those too that are claimed
+// later.
+type Standing struct {
+	Agent string    `json:"-"`
+	May   string    `json:"may"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+const standingName = "everywhere.json"
+
+// Stand remembers what an agent may do everywhere, in the place of what it was before.
+func (p Person) Stand(s Standing) error {
+	a, err := p.agent(s.Agent)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return writeAtomic(a.path(standingName), append(text, '\n'), 0o600)
+}
+
+// Standings lists what agents may do everywhere and has not ended.
+func (p Person) Standings() (all []Standing, err error) {
+	agents, err := Agents()
+	if err != nil {
+		return nil, err
+	}
+	for _, agent := range agents {
+		a, err := p.agent(agent.Name)
+		if err != nil {
+			return nil, err
+		}
+		s := Standing{Agent: agent.Name}
+		text, err := os.ReadFile(a.path(standingName))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w; remove it, and run agentsite agents allow again", a.path(standingName), err)
+		}
+		if s.Until.IsZero() || s.Until.After(time.Now()) {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
 // Allow permits one of the user's agents something on a site that the user knows, and
 // has the agent know it. The agent is made where there is none. tell has the site keep a
 // grant that the user signed as an owner; where the user was granted what is passed on,
@@ -77,7 +131,7 @@ func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, 
 			return err
 		}
 	}
-	_, err = a.Accept(pass.String(), k.Name)
+	_, err = a.accept(pass, k.Name)
 	return err
 }
 

@@ -236,7 +236,7 @@ func TestBackupBesideTheSite(t *testing.T) {
 			if _, err := g.token(name, "set x/y 5/h"); err != nil {
 				t.Error(err)
 			}
-			if _, err := g.book.Take(agents.Principal{ID: "token:" + name}, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}); err != nil {
+			if _, err := g.book.Take(agents.Principal{ID: "token:" + name}, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}, false); err != nil {
 				t.Error(err)
 			}
 		}

@@ -60,7 +60,7 @@ func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 func offered(b *testing.B, w *wired, outputs *proc.Keeper) (*node.Node, *node.Hub) {
 	b.Helper()
 	past := history.New([]string{"x/temperature"})
-	hub := node.NewHub(past, things.URI)
+	hub := node.NewHub(nil, past, things.URI)
 	agent, err := things.New(things.Site{Name: "x", Things: []things.Thing{w.thing()}, Readings: hub, History: past, Outputs: outputs})
 	if err != nil {
 		b.Fatal(err)
@@ -120,7 +120,7 @@ func (f fed) Watch(ctx context.Context, emit func(device.Reading)) error {
 func BenchmarkRead(b *testing.B) {
 	bus := thermometer{}
 	cfg := benched(b, "{ driver: tmp102 }", board.FakeBuses(map[int]i2c.Bus{1: bus}, nil))
-	w, err := open(b.Context(), cfg.Devices[0], nil)
+	w, err := newOpener(nil).openOne(b.Context(), cfg.Devices[0])
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func BenchmarkSwitch(b *testing.B) {
 		defer closeChilds(cmd)
 		return proc.Process{Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error { return cmd.Wait() }}, proc.StartRealtime(cmd.Start)
 	})
-	w, err := open(b.Context(), cfg.Devices[0], outputs)
+	w, err := newOpener(outputs).openOne(b.Context(), cfg.Devices[0])
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func benchGuard(latch string) error {
 	if err != nil {
 		return err
 	}
-	return drive(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
-		return proc.Serve(ctx, conn, g, devices, nil, "")
+	return drive(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, d *driving) error {
+		return d.serve(ctx, conn, nil, "")
 	})
 }

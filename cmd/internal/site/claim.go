@@ -3,7 +3,6 @@ package site
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,6 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/rpc"
 )
 
@@ -44,7 +42,7 @@ const claimFile = "agentsite-claim.txt"
 
 // claimText is what stands in it.
 func claimText(i access.Invitation) []byte {
-	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  agentsite claim '%s'\n", i)
+	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  agentsite claim %s\n", i)
 }
 
 // Invitation is the address to claim the site by that runs from the folder, or will when
@@ -54,8 +52,8 @@ func (f Folder) Invitation() (i access.Invitation, ok bool, err error) {
 	if text == nil || err != nil {
 		return i, false, err
 	}
-	_, after, _ := bytes.Cut(text, []byte("agentsite claim '"))
-	uri, _, _ := bytes.Cut(after, []byte("'"))
+	_, after, _ := bytes.Cut(text, []byte("agentsite claim "))
+	uri, _, _ := bytes.Cut(after, []byte("\n"))
 	i, err = access.ParseInvitation(string(uri))
 	return i, err == nil && i.Secret != access.Secret{}, err
 }
@@ -88,12 +86,11 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 	}
 	methods[ChallengeMethod] = c.challenge
 	methods[ProveMethod] = c.prove
-	authority, err := httpcarrier.Authority(key)
-	if err != nil {
-		return nil, err
+	near := reachable(at, key.ID())
+	if len(near) > 1 {
+		near = near[:len(near)-1] // whoever claims it looks for that name by the key anyway
 	}
-	print := sha256.Sum256(authority)
-	i := &access.Invitation{Site: key.ID(), Addresses: append(reachable(at, key.ID()), far.throughRelay()...), Certificate: print[:]}
+	i := &access.Invitation{Site: key.ID(), Addresses: append(near, far.throughRelay()...)}
 	if book.Claimed() {
 		slog.Info("its owners make this site known on their own machines with agentsite claim", "address", i.String())
 		return i, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
-	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
 )
@@ -25,29 +25,27 @@ var demo []byte
 // DefaultConfig is the file that run reads when it is there and none is named.
 const DefaultConfig = "agentsite.yaml"
 
-// Load reads the configuration: the named file, or agentsite.yaml where there is
+// load reads the configuration: the named file, or agentsite.yaml where there is
 // one, or else the built-in demonstration.
-func Load(path string) (cfg *config.Site, from string, err error) {
+func load(b *board.Board, path string) (cfg *config.Site, from string, err error) {
 	from = path
 	if path == "" {
 		from = DefaultConfig
 	}
-	cfg, err = config.Load(from, Drivers())
+	cfg, err = config.Load(from, Drivers(b))
 	if path == "" && errors.Is(err, fs.ErrNotExist) {
-		cfg, err = config.Parse("the built-in demonstration", demo, Drivers())
+		cfg, err = config.Parse("the built-in demonstration", demo, Drivers(b))
 		return cfg, "", err
 	}
 	var unopened *fs.PathError
 	if errors.As(err, &unopened) {
-		err = Mistake{fmt.Errorf("%w: look at its name and at who may read it", err)}
+		err = Mistake{fmt.Errorf("%w; look at its name and at who may read it", err)}
 	}
 	return cfg, from, err
 }
 
-const (
-	openTimeout  = 10 * time.Second // of a device
-	closeTimeout = 2 * time.Second  // of some together
-)
+// closeTimeout bounds the closing of some devices together.
+const closeTimeout = 2 * time.Second
 
 // wired is one device as its owner wants it.
 type wired struct {
@@ -56,54 +54,36 @@ type wired struct {
 	points   config.Points
 	policies []guard.Policy // of outputs
 	missing  error          // why it could not be opened
+	turn     device.Turn    // of whoever has it show or capture
 	stop     func()         // ends its sampling
 }
 
-// openDevices opens every device but the guard's, which are as keeper has them.
-// A device that is not there has a stand-in; for any other reason all are closed
-// again.
-func openDevices(ctx context.Context, cfg *config.Site, keeper *proc.Keeper) ([]*wired, error) {
-	if err := survey(cfg, board.New()); err != nil {
+// openDevices opens every device but the guard's, which are as the keeper has them. One
+// that cannot be opened has a stand-in, whatever is wrong with it. The error is a mistake
+// in the file, or ctx's; then all are closed again.
+func openDevices(ctx context.Context, cfg *config.Site, b *board.Board, o *opener) ([]*wired, error) {
+	if err := survey(cfg, b); err != nil {
 		return nil, err
 	}
-	var all []*wired
-	for _, d := range cfg.Devices {
-		w, err := open(ctx, d, keeper)
-		if err != nil && device.AsFault(err).Kind == device.Offline {
-			w, err = standIn(d, err), nil
+	all, errs := o.open(ctx, cfg.Devices)
+	var wrong []error
+	for i, d := range cfg.Devices {
+		switch {
+		case errs[i] == nil:
+		case guarded(d): // which was not opened
+			wrong = append(wrong, errs[i])
+		default:
+			all[i] = standIn(d, errs[i])
 		}
-		if err != nil {
-			return nil, errors.Join(err, closeDevices(all))
-		}
-		all = append(all, w)
+	}
+	if ctx.Err() != nil {
+		wrong = append(wrong, ctx.Err())
+	}
+	if wrong != nil {
+		all = slices.DeleteFunc(all, func(w *wired) bool { return w == nil })
+		return nil, errors.Join(append(wrong, closeDevices(all))...)
 	}
 	return all, nil
-}
-
-func open(ctx context.Context, d config.Device, keeper *proc.Keeper) (*wired, error) {
-	if guarded(d) {
-		return wire(d, keeper.Device(d.Name, d.Config.(driver.Describer).Describe()))
-	}
-	opening, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
-		dev, err := d.Config.Open(ctx)
-		if err == nil && ctx.Err() != nil { // nobody waits for it any more
-			return nil, errors.Join(ctx.Err(), dev.Close())
-		}
-		return dev, err
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
-	}
-	if err != nil {
-		return nil, d.Errorf("", "driver", "%s: %w", d.Name, device.AsFault(err))
-	}
-	w, err := wire(d, dev)
-	if err != nil {
-		return nil, errors.Join(err, closeDevices([]*wired{{Device: d, device: dev}}))
-	}
-	return w, nil
 }
 
 // wire makes of a device what its owner wants.
@@ -123,7 +103,7 @@ func wire(d config.Device, dev device.Device) (*wired, error) {
 	if len(policies) > 0 && !guarded(d) {
 		return nil, d.Errorf("", "driver", "%s: the driver %s knows of its outputs only once it is open; that is a defect of the driver", d.Name, d.Driver)
 	}
-	return &wired{Device: d, device: dev, points: points, policies: policies}, nil
+	return &wired{Device: d, device: dev, points: points, policies: policies, turn: device.NewTurn()}, nil
 }
 
 func (w *wired) source() node.Source {
@@ -135,7 +115,7 @@ func (w *wired) source() node.Source {
 }
 
 func (w *wired) thing() things.Thing {
-	t := things.Thing{Name: w.Name, Device: w.device, Description: w.points.Description}
+	t := things.Thing{Name: w.Name, Device: w.device, Description: w.points.Description, Turn: w.turn}
 	for _, o := range w.points.Outputs {
 		if o.Confirm {
 			t.Confirm = append(t.Confirm, o.Point.Name)
@@ -212,6 +192,9 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 	return all, errors.Join(errs...)
 }
 
+// errDeaf is of a device whose driver does not come back from closing it.
+var errDeaf error = device.Faultf(device.Offline, "the driver does not come back")
+
 // closeDevices closes them side by side, so that one that hangs keeps no other from
 // going to safe, and waits at most closeTimeout and a moment for it.
 func closeDevices(devices []*wired) error {
@@ -221,7 +204,11 @@ func closeDevices(devices []*wired) error {
 	var closing sync.WaitGroup
 	for i, w := range devices {
 		closing.Go(func() {
-			if _, _, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, w.device.Close() }); err != nil {
+			_, back, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, w.device.Close() })
+			if back != nil {
+				err = errDeaf
+			}
+			if err != nil {
 				errs[i] = fmt.Errorf("%s: %w", w.Name, err)
 			}
 		})
@@ -232,8 +219,10 @@ func closeDevices(devices []*wired) error {
 
 // Check reads a configuration and checks all that can be checked without
 // touching hardware.
-func Check(path string) (*config.Site, string, error) {
-	cfg, from, err := Load(path)
+func Check(path string) (*config.Site, string, error) { return check(board.New(), path) }
+
+func check(b *board.Board, path string) (*config.Site, string, error) {
+	cfg, from, err := load(b, path)
 	if err != nil {
 		return nil, from, err
 	}

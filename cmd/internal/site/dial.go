@@ -1,7 +1,10 @@
 package site
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +14,10 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/user"
 	"strings"
 	"syscall"
+	"time"
 
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
@@ -29,20 +34,37 @@ type Target struct {
 	As        string // with Site or Peer: an agent of the user's, "" for the user
 	URL       string
 	TokenFile string // with URL; the folder's token where empty
+	CACert    string // with an https URL: the file with the only certificate to trust
 	CBOR      bool   // with Site or URL: speak CBOR
 	Version   string
+	Wait      time.Duration // how long to try again and again to reach it, with Site or Peer; 0 for once, and Patience
+	Tell      func(string)  // is told what a person waits for, and what was found; nil for nobody
 }
 
+// Patience is how long a person's command tries to reach a site, and answerPatience how
+// long the site may take then to answer the first time.
+const (
+	Patience       = 4 * time.Second
+	answerPatience = 10 * time.Second
+)
+
+func (t Target) wait() time.Duration { return cmp.Or(t.Wait, Patience) }
+
+// dialPatience is how long a site on this machine may take to say where it listens.
+const dialPatience = 5 * time.Second
+
 // Dial connects to a site. Close what it returns.
-func Dial(t Target) (*client.Client, io.Closer, error) {
+func Dial(t Target) (*Connection, error) {
 	if t.Site != "" || t.Peer != "" {
-		return dialKnown(t)
+		c, _, err := dialKnown(t)
+		return c, err
 	}
 	if t.URL != "" {
 		c, err := dialHTTP(t)
-		return c, io.NopCloser(nil), err
+		return &Connection{Client: c, Closer: io.NopCloser(nil)}, err
 	}
-	return dialSocket(t.Folder, t.Folder.OwnerSocket(), t.Version)
+	c, conn, err := dialSocket(t.Folder, t.Folder.OwnerSocket(), t.Version)
+	return &Connection{Client: c, Closer: conn}, err
 }
 
 // dialSocket connects to the site that runs from a folder, through one of its sockets.
@@ -73,6 +95,11 @@ func dialHTTP(t Target) (*client.Client, error) {
 	}
 	if file == "" {
 		file = t.Folder.TokenFile()
+		if u.Scheme == "http" { // over HTTPS it shows who it is
+			if err := t.Folder.listensAt(u); err != nil {
+				return nil, err
+			}
+		}
 	}
 	token, err := os.ReadFile(file)
 	if err != nil {
@@ -86,8 +113,45 @@ func dialHTTP(t Target) (*client.Client, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	c := &httpcarrier.Client{URL: u.String(), Token: secret, Codec: codec, HTTP: http.DefaultClient}
+	trusted, err := trustedBy(t)
+	if err != nil {
+		return nil, err
+	}
+	web := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	c := &httpcarrier.Client{URL: u.String(), Token: secret, Codec: codec, HTTP: web}
 	return client.New(c, "agentsite", t.Version), nil
+}
+
+// trustedBy returns the certificates that a site behind a URL may be signed by: the one of
+// CACert, or those that this machine trusts and that of the folder's own site.
+func trustedBy(t Target) (*x509.CertPool, error) {
+	if t.CACert != "" {
+		text, err := os.ReadFile(t.CACert)
+		if err != nil {
+			return nil, fmt.Errorf("--cacert: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--cacert: %s holds no certificate in PEM; agentsite identity --certificate prints a site's", t.CACert)
+		}
+		return pool, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if key, err := readKey(t.Folder.path(keyName)); err == nil { // without one there is no such site
+		der, err := httpcarrier.Authority(key)
+		if err != nil {
+			return nil, err
+		}
+		own, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, err
+		}
+		pool.AddCert(own)
+	}
+	return pool, nil
 }
 
 func loopback(host string) bool {
@@ -109,7 +173,16 @@ func Connect(ctx context.Context, f Folder, in io.Reader, out io.Writer) error {
 func (f Folder) notRunning(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the site's socket is not open to you: %w; be its user or in its group", err)
+		group, who := groupOf(string(f)), "$USER"
+		if group == "" || group == "root" { // who is in that may do more than speak to a site
+			return fmt.Errorf("the site in %s is not open to you: %w; put sudo before this command", f, err)
+		}
+		if u, err := user.Current(); err == nil {
+			who = u.Username
+		}
+		return fmt.Errorf("the site in %s is not open to you: %w; it is to those in its group: sudo usermod --append --groups %s %s, then log in again; or put sudo before this command", f, err, Quote(group), Quote(who))
+	case f == ServiceFolder && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		return errors.New("this machine's service does not run: sudo systemctl start agentsite starts it, and journalctl -u agentsite says why it ended")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no site runs from %s: start one with agentsite run, or name its folder with --data", f)
 	}

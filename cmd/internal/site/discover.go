@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -19,11 +20,21 @@ type Found struct {
 	DID    string           `json:"did"`
 	URLs   []string         `json:"urls"`
 	Known  string           `json:"known_as,omitzero"` // by which the user knows it
+	Yours  bool             `json:"yours,omitzero"`    // it is not known yet, and says that the user owns it
 	Public []discovery.Kind `json:"public,omitzero"`
 }
 
-// Discover emits the sites that are found and what changes, until ctx ends.
-func Discover(ctx context.Context, emit func(discovery.Change, Found)) error {
+// Looking is what Discover is told.
+type Looking struct {
+	For     time.Duration // 0 for until the context ends
+	Name    string        // only sites that call themselves so; "" for all
+	Version string        // of the program
+}
+
+// Discover emits the sites that are found and what changes, one at a time. A site that the
+// user does not know is asked whether the user owns it, by its configuration or another
+// owner's word; where it says so that is a change.
+func Discover(ctx context.Context, l Looking, emit func(discovery.Change, Found)) error {
 	user, err := User()
 	if err != nil {
 		return err
@@ -32,10 +43,42 @@ func Discover(ctx context.Context, emit func(discovery.Change, Found)) error {
 	if err != nil {
 		return err
 	}
-	watch(ctx, pinned, func(c discovery.Change, s discovery.Site) {
+	yours := newOwnership(user, l.Version)
+	looking := ctx
+	if l.For > 0 {
+		var cancel context.CancelFunc
+		looking, cancel = context.WithTimeout(ctx, l.For)
+		defer cancel()
+	}
+	var mu sync.Mutex
+	there := make(map[identity.ID]Found)
+	watch(looking, pinned, func(c discovery.Change, s discovery.Site) {
+		if l.Name != "" && l.Name != s.Name {
+			return
+		}
 		did := s.Site.String()
-		emit(c, Found{Name: s.Name, DID: did, URLs: s.URLs(), Known: called[did], Public: s.Offer})
+		f := Found{Name: s.Name, DID: did, URLs: s.URLs(), Known: called[did], Public: s.Offer}
+		mu.Lock()
+		defer mu.Unlock()
+		f.Yours = there[s.Site].Yours
+		if emit(c, f); c == discovery.Gone {
+			delete(there, s.Site)
+			return
+		}
+		if _, asked := there[s.Site]; !asked && f.Known == "" {
+			yours.ask(ctx, s, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if now, still := there[s.Site]; still {
+					now.Yours = true
+					there[s.Site] = now
+					emit(discovery.Changed, now)
+				}
+			})
+		}
+		there[s.Site] = f
 	})
+	yours.asking.Wait()
 	return nil
 }
 
@@ -79,16 +122,20 @@ func find(ctx context.Context, site identity.ID, found chan<- []string) {
 		if s.Site != site || c == discovery.Gone {
 			return
 		}
-		var at []string
-		for _, text := range s.URLs() {
-			u, err := url.Parse(text)
-			if err == nil && u.Scheme == "https" && u.Port() != "" {
-				at = append(at, net.JoinHostPort(u.Hostname(), u.Port()))
-			}
-		}
 		select {
-		case found <- at:
+		case found <- authorities(s.URLs()):
 		case <-ctx.Done():
 		}
 	})
+}
+
+// authorities are the addresses of a site on the network, host:port, by its URLs.
+func authorities(urls []string) (at []string) {
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err == nil && u.Scheme == "https" && u.Port() != "" {
+			at = append(at, net.JoinHostPort(u.Hostname(), u.Port()))
+		}
+	}
+	return at
 }

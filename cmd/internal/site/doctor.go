@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
@@ -33,14 +34,29 @@ type Diagnosis struct {
 	Findings []driver.Finding `json:"findings"`
 }
 
-// Doctor looks at this machine, the configuration and the data folder, and says
-// what is not well, the worst first. It writes nothing, and reads one byte from
-// each address of I2C that the site has.
+// Warnings counts those of the findings that are warnings.
+func (d Diagnosis) Warnings() (n int) {
+	for _, f := range d.Findings {
+		if f.Severity == driver.Warning {
+			n++
+		}
+	}
+	return n
+}
+
+// Doctor looks at this machine, the configuration and the data folder, asks the site
+// that runs from the folder, and says what is not well, the worst first. It writes
+// nothing but a file in the data folder, which it removes, and reads one byte from each
+// address of I2C that the site has.
 func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	b := boardAt(o.Root)
-	cfg, file, text, err := readConfig(o.Config)
-	all := []driver.Finding{}
+	health, all, running := o.Folder.askSite(ctx)
+	all = append([]driver.Finding{}, all...)
+	cfg, file, text, err := readConfig(o.configuration(health))
 	switch {
+	case o.Config == "" && errors.Is(err, fs.ErrPermission):
+		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so nothing is known of what the devices need", Do: "run agentsite doctor as the user who runs the site"})
+		cfg = &config.Site{}
 	case err != nil:
 		all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		cfg = &config.Site{}
@@ -51,7 +67,10 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, refused(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(ctx), o.Folder.unseen(ctx, cfg), o.Folder.damage())
+	all = slices.Concat(all, refused(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(running), o.Folder.unseen(ctx, cfg), o.Folder.damage())
+	if !running && o.Root == "" {
+		all = append(all, machineClock()...)
+	}
 	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
 	slices.SortStableFunc(all, func(a, b driver.Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -67,12 +86,12 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 
 // uses are the devices that have something of the board. What the kernel drives
 // for them is no use of theirs: it is unprepared, or well.
-func uses(cfg *config.Site) []board.Use {
+func uses(cfg *config.Site, running bool) []board.Use {
 	var all []board.Use
 	for _, d := range cfg.Devices {
 		_, byKernel := d.Config.(driver.Preparer)
 		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
-			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Silent: scan.Silent(d.Driver)})
+			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Running: running, Silent: scan.Silent(d.Driver)})
 		}
 	}
 	return all
@@ -119,11 +138,23 @@ func (f Folder) Running() bool {
 	return true
 }
 
-// findings are what an owner should know about the data folder.
-func (f Folder) findings(ctx context.Context) []driver.Finding {
-	if f.Running() {
-		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder" + f.listens(ctx), Do: "agentsite read shows which of its devices answer"}}
+// clockFindings says that a running site does not know the time.
+func (a Access) clockFindings() []driver.Finding {
+	if a.Sure {
+		return nil
 	}
+	says := "the site does not know the time, and refuses what may act until a time"
+	if a.LastKnown {
+		says = "the site does not know the time, and goes by the last that it knew, as its configuration says"
+	}
+	if a.Off != 0 {
+		says += fmt.Sprintf("; it does not believe this machine's clock, which is %v from %s, when it last knew it", time.Duration(a.Off*float64(time.Second)).Round(time.Hour).Abs(), a.Time.Format(time.RFC3339))
+	}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "look whether date is right, then run agentsite clock --set; where no network tells the time, clock: last-known in the configuration has the site go on after a start"}}
+}
+
+// findings are what an owner should know about the data folder.
+func (f Folder) findings(running bool) []driver.Finding {
 	info, err := os.Stat(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -134,16 +165,11 @@ func (f Folder) findings(ctx context.Context) []driver.Finding {
 	case err != nil:
 		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "give one that you may write to with --data"}}
 	}
-	tmp, err := os.CreateTemp(string(f), ".new-*")
-	if err != nil {
-		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "make room on the disk, be the user who runs the site, or give another folder with --data"}}
-	}
-	tmp.Close()
-	os.Remove(tmp.Name())
+	all := f.room(running)
 	if info, err := os.Stat(f.TokenFile()); err == nil && readable(info.Mode()) {
-		return []driver.Finding{{Severity: driver.Problem, Subject: f.TokenFile(), Says: "others can read the site's token", Do: "chmod 600 " + f.TokenFile()}}
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.TokenFile(), Says: "others can read the site's token", Do: "chmod 600 " + f.TokenFile()})
 	}
-	return nil
+	return all
 }
 
 // PrepareOptions are what prepare is told.

@@ -9,11 +9,12 @@ import (
 	"agentsite/device/host"
 	"agentsite/device/kernel"
 	"agentsite/device/sim"
+	"agentsite/node/config"
 )
 
-// Drivers is the one list of them.
-func Drivers() []driver.Driver {
-	b := board.New() // one: whoever shares a bus takes turns
+// Drivers is the one list of them. All devices of a process are on one board: who
+// shares a bus takes turns there.
+func Drivers(b *board.Board) []driver.Driver {
 	return slices.Concat(
 		[]driver.Driver{host.Driver(), sim.Driver()},
 		kernel.Drivers(),
@@ -21,3 +22,6 @@ func Drivers() []driver.Driver {
 		chip.Drivers(b),
 	)
 }
+
+// Schema is the JSON Schema of a configuration with these drivers, for editors.
+func Schema() ([]byte, error) { return config.Schema(Drivers(board.New())) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/host"
 	"agentsite/node/config"
@@ -60,7 +61,7 @@ var smallest = map[string]string{
 func entry(d driver.Driver) string { return "{ driver: " + d.Name + smallest[d.Name] + " }" }
 
 func parse(entry string) (*config.Site, error) {
-	return config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  it: "+entry+"\n"), Drivers())
+	return config.Parse("a.yaml", []byte("site: { name: a }\ndevices:\n  it: "+entry+"\n"), Drivers(board.New()))
 }
 
 // TestDriverList holds the table of docs/drivers.md to the drivers that there are.
@@ -69,7 +70,7 @@ func TestDriverList(t *testing.T) {
 	const file, begin, end = "../../../docs/drivers.md", "<!-- drivers -->\n", "<!-- end of drivers -->\n"
 	var table strings.Builder
 	table.WriteString("| what it is | the least to write | points |\n|---|---|---|\n")
-	for _, d := range Drivers() {
+	for _, d := range Drivers(board.New()) {
 		cfg, err := parse(entry(d))
 		if err != nil {
 			t.Errorf("the smallest entry of %s is wrong, or not in this test: %v", d.Name, err)
@@ -118,7 +119,7 @@ var anySafe = regexp.MustCompile(`, safe: (\{[^}]*\}|[a-z0-9]+)`)
 // TestSafeIsWritten: what is safe only the owner of real hardware knows. A simulated
 // output may know it itself.
 func TestSafeIsWritten(t *testing.T) {
-	for _, d := range Drivers() {
+	for _, d := range Drivers(board.New()) {
 		text := entry(d)
 		without := anySafe.ReplaceAllString(text, "")
 		cfg, err := parse(without)

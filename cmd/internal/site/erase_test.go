@@ -28,7 +28,7 @@ func ownedFolder(t *testing.T) (Folder, *granting) {
 	if _, err := g.token("a", "set x/y 1/h"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.own(TimeMethod, TimeNow{time.Now()}); err != nil {
+	if _, err := g.own(TimeMethod, TimeNow{Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	var w written

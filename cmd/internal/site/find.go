@@ -119,11 +119,11 @@ type Pong struct {
 // Ping asks a site n times, a second apart, whether it is there, and by which way. The way
 // may be a better one each time.
 func Ping(ctx context.Context, t Target, n int, emit func(Pong)) error {
-	_, r, err := dialKnown(t)
+	c, w, err := dialKnown(t)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer c.Close()
 	for i := range n {
 		if i > 0 {
 			select {
@@ -132,7 +132,7 @@ func Ping(ctx context.Context, t Target, n int, emit func(Pong)) error {
 			case <-time.After(time.Second):
 			}
 		}
-		p, err := r.ways.ping(ctx)
+		p, err := w.ping(ctx)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/node/config"
 )
@@ -67,7 +68,7 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 	boot, err := bootFolder(o.Boot, o.Root)
 	errs := []error{err}
 	if boot != "" {
-		lines, err := takeConfig(boot, o.Config)
+		lines, err := takeConfig(boot, o)
 		did, errs = append(did, lines...), append(errs, err)
 	}
 	lines, err := lookForSensors(ctx, o)
@@ -82,7 +83,8 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 // takeConfig makes what the owner has written on the boot partition the configuration, if
 // it is right and was not taken before: a later change of the configuration by another way
 // stays until the owner changes the file there, too. What it replaces is kept beside it.
-func takeConfig(boot, file string) (did []string, err error) {
+func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
+	file := o.Config
 	source := filepath.Join(boot, bootConfig)
 	text, err := readSmall(source, config.MaxBytes)
 	if err != nil {
@@ -100,7 +102,7 @@ func takeConfig(boot, file string) (did []string, err error) {
 	if now != nil && last != nil && bytes.Equal(last, text) {
 		return nil, tell(boot, bootErrors, nil)
 	}
-	cfg, err := config.Parse(bootConfig, text, Drivers())
+	cfg, err := config.Parse(bootConfig, text, Drivers(board.New()))
 	if err == nil {
 		err = checkPlan(cfg)
 	}
@@ -108,19 +110,35 @@ func takeConfig(boot, file string) (did []string, err error) {
 		return nil, refuse(boot, source, err)
 	}
 	if now != nil && !bytes.Equal(now, text) {
-		if err := writeAtomic(file+".old", now, 0o644); err != nil {
+		if err := writeAtomic(file+".old", now, 0o600); err != nil {
 			return nil, fmt.Errorf("%s is not taken: what it would replace cannot be kept: %w", source, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, fmt.Errorf("%s is not taken: %w", source, err)
 	}
-	if err := writeAtomic(file, text, 0o644); err != nil {
+	if err := o.writeConfig(text); err != nil {
 		return nil, fmt.Errorf("%s is not taken: %w", source, err)
 	}
 	// A loss of power before this has it taken once more, which changes nothing.
-	err = errors.Join(writeAtomic(taken, text, 0o644), tell(boot, bootErrors, nil))
+	err = errors.Join(writeAtomic(taken, text, 0o600), tell(boot, bootErrors, nil))
 	return []string{"take " + source + " as " + file}, err
+}
+
+// writeConfig replaces the configuration. It may have secrets in it, so that beside the
+// superuser only the data folder's group reads it, which is the site's.
+func (o PrepareOptions) writeConfig(text []byte) error {
+	if err := writeAtomic(o.Config, text, 0o640); err != nil {
+		return err
+	}
+	info, err := os.Stat(string(o.Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = giveTo(o.Config, info, false)
+	}
+	return err
 }
 
 // refuse tells the owner, beside the file, why it is not taken.
@@ -174,7 +192,7 @@ func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err er
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}
-		if err := writeAtomic(o.Config, text, 0o644); err != nil {
+		if err := o.writeConfig(text); err != nil {
 			return nil, fmt.Errorf("the configuration cannot be written: %w", err)
 		}
 		did = append(did, "make "+o.Config)

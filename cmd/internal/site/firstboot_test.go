@@ -225,7 +225,7 @@ func TestExampleConfig(t *testing.T) {
 		used = append(used, line)
 	}
 	for _, text := range []string{string(exampleConfig), strings.Join(used, "")} {
-		cfg, err := config.Parse(bootExample, []byte(text), Drivers())
+		cfg, err := config.Parse(bootExample, []byte(text), Drivers(board.New()))
 		if err == nil {
 			err = checkPlan(cfg)
 		}

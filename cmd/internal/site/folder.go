@@ -5,13 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"agentsite/device/guard"
 )
@@ -32,6 +34,34 @@ func DefaultFolder() (Folder, error) {
 	return homeFolder()
 }
 
+// ServiceFolder is that of the site that the package runs as a service.
+const ServiceFolder Folder = "/var/lib/agentsite"
+
+// FindFolder is the folder of the site on this machine that a command speaks to which is
+// told none: the user's own while a site runs from there, and else the service's, where
+// there is one.
+func FindFolder() (Folder, error) {
+	own, err := DefaultFolder()
+	if err != nil {
+		return own, err
+	}
+	return choose(own, ServiceFolder), nil
+}
+
+func choose(own, service Folder) Folder {
+	if info, err := os.Stat(string(service)); err != nil || !info.IsDir() {
+		return own
+	}
+	if conn, err := net.Dial("unix", own.OwnerSocket()); err == nil {
+		conn.Close()
+		return own
+	}
+	if _, err := os.Stat(service.path("lock")); errors.Is(err, fs.ErrNotExist) {
+		return own // no site was ever there
+	}
+	return service
+}
+
 // homeFolder is the one that a terminal or a program with no such variables finds.
 func homeFolder() (Folder, error) {
 	if runtime.GOOS == "windows" {
@@ -48,6 +78,9 @@ func homeFolder() (Folder, error) {
 // found reports whether other terminals and programs of this user find the folder
 // without being told.
 func (f Folder) found() bool {
+	if f == ServiceFolder {
+		return true
+	}
 	here, err := DefaultFolder()
 	there, err2 := homeFolder()
 	return err == nil && err2 == nil && f == here && f == there
@@ -55,41 +88,20 @@ func (f Folder) found() bool {
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
 
-// OwnerSocket is what the command line speaks through, AgentSocket what models'
-// clients do.
-func (f Folder) OwnerSocket() string { return f.path("site.sock") }
-func (f Folder) AgentSocket() string { return f.path("agents.sock") }
-
 const tokenName = "token"
 
 // TokenFile holds the token for HTTP.
 func (f Folder) TokenFile() string { return f.path(tokenName) }
 
-// latch has its flag where files last until the machine restarts, which a folder
-// that is taken away or read-only cannot spoil, or in the folder where there is no
-// such place. A second site on a folder that was removed and made again beneath the
+// latch has its flag in the runtime folder, which a data folder that is taken away or
+// read-only cannot spoil, or in the data folder where there is none. A second site on a folder that was removed and made again beneath the
 // first shares both: each one's stop holds for the next start of either.
 func (f Folder) latch() guard.Latch {
 	l := guard.Latch{File: f.path("armed"), Flag: f.path("stopped")}
-	if dir := runtimeFolder(); dir != "" {
-		h := fnv.New64a()
-		h.Write([]byte(f))
-		l.Flag = filepath.Join(dir, fmt.Sprintf("agentsite-%x.stopped", h.Sum64()))
+	if flag := f.runtimePath("stopped"); flag != "" {
+		l.Flag = flag
 	}
 	return l
-}
-
-// runtimeFolder is where files last until the machine restarts, "" for nowhere.
-func runtimeFolder() string {
-	for _, name := range []string{"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"} {
-		if dir := os.Getenv(name); filepath.IsAbs(dir) {
-			return dir
-		}
-	}
-	if os.Geteuid() == 0 {
-		return "/run/agentsite"
-	}
-	return ""
 }
 
 // open makes the folder where it does not exist and takes it for this process
@@ -98,7 +110,7 @@ func (f Folder) open() (unlock func(), err error) {
 	if err := os.MkdirAll(string(f), 0o750); err != nil {
 		return nil, f.unusable(err)
 	}
-	lock, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := f.openLock("lock")
 	if err != nil {
 		return nil, f.unusable(err)
 	}
@@ -124,9 +136,34 @@ func (f Folder) unusable(err error) error {
 	return fmt.Errorf("the data folder cannot be used: %w; give one that you may write to with --data", err)
 }
 
-// sign writes into the lock who holds it, for the next who comes.
+// openLock opens a file to be locked, made where there is none. A read-only disk has it
+// already, and it can be locked there too.
+func (f Folder) openLock(name string) (*os.File, error) {
+	lock, err := os.OpenFile(f.path(name), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, syscall.EROFS) {
+		return os.Open(f.path(name))
+	}
+	return lock, err
+}
+
+// sign writes the holder into the lock file, for the next process that wants it. It overwrites, so
+// that a full disk has room for it. A disk that takes nothing is an error only on the
+// first start: token knows that one by it.
 func (f Folder) sign(site string) error {
-	return os.WriteFile(f.path("lock"), fmt.Appendf(nil, "the site %q (process %d)\n", site, os.Getpid()), 0o600)
+	text := fmt.Appendf(nil, "the site %q (process %d)\n", site, os.Getpid())
+	lock, err := os.OpenFile(f.path("lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = lock.WriteAt(text, 0)
+		err = errors.Join(err, lock.Truncate(int64(len(text))), lock.Close())
+	}
+	if err == nil {
+		return nil
+	}
+	if info, statErr := os.Stat(f.path("lock")); statErr != nil || info.Size() == 0 {
+		return err
+	}
+	slog.Warn("the data folder's disk takes nothing: no output moves away from safe until it does", "err", err)
+	return nil
 }
 
 // token returns the folder's token, made where there is none. First start, while
@@ -223,7 +260,7 @@ func readSmall(path string, most int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not used, because it is no plain file", path)
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe meanwhile
 	if err != nil {
 		return nil, err
 	}

@@ -31,22 +31,32 @@ const (
 	PresentMethod     = "grant/present"
 )
 
+// AccessParams are the parameters of AccessMethod.
+type AccessParams struct {
+	Challenge []byte `json:"challenge,omitzero"` // 32 bytes by chance, for the site to prove its key
+}
+
 // Access answers AccessMethod.
 type Access struct {
-	Site   string    `json:"site"` // its did:key
-	Name   string    `json:"name"`
-	At     []string  `json:"addresses"`
-	URL    string    `json:"url"`
-	Time   time.Time `json:"time"`
-	Sure   bool      `json:"time_is_known"` // or the time is only not earlier
-	Owners []Owner   `json:"owners"`
-	Grants []Granted `json:"grants"`
+	Site string    `json:"site"` // its did:key
+	Name string    `json:"name"`
+	At   []string  `json:"addresses"`
+	URL  string    `json:"url"`
+	Time time.Time `json:"time"`
+	Sure bool      `json:"time_is_known"` // or the time is only not earlier
+	// Off is how far the machine's clock is ahead of the time, where it is not believed.
+	Off       float64   `json:"machine_ahead_seconds,omitzero"`
+	LastKnown bool      `json:"last_known,omitzero"` // the time is used although it is not known
+	Owners    []Owner   `json:"owners"`
+	Grants    []Granted `json:"grants"`
+	Proof     []byte    `json:"proof,omitzero"` // of the key, where there was a challenge
+
+	id identity.ID // the site's, as Connection.Access verified it
 }
 
 // Address is what owners have the site known by on a machine of their own.
 func (a Access) Address() string {
-	id, _ := identity.Parse(a.Site)
-	return access.Invitation{Site: id, Addresses: a.At}.String()
+	return access.Invitation{Site: a.id, Addresses: a.At}.String()
 }
 
 // Owner is a key with authority over the site.
@@ -62,6 +72,17 @@ type Granted struct {
 	To    string    `json:"to,omitzero"`    // without a token: whose key
 	May   []string  `json:"may"`            // one for each time that it was passed on; all have to allow a call
 	Until time.Time `json:"until,omitzero"`
+}
+
+// Renewal are the words after agentsite that grant the same again, quoted for a shell; ok
+// is false for what is no key, or no permission: it is never suggested.
+func (g Granted) Renewal() (words string, ok bool) {
+	to, err := identity.Parse(g.To)
+	if err != nil || g.Token != "" || len(g.May) != 1 {
+		return "", false
+	}
+	may, err := access.ParseWords(g.May[0])
+	return "grant " + to.String() + " " + Quote(access.Words(may)), err == nil
 }
 
 // NewToken is the parameters of TokenMethod.
@@ -84,7 +105,8 @@ type Reached struct {
 
 // TimeNow is the parameters of TimeMethod.
 type TimeNow struct {
-	Now time.Time `json:"now"`
+	Now  time.Time `json:"now"`
+	Back bool      `json:"back,omitzero"` // set the time back, too: for an owner on the site's own machine
 }
 
 // MadeToken answers TokenMethod.
@@ -115,6 +137,7 @@ func addPresent(methods map[string]rpc.Method, b *access.Book, here whereabouts)
 
 // whereabouts is what a site tells its owners of itself.
 type whereabouts struct {
+	key  identity.Key
 	name string
 	url  string          // for which its tokens count
 	at   func() []string // where it may be reached now
@@ -123,11 +146,29 @@ type whereabouts struct {
 // addGrants adds the owner's methods about who may do what.
 func addGrants(methods map[string]rpc.Method, door *node.Node, b *access.Book, s whereabouts) {
 	url := s.url
-	methods[AccessMethod] = ownersOnly(door, "grants", func(context.Context, agents.Principal, string) (any, error) {
-		return list(b, s), nil
+	methods[AccessMethod] = ownersMethod(door, "grants", func(_ context.Context, _ agents.Principal, p AccessParams) (any, error) {
+		all := list(b, s)
+		switch len(p.Challenge) {
+		case 0:
+		case 32:
+			all.Proof = access.ProveSite(s.key, p.Challenge)
+		default:
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "challenge: it has 32 bytes")
+		}
+		return all, nil
 	})
-	methods[TimeMethod] = ownersMethod(door, "clock --set", func(_ context.Context, _ agents.Principal, t TimeNow) (any, error) {
-		return Reached{s.at()}, b.Tell(t.Now)
+	methods[TimeMethod] = ownersMethod(door, "clock --set", func(_ context.Context, who agents.Principal, t TimeNow) (any, error) {
+		switch {
+		case !t.Back:
+			return Reached{s.at()}, b.Tell(t.Now)
+		case granted(who.ID):
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
+		}
+		err := door.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return b.SetBack(t.Now) })
+		if err != nil {
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
+		}
+		return Reached{s.at()}, nil
 	})
 	methods[GrantMethod] = ownersMethod(door, "grant", func(_ context.Context, who agents.Principal, s Signed) (any, error) {
 		g, err := access.Open(s.Grant)
@@ -228,14 +269,17 @@ func addToken(b *access.Book, url string, n NewToken, g *access.Grant) (m MadeTo
 
 func list(b *access.Book, s whereabouts) Access {
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), Name: s.name, At: s.at(), URL: s.url, Time: now.UTC().Truncate(time.Second), Sure: sure, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{Site: b.Site.String(), Name: s.name, At: s.at(), URL: s.url, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.Disbelieved().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}
 	for _, t := range b.Tokens() {
 		if g, err := access.Open(t.Grant); err == nil {
 			row := grantedBy(g)
-			row.Token, row.To, row.Until = t.Name, "", time.Unix(t.Until, 0).UTC()
+			row.Token, row.To = t.Name, ""
+			if t.Until != 0 {
+				row.Until = time.Unix(t.Until, 0).UTC()
+			}
 			out.Grants = append(out.Grants, row)
 		}
 	}
@@ -273,22 +317,18 @@ func revocation(b *access.Book, name string) (r access.Revocation, err error) {
 	return r, fmt.Errorf("%.60q is no token, grant or key that could be revoked: agentsite grants lists them", name)
 }
 
-// SignGrant is a permission in words for a key on a site, signed by this machine's user
-// as an owner. The zero time is for ever.
+// SignGrant is a permission in words for a key on the site that Connection.Access asked,
+// signed by this machine's user as an owner. The zero time is for ever.
 func SignGrant(on Access, audience, words string, until time.Time) (Signed, string, error) {
 	to, err := identity.Parse(audience)
 	if err != nil {
 		return Signed{}, "", Mistake{err}
 	}
-	site, err := identity.Parse(on.Site)
+	g, err := issue(to, on.id, words, until)
 	if err != nil {
 		return Signed{}, "", err
 	}
-	g, err := issue(to, site, words, until)
-	if err != nil {
-		return Signed{}, "", err
-	}
-	return Signed{g.Bytes()}, access.Pass{Site: site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
+	return Signed{g.Bytes()}, access.Pass{Site: on.id, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
 }
 
 func issue(to, site identity.ID, words string, until time.Time) (*access.Grant, error) {
@@ -308,6 +348,9 @@ func issue(to, site identity.ID, words string, until time.Time) (*access.Grant, 
 }
 
 func block(to, site identity.ID, words string, until time.Time) (access.Block, error) {
+	if !site.Valid() { // none is all that the owner has
+		return access.Block{}, errors.New("the site's key is not known, and a permission is for one site")
+	}
 	may, err := access.ParseWords(words)
 	if err != nil {
 		return access.Block{}, Mistake{err}
@@ -356,15 +399,11 @@ func GrantUntil(text, words string) (time.Time, error) {
 	return until, nil
 }
 
-// SignToken is a permission in words for a token of a site, which its did:key names,
+// SignToken is a permission in words for a token of the site that Connection.Access asked,
 // signed by this machine's user as an owner.
-func SignToken(did, name, words string, until time.Time) (NewToken, error) {
+func SignToken(on Access, name, words string, until time.Time) (NewToken, error) {
 	n := NewToken{Name: name, Until: until}
-	site, err := identity.Parse(did)
-	if err != nil {
-		return n, err
-	}
-	g, err := issue(site, site, words, until)
+	g, err := issue(on.id, on.id, words, until)
 	if err != nil {
 		return n, err
 	}
@@ -375,9 +414,6 @@ func SignToken(did, name, words string, until time.Time) (NewToken, error) {
 // Until reads when a token ends.
 func Until(text string) (time.Time, error) {
 	until, err := access.ParseUntil(text, time.Now())
-	if err == nil && until.IsZero() {
-		err = errors.New("a token ends some day: write how long, such as 30d")
-	}
 	if err != nil {
 		return until, Mistake{fmt.Errorf("--until: %w", err)}
 	}

@@ -22,7 +22,7 @@ import (
 
 // TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
-	door := node.New(node.NewHub(history.New(nil), things.URI), "secret", nil)
+	door := node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil)
 	book, err := Folder(t.TempDir()).openBook(identity.New().ID(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func newGranting(t *testing.T, f Folder) *granting {
 	if g.book, err = f.openBook(key.ID(), nil); err != nil {
 		t.Fatal(err)
 	}
-	addGrants(g.methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), g.book, whereabouts{url: "u", at: func() []string { return nil }})
+	addGrants(g.methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), g.book, whereabouts{url: "u", at: func() []string { return nil }})
 	return g
 }
 
@@ -75,7 +75,7 @@ func (g *granting) own(method string, params any) (any, error) {
 }
 
 func (g *granting) token(name, words string) (MadeToken, error) {
-	n, err := SignToken(g.book.Site.String(), name, words, time.Now().Add(time.Hour))
+	n, err := SignToken(Access{id: g.book.Site}, name, words, time.Now().Add(time.Hour))
 	if err != nil {
 		return MadeToken{}, err
 	}
@@ -107,10 +107,10 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := agents.Ask{Tool: "set_level", Points: []string{"x/y"}}
-	if _, err := p.Take(who, set); err != nil {
+	if _, err := p.Take(who, set, false); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.Take(who, set); device.AsFault(err).Kind != device.Busy {
+	if _, err := p.Take(who, set, false); device.AsFault(err).Kind != device.Busy {
 		t.Error("a rate that is used up:", err)
 	}
 	if _, err := p.May(who, agents.Ask{Tool: "set_level", Points: []string{"z/y"}}); device.AsFault(err).Kind != device.Denied {

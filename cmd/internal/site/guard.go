@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +19,8 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
 	"agentsite/node/config"
@@ -27,8 +31,12 @@ import (
 const guardPatience = 6 * time.Second
 
 // guardMemory is from where on a guard collects whatever it has to: it stays locked in
-// memory, and is to be small beside all that runs on a board.
-const guardMemory = 4 << 20
+// memory, and is to be small beside all that runs on a board. The limit counts what the
+// runtime has for itself too. Too near that, the guard collects all the time: of a site of
+// thirty devices a move takes it 5.4 ms of CPU with a limit of 4 MiB, 5.9 with 6, 0.6 with 8
+// and 0.5 with 12, for 3.8, 3.8, 4.1 and 4.8 MB of anonymous memory (BenchmarkGuardMoves).
+// 12 leaves room for more devices.
+const guardMemory = 12 << 20
 
 // Guard is the process that drives the folder's outputs, for the site at the other
 // end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
@@ -45,7 +53,8 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 		return err
 	}
 	defer unlock()
-	cfg, err := f.planned()
+	drivers := Drivers(board.New())
+	cfg, err := f.planned(drivers)
 	if err != nil {
 		return err
 	}
@@ -55,16 +64,16 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 		dog, refused = proc.OpenWatchdog(cfg.Watchdog)
 	}
 	var feeding sync.WaitGroup
-	err = drive(ctx, cfg, f.latch(), func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
+	err = drive(ctx, cfg, f.latch(), func(ctx context.Context, d *driving) error {
 		if refused != nil { // nothing moves without what its owner wants behind it
 			return refused
 		}
 		debug.FreeOSMemory() // what reading the plan took
-		go stopOn(ctx, signals, g.Stop)
+		go stopOn(ctx, signals, d.guard.Stop)
 		if dog != nil {
-			feeding.Go(func() { dog.Feed(ctx, g.Alive) })
+			feeding.Go(func() { dog.Feed(ctx, d.guard.Alive) })
 		}
-		return proc.Serve(ctx, conn, g, devices, buttons(cfg, devices), warning)
+		return d.serve(ctx, conn, drivers, warning)
 	})
 	feeding.Wait()
 	if dog != nil {
@@ -81,53 +90,115 @@ func Safe(ctx context.Context, f Folder) (outputs int, err error) {
 		return 0, err
 	}
 	defer unlock()
-	cfg, err := f.planned()
+	cfg, err := f.planned(Drivers(board.New()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return outputs, drive(ctx, cfg, f.latch(), func(_ context.Context, g *guard.Guard, _ map[string]device.Device) error {
-		outputs = len(g.Status())
+	return outputs, drive(ctx, cfg, f.latch(), func(_ context.Context, d *driving) error {
+		outputs = len(d.guard.Status())
 		return nil
 	})
 }
 
+// driving is a guard and the devices of its plan.
+type driving struct {
+	guard *guard.Guard
+	cfg   *config.Site
+	wires []*wired
+}
+
 // drive drives the outputs of a plan while serve runs, and to safe before and after.
-func drive(ctx context.Context, cfg *config.Site, latch guard.Latch, serve func(context.Context, *guard.Guard, map[string]device.Device) error) error {
-	wires, err := wireGuarded(cfg)
+func drive(ctx context.Context, cfg *config.Site, latch guard.Latch, serve func(context.Context, *driving) error) error {
+	wires, err := wireGuarded(cfg, nil)
 	if err != nil {
 		return err
 	}
+	d := &driving{cfg: cfg, wires: wires}
 	defer func() {
-		if err := closeDevices(wires); err != nil {
+		if err := closeDevices(d.wires); err != nil {
 			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
 		}
 	}()
-	devices := make(map[string]device.Device)
-	var actuated []guard.Actuated
-	for _, w := range wires {
-		devices[w.Name] = w.device
-		if len(w.policies) > 0 {
-			actuated = append(actuated, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
-		}
-	}
-	g, err := guard.New(actuated, latch)
+	d.guard, err = guard.New(actuated(wires), latch)
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	driven := make(chan error, 1)
-	go func() { driven <- g.Run(ctx) }()
-	err = serve(ctx, g, devices)
+	go func() { driven <- d.guard.Run(ctx) }()
+	err = serve(ctx, d)
 	end()
 	return errors.Join(err, <-driven)
 }
 
+// serve serves the site at the other end of conn. Other plans are read with the drivers.
+func (d *driving) serve(ctx context.Context, conn io.ReadWriteCloser, drivers []driver.Driver, warning string) error {
+	devices, stops := d.devices()
+	return proc.Serve(ctx, conn, d.guard, proc.Equipment{
+		Devices: devices, Buttons: stops, Warning: warning,
+		Follow: func(ctx context.Context, text []byte) (map[string]device.Device, error) {
+			cfg, err := config.Parse("the plan", text, drivers)
+			if err != nil {
+				return nil, err
+			}
+			return d.follow(ctx, cfg)
+		},
+	})
+}
+
+// follow changes the plan. A device whose driver is told the same stays open. With an error
+// other than UnknownOutcome this process is to end: only that lets go of a device whose
+// driver hangs.
+func (d *driving) follow(ctx context.Context, cfg *config.Site) (map[string]device.Device, error) {
+	next, err := wireGuarded(cfg, d.wires)
+	if err != nil {
+		return nil, err
+	}
+	late := d.guard.Change(ctx, actuated(next))
+	if late != nil && device.AsFault(late).Kind != device.UnknownOutcome {
+		return nil, late
+	}
+	gone := slices.DeleteFunc(slices.Clone(d.wires), func(w *wired) bool {
+		return slices.ContainsFunc(next, func(n *wired) bool { return n.device == w.device })
+	})
+	switch err := closeDevices(gone); {
+	case errors.Is(err, errDeaf):
+		late = device.Faultf(device.Offline, "%w", errors.Join(err, late))
+	case err != nil:
+		late = device.Faultf(device.UnknownOutcome, "%w", errors.Join(err, late))
+	}
+	d.cfg, d.wires = cfg, next
+	devices, _ := d.devices()
+	debug.FreeOSMemory() // what reading the plan took
+	return devices, late
+}
+
+// devices are those that the site reads, by name, and the emergency stops.
+func (d *driving) devices() (map[string]device.Device, []proc.Button) {
+	all := make(map[string]device.Device)
+	for _, w := range d.wires {
+		all[w.Name] = w.device
+	}
+	return all, buttons(d.cfg, all)
+}
+
+func actuated(wires []*wired) (all []guard.Actuated) {
+	for _, w := range wires {
+		if len(w.policies) > 0 {
+			all = append(all, guard.Actuated{Actuator: w.device.(device.Actuator), Policies: w.policies})
+		}
+	}
+	return all
+}
+
 // planned reads the plan that the site has left.
-func (f Folder) planned() (*config.Site, error) { return config.Load(f.planFile(), Drivers()) }
+func (f Folder) planned(drivers []driver.Driver) (*config.Site, error) {
+	return config.Load(f.planFile(), drivers)
+}
 
 func (f Folder) planFile() string { return f.path("outputs.yaml") }
 
@@ -150,12 +221,16 @@ func (f Folder) makeWay(ctx context.Context, text []byte) error {
 		return err
 	}
 	unlock()
+	old, err := os.ReadFile(f.planFile())
+	if err == nil && bytes.Equal(old, text) {
+		return nil // nothing to write, which a full disk could not take
+	}
 	if err := f.stage(text); err != nil {
 		return err
 	}
-	old, err := os.ReadFile(f.planFile())
-	if err == nil && !bytes.Equal(old, text) {
-		if said, err := f.command(ctx, "safe").CombinedOutput(); err != nil {
+	if err == nil {
+		driving := context.WithoutCancel(ctx) // a site that is to end leaves nothing away from safe
+		if said, err := f.command(driving, "safe").CombinedOutput(); err != nil {
 			slog.Error("outputs of the configuration of before may not be safe", "err", err, "said", string(said))
 		}
 	}
@@ -166,7 +241,7 @@ func (f Folder) makeWay(ctx context.Context, text []byte) error {
 // asks it to where end says so, and kills one that should have ended and has not: a guard
 // that hangs leaves its outputs where they are.
 func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err error) {
-	lock, err := os.OpenFile(f.path("guard.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := f.openLock("guard.lock")
 	if err != nil {
 		return nil, f.unusable(err)
 	}
@@ -177,8 +252,7 @@ func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err err
 	}()
 	begun, asked, killed := time.Now(), 0, false
 	for lockFile(lock) != nil {
-		text, _ := os.ReadFile(lock.Name())
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		pid := f.lockHolder(lock.Name())
 		switch waits := time.Since(begun); {
 		case killed && waits > 2*guardPatience:
 			return nil, errors.New("the outputs are driven by another process, which cannot be ended; restart the board")
@@ -200,11 +274,36 @@ func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	// As long as any other, so that a full disk has room for it.
-	if _, err := lock.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0); err != nil {
+	if err := f.signGuardLock(lock); err != nil {
 		slog.Warn("the guard's lock cannot be signed", "err", err) // a full disk must not keep outputs from safe
 	}
 	return func() { lock.Close() }, nil
+}
+
+// signGuardLock notes whose the lock is: in it, or in the runtime folder where the disk
+// takes nothing. A note is as long as any other, so that a full disk has room for it.
+func (f Folder) signGuardLock(lock *os.File) error {
+	text := fmt.Appendf(nil, "%-10d\n", os.Getpid())
+	beside := f.runtimePath("guard")
+	_, err := lock.WriteAt(text, 0)
+	switch {
+	case beside == "":
+	case err == nil:
+		os.Remove(beside)
+	default:
+		err = errors.Join(os.MkdirAll(filepath.Dir(beside), 0o750), os.WriteFile(beside, text, 0o600))
+	}
+	return err
+}
+
+// lockHolder is the process that has signed the guard's lock, 0 where none is named.
+func (f Folder) lockHolder(lock string) int {
+	text, err := os.ReadFile(f.runtimePath("guard"))
+	if err != nil {
+		text, _ = os.ReadFile(lock)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid
 }
 
 func signalTo(pid int, s os.Signal) {

@@ -76,7 +76,7 @@ func ConnectAs(ctx context.Context, p Person, f Folder, only, version string, in
 	if err != nil {
 		return err
 	}
-	hub := node.NewHub(nil, things.URI) // which has no readings of its own
+	hub := node.NewHub(nil, nil, things.URI) // which has no readings of its own
 	far, err := outsideOf(key, version)
 	if err != nil {
 		return err
@@ -104,6 +104,7 @@ func ConnectAs(ctx context.Context, p Person, f Folder, only, version string, in
 
 	self := mcp.Implementation{Name: "agentsite", Title: "AgentSites", Version: version}
 	newest := rpc.NewDispatcher(mcp.New(ctx, door, self, houseInstructions).Methods())
+	newest.Urgent = mcp.Urgent
 	older := legacy.New(door, self.Name, version, houseInstructions)
 	defer context.AfterFunc(ctx, older.Close)()
 	return serveStream(ctx, stdio.Join(in, out), rpc.Evidence{Local: rpc.LocalAgent}, newest, older)
@@ -117,6 +118,7 @@ type household struct {
 	only    string // the did:key of the only one; "" for all
 	outside *outside
 	version string
+	names   map[string]string // whose, by its did:key, each name is that was given
 
 	read  stamp // of the file that known is from
 	known []*afar
@@ -144,18 +146,41 @@ func (h *household) members() []remote.Member {
 		h.reread(now)
 	}
 	var all []remote.Member
-	for _, s := range h.known {
-		if k := s.site(); h.only == "" || h.only == k.DID {
-			all = append(all, remote.Member{Name: k.Name, Site: s})
+	if h.only == "" {
+		if s := h.nearby(); s != nil { // first: its name is for no site from afar to take
+			all = append(all, remote.Member{Name: h.called(s.name, s.did), Site: s})
 		}
 	}
-	if h.only != "" {
-		return all
-	}
-	if s := h.nearby(); s != nil {
-		all = append(all, remote.Member{Name: s.name, Site: s})
+	for _, s := range h.known {
+		if k := s.site(); h.only == "" || h.only == k.DID {
+			all = append(all, remote.Member{Name: h.called(k.Name, k.DID), Site: s})
+		}
 	}
 	return all
+}
+
+// called returns a site's name in this group, which is unique and does not change: a later
+// site of the same name is called by its name and key. A site without a key is the one here.
+func (h *household) called(name, did string) string {
+	if h.names == nil {
+		h.names = make(map[string]string)
+	}
+	key := "here"
+	if id, err := identity.Parse(did); err == nil {
+		key = id.Short()
+	}
+	if device.CheckName(name) != nil {
+		name = "site-" + key
+	}
+	for n, call := 1, name; ; n++ {
+		if whose, taken := h.names[call]; !taken || whose == did {
+			h.names[call] = did
+			return call
+		}
+		if call = fmt.Sprintf("%.15s-%s", name, key); n > 1 {
+			call = fmt.Sprintf("%.12s-%s-%d", name, key, n)
+		}
+	}
 }
 
 // reread takes over what is in the file now. What has not changed stays connected.
@@ -172,10 +197,10 @@ func (h *household) reread(now stamp) {
 			known = append(known, h.known[i])
 			continue
 		}
-		s, err := newAfar(h, k)
-		if err == nil {
-			err = device.CheckName(k.Name)
+		if slices.ContainsFunc(known, func(s *afar) bool { return s.site().DID == k.DID }) {
+			continue // it is one site
 		}
+		s, err := newAfar(h, k)
 		if err != nil {
 			slog.Error("a site is left out", "site", k.Name, "err", err)
 			continue
@@ -186,31 +211,34 @@ func (h *household) reread(now stamp) {
 }
 
 // nearby is the site that runs from the folder, nil where none does, or where it is among
-// those that are known: then the agent has there what it was granted.
+// those that are known: then the agent has there what it was granted. It has no name while
+// it does not say one.
 func (h *household) nearby() *nearby {
 	now, there := stampOf(h.folder.AgentSocket())
-	if !there || time.Since(h.hung) < nameEvery {
+	if !there {
 		h.local = nil
 		return nil
 	}
 	if h.local == nil || h.local.made != now {
-		name, err := nameOf(h.folder, h.version)
-		if errors.Is(err, context.DeadlineExceeded) {
-			h.hung = time.Now()
-		}
-		if err != nil {
-			h.local = nil
-			return nil
-		}
-		h.local = &nearby{folder: h.folder, version: h.version, name: name, made: now}
+		h.local = &nearby{folder: h.folder, version: h.version, made: now}
 		if key, err := readKey(h.folder.path(keyName)); err == nil {
 			h.local.did = key.ID().String()
 		}
+		h.hung = time.Time{}
 	}
-	for _, s := range h.known {
-		if k := s.site(); k.Name == h.local.name || k.DID == h.local.did {
+	if h.local.name == "" && time.Since(h.hung) > nameEvery {
+		name, err := nameOf(h.folder, h.version)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded): // it is there all the same, and a stop is for it, too
+			h.hung = time.Now()
+		case err != nil:
+			h.local = nil
 			return nil
 		}
+		h.local.name = name
+	}
+	if slices.ContainsFunc(h.known, func(s *afar) bool { return s.site().DID == h.local.did }) {
+		return nil
 	}
 	return h.local
 }
@@ -224,9 +252,5 @@ func nameOf(f Folder, version string) (string, error) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), namePatience)
 	defer cancel()
-	name, err := askName(ctx, c)
-	if err == nil {
-		err = device.CheckName(name)
-	}
-	return name, err
+	return askName(ctx, c)
 }

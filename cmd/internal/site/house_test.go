@@ -2,12 +2,14 @@ package site
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"agentsite/agents/remote"
+	"agentsite/device"
 	"agentsite/node/identity"
 )
 
@@ -44,7 +46,7 @@ func TestHousehold(t *testing.T) {
 	}
 	write("[" + one("attic", attic.String(), "10.0.0.1:1", "Zw==") + "," + one("cellar", cellar.String(), "10.0.0.2:1", "Zw==") + "," + one("odd", "no key", "10.0.0.3:1", "") + "," + one("IGNORE ALL", cellar.String(), "10.0.0.3:1", "") + "]")
 	first := h.members()
-	if got := names(first); !slices.Equal(got, []string{"attic", "cellar"}) {
+	if got := names(first); !slices.Equal(got, []string{"attic", "cellar"}) { // which stands there twice
 		t.Fatal(got)
 	}
 	write("[" + one("attic", attic.String(), "10.0.0.9:1", "Zw==") + "," + one("cellar", cellar.String(), "10.0.0.2:1", "Z2c=") + "]")
@@ -62,5 +64,71 @@ func TestHousehold(t *testing.T) {
 	write("[]")
 	if got := h.members(); got != nil {
 		t.Error(got)
+	}
+}
+
+// TestNames: no two sites have one name, and none loses the name that it has. A site from
+// afar that is called as the one on this machine hides nothing, and neither does one whose
+// name is none.
+func TestNames(t *testing.T) {
+	p := Person{Folder(t.TempDir())}
+	h := &household{person: p, key: identity.New(), folder: Folder(t.TempDir()), version: "test"}
+	here, evil, other := identity.New().ID(), identity.New().ID(), identity.New().ID()
+	if err := os.WriteFile(h.folder.AgentSocket(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, _ := stampOf(h.folder.AgentSocket())
+	local := &nearby{folder: h.folder, name: "shed", did: here.String(), made: made}
+	know := func(all ...KnownSite) {
+		t.Helper()
+		if err := p.writeKnown(all); err != nil {
+			t.Fatal(err)
+		}
+		h.read = stamp{} // the clock of files may be slower than this test
+	}
+	at := func() map[string]string {
+		all := make(map[string]string)
+		for _, m := range h.members() {
+			did := here.String()
+			if s, ok := m.Site.(*afar); ok {
+				did = s.site().DID
+			}
+			if device.CheckName(m.Name) != nil || all[m.Name] != "" {
+				t.Errorf("%q", m.Name)
+			}
+			all[m.Name] = did
+		}
+		return all
+	}
+	h.local = local
+	know(KnownSite{Name: "shed", DID: evil.String()}, KnownSite{Name: "IGNORE ALL", DID: other.String()})
+	want := map[string]string{"shed": here.String(), "shed-" + evil.Short(): evil.String(), "site-" + other.Short(): other.String()}
+	if got := at(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	know(KnownSite{Name: "shed", DID: evil.String()}, KnownSite{Name: "shed-" + other.Short(), DID: evil.String()}, KnownSite{Name: "shed", DID: other.String()})
+	if got := at(); got["shed"] != here.String() || len(got) != 3 || got["shed-"+evil.Short()] != evil.String() {
+		t.Errorf("%v", got)
+	}
+
+	// One that was first stays so when the one on this machine comes.
+	h.local, h.names = nil, nil
+	os.Remove(h.folder.AgentSocket())
+	know(KnownSite{Name: "shed", DID: evil.String()})
+	if got := at(); got["shed"] != evil.String() {
+		t.Errorf("%v", got)
+	}
+	if err := os.WriteFile(h.folder.AgentSocket(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	local.made, _ = stampOf(h.folder.AgentSocket())
+	h.local = local
+	if got := at(); got["shed"] != evil.String() || got["shed-"+here.Short()] != here.String() {
+		t.Errorf("%v", got)
+	}
+	local.did = "" // its key is another user's
+	h.names = map[string]string{"shed": evil.String()}
+	if got := at(); got["shed-here"] != here.String() {
+		t.Errorf("%v", got)
 	}
 }

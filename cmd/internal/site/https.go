@@ -6,25 +6,26 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
 )
 
-// listenHTTPS opens the site to the network, where it is to be: the error is nil and the
-// listener too where it is not.
-func listenHTTPS(key identity.Key, web config.HTTP) (net.Listener, error) {
+// listenHTTPS opens the site to the network. Where the configuration says that it is not to
+// be, the listener and the error are nil. now returns the site's best-known time.
+func listenHTTPS(key identity.Key, web config.HTTP, now func() (t time.Time, sure bool)) (net.Listener, error) {
 	if web.HTTPS == config.Nowhere {
 		return nil, nil
 	}
-	secured, err := httpcarrier.ServerTLS(key, names(key.ID(), web))
+	secured, err := httpcarrier.ServerTLS(key, names(key.ID(), web), func() time.Time { t, _ := now(); return t })
 	if err != nil {
 		return nil, err
 	}
 	ln, err := net.Listen("tcp", web.HTTPS)
 	if err != nil {
-		return nil, fmt.Errorf("HTTPS cannot listen: %w; another program may have the port: choose one with --listen-https, or under http: https: in the configuration (none is for nobody)", err)
+		return nil, fmt.Errorf("HTTPS cannot listen: %w; choose another port with --listen-https, or under http: https: in the configuration (none is for nobody)", err)
 	}
 	return tls.NewListener(ln, secured), nil
 }

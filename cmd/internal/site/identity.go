@@ -50,6 +50,19 @@ func OwnerIdentity() (Identity, error) {
 	return identify(p.Folder)
 }
 
+// KnownIdentity is OwnerIdentity of a user who has a key already, and else zero: so it is for
+// a service's user whose home folder is another's.
+func KnownIdentity() (Identity, error) {
+	p, err := User()
+	if err != nil {
+		return Identity{}, nil // nobody who could have one
+	}
+	if _, err := os.Stat(p.path(keyName)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return Identity{}, nil
+	}
+	return identify(p.Folder)
+}
+
 // ownerKey is the key of OwnerIdentity.
 func ownerKey() (identity.Key, error) {
 	p, err := User()
@@ -103,7 +116,7 @@ func readKey(file string) (identity.Key, error) {
 		return identity.Key{}, err
 	}
 	if readable(info.Mode()) {
-		return identity.Key{}, Mistake{fmt.Errorf("others can read the key %s, and who has it is you: run chmod 600 %s", file, quote(file))}
+		return identity.Key{}, Mistake{fmt.Errorf("others can read the key %s, and who has it is you: run chmod 600 %s", file, Quote(file))}
 	}
 	if owner, ours := owned(info); !ours {
 		return identity.Key{}, Mistake{fmt.Errorf("the key %s belongs to user %d: run this as that user, or give it to yours with chown", file, owner)}
@@ -114,7 +127,7 @@ func readKey(file string) (identity.Key, error) {
 	}
 	key, err := identity.ParsePEM(text)
 	if err != nil {
-		return identity.Key{}, Mistake{fmt.Errorf("%s: %w: put back the file as it was; without it this is somebody else (delete it for a new identity, which nobody knows yet)", file, err)}
+		return identity.Key{}, Mistake{fmt.Errorf("%s: %w; put back the file as it was; without it this is somebody else (delete it for a new identity, which nobody knows yet)", file, err)}
 	}
 	return key, nil
 }

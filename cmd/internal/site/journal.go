@@ -79,6 +79,14 @@ func (w *written) Add(a node.Asked, o node.Outcome) {
 	}
 }
 
+// Note writes down what nobody asked for. It blocks for the disk.
+func (w *written) Note(says string) error {
+	if w.unopened != nil {
+		return w.unopened
+	}
+	return w.Journal.Note(says)
+}
+
 func (w *written) Deny(who, tool string, kind device.FaultKind) {
 	if w.unopened == nil {
 		w.Journal.Deny(who, tool, string(kind))
@@ -114,19 +122,32 @@ func (w *written) failed(err error) {
 	}
 }
 
-// noteReturns writes down what returns to safe without being asked, until ctx ends.
-func noteReturns(ctx context.Context, outputs *proc.Keeper, w *written) {
-	if w.unopened != nil {
-		return
-	}
+// maxNotes bounds the notes that wait for the disk.
+const maxNotes = 256
+
+// noteReturns has written down what returns to safe without being asked, until ctx ends.
+// Nobody waits for note but noteReturns itself: a Watch emits before a call is answered.
+func noteReturns(ctx context.Context, outputs *proc.Keeper, note func(says string) error) {
+	notes, written := make(chan string, maxNotes), make(chan struct{})
+	go func() {
+		defer close(written)
+		for says := range notes {
+			note(says) // best effort
+		}
+	}()
 	held := make(map[string]bool)
 	outputs.Watch(ctx, func(device.Reading) {
 		for _, s := range outputs.Status() {
 			why := cmp.Or(s.Why, s.Fault)
 			if s.Holder == "" && held[s.Output] && why != "" { // without a why it was asked for
-				w.Note(fmt.Sprintf("%s went to safe: %s", s.Output, why)) // best effort
+				select {
+				case notes <- fmt.Sprintf("%s went to safe: %s", s.Output, why):
+				default:
+				}
 			}
 			held[s.Output] = s.Holder != ""
 		}
 	})
+	close(notes)
+	<-written
 }

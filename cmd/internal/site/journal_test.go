@@ -122,7 +122,7 @@ func movable(t testing.TB, j node.Journal) (door *node.Node) {
 		t.Fatal(err)
 	}
 	past := history.New(nil)
-	hub := node.NewHub(past, things.URI)
+	hub := node.NewHub(nil, past, things.URI)
 	agent, err := things.New(things.Site{Name: "x", Readings: hub, History: past, Outputs: g, Things: []things.Thing{{Name: "box", Device: dev, Description: dev.Describe()}}})
 	if err != nil {
 		t.Fatal(err)

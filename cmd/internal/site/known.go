@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"agentsite/device"
@@ -112,17 +110,14 @@ func (p Person) Known(name string) (KnownSite, error) {
 // remember keeps a site, in the place of what was known of it before. Another's name is
 // never taken.
 func (p Person) remember(k KnownSite) error {
-	if err := device.CheckName(k.Name); err != nil {
-		return Mistake{fmt.Errorf("a site needs a name here, with --name: %w", err)}
-	}
 	all, err := p.Sites()
+	if err == nil {
+		err = unused(all, k.Name, k.DID)
+	}
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(all, func(have KnownSite) bool { return have.DID == k.DID })
-	if slices.ContainsFunc(all, func(have KnownSite) bool { return have.Name == k.Name && have.DID != k.DID }) {
-		return Mistake{fmt.Errorf("you know another site by the name %s: give this one another with --name", k.Name)}
-	}
 	if i < 0 {
 		i, all = len(all), append(all, KnownSite{})
 	}
@@ -148,7 +143,7 @@ func (p Person) moved(k KnownSite, at []string) {
 // learned remembers where in the world a site says that it may be reached.
 func (p Person) learned(k KnownSite, at []string) {
 	near, was := sorted(k.Addresses)
-	_, far := sorted(at)
+	_, far := sorted(addressesIn(at))
 	far = far[:min(len(far), maxFar)]
 	if len(far) == 0 || slices.Equal(far, was) {
 		return
@@ -209,12 +204,12 @@ func outsideOf(key identity.Key, version string) (*outside, error) {
 }
 
 // KnownCertificate is SiteCertificate of a site that this user knows, from itself.
-func KnownCertificate(ctx context.Context, name string) (string, error) {
+func KnownCertificate(ctx context.Context, t Target) (string, error) {
 	p, err := User()
 	if err != nil {
 		return "", err
 	}
-	k, err := p.Known(name)
+	k, err := p.find(ctx, t.Site, t.Version, t.Tell)
 	if err != nil {
 		return "", err
 	}
@@ -227,6 +222,8 @@ func KnownCertificate(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	near, _ := sorted(k.Addresses)
+	ctx, cancel := context.WithTimeout(ctx, t.wait())
+	defer cancel()
 	conn, err := route{site: id, addresses: near, secured: secured}.dial(ctx, "tcp", "")
 	if err != nil {
 		return "", err
@@ -234,8 +231,8 @@ func KnownCertificate(ctx context.Context, name string) (string, error) {
 	defer conn.Close()
 	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
 	authority := shown[len(shown)-1]
-	if key, ok := authority.PublicKey.(ed25519.PublicKey); !ok || !key.Equal(ed25519.PublicKey(id[:])) {
-		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", name)
+	if !httpcarrier.IsAuthority(authority, id) {
+		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", t.Site)
 	}
 	return certificateText(authority.Raw), nil
 }
@@ -243,12 +240,15 @@ func KnownCertificate(ctx context.Context, name string) (string, error) {
 // dialKnown connects to a site that this user knows, or that only its key names. An owner
 // tells it the time, which a board without a clock has from nobody else; others show what
 // they were granted, which the site may not have been told of. Close what it returns.
-func dialKnown(t Target) (*client.Client, *reaching, error) {
+func dialKnown(t Target) (*Connection, *ways, error) {
 	p, err := As(t.As)
 	if err != nil {
 		return nil, nil, err
 	}
 	k, err := p.named(t.Site, t.Peer)
+	if t.Peer == "" {
+		k, err = p.find(context.Background(), t.Site, t.Version, t.Tell)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -276,18 +276,12 @@ func dialKnown(t Target) (*client.Client, *reaching, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reaching{out, w}
-	if err := p.greet(context.Background(), k, c); err != nil {
-		r.Close()
+	w.patience, w.again, w.tell = t.wait(), t.Wait > 0, t.Tell
+	if err := p.greet(context.Background(), k, c, w.patience); err != nil {
+		out.Close()
 		return nil, nil, err
 	}
-	return c, r, nil
-}
-
-// reaching is how a site is reached.
-type reaching struct {
-	*outside
-	ways *ways
+	return &Connection{c, out, id, k.Name}, w, nil
 }
 
 // named is a site that the person knows by its name or by its key, or one of which only
@@ -318,15 +312,15 @@ func Called(agent, peer string) (string, error) {
 
 // greet tells a site the time, or shows it what was granted, and remembers where it says
 // that it may be reached.
-func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client) error {
+func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client, patience time.Duration) error {
 	method, what := PresentMethod, any(Signed{k.Grant})
 	switch {
 	case k.Owner:
-		method, what = TimeMethod, TimeNow{time.Now()}
+		method, what = TimeMethod, TimeNow{Now: time.Now()}
 	case k.Grant == nil: // there is nothing to show
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachPatience+farPatience) // and to be answered
+	ctx, cancel := context.WithTimeout(ctx, patience+answerPatience)
 	defer cancel()
 	var reached Reached
 	err := ownersAsk(ctx, c, method, what, &reached)
@@ -338,99 +332,6 @@ func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client) error 
 		p.learned(k, reached.At)
 	}
 	return err
-}
-
-// Claim makes the person the owner of the site that shows an address, and remembers it by
-// that name, "" for the site's own. The code is that of MadeRecovery, "" where the person
-// owned the site already; then it is remembered all the same.
-func (p Person) Claim(ctx context.Context, uri, name, version string) (k KnownSite, code string, err error) {
-	i, err := access.ParseInvitation(strings.TrimSpace(uri))
-	if err != nil {
-		return k, "", Mistake{err}
-	}
-	key, err := p.key()
-	if err != nil {
-		return k, "", err
-	}
-	out, err := outsideOf(key, version)
-	if err != nil {
-		return k, "", err
-	}
-	defer out.Close()
-	c, _, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, out, version)
-	if err != nil {
-		return k, "", err
-	}
-	called, err := prove(ctx, c, key, i)
-	var refused *client.Refusal
-	owned := false
-	if errors.As(err, &refused) { // an answer was lost, another owner added us, or the configuration did
-		var ours Access
-		if owned = ownersAsk(ctx, c, AccessMethod, nil, &ours) == nil; owned {
-			called, err = ours.Name, nil
-		}
-	}
-	if err != nil {
-		return k, "", err
-	}
-	if name == "" {
-		name = called
-	}
-	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if err := p.greet(ctx, KnownSite{Owner: true}, c); err != nil {
-		return k, "", err
-	}
-	if err := p.remember(k); err != nil || owned {
-		return k, "", err
-	}
-	var made MadeRecovery
-	err = ownersAsk(ctx, c, RecoveryMethod, nil, &made)
-	return k, made.Code, err
-}
-
-// prove claims a site and returns its name.
-func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
-	var challenge Challenge
-	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return "", err
-	}
-	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
-	var claimed Claimed
-	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
-		return "", err
-	}
-	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
-	}
-	return claimed.Name, nil
-}
-
-// Accept remembers a site on which the person was granted something, by that name, "" for
-// the one that comes with it.
-func (p Person) Accept(text, name string) (KnownSite, error) {
-	pass, err := access.ParsePass(strings.TrimSpace(text))
-	if err != nil {
-		return KnownSite{}, Mistake{err}
-	}
-	key, err := p.key()
-	if err != nil {
-		return KnownSite{}, err
-	}
-	if pass.Grant.Audience() != key.ID() {
-		return KnownSite{}, Mistake{fmt.Errorf("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())}
-	}
-	if name == "" {
-		name = pass.Name
-	}
-	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
-	have, err := p.knownBy(k.DID)
-	switch {
-	case err != nil:
-		return have, err
-	case have.Owner:
-		return have, Mistake{fmt.Errorf("you own %s already, and may do all there", have.Name)}
-	}
-	return k, p.remember(k)
 }
 
 // knownBy finds a site by its key; a zero one where it is not known.
@@ -462,13 +363,4 @@ func (k KnownSite) May() (words string, until time.Time) {
 		return g.Words(), g.Until()
 	}
 	return "", time.Time{}
-}
-
-// ownersAsk calls a method outside MCP and decodes what it answers.
-func ownersAsk(ctx context.Context, c *client.Client, method string, params, into any) error {
-	text, err := c.Owner(ctx, method, params)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
 }

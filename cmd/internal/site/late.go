@@ -15,7 +15,7 @@ import (
 type late struct {
 	d    config.Device
 	desc device.Description
-	busy driver.Turn // while it is being opened
+	busy device.Turn // while it is being opened
 
 	// of who has it:
 	dev    device.Device // nil until it is open
@@ -25,7 +25,7 @@ type late struct {
 }
 
 func newLate(d config.Device) *late {
-	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: driver.NewTurn()}
+	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: device.NewTurn()}
 }
 
 // open returns the device, opened.

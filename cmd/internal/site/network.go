@@ -65,20 +65,31 @@ func (p Person) Realm(name string) (Joined, error) {
 	return Joined{}, Mistake{fmt.Errorf("you are in no realm %q: agentsite realm join takes it with its secret", name)}
 }
 
-// Join remembers a realm, in the place of what was known by its name.
-func (p Person) Join(j Joined) error {
+// Join remembers a realm, or where its sites meet now. Another of the same name is not
+// replaced: its secret may be nowhere else. It returns what it remembers, with each relay's
+// addresses for QUIC and for TCP.
+func (p Person) Join(j Joined) (Joined, error) {
 	r, err := discovery.ParseRealm(j.Realm)
 	if err != nil {
-		return Mistake{err}
+		return j, Mistake{err}
 	}
-	if _, err := p2p.ParsePeers(j.Relays); err != nil {
-		return Mistake{err}
+	if j.Relays, err = p2p.WithBoth(j.Relays); err != nil {
+		return j, Mistake{err}
 	}
 	all, err := p.Realms()
 	if err != nil {
-		return err
+		return j, err
 	}
-	return p.writeRealms(append(slices.DeleteFunc(all, func(k Joined) bool { return k.Name() == r.Name }), j))
+	i := slices.IndexFunc(all, func(k Joined) bool { return k.Name() == r.Name })
+	switch {
+	case i < 0:
+		all = append(all, j)
+	case all[i].Realm == j.Realm:
+		all[i] = j
+	default:
+		return j, Mistake{fmt.Errorf("you are in another realm %s already, with a secret of its own: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s forgets it", r.Name)}
+	}
+	return j, p.writeRealms(all)
 }
 
 // Leave forgets a realm.

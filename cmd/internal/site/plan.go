@@ -14,6 +14,7 @@ import (
 // them, and those that these require something of, as a configuration of their own, and
 // what each output may do.
 type plan struct {
+	cfg      *config.Site
 	text     []byte
 	policies []guard.Policy
 	devices  []config.Device
@@ -26,12 +27,35 @@ func (p plan) same(q plan) bool {
 	})
 }
 
+// between is the plan of what goes on while next takes the place of p; nil where nothing
+// does. A change of an emergency stop concerns every output.
+func (p plan) between(next plan) []byte {
+	var keep []config.Device
+	outputs := false
+	for _, d := range p.devices {
+		stays := slices.ContainsFunc(next.devices, d.SameDriver)
+		if stops(d) != "" && !stays {
+			return nil
+		}
+		if stays || !guarded(d) { // what an output requires is known by name only
+			keep = append(keep, d)
+			outputs = outputs || drives(d)
+		}
+	}
+	if !outputs || slices.ContainsFunc(next.devices, func(d config.Device) bool {
+		return stops(d) != "" && !slices.ContainsFunc(p.devices, d.SameDriver)
+	}) {
+		return nil
+	}
+	return config.Plan(p.cfg, keep)
+}
+
 func newPlan(cfg *config.Site) (plan, error) {
-	devices, err := wireGuarded(cfg)
+	devices, err := wireGuarded(cfg, nil)
 	if err != nil {
 		return plan{}, err
 	}
-	var p plan
+	p := plan{cfg: cfg}
 	required := make(map[string]bool)
 	for _, w := range devices {
 		p.policies = append(p.policies, w.policies...)
@@ -50,15 +74,22 @@ func newPlan(cfg *config.Site) (plan, error) {
 }
 
 // wireGuarded is every device of the guard's process, known without hardware and opened
-// when it is needed.
-func wireGuarded(cfg *config.Site) ([]*wired, error) {
+// when it is needed, or as it is open already.
+func wireGuarded(cfg *config.Site, open []*wired) ([]*wired, error) {
 	var all []*wired
 	var errs []error
 	for _, d := range cfg.Devices {
-		if guarded(d) {
-			w, err := wire(d, newLate(d))
-			all, errs = append(all, w), append(errs, err)
+		if !guarded(d) {
+			continue
 		}
+		var dev device.Device
+		if i := slices.IndexFunc(open, func(w *wired) bool { return w.SameDriver(d) }); i >= 0 {
+			dev = open[i].device
+		} else {
+			dev = newLate(d)
+		}
+		w, err := wire(d, dev)
+		all, errs = append(all, w), append(errs, err)
 	}
 	return all, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/guard/proc"
 	"agentsite/node/config"
 )
 
@@ -72,14 +73,28 @@ func (w *wiring) reload(ctx context.Context) error {
 			problems = append(problems, fmt.Sprintf("%s did not go well, look whether its outputs are safe: %v", d.Name, err))
 		}
 	}
-	// The guard is replaced whole where anything about an output is different: it is
-	// to be the same small program for as long as it lives.
+	var refused error
 	if !next.same(w.plan) {
-		if err := w.keeper.Replace(ctx, next.policies, w.install); err != nil {
+		swapped := false
+		err := w.keeper.Change(ctx, proc.Change{
+			Policies: next.policies, Before: w.plan.text, Between: w.plan.between(next), After: next.text,
+			Swap: func() error {
+				err := w.install()
+				swapped = err == nil
+				return err
+			},
+		})
+		switch {
+		case !swapped: // the file says what does not hold, and the next reload tries again
+			slog.Error("the configuration of before goes on", "err", err)
+			refused, cfg = err, w.cfg
+		case err != nil:
 			slog.Error("the outputs did not go well; look whether they are safe", "err", err)
 			problems = append(problems, fmt.Sprintf("the outputs did not go well, look whether they are safe: %v", err))
 		}
-		w.plan = next
+		if swapped {
+			w.plan = next
+		}
 		settling, cancel := context.WithTimeout(ctx, settleFor)
 		if err := w.keeper.Settle(settling); err != nil {
 			problems = append(problems, err.Error())
@@ -89,6 +104,13 @@ func (w *wiring) reload(ctx context.Context) error {
 	w.cfg, w.devices = cfg, nil
 	w.past.Keep(measured(kept)) // what is set up anew begins anew
 	var opened []*wired
+	var fresh []config.Device
+	for _, c := range cfg.Devices {
+		if !slices.ContainsFunc(kept, func(d *wired) bool { return d.Name == c.Name }) {
+			fresh = append(fresh, c)
+		}
+	}
+	all, errs := w.opens.open(ctx, fresh)
 	for _, c := range cfg.Devices {
 		if i := slices.IndexFunc(kept, func(d *wired) bool { return d.Name == c.Name }); i >= 0 {
 			kept[i].Device = c // it may stand in another line
@@ -98,7 +120,7 @@ func (w *wiring) reload(ctx context.Context) error {
 		if !slices.Contains(changed, c.Name) {
 			added = append(added, c.Name)
 		}
-		d, err := open(ctx, c, w.keeper)
+		d, err := all[len(opened)], errs[len(opened)]
 		if err != nil {
 			d = standIn(c, err)
 			problems = append(problems, fmt.Sprintf("%s is missing: %v", c.Name, d.missing))
@@ -106,7 +128,7 @@ func (w *wiring) reload(ctx context.Context) error {
 		opened = append(opened, d)
 		w.devices = append(w.devices, d)
 	}
-	if added == nil && changed == nil && removed == nil {
+	if refused == nil && added == nil && changed == nil && removed == nil {
 		slog.Info("the configuration is reloaded and says what it said before")
 		return nil // and nobody has to list the tools again
 	}
@@ -116,6 +138,9 @@ func (w *wiring) reload(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if refused != nil {
+		return device.Faultf(device.Unavailable, "the configuration of before goes on; see to the data folder and reload again: %w", refused)
 	}
 	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed)
 	if problems != nil {
@@ -141,28 +166,34 @@ func (w *wiring) load() (*config.Site, plan, error) {
 		return nil, plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
 	case cfg.Found != w.cfg.Found:
 		return nil, plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
+	case cfg.LastKnown != w.cfg.LastKnown:
+		return nil, plan{}, device.Faultf(device.Invalid, "clock is not what it was: restart to change it")
 	case !reflect.DeepEqual(cfg.Internet, w.cfg.Internet):
 		return nil, plan{}, device.Faultf(device.Invalid, "internet is not what it was: restart to change it")
 	case !reflect.DeepEqual(cfg.HTTP, w.cfg.HTTP):
 		return nil, plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
 	}
-	if err := survey(cfg, board.New(), w.keeper.Pid()); err != nil {
+	if err := survey(cfg, w.board); err != nil {
 		return nil, plan{}, err
 	}
 	next, err := newPlan(cfg)
 	if err != nil {
 		return nil, plan{}, err
 	}
+	if next.same(w.plan) {
+		return cfg, next, nil
+	}
 	return cfg, next, w.stage(next.text)
 }
 
-// reader reads the file that the site was started with, and no other.
-func reader(file string) func() (*config.Site, error) {
+// reader reads the file that the site was started with, and no other. What it brings is on
+// the board of the devices that are there already.
+func reader(b *board.Board, file string) func() (*config.Site, error) {
 	return func() (*config.Site, error) {
 		if file == "" {
 			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", DefaultConfig)
 		}
-		cfg, _, err := Check(file)
+		cfg, _, err := check(b, file)
 		return cfg, err
 	}
 }

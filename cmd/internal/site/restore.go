@@ -151,12 +151,12 @@ func configTakes(path, text string) (file string, err error) {
 	return file, nil
 }
 
-// writeConfig writes what configTakes let pass.
+// writeConfig writes what configTakes let pass. It may have secrets in it.
 func writeConfig(file, text string) error {
 	if _, err := os.Lstat(file); file == "" || err == nil {
 		return nil
 	}
-	if err := writeNew(file, []byte(text), 0o644, false); err != nil {
+	if err := writeNew(file, []byte(text), 0o600, false); err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w; name another file with --config", err)
 	}
 	return nil

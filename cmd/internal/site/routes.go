@@ -2,6 +2,8 @@ package site
 
 import (
 	"context"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -46,17 +48,44 @@ func addRoutes(methods map[string]rpc.Method, door *node.Node, all func() Routes
 func (f Folder) ways(ctx context.Context) []Carrier {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	c, conn, err := Dial(Target{Folder: f})
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
 	var all Routes
-	text, err := c.Owner(ctx, RoutesMethod, nil)
-	if err != nil || json.Unmarshal(text, &all) != nil {
-		return nil
-	}
+	f.ask(ctx, RoutesMethod, &all) // or it stays empty
 	return all.Carriers
+}
+
+// ask calls an owner's method of the site that runs from a folder.
+func (f Folder) ask(ctx context.Context, method string, answer any) error {
+	c, err := Dial(Target{Folder: f})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	text, err := c.Owner(ctx, method, nil)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
+}
+
+// listensAt changes a URL's host to that at which the site that runs from the folder serves
+// plain HTTP, which it asks through the site's own socket. It fails where that is another:
+// then somebody else may listen there, who is not to be sent the folder's token.
+func (f Folder) listensAt(u *url.URL) error {
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	var all Routes
+	err := f.ask(ctx, RoutesMethod, &all)
+	for _, c := range all.Carriers {
+		at, err := url.Parse(c.Address)
+		if err == nil && c.Kind == HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
+			u.Host = at.Host
+			return nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the site that runs from %s listens elsewhere", f)
+	}
+	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is for nobody else (--token-file names another)", err)}
 }
 
 // listens says the same in words, "" for none.

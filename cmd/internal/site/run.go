@@ -16,12 +16,12 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/things"
+	"agentsite/device/board"
 	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/history"
-	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
@@ -68,7 +68,8 @@ func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	keepOwn()
 	beThrifty(mostMemory)
-	cfg, from, err := Check(o.Config)
+	machine := board.New()
+	cfg, from, err := check(machine, o.Config)
 	if err != nil {
 		return err
 	}
@@ -127,13 +128,17 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	outputs := proc.NewKeeper(planned.policies, o.Folder.latch(), o.Folder.spawn)
-	devices, err := openDevices(ctx, cfg, outputs)
+	opens := newOpener(outputs)
+	devices, err := openDevices(ctx, cfg, machine, opens)
+	if ctx.Err() != nil { // it is to end before it began, which is no failure
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	wires := &wiring{
-		read: reader(from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
-		keeper: outputs, plan: planned, stage: o.Folder.stage, install: o.Folder.install,
+		board: machine, read: reader(machine, from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
+		keeper: outputs, opens: opens, plan: planned, stage: o.Folder.stage, install: o.Folder.install,
 	}
 	defer func() {
 		if err := closeDevices(wires.devices); err != nil {
@@ -141,7 +146,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	past := history.New(nil)
-	hub := node.NewHub(recorders{past, outputs}, things.URI)
+	hub := node.NewHub(outputs, past, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
 	record := new(written)
 	door := node.New(hub, token, record)
@@ -153,6 +158,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	book.LastKnown = cfg.LastKnown
 	if err := seedOwner(book, cfg.Owner); err != nil {
 		return err
 	}
@@ -178,10 +184,10 @@ func Run(ctx context.Context, o Options) error {
 
 	listener, err := net.Listen("tcp", web.Listen)
 	if err != nil {
-		return fmt.Errorf("HTTP cannot listen: %w; another program may have the port: choose one with --listen, or under http: in the configuration", err)
+		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
 	}
 	defer listener.Close()
-	secure, err := listenHTTPS(key, web)
+	secure, err := listenHTTPS(key, web, book.Now)
 	if err != nil {
 		return err
 	}
@@ -189,7 +195,7 @@ func Run(ctx context.Context, o Options) error {
 		defer secure.Close()
 	}
 	there = present(o.Folder, key, cfg, book, addressOf(secure), func() []things.Thing { return *now.Load() })
-	far, err := openInternet(peers, p2p.Options{Key: key, Known: func(id identity.ID) bool { return known(book, id) }, Agent: "agentsite/" + o.Version}, there.card)
+	far, err := openInternet(peers, p2p.Options{Key: key, Account: book.Account, Agent: "agentsite/" + o.Version}, there.card)
 	if err != nil {
 		return err
 	}
@@ -197,12 +203,12 @@ func Run(ctx context.Context, o Options) error {
 		defer far.Close()
 		there.goFar(far)
 	}
-	ownerSocket, err := stdio.Listen(o.Folder.OwnerSocket())
+	ownerSocket, err := o.Folder.listen(ownerSocketName)
 	if err != nil {
 		return err
 	}
 	defer ownerSocket.Close()
-	agentSocket, err := stdio.Listen(o.Folder.AgentSocket())
+	agentSocket, err := o.Folder.listen(agentSocketName)
 	if err != nil {
 		return err
 	}
@@ -222,7 +228,7 @@ func Run(ctx context.Context, o Options) error {
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	addOwner(methods, door, outputs, wires.Reload)
-	at := whereabouts{cfg.Name, resource, func() []string { return places(addressOf(secure), key.ID(), far) }}
+	at := whereabouts{key, cfg.Name, resource, func() []string { return places(addressOf(secure), key.ID(), far) }}
 	addGrants(methods, door, book, at)
 	addPresent(methods, book, at)
 	addReclaim(methods, door, book)
@@ -238,11 +244,15 @@ func Run(ctx context.Context, o Options) error {
 	if secure != nil {
 		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
 	}
+	if err := addHealth(methods, door, from); err != nil {
+		return err
+	}
 	var dispatcher *rpc.Dispatcher
 	addRoutes(methods, door, func() Routes { return Routes{slices.Concat(carriers, far.carriers()), dispatcher.Methods()} })
 	dispatcher = rpc.NewDispatcher(methods)
+	dispatcher.Urgent = mcp.Urgent
 	older := legacy.New(door, self.Name, o.Version, instructions)
-	admit := func(e rpc.Evidence) error { _, err := door.Who(node.Evidence(e)); return err }
+	admit := func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) }
 	handler := httpcarrier.Handler(httpcarrier.Options{
 		Resource:   resource,
 		Hosts:      called,
@@ -251,7 +261,6 @@ func Run(ctx context.Context, o Options) error {
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))
 		},
-		Urgent:  "emergency_stop",
 		Metrics: metrics(door, hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
@@ -262,6 +271,7 @@ func Run(ctx context.Context, o Options) error {
 
 	// Outputs are driven before anybody is heard, and to the very end.
 	all.Go(func() error { return outputs.Run(ctx) })
+	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
 	settling, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
 	unsafe := outputs.Settle(settling)
@@ -279,11 +289,10 @@ func Run(ctx context.Context, o Options) error {
 	defer endRecord()                           // after everybody who has something to write down
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
-	all.Go(func() error { noteReturns(ctx, outputs, record); return nil })
-	all.Go(func() error { keep(ctx, book); return nil })
+	all.Go(func() error { noteReturns(ctx, outputs, record.Note); return nil })
+	all.Go(func() error { book.Keep(ctx); return nil })
 	all.Go(func() error { wires.Run(ctx); return nil })
 	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
-	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { there.Run(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })

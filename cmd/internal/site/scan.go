@@ -51,7 +51,8 @@ func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := scan.Scan{Board: cmp.Or(o.board, boardAt(o.Root)), Root: o.Root, Probe: o.Probe, Taken: taken(cfg), Drivers: Drivers()}
+	b := cmp.Or(o.board, boardAt(o.Root))
+	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: taken(cfg), Drivers: Drivers(b)}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
 	}
@@ -91,7 +92,7 @@ func readConfig(path string) (*config.Site, string, []byte, error) {
 	if err != nil || text == nil {
 		return &config.Site{}, file, nil, err
 	}
-	cfg, err := config.Parse(file, text, Drivers())
+	cfg, err := config.Parse(file, text, Drivers(board.New()))
 	return cfg, file, text, err
 }
 
@@ -167,11 +168,11 @@ func inUse(cfg *config.Site, taken map[string]string, f scan.Found) bool {
 // alone is the device as the only one of a site; nil where that would not pass a
 // check.
 func alone(e config.Entry) *config.Device {
-	text, err := config.Add("", nil, "x", []config.Entry{e}, Drivers())
+	text, err := config.Add("", nil, "x", []config.Entry{e}, Drivers(board.New()))
 	if err != nil {
 		return nil
 	}
-	cfg, err := config.Parse("", text, Drivers())
+	cfg, err := config.Parse("", text, Drivers(board.New()))
 	if err != nil {
 		return nil
 	}
@@ -200,7 +201,7 @@ func (s *Scanned) Write() error {
 	if !bytes.Equal(now, s.text) {
 		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
 	}
-	text, err := config.Add(s.File, s.text, siteName(), s.Add, Drivers())
+	text, err := config.Add(s.File, s.text, siteName(), s.Add, Drivers(board.New()))
 	if err != nil {
 		return err
 	}
@@ -208,10 +209,16 @@ func (s *Scanned) Write() error {
 	file, err := filepath.EvalSymlinks(s.File) // a link stays one
 	if err != nil {
 		file = s.File
-	} else if info, err := os.Stat(file); err == nil {
-		mode = info.Mode().Perm()
 	}
-	if err := writeAtomic(file, text, mode); err != nil {
+	was, err := os.Stat(file)
+	if err == nil {
+		mode = was.Mode().Perm()
+	}
+	err = writeAtomic(file, text, mode)
+	if err == nil && was != nil {
+		err = giveTo(file, was, true)
+	}
+	if err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w", err)
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestScanAndWrite(t *testing.T) {
 
 // TestTaken holds what a site has to be left alone, be it behind a multiplexer.
 func TestTaken(t *testing.T) {
-	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), Drivers())
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), Drivers(board.New()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestFolderFindings(t *testing.T) {
 	}
 	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "new"): "note: there is no data folder yet", file: "problem: the data folder cannot be used: it is a file"} {
 		got := ""
-		for _, f := range Folder(folder).findings(t.Context()) {
+		for _, f := range Folder(folder).findings(false) {
 			got = string(f.Severity) + ": " + f.Says
 		}
 		if !strings.HasPrefix(got, want) || want == "" && got != "" {
@@ -144,7 +144,7 @@ func TestFolderFindings(t *testing.T) {
 	if err := os.WriteFile(Folder(dir).TokenFile(), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := Folder(dir).findings(t.Context()); len(f) != 1 || !strings.HasPrefix(f[0].Do, "chmod 600 ") {
+	if f := Folder(dir).findings(false); len(f) != 1 || !strings.HasPrefix(f[0].Do, "chmod 600 ") {
 		t.Errorf("a token that all can read: %+v", f)
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, ".new-*")); names != nil {

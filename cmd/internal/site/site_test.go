@@ -21,6 +21,7 @@ import (
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
@@ -37,6 +38,12 @@ func TestMain(m *testing.M) {
 	if latch := os.Getenv("BENCH_GUARD"); latch != "" {
 		if err := benchGuard(latch); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if mark := os.Getenv("SAFE_MARK"); mark != "" { // this is agentsite safe
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -299,7 +306,10 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 // direct is a guard without a process between.
 type direct struct{ *guard.Guard }
 
-func (d direct) Reset(context.Context) error { return d.Guard.Reset() }
+func (d direct) Reset(context.Context) error {
+	_, _, stops := d.State()
+	return d.Guard.Reset(stops)
+}
 func (d direct) TakeOver(_ context.Context, holder, output string) error {
 	return d.Guard.TakeOver(holder, output)
 }
@@ -320,7 +330,7 @@ func TestReset(t *testing.T) {
 	} {
 		g := stoppedGuard(t)
 		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
+		addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
@@ -341,7 +351,7 @@ func TestReloadMethod(t *testing.T) {
 	methods := map[string]rpc.Method{}
 	var says error
 	asked := 0
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), nil, func(context.Context) error {
+	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), nil, func(context.Context) error {
 		asked++
 		return says
 	})
@@ -382,7 +392,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
 	for _, tt := range []struct {
 		e      rpc.Evidence
@@ -411,7 +421,7 @@ func TestResetThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(history.New(nil), things.URI), "secret", nil), direct{g}, nil)
+	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
 	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
 	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
 		t.Error(err)
@@ -420,7 +430,7 @@ func TestResetThatFails(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()
-	hub := node.NewHub(history.New(nil), things.URI)
+	hub := node.NewHub(nil, history.New(nil), things.URI)
 	metrics(node.New(hub, "", nil), hub, stoppedGuard(t), `1.0 "x"`)(w, httptest.NewRequest("GET", "/metrics", nil), rpc.Evidence{Local: rpc.LocalOwner})
 	if got := w.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
 		t.Error(got)
@@ -481,9 +491,14 @@ func (b *bench) drivers() []driver.Driver {
 }
 
 func (c *benchConfig) Open(context.Context) (device.Device, error) {
+	if c.What == "twice" {
+		return nil, device.Faultf(device.Invalid, "there are two of them; write which")
+	}
 	if c.What == "damaged" {
 		return nil, errors.New("its memory is worn out")
 	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
 	c.b.opened = append(c.b.opened, c.What)
 	d := benchDevice{c.b, c.What}
 	if c.What == "switch" {
@@ -520,17 +535,18 @@ func TestOpenDevices(t *testing.T) {
 		name, devices string
 		opened        string
 		says          string // the error begins so; then all are closed
+		missing       string // so begins why b is missing
 	}{
-		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", ""},
-		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor", "test:4:8: b: its memory is worn out"},
-		{"the first is damaged", "a: { driver: bench, what: damaged }", "", "test:3:8: a: its memory is worn out"},
-		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "sensor nonsense", `test:4:8: b: "No Name" is not a name`},
-		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "test:4:8: b: the driver bench knows of its outputs only once it is open"},
-		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "test:4:"},
-		{"keys for outputs that are not there", "a: { driver: bench, what: sensor, safe: off }", "sensor", "test:3:"},
-		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h0m0s is longer than max_on 10m0s"},
-		{"a slew of a switch", "a: { driver: switch, slew: 1/s }", "", "test:3:24: a/p: slew is for levels"},
-		{"a lease beyond the default max_on", "a: { driver: switch, lease: 1h }", "", "test:3:24: a/p: lease 1h0m0s is longer than max_on 10m0s"},
+		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", "", ""},
+		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor switch", "", "its memory is worn out"},
+		{"one is not as its owner wrote", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: twice }", "sensor", "", "there are two of them"},
+		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "nonsense sensor", "", `"No Name" is not a name`},
+		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "", "the driver bench knows of its outputs only once it is open"},
+		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "", "range"},
+		{"keys for outputs that are not there", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: sensor, safe: off }", "sensor sensor", "", "safe"},
+		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h is longer than max_on 10m", ""},
+		{"a slew of a switch", "a: { driver: switch, slew: 1/s }", "", "test:3:24: a/p: slew is for levels", ""},
+		{"a lease beyond the default max_on", "a: { driver: switch, lease: 1h }", "", "test:3:24: a/p: lease 1h is longer than max_on 10m", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &bench{desc: map[string]device.Description{
@@ -541,8 +557,8 @@ func TestOpenDevices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := openDevices(t.Context(), cfg, proc.NewKeeper(nil, guard.Latch{}, nil))
-			if got := strings.Join(b.opened, " "); got != tt.opened {
+			all, err := openDevices(t.Context(), cfg, board.New(), newOpener(proc.NewKeeper(nil, guard.Latch{}, nil)))
+			if got := strings.Join(slices.Sorted(slices.Values(b.opened)), " "); got != tt.opened {
 				t.Errorf("opened %q, want %q", got, tt.opened)
 			}
 			if tt.says != "" {
@@ -554,10 +570,19 @@ func TestOpenDevices(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || b.closed != nil {
-				t.Fatalf("%v, closed %q", err, b.closed)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if len(all) != 2 || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
+			if tt.missing != "" {
+				if len(all) < 2 || all[0].missing != nil || all[1].missing == nil || !strings.Contains(all[1].missing.Error(), tt.missing) || len(all[1].policies) > 0 {
+					t.Errorf("%+v", all)
+				}
+				if len(b.closed) != len(b.opened)-1 { // all but a
+					t.Errorf("closed %q of %q", b.closed, b.opened)
+				}
+				return
+			}
+			if len(all) != 2 || b.closed != nil || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measured(all), []string{"a/t"}) {
 				t.Errorf("%+v", all)
 			}
 			planned, err := newPlan(cfg)
@@ -613,8 +638,8 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, text, says string }{
 		{"good", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1m } } }\n", ""},
-		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h0m0s is longer than max_on 10m0s"},
-		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h0m0s is longer than max_on 10m0s"},
+		{"a long lease", "site: { name: x }\ndevices:\n  g: { driver: sim, points: { heater: { lease: 1h } } }\n", "agentsite.yaml:3:41: g/heater: lease 1h is longer than max_on 10m"},
+		{"two mistakes", "site: { name: x }\ndevices:\n  g: { driver: sim, model: dimmer, lease: 1h }\n  h: { driver: sim, model: relay, lease: 2h }\n", "h/relay: lease 2h is longer than max_on 10m"},
 		{"a limit without an output", "site: { name: x }\ndevices:\n  h: { driver: host, max_on: 5m }\n", "agentsite.yaml:3:22: h: max_on is for outputs and this device has none; remove it"},
 		{"a measurement that is kept safe", "site: { name: x }\ndevices:\n  h: { driver: host, points: { uptime: { safe: off } } }\n", "agentsite.yaml:3:42: h/uptime: safe is not for a measurement"},
 		{"an unknown driver", "site: { name: x }\ndevices:\n  g: { driver: sin }\n", `agentsite.yaml:3:16: g: there is no driver "sin"`},

@@ -8,19 +8,40 @@ import (
 	"agentsite/node/config"
 )
 
-// survey compares what the devices need of the board with what it has, before any
-// is opened. What the processes in ours use already is theirs. The error shows each
-// finding at its device's line.
-func survey(cfg *config.Site, b *board.Board, ours ...int) error {
+// CheckHere is Check, and on a Raspberry Pi a look whether it has the lines that the
+// devices need. It opens no line.
+func CheckHere(path string) (*config.Site, string, error) {
+	b := board.New()
+	cfg, from, err := check(b, path)
+	if err == nil {
+		err = atDevices(cfg, b.Missing(claimed(cfg)))
+	}
+	return cfg, from, err
+}
+
+// claimed is what the devices need of the board, by their names.
+func claimed(cfg *config.Site) map[string][]driver.Claim {
 	claims := make(map[string][]driver.Claim)
-	devices := make(map[string]config.Device)
 	for _, d := range cfg.Devices {
-		devices[d.Name] = d
 		if c, ok := d.Config.(driver.Claimer); ok {
 			claims[d.Name] = c.Claims()
 		}
 	}
-	err := b.Survey(claims, ours...)
+	return claims
+}
+
+// survey finds what devices need and cannot all have, before any is opened. The error
+// shows each finding at its device's line.
+func survey(cfg *config.Site, b *board.Board) error {
+	return atDevices(cfg, b.Survey(claimed(cfg)))
+}
+
+// atDevices is an error of a board's with each finding at its device's line.
+func atDevices(cfg *config.Site, err error) error {
+	devices := make(map[string]config.Device)
+	for _, d := range cfg.Devices {
+		devices[d.Name] = d
+	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err

@@ -27,7 +27,7 @@ func TestDocs(t *testing.T) {
 				continue
 			}
 			checked++
-			if _, err := config.Parse(file, []byte(text), Drivers()); err != nil {
+			if _, err := config.Parse(file, []byte(text), Drivers(board.New())); err != nil {
 				t.Error(err)
 			}
 		}
@@ -55,7 +55,7 @@ func TestClaims(t *testing.T) {
 		{"driver: hc-sr04, trigger: GPIO5, echo: GPIO6", "driver: relay, pin: GPIO6, safe: off", "GPIO6 is already taken by first (line 3)"},
 	} {
 		text := "site: { name: a }\ndevices:\n  first: { " + tc.first + " }\n  second: { " + tc.second + " }\n"
-		_, err := config.Parse("a.yaml", []byte(text), Drivers())
+		_, err := config.Parse("a.yaml", []byte(text), Drivers(board.New()))
 		if (err == nil) != (tc.says == "") || err != nil && (!strings.Contains(err.Error(), tc.says) || !strings.HasPrefix(err.Error(), "a.yaml:4:")) {
 			t.Errorf("%s\n%v\nwant %q", text, err, tc.says)
 		}
@@ -74,12 +74,13 @@ func TestSurveyOfTheKernel(t *testing.T) {
 		t.Skip(err)
 	}
 	for driver, says := range map[string]string{"kernel:bme280": "", "bme280": "is held by the kernel driver bmp280"} {
-		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { climate: { driver: "+driver+", bus: i2c-1, address: 0x76 } }\n"), Drivers())
+		b := board.FakeLines().Below(root)
+		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { climate: { driver: "+driver+", bus: i2c-1, address: 0x76 } }\n"), Drivers(b))
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = survey(cfg, board.FakeLines().Below(root))
-		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+		_, err = cfg.Devices[0].Config.Open(t.Context())
+		if held := err != nil && strings.Contains(err.Error(), "is held by the kernel driver bmp280"); held != (says != "") {
 			t.Errorf("%s: %v", driver, err)
 		}
 	}
@@ -92,16 +93,13 @@ devices:
   lamp: { driver: relay, pin: gpiochip0/17, safe: off }
   gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
 `
-	cfg, err := config.Parse("a.yaml", []byte(text), Drivers())
+	cfg, err := config.Parse("a.yaml", []byte(text), Drivers(board.New()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	chip := board.FakeHeader()
 	chip.Take(6, "w1")
-	const want = `a.yaml:5:3: gate: GPIO6 is in use by "w1"; end that, or choose another line
-    5 |   gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
-      |   ^
-a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
+	const want = `a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
     3 |   pump: { driver: relay, pin: GPIO17, safe: off }
       |                          ^`
 	if err := survey(cfg, board.FakeLines(chip)); err == nil || err.Error() != want {

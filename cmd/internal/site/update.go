@@ -10,11 +10,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
-	"agentsite/node/identity"
 	updates "agentsite/node/update"
 )
 
@@ -37,26 +35,17 @@ const (
 
 // Release is which one this build is, and whose releases it takes for newer ones.
 type Release struct {
-	Version  string
-	Sequence uint64 // 0 in a build that is no release
-	Keys     []identity.ID
+	Version       string
+	updates.Rules // with the sequence 0 in a build that is no release
 }
 
 // NewRelease reads what a build was given: a number, and keys as did:key with commas between.
 func NewRelease(version, sequence, keys string) (Release, error) {
-	r := Release{Version: version}
-	var err error
-	if sequence != "" {
-		r.Sequence, err = strconv.ParseUint(sequence, 10, 64)
-	}
-	for _, text := range strings.FieldsFunc(keys, func(c rune) bool { return c == ',' }) {
-		key, wrong := identity.Parse(text)
-		r.Keys, err = append(r.Keys, key), errors.Join(err, wrong)
-	}
+	rules, err := updates.NewRules(updates.Target(), sequence, keys)
 	if err != nil {
-		return r, fmt.Errorf("this program was built with a wrong sequence or key of releases: %w", err)
+		err = fmt.Errorf("this program was built with a wrong sequence or key of releases: %w", err)
 	}
-	return r, nil
+	return Release{version, rules}, err
 }
 
 // UpdateOptions are what update is told.
@@ -72,10 +61,6 @@ func (o UpdateOptions) programs() updates.Programs {
 		p.Dir = o.Folder
 	}
 	return p
-}
-
-func (o UpdateOptions) rules() updates.Rules {
-	return updates.Rules{Keys: o.Release.Keys, Target: updates.Target(), Sequence: o.Release.Sequence}
 }
 
 // open opens the update that the options name.
@@ -103,14 +88,21 @@ func (o UpdateOptions) open(ctx context.Context) (io.ReadCloser, error) {
 	return res.Body, nil
 }
 
+// Installed reports whether agentsite's package is installed here, whose folder of programs
+// updates go into.
+func (o UpdateOptions) Installed() bool {
+	_, err := os.Stat(o.programs().Dir)
+	return err == nil
+}
+
 // take reads the update that the options name.
 func (o UpdateOptions) take(ctx context.Context, with func(updates.Programs, io.Reader) (updates.Release, error)) (updates.Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
-	p := o.programs()
-	if _, err := os.Stat(p.Dir); err != nil {
-		return updates.Release{}, Mistake{fmt.Errorf("this program was not installed by agentsite's package, so it cannot update itself: put the newer one in its place (%w)", err)}
+	if !o.Installed() {
+		return updates.Release{}, Mistake{errors.New("this program was not installed by agentsite's package, so it cannot update itself: put the newer one in its place")}
 	}
+	p := o.programs()
 	from, err := o.open(ctx)
 	if err != nil {
 		return updates.Release{}, err
@@ -130,14 +122,14 @@ func (o UpdateOptions) take(ctx context.Context, with func(updates.Programs, io.
 // StageUpdate fetches and verifies an update and keeps it for the service's next start,
 // which is when it is used.
 func StageUpdate(ctx context.Context, o UpdateOptions) (updates.Release, error) {
-	return o.take(ctx, func(p updates.Programs, r io.Reader) (updates.Release, error) { return p.Stage(r, o.rules()) })
+	return o.take(ctx, func(p updates.Programs, r io.Reader) (updates.Release, error) { return p.Stage(r, o.Release.Rules) })
 }
 
 // CheckUpdate verifies who signed an update and whether it is for this board and newer, and
 // keeps nothing. It does not read the program.
 func CheckUpdate(ctx context.Context, o UpdateOptions) (updates.Release, error) {
 	return o.take(ctx, func(p updates.Programs, r io.Reader) (updates.Release, error) {
-		u, err := p.Check(r, o.rules())
+		u, err := p.Check(r, o.Release.Rules)
 		if err != nil {
 			return updates.Release{}, err
 		}
@@ -194,7 +186,9 @@ func SettleUpdate(o UpdateOptions) ([]string, error) { return o.programs().Settl
 
 // InstallUpdate puts the update that waits in use, and returns it; nil for none. The program
 // in use calls it, as the superuser, after SettleUpdate.
-func InstallUpdate(o UpdateOptions) (*updates.Release, error) { return o.programs().Install(o.rules()) }
+func InstallUpdate(o UpdateOptions) (*updates.Release, error) {
+	return o.programs().Install(o.Release.Rules)
+}
 
 // vouch says that this program is well, where it is an update, once it was up for a while
 // and its outputs are driven.

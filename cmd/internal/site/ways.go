@@ -24,6 +24,8 @@ const (
 	// farPatience is how long it may take to find and to reach one anywhere else.
 	farPatience = 15 * time.Second
 	farAgain    = time.Second
+	// sayAfter is when a person is told what is tried, who would see nothing else.
+	sayAfter = time.Second
 )
 
 // NearPath is the way to a site on the same network. The others are transport/p2p's.
@@ -61,6 +63,10 @@ type ways struct {
 	near    *httpcarrier.Client
 	outside *outside // nil for the same network alone
 
+	patience time.Duration // how long each look for the site may take
+	again    bool          // whether it takes as long where the site is away for sure
+	tell     func(string)  // is told what is tried where it takes long; nil for nobody
+
 	looking chan struct{} // has room for whoever looks
 
 	mu   sync.Mutex
@@ -74,7 +80,7 @@ var _ rpc.Caller = (*ways)(nil)
 
 // newWays leads to a site that its key tells. What makes connections proves both keys.
 func newWays(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *outside) *ways {
-	w := &ways{site: site, where: where, dial: dial, outside: out, looking: make(chan struct{}, 1)}
+	w := &ways{site: site, where: where, dial: dial, outside: out, patience: farPatience, looking: make(chan struct{}, 1)}
 	web := &http.Client{
 		// No site sends its callers elsewhere, and whoever does may not choose where.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -151,7 +157,7 @@ func (w *ways) look(ctx context.Context) (rpc.Caller, error) {
 	if way := w.now(); way != nil {
 		return way, nil
 	}
-	way, err := w.race(ctx)
+	way, err := w.find(ctx)
 	if err != nil {
 		return nil, unreached{err}
 	}
@@ -159,6 +165,26 @@ func (w *ways) look(ctx context.Context) (rpc.Caller, error) {
 	defer w.mu.Unlock()
 	w.way = way
 	return way, nil
+}
+
+// find looks for a way for as long as that may take; and where it is to, again and again.
+func (w *ways) find(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
+	defer cancel()
+	if w.tell != nil {
+		defer time.AfterFunc(sayAfter, func() { w.tell(w.tried()) }).Stop()
+	}
+	for {
+		way, err := w.race(ctx)
+		if err == nil || !w.again {
+			return way, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(farAgain):
+		}
+	}
 }
 
 // anywhere reports whether the site may be found beyond the same network.
@@ -220,6 +246,19 @@ func (w *ways) race(ctx context.Context) (rpc.Caller, error) {
 			return nil, all
 		}
 	}
+}
+
+// tried says where the site is looked for, and for how long.
+func (w *ways) tried() string {
+	near, far := sorted(w.where())
+	places := append(near, "this network")
+	if len(far) > 0 {
+		places = append(places, fmt.Sprintf("%d addresses elsewhere", len(far)))
+	}
+	if w.outside != nil && len(w.outside.realms) > 0 {
+		places = append(places, fmt.Sprintf("%d realms", len(w.outside.realms)))
+	}
+	return fmt.Sprintf("the site has not answered yet; it is looked for at %s, for %v in all", strings.Join(places, ", "), w.patience)
 }
 
 // beyond reaches the site where it was before, or where the global network says it is. A

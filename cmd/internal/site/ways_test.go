@@ -21,7 +21,7 @@ func TestFreshWays(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	key := identity.New()
-	site, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Known: func(identity.ID) bool { return true }})
+	site, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Account: func(id identity.ID) string { return id.String() }})
 	if err != nil {
 		t.Fatal(err)
 	}

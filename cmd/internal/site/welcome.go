@@ -36,7 +36,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	more := ""
 	if !o.Folder.found() {
 		connect = append(connect, "--data", string(o.Folder))
-		more = " --data " + quote(string(o.Folder))
+		more = " --data " + Quote(string(o.Folder))
 	}
 	entry, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"agentsite-" + cfg.Name: map[string]any{"command": program, "args": connect},
@@ -65,24 +65,27 @@ With curl:
     -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, quote(program), more, entry, quote(url+"/mcp"), quote(o.Folder.TokenFile()), outputs, rpc.Revision, owned)
+`, o.Version, cfg.Name, what, Quote(program), more, entry, Quote(url+"/mcp"), Quote(o.Folder.TokenFile()), outputs, rpc.Revision, owned)
 	switch {
 	case claim == nil:
 		return
 	case claim.Secret == (access.Secret{}):
-		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", quote(claim.String()))
+		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", Quote(claim.String()))
 		return
 	}
-	fmt.Fprintf(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n  agentsite claim %s\n\n", quote(claim.String()))
+	fmt.Fprint(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n")
 	if o.Terminal {
-		fmt.Fprintln(o.Out, Picture(claim.String()))
+		fmt.Fprint(o.Out, Picture(*claim)) // before the line, which is to stay on a small screen
 	}
+	fmt.Fprintf(o.Out, "  agentsite claim %s\n", Quote(claim.String()))
 }
 
-// Picture is a text as a QR code, two of its squares above each other in each letter. It
-// is light where the code is dark, as it has to be on a dark terminal.
-func Picture(text string) string {
-	code, err := qr.Encode(text, qr.L)
+// Picture is the address to claim a site by as a QR code, two of its squares above each
+// other in each letter. It is light where the code is dark, as it has to be on a dark
+// terminal. Of where the site is reached it has the first alone, and so 21 rows as a rule.
+func Picture(claim access.Invitation) string {
+	claim.Addresses = claim.Addresses[:min(len(claim.Addresses), 1)]
+	code, err := qr.Encode(claim.String(), qr.L)
 	if err != nil {
 		return ""
 	}
@@ -107,8 +110,8 @@ func Picture(text string) string {
 	return b.String()
 }
 
-// quote is a word as a shell reads it.
-func quote(word string) string {
+// Quote is a word as a shell reads it.
+func Quote(word string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:_-+,@%", r)
 	}

@@ -3,11 +3,13 @@ package site
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/config"
@@ -26,10 +28,12 @@ const (
 // wiring is the site's devices while they come and go. All of that happens in Run's
 // goroutine, one thing after the other.
 type wiring struct {
+	board   *board.Board                 // that all devices of this process are on
 	read    func() (*config.Site, error) // the configuration, as it is now
 	cfg     *config.Site                 // as it was read last
 	devices []*wired                     // in the file's order
 	keeper  *proc.Keeper
+	opens   *opener
 	plan    plan
 	stage   func(text []byte) error // leaves a plan where install finds it
 	install func() error            // puts it in the place of the old one
@@ -96,7 +100,11 @@ func (w *wiring) sample(ctx context.Context, d *wired) {
 // remove takes a device out of use.
 func (w *wiring) remove(d *wired) error {
 	d.stop()
-	w.hub.Forget(d.addresses(func(k device.Kind) bool { return !k.Output() })...) // of outputs the keeper tells
+	points := d.addresses(func(k device.Kind) bool { return !k.Output() }) // of outputs the keeper tells
+	w.hub.Forget(points...)
+	for _, p := range points { // no output is moved by leave of what is no longer there
+		w.keeper.Told(device.Reading{Point: p, Quality: device.Bad, Why: "its configuration was changed", At: time.Now()})
+	}
 	if d.missing != nil {
 		return nil
 	}
@@ -126,21 +134,30 @@ func (w *wiring) anyMissing() bool {
 // anything is different now.
 func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 	var opened []*wired
-	for i, d := range w.devices {
-		if d.missing == nil {
-			continue
+	var missing []config.Device
+	for _, d := range w.devices {
+		if d.missing != nil {
+			missing = append(missing, d.Device)
 		}
-		now, err := open(ctx, d.Device, w.keeper)
+	}
+	all, errs := w.opens.open(ctx, missing)
+	if ctx.Err() != nil { // nothing is missing: the site ends
+		closeDevices(slices.DeleteFunc(all, func(d *wired) bool { return d == nil }))
+		return false
+	}
+	for i, now := range all {
+		at := slices.IndexFunc(w.devices, func(d *wired) bool { return d.Name == missing[i].Name })
+		d := w.devices[at]
 		switch {
-		case err == nil:
+		case errs[i] == nil:
 			slog.Info("a device that was missing is there", "device", d.Name)
-		case device.AsFault(err).Error() == d.missing.Error():
+		case device.AsFault(errs[i]).Error() == d.missing.Error():
 			continue
 		default: // for another reason now
-			now = standIn(d.Device, err)
+			now = standIn(d.Device, errs[i])
 		}
 		w.remove(d)
-		w.devices[i] = now
+		w.devices[at] = now
 		opened = append(opened, now)
 	}
 	if opened == nil {
@@ -153,16 +170,4 @@ func (w *wiring) openMissing(ctx context.Context) (changed bool) {
 		w.sample(ctx, d)
 	}
 	return true
-}
-
-// recorders take in each reading: to keep it, and to hold it against what outputs
-// require.
-type recorders struct {
-	past    *history.History
-	outputs *proc.Keeper
-}
-
-func (r recorders) Record(reading device.Reading) {
-	r.past.Record(reading)
-	r.outputs.Told(reading)
 }

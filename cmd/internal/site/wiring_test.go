@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/things"
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
@@ -29,7 +31,9 @@ import (
 // with an owner at most.
 type bay struct {
 	mu    sync.Mutex
-	away  map[string]error // why a pin's part cannot be opened
+	away  map[string]error         // why a pin's part cannot be opened
+	hangs map[string]chan struct{} // until when a pin's driver hangs as it opens or closes
+	hung  []string                 // each time that one did
 	owned map[string]bool
 	at    map[string]device.Value // of relays
 	stuck map[string]bool         // relays that do not follow
@@ -86,8 +90,19 @@ type part struct {
 	closed bool
 }
 
+// hang lasts until the pin's driver does not hang any more, with the bay locked.
+func (p *part) hang() {
+	if hangs := p.b.hangs[p.Pin]; hangs != nil {
+		p.b.hung = append(p.b.hung, p.Pin)
+		p.b.mu.Unlock()
+		<-hangs
+		p.b.mu.Lock()
+	}
+}
+
 func (p *part) open() error {
 	p.b.mu.Lock()
+	p.hang()
 	defer p.b.mu.Unlock()
 	p.b.tries = append(p.b.tries, time.Now())
 	if err := p.b.away[p.Pin]; err != nil {
@@ -103,6 +118,7 @@ func (p *part) open() error {
 
 func (p *part) Close() error {
 	p.b.mu.Lock()
+	p.hang()
 	defer p.b.mu.Unlock()
 	p.b.owned[p.Pin], p.closed = false, true
 	p.b.note("close %s", p.Pin)
@@ -165,6 +181,8 @@ type rig struct {
 	door *node.Node
 	text string // of the file
 	end  func()
+
+	processes func() int // of guards that were started
 }
 
 const head = "site: { name: x }\ndevices:\n"
@@ -190,22 +208,26 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		t.Fatal(err)
 	}
 	followed, staged := planned.text, []byte(nil)
+	var started atomic.Int32
+	r.processes = func() int { return int(started.Load()) }
 	outputs := proc.NewKeeper(planned.policies, latch, func() (proc.Process, error) {
+		started.Add(1)
 		cfg, err := config.Parse("plan", followed, b.drivers())
 		if err != nil {
 			return proc.Process{}, err
 		}
-		return inProcess(cfg, latch), nil
+		return inProcess(cfg, latch, b.drivers()), nil
 	})
-	all, err := openDevices(t.Context(), cfg, outputs)
+	opens := newOpener(outputs)
+	all, err := openDevices(t.Context(), cfg, board.New(), opens)
 	if err != nil {
 		t.Fatal(err)
 	}
 	past := history.New(nil)
-	hub := node.NewHub(past, things.URI)
+	hub := node.NewHub(nil, past, things.URI)
 	r.door = node.New(hub, "", unwritten{})
 	r.wiring = &wiring{
-		read: read, cfg: cfg, devices: all, keeper: outputs, past: past, hub: hub, reloads: make(chan chan<- error),
+		board: board.New(), read: read, cfg: cfg, devices: all, keeper: outputs, opens: opens, past: past, hub: hub, reloads: make(chan chan<- error),
 		plan: planned, stage: func(text []byte) error { staged = text; return nil }, install: func() error { followed = staged; return nil },
 		offer: func(all []things.Thing) error {
 			agent, err := things.New(things.Site{Name: "x", Things: all, Readings: hub, History: past, Outputs: outputs})
@@ -240,13 +262,13 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 }
 
 // inProcess is a guard's process that is none.
-func inProcess(cfg *config.Site, latch guard.Latch) proc.Process {
+func inProcess(cfg *config.Site, latch guard.Latch, drivers []driver.Driver) proc.Process {
 	ours, its := net.Pipe()
 	ctx, kill := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- drive(ctx, cfg, latch, func(ctx context.Context, g *guard.Guard, devices map[string]device.Device) error {
-			return proc.Serve(ctx, its, g, devices, buttons(cfg, devices), "")
+		ended <- drive(ctx, cfg, latch, func(ctx context.Context, d *driving) error {
+			return d.serve(ctx, its, drivers, "")
 		})
 	}()
 	return proc.Process{Conn: ours, Kill: kill, Wait: func() error { defer kill(); return <-ended }}
@@ -313,22 +335,22 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		// The guard has its outputs safe and closes them, then the next one opens its own.
-		if got, want := r.sorted(), "p1 off, p2 off, p3 off, close p1, close p2, close p3, open p1, open p2, open p3, open p4"; got != want {
+		// What has changed is safe, and closed before another opens it; the lamp stays on.
+		if got, want := r.sorted(), "p1 off, p3 off, close p3, open p3, open p4"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		var told []agents.Change
 		for len(news) > 0 {
 			told = append(told, <-news)
 		}
-		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || !slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
+		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
 			!slices.Contains(told, agents.Change{URI: things.URI("pump/on")}) {
 			t.Errorf("told of %+v", told)
 		}
-		if s := r.keeper.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "" || !s[0].Safe {
+		if s := r.keeper.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "ann" || s[0].Left != 230*time.Second || !s[1].Safe || !s[2].Safe {
 			t.Errorf("%+v", s)
 		}
-		r.says(t, "read_points", readAll, "Point:lamp/on Value:false", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
 		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:false MaxSeconds:60")
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
@@ -354,13 +376,131 @@ func TestReload(t *testing.T) {
 		if err := r.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := r.sorted(), "p1 off, close p1, close p2, close p3"; got != want {
+		if got, want := r.sorted(), "p1 off, p2 off, close p1, close p2, close p3"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		if tools, _ := r.door.Tools(ann); slices.ContainsFunc(tools, func(t agents.Tool) bool { return t.Name == "switch_output" }) {
 			t.Error("a tool without outputs is offered")
 		}
 		r.says(t, "read_points", `{"points":["pump/on"]}`, "invalid")
+	})
+}
+
+// TestLeaseOutlivesReloads: what a reload does not change keeps its lease, and its value
+// without a moment's gap, though its neighbours come, go and change.
+func TestLeaseOutlivesReloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		lamp := "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
+		for i, beside := range []string{"", "  pump: { driver: relay, pin: p1 }\n", "  pump: { driver: relay, pin: p1, max_on: 1m }\n", "  pump: { driver: relay, pin: p3 }\n",
+			"  soil: { driver: probe, pin: p3 }\n", "  fan: { driver: relay, pin: p3 }\n  pump: { driver: relay, pin: p4 }\n", "  soil: { driver: probe, pin: p1 }\n  fan: { driver: relay, pin: p3, safe: on }\n",
+			"  fan: { driver: relay, pin: p1 }\n", "", "  pump: { driver: relay, pin: p1 }\n"} {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			r.told()
+			r.text = head + beside + lamp
+			if i%2 == 1 {
+				r.text = head + lamp + beside
+			}
+			if err := r.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if did := r.sorted(); strings.Contains(did, "p2") {
+				t.Errorf("%q: %s", beside, did)
+			}
+		}
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:true")
+		for _, s := range r.keeper.Status() {
+			if s.Output == "lamp/on" && (s.Holder != "ann" || s.Left != 200*time.Second) {
+				t.Errorf("%+v", s)
+			}
+		}
+		time.Sleep(200 * time.Second)
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:false")
+	})
+}
+
+// TestReloadWhoseCloseHangs: a device whose driver hangs as it is closed goes with its
+// process: no other driver would get its line.
+func TestReloadWhoseCloseHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		hangs, before := make(chan struct{}), r.processes()
+		r.change(func() { r.hangs = map[string]chan struct{}{"p1": hangs} })
+		r.text = head + "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
+		if err := r.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if now := r.processes(); now != before+1 {
+			t.Errorf("%d processes were started", now-before)
+		}
+		close(hangs)
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:false")
+	})
+}
+
+// TestNotesOnAHangingDisk: while what went to safe cannot be written down, calls that go to
+// safe are answered.
+func TestNotesOnAHangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		ctx, cancel := context.WithCancel(t.Context())
+		disk, notes, ended := make(chan struct{}), make(chan string, 10), make(chan struct{})
+		go func() {
+			noteReturns(ctx, r.keeper, func(says string) error { <-disk; notes <- says; return nil })
+			close(ended)
+		}()
+		defer func() { cancel(); <-ended }()
+		r.says(t, "switch_output", strings.Replace(lampOn, "300", "1", 1), "Value:true")
+		r.says(t, "switch_output", pumpOn, "Value:true")
+		time.Sleep(10 * time.Second) // the lamp's lease is over, which is to be written
+		for range 3 {
+			begun := time.Now()
+			if r.says(t, "switch_output", pumpOff, "Value:false"); time.Since(begun) > time.Second {
+				t.Errorf("it took %v", time.Since(begun))
+			}
+		}
+		close(disk)
+		synctest.Wait()
+		if len(notes) != 1 || !strings.Contains(<-notes, "lamp/on") {
+			t.Errorf("%d notes", len(notes))
+		}
+	})
+}
+
+// TestReloadWhoseInstallFails: the configuration of before goes on, with what it says, and
+// the next reload does not say otherwise.
+func TestReloadWhoseInstallFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		install := r.install
+		r.install = func() error { return errors.New("the disk is read-only") }
+		r.text = head + "  pump: { driver: relay, pin: p1, max_on: 1m }\n  lamp: { driver: relay, pin: p2, max_on: 5m }\n  fan: { driver: relay, pin: p3 }\n"
+		for range 2 {
+			if err := r.Reload(t.Context()); err == nil || device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "the disk is read-only") {
+				t.Fatalf("%v", err)
+			}
+			if p, err := r.keeper.Policy("pump/on"); err != nil || p.MaxOn != guard.DefaultMaxOn {
+				t.Errorf("%+v, %v", p, err)
+			}
+			time.Sleep(20 * time.Second)
+			r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:soil/t Value:2 Unit:K")
+			r.says(t, "read_points", `{"points":["fan/on"]}`, "invalid")
+			r.says(t, "switch_output", pumpOn, "Value:true")
+		}
+		r.install = install
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.says(t, "switch_output", pumpOn, "invalid", "1m")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false")
 	})
 }
 
@@ -461,15 +601,15 @@ func TestMissingAfterReload(t *testing.T) {
 		r := newRig(t, b, twoParts)
 		defer r.end()
 		r.says(t, "switch_output", lampOn, "Value:true")
-		b.change(func() { b.away["p1"] = errNobody; b.stuck["p2"] = true })
-		r.text = head + "  pump: { driver: relay, pin: p1, max_on: 2m }\n"
+		b.change(func() { b.away["p4"] = errNobody; b.stuck["p2"] = true })
+		r.text = head + "  pump: { driver: relay, pin: p4 }\n"
 		err := r.Reload(t.Context())
 		if err == nil || device.AsFault(err).Kind != device.Offline || !strings.HasPrefix(err.Error(), "the new configuration holds, but ") ||
 			!strings.Contains(err.Error(), "the outputs did not go well, look whether they are safe: lamp/on is not known to be at its value: it is stuck") ||
 			!strings.Contains(err.Error(), "pump/on is not known to be safe: nothing answers at p1") {
 			t.Error(err)
 		}
-		b.change(func() { b.away["p1"] = errors.New("the bus is gone") })
+		b.change(func() { b.away["p4"] = errors.New("the bus is gone") })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[on: fault the bus is gone]}")

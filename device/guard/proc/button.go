@@ -3,19 +3,22 @@ package proc
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/guard"
 )
 
 const (
 	buttonTimeout = time.Second // of one look at a button
 	buttonRetry   = time.Second
-	buttonShort   = "an emergency stop is pressed or broken: outputs stay safe until an owner has seen to it"
+	buttonShort   = "an emergency stop is pressed or cannot be read: outputs stay safe until an owner has seen to it"
 )
 
-// Button is an emergency stop that somebody can press: a state of a device. While it
-// is on, or cannot be read, nothing moves away from safe.
+// Button is an emergency stop that somebody can press: a state of a device. A press
+// that is read latches the stop. While the button cannot be read, all outputs are safe
+// and none is moved, but nothing is latched.
 type Button struct {
 	Device interface {
 		device.Sensor
@@ -24,89 +27,118 @@ type Button struct {
 	Name, Point string // of the device, and of its state
 }
 
-// released is an error when the button is pressed or cannot be read.
-func (b Button) released(ctx context.Context) error {
+// look reads the button. The error says that it is pressed, or why it is not known.
+func (b Button) look(ctx context.Context) (pressed bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, buttonTimeout)
 	defer cancel()
 	readings, _, err := device.Ask(ctx, b.Device.Sample)
 	if err != nil {
-		return b.unread(err)
+		return false, b.unread(err)
 	}
 	for _, r := range readings {
 		if r.Point == b.Point {
-			return b.off(r)
+			return b.says(r)
 		}
 	}
-	return b.unread(device.Faultf(device.Internal, "it has no %s", b.Point))
+	return false, b.unread(device.Faultf(device.Internal, "it has no %s", b.Point))
 }
 
-func (b Button) off(r device.Reading) error {
+func (b Button) says(r device.Reading) (pressed bool, why error) {
 	switch {
 	case r.Quality != device.Good || r.Value.Type() != device.TypeBool:
-		return b.unread(device.Faultf(device.Offline, "%s", r.Why))
+		return false, b.unread(device.Faultf(device.Offline, "%s", r.Why))
 	case r.Value.Bool():
-		return device.Faultf(device.Unsafe, "the emergency stop %s is pressed, or its wire is broken: release it, then run agentsite reset", b.Name).Naming(buttonShort, b.Name)
+		return true, device.Faultf(device.Unsafe, "the emergency stop %s is pressed, or its wire is broken: release it, then run agentsite reset", b.Name).Naming(buttonShort, b.Name)
 	}
-	return nil
+	return false, nil
 }
 
-func (b Button) unread(err error) error {
-	return device.Faultf(device.Unsafe, "the emergency stop %s cannot be read, so that nothing may move: mend it, then run agentsite reset: %w", b.Name, err).Naming(buttonShort, b.Name)
+func (b Button) unread(err error) *device.Fault {
+	return device.Faultf(device.Unsafe, "the emergency stop %s cannot be read, so that nothing may move; look at its wiring and call again: %w", b.Name, err).Naming(buttonShort, b.Name)
 }
 
-// released has every button looked at, and stops the outputs where one is not.
-// Nothing that a watch could miss gets past it: it is asked before every move.
+// watchedButton is a button and what is known of it.
+type watchedButton struct {
+	Button
+	pressed atomic.Bool // when it was last read
+	broken  atomic.Pointer[device.Fault]
+}
+
+func watched(buttons []Button) (all []*watchedButton) {
+	for _, b := range buttons {
+		all = append(all, &watchedButton{Button: b})
+	}
+	return all
+}
+
+// released reads every button, and fails unless all are known not to be pressed.
+// Nothing that a watch could miss gets past it: it is called before every move.
 func (s *server) released(ctx context.Context) error {
 	for _, b := range s.buttons {
-		if err := b.released(ctx); err != nil {
-			s.stopFor(ctx, err)
-			return err
+		if broken := b.broken.Load(); broken != nil { // nobody would notice a press
+			return broken
+		}
+		pressed, why := b.look(ctx)
+		if s.heed(ctx, b, pressed, why); why != nil {
+			return why
 		}
 	}
 	return nil
 }
 
-// reset ends the emergency stop unless a button is pressed, be it in that moment.
-func (s *server) reset(ctx context.Context) error {
+// heed stops the outputs for a button that is pressed, and returns them to safe for one
+// that cannot be read.
+func (s *server) heed(ctx context.Context, b *watchedButton, pressed bool, why error) {
+	again := b.pressed.Swap(pressed)
+	switch {
+	case pressed && again && s.g.Stopped(): // the same press
+	case pressed:
+		err := s.g.Stop(ctx)
+		slog.Error("emergency stop: outputs go to their safe values and stay there", "why", why)
+		if err != nil {
+			slog.Error("the emergency stop is not complete", "err", err)
+		}
+	case why != nil && !s.g.Safe() && ctx.Err() == nil:
+		slog.Error("an emergency stop cannot be read: outputs go to their safe values", "err", why)
+		s.g.ToSafe(guard.Unread)
+	}
+}
+
+// reset ends the emergency stop that the site knows of, unless a button is pressed, be
+// it in that moment.
+func (s *server) reset(ctx context.Context, epoch, stops uint32) error {
+	if epoch != s.epoch.Load() {
+		return errHeldUp
+	}
 	if err := s.released(ctx); err != nil {
 		return err
 	}
-	if err := s.g.Reset(); err != nil {
+	if err := s.g.Reset(stops); err != nil {
 		return err
 	}
 	return s.released(ctx)
 }
 
 // mindButton stops the outputs whenever the button is pressed, until ctx ends.
-func (s *server) mindButton(ctx context.Context, b Button) {
-	for ctx.Err() == nil {
+func (s *server) mindButton(ctx context.Context, b *watchedButton) {
+	for {
 		err := b.Device.Watch(ctx, func(r device.Reading) {
-			if r.Point != b.Point {
-				return
-			}
-			if err := b.off(r); err != nil {
-				s.stopFor(ctx, err)
+			if r.Point == b.Point {
+				pressed, why := b.says(r)
+				s.heed(ctx, b, pressed, why)
 			}
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		s.stopFor(ctx, b.unread(err))
+		broken := b.unread(err)
+		b.broken.Store(broken)
+		s.heed(ctx, b, false, broken)
 		select {
 		case <-ctx.Done():
+			return
 		case <-time.After(buttonRetry):
 		}
-	}
-}
-
-// stopFor is the emergency stop, said and done once.
-func (s *server) stopFor(ctx context.Context, why error) {
-	if s.g.Stopped() {
-		return
-	}
-	err := s.g.Stop(ctx)
-	slog.Error("emergency stop: outputs go to their safe values and stay there", "why", why)
-	if err != nil {
-		slog.Error("the emergency stop is not complete", "err", err)
+		b.broken.Store(nil)
 	}
 }

@@ -89,17 +89,33 @@ func TestButton(t *testing.T) {
 		}
 		r.on(t, time.Minute)
 
-		// One that cannot be read is pressed, and asked again when it is mended.
+		// While it cannot be read all is safe and nothing moves, and nothing is latched.
 		m.set(false, errors.New("the wire is off"))
-		r.stopped(t, "cannot be read, so that nothing may move: mend it, then run agentsite reset: the wire is off")
+		if r.box.isOn() || r.Stopped() || r.Status()[0].Why == "" {
+			t.Errorf("it is on: %v; it is stopped: %v; %+v", r.box.isOn(), r.Stopped(), r.Status())
+		}
+		r.refuses(t, "the wire is off")
+		m.mu.Lock()
+		m.torn = nil
+		m.mu.Unlock()
+		r.refuses(t, "the wire is off") // nobody watches it yet
+		time.Sleep(2 * buttonRetry)
+		r.on(t, time.Minute)
+
+		// No reset while it cannot be read.
+		if err := r.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		m.set(false, errors.New("the wire is off"))
 		wantFault(t, r.Reset(t.Context()), device.Unsafe, "the wire is off")
 		m.mu.Lock()
 		m.torn = nil
 		m.mu.Unlock()
+		time.Sleep(2 * buttonRetry)
+		r.stopped(t, "agentsite reset")
 		if err := r.Reset(t.Context()); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(2 * buttonRetry) // it is watched again
 		r.on(t, time.Minute)
 		m.set(true, nil)
 		r.stopped(t, "is pressed")
@@ -119,7 +135,7 @@ func TestButton(t *testing.T) {
 }
 
 // TestButtonAtStart: a guard that finds the button pressed lets nothing move, though
-// nobody has seen it being pressed, and though there was a reset without a guard.
+// nobody has seen it being pressed. Nobody resets it without a guard, which would look.
 func TestButtonAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mushroom{pressed: true, changed: make(chan struct{})}
@@ -132,9 +148,7 @@ func TestButtonAtStart(t *testing.T) {
 		r.lines[0].Close()
 		synctest.Wait()
 		r.fails = nil
-		if err := r.Reset(t.Context()); err != nil || r.Stopped() {
-			t.Error(err)
-		}
+		wantFault(t, r.Reset(t.Context()), device.Unavailable, "being started")
 		time.Sleep(time.Minute)
 		r.stopped(t, "is pressed")
 	})

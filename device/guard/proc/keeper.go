@@ -36,25 +36,30 @@ type Process struct {
 // and is the site's way to the outputs meanwhile. Its methods are safe for concurrent
 // use, and all but Run can be called before and while Run runs.
 type Keeper struct {
-	start   func() (Process, error)
-	latch   guard.Latch
-	replace chan replacement
-	hurry   chan struct{} // something is away from safe, or asked
-	idle    chan struct{} // unbuffered: Run takes from it while there are no outputs
+	start    func() (Process, error)
+	latch    guard.Latch
+	replace  chan replacement
+	hurry    chan struct{} // something is away from safe, or asked
+	idle     chan struct{} // unbuffered: Run takes from it while there are no outputs
+	latching chan struct{} // full while a Stop or a Reset has the latch, so that none comes after a later one
+	changing chan struct{} // full while a process is started, or its plan is changed
 
 	mu       sync.Mutex
 	policies map[string]guard.Policy
 	required map[string]bool // points that outputs require
 	outputs  []string        // in the order of the configuration
-	link     *link           // nil while no guard is there
+	link     *link           // nil while no guard is there that knows of the stop, if there is one
 	pid      int             // of the last one
 	number   uint32
 	calls    map[uint32]*call
-	epoch    uint32
+	epoch    uint32 // of the guard that is there
+	stops    uint32 // how often that guard has been stopped
 	statuses []guard.Status
-	at       time.Time // of the statuses
-	stopped  bool
+	at       time.Time     // of the statuses
+	stopped  bool          // every guard that does not know is told, until a Reset
+	asked    uint32        // how often Stop was called
 	changed  chan struct{} // closed and replaced whenever a status changed
+	watching map[*watching]struct{}
 }
 
 type replacement struct {
@@ -67,6 +72,7 @@ type replacement struct {
 type call struct {
 	read    func(*reader)        // of an answer that is no fault
 	reading func(device.Reading) // of a watch
+	told    sequence             // of its readings
 	done    chan error
 }
 
@@ -74,8 +80,9 @@ type call struct {
 // guard's own, for a stop while there is none.
 func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process, error)) *Keeper {
 	k := &Keeper{
-		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}),
+		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}), latching: make(chan struct{}, 1), changing: make(chan struct{}, 1),
 		calls: make(map[uint32]*call), changed: make(chan struct{}), stopped: !latch.Armed(),
+		watching: make(map[*watching]struct{}),
 	}
 	k.adopt(policies)
 	k.lost("the outputs are not driven yet")
@@ -97,14 +104,15 @@ func (k *Keeper) adopt(policies []guard.Policy) {
 // returns what is not known to be safe. Without outputs there is no process.
 func (k *Keeper) Run(ctx context.Context) error {
 	pause := restartFirst
+	var left error // how the last guard ended, where it may have left outputs away from safe
 	for {
 		next, answered, err := k.life(ctx)
+		if err != errUnstarted {
+			left = err
+		}
 		k.lost("the process that drives it has ended and is started again")
-		if next == nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", err)
+		if next == nil && ctx.Err() == nil {
+			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", left)
 			if answered { // it can run
 				pause = restartFirst
 			}
@@ -116,18 +124,38 @@ func (k *Keeper) Run(ctx context.Context) error {
 			}
 			pause = min(2*pause, restartLast)
 		}
-		if next != nil {
+		if left != nil && (next != nil || ctx.Err() != nil) { // no guard with this plan comes after it
+			slog.Error("the guard's process did not end well; another drives its outputs to safe", "err", left)
+			left = k.makeSafe()
+		}
+		switch {
+		case next != nil:
 			if swapErr := next.swap(); swapErr != nil {
-				err = errors.Join(err, swapErr)
+				left = errors.Join(left, swapErr)
 			} else {
 				k.adopt(next.policies)
 				k.lost("the outputs are not driven yet")
 			}
-			next.done <- err
-			pause = restartFirst
+			next.done <- left
+			pause, left = restartFirst, nil
+		case ctx.Err() != nil:
+			return left
 		}
 	}
 }
+
+// makeSafe has a process of the present plan drive its outputs to safe, which is the first
+// that each does, and end.
+func (k *Keeper) makeSafe() error {
+	p, err := k.start()
+	if err != nil {
+		return err
+	}
+	return end(p)
+}
+
+// errUnstarted is of a life that ended before it began.
+var errUnstarted = errors.New("there was no process")
 
 // life is one process, from its start to its end. It returns the replacement that
 // ended it, if one did, and whether the process ever answered.
@@ -135,13 +163,19 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	for !k.drives() {
 		select {
 		case <-ctx.Done():
-			return nil, false, nil
+			return nil, false, errUnstarted
 		case next := <-k.replace:
-			return &next, false, nil
+			return &next, false, errUnstarted
 		case <-k.idle:
 		}
 	}
+	select {
+	case <-ctx.Done():
+		return nil, false, errUnstarted
+	case k.changing <- struct{}{}:
+	}
 	p, err := k.start()
+	<-k.changing
 	if err != nil {
 		return nil, false, err
 	}
@@ -151,8 +185,10 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	l := &link{conn: p.Conn}
 	broken := make(chan error, 1)
 	answers := make(chan struct{}, 1)
-	go func() { broken <- k.listen(l, answers) }()
+	var listening sync.WaitGroup
+	defer listening.Wait() // nothing of this guard is heard after its life
 	defer p.Conn.Close()
+	listening.Go(func() { broken <- k.listen(l, answers) })
 
 	// One question is open at a time: first of all, whether it has started.
 	asked, patience := time.Now(), startTimeout
@@ -225,16 +261,13 @@ func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 				return fmt.Errorf("it is of another version of agentsite (%d, not %d): start the site again", v, version)
 			}
 			if warning != "" {
-				slog.Warn("the guard's deadlines are not as good as they could be", "why", warning)
+				slog.Info("the guard may be late on a busy board", "why", warning)
 			}
-			k.mu.Lock()
-			k.link = l
-			k.mu.Unlock()
 			poke(answered)
 		case beat:
 			poke(answered)
 		case state:
-			k.take(&r)
+			k.take(l, &r)
 		case answer:
 			k.answer(number, &r)
 		case reading:
@@ -243,7 +276,7 @@ func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 			c := k.calls[number]
 			k.mu.Unlock()
 			if c != nil && c.reading != nil && r.err == nil {
-				c.reading(value)
+				c.reading(c.told.keep(value))
 			}
 		default:
 			return errMessage
@@ -254,9 +287,10 @@ func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 	}
 }
 
-// take takes in what every output does.
-func (k *Keeper) take(r *reader) {
-	epoch, stopped, n := r.uint32(), r.bool(), r.uint32()
+// take takes in what every output does. A guard that does not know of the stop is told,
+// and nobody else is heard before it does.
+func (k *Keeper) take(l *link, r *reader) {
+	epoch, stopped, stops, n := r.uint32(), r.bool(), r.uint32(), r.uint32()
 	var all []guard.Status
 	for range n {
 		if r.err != nil {
@@ -268,8 +302,13 @@ func (k *Keeper) take(r *reader) {
 		return
 	}
 	k.mu.Lock()
-	k.epoch, k.stopped, k.statuses, k.at = epoch, stopped, all, time.Now()
-	k.tell()
+	if k.link != l && k.stopped && !stopped {
+		go l.send(stop, 0, nil)
+	} else {
+		k.link, k.epoch, k.stops, k.statuses, k.at = l, epoch, stops, all, time.Now()
+		k.stopped = k.stopped || stopped
+		k.tell()
+	}
 	k.mu.Unlock()
 	poke(k.hurry) // something may have left safe
 }
@@ -360,16 +399,13 @@ func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call)
 }
 
 // order is ask for what moves something. It may or may not have been done where
-// nobody answered.
+// nobody answered. What it has changed is known to every Watch when it returns.
 func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read func(*reader)) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := k.ask(ctx, what, body, call{read: read})
-	var fault *device.Fault
-	if err == nil || errors.As(err, &fault) {
-		return err
-	}
-	return device.Faultf(device.UnknownOutcome, "the outputs did not answer: read them to see where they are: %w", err)
+	k.flush()
+	return doubtful(err)
 }
 
 // Move is guard.Guard's.
@@ -430,41 +466,6 @@ func (k *Keeper) Told(r device.Reading) {
 func (k *Keeper) Release(ctx context.Context, output string) (s guard.Status, err error) {
 	err = k.order(ctx, release, func(w *writer) { w.text(output) }, func(r *reader) { s = r.status() })
 	return s, err
-}
-
-// Stop is guard.Guard's. Where no guard answers, the stop is latched for the next.
-func (k *Keeper) Stop(ctx context.Context) error {
-	err := k.order(ctx, stop, nil, nil)
-	if !errors.Is(err, errAway) && !errors.Is(err, errLost) {
-		return err
-	}
-	if err := k.latch.Stop(); err != nil {
-		return device.Faultf(device.UnknownOutcome, "the outputs are not known to be safe, and the stop is not latched: %w", err)
-	}
-	k.note(true)
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return k.Settle(ctx)
-}
-
-// Reset is guard.Guard's. Where there is no guard, it is for the next.
-func (k *Keeper) Reset(ctx context.Context) error {
-	err := k.order(ctx, reset, nil, nil)
-	if !errors.Is(err, errAway) {
-		return err
-	}
-	if err := k.latch.Reset(); err != nil {
-		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
-	}
-	k.note(false)
-	return nil
-}
-
-// note takes in whether the emergency stop is latched.
-func (k *Keeper) note(stopped bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.stopped = stopped
 }
 
 func poke(c chan<- struct{}) {

@@ -19,7 +19,7 @@ import (
 // big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
 // there is a version, and nothing is optional.
 const (
-	version     = 4
+	version     = 6
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -34,17 +34,18 @@ const (
 	takeOver                 // holder, output
 	told                     // reading, with its whole address
 	stop
-	reset
+	reset   // epoch, stops
 	sample  // device
 	watch   // device
 	show    // device, point, text
 	capture // device, point
 	alive   // answered by the loop that keeps the deadlines
 	try     // as move; nothing moves
+	plan    // the text of a plan to follow from now on
 	// From the guard.
 	answer  // a fault or none, and what the question asked for
 	hello   // version, warning
-	state   // epoch, stopped, outputs
+	state   // epoch, stopped, stops, outputs
 	reading // reading, of the watch with that number
 )
 
@@ -84,11 +85,11 @@ func (l *link) next() (k kind, number uint32, body reader, err error) {
 	if _, err := io.ReadFull(l.conn, header[:]); err != nil {
 		return 0, 0, reader{}, err
 	}
-	size := int(binary.BigEndian.Uint32(header[:])) - (headerBytes - 4)
-	if size < 0 || size > maxMessage {
+	size := binary.BigEndian.Uint32(header[:]) - (headerBytes - 4)
+	if size > maxMessage { // or less than nothing
 		return 0, 0, reader{}, errMessage
 	}
-	if cap(l.in) < size {
+	if uint32(cap(l.in)) < size {
 		l.in = make([]byte, size)
 	}
 	l.in = l.in[:size]
@@ -169,11 +170,15 @@ func (w *writer) status(s guard.Status) {
 	w.text(s.Fault)
 }
 
+func (w *writer) bytes(b []byte) {
+	w.uint32(uint32(len(b)))
+	w.b = append(w.b, b...)
+}
+
 func (w *writer) image(i device.Image) {
 	w.text(i.MIME)
 	w.duration(time.Since(i.At))
-	w.uint32(uint32(len(i.Data)))
-	w.b = append(w.b, i.Data...)
+	w.bytes(i.Data)
 }
 
 // reader takes a body apart. Its error is for the whole of it, at the end.
@@ -182,8 +187,8 @@ type reader struct {
 	err error
 }
 
-func (r *reader) take(n int) []byte {
-	if r.err != nil || len(r.b) < n {
+func (r *reader) take(n uint32) []byte {
+	if r.err != nil || uint64(len(r.b)) < uint64(n) {
 		r.err, r.b = errMessage, nil
 		return nil
 	}
@@ -228,7 +233,7 @@ func (r *reader) duration() time.Duration { return time.Duration(r.uint64()) }
 
 func (r *reader) text() string {
 	if b := r.take(2); b != nil {
-		return string(r.take(int(binary.BigEndian.Uint16(b))))
+		return string(r.take(uint32(binary.BigEndian.Uint16(b))))
 	}
 	return ""
 }
@@ -267,6 +272,18 @@ func (r *reader) reading() device.Reading {
 	return out
 }
 
+// sequence keeps the readings of one sender in the order in which they were sent, by point:
+// a time that is made of an age is late by as long as the message took.
+type sequence map[string]time.Time
+
+func (q sequence) keep(r device.Reading) device.Reading {
+	if last := q[r.Point]; r.At.Before(last) {
+		r.At = last
+	}
+	q[r.Point] = r.At
+	return r
+}
+
 func (r *reader) status() guard.Status {
 	return guard.Status{
 		Output: r.text(), Value: r.value(), Goal: r.value(), Safe: r.bool(), Holder: r.text(),
@@ -276,9 +293,11 @@ func (r *reader) status() guard.Status {
 
 func (r *reader) image() device.Image {
 	i := device.Image{MIME: r.text(), At: time.Now().Add(-max(0, r.duration()))}
-	i.Data = slices.Clone(r.take(int(r.uint32())))
+	i.Data = r.bytes()
 	return i
 }
+
+func (r *reader) bytes() []byte { return slices.Clone(r.take(r.uint32())) }
 
 // end is the error of a body that is damaged, or longer than it should be.
 func (r *reader) end() error {

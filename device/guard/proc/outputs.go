@@ -3,8 +3,10 @@ package proc
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/device"
@@ -76,15 +78,15 @@ func (k *Keeper) Status() []guard.Status {
 	return all
 }
 
-// Settle blocks until every output is known to be at its safe value, or ctx ends;
-// then one UnknownOutcome fault names those that are not.
+// Settle blocks until every output that nobody holds is known to be at its safe value, or
+// ctx ends; then one UnknownOutcome fault names those that are not.
 func (k *Keeper) Settle(ctx context.Context) error {
 	for {
 		k.mu.Lock()
 		changed := k.changed
 		var late, names []string
 		for _, s := range k.statuses {
-			if !s.Safe {
+			if !s.Safe && s.Holder == "" {
 				late, names = append(late, strings.TrimSuffix(s.Output+" is not known to be safe: "+s.Fault, ": ")), append(names, s.Output)
 			}
 		}
@@ -101,24 +103,70 @@ func (k *Keeper) Settle(ctx context.Context) error {
 }
 
 // Watch emits a reading whenever an output changes, with its whole address, until ctx
-// ends; first of all it emits them all.
+// ends; first of all it emits them all. What an answered Move, TakeOver, Release, Stop
+// or Reset has changed was emitted before the answer, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
-	last := make(map[string]guard.Status)
+	w := &watching{emit: emit, last: make(map[string]guard.Status)}
+	k.mu.Lock()
+	k.watching[w] = struct{}{}
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		delete(k.watching, w)
+		k.mu.Unlock()
+		w.end()
+	}()
 	for {
 		k.mu.Lock()
-		changed, all := k.changed, k.statuses
+		changed := k.changed
 		k.mu.Unlock()
-		for _, s := range all {
-			if before, told := last[s.Output]; !told || s.Value != before.Value || s.Fault != before.Fault {
-				emit(s.Reading())
-			}
-			last[s.Output] = s
-		}
+		w.flush(k)
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// watching is one Watch.
+type watching struct {
+	mu   sync.Mutex           // held while it emits: readings come in order
+	emit func(device.Reading) // nil when it has ended
+	last map[string]guard.Status
+}
+
+// flush emits what has changed since it was called last.
+func (w *watching) flush(k *Keeper) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.emit == nil {
+		return
+	}
+	k.mu.Lock()
+	all := k.statuses
+	k.mu.Unlock()
+	for _, s := range all {
+		if before, told := w.last[s.Output]; !told || s.Value != before.Value || s.Fault != before.Fault {
+			w.emit(s.Reading())
+		}
+		w.last[s.Output] = s
+	}
+}
+
+func (w *watching) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.emit = nil
+}
+
+// flush has every Watch emit what has changed.
+func (k *Keeper) flush() {
+	k.mu.Lock()
+	all := slices.Collect(maps.Keys(k.watching))
+	k.mu.Unlock()
+	for _, w := range all {
+		w.flush(k)
 	}
 }
 
@@ -216,7 +264,7 @@ func (r remote) sample(ctx context.Context) (all []device.Reading, err error) {
 
 func (r remote) watch(ctx context.Context, emit func(device.Reading)) error {
 	for {
-		err := r.k.ask(ctx, watch, func(w *writer) { w.text(r.name) }, call{reading: emit})
+		err := r.k.ask(ctx, watch, func(w *writer) { w.text(r.name) }, call{reading: emit, told: make(sequence)})
 		if !errors.Is(err, errLost) || r.k.wait(ctx) != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ type box struct {
 	mu    sync.Mutex
 	on    bool
 	stuck error
-	press chan struct{}
+	press chan time.Duration // the age of each when it is told
 	shown string
 	fails func(context.Context) // in place of what it was asked for; or nil
 }
@@ -76,11 +77,11 @@ func (b *box) Watch(ctx context.Context, emit func(device.Reading)) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case _, ok := <-b.press:
+		case age, ok := <-b.press:
 			if !ok {
 				return errors.New("the button is torn off")
 			}
-			emit(device.Reading{Point: "button", Value: device.Text("pressed"), Quality: device.Good, At: time.Now()})
+			emit(device.Reading{Point: "button", Value: device.Text("pressed"), Quality: device.Good, At: time.Now().Add(-age)})
 		}
 	}
 }
@@ -124,7 +125,7 @@ const relayName = "box/relay"
 
 func newRig(t *testing.T, buttons ...Button) *rig {
 	t.Helper()
-	r := &rig{box: &box{press: make(chan struct{})}, buttons: buttons}
+	r := &rig{box: &box{press: make(chan time.Duration)}, buttons: buttons}
 	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
 	if err := latch.Arm(); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func newRig(t *testing.T, buttons ...Button) *rig {
 			driving, stop := context.WithCancel(context.Background())
 			driven := make(chan error, 1)
 			go func() { driven <- g.Run(driving) }()
-			err = Serve(ctx, its, g, map[string]device.Device{"box": r.box}, r.buttons, "")
+			err = Serve(ctx, its, g, Equipment{Devices: map[string]device.Device{"box": r.box}, Buttons: r.buttons})
 			stop()
 			ended <- errors.Join(err, <-driven)
 		}()
@@ -186,6 +187,108 @@ func wantFault(t *testing.T, err error, kind device.FaultKind, says string) {
 	if err == nil || device.AsFault(err).Kind != kind || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v, want a fault %s that says %q", err, kind, says)
 	}
+}
+
+// TestReadYourOwnWrites: what an answered call has changed is there for whoever looks
+// after the answer: in the statuses, and with who watches.
+func TestReadYourOwnWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		var mu sync.Mutex
+		var told device.Value
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.Watch(ctx, func(d device.Reading) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = d.Value
+			})
+		}()
+		// Each press holds up what the guard tells, so that several things wait to be told.
+		button := r.Device("box", r.box.Describe()).(device.Watcher)
+		go button.Watch(ctx, func(device.Reading) {
+			for range 100 {
+				runtime.Gosched()
+			}
+		})
+		synctest.Wait()
+		sees := func(i int, after string, on, stopped bool) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			s := r.Status()[0]
+			if s.Value != device.Bool(on) || s.Safe == on || (s.Holder != "") != on || told != device.Bool(on) || r.Stopped() != stopped {
+				t.Fatalf("%d: after the %s: %+v, told %v, stopped %v", i, after, s, told, r.Stopped())
+			}
+		}
+		for i := range 100 {
+			r.box.press <- 0
+			if _, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			sees(i, "move", true, false)
+			r.box.press <- 0
+			if i%2 == 0 {
+				if _, err := r.Release(t.Context(), relayName); err != nil {
+					t.Fatal(err)
+				}
+				sees(i, "release", false, false)
+				continue
+			}
+			if err := r.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			sees(i, "stop", false, true)
+			if err := r.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			sees(i, "reset", false, false)
+		}
+		cancel()
+		<-ended
+		told = device.Value{}
+		if _, err := r.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute); err != nil || !told.IsZero() {
+			t.Errorf("%v; a watch that has ended is told %v", err, told)
+		}
+	})
+}
+
+// TestInOrder: two changes stay in order however long the first was on its way, which
+// makes it look newer than it is.
+func TestInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		button := r.Device("box", r.box.Describe()).(device.Watcher)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var at []time.Time
+		go button.Watch(ctx, func(d device.Reading) {
+			at = append(at, d.At)
+			if len(at) == 1 {
+				time.Sleep(5 * time.Millisecond) // nothing is taken from the connection
+			}
+		})
+		synctest.Wait()
+		r.box.press <- 0
+		r.box.press <- 0                    // told at once, and 5 ms on its way
+		r.box.press <- 4 * time.Millisecond // told as soon as there is a way, and not held up
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		if len(at) != 3 || at[1].Before(at[0]) || at[2].Before(at[1]) {
+			t.Errorf("told of changes at %v", at)
+		}
+		told := make(sequence)
+		for _, age := range []time.Duration{3, 5, 1} {
+			at = append(at, told.keep(device.Reading{Point: "a/b", At: time.Now().Add(-age)}).At)
+		}
+		if other := told.keep(device.Reading{Point: "a/c", At: at[0]}); at[4] != at[3] || !at[5].After(at[4]) || other.At != at[0] {
+			t.Errorf("%v %v", at, other)
+		}
+	})
 }
 
 // TestThroughTheConnection: a site has of its outputs and devices what it would have
@@ -263,7 +366,7 @@ func TestThroughTheConnection(t *testing.T) {
 			broke <- dev.(device.Watcher).Watch(t.Context(), func(d device.Reading) { pressed = append(pressed, d) })
 		}()
 		synctest.Wait()
-		r.box.press <- struct{}{}
+		r.box.press <- 0
 		synctest.Wait()
 		close(r.box.press)
 		if err := <-broke; err == nil || err.Error() != "the button is torn off" || len(pressed) != 1 || pressed[0].Value.Text() != "pressed" {
@@ -468,7 +571,7 @@ func TestSiteThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Serve(t.Context(), its, g, nil, nil, ""); err != nil {
+	if err := Serve(t.Context(), its, g, Equipment{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -546,7 +649,7 @@ func FuzzMessages(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, map[string]device.Device{"box": b}, nil, "")
+			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, Equipment{Devices: map[string]device.Device{"box": b}})
 			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
 			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
 			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))

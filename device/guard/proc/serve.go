@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,23 +25,39 @@ const (
 	maxAge = time.Second
 )
 
+// Equipment is what a guard's process has beside the outputs, for Serve.
+type Equipment struct {
+	Devices map[string]device.Device // that the site reads
+	Buttons []Button
+	// Follow has the guard and the devices be those of another plan with the same buttons,
+	// and returns the devices. Without any it has changed nothing; with some, an error says
+	// which outputs are not known to have been safe when they were given up.
+	Follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
+	Warning string // for the site
+}
+
 // Serve lets the site at the other end of conn move g's outputs and read the devices,
 // until conn or ctx ends. Whoever runs g sees to it that the outputs are safe after
 // that. While the site is silent they are safe too, and whenever one of the buttons is
-// pressed. The warning is told to the site.
-func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices map[string]device.Device, buttons []Button, warning string) error {
+// pressed.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equipment) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{link: link{conn: conn}, g: g, devices: devices, buttons: buttons, start: time.Now(), held: make(chan struct{}, 1), deaf: make(map[string]<-chan struct{})}
+	s := &server{
+		link: link{conn: conn}, g: g, follow: e.Follow, buttons: watched(e.Buttons), start: time.Now(), told: make(sequence),
+		devices: e.Devices, watches: make(map[string]*deviceWatch), deaf: make(map[string]<-chan struct{}),
+	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	s.released(ctx) // before anybody asks for a move
-	for _, b := range buttons {
+	s.epoch.Store(rand.Uint32()) // a move that was meant for the guard before is none for this one
+	s.released(ctx)              // before anybody asks for a move
+	for _, b := range s.buttons {
 		all.Go(func() { s.mindButton(ctx, b) })
 	}
-	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(warning) }) != nil {
+	g.Recheck()
+	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(e.Warning) }) != nil {
 		return nil // the site has gone before it began
 	}
 	all.Go(func() { s.tell(ctx) })
@@ -63,15 +80,22 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, devices
 type server struct {
 	link
 	g       *guard.Guard
-	devices map[string]device.Device
-	buttons []Button
+	follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
+	buttons []*watchedButton
 	start   time.Time
 	heard   atomic.Int64  // when the site last said something
-	epoch   atomic.Uint32 // how often silence has ended the leases
-	held    chan struct{} // an output may be away from safe
+	epoch   atomic.Uint32 // changes whenever silence ends the leases, and from guard to guard
+	told    sequence      // of the site's readings
 
-	asking sync.Mutex
-	deaf   map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
+	stating sync.Mutex      // held while the state is told, so that the newest is the last
+	stated  <-chan struct{} // what Changed was then
+
+	planning sync.Mutex // one plan after the other
+
+	asking  sync.Mutex
+	devices map[string]device.Device
+	watches map[string]*deviceWatch
+	deaf    map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
 }
 
 // handle begins what a message asks for. An error ends the connection.
@@ -94,14 +118,18 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 		holder, output := r.text(), r.text()
 		do = func() (func(*writer), error) { return nil, s.g.TakeOver(holder, output) }
 	case told:
-		s.g.Told(r.reading())
+		s.g.Told(s.told.keep(r.reading()))
 		return r.end()
 	case stop:
 		do = func() (func(*writer), error) { return nil, s.g.Stop(ctx) }
 	case reset:
-		do = func() (func(*writer), error) { return nil, s.reset(ctx) }
+		epoch, stops := r.uint32(), r.uint32()
+		do = func() (func(*writer), error) { return nil, s.reset(ctx, epoch, stops) }
 	case alive:
 		do = func() (func(*writer), error) { return nil, s.g.Alive(ctx) }
+	case plan:
+		text := r.bytes()
+		do = func() (func(*writer), error) { return nil, s.change(ctx, text) }
 	case sample:
 		name := r.text()
 		do = func() (func(*writer), error) { return s.sample(ctx, name) }
@@ -122,6 +150,7 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	}
 	all.Go(func() {
 		reply, err := do()
+		s.state()                                // what the answer has changed is known before the answer is
 		s.send(answer, number, func(w *writer) { // an error is the reader's too
 			w.fault(err)
 			if err == nil && reply != nil {
@@ -141,10 +170,12 @@ type order struct {
 	length         time.Duration
 }
 
+var errHeldUp = device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
+
 // permit refuses what is the connection's to refuse.
 func (s *server) permit(ctx context.Context, m order) error {
 	if m.epoch != s.epoch.Load() || m.age < 0 || m.age > maxAge {
-		return device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
+		return errHeldUp
 	}
 	return s.released(ctx)
 }
@@ -161,10 +192,6 @@ func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
 	if err := s.permit(ctx, m); err != nil {
 		return guard.Status{}, err
 	}
-	select {
-	case s.held <- struct{}{}:
-	default:
-	}
 	return s.g.Move(ctx, m.holder, m.output, m.value, m.length)
 }
 
@@ -172,104 +199,49 @@ func (s *server) status(now guard.Status, err error) (func(*writer), error) {
 	return func(w *writer) { w.status(now) }, err
 }
 
-// asked has a driver do something within sampleTimeout. One that hangs or panics has
-// failed: it holds up neither the end of this process nor its outputs. It is not asked
-// again before it has come back.
-func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
-	s.asking.Lock()
-	back := s.deaf[name]
-	s.asking.Unlock()
-	if back != nil {
-		select {
-		case <-back:
-		default:
-			return answer, device.Faultf(device.Offline, "the driver of %s hangs and has not come back yet; look at its wiring", name)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
-	defer cancel()
-	answer, back, err = device.Ask(ctx, call)
-	s.asking.Lock()
-	s.deaf[name] = back
-	s.asking.Unlock()
-	return answer, err
-}
-
-// sample has no readings of a device that is not asked.
-func (s *server) sample(ctx context.Context, name string) (func(*writer), error) {
-	sensor, ok := s.devices[name].(device.Sensor)
-	if !ok {
-		return func(w *writer) { w.uint32(0) }, nil
-	}
-	readings, err := asked(ctx, s, name, sensor.Sample)
-	return func(w *writer) {
-		w.uint32(uint32(len(readings)))
-		for _, r := range readings {
-			w.reading(r)
-		}
-	}, err
-}
-
-// watch is answered when it breaks.
-func (s *server) watch(ctx context.Context, number uint32, name string) error {
-	w, ok := s.devices[name].(device.Watcher)
-	if !ok {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, w.Watch(ctx, func(r device.Reading) {
-			s.send(reading, number, func(w *writer) { w.reading(r) })
-		})
-	})
-	return err
-}
-
-func (s *server) show(ctx context.Context, name, point, text string) error {
-	display, ok := s.devices[name].(device.Display)
-	if !ok {
-		return device.Faultf(device.Invalid, "%s shows nothing", name)
-	}
-	_, err := asked(ctx, s, name, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, display.Show(ctx, point, text)
-	})
-	return err
-}
-
-func (s *server) capture(ctx context.Context, name, point string) (func(*writer), error) {
-	camera, ok := s.devices[name].(device.Camera)
-	if !ok {
-		return nil, device.Faultf(device.Invalid, "%s takes no pictures", name)
-	}
-	picture, err := asked(ctx, s, name, func(ctx context.Context) (device.Image, error) { return camera.Capture(ctx, point) })
-	return func(w *writer) { w.image(picture) }, err
-}
-
 // tell keeps the site informed of every output.
 func (s *server) tell(ctx context.Context) {
-	s.g.Follow(ctx, func(all []guard.Status, stopped bool) {
-		s.send(state, 0, func(w *writer) {
-			w.uint32(s.epoch.Load())
-			w.bool(stopped)
-			w.uint32(uint32(len(all)))
-			for _, o := range all {
-				w.status(o)
-			}
-		})
+	for {
+		select {
+		case <-s.state():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// state has the site know what every output does, unless it does already. What it
+// returns is closed when there is more to tell.
+func (s *server) state() (changed <-chan struct{}) {
+	s.stating.Lock()
+	defer s.stating.Unlock()
+	changed = s.g.Changed()
+	if changed == s.stated {
+		return changed
+	}
+	s.stated = changed
+	s.send(state, 0, func(w *writer) { // where it cannot be sent, nobody hears the answer either
+		all, stopped, stops := s.g.State()
+		w.uint32(s.epoch.Load())
+		w.bool(stopped)
+		w.uint32(stops)
+		w.uint32(uint32(len(all)))
+		for _, o := range all {
+			w.status(o)
+		}
 	})
+	return changed
 }
 
 // mindSilence ends all leases when the site has fallen silent. It wakes up only
-// while an output is away from safe.
+// while an output is away from safe, as the machine says, whoever moved it.
 func (s *server) mindSilence(ctx context.Context) {
 	tick := time.NewTicker(silence / 9)
 	defer tick.Stop()
 	for {
 		tick.Stop()
-		select {
-		case <-ctx.Done():
+		if s.g.Away(ctx) != nil {
 			return
-		case <-s.held:
 		}
 		tick.Reset(silence / 9)
 		for !s.g.Safe() {
@@ -281,7 +253,7 @@ func (s *server) mindSilence(ctx context.Context) {
 			if quiet := time.Since(s.start) - time.Duration(s.heard.Load()); quiet > silence {
 				slog.Error("the site has fallen silent: outputs go to their safe values", "for", quiet)
 				s.epoch.Add(1)
-				s.g.ToSafe()
+				s.g.ToSafe(guard.Silence)
 				break
 			}
 		}

@@ -19,9 +19,10 @@ func TestTryThroughTheConnection(t *testing.T) {
 		if err := r.Try(t.Context(), "anna", relayName, device.Bool(true), time.Minute); err != nil || r.box.isOn() {
 			t.Errorf("%v, and it is on: %v", err, r.box.isOn())
 		}
-		wantFault(t, r.Try(t.Context(), "anna", relayName, device.Bool(true), time.Hour), device.Invalid, "at most 10m0s")
+		wantFault(t, r.Try(t.Context(), "anna", relayName, device.Bool(true), time.Hour), device.Invalid, "at most 10m")
 		r.on(t, time.Minute)
 		wantFault(t, r.Try(t.Context(), "bert", relayName, device.Bool(true), time.Minute), device.Busy, "is held by")
+		synctest.Wait()
 		r.lost("for a test")
 		wantFault(t, r.Try(t.Context(), "anna", relayName, device.Bool(true), time.Minute), device.Unavailable, "is being started")
 	})

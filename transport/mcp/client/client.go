@@ -277,13 +277,18 @@ type notified struct {
 }
 
 // Owner calls a method of the owner's, which no tool reaches, with parameters that
-// encode by their json tags, nil for none. What it answers comes as JSON.
+// encode by their json tags, nil for none. What it answers comes as JSON. A caller that does
+// not own the site is denied: to everybody else the method does not exist.
 func (c *Client) Owner(ctx context.Context, method string, params any) ([]byte, error) {
 	if params == nil {
 		params = struct{}{}
 	}
 	raw, err := c.site.Call(ctx, rpc.Request{ID: c.id(), Method: method, Params: params, Version: rpc.Revision}, nil)
-	if err != nil {
+	var refused *rpc.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == rpc.CodeMethodNotFound:
+		return nil, &Refusal{"denied", refused.Message}
+	case err != nil:
 		return nil, refusal(err)
 	}
 	return raw.JSONText()

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node"
 
 	"github.com/go-json-experiment/json"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +24,7 @@ const (
 
 // rounds calls do until it needs no more input. In these revisions the server asks
 // in the middle of the call, so nothing leaves it and no state has to be sealed.
-func rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange) (*agents.NeedInput, error)) error {
+func (h *host) rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange) (*agents.NeedInput, error)) error {
 	ex := agents.Exchange{Can: capabilities(ss)}
 	for range maxRounds {
 		need, err := do(ex)
@@ -33,7 +34,7 @@ func rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange)
 		if need.Elsewhere != "" { // no answer of this client's would do
 			return device.Faultf(device.Unavailable, "%s", need.Elsewhere)
 		}
-		if ex.Answers, err = ask(ctx, ss, ex.Can, need.Questions); err != nil {
+		if ex.Answers, err = h.ask(ctx, ss, ex.Can, need.Questions); err != nil {
 			return err
 		}
 		ex.State = need.State
@@ -56,7 +57,7 @@ func capabilities(ss *sdk.ServerSession) (can agents.Capabilities) {
 
 // ask puts the questions one after the other, because a person may have to answer
 // them; none is put when the client cannot answer them all.
-func ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabilities, questions []agents.Question) (map[string]agents.Args, error) {
+func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabilities, questions []agents.Question) (map[string]agents.Args, error) {
 	var lacks agents.Capabilities
 	for _, q := range questions {
 		switch q.Method {
@@ -73,6 +74,11 @@ func ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabilities, qu
 	if lacks != (agents.Capabilities{}) {
 		return nil, &agents.NeedsCapability{Needs: lacks}
 	}
+	place, err := h.srv.node.Hold(h.who, node.Waits)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	answers := make(map[string]agents.Args, len(questions))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -176,7 +177,7 @@ func (f *fake) Complete(_ agents.Principal, ref agents.Reference, _, prefix stri
 
 // newServer makes a server over f; it has nothing left when the test ends.
 func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
-	hub := node.NewHub(forgetful{}, func(a string) string { return a })
+	hub := node.NewHub(nil, forgetful{}, func(a string) string { return a })
 	s := New(node.New(hub, token, nil, f), "fake", "1", "be kind")
 	t.Cleanup(func() {
 		s.Close()
@@ -213,6 +214,9 @@ func listen(t *testing.T, s *Server) string {
 		e := node.Evidence{Bearer: token, Local: "loopback"}
 		if who := r.Header.Get("Who"); who != "" {
 			e = node.Evidence{Local: who}
+			if strings.Contains(who, ".") {
+				e = node.Evidence{Bearer: who}
+			}
 		}
 		s.ServeHTTP(w, r, e)
 	}))

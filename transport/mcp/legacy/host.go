@@ -26,8 +26,6 @@ type host struct {
 	http http.Handler
 	stop context.CancelFunc // of the watch over what is offered
 
-	running chan struct{} // one place per request
-
 	// With Server.mu.
 	users   int               // sessions, and requests that have none yet
 	watches map[string]*watch // by URI
@@ -41,7 +39,7 @@ type host struct {
 }
 
 func newHost(s *Server, who agents.Principal) *host {
-	h := &host{srv: s, who: who, running: make(chan struct{}, maxRunning), watches: make(map[string]*watch)}
+	h := &host{srv: s, who: who, watches: make(map[string]*watch)}
 	h.sdk = sdk.NewServer(s.self, &sdk.ServerOptions{
 		Instructions:       s.instructions,
 		CompletionHandler:  h.complete,
@@ -81,12 +79,6 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}()
 		if strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
-		}
-		select {
-		case h.running <- struct{}{}:
-			defer func() { <-h.running }()
-		default:
-			return nil, &jsonrpc.Error{Code: codeBusy, Message: "too many requests are running: wait for one to end"}
 		}
 		if strings.HasSuffix(method, "/list") { // the SDK answers by itself, and agents look when they are asked
 			h.srv.node.Tools(h.who)

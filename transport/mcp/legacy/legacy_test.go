@@ -110,7 +110,7 @@ func TestToolsThatFail(t *testing.T) {
 	}{
 		{"fail", nil, "unsafe: the tank is empty", "unsafe"},
 		{"add", map[string]any{"a": 1, "c": 2}, "invalid: c: there is no such field", "invalid"},
-		{"add", map[string]any{"a": "one"}, "invalid: a: string does not fit here", "invalid"},
+		{"add", map[string]any{"a": "one"}, "invalid: a: must be a number", "invalid"},
 	} {
 		res := call(t, c, x.tool, x.args)
 		if !res.IsError || textOf(t, res.Content[0]) != x.text || res.Meta[faultKey] != x.why {

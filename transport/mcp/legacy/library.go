@@ -44,7 +44,7 @@ func (h *host) addPrompt(p agents.Prompt) {
 
 func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	var res agents.PromptResult
-	err := rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+	err := h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
 		var err error
 		res, err = h.srv.node.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
 		return res.NeedInput, err

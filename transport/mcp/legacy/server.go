@@ -1,10 +1,8 @@
 package legacy
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -13,8 +11,6 @@ import (
 	"agentsite/agents"
 	"agentsite/node"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -24,8 +20,6 @@ var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 const (
 	// maxMessage bounds an inbound message, as the newer revision does.
 	maxMessage = 256 << 10
-	// maxRunning bounds the requests of one principal that run at a time.
-	maxRunning = 32
 	// writeTimeout is how long a client may leave its end unread.
 	writeTimeout = 30 * time.Second
 
@@ -60,11 +54,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
-	if tooMany(r) {
-		http.Error(w, fmt.Sprintf("a batch has at most %d messages: send the others afterwards", maxInFlight), http.StatusBadRequest)
+	w = &paced{w, http.NewResponseController(w)}
+	if !passes(w, r) {
 		return
 	}
-	w = &paced{w, http.NewResponseController(w)}
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
 		h := s.enter(who)
@@ -86,19 +79,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 	x.host.http.ServeHTTP(w, r)
 }
 
-// tooMany tells a batch that would run more at a time than a stream may. Revisions
-// that know no batches refuse every one, later on. The carrier has bounded the
-// body, which is left to be read again.
-func tooMany(r *http.Request) bool {
-	text, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(text))
-	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {
-		return false
-	}
-	var batch []jsontext.Value
-	return json.Unmarshal(text, &batch) == nil && len(batch) > maxInFlight
-}
-
 // ServeStream serves one session over newline-delimited JSON, beginning with its
 // initialize. It blocks until the peer closes its side or ctx ends, neither of
 // which is an error, and closes rw.
@@ -110,7 +90,7 @@ func (s *Server) ServeStream(ctx context.Context, rw io.ReadWriteCloser, e node.
 	}
 	h := s.enter(who)
 	defer s.leave(h)
-	ss, err := h.sdk.Connect(ctx, stream{rw}, nil)
+	ss, err := h.sdk.Connect(ctx, stream{newInspected(rw)}, nil)
 	if err != nil {
 		return err
 	}

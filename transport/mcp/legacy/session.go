@@ -2,21 +2,16 @@ package legacy
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/node"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
-	// maxSessions bounds the sessions of all principals together, and half of it
-	// those of one. A session costs about 17 KB and, while it listens over HTTP, one
-	// of the carrier's places.
-	maxSessions = 32
 	// idleAfter ends a session on HTTP that nobody listens to and nobody calls.
 	idleAfter = 10 * time.Minute
 	// codeBusy answers what is beyond the bounds.
@@ -26,6 +21,7 @@ const (
 // session is an open session of one principal.
 type session struct {
 	host    *host
+	place   node.Place // a session costs about 17 KB
 	sdk     *sdk.ServerSession
 	ctx     context.Context // ends the requests that run
 	cancel  context.CancelFunc
@@ -43,9 +39,8 @@ func (x *session) end() {
 	x.sdk.Close()
 }
 
-// admit takes a new session in. When there are too many, the longest idle one has
-// to go, of its principal's own if those are too many; when none is idle, the new
-// one is refused.
+// admit takes a new session in. When its account has too many, the longest idle one of
+// that account has to go, and nobody else's; when none is idle, the new one is refused.
 func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,20 +50,17 @@ func (s *Server) admit(h *host, ss *sdk.ServerSession) error {
 	if s.closed {
 		return &jsonrpc.Error{Code: codeBusy, Message: "the site is stopping"}
 	}
-	among := s.sessionsOf(h)
-	full := len(among) >= maxSessions/2
-	if !full && len(s.sessions) >= maxSessions {
-		full, among = true, slices.Collect(maps.Values(s.sessions))
-	}
-	if full {
-		out := longestIdle(among)
+	place, err := s.node.Hold(h.who, node.Sessions)
+	for err != nil {
+		out := longestIdle(s.sessionsOfAccount(h.who))
 		if out == nil {
-			return &jsonrpc.Error{Code: codeBusy, Message: "too many sessions are open and in use: close one first"}
+			return asError(err)
 		}
 		s.forget(out)
 		go out.end()
+		place, err = s.node.Hold(h.who, node.Sessions)
 	}
-	x := &session{host: h, sdk: ss, watched: make(map[string]bool)}
+	x := &session{host: h, place: place, sdk: ss, watched: make(map[string]bool)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	if ss.ID() != "" {
 		x.idle, x.since = time.AfterFunc(idleAfter, x.end), time.Now()
@@ -93,6 +85,16 @@ func (s *Server) sessionsOf(h *host) (all []*session) {
 	return all
 }
 
+func (s *Server) sessionsOfAccount(who agents.Principal) (all []*session) {
+	account, _ := s.node.Account(who) // who has a host is known
+	for _, x := range s.sessions {
+		if its, _ := s.node.Account(x.host.who); its == account {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 func longestIdle(among []*session) (out *session) {
 	for _, x := range among {
 		if x.idle != nil && x.requests == 0 && (out == nil || x.since.Before(out.since)) {
@@ -108,6 +110,7 @@ func (s *Server) forget(x *session) {
 		return
 	}
 	delete(s.sessions, x.sdk)
+	x.place.Leave()
 	x.cancel()
 	if x.idle != nil {
 		x.idle.Stop()

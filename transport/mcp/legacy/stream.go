@@ -6,6 +6,9 @@ import (
 	"io"
 	"sync"
 
+	"agentsite/agents"
+
+	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -13,6 +16,9 @@ import (
 // maxInFlight bounds the requests of one stream, or of one batch over HTTP, that
 // are not answered yet.
 const maxInFlight = 32
+
+// maxUrgent are places besides for calls that return outputs to safe.
+const maxUrgent = 8
 
 // stream is newline-delimited JSON on which no client can pile up work: the SDK
 // queues without a bound whatever it reads.
@@ -54,11 +60,18 @@ func (b *bounded) admit(r *jsonrpc.Request) bool {
 	switch {
 	case !r.IsCall() || b.open[r.ID]: // the SDK refuses an id that runs
 		return true
-	case len(b.open) >= maxInFlight:
+	case len(b.open) >= maxInFlight+maxUrgent, len(b.open) >= maxInFlight && !urgent(r):
 		return false
 	}
 	b.open[r.ID] = true
 	return true
+}
+
+func urgent(r *jsonrpc.Request) bool {
+	var p struct {
+		Name string `json:"name"`
+	}
+	return r.Method == "tools/call" && json.Unmarshal(r.Params, &p) == nil && agents.ReturnsToSafe(p.Name)
 }
 
 func (b *bounded) Write(ctx context.Context, m jsonrpc.Message) error {

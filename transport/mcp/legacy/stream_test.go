@@ -146,3 +146,26 @@ func TestBatch(t *testing.T) {
 		}
 	}
 }
+
+// Where all places are taken, what returns outputs to safe still gets through.
+func TestStreamUrgent(t *testing.T) {
+	f := newFake()
+	s, _ := newServer(t, f)
+	c := overRaw(t, s)
+	for i := range maxInFlight {
+		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"forever"}}`, i))
+		<-f.running
+	}
+	c.say(`{"jsonrpc":"2.0","id":"move","method":"tools/call","params":{"name":"switch_output"}}`)
+	c.hear(`"move"`, `"code":429`)
+	for _, name := range []string{"emergency_stop", "release_output"} { // of which there are none here
+		c.say(`{"jsonrpc":"2.0","id":"` + name + `","method":"tools/call","params":{"name":"` + name + `"}}`)
+		if heard := c.hear(name); strings.Contains(heard, `"code":429`) {
+			t.Error(heard)
+		}
+	}
+	c.Close()
+	for range maxInFlight {
+		<-f.ended
+	}
+}

@@ -34,7 +34,7 @@ func (f *formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (age
 
 func TestTerms(t *testing.T) {
 	f := &formal{}
-	s := New(node.New(node.NewHub(forgetful{}, func(a string) string { return a }), token, nil, f), "fake", "1", "")
+	s := New(node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, f), "fake", "1", "")
 	t.Cleanup(s.Close)
 	c := overStream(t, s, &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		t.Error("the client is asked for the owner's word")
@@ -48,6 +48,8 @@ func TestTerms(t *testing.T) {
 		{sdk.Meta{"other": 1}, `{}`},
 		{sdk.Meta{"agentsite/idempotency-key": "k", "agentsite/expires-in": 2.5}, `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}`},
 		{sdk.Meta{"agentsite/idempotency-key": 7}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
+		{sdk.Meta{"agentsite/idempotency-key": nil}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
+		{sdk.Meta{"agentsite/expires-in": nil}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
 		{sdk.Meta{"agentsite/expires-in": "1s"}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
 	} {
 		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "terms", Meta: tt.meta})

@@ -35,7 +35,7 @@ func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	var res agents.Result
 	terms, err := termsOf(req.Params.Meta)
 	if err == nil {
-		err = rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+		err = h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
 			var err error
 			res, err = h.srv.node.Call(ctx, h.who, agents.Call{
 				Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Terms: terms, Exchange: ex,
@@ -56,7 +56,7 @@ func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
 	text, err := json.Marshal(meta)
 	if err == nil {
-		err = json.Unmarshal(text, &terms)
+		err = encoded(text).Decode(&terms)
 	}
 	if err != nil {
 		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text and agentsite/expires-in a number")

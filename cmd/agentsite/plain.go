@@ -1,0 +1,129 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// plain returns the text of an error with what Go's packages put into it, such as "open
+// FILE: no such file or directory" or "dial tcp ADDRESS: connect: connection refused", in
+// plain words.
+func plain(err error) string {
+	text := err.Error()
+	for e := range chain(err) {
+		switch e := e.(type) {
+		case *url.Error:
+			text = strings.ReplaceAll(text, e.Error(), e.Err.Error())
+		case *fs.PathError:
+			text = strings.ReplaceAll(text, e.Error(), plainPath(e.Path, e.Err))
+		case *net.OpError:
+			text = strings.ReplaceAll(text, e.Error(), plainNet(e))
+		case *net.DNSError:
+			text = strings.ReplaceAll(text, e.Error(), "no address is known for the name "+e.Name)
+		case *strconv.NumError:
+			text = strings.ReplaceAll(text, e.Error(), strconv.Quote(e.Num)+" is not a number that fits here")
+		case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError:
+			text = strings.ReplaceAll(text, "tls: failed to verify certificate: ", "")
+		}
+	}
+	return text
+}
+
+// chain yields err and the errors that it wraps, outermost first.
+func chain(err error) func(yield func(error) bool) {
+	var walk func(err error, yield func(error) bool) bool
+	walk = func(err error, yield func(error) bool) bool {
+		if err == nil {
+			return true
+		}
+		if !yield(err) {
+			return false
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			return walk(e.Unwrap(), yield)
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				if !walk(one, yield) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return func(yield func(error) bool) { walk(err, yield) }
+}
+
+func plainPath(path string, err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path + " does not exist"
+	case errors.Is(err, fs.ErrExist):
+		return path + " exists already"
+	case errors.Is(err, fs.ErrPermission):
+		return path + " is not open to this user"
+	case errors.Is(err, syscall.ENOSPC):
+		return path + " has no room: its disk is full"
+	case errors.Is(err, syscall.EROFS):
+		return path + " is on a disk that is mounted read-only"
+	case errors.Is(err, syscall.EISDIR):
+		return path + " is a folder"
+	}
+	return fmt.Sprintf("%s cannot be used (%v)", path, err)
+}
+
+func plainNet(e *net.OpError) string {
+	at := "the address"
+	if e.Addr != nil {
+		at = e.Addr.String()
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(e, &dns):
+		return dns.Error() // which is next in the chain
+	case errors.Is(e, syscall.ECONNREFUSED):
+		return "nothing listens at " + at
+	case errors.Is(e, syscall.EADDRINUSE):
+		return at + " is in use by another program"
+	case errors.Is(e, syscall.EADDRNOTAVAIL):
+		return at + " is no address of this machine"
+	case errors.Is(e, syscall.EACCES):
+		return at + " is not open to this user"
+	case errors.Is(e, syscall.ENETUNREACH), errors.Is(e, syscall.EHOSTUNREACH):
+		return "this machine has no route to " + at
+	case e.Timeout():
+		return at + " does not answer"
+	}
+	return fmt.Sprintf("the connection to %s ended (%v)", at, e.Err)
+}
+
+// flagError says in plain words what is wrong with a flag.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if _, rest, ok := strings.Cut(err.Error(), "unknown shorthand flag: '"); ok && strings.ContainsAny(rest[:1], "0123456789.") {
+		return errors.New("a negative number comes after two dashes: -- -5")
+	}
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	name, value := "--"+invalid.GetFlag().Name, clean(invalid.GetValue())
+	switch {
+	case !errors.As(err, &number):
+		return fmt.Errorf("%s is %q: %w", name, value, invalid.Unwrap())
+	case strings.HasPrefix(invalid.GetFlag().Value.Type(), "float"):
+		return fmt.Errorf("%s takes a number, not %q", name, value)
+	case strings.HasPrefix(invalid.GetFlag().Value.Type(), "bool"):
+		return fmt.Errorf("%s takes true or false, not %q", name, value)
+	}
+	return fmt.Errorf("%s takes a whole number, not %q", name, value)
+}

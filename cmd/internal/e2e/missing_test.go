@@ -1,0 +1,68 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pseudoTerminal is a serial port that a test has both ends of; it returns the end that a
+// program opens.
+func pseudoTerminal(t *testing.T) (port string) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: no pseudo-terminal to be had: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/dev/pts/%d", n)
+}
+
+// TestOneBadDevice: a device that cannot be opened, because another program has its port,
+// is missing and says so; everything else is there, and it too once the other program ends.
+func TestOneBadDevice(t *testing.T) {
+	port := pseudoTerminal(t)
+	other, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n  den: { driver: sim, model: climate }\n"+
+		"  place: { driver: gps, port: "+port+", every: 5s }\n", need(t, "the program", program))
+	c := r.client(t, false)
+	ask := func(tool, args string) string {
+		t.Helper()
+		a, err := c.Ask(t.Context(), tool, []byte(args))
+		if err != nil {
+			t.Fatal(tool, err)
+		}
+		return string(a.JSON)
+	}
+	const theirs = "another program has"
+	if status := ask("site_status", `{}`); !strings.Contains(status, theirs) {
+		t.Errorf("nothing says what is wrong: %s", status)
+	}
+	if points := ask("read_points", `{"points":["den/temperature"]}`); !strings.Contains(points, `"good"`) {
+		t.Error(points)
+	}
+	ask("switch_output", `{"output":"box/relay","on":true,"for_seconds":5}`)
+	other.Close()
+	until(t, 30*time.Second, "the port is opened again", func() bool { return !strings.Contains(ask("site_status", `{}`), theirs) })
+}

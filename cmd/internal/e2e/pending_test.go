@@ -1,0 +1,182 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ask is one call, which may fail or be given up.
+func (r *running) ask(wait time.Duration, tool, args string) (answer string, err error) {
+	return r.askIn(context.Background(), wait, tool, args)
+}
+
+func (r *running) askIn(ctx context.Context, wait time.Duration, tool, args string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", r.URL+"/mcp", strings.NewReader(call(tool, args)))
+	if err != nil {
+		return "", err
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + r.Token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return string(b), err
+}
+
+// askAndLeave asks and does not wait for the answer. It reports whether the site has the
+// whole call.
+func (r *running) askAndLeave(after time.Duration, tool string) (asked bool) {
+	var wrote atomic.Bool
+	trace := &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) }}
+	r.askIn(httptrace.WithClientTrace(context.Background(), trace), after, tool, "{}")
+	return wrote.Load()
+}
+
+// holds reports whether moves are refused because of an emergency stop, once the outputs
+// answer. One that nobody has answered yet has a few seconds.
+func (r *relay) holds(t *testing.T, answered bool) bool {
+	t.Helper()
+	answer, begun := "", time.Now()
+	for time.Since(begun) < 20*time.Second {
+		answer, _ = r.ask(10*time.Second, "switch_output", `{"output":"box/relay","on":true,"for_seconds":30}`)
+		switch {
+		case strings.Contains(answer, "emergency stop is latched"):
+			return true
+		case strings.Contains(answer, switched) && (answered || time.Since(begun) > 5*time.Second):
+			return false
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("moves are neither made nor refused: %s\n%s", answer, r.Log)
+	return false
+}
+
+// TestStopsHold: whatever happens to the site, its guard and its disk in the moment of an
+// emergency stop, and however it is asked for: it holds, for the next guard and the next
+// site too.
+func TestStopsHold(t *testing.T) {
+	site := need(t, "the program", program)
+	if !alone(t) {
+		return
+	}
+	data, dir := folder(t), folder(t)
+	t.Setenv("RUNTIME_DIRECTORY", dir)
+	run(t, "mount", "-t", "tmpfs", "-o", "size=8m", "none", data)
+	t.Cleanup(func() { run(t, "umount", "--lazy", data) })
+	button, witness := filepath.Join(dir, "pressed"), filepath.Join(dir, "outputs")
+	config := func(more string) string {
+		return "site: { name: stops }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0s, outputs_file: " + witness + " }\n" +
+			"  mushroom: { driver: sim, model: stop-button, every: 1s, pressed_file: " + button + " }\n" + more
+	}
+	r := &relay{startIn(t, data, config(""), nil, site), witness}
+	n, seed := 0, uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	reload := func(more string) {
+		os.WriteFile(filepath.Join(data, "agentsite.yaml"), []byte(config(more)), 0o600)
+		r.Cmd.Process.Signal(syscall.SIGHUP)
+	}
+	again := func() { r = &relay{startIn(t, data, config(""), nil, site), witness} }
+	events := []struct {
+		name string
+		do   func()
+	}{
+		{"nothing", func() {}},
+		{"the guard is killed", func() { syscall.Kill(r.guard(t), syscall.SIGKILL) }},
+		{"the guard starts", func() { // after a pause
+			syscall.Kill(r.guard(t), syscall.SIGKILL)
+			time.Sleep(time.Duration(90+random.IntN(80)) * time.Millisecond)
+		}},
+		{"the guard is frozen", func() { syscall.Kill(r.guard(t), syscall.SIGSTOP) }},
+		{"the guard is replaced", func() {
+			reload(fmt.Sprintf("  other: { driver: sim, model: stop-button, pressed_file: %s/never%d }\n", dir, n))
+		}},
+		{"the plan is changed", func() { reload(fmt.Sprintf("  r%d: { driver: sim, model: relay }\n", n)) }},
+		{"the button is pressed", func() {
+			os.WriteFile(button, nil, 0o600)
+			time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
+			os.Remove(button)
+		}},
+		{"the site is killed", func() { r.Cmd.Process.Kill() }},
+		{"the disk is full", func() { fill(t, data) }},
+	}
+	lost, asked := map[string]int{}, 0
+	for n = range times(100) {
+		event := events[n%len(events)]
+		before, after := time.Duration(random.IntN(200))*time.Millisecond, time.Duration(random.IntN(20))*time.Millisecond
+		if n%3 > 0 { // the guard is driving something
+			r.on(t)
+		}
+		event.do()
+		if event.name != "the guard starts" { // else it is late already
+			time.Sleep(before)
+		}
+		stopped, how := false, "by signal"
+		switch n / len(events) % 3 {
+		case 0:
+			stopped = r.Cmd.Process.Signal(syscall.SIGUSR1) == nil
+		case 1:
+			how = "by a call"
+			answer, err := r.ask(20*time.Second, "emergency_stop", "{}")
+			stopped = err == nil && strings.Contains(answer, `"emergency_stop":true`)
+		case 2:
+			how = "by a caller that leaves"
+			stopped = r.askAndLeave(200*time.Millisecond, "emergency_stop") && event.name != "the site is killed"
+		}
+		time.Sleep(after)
+		if event.name == "the site is killed" {
+			<-r.ended
+			r.Cmd.Process = nil
+			again()
+			stopped = stopped && how == "by a call" // the others are not answered
+		}
+		if stopped {
+			asked++
+			what := event.name + ", " + how
+			if !r.holds(t, how == "by a call") {
+				lost[what]++
+			} else if n%4 == 0 {
+				syscall.Kill(r.guard(t), syscall.SIGKILL)
+				if !r.holds(t, true) {
+					lost[what+", in the next guard"]++
+				}
+			} else if n%16 == 1 {
+				r.kill(t)
+				again()
+				if !r.holds(t, true) {
+					lost[what+", in the next site"]++
+				}
+			}
+		}
+		os.Remove(filepath.Join(data, "filler"))
+		until(t, 20*time.Second, "the owner's reset", func() bool {
+			_, err := r.agentsite(t, "reset")
+			return err == nil
+		})
+	}
+	t.Logf("%d stops", asked)
+	if len(lost) > 0 {
+		t.Errorf("lost, with the seed %d: %v", seed, lost)
+	}
+}

@@ -1,0 +1,133 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/guard"
+	"agentsite/device/guard/proc"
+	"agentsite/device/testbed"
+	"agentsite/node"
+	"agentsite/node/history"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+)
+
+// multiplexer is an I2C bus with a PCA9548 at 0x70 and a thermometer on each channel, all
+// at one address. As on a real bus, others may have their turn between two transfers.
+type multiplexer struct {
+	mu      sync.Mutex
+	channel byte
+	chips   map[byte]*testbed.MCP9808
+}
+
+func newMultiplexer(t *testing.T, channels int) *multiplexer {
+	t.Helper()
+	m := &multiplexer{chips: make(map[byte]*testbed.MCP9808)}
+	for i := range channels {
+		chip := testbed.NewMCP9808()
+		if err := chip.Tell("temperature", degrees(i)); err != nil {
+			t.Fatal(err)
+		}
+		chip.Reset()
+		m.chips[1<<i] = chip
+	}
+	return m
+}
+
+// degrees is how warm it is at a channel.
+func degrees(channel int) float64 { return 10 + float64(channel) }
+
+func (m *multiplexer) Tx(address uint16, w, r []byte) error {
+	defer runtime.Gosched()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if address == 0x70 {
+		m.channel = w[0]
+		return nil
+	}
+	chip := m.chips[m.channel]
+	if chip == nil || address != 0x18 {
+		return testbed.ErrNoAnswer
+	}
+	if len(w) > 0 {
+		chip.Write(w)
+	}
+	chip.Read(r)
+	return nil
+}
+
+func (*multiplexer) String() string                    { return "i2c-1" }
+func (*multiplexer) SetSpeed(f physic.Frequency) error { return nil }
+
+// TestReloadKeepsTheBoard: devices that were there before a reload and devices that came
+// with it take turns on their bus. Behind a multiplexer, whoever does not wait for its turn
+// reads, and writes, another chip.
+func TestReloadKeepsTheBoard(t *testing.T) {
+	const channels, before, samples = 4, 2, 200
+	b := board.FakeBuses(map[int]i2c.Bus{1: newMultiplexer(t, channels)}, nil)
+	file := filepath.Join(t.TempDir(), "agentsite.yaml")
+	write := func(n int) {
+		t.Helper()
+		text := head
+		for i := range n {
+			text += fmt.Sprintf("  t%d: { driver: mcp9808, bus: \"i2c-1/0x70:%d\", address: 0x18, every: 1h }\n", i, i)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(before)
+	cfg, _, err := check(b, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs := proc.NewKeeper(nil, guard.Latch{File: filepath.Join(t.TempDir(), "armed")}, nil)
+	opens := newOpener(outputs)
+	devices, err := openDevices(t.Context(), cfg, b, opens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := history.New(nil)
+	w := &wiring{
+		board: b, read: reader(b, file), cfg: cfg, devices: devices, keeper: outputs, opens: opens, past: past, hub: node.NewHub(nil, past, things.URI),
+		stage: func([]byte) error { return nil }, offer: func([]things.Thing) error { return nil }, reloads: make(chan chan<- error),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	write(channels)
+	if err := w.Reload(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	running.Wait()
+	if len(w.devices) != channels || w.devices[0] != devices[0] || w.devices[before-1] != devices[before-1] {
+		t.Fatalf("%d devices, or others than before", len(w.devices))
+	}
+	var sampling sync.WaitGroup
+	for i, d := range w.devices {
+		sampling.Go(func() {
+			for n := range samples {
+				all, err := d.device.(device.Sensor).Sample(t.Context())
+				if err != nil || len(all) != 1 || all[0].Value != device.Number(degrees(i)) {
+					t.Errorf("sample %d of %s: %+v %v, want %v", n, d.Name, all, err, degrees(i))
+					return
+				}
+			}
+		})
+	}
+	sampling.Wait()
+	if err := closeDevices(w.devices); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,196 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/rpc"
+)
+
+// Claim makes the person the owner of the site that shows an address, or takes over one
+// that is the person's already, by its key or by its name on this network. It remembers the
+// site by the given name, which no other may have; "" is for the one that it has already
+// here, or its own, with a number where that is another's. Of t, Version, Wait and Tell
+// count. The code is that of MadeRecovery, "" where the person owned the site already. Once
+// the site is owned, k says which it is, and the code is returned also with an error.
+func (p Person) Claim(ctx context.Context, text, name string, t Target) (k KnownSite, code string, err error) {
+	i, err := p.invitation(ctx, text, t.Version)
+	if err != nil {
+		return k, "", err
+	}
+	known, err := p.Sites() // what may fail here fails before the site is owned
+	if err == nil && name != "" {
+		err = unused(known, name, i.Site.String())
+	}
+	if err != nil {
+		return k, "", err
+	}
+	key, err := p.key()
+	if err != nil {
+		return k, "", err
+	}
+	out, err := outsideOf(key, t.Version)
+	if err != nil {
+		return k, "", err
+	}
+	defer out.Close()
+	c, w, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, out, t.Version)
+	if err != nil {
+		return k, "", err
+	}
+	w.patience, w.again, w.tell = t.wait(), t.Wait > 0, t.Tell
+	site := &Connection{c, out, i.Site, ""}
+	var called string
+	owned := i.Secret == access.Secret{} // or there would be one
+	if !owned {
+		called, err = prove(ctx, c, key, i)
+		var refused *client.Refusal
+		owned = errors.As(err, &refused) // an answer was lost, another owner added us, or the configuration did
+	}
+	if owned {
+		var refused *client.Refusal
+		ours, asked := site.Access(ctx)
+		switch {
+		case asked == nil:
+			called, err = ours.Name, nil
+		case errors.As(asked, new(Mistake)): // it says that it is another
+			err = asked
+		case err == nil && errors.As(asked, &refused):
+			if err = ownersAsk(ctx, c, ChallengeMethod, nil, new(Challenge)); err == nil {
+				err = Mistake{errors.New("nobody owns this site yet, and the secret to claim it with is missing: copy the address that it shows, to its end")}
+			}
+		case err == nil:
+			err = asked
+		}
+	}
+	if err != nil {
+		return k, "", err
+	}
+	if name == "" {
+		name = newName(known, called, i.Site.String())
+	}
+	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
+	if err = p.remember(k); err != nil {
+		err = fmt.Errorf("you own the site, but it is not remembered here: %w; then claim it again", err)
+	}
+	if !owned {
+		made, asked := site.NewRecovery(ctx)
+		if asked != nil {
+			err = also(err, fmt.Errorf("it made no recovery code: agentsite owners recovery --site %s does (%w)", k.Name, asked))
+		}
+		code = made.Code
+	}
+	if told := p.greet(ctx, KnownSite{Owner: true}, c, w.patience); told != nil {
+		slog.Warn("the site was not told the time", "site", k.Name, "err", told)
+	}
+	return k, code, err
+}
+
+// unused refuses a name that cannot be a site's, or by which another one is known.
+func unused(known []KnownSite, name, did string) error {
+	if err := device.CheckName(name); err != nil {
+		return Mistake{fmt.Errorf("a site needs a name here, with --name: %w", err)}
+	}
+	if slices.ContainsFunc(known, func(k KnownSite) bool { return k.Name == name && k.DID != did }) {
+		return Mistake{fmt.Errorf("you know another site by the name %s: give this one another with --name", name)}
+	}
+	return nil
+}
+
+// newName is a name for a site: the one by which it is known, or what it calls itself, with a
+// number where that is another's.
+func newName(known []KnownSite, called, did string) string {
+	if i := slices.IndexFunc(known, func(k KnownSite) bool { return k.DID == did && device.CheckName(k.Name) == nil }); i >= 0 {
+		return known[i].Name
+	}
+	if device.CheckName(called) != nil {
+		called = "site"
+	}
+	name := called
+	for n := 2; unused(known, name, did) != nil; n++ {
+		name = fmt.Sprintf("%.20s-%d", called, n) // no longer than a name may be
+	}
+	return name
+}
+
+// prove claims a site and returns its name.
+func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
+	var challenge Challenge
+	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
+		return "", err
+	}
+	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
+	var claimed Claimed
+	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
+		return "", err
+	}
+	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
+		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+	}
+	return claimed.Name, nil
+}
+
+// Accept remembers a site on which the person was granted something, by that name, as
+// Claim does. Whether its issuer owns the site is not known here: a grant that the person
+// has takes the place of none but one by the same keys, and one that has ended.
+func (p Person) Accept(text, name string) (KnownSite, error) {
+	pass, err := access.ParsePass(strings.TrimSpace(text))
+	if err != nil {
+		return KnownSite{}, Mistake{err}
+	}
+	have, err := p.knownBy(pass.Site.String())
+	if err != nil {
+		return KnownSite{}, err
+	}
+	signers := pass.Grant.Signers()
+	if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
+		return have, Mistake{fmt.Errorf("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])}
+	}
+	return p.accept(pass, name)
+}
+
+// accept is Accept for a grant that is known to be good.
+func (p Person) accept(pass access.Pass, name string) (KnownSite, error) {
+	key, err := p.key()
+	if err != nil {
+		return KnownSite{}, err
+	}
+	if pass.Grant.Audience() != key.ID() {
+		return KnownSite{}, Mistake{fmt.Errorf("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())}
+	}
+	for _, b := range pass.Grant.Blocks {
+		if b.Node != pass.Site && b.Node != (identity.ID{}) {
+			return KnownSite{}, Mistake{fmt.Errorf("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)}
+		}
+	}
+	known, err := p.Sites()
+	if err != nil {
+		return KnownSite{}, err
+	}
+	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
+	if i := slices.IndexFunc(known, func(have KnownSite) bool { return have.DID == k.DID }); i >= 0 {
+		if known[i].Owner {
+			return known[i], Mistake{fmt.Errorf("you own %s already, and may do all there", known[i].Name)}
+		}
+		for _, at := range pass.Addresses { // nobody signed these: where it was stays first
+			if !slices.Contains(known[i].Addresses, at) {
+				known[i].Addresses = append(known[i].Addresses, at)
+			}
+		}
+		k.Addresses = known[i].Addresses
+	}
+	k.Addresses = addressesIn(k.Addresses)
+	if name == "" {
+		k.Name = newName(known, pass.Name, k.DID)
+	}
+	return k, p.remember(k)
+}

@@ -1,0 +1,35 @@
+package site
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/identity"
+)
+
+// TestClaimFitsScreen: how to claim a site stays whole on a terminal of 80 × 24, with the
+// QR code and the line to copy, which stands last.
+func TestClaimFitsScreen(t *testing.T) {
+	for range 100 {
+		i := access.Invitation{Site: identity.New().ID(), Secret: access.Secret{1}, Addresses: []string{"192.168.100.200:18474"}}
+		var out bytes.Buffer
+		welcome(Options{Out: &out, Terminal: true, Folder: "/var/lib/agentsite", Version: "v1"}, &config.Site{Name: "greenhouse"}, "agentsite.yaml", "http://127.0.0.1:8473", "", &i)
+		text := out.String()
+		begin := strings.IndexAny(text, "█▀▄")
+		rows := 1 // of the cursor
+		for line := range strings.Lines(text[begin:]) {
+			letters := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
+			if strings.ContainsAny(line, "█▀▄") && letters > 80 {
+				t.Fatalf("the picture has %d columns", letters)
+			}
+			rows += max(1, (letters+79)/80)
+		}
+		if rows > 24 || !strings.HasSuffix(text, "\n  agentsite claim "+i.String()+"\n") {
+			t.Fatalf("%d rows\n%s", rows, text[begin:])
+		}
+	}
+}

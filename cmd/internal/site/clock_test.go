@@ -1,0 +1,25 @@
+package site
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestClockFindings: doctor says when a running site does not know the time, and whether
+// it does not believe its machine.
+func TestClockFindings(t *testing.T) {
+	if all := (Access{Sure: true}).clockFindings(); all != nil {
+		t.Error(all)
+	}
+	said := make(map[string]bool)
+	for _, a := range []Access{{}, {LastKnown: true}, {Off: 1e6}, {Off: -1e6}} {
+		all := a.clockFindings()
+		if len(all) != 1 || !strings.Contains(all[0].Do, "agentsite clock --set") {
+			t.Fatal(all)
+		}
+		said[all[0].Says] = true
+	}
+	if len(said) != 3 {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,167 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/device"
+	"agentsite/discovery"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+)
+
+const (
+	// A site that is found is asked whose it is: so many at a time, and each for so long.
+	ownershipAtOnce   = 8
+	ownershipPatience = 2 * time.Second
+
+	// adoptPatience is how long a site of the user's is looked for that is not known yet.
+	adoptPatience = 2 * time.Second
+)
+
+// ownership asks sites that a person does not know whether the person owns them.
+type ownership struct {
+	key     *identity.Key // nil for somebody without one, who owns nothing
+	version string
+	places  chan struct{}
+	asking  sync.WaitGroup
+}
+
+func newOwnership(p Person, version string) *ownership {
+	o := &ownership{version: version, places: make(chan struct{}, ownershipAtOnce)}
+	if key, err := readKey(p.path(keyName)); err == nil {
+		o.key = &key
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		slog.Warn("which of these sites are yours is not known", "err", err)
+	}
+	return o
+}
+
+// ask calls yes where the site says so, before asking is done.
+func (o *ownership) ask(ctx context.Context, s discovery.Site, yes func()) {
+	if o.key == nil {
+		return
+	}
+	at := authorities(s.URLs())
+	o.asking.Go(func() {
+		select {
+		case o.places <- struct{}{}:
+			defer func() { <-o.places }()
+		case <-ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, ownershipPatience)
+		defer cancel()
+		c, w, err := dialKey(*o.key, s.Site, func() []string { return at }, nil, rpc.JSON, nil, o.version)
+		if err != nil {
+			return
+		}
+		defer w.near.HTTP.CloseIdleConnections()
+		me := o.key.ID().String()
+		all, err := (&Connection{Client: c, dialled: s.Site}).Access(ctx)
+		if err == nil && slices.ContainsFunc(all.Owners, func(w Owner) bool { return w.DID == me }) {
+			yes()
+		}
+	})
+}
+
+// adopt finds the only site on the network that calls itself so and says that the person
+// owns it, and remembers it by that name and its key. Nothing proves a name: where two
+// say so, neither is taken.
+func (p Person) adopt(ctx context.Context, name, version string) (KnownSite, error) {
+	mine := make(map[string]Found)
+	if device.CheckName(name) == nil {
+		err := Discover(ctx, Looking{For: adoptPatience, Name: name, Version: version}, func(c discovery.Change, f Found) {
+			if delete(mine, f.DID); f.Yours && c != discovery.Gone {
+				mine[f.DID] = f
+			}
+		})
+		if err != nil {
+			return KnownSite{}, err
+		}
+	}
+	var keys []string
+	for did, f := range mine {
+		keys = append(keys, did)
+		if len(mine) == 1 {
+			k := KnownSite{Name: name, DID: did, Addresses: authorities(f.URLs), Owner: true}
+			return k, p.remember(k)
+		}
+	}
+	if len(keys) == 0 {
+		return KnownSite{}, Mistake{fmt.Errorf("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)}
+	}
+	slices.Sort(keys)
+	return KnownSite{}, Mistake{fmt.Errorf("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))}
+}
+
+// SiteOf names the site that has a key, as far as this machine knows: the one that runs
+// from a folder, or one that the user claimed or was granted; "" for none.
+func SiteOf(did string, f Folder) (string, error) {
+	id, err := identity.Parse(did)
+	if err != nil {
+		return "", Mistake{err}
+	}
+	if key, err := readKey(f.path(keyName)); err == nil && key.ID() == id {
+		return "the site on this machine", nil
+	}
+	user, err := User()
+	if err != nil {
+		return "", err
+	}
+	k, err := user.knownBy(id.String())
+	if k.Name == "" {
+		return "", err
+	}
+	return "the site " + k.Name, nil
+}
+
+// find is the site of a name that the person knows, or, for the user, owns on this network.
+func (p Person) find(ctx context.Context, name, version string, tell func(string)) (KnownSite, error) {
+	known, err := p.Known(name)
+	user, failed := User()
+	if err == nil || failed != nil || p != user {
+		return known, err
+	}
+	if _, none := readKey(p.path(keyName)); errors.Is(none, fs.ErrNotExist) {
+		return known, err // who has no key owns nothing
+	}
+	k, err := p.adopt(ctx, name, version)
+	if err == nil && tell != nil {
+		tell(fmt.Sprintf("%s on this network is yours: it is known here from now on, by the key %s", k.Name, k.DID))
+	}
+	return k, err
+}
+
+// invitation is what a site shows, or says of itself on this network, or only its key.
+func (p Person) invitation(ctx context.Context, text, version string) (access.Invitation, error) {
+	text = strings.TrimSpace(text)
+	if id, err := identity.Parse(text); err == nil {
+		k, err := p.knownBy(id.String())
+		return access.Invitation{Site: id, Addresses: k.Addresses}, err
+	}
+	if device.CheckName(text) != nil {
+		i, err := access.ParseInvitation(text)
+		if err != nil {
+			err = Mistake{err}
+		}
+		return i, err
+	}
+	k, err := p.Known(text)
+	if err != nil {
+		k, err = p.adopt(ctx, text, version)
+	}
+	if err != nil {
+		return access.Invitation{}, err
+	}
+	id, err := identity.Parse(k.DID)
+	return access.Invitation{Site: id, Addresses: k.Addresses}, err
+}

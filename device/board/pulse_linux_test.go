@@ -1,0 +1,31 @@
+package board
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPulsesTakeTurns: a thread that makes pulses has the policy of the guard's others. Were
+// it SCHED_FIFO, one that spins for another of the same priority would never let that run.
+func TestPulsesTakeTurns(t *testing.T) {
+	policy := make(chan uint32)
+	go func() {
+		runtime.LockOSThread() // and it ends with this
+		kernelChips{}.pulses()
+		attr, err := unix.SchedGetAttr(0, 0)
+		if err != nil {
+			t.Error(err)
+			attr = &unix.SchedAttr{}
+		}
+		policy <- attr.Policy
+	}()
+	switch p := <-policy; p {
+	case unix.SCHED_RR:
+	case unix.SCHED_NORMAL:
+		t.Skip("SKIPPED: no right to a real-time priority; CI has it, as root")
+	default:
+		t.Errorf("the policy is %d", p)
+	}
+}

@@ -1,0 +1,248 @@
+package chip
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/device"
+	"agentsite/device/board"
+
+	"periph.io/x/conn/v3/i2c"
+)
+
+// bmx280Config is the YAML of bme280 and bmp280 (Bosch BST-BME280-DS002-15 and
+// BST-BMP280-DS001-11; pages below are of the first).
+//
+// periph's adapter is not used: it does not extend the sign of dig_H4 and dig_H5,
+// believes a calibration that it has read once, never looks whether the chip has its
+// settings still, and makes 0 and 100 % of a humidity that cannot be.
+type bmx280Config struct {
+	board.I2C
+	model string
+}
+
+// The ranges are those in which the chip works, not those of its full accuracy
+// (sections 1.2 to 1.4). The pressure is in Pa, the humidity in % of saturation.
+func (c *bmx280Config) Describe() device.Description {
+	d := device.Description{Model: c.model, Points: []device.Point{
+		measures("temperature", "Cel", "air temperature", -40, 85),
+		measures("pressure", "Pa", "air pressure", 30000, 110000),
+	}}
+	if c.model == "BME280" {
+		d.Points = append(d.Points, measures("humidity", "%", "relative humidity", 0, 100))
+	}
+	return d
+}
+
+const (
+	bmx280Trim     = 0x88 // 26 bytes (table 16, page 24)
+	bmx280TrimHum  = 0xE1 // 7 bytes
+	bmx280ID       = 0xD0
+	bmx280CtrlHum  = 0xF2 // and then the status, ctrl_meas, config, and after one more the data
+	bmx280Status   = 0xF3
+	bmx280CtrlMeas = 0xF4
+	bmx280Filter   = 0xF5 // "config" (5.4.6)
+
+	bmx280Hum       = 3           // four samples of the humidity (section 5.4.3, page 27)
+	bmx280Samples   = 3<<5 | 3<<2 // and of temperature and pressure (5.4.5)
+	bmx280Forced    = 1           // measure once and sleep
+	bmx280Measuring = 1 << 3      // of the status (5.4.4)
+	bmx280Updating  = 1 << 0      // its calibration is being loaded
+
+	bmx280Start   = 2 * time.Millisecond  // after power-on (section 1.1)
+	bmx280Longest = 30 * time.Millisecond // of such a measurement (section 9.1)
+)
+
+// How far beyond its limits the chip may read (sections 1.3 and 1.4). The humidity is
+// brought back to its limits by the datasheet's own formula, from however far; with
+// this bound a reading of zeros or ones, which is 100 % and more beyond, is none.
+const (
+	bmx280Degrees = 1.5
+	bmx280Pascals = 170
+	bmx280Percent = 20
+)
+
+var bmx280IDs = map[byte]string{0x56: "BMP280", 0x57: "BMP280", 0x58: "BMP280", 0x60: "BME280", 0x55: "BMP180"}
+
+// Open finds the chip and checks by its id that it is the one that was written.
+func (c *bmx280Config) Open(ctx context.Context) (device.Device, error) {
+	s := sensor[*bmx280]{
+		desc: c.Describe(),
+		setUp: func(bus i2c.Bus) (*bmx280, error) {
+			dev := &bmx280{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}, humid: c.model == "BME280"}
+			if err := bmxIs(dev.Dev, c.I2C, c.model); err != nil {
+				return nil, err
+			}
+			return dev, dev.calibrate()
+		},
+		read: (*bmx280).read,
+	}
+	return s.open(ctx, c.I2C)
+}
+
+// bmxIs checks the id of one of Bosch's chips.
+func bmxIs(dev *i2c.Dev, at board.I2C, model string) error {
+	var id [1]byte
+	if err := dev.Tx([]byte{bmx280ID}, id[:]); err != nil {
+		return err
+	}
+	switch is := bmx280IDs[id[0]]; is {
+	case model:
+		return nil
+	case "":
+		return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", at.Address, at.Bus, model, id[0])
+	default:
+		return device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", at.Address, at.Bus, is, model, strings.ToLower(is))
+	}
+}
+
+// errCalibration is of factory values that cannot be right.
+var errCalibration = errors.New("its calibration cannot be read; check the wiring and the supply")
+
+// readTwice reads what stands still, such as a calibration, until two readings agree.
+func readTwice(dev *i2c.Dev, register byte, n int) ([]byte, error) {
+	last := make([]byte, n)
+	for try := range 4 {
+		b := make([]byte, n)
+		if err := dev.Tx([]byte{register}, b); err != nil {
+			return nil, err
+		}
+		if try > 0 && bytes.Equal(b, last) {
+			return b, nil
+		}
+		last = b
+	}
+	return nil, errors.New("it never reads the same twice; the wires are too long or disturbed")
+}
+
+// bmx280 is a chip with its calibration.
+type bmx280 struct {
+	*i2c.Dev
+	humid bool
+
+	t [3]int64 // dig_T1 to dig_T3
+	p [9]int64 // dig_P1 to dig_P9
+	h [6]int64 // dig_H1 to dig_H6
+}
+
+// calibrate reads the factory values. None that divides or multiplies all is 0 or all
+// ones, and the chip has them only when it has started.
+func (d *bmx280) calibrate() error {
+	var status [1]byte
+	for range 5 {
+		if err := d.Tx([]byte{bmx280Status}, status[:]); err != nil {
+			return err
+		}
+		if status[0]&bmx280Updating == 0 {
+			break
+		}
+		time.Sleep(bmx280Start)
+	}
+	b, err := readTwice(d.Dev, bmx280Trim, 26)
+	if err != nil {
+		return err
+	}
+	word := func(b []byte) int64 { return int64(int16(binary.LittleEndian.Uint16(b))) }
+	for i := range d.t {
+		d.t[i] = word(b[2*i:])
+	}
+	for i := range d.p {
+		d.p[i] = word(b[6+2*i:])
+	}
+	d.t[0], d.p[0] = d.t[0]&0xFFFF, d.p[0]&0xFFFF // these two have no sign
+	good := programmed(d.t[0], 0xFFFF) && programmed(d.t[1], -1) && programmed(d.p[0], 0xFFFF)
+	if d.humid {
+		h, err := readTwice(d.Dev, bmx280TrimHum, 7)
+		if err != nil {
+			return err
+		}
+		d.h = [6]int64{int64(b[25]), word(h), int64(h[2]),
+			int64(int8(h[3]))<<4 | int64(h[4]&0x0F), // 12 bits with a sign, and so the next
+			int64(int8(h[5]))<<4 | int64(h[4]>>4), int64(int8(h[6]))}
+		good = good && programmed(d.h[1], -1)
+	}
+	if !good {
+		return errCalibration
+	}
+	return nil
+}
+
+// programmed reports whether a factory value is neither zeros nor ones.
+func programmed(n, ones int64) bool { return n != 0 && n != ones }
+
+// read measures once. The settings are written each time and read back together with
+// the result, so that a chip that was without supply meanwhile is not believed. It has
+// no CRC; asleep its registers stand still, so that they are read twice.
+func (d *bmx280) read(out *sample) error {
+	settings := []byte{bmx280Filter, 0, bmx280CtrlHum, bmx280Hum, bmx280CtrlMeas, bmx280Samples | bmx280Forced} // pairs (section 6.2.1)
+	if !d.humid {
+		settings = []byte{bmx280Filter, 0, bmx280CtrlMeas, bmx280Samples | bmx280Forced}
+	}
+	if err := d.Tx(settings, nil); err != nil {
+		return err
+	}
+	time.Sleep(bmx280Longest)
+	var b []byte
+	for range 3 {
+		var err error
+		if b, err = readTwice(d.Dev, bmx280CtrlHum, 13); err != nil {
+			return err
+		}
+		if b[1]&bmx280Measuring == 0 {
+			break
+		}
+		time.Sleep(bmx280Longest)
+	}
+	switch {
+	case b[2]&^3 != bmx280Samples || b[3]&^3 != 0 || d.humid && b[0]&7 != bmx280Hum:
+		return errSettings
+	case b[1]&bmx280Measuring != 0 || b[2]&3 != 0:
+		return fmt.Errorf("its measurement does not end (status %#02x)", b[1])
+	}
+	twenty := func(b []byte) int64 { return int64(b[0])<<12 | int64(b[1])<<4 | int64(b[2])>>4 }
+	fine := d.fine(twenty(b[8:]))
+	out.near(float64((fine*5+128)>>8)/100, bmx280Degrees)
+	out.near(d.pascals(twenty(b[5:]), fine), bmx280Pascals)
+	if d.humid {
+		out.near(d.percent(int64(binary.BigEndian.Uint16(b[11:])), fine), bmx280Percent)
+	}
+	return nil
+}
+
+// The formulas are those in integers of section 4.2.3 (pages 25 and 26), in 64 bits, so
+// that no calibration makes them overflow, and without the last one's bounds.
+
+// fine is the temperature in 1/5120 °C.
+func (d *bmx280) fine(raw int64) int64 {
+	x := ((raw>>3 - d.t[0]<<1) * d.t[1]) >> 11
+	y := raw>>4 - d.t[0]
+	return x + ((y*y)>>12*d.t[2])>>14
+}
+
+func (d *bmx280) pascals(raw, fine int64) float64 {
+	x := fine - 128000
+	y := x*x*d.p[5] + (x*d.p[4])<<17 + d.p[3]<<35
+	x = (x*x*d.p[2])>>8 + (x*d.p[1])<<12
+	x = ((1<<47 + x) * d.p[0]) >> 33
+	if x == 0 {
+		return 0 // and so none that can be
+	}
+	p := ((1048576-raw)<<31 - y) * 3125 / x
+	x = (d.p[8] * (p >> 13) * (p >> 13)) >> 25
+	y = (d.p[7] * p) >> 19
+	return float64((p+x+y)>>8+d.p[6]<<4) / 256
+}
+
+func (d *bmx280) percent(raw, fine int64) float64 {
+	x := fine - 76800
+	a := (raw<<14 - d.h[3]<<20 - d.h[4]*x + 16384) >> 15
+	b := ((x * d.h[5]) >> 10 * ((x*d.h[2])>>11 + 32768)) >> 10
+	x = a * (((b+2097152)*d.h[1] + 8192) >> 14)
+	x -= ((x >> 15) * (x >> 15) >> 7 * d.h[0]) >> 4
+	return float64(x>>12) / 1024
+}

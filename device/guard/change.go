@@ -1,0 +1,105 @@
+package guard
+
+import (
+	"context"
+	"slices"
+
+	"agentsite/device"
+)
+
+// Change puts other devices under the guard. An output whose device and policy stay goes
+// on as if nothing had happened. Every other goes to safe first, for at most five seconds;
+// the error names those that are not known to be. What is new is then as after a start.
+// The guard does not call the devices that are gone any more when Change returns. To give
+// one device what another had, take that away first, close it, and change again.
+func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
+	policies, next, err := arrange(devices)
+	if err != nil {
+		return err
+	}
+	goes := func(h *hand) bool { return !slices.ContainsFunc(next, h.drives) }
+	g.update(func(Time) error {
+		for _, h := range g.hands {
+			for _, o := range h.outputs {
+				if p, _ := g.m.Policy(o.address); goes(h) || !slices.Contains(policies, p) {
+					g.m.Retire(o.address)
+				}
+			}
+		}
+		return nil
+	})
+	g.hurry()
+	settle, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
+	late := g.settle(settle, func(o *output) bool { return o.retired })
+
+	var gone []*hand
+	g.mu.Lock()
+	if late != nil && (ctx.Err() != nil || slices.ContainsFunc(g.hands, func(h *hand) bool { return goes(h) && h.writing })) {
+		g.mu.Unlock()
+		return device.Faultf(device.Unavailable, "the outputs stay as they were: %w", late)
+	}
+	before := g.outlook()
+	g.m.Adopt(g.now(), policies)
+	for i, h := range next {
+		if k := slices.IndexFunc(g.hands, h.drives); k >= 0 {
+			next[i], g.hands[k].outputs = g.hands[k], h.outputs
+		} else {
+			g.begin(h)
+		}
+	}
+	for _, h := range g.hands {
+		if goes(h) {
+			gone = append(gone, h)
+		}
+	}
+	g.hands = next
+	g.tell(before)
+	g.mu.Unlock()
+	for _, h := range gone {
+		if h.end != nil {
+			h.end()
+			<-h.ended
+		}
+	}
+	return late
+}
+
+// begin has a hand drive its device from Run on and until its end. The caller holds mu.
+func (g *Guard) begin(h *hand) {
+	if g.driving == nil || g.driving.Err() != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, h.end = context.WithCancel(g.driving)
+	g.running.Go(func() {
+		defer close(h.ended)
+		g.drive(ctx, h)
+	})
+}
+
+// arrange makes the hands that drive the devices, and lists all policies.
+func arrange(devices []Actuated) (policies []Policy, hands []*hand, err error) {
+	for _, d := range devices {
+		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), ended: make(chan struct{})}
+		h.sensor, _ = d.Actuator.(device.Sensor)
+		name := ""
+		for _, p := range d.Policies {
+			if err := p.Validate(); err != nil {
+				return nil, nil, err
+			}
+			of, point, ok := device.SplitAddress(p.Output)
+			if !ok || name != "" && of != name {
+				return nil, nil, device.Faultf(device.Internal, "%q is not the address of an output of %s", p.Output, name)
+			}
+			if slices.ContainsFunc(policies, func(q Policy) bool { return q.Output == p.Output }) {
+				return nil, nil, device.Faultf(device.Invalid, "%s is there twice", p.Output)
+			}
+			name = of
+			h.outputs = append(h.outputs, driven{p.Output, point})
+			policies = append(policies, p)
+		}
+		hands = append(hands, h)
+	}
+	return policies, hands, nil
+}

@@ -1,0 +1,130 @@
+package proc
+
+import (
+	"context"
+
+	"agentsite/device"
+)
+
+// change has the guard follow another plan. What the site was told of a device that is
+// another now is over.
+func (s *server) change(ctx context.Context, plan []byte) error {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	if s.follow == nil {
+		return device.Faultf(device.Internal, "this guard follows one plan only")
+	}
+	next, err := s.follow(ctx, plan)
+	if next == nil {
+		return err
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	for name, d := range s.devices {
+		if next[name] != d {
+			delete(s.deaf, name)
+			if w := s.watches[name]; w != nil {
+				w.end()
+			}
+		}
+	}
+	s.devices = next
+	return err
+}
+
+func (s *server) device(name string) device.Device {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	return s.devices[name]
+}
+
+// asked has a driver do something within sampleTimeout. One that hangs or panics has
+// failed: it holds up neither the end of this process nor its outputs. It is not asked
+// again before it has come back.
+func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
+	s.asking.Lock()
+	back := s.deaf[name]
+	s.asking.Unlock()
+	if back != nil {
+		select {
+		case <-back:
+		default:
+			return answer, device.Faultf(device.Offline, "the driver of %s hangs and has not come back yet; look at its wiring", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	answer, back, err = device.Ask(ctx, call)
+	s.asking.Lock()
+	s.deaf[name] = back
+	s.asking.Unlock()
+	return answer, err
+}
+
+// sample has no readings of a device that is not asked.
+func (s *server) sample(ctx context.Context, name string) (func(*writer), error) {
+	sensor, ok := s.device(name).(device.Sensor)
+	if !ok {
+		return func(w *writer) { w.uint32(0) }, nil
+	}
+	readings, err := asked(ctx, s, name, sensor.Sample)
+	return func(w *writer) {
+		w.uint32(uint32(len(readings)))
+		for _, r := range readings {
+			w.reading(r)
+		}
+	}, err
+}
+
+// deviceWatch is one watch of a device.
+type deviceWatch struct {
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// watch is answered when it breaks, or when the site asks for another of the same device.
+func (s *server) watch(ctx context.Context, number uint32, name string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	mine := &deviceWatch{cancel, make(chan struct{})}
+	defer close(mine.ended)
+	s.asking.Lock()
+	last := s.watches[name]
+	s.watches[name] = mine
+	w, ok := s.devices[name].(device.Watcher)
+	s.asking.Unlock()
+	if last != nil { // a device is watched once
+		last.end()
+		<-last.ended
+	}
+	if !ok {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.Watch(ctx, func(r device.Reading) {
+			s.send(reading, number, func(w *writer) { w.reading(r) })
+		})
+	})
+	return err
+}
+
+func (s *server) show(ctx context.Context, name, point, text string) error {
+	display, ok := s.device(name).(device.Display)
+	if !ok {
+		return device.Faultf(device.Invalid, "%s shows nothing", name)
+	}
+	_, err := asked(ctx, s, name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, display.Show(ctx, point, text)
+	})
+	return err
+}
+
+func (s *server) capture(ctx context.Context, name, point string) (func(*writer), error) {
+	camera, ok := s.device(name).(device.Camera)
+	if !ok {
+		return nil, device.Faultf(device.Invalid, "%s takes no pictures", name)
+	}
+	picture, err := asked(ctx, s, name, func(ctx context.Context) (device.Image, error) { return camera.Capture(ctx, point) })
+	return func(w *writer) { w.image(picture) }, err
+}

@@ -1,0 +1,286 @@
+package node
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+)
+
+var interleavings = flag.Int("interleavings", 10_000, "orders of two callers' steps over pairs of grants")
+
+// stepper lets one of several callers go on at a time, from one pause to the next.
+type stepper struct{ paused chan chan struct{} }
+
+func (s stepper) pause() {
+	next := make(chan struct{})
+	s.paused <- next
+	<-next
+}
+
+// stepped is a store of permissions, a journal and an agent with one output, each step of
+// which waits for its turn.
+type stepped struct {
+	stepper
+	*access.Book
+	noJournal
+	made []made
+	yes  map[float64]int // an owner's, by the value
+}
+
+// made is a call that was made.
+type made struct {
+	at     time.Time // when it was charged
+	value  float64
+	length time.Duration
+	limits agents.Limits
+}
+
+func (s *stepped) Peer(string) (agents.Principal, error)   { panic("nobody comes by a carrier") }
+func (s *stepped) Bearer(string) (agents.Principal, error) { panic("nobody comes by a carrier") }
+
+func (s *stepped) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	s.pause()
+	return s.Book.May(p, ask)
+}
+
+func (s *stepped) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
+	s.pause()
+	return s.Book.Take(p, ask, confirmed)
+}
+
+func (s *stepped) Sees(p agents.Principal, ask agents.Ask) bool { return s.Book.Sees(p, ask) }
+
+func (s *stepped) Begin(Asked) (func(Outcome), *Outcome, error) {
+	return func(Outcome) {}, nil, nil
+}
+
+func (s *stepped) Tools() []agents.Tool { return []agents.Tool{{Name: "set_level"}} }
+func (s *stepped) Call(context.Context, agents.Principal, agents.Call) (agents.Result, error) {
+	panic("it is planned")
+}
+
+func (s *stepped) View(func(agents.Ask) bool) (agents.Agent, error) { return s, nil }
+func (s *stepped) Reads(string) agents.Ask                          { return agents.Ask{} }
+
+type steppedIn struct{ Value, Seconds float64 }
+
+func (in steppedIn) length() time.Duration { return time.Duration(in.Seconds) * time.Second }
+
+func (s *stepped) Plan(_ agents.Principal, c agents.Call) (*agents.Plan, error) {
+	var in steppedIn
+	if err := c.Args.Decode(&in); err != nil {
+		return nil, err
+	}
+	return &agents.Plan{
+		Ask:  agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Value: &in.Value, For: in.length()},
+		Args: func() ([]byte, error) { return []byte(c.Args.(jsonArgs)), nil },
+		Try:  func(context.Context, agents.Limits) error { s.pause(); return nil },
+		Undo: func(context.Context) error { return nil },
+		Make: func(_ context.Context, l agents.Limits) (agents.Result, error) {
+			s.made = append(s.made, made{time.Now(), in.Value, in.length(), l})
+			return agents.Result{}, nil
+		},
+	}, nil
+}
+
+// conditions are those of one grant, in words and as the model has them.
+type conditions struct {
+	words     string
+	low, high float64
+	longest   time.Duration
+	rate      int // an hour
+	confirm   bool
+	until     time.Duration
+}
+
+func drawConditions(rng *rand.Rand) conditions {
+	c := conditions{words: "set *", low: 0, high: 100, longest: time.Hour, rate: 1 << 20, until: 10000 * time.Hour}
+	if rng.IntN(3) == 0 {
+		c.low, c.high = 0, float64(50*rng.IntN(2))
+		c.words += fmt.Sprintf(" %v..%v", c.low, c.high)
+	}
+	if rng.IntN(3) == 0 {
+		c.longest = time.Minute
+		c.words += " max 1m"
+	}
+	if rng.IntN(2) == 0 {
+		c.rate = 1 + rng.IntN(2)
+		c.words += fmt.Sprintf(" %d/h", c.rate)
+	}
+	if c.confirm = rng.IntN(2) == 0; c.confirm {
+		c.words += " confirm"
+	}
+	if rng.IntN(4) == 0 {
+		c.until = time.Duration(10+rng.IntN(50)) * time.Minute
+	}
+	return c
+}
+
+// allows reports whether the conditions allow one call at a time, where confirmed says
+// whether an owner said yes to it.
+func (c conditions) allows(m made, began time.Time, confirmed bool) bool {
+	switch {
+	case m.value < c.low || m.value > c.high, m.length > c.longest:
+	case m.at.Sub(began) >= c.until, c.confirm && !confirmed:
+	case m.limits.Range != nil && (m.limits.Range.Min < c.low || m.limits.Range.Max > c.high):
+	case m.limits.Lease == 0 && c.longest != time.Hour, m.limits.Lease > c.longest:
+	default:
+		return true
+	}
+	return false
+}
+
+// explained reports whether each call can have been made by one grant, all of whose
+// conditions held for it and which it was charged to.
+func explained(calls []made, grants []conditions, charged [][]time.Time, began time.Time, yes map[float64]int) bool {
+	if len(calls) == 0 {
+		return true
+	}
+	m := calls[0]
+	for i, c := range grants {
+		recent := 0
+		for _, at := range charged[i] {
+			if m.at.Sub(at) < time.Hour {
+				recent++
+			}
+		}
+		if recent >= c.rate || !c.allows(m, began, yes[m.value] > 0) {
+			continue
+		}
+		if c.confirm {
+			yes[m.value]--
+		}
+		charged[i] = append(charged[i], m.at)
+		if explained(calls[1:], grants, charged, began, yes) {
+			return true
+		}
+		charged[i] = charged[i][:len(charged[i])-1]
+		if c.confirm {
+			yes[m.value]++
+		}
+	}
+	return false
+}
+
+// TestOneGrantDecides: in whatever order the steps of two callers come, each call that is
+// made is allowed by one grant with all of its conditions, and charged to it. The seed is
+// printed, so that a failure can be had again.
+func TestOneGrantDecides(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 6))
+	owner, site, caller := identity.New(), identity.New().ID(), identity.New().ID()
+	who := agents.Principal{ID: caller.String()}
+	count, calls, confirmed := 0, 0, 0
+	for count < *interleavings {
+		grants := []conditions{drawConditions(rng), drawConditions(rng)}
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			book, err := access.NewBook(access.Options{
+				Site: site, System: func() (time.Time, bool) { return time.Now(), true },
+				SaveBook: func([]byte) error { return nil }, SaveMeter: func([]byte) error { return nil },
+			})
+			if err != nil || book.Claim(access.Owner{ID: owner.ID()}) != nil {
+				t.Fatal(err)
+			}
+			for _, c := range grants {
+				may, err := access.ParseWords(c.words)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := access.Issue(owner, access.Block{Audience: caller, May: may, Until: began.Add(c.until).Unix()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := book.Deposit(g.Bytes()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// All orders of this pair go over one store, hours apart, while neither grant has ended.
+			for began := began; ; began = time.Now() {
+				s := &stepped{stepper: stepper{make(chan chan struct{})}, Book: book, yes: map[float64]int{}}
+				n := New(newHub(), "", s, s)
+				n.Obey(s)
+				s.interleave(t, n, who, rng)
+				for _, n := range s.yes {
+					confirmed += n
+				}
+				if !explained(s.made, grants, make([][]time.Time, len(grants)), began, s.yes) {
+					t.Fatalf("seed %d: under '%s' and '%s', these calls were made: %+v, with these confirmations left: %v", seed, grants[0].words, grants[1].words, s.made, s.yes)
+				}
+				count, calls = count+1, calls+len(s.made)
+				if time.Sleep(2 * time.Hour); grants[0].until < 1000*time.Hour || grants[1].until < 1000*time.Hour || count%20 == 0 {
+					return
+				}
+			}
+		})
+	}
+	t.Logf("%d interleavings, %d calls made, %d confirmed", count, calls, confirmed)
+	if calls < count || confirmed < count/10 {
+		t.Error("too few were made for this to mean anything")
+	}
+}
+
+// interleave has two callers make two calls each, while an owner confirms what waits for
+// it, and time passes.
+func (s *stepped) interleave(t *testing.T, n *Node, who agents.Principal, rng *rand.Rand) {
+	const callers = 2
+	done := make(chan struct{}, callers)
+	for range callers {
+		value, length := float64(50*rng.IntN(3)), []time.Duration{0, time.Minute, 10 * time.Minute}[rng.IntN(3)]
+		c := agents.Call{Tool: "set_level", Args: jsonArgs(fmt.Sprintf(`{"Value":%v,"Seconds":%v}`, value, length.Seconds()))}
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for range 3 { // after an owner's yes it calls again
+				if _, err := n.Call(context.Background(), who, c); err != nil && device.AsFault(err).Kind != device.Busy {
+					return
+				}
+			}
+		}()
+	}
+	var paused []chan struct{}
+	for left := callers; left > 0; {
+		synctest.Wait()
+		for more := true; more; {
+			select {
+			case next := <-s.paused:
+				paused = append(paused, next)
+			case <-done:
+				left--
+			default:
+				more = false
+			}
+		}
+		if len(paused) == 0 {
+			continue
+		}
+		switch rng.IntN(12) {
+		case 0:
+			time.Sleep(time.Duration(rng.IntN(20)) * time.Minute)
+		case 1, 2, 3:
+			all, err := n.Requests(agents.Principal{ID: "ann", Owner: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range all {
+				var in steppedIn
+				if jsonArgs(r.Args).Decode(&in) == nil && n.Approve(agents.Principal{ID: "ann", Owner: true}, r.Handle, true) == nil {
+					s.yes[in.Value]++
+				}
+			}
+		}
+		i := rng.IntN(len(paused))
+		next := paused[i]
+		paused = slices.Delete(paused, i, i+1)
+		close(next)
+	}
+}

@@ -1,0 +1,123 @@
+package node
+
+import (
+	"sync"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// Quota is something of which callers can hold only so much at a time.
+type Quota uint8
+
+const (
+	Calls         Quota = iota // that run
+	Returns                    // calls that run and go to safe, and nowhere else; each principal has its own
+	Stops                      // emergency stops that run; each principal has its own
+	Waits                      // calls that wait for an answer of their own client
+	Subscriptions              // that are open
+	Sessions                   // of older revisions that are open
+	approvals                  // calls that wait for an owner's word
+	quotas
+)
+
+// bounds are how much of each there is: for each account some that nobody else can take
+// from it, and beyond those, up to most, common ones of which all together hold no more
+// than there are. Owners and this machine's own callers take none of the common ones.
+var bounds = [quotas]struct {
+	own, most, common int
+	what              string
+}{
+	Calls:         {8, 64, 64, "calls are running"},
+	Returns:       {8, 8, 0, "returns to safe are running"},
+	Stops:         {8, 8, 0, "emergency stops are running"},
+	Waits:         {4, 16, 32, "calls wait for their client's answer"},
+	Subscriptions: {4, 16, 16, "subscriptions are open"},
+	Sessions:      {4, 16, 16, "sessions are open"},
+	approvals:     {4, 8, 32, "calls wait for the owner's approval"},
+}
+
+// account is whom something is counted for. All who have their permission from the same
+// one whom an owner granted it are one account, however often it was passed on.
+type account struct {
+	name     string
+	reserved bool // an owner's, or a caller's on this machine
+}
+
+// Account names whom p is counted for wherever something is bounded.
+func (n *Node) Account(p agents.Principal) (string, error) {
+	if err := known(p); err != nil {
+		return "", err
+	}
+	return n.account(p).name, nil
+}
+
+func (n *Node) account(p agents.Principal) account {
+	if n.free(p) {
+		return account{p.ID, true}
+	}
+	return account{n.access.Root(p), false}
+}
+
+// quotaOf is what a call counts as: what goes to safe finds no place taken by what moves.
+func quotaOf(ask agents.Ask) Quota {
+	if ask.Tool == agents.EmergencyStop { // not behind outputs that do not come back
+		return Stops
+	}
+	if ask.Effect == agents.Returns || agents.ReturnsToSafe(ask.Tool) {
+		return Returns
+	}
+	return Calls
+}
+
+// counter counts what accounts hold of one thing.
+type counter struct {
+	mu   sync.Mutex
+	held map[account]int
+}
+
+// Place is one of what is bounded; Leave gives it back.
+type Place struct {
+	of *counter
+	to account
+}
+
+// Hold takes a place for p, or is a Busy fault. Leave follows where there was one.
+func (n *Node) Hold(p agents.Principal, q Quota) (Place, error) {
+	if err := known(p); err != nil {
+		return Place{}, err
+	}
+	to, b, c := n.account(p), bounds[q], &n.held[q]
+	if q == Returns || q == Stops { // a stop is refused to nobody for what others do by the same grant
+		to.name = p.ID
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if has := c.held[to]; has >= b.most || has >= b.own && !to.reserved && c.common(b.own) >= b.common {
+		return Place{}, device.Faultf(device.Busy, "too many %s for you, or for those who share your permission: wait for one to end", b.what)
+	}
+	if c.held == nil {
+		c.held = make(map[account]int)
+	}
+	c.held[to]++
+	return Place{c, to}, nil
+}
+
+// common is how many of the common places are taken. The lock is held.
+func (c *counter) common(own int) (n int) {
+	for a, has := range c.held {
+		if !a.reserved {
+			n += max(0, has-own)
+		}
+	}
+	return n
+}
+
+// Leave gives the place back, once.
+func (p Place) Leave() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.of.held[p.to]--; p.of.held[p.to] == 0 {
+		delete(p.of.held, p.to)
+	}
+}

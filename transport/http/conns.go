@@ -1,0 +1,202 @@
+package http
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// connLimiter bounds the open connections of a listener. Half of them are for callers who
+// have proved who they are, and half for those who have not yet. When one too many comes,
+// one of the half that has more than its share is closed, and there one of the group that
+// has the most: of an account's connections, or of those from one address. So whoever has
+// few keeps them, whatever others do. While there is room up to a second bound, none is
+// closed that is being answered or has had less than a while to speak: among many who come
+// again whenever they are sent away, whoever is slow has that time too.
+type connLimiter struct {
+	usual, most int
+
+	mu    sync.Mutex
+	turn  uint64
+	conns map[net.Conn]*connState
+}
+
+type connState struct {
+	group group
+	rank  rank
+	turn  uint64 // when it got this rank
+	since time.Time
+}
+
+// group is whose connections they are: an account's, or an address's until a request has
+// named an account.
+type group struct {
+	account string
+	from    netip.Prefix
+}
+
+// rank orders the connections of one group. The lowest is closed first, and of those the
+// one that has been so for longest.
+type rank uint8
+
+const (
+	unproved rank = iota // age alone decides: whoever came last has had no time to speak
+	idle                 // between two requests
+	reading              // half a request has come
+	answering
+)
+
+// spare is how long a connection may take to say what it is for, while there is room.
+const spare = 3 * time.Second
+
+func newConnLimiter(usual, most int) *connLimiter {
+	return &connLimiter{usual: usual, most: most, conns: make(map[net.Conn]*connState)}
+}
+
+type connKey struct{}
+
+// limited is a connection in the context of its requests.
+type limited struct {
+	by   *connLimiter
+	conn net.Conn
+}
+
+// context is an http.Server's ConnContext hook.
+func (l *connLimiter) context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, limited{l, conn})
+}
+
+// prove notes whose request it is that came by the connection of ctx.
+func prove(ctx context.Context, account string) {
+	if c, ok := ctx.Value(connKey{}).(limited); ok {
+		c.by.set(c.conn, reading, account)
+	}
+}
+
+// complete notes that all of that request has come and that it is being answered.
+func complete(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(limited); ok {
+		c.by.set(c.conn, answering, "")
+	}
+}
+
+// set ranks a connection whose account is known, or is from now on.
+func (l *connLimiter) set(conn net.Conn, r rank, account string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.conns[conn]
+	if c == nil {
+		return
+	}
+	if account != "" {
+		c.group = group{account: account}
+	}
+	if c.group.account != "" {
+		l.turn++
+		c.rank, c.turn, c.since = r, l.turn, time.Now()
+	}
+}
+
+// changed is an http.Server's ConnState hook.
+func (l *connLimiter) changed(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateClosed, http.StateHijacked:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.conns, conn)
+	case http.StateIdle:
+		l.set(conn, idle, "")
+	case http.StateNew:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.turn++
+		l.conns[conn] = &connState{group: group{from: prefixOf(conn)}, turn: l.turn, since: time.Now()}
+		var out net.Conn
+		if len(l.conns) > l.usual {
+			out = l.leastWanted(conn, l.usual, func(c *connState) bool { return c.rank < answering && time.Since(c.since) >= spare })
+		}
+		if out == nil && len(l.conns) > l.most {
+			out = l.leastWanted(conn, l.most, func(*connState) bool { return true })
+		}
+		if out != nil {
+			delete(l.conns, out)
+			closeAtOnce(out)
+		}
+	}
+}
+
+// leastWanted is the connection that has to go where there are more than so many, of those
+// that may. It is never the newcomer.
+func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connState) bool) (out net.Conn) {
+	size, proved := make(map[group]int), 0
+	for _, c := range l.conns {
+		size[c.group]++
+		if c.group.account != "" {
+			proved++
+		}
+	}
+	var least *connState
+	for conn, c := range l.conns {
+		if conn == newcomer || (c.group.account != "") != (proved > most/2) || !may(c) {
+			continue
+		}
+		if least == nil || size[c.group] > size[least.group] ||
+			size[c.group] == size[least.group] && (c.rank < least.rank || c.rank == least.rank && c.turn < least.turn) {
+			out, least = conn, c
+		}
+	}
+	return out
+}
+
+// prefixOf is the network that one caller can be taken to have for itself.
+func prefixOf(conn net.Conn) netip.Prefix {
+	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	bits, ip := 32, at.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		bits = 56
+	}
+	p, _ := ip.Prefix(bits)
+	return p
+}
+
+// closeAtOnce closes a connection without TLS's goodbye, which might wait for room in its
+// peer's buffer.
+func closeAtOnce(conn net.Conn) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	conn.Close()
+}
+
+// perAccount bounds what each account has at a time.
+type perAccount struct {
+	most int
+
+	mu   sync.Mutex
+	held map[string]int
+}
+
+func (p *perAccount) enter(account string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[account] >= p.most {
+		return false
+	}
+	p.held[account]++
+	return true
+}
+
+func (p *perAccount) leave(account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[account]--; p.held[account] == 0 {
+		delete(p.held, account)
+	}
+}

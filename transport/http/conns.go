@@ -129,8 +129,8 @@ func (l *connLimiter) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// leastWanted is the connection that has to go where there are more than so many, of those
-// that may. It is never the newcomer.
+// leastWanted is the connection that has to go where there are more than so many: of those
+// that may, one of a group that has the most. It is never the newcomer.
 func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connState) bool) (out net.Conn) {
 	size, proved := make(map[group]int), 0
 	for _, c := range l.conns {
@@ -139,13 +139,18 @@ func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connSta
 			proved++
 		}
 	}
+	largest, ofAccount := 0, proved > most/2
+	for g, n := range size {
+		if (g.account != "") == ofAccount {
+			largest = max(largest, n)
+		}
+	}
 	var least *connState
 	for conn, c := range l.conns {
-		if conn == newcomer || (c.group.account != "") != (proved > most/2) || !may(c) {
+		if conn == newcomer || (c.group.account != "") != ofAccount || size[c.group] < largest || !may(c) {
 			continue
 		}
-		if least == nil || size[c.group] > size[least.group] ||
-			size[c.group] == size[least.group] && (c.rank < least.rank || c.rank == least.rank && c.turn < least.turn) {
+		if least == nil || c.rank < least.rank || c.rank == least.rank && c.turn < least.turn {
 			out, least = conn, c
 		}
 	}

@@ -432,6 +432,30 @@ func TestTimeToSpeak(t *testing.T) {
 	})
 }
 
+// TestQuietConnectionStays: where those of an account that has many may not be closed yet, one
+// that another account has kept is not closed in their place. Its caller may be about to use
+// it, and a request that meets the end of its connection is lost.
+func TestQuietConnectionStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnLimiter(10, 40)
+		come := func(who string) *closable {
+			conn := new(closable)
+			l.changed(conn, http.StateNew)
+			prove(l.context(t.Context(), conn), who)
+			return conn
+		}
+		kept := come("ann")
+		l.changed(kept, http.StateIdle)
+		time.Sleep(2 * spare)
+		for range 100 {
+			come("eve")
+		}
+		if kept.closed || len(l.conns) != 40 {
+			t.Errorf("ann's is closed: %v; %d are open", kept.closed, len(l.conns))
+		}
+	})
+}
+
 type closable struct {
 	net.Conn
 	from   net.Addr

@@ -19,13 +19,13 @@ import (
 var reachable = []struct{ what, tool, args string }{
 	{"reading another point of her device: okapi/humidity", "read_points", `{"points":["okapi/humidity"]}`},
 	{"reading it beside her own: okapi/humidity", "read_points", `{"points":["okapi/temperature","okapi/humidity"]}`},
-	{"reading an output: zebu/relay", "read_points", `{"points":["zebu/relay"]}`},
+	{"reading an output: hartebeest/relay", "read_points", `{"points":["hartebeest/relay"]}`},
 	{"reading its past: okapi/humidity", "read_history", `{"point":"okapi/humidity"}`},
-	{"switching alice's output on: zebu/relay", "switch_output", `{"output":"zebu/relay","on":true}`},
-	{"switching alice's output off: zebu/relay", "switch_output", `{"output":"zebu/relay","on":false}`},
-	{"returning alice's output: zebu/relay", "release_output", `{"output":"zebu/relay"}`},
-	{"switching a free output: gnu/relay", "switch_output", `{"output":"gnu/relay","on":true}`},
-	{"returning a free output: gnu/relay", "release_output", `{"output":"gnu/relay"}`},
+	{"switching alice's output on: hartebeest/relay", "switch_output", `{"output":"hartebeest/relay","on":true}`},
+	{"switching alice's output off: hartebeest/relay", "switch_output", `{"output":"hartebeest/relay","on":false}`},
+	{"returning alice's output: hartebeest/relay", "release_output", `{"output":"hartebeest/relay"}`},
+	{"switching a free output: springbok/relay", "switch_output", `{"output":"springbok/relay","on":true}`},
+	{"returning a free output: springbok/relay", "release_output", `{"output":"springbok/relay"}`},
 	{"stopping everything", "emergency_stop", `{}`},
 }
 
@@ -155,9 +155,9 @@ func (f *field) beyond(t *testing.T) (all []attack) {
 		{"a little longer", "set_level", `{"output":"yak/level","value":10,"for_seconds":30.000001}`},
 		{"for a year", "set_level", `{"output":"yak/level","value":10,"for_seconds":31622400}`},
 		{"a level as a switch", "switch_output", `{"output":"yak/level","on":true}`},
-		{"a switch as a level: gnu/relay", "set_level", `{"output":"gnu/relay","value":1}`},
-		{"alice's lease by its holder: zebu/relay alice", "switch_output", `{"output":"zebu/relay","on":false,"held_by":"token:alice"}`},
-		{"alice's lease by a principal: zebu/relay alice", "switch_output", `{"output":"zebu/relay","on":false,"principal":"token:alice"}`},
+		{"a switch as a level: springbok/relay", "set_level", `{"output":"springbok/relay","value":1}`},
+		{"alice's lease by its holder: hartebeest/relay alice", "switch_output", `{"output":"hartebeest/relay","on":false,"held_by":"token:alice"}`},
+		{"alice's lease by a principal: hartebeest/relay alice", "switch_output", `{"output":"hartebeest/relay","on":false,"principal":"token:alice"}`},
 		{"a text for a display", "show_text", `{"display":"okapi/text","text":"hello"}`},
 		{"a picture", "capture_image", `{"camera":"okapi/camera"}`},
 	}...) {
@@ -172,7 +172,7 @@ func (f *field) beyond(t *testing.T) (all []attack) {
 			a := attack{name: "alice's key, " + c.what, body: asked(c.tool, c.args, "", `"agentsite/idempotency-key":`+quoted(key)), headers: []string{"Mcp-Name", c.tool}}
 			all = append(all, a, f.ofSession(a))
 		}
-		a := attack{name: "alice's very call: zebu/relay alice", body: strings.Replace(keyed("zebu/relay", key), `"for_seconds":60`, `"for_seconds":300`, 1), headers: []string{"Mcp-Name", "switch_output"}}
+		a := attack{name: "alice's very call: hartebeest/relay alice", body: strings.Replace(keyed("hartebeest/relay", key), `"for_seconds":60`, `"for_seconds":300`, 1), headers: []string{"Mcp-Name", "switch_output"}}
 		all = append(all, a, f.ofSession(a))
 	}
 	// What she may ask in general is answered, with what is hers.
@@ -191,7 +191,7 @@ func (f *field) beyond(t *testing.T) (all []attack) {
 
 // names are those of tools, points and resources, written in other ways.
 func (f *field) names(t *testing.T) (all []attack) {
-	const hidden, output = "okapi/humidity", "gnu/relay"
+	const hidden, output = "okapi/humidity", "springbok/relay"
 	ways := func(name string) []string {
 		device, point, _ := strings.Cut(name, "/")
 		return []string{
@@ -209,7 +209,7 @@ func (f *field) names(t *testing.T) (all []attack) {
 		all = append(all, f.inForms(t, a, "resources/read", "agentsite:///"+way, `"uri":`+quoted("agentsite:///"+way))...)
 	}
 	for _, way := range ways(output) {
-		a := attack{name: "the output gnu/relay as " + quoted(way)}
+		a := attack{name: "the output springbok/relay as " + quoted(way)}
 		all = append(all, f.calls(t, a, "switch_output", `{"output":`+quoted(way)+`,"on":true}`, "")...)
 	}
 	for _, uri := range []string{
@@ -222,10 +222,10 @@ func (f *field) names(t *testing.T) (all []attack) {
 		"Switch_Output", "SWITCH_OUTPUT", "switch_output ", " switch_output", "switch-output", "switchOutput", "switch_output\x00", "switch_output\u200b",
 		"\uff53witch_output", "sw\u0456tch_output", "things/switch_output", "switch_output/../read_points", "read_points;switch_output", "owner/reset", "tools/call", "",
 	} {
-		all = append(all, f.calls(t, attack{name: "the tool switch_output as " + quoted(tool)}, tool, `{"output":"gnu/relay","on":true}`, "")...)
+		all = append(all, f.calls(t, attack{name: "the tool switch_output as " + quoted(tool)}, tool, `{"output":"springbok/relay","on":true}`, "")...)
 	}
 	for _, method := range []string{"Tools/call", "TOOLS/CALL", "tools/call ", "tools//call", "tools.call", "/tools/call", "tools/call\u200b", "tools\uff0fcall", "../owner/reset", "Owner/reset", ""} {
-		all = append(all, f.inForms(t, attack{name: "the method tools/call as " + quoted(method)}, method, "switch_output", `"name":"switch_output","arguments":{"output":"gnu/relay","on":true}`)...)
+		all = append(all, f.inForms(t, attack{name: "the method tools/call as " + quoted(method)}, method, "switch_output", `"name":"switch_output","arguments":{"output":"springbok/relay","on":true}`)...)
 	}
 	for _, args := range []string{
 		`{"points":[["okapi/humidity"]]}`, `{"points":{"0":"okapi/humidity"}}`, `{"points":"okapi/humidity"}`, `{"Points":["okapi/humidity"]}`,
@@ -247,10 +247,10 @@ func (f *field) handles(t *testing.T) (all []attack) {
 	}
 	all = append(all, attack{name: "alice's session beside her own", body: list,
 		headers: []string{"Mcp-Session-Id", f.session, "+Mcp-Session-Id", f.alices.session, "Mcp-Protocol-Version", "2025-06-18", "Mcp-Method", "", "Mcp-Name", ""}, answered: true})
-	for _, uri := range []string{"agentsite:///zebu/relay", "agentsite:///okapi/humidity", "agentsite:///gnu/relay"} {
-		all = append(all, f.inForms(t, attack{name: "a subscription to zebu, gnu and humidity", answered: true}, "subscriptions/listen", "", `"notifications":{"resourceSubscriptions":[`+quoted(uri)+`]}`)...)
-		all = append(all, f.inForms(t, attack{name: "an older subscription to zebu, gnu and humidity", answered: true}, "resources/subscribe", "", `"uri":`+quoted(uri))...)
-		all = append(all, f.inForms(t, attack{name: "an end to a subscription to zebu, gnu and humidity", answered: true}, "resources/unsubscribe", "", `"uri":`+quoted(uri))...)
+	for _, uri := range []string{"agentsite:///hartebeest/relay", "agentsite:///okapi/humidity", "agentsite:///springbok/relay"} {
+		all = append(all, f.inForms(t, attack{name: "a subscription to hartebeest, springbok and humidity", answered: true}, "subscriptions/listen", "", `"notifications":{"resourceSubscriptions":[`+quoted(uri)+`]}`)...)
+		all = append(all, f.inForms(t, attack{name: "an older subscription to hartebeest, springbok and humidity", answered: true}, "resources/subscribe", "", `"uri":`+quoted(uri))...)
+		all = append(all, f.inForms(t, attack{name: "an end to a subscription to hartebeest, springbok and humidity", answered: true}, "resources/unsubscribe", "", `"uri":`+quoted(uri))...)
 	}
 	for id := range 8 {
 		for _, session := range []string{"", f.session, f.alices.session} {
@@ -280,7 +280,7 @@ func (f *field) approvals(t *testing.T) (all []attack) {
 				all = append(all, f.calls(t, attack{name: what + answers}, "switch_output", args, `"requestState":`+quoted(state)+answers)...)
 			}
 		}
-		all = append(all, f.calls(t, attack{name: what + " for another output: gnu/relay"}, "switch_output", `{"output":"gnu/relay","on":true}`, `"requestState":`+quoted(state))...)
+		all = append(all, f.calls(t, attack{name: what + " for another output: springbok/relay"}, "switch_output", `{"output":"springbok/relay","on":true}`, `"requestState":`+quoted(state))...)
 		all = append(all, f.calls(t, attack{name: what + " to read okapi/humidity"}, "read_points", `{"points":["okapi/humidity"]}`, `"requestState":`+quoted(state))...)
 	}
 	for _, meta := range []string{`"agentsite/approval":"approved"`, `"agentsite/approved":true`, `"agentsite/approval":` + quoted(handle), `"owner/approve":` + quoted(handle), `"owner":true`} {
@@ -300,8 +300,8 @@ func (f *field) approvals(t *testing.T) (all []attack) {
 // ownersMethods are all that there are, with words that would matter, and in disguise.
 func (f *field) ownersMethods(t *testing.T) (all []attack) {
 	for _, method := range f.owners {
-		for _, name := range []string{"", "alice", "zebu/relay", "mallory"} {
-			all = append(all, f.inForms(t, attack{name: method + " alice zebu"}, method, name, `"name":`+quoted(name))...)
+		for _, name := range []string{"", "alice", "hartebeest/relay", "mallory"} {
+			all = append(all, f.inForms(t, attack{name: method + " alice hartebeest"}, method, name, `"name":`+quoted(name))...)
 		}
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":"mallory"}}`, method)
 		for what, headers := range map[string][]string{

@@ -13,7 +13,7 @@ import (
 // Two calls: what mallory may do, and what she may not.
 var (
 	allowed   = call("read_points", `{"points":["okapi/temperature"]}`)
-	forbidden = call("switch_output", `{"output":"gnu/relay","on":true}`)
+	forbidden = call("switch_output", `{"output":"springbok/relay","on":true}`)
 )
 
 // malformed are messages that two readers could take for two things.
@@ -23,21 +23,21 @@ func (f *field) malformed(t *testing.T) (all []attack) {
 	for what, body := range map[string]string{
 		"a tool twice":               twice(allowed, `"name":"read_points"`, `"name":"switch_output"`),
 		"a tool twice, hers first":   twice(allowed, `"arguments":`, `"name":"switch_output"`),
-		"arguments twice: gnu":       twice(forbidden, `"arguments":`, `"arguments":{"output":"yak/level","value":1}`),
+		"arguments twice: springbok": twice(forbidden, `"arguments":`, `"arguments":{"output":"yak/level","value":1}`),
 		"a point twice: humidity":    strings.Replace(allowed, `"points":[`, `"points":["okapi/humidity"],"points":[`, 1),
-		"an output twice: gnu":       strings.Replace(forbidden, `"output":`, `"output":"gate/relay","output":`, 1),
+		"an output twice: springbok": strings.Replace(forbidden, `"output":`, `"output":"gate/relay","output":`, 1),
 		"a method twice":             twice(allowed, `"method":"tools/call"`, `"method":"owner/reset"`),
 		"a method twice, hers first": last(allowed, `"method":"owner/reset"`),
-		"params twice":               last(allowed, `"params":{"name":"switch_output","arguments":{"output":"gnu/relay","on":true}}`),
+		"params twice":               last(allowed, `"params":{"name":"switch_output","arguments":{"output":"springbok/relay","on":true}}`),
 		"_meta twice":                twice(allowed, `"_meta":`, `"_meta":{}`),
 		"an id twice":                twice(allowed, `"id":1`, `"id":2`),
 		"an escaped key twice":       twice(allowed, `"name":"read_points"`, `"n\u0061me":"switch_output"`),
 		"a key in another case":      strings.Replace(forbidden, `"name"`, `"Name"`, 1),
-		"an escaped name: gnu":       strings.Replace(forbidden, "gnu", `\u0067nu`, 1),
+		"an escaped name: springbok": strings.Replace(forbidden, "springbok", `\u0073pringbok`, 1),
 		"an escaped tool":            strings.Replace(forbidden, "switch_output", `switch\u005foutput`, 1),
-		"a lone surrogate":           strings.Replace(forbidden, "gnu", `gnu\ud800`, 1),
-		"invalid UTF-8":              strings.Replace(forbidden, "gnu", "gnu\xff", 1),
-		"overlong UTF-8":             strings.Replace(forbidden, "gnu/", "gnu\xc0\xaf", 1),
+		"a lone surrogate":           strings.Replace(forbidden, "springbok", `springbok\ud800`, 1),
+		"invalid UTF-8":              strings.Replace(forbidden, "springbok", "springbok\xff", 1),
+		"overlong UTF-8":             strings.Replace(forbidden, "springbok/", "springbok\xc0\xaf", 1),
 		"a byte order mark":          "\ufeff" + forbidden,
 		"UTF-16":                     "\xff\xfe" + strings.Join(strings.Split(forbidden, ""), "\x00"),
 		"two messages":               allowed + forbidden,
@@ -55,8 +55,8 @@ func (f *field) malformed(t *testing.T) (all []attack) {
 		"a null id":                  strings.Replace(forbidden, `"id":1`, `"id":null`, 1),
 		"a notification":             strings.Replace(forbidden, `"id":1,`, "", 1),
 		"an answer":                  `{"jsonrpc":"2.0","id":1,"result":{"approved":true}}`,
-		"__proto__":                  strings.Replace(forbidden, `"arguments":{`, `"arguments":{"__proto__":{"output":"gnu/relay"},`, 1),
-		"arguments as a text":        call("switch_output", quoted(`{"output":"gnu/relay","on":true}`)),
+		"__proto__":                  strings.Replace(forbidden, `"arguments":{`, `"arguments":{"__proto__":{"output":"springbok/relay"},`, 1),
+		"arguments as a text":        call("switch_output", quoted(`{"output":"springbok/relay","on":true}`)),
 	} {
 		// A notification and an answer are taken, and nothing comes of them.
 		a := attack{name: what, body: body, headers: []string{"Mcp-Name", "switch_output"}, answered: what == "a notification" || what == "an answer" || what == "a null id"}
@@ -75,7 +75,7 @@ func (f *field) malformed(t *testing.T) (all []attack) {
 		"cut off":           inCBOR(t, forbidden)[:60],
 		"JSON":              forbidden,
 		"an array":          "\x81" + inCBOR(t, forbidden),
-		"a text in a bytes": strings.Replace(inCBOR(t, forbidden), "\x69gnu/relay", "\x49gnu/relay", 1),
+		"a text in a bytes": strings.Replace(inCBOR(t, forbidden), "\x6fspringbok/relay", "\x4fspringbok/relay", 1),
 	} {
 		all = append(all, attack{name: "CBOR, " + what, body: body, headers: []string{"Mcp-Name", "switch_output", "Content-Type", "application/cbor", "Accept", "application/cbor"}})
 	}
@@ -182,7 +182,7 @@ func (f *field) oversized() (all []attack) {
 		"too many values":     strings.Replace(forbidden, `"id":1`, `"many":[`+strings.Repeat("1,", 20_000)+`1],"id":1`, 1),
 		"too many arguments":  call("read_points", `{"points":[`+strings.Repeat(`"okapi/humidity",`, 10_000)+`"okapi/humidity"]}`),
 		"a long batch":        "[" + strings.Repeat(strings.Replace(forbidden, `,"_meta"`, `,"m"`, 1)+",", 100) + forbidden + "]",
-		"a long name":         call(strings.Repeat("switch_output", 1000), `{"output":"gnu/relay","on":true}`),
+		"a long name":         call(strings.Repeat("switch_output", 1000), `{"output":"springbok/relay","on":true}`),
 		"a long number":       strings.Replace(forbidden, `"id":1`, `"id":1`+strings.Repeat("0", 10_000), 1),
 		"many spaces, padded": strings.Repeat(" ", 255<<10) + forbidden,
 	} {

@@ -50,7 +50,7 @@ type attack struct {
 const malloryMay = "read okapi/temperature, set yak/level 0..20 max 30s, set gate/relay"
 
 // unseen are names that mallory is never told.
-var unseen = []string{"zebu", "gnu", "humidity", "pressure", "alice", "local", "agentsite_", "%RH", "hPa"}
+var unseen = []string{"hartebeest", "springbok", "humidity", "pressure", "alice", "local", "agentsite_", "%RH"}
 
 // tells finds readings, and what is said of an output that was moved.
 var tells = regexp.MustCompile(`value\\*":|seconds_left`)
@@ -63,7 +63,7 @@ func startField(t *testing.T) *field {
 	dir := folder(t)
 	f := &field{outputs: map[string]string{}, rest: map[string]string{}}
 	config := "site: { name: quagga }\ndevices:\n  okapi: { driver: sim, model: climate }\n"
-	for name, more := range map[string]string{"zebu": "model: relay", "gnu": "model: relay", "gate": "model: relay, confirm: owner", "yak": "model: dimmer"} {
+	for name, more := range map[string]string{"hartebeest": "model: relay", "springbok": "model: relay", "gate": "model: relay, confirm: owner", "yak": "model: dimmer"} {
 		f.outputs[name] = filepath.Join(dir, name)
 		config += fmt.Sprintf("  %s: { driver: sim, %s, min_off: 0s, outputs_file: %s }\n", name, more, f.outputs[name])
 	}
@@ -74,9 +74,9 @@ func startField(t *testing.T) *field {
 // settle has alice take what is hers, and returns her client.
 func (f *field) settle(t *testing.T) *client.Client {
 	t.Helper()
-	token, alice := f.token(t, "alice", "read *, set zebu/relay, set gate/relay")
+	token, alice := f.token(t, "alice", "read *, set hartebeest/relay, set gate/relay")
 	until(t, 20*time.Second, "alice has the relay", func() bool {
-		_, err := alice.AskOnce(t.Context(), "switch_output", []byte(`{"output":"zebu/relay","on":true,"for_seconds":300}`), client.Once{Key: "alice-1"})
+		_, err := alice.AskOnce(t.Context(), "switch_output", []byte(`{"output":"hartebeest/relay","on":true,"for_seconds":300}`), client.Once{Key: "alice-1"})
 		return err == nil
 	})
 	f.alices.token, f.alices.session = token, f.begin(t, token)
@@ -258,7 +258,7 @@ func TestAttacks(t *testing.T) {
 	alice := f.settle(t)
 	watched, lost := make(chan string, 100), make(chan error, 1)
 	go func() {
-		lost <- alice.Watch(t.Context(), []string{"agentsite:///zebu/relay"}, func(uri string) { watched <- uri })
+		lost <- alice.Watch(t.Context(), []string{"agentsite:///hartebeest/relay"}, func(uri string) { watched <- uri })
 	}()
 	<-watched // it has begun
 
@@ -319,7 +319,7 @@ func (f *field) stands(t *testing.T, alice *client.Client, watched <-chan string
 	for len(watched) > 0 {
 		<-watched
 	}
-	if _, err := alice.Ask(t.Context(), "release_output", []byte(`{"output":"zebu/relay"}`)); err != nil {
+	if _, err := alice.Ask(t.Context(), "release_output", []byte(`{"output":"hartebeest/relay"}`)); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -327,7 +327,7 @@ func (f *field) stands(t *testing.T, alice *client.Client, watched <-chan string
 	case <-time.After(10 * time.Second):
 		t.Error("alice is not told that her output moved")
 	}
-	if out, err := f.agentsite(t, "set", "gnu/relay", "on", "--for", "1s"); err != nil {
+	if out, err := f.agentsite(t, "set", "springbok/relay", "on", "--for", "1s"); err != nil {
 		t.Error("the owner is not heard:", out, err)
 	}
 	if out, err := f.agentsite(t, "journal", "--verify"); err != nil || !strings.Contains(out, "are as they were written") {

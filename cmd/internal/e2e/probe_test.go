@@ -34,7 +34,7 @@ type probed struct {
 	claimed bool
 	routes  site.Routes
 	tools   []string
-	secrets []string // names of its tools, devices and points, and what readings are made of
+	secrets []string // names of its tools, devices and points, and what readings are made of; five letters at least, for a key or a challenge may have any three
 	held    string   // the witness of an output that its owner holds
 	free    string   // and of one that nobody does
 	session string   // of an older revision, open for the holder of the site's token
@@ -45,14 +45,14 @@ type probed struct {
 func startProbed(t *testing.T, claimed bool) *probed {
 	t.Helper()
 	dir := folder(t)
-	p := &probed{claimed: claimed, held: filepath.Join(dir, "zebu"), free: filepath.Join(dir, "gnu")}
+	p := &probed{claimed: claimed, held: filepath.Join(dir, "hartebeest"), free: filepath.Join(dir, "springbok")}
 	p.running = start(t, "site: { name: quagga }\ninternet: { realm: \""+probedRealm+"\" }\ndevices:\n"+
-		"  zebu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
-		"  gnu: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
-		"  yak: { driver: sim, model: dimmer }\n"+
+		"  hartebeest: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.held+" }\n"+
+		"  springbok: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
+		"  bontebok: { driver: sim, model: dimmer }\n"+
 		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
 	until(t, 20*time.Second, "the relay switches", func() bool {
-		_, err := p.agentsite(t, "set", "zebu/relay", "on", "--for", "5m")
+		_, err := p.agentsite(t, "set", "hartebeest/relay", "on", "--for", "5m")
 		return err == nil
 	})
 	if claimed {
@@ -74,7 +74,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		p.tools = append(p.tools, tool.Name)
 	}
 	p.secrets = append([]string{
-		"quagga", "zorilla", "zebu", "gnu", "yak", "okapi", "relay", "level", "temperature", "humidity", "pressure", "%RH", "Cel", "hPa",
+		"quagga", "zorilla", "hartebeest", "springbok", "bontebok", "okapi", "relay", "level", "temperature", "humidity", "pressure", "%RH",
 		"quality", "seconds_left", "held_by", "inputSchema", "structuredContent", "agentsite_", "check_up", "overnight", "list_changed", "acknowledged",
 	}, p.tools...)
 	p.session = p.begin(t, p.Token)
@@ -376,14 +376,14 @@ type sent struct {
 func (p *probed) messages(t *testing.T) (all []sent) {
 	t.Helper()
 	args := map[string]string{
-		"switch_output": `{"output":"gnu/relay","on":true,"for_seconds":60}`, "set_level": `{"output":"yak/level","value":50}`,
-		"release_output": `{"output":"zebu/relay"}`, "read_history": `{"point":"okapi/temperature"}`,
+		"switch_output": `{"output":"springbok/relay","on":true,"for_seconds":60}`, "set_level": `{"output":"bontebok/level","value":50}`,
+		"release_output": `{"output":"hartebeest/relay"}`, "read_history": `{"point":"okapi/temperature"}`,
 	}
 	add := func(method, name, args string) {
 		const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":%q,"arguments":%s,"uri":"agentsite:///okapi/temperature",`+
 			`"ref":{"type":"ref/resource","uri":"agentsite:///{device}/{point}"},"argument":{"name":"device","value":""},`+
-			`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["agentsite:///zebu/relay"]},"level":"debug",`+
+			`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["agentsite:///hartebeest/relay"]},"level":"debug",`+
 			`"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}`+meta+`}}`, method, name, args)
 		plain := strings.Replace(body, meta, "", 1)
 		mirrored := name

@@ -44,7 +44,7 @@ func newAfar(h *household, k KnownSite) (*afar, error) {
 	}
 	s := &afar{person: h.person, known: k}
 	s.client, s.ways, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
-		h.person.moved(s.site(), at)
+		h.person.moved(k.DID, at)
 	}, rpc.JSON, h.outside, h.version)
 	return s, err
 }

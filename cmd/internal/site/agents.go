@@ -73,11 +73,7 @@ func (p Person) Stand(s Standing) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return writeAtomic(a.path(standingName), append(text, '\n'), 0o600)
+	return a.exclusive(func() error { return a.write(standingName, s) })
 }
 
 // Standings lists what agents may do everywhere and has not ended.
@@ -131,7 +127,7 @@ func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, 
 			return err
 		}
 	}
-	_, err = a.accept(pass, k.Name)
+	_, err = a.accept(pass, k.Name, func(KnownSite) error { return nil })
 	return err
 }
 

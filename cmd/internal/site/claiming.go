@@ -75,11 +75,14 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 	if err != nil {
 		return k, "", err
 	}
-	if name == "" {
-		name = newName(known, called, i.Site.String())
-	}
 	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	if err = p.remember(k); err != nil {
+	err = p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+		if name == "" {
+			k.Name = newName(all, called, k.DID)
+		}
+		return with(all, k)
+	})
+	if err != nil {
 		err = fmt.Errorf("you own the site, but it is not remembered here: %w; then claim it again", err)
 	}
 	if !owned {
@@ -147,19 +150,18 @@ func (p Person) Accept(text, name string) (KnownSite, error) {
 	if err != nil {
 		return KnownSite{}, Mistake{err}
 	}
-	have, err := p.knownBy(pass.Site.String())
-	if err != nil {
-		return KnownSite{}, err
-	}
-	signers := pass.Grant.Signers()
-	if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
-		return have, Mistake{fmt.Errorf("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])}
-	}
-	return p.accept(pass, name)
+	return p.accept(pass, name, func(have KnownSite) error {
+		signers := pass.Grant.Signers()
+		if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
+			return Mistake{fmt.Errorf("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])}
+		}
+		return nil
+	})
 }
 
-// accept is Accept for a grant that is known to be good.
-func (p Person) accept(pass access.Pass, name string) (KnownSite, error) {
+// accept is Accept for a grant that takes the place of one that the person has where
+// replaces does not refuse it.
+func (p Person) accept(pass access.Pass, name string, replaces func(have KnownSite) error) (KnownSite, error) {
 	key, err := p.key()
 	if err != nil {
 		return KnownSite{}, err
@@ -172,25 +174,28 @@ func (p Person) accept(pass access.Pass, name string) (KnownSite, error) {
 			return KnownSite{}, Mistake{fmt.Errorf("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)}
 		}
 	}
-	known, err := p.Sites()
-	if err != nil {
-		return KnownSite{}, err
-	}
 	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
-	if i := slices.IndexFunc(known, func(have KnownSite) bool { return have.DID == k.DID }); i >= 0 {
-		if known[i].Owner {
-			return known[i], Mistake{fmt.Errorf("you own %s already, and may do all there", known[i].Name)}
-		}
-		for _, at := range pass.Addresses { // nobody signed these: where it was stays first
-			if !slices.Contains(known[i].Addresses, at) {
-				known[i].Addresses = append(known[i].Addresses, at)
+	err = p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+		if i := slices.IndexFunc(all, func(have KnownSite) bool { return have.DID == k.DID }); i >= 0 {
+			have := all[i]
+			if have.Owner {
+				return nil, Mistake{fmt.Errorf("you own %s already, and may do all there", have.Name)}
+			}
+			if err := replaces(have); err != nil {
+				return nil, err
+			}
+			k.Addresses = have.Addresses
+			for _, at := range pass.Addresses { // nobody signed these: where it was stays first
+				if !slices.Contains(k.Addresses, at) {
+					k.Addresses = append(k.Addresses, at)
+				}
 			}
 		}
-		k.Addresses = known[i].Addresses
-	}
-	k.Addresses = addressesIn(k.Addresses)
-	if name == "" {
-		k.Name = newName(known, pass.Name, k.DID)
-	}
-	return k, p.remember(k)
+		k.Addresses = addressesIn(k.Addresses)
+		if name == "" {
+			k.Name = newName(all, pass.Name, k.DID)
+		}
+		return with(all, k)
+	})
+	return k, err
 }

@@ -81,7 +81,7 @@ func TestNames(t *testing.T) {
 	local := &nearby{folder: h.folder, name: "shed", did: here.String(), made: made}
 	know := func(all ...KnownSite) {
 		t.Helper()
-		if err := p.writeKnown(all); err != nil {
+		if err := p.write(knownName, all); err != nil {
 			t.Fatal(err)
 		}
 		h.read = stamp{} // the clock of files may be slower than this test

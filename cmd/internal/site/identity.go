@@ -97,6 +97,14 @@ func (f Folder) key() (identity.Key, error) {
 	return f.ownKey()
 }
 
+// key is Folder.key for somebody whose commands run side by side.
+func (p Person) key() (key identity.Key, err error) {
+	if key, err = readKey(p.path(keyName)); errors.Is(err, fs.ErrNotExist) {
+		err = p.exclusive(func() error { key, err = p.ownKey(); return err })
+	}
+	return key, err
+}
+
 // ownKey is key for who holds the folder.
 func (f Folder) ownKey() (identity.Key, error) {
 	key, err := readKey(f.path(keyName))

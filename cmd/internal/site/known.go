@@ -76,6 +76,11 @@ const (
 
 	// Of a site that is known: on networks, and in the world.
 	maxNear, maxFar = 8, 6
+
+	// changesName is locked by whoever changes the files beside it, for some milliseconds;
+	// changePatience is how long others wait for that.
+	changesName    = "changes.lock"
+	changePatience = 10 * time.Second
 )
 
 // Sites lists those that the person knows.
@@ -100,6 +105,10 @@ func (p Person) Known(name string) (KnownSite, error) {
 	if err != nil {
 		return KnownSite{}, err
 	}
+	return named(all, name)
+}
+
+func named(all []KnownSite, name string) (KnownSite, error) {
 	i := slices.IndexFunc(all, func(k KnownSite) bool { return k.Name == name })
 	if i < 0 {
 		return KnownSite{}, Mistake{fmt.Errorf("you know no site %q: agentsite sites lists those that you claimed or were granted", name)}
@@ -110,71 +119,121 @@ func (p Person) Known(name string) (KnownSite, error) {
 // remember keeps a site, in the place of what was known of it before. Another's name is
 // never taken.
 func (p Person) remember(k KnownSite) error {
-	all, err := p.Sites()
-	if err == nil {
-		err = unused(all, k.Name, k.DID)
-	}
-	if err != nil {
-		return err
+	return p.changeKnown(func(all []KnownSite) ([]KnownSite, error) { return with(all, k) })
+}
+
+// with is all with k in the place of what was known of that site.
+func with(all []KnownSite, k KnownSite) ([]KnownSite, error) {
+	if err := unused(all, k.Name, k.DID); err != nil {
+		return nil, err
 	}
 	i := slices.IndexFunc(all, func(have KnownSite) bool { return have.DID == k.DID })
 	if i < 0 {
-		i, all = len(all), append(all, KnownSite{})
+		return append(all, k), nil
 	}
 	all[i] = k
-	return p.writeKnown(all)
+	return all, nil
 }
 
 // moved remembers where a known site was found. Where it was is kept behind that: it may
 // be reached there from elsewhere.
-func (p Person) moved(k KnownSite, at []string) {
-	near, far := sorted(k.Addresses)
-	for _, a := range near {
-		if !slices.Contains(at, a) && len(at) < maxNear {
-			at = append(at, a)
+func (p Person) moved(did string, at []string) {
+	err := p.relocate(did, func(near, far []string) []string {
+		at := slices.Clone(at)
+		for _, a := range near {
+			if !slices.Contains(at, a) && len(at) < maxNear {
+				at = append(at, a)
+			}
 		}
-	}
-	k.Addresses = append(at, far...)
-	if err := p.remember(k); err != nil {
-		slog.Warn("where the site is now cannot be remembered", "site", k.Name, "err", err)
+		return append(at, far...)
+	})
+	if err != nil {
+		slog.Warn("where the site is now cannot be remembered", "site", did, "err", err)
 	}
 }
 
 // learned remembers where in the world a site says that it may be reached.
-func (p Person) learned(k KnownSite, at []string) {
-	near, was := sorted(k.Addresses)
+func (p Person) learned(did string, at []string) {
 	_, far := sorted(addressesIn(at))
 	far = far[:min(len(far), maxFar)]
-	if len(far) == 0 || slices.Equal(far, was) {
+	if len(far) == 0 {
 		return
 	}
-	k.Addresses = append(near, far...)
-	if err := p.remember(k); err != nil {
-		slog.Warn("where the site may be reached cannot be remembered", "site", k.Name, "err", err)
+	if err := p.relocate(did, func(near, _ []string) []string { return append(near, far...) }); err != nil {
+		slog.Warn("where the site may be reached cannot be remembered", "site", did, "err", err)
 	}
+}
+
+// relocate changes the addresses of a site that is still known, and nothing else of it: who
+// calls it read the rest when the call began.
+func (p Person) relocate(did string, to func(near, far []string) []string) error {
+	return p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+		i := slices.IndexFunc(all, func(k KnownSite) bool { return k.DID == did })
+		if i < 0 {
+			return nil, nil
+		}
+		at := to(sorted(all[i].Addresses))
+		if slices.Equal(at, all[i].Addresses) {
+			return nil, nil
+		}
+		all[i].Addresses = at
+		return all, nil
+	})
 }
 
 // Forget forgets a site by its name.
 func (p Person) Forget(name string) error {
-	if _, err := p.Known(name); err != nil {
-		return err
-	}
-	all, err := p.Sites()
-	if err != nil {
-		return err
-	}
-	return p.writeKnown(slices.DeleteFunc(all, func(k KnownSite) bool { return k.Name == name }))
+	return p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+		if _, err := named(all, name); err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(all, func(k KnownSite) bool { return k.Name == name }), nil
+	})
 }
 
-func (p Person) writeKnown(all []KnownSite) error {
-	text, err := json.Marshal(all, jsontext.WithIndent("  "))
-	if err != nil {
-		return err
-	}
+// changeKnown has what is known now changed, and lets nobody else change it meanwhile; nil
+// leaves it as it is.
+func (p Person) changeKnown(change func(all []KnownSite) ([]KnownSite, error)) error {
+	return p.exclusive(func() error {
+		all, err := p.Sites()
+		if err == nil {
+			all, err = change(all)
+		}
+		if err != nil || all == nil {
+			return err
+		}
+		return p.write(knownName, all)
+	})
+}
+
+// exclusive runs what reads and writes the person's files while no other process, and nothing
+// else in this one, does. It waits for them, for some seconds at most.
+func (p Person) exclusive(do func() error) error {
 	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
 		return err
 	}
-	return writeAtomic(p.path(knownName), append(text, '\n'), 0o600)
+	lock, err := p.openLock(changesName)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if err = lockFile(lock); err == nil {
+			return do()
+		}
+		if time.Since(begun) > changePatience {
+			return fmt.Errorf("%s is held by another process: %w", lock.Name(), err)
+		}
+	}
+}
+
+// write is for within exclusive.
+func (p Person) write(name string, what any) error {
+	text, err := json.Marshal(what, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return writeAtomic(p.path(name), append(text, '\n'), 0o600)
 }
 
 // dialKey calls a site that its key tells, with one of one's own. Where it may be is asked
@@ -268,7 +327,7 @@ func dialKnown(t Target) (*Connection, *ways, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	moved := func(at []string) { p.moved(k, at) }
+	moved := func(at []string) { p.moved(k.DID, at) }
 	if k.Name == "" { // nobody remembers it
 		moved = nil
 	}
@@ -329,7 +388,7 @@ func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client, patien
 	case errors.As(err, &refused): // what is asked next says why
 		return nil
 	case err == nil && k.Name != "":
-		p.learned(k, reached.At)
+		p.learned(k.DID, reached.At)
 	}
 	return err
 }
@@ -349,12 +408,14 @@ func (p Person) Owned(name string) error {
 	if name == "" {
 		return nil
 	}
-	k, err := p.Known(name)
-	if err != nil {
-		return err
-	}
-	k.Owner, k.Grant = true, nil
-	return p.remember(k)
+	return p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+		k, err := named(all, name)
+		if err != nil {
+			return nil, err
+		}
+		k.Owner, k.Grant = true, nil
+		return with(all, k)
+	})
 }
 
 // May are the words of what was granted, "" for all.

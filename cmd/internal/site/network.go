@@ -11,7 +11,6 @@ import (
 	"agentsite/transport/p2p"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Joined is a realm that a person is in, with where its sites meet.
@@ -50,6 +49,10 @@ func (p Person) Realm(name string) (Joined, error) {
 	if err != nil {
 		return Joined{}, err
 	}
+	return chosen(all, name)
+}
+
+func chosen(all []Joined, name string) (Joined, error) {
 	if name == "" && len(all) == 1 {
 		return all[0], nil
 	}
@@ -76,41 +79,38 @@ func (p Person) Join(j Joined) (Joined, error) {
 	if j.Relays, err = p2p.WithBoth(j.Relays); err != nil {
 		return j, Mistake{err}
 	}
-	all, err := p.Realms()
-	if err != nil {
-		return j, err
-	}
-	i := slices.IndexFunc(all, func(k Joined) bool { return k.Name() == r.Name })
-	switch {
-	case i < 0:
-		all = append(all, j)
-	case all[i].Realm == j.Realm:
-		all[i] = j
-	default:
-		return j, Mistake{fmt.Errorf("you are in another realm %s already, with a secret of its own: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s forgets it", r.Name)}
-	}
-	return j, p.writeRealms(all)
+	return j, p.changeRealms(func(all []Joined) ([]Joined, error) {
+		i := slices.IndexFunc(all, func(k Joined) bool { return k.Name() == r.Name })
+		switch {
+		case i < 0:
+			return append(all, j), nil
+		case all[i].Realm == j.Realm:
+			all[i] = j
+			return all, nil
+		}
+		return nil, Mistake{fmt.Errorf("you are in another realm %s already, with a secret of its own: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s forgets it", r.Name)}
+	})
 }
 
 // Leave forgets a realm.
 func (p Person) Leave(name string) error {
-	if _, err := p.Realm(name); err != nil {
-		return err
-	}
-	all, err := p.Realms()
-	if err != nil {
-		return err
-	}
-	return p.writeRealms(slices.DeleteFunc(all, func(k Joined) bool { return k.Name() == name }))
+	return p.changeRealms(func(all []Joined) ([]Joined, error) {
+		if _, err := chosen(all, name); err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(all, func(k Joined) bool { return k.Name() == name }), nil
+	})
 }
 
-func (p Person) writeRealms(all []Joined) error {
-	text, err := json.Marshal(all, jsontext.WithIndent("  "))
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
-		return err
-	}
-	return writeAtomic(p.path(realmsName), append(text, '\n'), 0o600)
+func (p Person) changeRealms(change func(all []Joined) ([]Joined, error)) error {
+	return p.exclusive(func() error {
+		all, err := p.Realms()
+		if err == nil {
+			all, err = change(all)
+		}
+		if err != nil {
+			return err
+		}
+		return p.write(realmsName, all)
+	})
 }

@@ -1,0 +1,96 @@
+package site
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"agentsite/discovery"
+	"agentsite/node/identity"
+)
+
+// TestStaleCalls: what a call learns of where a site is changes nothing else of what has
+// become of that site since the call began.
+func TestStaleCalls(t *testing.T) {
+	did := identity.New().ID().String()
+	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
+	was := KnownSite{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}, Grant: []byte("old")}
+	for name, since := range map[string]func(Person) error{
+		"owned":       func(p Person) error { return p.Owned("shed") },
+		"granted":     func(p Person) error { return p.remember(KnownSite{Name: "shed", DID: did, Grant: []byte("new")}) },
+		"renamed":     func(p Person) error { return p.remember(KnownSite{Name: "barn", DID: did, Owner: true}) },
+		"found again": func(p Person) error { p.moved(did, []string{"192.0.2.3:1"}); return nil },
+		"forgotten":   func(p Person) error { return p.Forget("shed") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Person{Folder(t.TempDir())}
+			if err := p.remember(was); err != nil {
+				t.Fatal(err)
+			}
+			if err := since(p); err != nil {
+				t.Fatal(err)
+			}
+			want, _ := p.Sites()
+			p.moved(did, []string{"192.0.2.2:1"})
+			p.learned(did, []string{"/ip4/203.0.113.8/udp/8475/quic-v1"})
+			got, err := p.Sites()
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%+v %v, want %+v", got, err, want)
+			}
+			for i, k := range got {
+				near, _ := sorted(want[i].Addresses)
+				at := append(append([]string{"192.0.2.2:1"}, near...), "/ip4/203.0.113.8/udp/8475/quic-v1")
+				if k.Name != want[i].Name || k.Owner != want[i].Owner || string(k.Grant) != string(want[i].Grant) || !slices.Equal(k.Addresses, at) {
+					t.Errorf("%+v, was %+v", k, want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestFilesOfAPerson: nothing is lost of what many commands write at once, who have one key.
+func TestFilesOfAPerson(t *testing.T) {
+	p := Person{Folder(t.TempDir())}
+	const many = 24
+	var all sync.WaitGroup
+	keys := make([]identity.ID, many)
+	for i := range many {
+		all.Go(func() {
+			key, err := p.key()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			keys[i] = key.ID()
+			did := identity.New().ID().String()
+			if err := p.remember(KnownSite{Name: fmt.Sprint("site-", i), DID: did}); err != nil {
+				t.Error(err)
+			}
+			p.moved(did, []string{"192.0.2.1:1"})
+			r, err := discovery.NewRealm(fmt.Sprint("realm-", i))
+			if err != nil {
+				t.Error(err)
+			}
+			if _, err := p.Join(Joined{Realm: r.String()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	sites, err := p.Sites()
+	realms, err2 := p.Realms()
+	if err != nil || err2 != nil || len(sites) != many || len(realms) != many {
+		t.Errorf("%d sites and %d realms of %d: %v %v", len(sites), len(realms), many, err, err2)
+	}
+	for _, k := range sites {
+		if len(k.Addresses) != 1 {
+			t.Errorf("where %s is has been lost", k.Name)
+		}
+	}
+	for _, id := range keys {
+		if id != keys[0] {
+			t.Fatal("those who begin at once have several keys")
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/discovery"
+	"agentsite/node/quota"
 
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -22,9 +23,11 @@ const Protocol protocol.ID = "/agentsite/card/1"
 const (
 	patience = 5 * time.Second
 
-	// Strangers, who have sixteen connections, cannot take all places.
-	mostAsked = 64
-	mostEach  = 3
+	// Strangers, who have sixteen connections, cannot take all places, and neither can one
+	// network or one relay.
+	mostAsked  = 64
+	mostPrefix = 32
+	mostEach   = 3
 
 	nonceSize = 16
 	proofSize = 32
@@ -39,24 +42,25 @@ func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card 
 type server struct {
 	realm discovery.Realm
 	now   func() Card
-	turns *discovery.Turns[peer.ID]
+	turns quota.Quota
 }
 
 // Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
 // Others learn nothing, not even whether there is one. now is called by many at a time.
 func Serve(h host.Host, realm discovery.Realm, now func() Card) (stop func()) {
-	s := &server{realm: realm, now: now, turns: discovery.NewTurns[peer.ID](mostAsked, mostEach)}
+	s := &server{realm: realm, now: now}
 	h.SetStreamHandler(Protocol, s.handle)
 	return func() { h.RemoveStreamHandler(Protocol) }
 }
 
 func (s *server) handle(stream network.Stream) {
-	asker := stream.Conn().RemotePeer()
-	if !s.turns.Take(asker) {
+	asker, from := stream.Conn().RemotePeer(), quota.PrefixOf(stream.Conn().RemoteMultiaddr())
+	turn := []quota.Limit{{Group: asker, Most: mostEach}, {Group: from, Most: mostPrefix}, {Most: mostAsked}}
+	if !s.turns.Take(turn...) {
 		stream.Reset()
 		return
 	}
-	defer s.turns.Done(asker)
+	defer s.turns.Done(turn...)
 	if s.answer(stream, stream.Conn().LocalPeer(), asker) != nil {
 		stream.Reset()
 		return

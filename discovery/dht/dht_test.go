@@ -58,9 +58,13 @@ func newNet(t testing.TB, servers int) *net {
 	return n
 }
 
-func listen(t testing.TB, key identity.Key) *p2p.Host {
+func listen(t testing.TB, key identity.Key, server bool) *p2p.Host {
 	t.Helper()
-	h, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
+	o := p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}}
+	if server {
+		o.Relay = &p2p.Relay{}
+	}
+	h, err := p2p.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +74,7 @@ func listen(t testing.TB, key identity.Key) *p2p.Host {
 // open makes a node, which ends with the test or before.
 func (n *net) open(key identity.Key, o Options) *node {
 	n.t.Helper()
-	m := &node{host: listen(n.t, key), key: key}
+	m := &node{host: listen(n.t, key, o.Server), key: key}
 	o.Host, o.Bootstrap = m.host, n.known
 	if o.Capabilities == nil {
 		o.Capabilities = func() []string {
@@ -447,7 +451,7 @@ func TestAmino(t *testing.T) {
 }
 
 func free(t *testing.T) *p2p.Host {
-	h := listen(t, identity.New())
+	h := listen(t, identity.New(), false)
 	t.Cleanup(func() { h.Close() })
 	return h
 }

@@ -3,8 +3,9 @@ package dht
 import (
 	"context"
 	"errors"
+	"time"
 
-	"agentsite/discovery"
+	"agentsite/node/quota"
 
 	"github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/host"
@@ -16,19 +17,22 @@ import (
 const (
 	maxRequest = 16 << 10 // bytes; the library would hold four million
 	mostServed = 512      // requests at a time
+	mostPrefix = 64       // of one network
 	mostOfEach = 8
+
+	// readPatience is how long a request may take to come, and writePatience an answer to be
+	// taken. The library waits for a minute.
+	readPatience, writePatience = 4 * time.Second, 10 * time.Second
 )
 
 // guarded is the host as the library has it: nobody gets a connection that is kept, calls
 // are direct and short, and what strangers send is small.
 type guarded struct {
 	host.Host
-	turns *discovery.Turns[peer.ID]
+	turns quota.Quota
 }
 
-func newGuarded(h host.Host) *guarded {
-	return &guarded{Host: h, turns: discovery.NewTurns[peer.ID](mostServed, mostOfEach)}
-}
+func newGuarded(h host.Host) *guarded { return &guarded{Host: h} }
 
 // sought is, in a context, who is looked for. The library would try to ask that one, too,
 // for seconds, while whoever looks has ways of which it knows nothing.
@@ -56,17 +60,20 @@ func (unkept) Unprotect(peer.ID, string) bool { return false }
 // SetStreamHandler bounds what the library serves.
 func (g *guarded) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	g.Host.SetStreamHandler(id, func(s network.Stream) {
-		from := s.Conn().RemotePeer()
-		if !g.turns.Take(from) {
+		c := s.Conn()
+		turn := []quota.Limit{{Group: c.RemotePeer(), Most: mostOfEach}, {Group: quota.PrefixOf(c.RemoteMultiaddr()), Most: mostPrefix}, {Most: mostServed}}
+		if !g.turns.Take(turn...) {
 			s.Reset()
 			return
 		}
-		defer g.turns.Done(from)
+		defer g.turns.Done(turn...)
+		s.SetReadDeadline(time.Now().Add(readPatience))
 		handle(&short{Stream: s})
 	})
 }
 
 // short is a stream of messages, each with its length before it, none of which is long.
+// Whoever does not send one, or does not read what is answered, ends it.
 type short struct {
 	network.Stream
 	left   uint64 // of the message
@@ -96,7 +103,16 @@ func (s *short) Read(b []byte) (int, error) {
 		return 0, errLong
 	}
 	if b[0] < 0x80 {
+		s.SetReadDeadline(time.Now().Add(readPatience))
 		s.left, s.length, s.shift = s.length, 0, 0
 	}
+	return n, err
+}
+
+// Write is that of the stream.
+func (s *short) Write(b []byte) (int, error) {
+	s.SetWriteDeadline(time.Now().Add(writePatience))
+	n, err := s.Stream.Write(b)
+	s.SetReadDeadline(time.Now().Add(readPatience)) // for the next request
 	return n, err
 }

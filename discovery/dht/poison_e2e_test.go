@@ -52,7 +52,7 @@ type gang struct {
 func (n *net) hostile(g *gang, does misdeed) *hostile {
 	n.t.Helper()
 	end := make(chan struct{})
-	h := &hostile{host: listen(n.t, identity.New()), gang: g, does: does, end: end}
+	h := &hostile{host: listen(n.t, identity.New(), true), gang: g, does: does, end: end}
 	n.t.Cleanup(func() {
 		close(end)
 		h.host.Close()

@@ -12,6 +12,7 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/discoverytest"
 	"agentsite/node/identity"
+	"agentsite/transport/p2p"
 
 	ds "github.com/ipfs/go-datastore"
 	"github.com/ipfs/go-datastore/query"
@@ -132,6 +133,53 @@ func TestStrangers(t *testing.T) {
 	}
 	if server.host.ConnManager().IsProtected(stranger.self, "") {
 		t.Error("who says that he is a server has a connection that is kept")
+	}
+}
+
+// TestSilentStrangers: keys of one address that open streams and say nothing keep nobody
+// else's request out, and their neighbours' for seconds.
+func TestSilentStrangers(t *testing.T) {
+	n := newNet(t, 1)
+	server := n.servers[0]
+	for range mostServed / mostOfEach {
+		h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{"/ip4/127.0.0.2/tcp/0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.Close() })
+		if err := h.Connect(t.Context(), server.at()); err != nil {
+			t.Fatal(err)
+		}
+		for range mostOfEach {
+			if s, err := h.NewStream(t.Context(), server.self, Prefix+"/kad/1.0.0"); err == nil {
+				s.Write([]byte{100}) // the length of what never comes
+			}
+		}
+	}
+	neighbour, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{"/ip4/127.0.0.2/tcp/0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { neighbour.Close() })
+	other := n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
+	ping := framed(t, &pb.Message{Type: pb.Message_PING})
+	for name, c := range map[string]struct {
+		*node
+		within time.Duration
+	}{"another": {other, 2 * time.Second}, "a neighbour": {&node{host: neighbour}, 3 * readPatience}} {
+		if err := c.host.Connect(t.Context(), server.at()); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		for {
+			if got, err := c.say(t, server.self, ping); err == nil && len(got) > 0 {
+				break
+			} else if time.Since(begun) > c.within {
+				t.Errorf("%s is not served within %v: %v", name, c.within, err)
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
 	}
 }
 
@@ -269,7 +317,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add(framed(f, &pb.Message{Type: pb.Message_PUT_VALUE, Key: []byte(keyOf(from)), Record: &recpb.Record{Key: []byte(keyOf(from))}}))
 	f.Add(framed(f, &pb.Message{Type: pb.Message_ADD_PROVIDER, Key: make([]byte, keySize), ProviderPeers: []*pb.Message_Peer{{Id: []byte(from)}, {}}}))
 	f.Add(append(protowire.AppendVarint(nil, maxRequest+1), make([]byte, maxRequest+1)...))
-	h := listen(f, identity.New())
+	h := listen(f, identity.New(), false)
 	f.Cleanup(func() { h.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bufio.NewReader(&short{Stream: only{Reader: bytes.NewReader(b)}})
@@ -304,7 +352,8 @@ type only struct {
 	io.Reader
 }
 
-func (o only) Read(b []byte) (int, error) { return o.Reader.Read(b) }
+func (o only) Read(b []byte) (int, error)    { return o.Reader.Read(b) }
+func (only) SetReadDeadline(time.Time) error { return nil }
 
 func mustPeer(t testing.TB, key identity.Key) peer.ID {
 	t.Helper()

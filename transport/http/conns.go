@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"agentsite/node/quota"
 )
 
 // connLimiter bounds the open connections of a listener. Half of them are for callers who
@@ -157,18 +159,13 @@ func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connSta
 	return out
 }
 
-// prefixOf is the network that one caller can be taken to have for itself.
+// prefixOf is where a connection comes from.
 func prefixOf(conn net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
 		return netip.Prefix{}
 	}
-	bits, ip := 32, at.Addr().Unmap().WithZone("")
-	if ip.Is6() {
-		bits = 56
-	}
-	p, _ := ip.Prefix(bits)
-	return p
+	return quota.Prefix(at.Addr())
 }
 
 // closeAtOnce closes a connection without TLS's goodbye, which might wait for room in its

@@ -1,0 +1,87 @@
+// Package quota counts what those take who call from outside: of each key, of each network
+// that one caller can be taken to have for itself, and of all together.
+//
+// It knows addresses and numbers. What is counted, and how much there is of it, stands
+// where it is given out.
+package quota
+
+import (
+	"net/netip"
+	"sync"
+
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Prefix returns the network that one caller can be taken to have for itself: an IPv4
+// address, or the 56 bits of IPv6 that a provider gives to a home.
+func Prefix(ip netip.Addr) netip.Prefix {
+	bits, ip := 32, ip.Unmap().WithZone("")
+	if ip.Is6() {
+		bits = 56
+	}
+	p, _ := ip.Prefix(bits)
+	return p
+}
+
+// PrefixOf is Prefix for a multiaddr. All that are called over one relay share the relay's,
+// and all without an IP address the zero one.
+func PrefixOf(a ma.Multiaddr) netip.Prefix {
+	b, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip, _ := netip.AddrFromSlice(b)
+	return Prefix(ip)
+}
+
+// Limit is how much a group may hold. Different callers may have different limits in one
+// group: what the lower one leaves is a reserve for the others.
+type Limit struct {
+	Group any // comparable
+	Most  int
+}
+
+// Quota counts what each group holds. The zero value holds nothing. It is safe for
+// concurrent use.
+type Quota struct {
+	mu   sync.Mutex
+	held map[any]int
+}
+
+// Take takes one in each group, or nothing if one of them holds its most already. What was
+// taken is given back by Done with the same groups.
+func (q *Quota) Take(limits ...Limit) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range limits {
+		if q.held[l.Group] >= l.Most {
+			return false
+		}
+	}
+	if q.held == nil {
+		q.held = make(map[any]int)
+	}
+	for _, l := range limits {
+		q.held[l.Group]++
+	}
+	return true
+}
+
+// Done gives back what one Take took.
+func (q *Quota) Done(limits ...Limit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range limits {
+		if q.held[l.Group]--; q.held[l.Group] == 0 {
+			delete(q.held, l.Group)
+		}
+	}
+}
+
+// Held is how much a group holds.
+func (q *Quota) Held(group any) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held[group]
+}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // forwarders is what a forwarder subscribes to so that others know it for one: what it
@@ -29,12 +32,22 @@ const (
 )
 
 var (
-	// Topics that change hands: each is told to all peers.
-	changes = rate{perSecond: 0.5, burst: 256}
+	// Topics that change hands, of all and of one address prefix: each is told to all peers.
+	changes       = rate{perSecond: 0.5, burst: 256}
+	prefixChanges = rate{perSecond: 0.05, burst: 32}
 
-	// Messages of one topic, and of those the ones that others than their origin bring.
-	perTopic = rate{perSecond: 16, burst: 2048}
-	passedOn = rate{perSecond: 2, burst: 512}
+	// Messages of one topic; and of those the ones from one address prefix, what origins say
+	// themselves and what others bring apart, and what one peer brings of others.
+	perTopic  = rate{perSecond: 16, burst: 2048}
+	perPrefix = rate{perSecond: 2, burst: 512}
+	passedOn  = rate{perSecond: 1, burst: 256}
+)
+
+const (
+	sharers     = 64   // peers and prefixes of a topic that have a share of their own
+	maxPrefixes = 1024 // of which something is remembered
+
+	part = 8 // of the topics one address prefix has one in so many, and more while there is room
 )
 
 // Limits are how much a forwarder forwards. The zero Limits are the usual ones.
@@ -60,9 +73,10 @@ func Forward(ctx context.Context, h host.Host, l Limits) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &forwarder{
-		guard: newGuard(), shelf: newShelf(l), customs: newCustoms(l.Topics),
-		held: make(map[string]held),
+		guard: newGuard(), customs: newCustoms(l.Topics), held: make(map[string]held),
+		prefix: func(p peer.ID) netip.Prefix { return prefixOf(h.Network().ConnsToPeer(p)) },
 	}
+	f.shelf = newShelf(l, f.prefix)
 	ps, err := start(ctx, h, f.guard, params, f.shelf, scored(f.guard, nil),
 		pubsub.WithDefaultValidator(f.validate, pubsub.WithValidatorInline(true)))
 	if err != nil {
@@ -96,7 +110,19 @@ type forwarder struct {
 	guard   *guard
 	shelf   *shelf
 	customs *customs
+	prefix  func(peer.ID) netip.Prefix
 	held    map[string]held
+}
+
+// prefixOf is from where a peer is connected, the zero one where that is not known.
+func prefixOf(conns []network.Conn) netip.Prefix {
+	for _, c := range conns {
+		if ip, err := manet.ToIP(c.RemoteMultiaddr()); err == nil {
+			a, _ := netip.AddrFromSlice(ip)
+			return discovery.PrefixOf(a)
+		}
+	}
+	return netip.Prefix{}
 }
 
 type held struct {
@@ -143,7 +169,10 @@ func (f *forwarder) hold(name string) error {
 func (f *forwarder) validate(_ context.Context, from peer.ID, msg *pubsub.Message) pubsub.ValidationResult {
 	v, now := offence, time.Now()
 	if _, err := idOf(msg.GetFrom()); err == nil && len(msg.Data) <= maxMessage && msg.GetTopic() != forwarders {
-		v = f.customs.pass(now, msg.GetTopic(), msg.GetFrom(), from == msg.GetFrom())
+		v = passedOver
+		if f.shelf.allows(from) {
+			v = f.customs.pass(now, msg.GetTopic(), from, f.prefix(from), from == msg.GetFrom())
+		}
 	}
 	return f.guard.rule(now, from, v)
 }
@@ -152,33 +181,51 @@ func (f *forwarder) validate(_ context.Context, from peer.ID, msg *pubsub.Messag
 type customs struct {
 	mu      sync.Mutex
 	origins bounded[peer.ID, budget]
-	topics  bounded[string, traffic]
+	topics  bounded[string, *traffic]
 }
 
-type traffic struct{ all, passedOn budget }
+// traffic is that of a topic.
+type traffic struct {
+	all      budget
+	peers    bounded[peer.ID, budget] // what they bring of others
+	prefixes bounded[netip.Prefix, struct{ own, passedOn budget }]
+}
 
 func newCustoms(topics int) *customs {
-	return &customs{origins: newBounded[peer.ID, budget](maxPeers), topics: newBounded[string, traffic](topics)}
+	return &customs{origins: newBounded[peer.ID, budget](maxPeers), topics: newBounded[string, *traffic](topics)}
 }
 
-// pass judges a message. What its origin brings itself is not held up by what others pass
-// on, and they cannot use up what the origin may say.
-func (c *customs) pass(now time.Time, topic string, origin peer.ID, direct bool) verdict {
+// pass judges a message that a peer brings. What its origin brings itself is not held up by
+// what others pass on, and they cannot use up what the origin may say. Who brings too much
+// uses up what is its own, and its address prefix's, before what is everybody's.
+func (c *customs) pass(now time.Time, topic string, from peer.ID, prefix netip.Prefix, direct bool) verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.topics.of(topic, now)
+	at := c.topics.of(topic, now)
+	if *at == nil {
+		*at = &traffic{
+			peers:    newBounded[peer.ID, budget](sharers),
+			prefixes: newBounded[netip.Prefix, struct{ own, passedOn budget }](sharers),
+		}
+	}
+	t := *at
+	near := t.prefixes.of(prefix, now)
+	share := &near.own
 	if direct {
-		b := c.origins.of(origin, now)
+		b := c.origins.of(from, now)
 		if !b.take(now, perOrigin, 1) {
 			if b.left > -perOrigin.debt {
 				return passedOver // it may have been restarted often
 			}
 			return offence
 		}
-	} else if !t.passedOn.take(now, passedOn, 1) {
-		return passedOver
+	} else {
+		if !t.peers.of(from, now).take(now, passedOn, 1) {
+			return passedOver
+		}
+		share = &near.passedOn
 	}
-	if !t.all.take(now, perTopic, 1) {
+	if !share.take(now, perPrefix, 1) || !t.all.take(now, perTopic, 1) {
 		return passedOver
 	}
 	return taken
@@ -187,21 +234,30 @@ func (c *customs) pass(now time.Time, topic string, origin peer.ID, direct bool)
 // shelf is what peers want to have forwarded. It is safe for concurrent use.
 type shelf struct {
 	limits  Limits
+	prefix  func(peer.ID) netip.Prefix
 	changed chan struct{}
 
 	mu     sync.Mutex
-	wants  map[peer.ID][]string // at most so many each, in the order in which they came
-	others map[peer.ID]bool     // forwarders
+	wants  map[peer.ID]*wishes
+	others map[peer.ID]bool // forwarders
 	chosen map[string]bool
 	budget budget
+	by     bounded[netip.Prefix, budget]
+}
+
+// wishes are one peer's.
+type wishes struct {
+	prefix netip.Prefix
+	topics []string // at most so many, in the order in which they came
 }
 
 var _ pubsub.SubscriptionFilter = (*shelf)(nil)
 
-func newShelf(l Limits) *shelf {
+func newShelf(l Limits, prefix func(peer.ID) netip.Prefix) *shelf {
 	return &shelf{
-		limits: l, changed: make(chan struct{}, 1),
-		wants: make(map[peer.ID][]string), others: make(map[peer.ID]bool), chosen: make(map[string]bool),
+		limits: l, prefix: prefix, changed: make(chan struct{}, 1),
+		wants: make(map[peer.ID]*wishes), others: make(map[peer.ID]bool), chosen: make(map[string]bool),
+		by: newBounded[netip.Prefix, budget](maxPrefixes),
 	}
 }
 
@@ -212,7 +268,7 @@ func (*shelf) CanSubscribe(topic string) bool { return topic == forwarders || is
 func (s *shelf) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_SubOpts) ([]*pb.RPC_SubOpts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id, err := idOf(from); err != nil || s.limits.Allow != nil && !s.limits.Allow(id) {
+	if !s.allows(from) {
 		return nil, nil
 	}
 	if slices.ContainsFunc(all, func(o *pb.RPC_SubOpts) bool { return o.GetTopicid() == forwarders }) {
@@ -228,14 +284,25 @@ func (s *shelf) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_SubOpts)
 	}), s.CanSubscribe), nil
 }
 
+// allows reports whether a peer counts.
+func (s *shelf) allows(p peer.ID) bool {
+	id, err := idOf(p)
+	return err == nil && (s.limits.Allow == nil || s.limits.Allow(id))
+}
+
 // note reports whether a subscription counts.
 func (s *shelf) note(from peer.ID, topic string, wants bool) bool {
-	has := slices.Contains(s.wants[from], topic)
+	w := s.wants[from]
+	if w == nil {
+		w = &wishes{prefix: s.prefix(from)}
+	}
+	has := slices.Contains(w.topics, topic)
 	switch {
-	case !isTopic(topic) || wants && !has && len(s.wants[from]) >= s.limits.PerPeer:
+	case !isTopic(topic) || wants && !has && len(w.topics) >= s.limits.PerPeer:
 		return false
 	case wants && !has:
-		s.wants[from] = append(s.wants[from], topic)
+		w.topics = append(w.topics, topic)
+		s.wants[from] = w
 	case !wants && has:
 		s.drop(from, topic)
 	default:
@@ -246,8 +313,9 @@ func (s *shelf) note(from peer.ID, topic string, wants bool) bool {
 }
 
 func (s *shelf) drop(from peer.ID, topic string) {
-	s.wants[from] = slices.DeleteFunc(s.wants[from], func(t string) bool { return t == topic })
-	if len(s.wants[from]) == 0 {
+	w := s.wants[from]
+	w.topics = slices.DeleteFunc(w.topics, func(t string) bool { return t == topic })
+	if len(w.topics) == 0 {
 		delete(s.wants, from)
 	}
 }
@@ -259,12 +327,12 @@ func (s *shelf) wake() {
 	}
 }
 
-// keep forgets what peers wanted that are not there any more.
+// keep forgets what peers wanted that are not there any more, or do not count any more.
 func (s *shelf) keep(there func(peer.ID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.wants {
-		if !there(p) {
+		if !there(p) || !s.allows(p) {
 			delete(s.wants, p)
 		}
 	}
@@ -275,44 +343,92 @@ func (s *shelf) keep(there func(peer.ID) bool) {
 	}
 }
 
-// choose returns the topics to forward. Each peer's first wish comes before anybody's
-// second, then what many want, then what is forwarded already.
-func (s *shelf) choose(now time.Time) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	type wish struct{ turn, peers int }
-	wishes := make(map[string]wish)
-	for _, topics := range s.wants {
-		for turn, t := range topics {
-			w, ok := wishes[t]
-			if !ok || turn < w.turn {
-				w.turn = turn
-			}
-			w.peers++
-			wishes[t] = w
-		}
-	}
-	all := make([]string, 0, len(wishes))
-	for t := range wishes {
-		all = append(all, t)
-	}
-	place := func(t string) int {
-		if s.chosen[t] {
+// wish is a topic that somebody wants.
+type wish struct {
+	topic  string
+	turn   int // the least of those who want it: 0 is somebody's first wish
+	peers  int
+	held   bool                  // it is forwarded already
+	from   map[netip.Prefix]bool // who want it
+	spared bool                  // it is among the few that a prefix of these may have
+}
+
+// compare orders wishes: each peer's first comes before anybody's second, then what is
+// forwarded already, then what is wanted from many places, and by many.
+func (w *wish) compare(o *wish) int {
+	held := func(w *wish) int {
+		if w.held {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(wishes[a].turn, wishes[b].turn), cmp.Compare(wishes[b].peers, wishes[a].peers),
-			cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
-	})
+	return cmp.Or(cmp.Compare(w.turn, o.turn), cmp.Compare(held(w), held(o)),
+		cmp.Compare(len(o.from), len(w.from)), cmp.Compare(o.peers, w.peers), cmp.Compare(w.topic, o.topic))
+}
+
+// wished are all wishes in their order; the few that each address prefix may have come
+// before what is wanted besides.
+func (s *shelf) wished() []*wish {
+	by := make(map[string]*wish)
+	for _, all := range s.wants {
+		for turn, t := range all.topics {
+			w := by[t]
+			if w == nil {
+				w = &wish{topic: t, turn: turn, held: s.chosen[t], from: make(map[netip.Prefix]bool)}
+				by[t] = w
+			}
+			w.turn = min(w.turn, turn)
+			w.peers++
+			w.from[all.prefix] = true
+		}
+	}
+	all := slices.SortedFunc(maps.Values(by), (*wish).compare)
+	has := make(map[netip.Prefix]int)
+	for _, w := range all {
+		for p := range w.from {
+			w.spared = w.spared || has[p] < max(1, s.limits.Topics/part)
+		}
+		for p := range w.from {
+			has[p]++
+		}
+	}
+	return slices.Concat(sieve(all, true), sieve(all, false))
+}
+
+func sieve(all []*wish, spared bool) (some []*wish) {
+	for _, w := range all {
+		if w.spared == spared {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
+// choose returns the topics to forward.
+func (s *shelf) choose(now time.Time) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.wished()
 	all = all[:min(len(all), s.limits.Topics)]
 	chosen := make(map[string]bool, len(all))
-	for _, t := range all {
-		if s.chosen[t] || s.budget.take(now, changes, 1) {
-			chosen[t] = true
+	var topics []string
+	for _, w := range all {
+		if w.held || s.changes(now, w) {
+			chosen[w.topic] = true
+			topics = append(topics, w.topic)
 		}
 	}
 	s.chosen = chosen
-	return slices.DeleteFunc(all, func(t string) bool { return !chosen[t] })
+	return topics
+}
+
+// changes reports whether another topic may be forwarded now. One of those who want it has
+// to have a change left.
+func (s *shelf) changes(now time.Time, w *wish) bool {
+	for p := range w.from {
+		if b := s.by.of(p, now); b.now(now, prefixChanges) >= 1 {
+			return s.budget.take(now, changes, 1) && b.take(now, prefixChanges, 1)
+		}
+	}
+	return false
 }

@@ -20,6 +20,10 @@ var (
 	// What one origin may say. We say less (ours).
 	perOrigin = rate{perSecond: 0.1, burst: 48, debt: 64}
 
+	// What an origin may say that is older than what was heard of it, in its own words: it
+	// may have been restored from a backup, or its clock may have gone back.
+	perOlder = rate{perSecond: 1. / 60, burst: 1}
+
 	// What a peer is forgiven. It is its score, and below graylist it is not heard.
 	forgiven = rate{perSecond: 0.2, debt: 1000}
 )
@@ -104,7 +108,7 @@ func (g *guard) score(of peer.ID) float64 {
 
 // origin is what is known of one.
 type origin struct {
-	rate             budget
+	rate, older      budget
 	sequence, number uint64 // the record's, and the envelope's, of the last message
 	looked           uint64 // the envelope's when it last looked
 }
@@ -124,7 +128,9 @@ func newJudge(r discovery.Realm) *judge {
 // judge takes a message that is signed by its origin, with the number that its envelope
 // has. Who forwards cannot read: only what comes from its origin itself is an offence, so
 // that an outsider cannot have the forwarders blamed. Numbers grow while a process lasts
-// and sequences over restarts too, so what is played back later is none of either.
+// and sequences over restarts too, so what is played back later is mostly none of either.
+// A look, and an older record, pass all the same once a minute: a board whose clock went
+// back, or that was restored, would otherwise be heard by nobody.
 func (j *judge) judge(now time.Time, by identity.ID, direct bool, number uint64, b []byte) (message, verdict) {
 	bad := passedOver
 	if direct {
@@ -137,11 +143,14 @@ func (j *judge) judge(now time.Time, by identity.ID, direct bool, number uint64,
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.origins.of(by, now)
-	old := m.Sequence < o.sequence || m.Sequence == o.sequence && number <= o.number
-	if m.Kind == look {
-		old = number <= o.looked
+	same, older := m.Sequence == o.sequence && number <= o.number, m.Sequence < o.sequence
+	switch m.Kind {
+	case look:
+		same, older = number == o.looked, number < o.looked
+	case gone: // an older one ends nothing
+		same, older = same || older, false
 	}
-	if old {
+	if same || older && !o.older.take(now, perOlder, 1) {
 		return m, passedOver
 	}
 	if !o.rate.take(now, perOrigin, 1) {
@@ -150,9 +159,11 @@ func (j *judge) judge(now time.Time, by identity.ID, direct bool, number uint64,
 		}
 		return m, bad
 	}
-	if m.Kind == look {
+	switch {
+	case older: // what is newer stays known
+	case m.Kind == look:
 		o.looked = number
-	} else {
+	default:
 		o.sequence, o.number = m.Sequence, number
 	}
 	return m, taken

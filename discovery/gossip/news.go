@@ -17,8 +17,14 @@ const (
 	refusedLeast = 10 * time.Second // before a site is asked again that did not answer
 	refusedMost  = time.Hour
 
+	refusedNews = 40 * time.Second // at most, where it has a newer record since
+
 	doubt = 2 * time.Second // from a goodbye to the end: another record may follow it
 )
+
+// newerRecords is how many newer records of a site that did not answer have it asked again
+// soon: it may have been away. Who always has one and never answers is not believed.
+var newerRecords = rate{perSecond: 1. / 600, burst: 6}
 
 // news is what a site says of its record.
 type news struct {
@@ -33,8 +39,10 @@ type known struct {
 }
 
 type refusal struct {
-	until time.Time
-	pause time.Duration
+	until, at time.Time
+	pause     time.Duration
+	sequence  uint64 // of what it was asked for
+	newer     budget // of records for which it is not waited that long
 }
 
 // newsroom decides what is asked of whom, and what is passed on. It knows no clock and no
@@ -74,8 +82,18 @@ func (n *newsroom) hear(now time.Time, from identity.ID, m message) (discovery.S
 			return k.sighting, true
 		}
 		n.wait(from, is)
+		n.soon(now, from, m.Sequence)
 	}
 	return discovery.Sighting{}, false
+}
+
+// soon has a site that did not answer be asked again before long for a newer record.
+func (n *newsroom) soon(now time.Time, site identity.ID, sequence uint64) {
+	r := n.refused.known(site)
+	if r == nil || sequence <= r.sequence || !r.until.After(r.at.Add(refusedNews)) || !r.newer.take(now, newerRecords, 1) {
+		return
+	}
+	r.sequence, r.until, r.pause = sequence, r.at.Add(refusedNews), refusedLeast
 }
 
 // wait notes whom to ask. Who says much pushes nobody out but at random.
@@ -120,7 +138,7 @@ func (n *newsroom) answered(now time.Time, site identity.ID, s discovery.Sightin
 	is := n.asking[site]
 	delete(n.asking, site)
 	if err != nil || s.Site != site || s.Record == nil {
-		if _, newer := n.waiting[site]; n.refuse(now, site) < refusedMost && !newer {
+		if _, newer := n.waiting[site]; n.refuse(now, site, is.sequence) < refusedMost && !newer {
 			n.wait(site, is) // it said that it is there
 		}
 		return s, false
@@ -130,7 +148,10 @@ func (n *newsroom) answered(now time.Time, site identity.ID, s discovery.Sightin
 		return s, false
 	}
 	if k != nil && bytes.Equal(k.sighting.Record, s.Record) {
-		n.refuse(now, site)
+		n.refuse(now, site, is.sequence)
+		if is.sequence < k.sequence { // it has said what is older
+			is = k.news
+		}
 	} else {
 		delete(n.refused.all, site)
 	}
@@ -141,14 +162,19 @@ func (n *newsroom) answered(now time.Time, site identity.ID, s discovery.Sightin
 
 // forget is for a site whose record nobody wants.
 func (n *newsroom) forget(now time.Time, site identity.ID) {
+	var sequence uint64
+	if k := n.known[site]; k != nil {
+		sequence = k.sequence
+	}
 	delete(n.known, site)
-	n.refuse(now, site)
+	n.refuse(now, site, sequence)
 }
 
 // refuse remembers that a site had nothing to say, for longer each time, and returns for
 // how long.
-func (n *newsroom) refuse(now time.Time, site identity.ID) time.Duration {
+func (n *newsroom) refuse(now time.Time, site identity.ID, sequence uint64) time.Duration {
 	r := n.refused.of(site, now)
+	r.at, r.sequence = now, max(r.sequence, sequence)
 	r.pause = min(max(3*r.pause, refusedLeast), refusedMost)
 	r.until = now.Add(r.pause)
 	return r.pause

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -74,8 +75,9 @@ func TestJudge(t *testing.T) {
 		{is(2), r, true, 10, taken},
 		{is(2), r, true, 10, passedOver}, // played back
 		{is(2), r, false, 9, passedOver},
-		{is(1), r, false, 11, passedOver}, // an older record
-		{is(2), r, false, 11, taken},
+		{is(1), r, false, 11, taken},      // an older record: it may have been restored
+		{is(1), r, false, 12, passedOver}, // once a minute
+		{is(2), r, false, 11, taken},      // what is newer stays known
 		{message{Kind: gone, Sequence: 2}, r, false, 12, taken},
 		{message{Kind: gone, Sequence: 2}, r, false, 12, passedOver},
 		{is(3), r, false, 1, taken}, // after a restart, with a clock that went back
@@ -90,9 +92,22 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%d: %v, want %v", i, got, c.want)
 		}
 	}
+	// A board whose clock went back looks, and is heard, again and again but not often.
+	looks := func(at time.Duration, number uint64, want verdict) {
+		t.Helper()
+		m := message{Kind: look}
+		if _, got := j.judge(after(at), id, true, number, m.write(r, id)); got != want {
+			t.Errorf("a look after %v: %v, want %v", at, got, want)
+		}
+	}
+	looks(time.Hour, 1<<60, taken)
+	looks(time.Hour, 7, taken)
+	looks(time.Hour, 8, passedOver)
+	looks(time.Hour+time.Minute, 9, taken)
+	looks(time.Hour+time.Minute, 1<<60, passedOver)
 	counts := make(map[verdict]int)
 	for n := range uint64(1000) {
-		_, got := j.judge(start0, id, true, 100+n, is(5).write(r, id))
+		_, got := j.judge(after(time.Hour), id, true, 100+n, is(5).write(r, id))
 		counts[got]++
 	}
 	if counts[taken] > int(perOrigin.burst) || counts[offence] < 800 {
@@ -224,8 +239,31 @@ func TestNewsroom(t *testing.T) {
 	}
 }
 
-// TestLiars: who has news and does not answer is asked less and less, and keeps nobody
-// from being asked.
+// TestReturns: a site that did not answer for an hour, whatever it said meanwhile, is asked
+// within a minute of its first newer record once it is back.
+func TestReturns(t *testing.T) {
+	n := newNewsroom(30 * time.Minute)
+	id := identity.New().ID()
+	for s := range 3600 {
+		now := after(time.Duration(s) * time.Second)
+		if s%720 == 0 {
+			n.hear(now, id, is(uint64(1+s/720)))
+		}
+		if _, ok := n.ask(now); ok {
+			n.answered(now, id, discovery.Sighting{}, errors.New("it does not answer"))
+		}
+	}
+	n.hear(after(time.Hour), id, is(100))
+	for s := range 61 {
+		if _, ok := n.ask(after(time.Hour + time.Duration(s)*time.Second)); ok {
+			return
+		}
+	}
+	t.Error("it is not asked within a minute")
+}
+
+// TestLiars: who has news and does not answer is asked rarely, and keeps nobody from being
+// asked.
 func TestLiars(t *testing.T) {
 	n := newNewsroom(time.Hour)
 	liar := identity.New().ID()
@@ -238,7 +276,7 @@ func TestLiars(t *testing.T) {
 			n.answered(now, id, discovery.Sighting{}, errors.New("no"))
 		}
 	}
-	if asked > 32 {
+	if asked > 600 { // of 8640 times
 		t.Errorf("it was asked %d times in a day", asked)
 	}
 	for range 10000 {
@@ -321,7 +359,7 @@ func subscribe(s *shelf, from peer.ID, wants bool, names ...string) int {
 }
 
 func TestShelf(t *testing.T) {
-	s := newShelf(Limits{Topics: 4, PerPeer: 3})
+	s := newShelf(Limits{Topics: 4, PerPeer: 3}, apart())
 	now := start0
 	greedy, modest, other := peerNamed(t), peerNamed(t), peerNamed(t)
 	var names []string
@@ -350,15 +388,21 @@ func TestShelf(t *testing.T) {
 	if len(chosen) != 4 || own > 1 {
 		t.Errorf("%d topics, and %d are the first peer's", len(chosen), own)
 	}
-	// What many want comes first.
+	// What is forwarded already is spared, and of what is not what many want comes first.
 	shared := topicNamed(t, 1)
+	subscribe(s, peerNamed(t), true, topicNamed(t, 2))
 	subscribe(s, modest, true, shared)
 	subscribe(s, peerNamed(t), true, shared)
+	slices.Sort(chosen)
+	if now := slices.Sorted(slices.Values(s.choose(now))); !slices.Equal(now, chosen) {
+		t.Errorf("what is forwarded already gives way: %v, and was %v", now, chosen)
+	}
+	subscribe(s, greedy, false, names...)
 	if !slices.Contains(s.choose(now), shared) {
 		t.Error("what two want gives way to what one wants")
 	}
 	// Another forwarder's topics are not its wishes.
-	if n := subscribe(s, other, true, append(names[10:20], forwarders, shared)...); n != 1 || len(s.wants[other]) > 0 {
+	if n := subscribe(s, other, true, append(names[10:20], forwarders, shared)...); n != 1 || s.wants[other] != nil {
 		t.Errorf("%d topics of another forwarder count", n)
 	}
 	subscribe(s, modest, false, shared)
@@ -378,9 +422,79 @@ func TestShelf(t *testing.T) {
 	if joined > int(changes.burst) {
 		t.Errorf("%d changes at once", joined)
 	}
-	allowed := newShelf(Limits{Topics: 4, PerPeer: 3, Allow: func(identity.ID) bool { return false }})
+	allowed := newShelf(Limits{Topics: 4, PerPeer: 3, Allow: func(identity.ID) bool { return false }}, apart())
 	if subscribe(allowed, modest, true, names[0]) != 0 || len(allowed.choose(now)) != 0 {
 		t.Error("who is not allowed has a wish")
+	}
+}
+
+// apart has each peer come from an address of its own.
+func apart() func(peer.ID) netip.Prefix {
+	all := make(map[peer.ID]netip.Prefix)
+	return func(p peer.ID) netip.Prefix {
+		if _, ok := all[p]; !ok {
+			all[p] = prefixNamed(len(all))
+		}
+		return all[p]
+	}
+}
+
+func prefixNamed(n int) netip.Prefix {
+	return discovery.PrefixOf(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
+}
+
+// TestServedIsSpared: strangers with many keys on few addresses, all of whom want the same
+// things, take no served realm's place, and do not keep another from getting one.
+func TestServedIsSpared(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		at := make(map[peer.ID]netip.Prefix)
+		s := newShelf(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
+		served, now := topicNamed(t, 0), start0
+		serve := func() {
+			for n := range 2 {
+				member := peerNamed(t)
+				at[member] = prefixNamed(1000 + n)
+				subscribe(s, member, true, served)
+			}
+			s.choose(now)
+		}
+		if first {
+			serve()
+		}
+		for n := range 768 {
+			stranger := peerNamed(t)
+			at[stranger] = prefixNamed(n % 4)
+			subscribe(s, stranger, true, topicNamed(t, n/3), topicNamed(t, 300+n/3))
+			now = now.Add(time.Second)
+			s.choose(now)
+		}
+		if !first {
+			serve()
+		}
+		if !slices.Contains(s.choose(now), served) {
+			t.Errorf("the realm is not served; it was first: %v", first)
+		}
+	}
+}
+
+// TestChangesAreShared: who asks for ever other topics does not keep others from theirs.
+func TestChangesAreShared(t *testing.T) {
+	at := make(map[peer.ID]netip.Prefix)
+	s := newShelf(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
+	stranger, member := peerNamed(t), peerNamed(t)
+	at[stranger], at[member] = prefixNamed(1), prefixNamed(2)
+	now := start0
+	for n := range 1000 {
+		name := topicNamed(t, n)
+		subscribe(s, stranger, true, name)
+		s.choose(now)
+		subscribe(s, stranger, false, name)
+		now = now.Add(time.Millisecond)
+	}
+	served := topicNamed(t, 5000)
+	subscribe(s, member, true, served)
+	if !slices.Contains(s.choose(now), served) {
+		t.Error("a realm is not served")
 	}
 }
 
@@ -389,15 +503,16 @@ func TestShelf(t *testing.T) {
 func TestCustoms(t *testing.T) {
 	c := newCustoms(4)
 	honest, topic := peerNamed(t), topicNamed(t, 1)
+	home := prefixNamed(1)
 	passed := 0
 	for s := range 600 {
 		now := after(time.Duration(s) * time.Second)
 		for range 100 {
-			if c.pass(now, topic, honest, false) == taken { // in its name, and in those of others
+			if c.pass(now, topic, honest, home, false) == taken { // in its name, and in those of others
 				passed++
 			}
 		}
-		if s%60 == 0 && c.pass(now, topic, honest, true) != taken {
+		if s%60 == 0 && c.pass(now, topic, honest, home, true) != taken {
 			t.Errorf("an honest message after %d s does not pass", s)
 		}
 	}
@@ -406,10 +521,49 @@ func TestCustoms(t *testing.T) {
 	}
 	last := taken
 	for range 1000 {
-		last = c.pass(start0, topic, peer.ID("hostile"), true)
+		last = c.pass(start0, topic, peer.ID("hostile"), home, true)
 	}
 	if last != offence {
 		t.Errorf("who floods in its own name: %v", last)
+	}
+}
+
+// TestJunk: what strangers bring in others' names takes nothing of what an honest forwarder
+// brings, from an address of its own or, where the stranger has one key, from the same.
+func TestJunk(t *testing.T) {
+	for name, strangers := range map[string][]netip.Prefix{
+		"three a second":        {prefixNamed(1)},
+		"from the same address": {prefixNamed(0)},
+		"with 40 keys on 4 addresses": func() (all []netip.Prefix) {
+			for n := range 40 {
+				all = append(all, prefixNamed(1+n%4))
+			}
+			return all
+		}(),
+	} {
+		c := newCustoms(256)
+		topic, forwarder := topicNamed(t, 1), peerNamed(t)
+		var keys []peer.ID
+		for range strangers {
+			keys = append(keys, peerNamed(t))
+		}
+		junk, lost := 0, 0
+		for s := range 2400 {
+			now := after(time.Duration(s) * time.Second)
+			for i, p := range keys {
+				for range 3 {
+					if c.pass(now, topic, p, strangers[i], false) == taken {
+						junk++
+					}
+				}
+			}
+			if s >= 1800 && c.pass(now, topic, forwarder, prefixNamed(0), false) != taken {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%s: %d of 600 honest messages are lost; %d others passed", name, lost, junk)
+		}
 	}
 }
 

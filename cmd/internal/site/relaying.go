@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
@@ -79,10 +81,16 @@ func Relay(ctx context.Context, o RelayOptions) error {
 	}
 	defer table.Close()
 
+	forwards := gossip.Limits{}
+	if o.Allow != "" {
+		forwards.Allow = func(id identity.ID) bool { // the other relays pass on what is for those that are allowed
+			return may.has(id) || slices.ContainsFunc(others, func(r peer.AddrInfo) bool { return r.ID.String() == id.PeerID() })
+		}
+	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
-		if err := gossip.Forward(ctx, host, gossip.Limits{}); err != nil {
+		if err := gossip.Forward(ctx, host, forwards); err != nil {
 			slog.Error("news are not passed on", "err", err)
 		}
 	})

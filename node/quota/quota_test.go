@@ -3,6 +3,8 @@ package quota
 import (
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	ma "github.com/multiformats/go-multiaddr"
 )
@@ -61,4 +63,39 @@ func TestQuota(t *testing.T) {
 	if len(q.held) > 0 {
 		t.Errorf("%v is left", q.held)
 	}
+}
+
+// TestRate: each may do its burst, and then as often as the rate says; who has rested is
+// forgotten.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Rate{Every: time.Second, Burst: 3}
+		often := func(groups ...any) (n int) {
+			for r.Allow(groups...) {
+				n++
+			}
+			return n
+		}
+		if n := often("eve"); n != 3 {
+			t.Errorf("eve may do it %d times", n)
+		}
+		if n := often("ann", "eve"); n != 0 || len(r.free) != 1 {
+			t.Errorf("with eve, ann may do it %d times, of %v", n, r.free)
+		}
+		time.Sleep(2 * time.Second)
+		if n := often("ann", "eve"); n != 2 {
+			t.Errorf("after two seconds it may be done %d times", n)
+		}
+		time.Sleep(time.Hour)
+		for i := range 10_000 {
+			r.Allow(i)
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(r.free); n > 3000 {
+			t.Errorf("%d groups are remembered", n)
+		}
+		if n := often("eve"); n != 3 {
+			t.Errorf("eve has rested and may do it %d times", n)
+		}
+	})
 }

@@ -142,6 +142,7 @@ func New(o Options) (h *Host, err error) {
 		return nil, err
 	}
 	h.Host, h.basic = basic, basic
+	h.places.vouch = h.vouch
 	h.closing(basic.Close)
 	if o.Relay != nil {
 		err = o.Relay.serve(h)

@@ -34,7 +34,8 @@ const keptTag = "known"
 type places struct {
 	account func(identity.ID) string // "" for a stranger
 	conns   connmgr.ConnManager
-	all     bool // everybody has a place: a relay's own limits hold
+	all     bool                        // everybody has a place: a relay's own limits hold
+	vouch   func(relay, caller peer.ID) // tells a relay whom the site knows
 
 	mu    sync.Mutex
 	calls []network.Conn // by others, in the order in which they came
@@ -46,7 +47,7 @@ func newPlaces(account func(identity.ID) string, conns connmgr.ConnManager, all 
 	if account == nil {
 		account = func(identity.ID) string { return "" }
 	}
-	return &places{account: account, conns: conns, all: all}
+	return &places{account: account, conns: conns, all: all, vouch: func(peer.ID, peer.ID) {}}
 }
 
 func (*places) InterceptPeerDial(peer.ID) bool                                           { return true }
@@ -59,6 +60,9 @@ func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReas
 	if p.all || c.Stat().Direction != network.DirInbound {
 		p.keep(c.RemotePeer())
 		return true, 0
+	}
+	if p.keep(c.RemotePeer()) != "" {
+		p.known(c)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +125,20 @@ func (p *places) keep(who peer.ID) (account string) {
 	return account
 }
 
-// admit has the connections stay of who was a stranger when they began.
-func (p *places) admit(who peer.ID) { p.conns.Protect(who, keptTag) }
+// admit has the connections stay of a peer that was a stranger when this one began.
+func (p *places) admit(c network.Conn) {
+	if !p.conns.IsProtected(c.RemotePeer(), keptTag) {
+		p.conns.Protect(c.RemotePeer(), keptTag)
+		p.known(c)
+	}
+}
+
+// known tells the relay of a connection that its peer is known here.
+func (p *places) known(c network.Conn) {
+	if relay := relayOf(c.RemoteMultiaddr()); relay != "" && c.Stat().Direction == network.DirInbound {
+		go p.vouch(relay, c.RemotePeer())
+	}
+}
 
 // guarded is a network in which a stranger has few streams, of whatever kind: each takes
 // memory that others may need, before it has said what it is for.

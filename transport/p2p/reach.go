@@ -126,6 +126,9 @@ func unanswered(err, bad error) error {
 	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
 		said += ", and it is not at its relay now"
 	}
+	if strings.Contains(err.Error(), pb.Status_RESOURCE_LIMIT_EXCEEDED.String()) {
+		said += ", and its relay passes on no more calls to it from your network just now"
+	}
 	return errors.New(said)
 }
 

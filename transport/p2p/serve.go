@@ -166,7 +166,7 @@ func (g *guest) enter() bool {
 // welcome is called with the desk's mu held.
 func (g *guest) welcome() {
 	g.known = true
-	g.desk.host.places.admit(g.who)
+	g.desk.host.places.admit(g.stream.Conn())
 }
 
 func (g *guest) isKnown() bool {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 var errStranger = errors.New("nobody knows you")
@@ -214,7 +215,8 @@ type inbound struct {
 	closed chan struct{}
 }
 
-func (c *inbound) RemotePeer() peer.ID { return c.who }
+func (c *inbound) RemotePeer() peer.ID           { return c.who }
+func (c *inbound) RemoteMultiaddr() ma.Multiaddr { return nowhere }
 func (c *inbound) Stat() network.ConnStats {
 	return network.ConnStats{Stats: network.Stats{Direction: network.DirInbound}}
 }

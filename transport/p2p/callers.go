@@ -1,0 +1,72 @@
+package p2p
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"agentsite/node/quota"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// callersProtocol tells a relay of one caller whom the site at the other end knows: the
+// bytes of its peer ID. A relay cannot tell by itself whom a site lets in, and it is the
+// one who chooses when more call than it can pass on.
+const callersProtocol protocol.ID = "/agentsite/callers/1"
+
+const maxPeerID = 64 // bytes
+
+// vouch tells a relay of a caller who came through it, if it is a relay of ours. It blocks
+// for seconds at most.
+func (h *Host) vouch(relay, caller peer.ID) {
+	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), why), relayPatient)
+	defer cancel()
+	s, err := h.NewStream(ctx, relay, callersProtocol)
+	if err != nil {
+		return
+	}
+	defer s.Reset()
+	s.SetDeadline(time.Now().Add(relayPatient))
+	if _, err := io.WriteString(s, string(caller)); err == nil && s.CloseWrite() == nil {
+		s.Read(make([]byte, 1)) // until it is taken
+	}
+}
+
+// learn takes in whom a site knows that has a place here. Others are not asked.
+func (c *circuits) learn(s network.Stream) {
+	defer s.Reset()
+	site := s.Conn().RemotePeer()
+	turn := quota.Limit{Group: telling{site}, Most: 4}
+	if !c.held.Take(turn) {
+		return
+	}
+	defer c.held.Done(turn)
+	s.SetReadDeadline(time.Now().Add(relayPatient))
+	b, err := io.ReadAll(io.LimitReader(s, maxPeerID+1))
+	caller, bad := peer.IDFromBytes(b)
+	if err != nil || bad != nil || len(b) > maxPeerID {
+		return
+	}
+	c.mu.Lock()
+	if p := c.places[site]; p != nil && p.here {
+		p.callers = append(slices.DeleteFunc(p.callers, func(have peer.ID) bool { return have == caller }), caller)
+		p.callers = p.callers[max(0, len(p.callers)-maxCallers):]
+	}
+	c.mu.Unlock()
+	s.Close()
+}
+
+// relayOf is the relay that an address leads over, or "".
+func relayOf(a ma.Multiaddr) peer.ID {
+	if !OverRelay(a) {
+		return ""
+	}
+	text, _ := a.ValueForProtocol(ma.P_P2P) // the first is the relay's
+	relay, _ := peer.Decode(text)
+	return relay
+}

@@ -1,0 +1,355 @@
+package p2p
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentsite/node/identity"
+	"agentsite/node/quota"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
+	circuitrelay "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+)
+
+const (
+	relayPlaces     = 1024
+	placesPerPrefix = 64 // many homes share one address
+	placeTime       = time.Hour
+
+	circuitTime  = 30 * time.Minute
+	circuitBytes = 16 << 20 // each way
+
+	// openPatience is how long a circuit may take to be open, and its caller to be told.
+	openPatience = 3 * relayPatient
+
+	maxHop = 4 << 10 // bytes of a request, as the library has it
+)
+
+// limits of circuits, for strangers and for callers who are known: what the former leave
+// is a reserve. Whoever has more to one site than a caller may loses the quietest.
+const (
+	relayCircuits, relayStranger       = 896, 640 // each may fill 512 KiB with what nobody reads
+	siteCircuits, siteStranger         = 64, 40
+	prefixCircuits, prefixStranger     = 192, 96
+	keyCircuits                        = 64 // who looks for sites asks many for their cards
+	prefixToSite, prefixToSiteStranger = 32, 8
+	keyToSite, keyToSiteStranger       = 16, 4
+	sitesPrefixCircuits                = 384 // to all sites of one network
+	maxCallers                         = 64  // of a site who are known
+)
+
+// circuits is the host at which the library's relay serves, with bounds that the library
+// lacks: it counts a circuit in full for a minute and a half before anybody has answered,
+// and lets one key have all of a site's.
+type circuits struct {
+	host.Host
+	allow func(identity.ID) bool // who may have a place; nil for everybody
+
+	held                         quota.Quota
+	keyOften, prefixOften, often quota.Rate // of strangers: to a site by a key and from a prefix, and from a prefix to all
+
+	mu     sync.Mutex
+	places map[peer.ID]*place
+	open   map[pair][]*openCircuit // in the order in which they came
+}
+
+// pair is a caller and a site.
+type pair struct{ from, to peer.ID }
+
+// place is a site's at a relay.
+type place struct {
+	prefix  netip.Prefix
+	until   time.Time
+	here    bool      // and counted; without it, the callers are remembered for the site's return
+	callers []peer.ID // whom the site says that it knows
+}
+
+// The groups that hold circuits, beside whole keys and prefixes. That of all is nil.
+type (
+	toSite     struct{ to peer.ID }
+	toPrefix   struct{ to netip.Prefix }
+	prefixPair struct {
+		from netip.Prefix
+		to   peer.ID
+	}
+	placesOf struct{ prefix netip.Prefix }
+	telling  struct{ site peer.ID }
+)
+
+func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
+	return &circuits{
+		Host: h, allow: allow,
+		keyOften:    quota.Rate{Every: time.Second, Burst: 8},
+		prefixOften: quota.Rate{Every: time.Second, Burst: 16},
+		often:       quota.Rate{Every: 50 * time.Millisecond, Burst: 256},
+		places:      make(map[peer.ID]*place), open: make(map[pair][]*openCircuit),
+	}
+}
+
+// follow has the relay know who is here, and whom sites know.
+func (c *circuits) follow() {
+	c.Network().Notify(&network.NotifyBundle{DisconnectedF: func(n network.Network, conn network.Conn) {
+		if n.Connectedness(conn.RemotePeer()) != network.Connected {
+			c.lose(conn.RemotePeer())
+		}
+	}})
+	c.Host.SetStreamHandler(callersProtocol, c.learn)
+}
+
+// SetStreamHandler has requests be read, and bounded, before the library has them.
+func (c *circuits) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
+	c.Host.SetStreamHandler(id, func(s network.Stream) {
+		if g := c.request(s); g != nil {
+			handle(g)
+		}
+	})
+}
+
+// request reads what a stream is for, and returns what the library is to have of it; nil
+// where it was refused.
+func (c *circuits) request(s network.Stream) network.Stream {
+	var (
+		said bytes.Buffer
+		m    pb.HopMessage
+	)
+	s.SetReadDeadline(time.Now().Add(relayPatient))
+	s.SetWriteDeadline(time.Now().Add(openPatience))
+	r := util.NewDelimitedReader(io.TeeReader(s, &said), maxHop)
+	defer r.Close()
+	if err := r.ReadMsg(&m); err != nil {
+		s.Reset()
+		return nil
+	}
+	s.SetReadDeadline(time.Time{})
+	who, from := s.Conn().RemotePeer(), quota.PrefixOf(s.Conn().RemoteMultiaddr())
+	first := &hop{Stream: s, said: said.Bytes()}
+	switch m.GetType() {
+	case pb.HopMessage_RESERVE:
+		if c.allow != nil && !c.named(who) {
+			refuse(s, pb.Status_PERMISSION_DENIED)
+			return nil
+		}
+		if !c.reserve(who, from) {
+			refuse(s, pb.Status_RESERVATION_REFUSED)
+			return nil
+		}
+		if c.Network().Connectedness(who) != network.Connected { // it has gone meanwhile
+			c.lose(who)
+		}
+	case pb.HopMessage_CONNECT:
+		to, err := util.PeerToPeerInfoV2(m.GetPeer())
+		if err != nil {
+			break // the library says so
+		}
+		g := c.enter(pair{who, to.ID}, from)
+		if g == nil {
+			refuse(s, pb.Status_RESOURCE_LIMIT_EXCEEDED)
+			return nil
+		}
+		g.hop = first
+		return g
+	}
+	return first
+}
+
+func refuse(s network.Stream, why pb.Status) {
+	if util.NewDelimitedWriter(s).WriteMsg(&pb.HopMessage{Type: pb.HopMessage_STATUS.Enum(), Status: why.Enum()}) != nil {
+		s.Reset()
+		return
+	}
+	s.Close()
+}
+
+// NewStream opens one to a site, which has to answer soon.
+func (c *circuits) NewStream(ctx context.Context, to peer.ID, ids ...protocol.ID) (network.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, relayPatient)
+	defer cancel()
+	s, err := c.Host.NewStream(ctx, to, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return stop{s}, nil
+}
+
+// named reports whether the relay's owner has named a peer.
+func (c *circuits) named(who peer.ID) bool {
+	id, err := idOf(who)
+	return c.allow != nil && err == nil && c.allow(id)
+}
+
+// reserve reports whether a peer may have a place, and notes it. Who has one keeps it.
+func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, now := c.places[who], time.Now()
+	if p == nil || !p.here {
+		limits := placeLimits(from)
+		if !c.held.Take(limits...) {
+			if c.expire(now); !c.held.Take(limits...) {
+				return false
+			}
+		}
+		if p == nil {
+			p = new(place)
+		}
+		p.prefix, p.here = from, true
+		c.places[who] = p
+	}
+	p.until = now.Add(placeTime)
+	return true
+}
+
+func placeLimits(from netip.Prefix) []quota.Limit {
+	return []quota.Limit{{Group: placesOf{from}, Most: placesPerPrefix}, {Group: placesOf{}, Most: relayPlaces}}
+}
+
+// expire forgets what was not renewed. It is called with mu held.
+func (c *circuits) expire(now time.Time) {
+	for who, p := range c.places {
+		if p.until.Before(now) {
+			if p.here {
+				c.held.Done(placeLimits(p.prefix)...)
+			}
+			delete(c.places, who)
+		}
+	}
+}
+
+// lose ends the place of a peer that has gone. Whom it knows is remembered for a while.
+func (c *circuits) lose(who peer.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.places[who]
+	if p == nil || !p.here {
+		return
+	}
+	c.held.Done(placeLimits(p.prefix)...)
+	p.here = false
+	if len(c.places) > 2*relayPlaces {
+		c.expire(time.Now())
+	}
+	if len(p.callers) == 0 || len(c.places) > 2*relayPlaces {
+		delete(c.places, who)
+	}
+}
+
+// enter has a circuit be counted, or returns nil where there is no room for it.
+func (c *circuits) enter(who pair, from netip.Prefix) *openCircuit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	site := c.places[who.to]
+	known := site != nil && slices.Contains(site.callers, who.from) || c.named(who.from)
+	if !known && !(c.keyOften.Allow(who) && c.prefixOften.Allow(prefixPair{from, who.to}) && c.often.Allow(from)) {
+		return nil
+	}
+	most := func(group any, ifKnown, ifNot int) quota.Limit {
+		if known {
+			return quota.Limit{Group: group, Most: ifKnown}
+		}
+		return quota.Limit{Group: group, Most: ifNot}
+	}
+	own := most(who, keyToSite, keyToSiteStranger)
+	g := &openCircuit{by: c, who: who, limits: []quota.Limit{
+		most(nil, relayCircuits, relayStranger),
+		most(toSite{who.to}, siteCircuits, siteStranger),
+		most(from, prefixCircuits, prefixStranger),
+		most(prefixPair{from, who.to}, prefixToSite, prefixToSiteStranger),
+		{Group: who.from, Most: keyCircuits},
+	}}
+	if site != nil {
+		g.limits = append(g.limits, quota.Limit{Group: toPrefix{site.prefix}, Most: sitesPrefixCircuits})
+	}
+	if all := c.open[who]; len(all) >= own.Most { // a caller that was killed leaves some behind
+		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return int(a.heard.Load() - b.heard.Load()) })
+		c.leave(quietest)
+		go quietest.hop.Stream.Reset()
+	}
+	if !c.held.Take(g.limits...) {
+		return nil
+	}
+	g.heard.Store(time.Now().UnixNano())
+	c.open[who] = append(c.open[who], g)
+	return g
+}
+
+// leave has a circuit be counted no more, once. It is called with mu held.
+func (c *circuits) leave(g *openCircuit) {
+	all := c.open[g.who]
+	i := slices.Index(all, g)
+	if i < 0 {
+		return
+	}
+	if c.open[g.who] = slices.Delete(all, i, i+1); len(c.open[g.who]) == 0 {
+		delete(c.open, g.who)
+	}
+	c.held.Done(g.limits...)
+}
+
+// hop is a caller's stream whose request was read already. Its deadlines are ours until
+// the circuit is open.
+type hop struct {
+	network.Stream
+	said []byte
+}
+
+func (h *hop) Read(b []byte) (int, error) {
+	if len(h.said) > 0 {
+		n := copy(b, h.said)
+		h.said = h.said[n:]
+		return n, nil
+	}
+	return h.Stream.Read(b)
+}
+
+func (*hop) SetReadDeadline(time.Time) error  { return nil }
+func (*hop) SetWriteDeadline(time.Time) error { return nil }
+
+// openCircuit is the caller's stream of one that is counted.
+type openCircuit struct {
+	*hop
+	by     *circuits
+	who    pair
+	limits []quota.Limit
+	heard  atomic.Int64 // when the caller said something last
+}
+
+func (g *openCircuit) Read(b []byte) (int, error) {
+	n, err := g.hop.Read(b)
+	g.heard.Store(time.Now().UnixNano())
+	return n, err
+}
+
+func (g *openCircuit) Close() error { g.ended(); return g.hop.Close() }
+func (g *openCircuit) Reset() error { g.ended(); return g.hop.Reset() }
+func (g *openCircuit) ResetWithError(code network.StreamErrorCode) error {
+	g.ended()
+	return g.hop.ResetWithError(code)
+}
+
+func (g *openCircuit) ended() {
+	g.by.mu.Lock()
+	defer g.by.mu.Unlock()
+	g.by.leave(g)
+}
+
+// stop is the stream of a circuit to its site.
+type stop struct{ network.Stream }
+
+// SetDeadline gives the site seconds where the library gives it a minute to answer.
+func (s stop) SetDeadline(t time.Time) error {
+	if d := time.Until(t); d > relayPatient && d <= circuitrelay.HandshakeTimeout {
+		t = time.Now().Add(relayPatient)
+	}
+	return s.Stream.SetDeadline(t)
+}

@@ -1,0 +1,246 @@
+package p2p
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/node/identity"
+	"agentsite/node/quota"
+	"agentsite/transport/rpc"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+	"pgregory.net/rapid"
+)
+
+// halfOpen asks a relay for a circuit to a site, and says nothing through it. It reports
+// whether the relay gave one.
+func (h *Host) halfOpen(ctx context.Context, relay, site *Host) bool {
+	s, err := h.NewStream(network.WithNoDial(ctx, why), relay.ID(), proto.ProtoIDv2Hop)
+	if err != nil {
+		return false
+	}
+	s.SetDeadline(time.Now().Add(patience))
+	m := &pb.HopMessage{Type: pb.HopMessage_CONNECT.Enum(), Peer: util.PeerInfoToPeerV2(peer.AddrInfo{ID: site.ID()})}
+	if util.NewDelimitedWriter(s).WriteMsg(m) != nil {
+		return false
+	}
+	r := util.NewDelimitedReader(s, maxHop)
+	defer r.Close()
+	var answer pb.HopMessage
+	return r.ReadMsg(&answer) == nil && answer.GetStatus() == pb.Status_OK
+}
+
+// from is where a host has to listen that is to call from an address of its own.
+func from(n int) string { return fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", n) }
+
+// join connects hosts to a relay.
+func join(t testing.TB, relay *Host, all ...*Host) {
+	t.Helper()
+	for _, h := range all {
+		if err := h.Connect(t.Context(), peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestHalfOpenCircuits: one stranger who opens circuits to a site without an end, and says
+// nothing through them, keeps none of fifteen callers from it.
+func TestHalfOpenCircuits(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	relay, site := newHost(t, Options{Relay: &Relay{}}, overTCP), newHost(t, Options{})
+	serve(t, site, nil)
+	at := over(t, relay, site)
+	stranger := newHost(t, Options{}, from(2))
+	join(t, relay, stranger)
+	var hostile sync.WaitGroup
+	stop, end := context.WithCancel(ctx)
+	defer hostile.Wait()
+	defer end()
+	full := make(chan bool, 1)
+	for range 70 {
+		hostile.Go(func() {
+			for stop.Err() == nil {
+				if !stranger.halfOpen(stop, relay, site) {
+					select {
+					case full <- true:
+					default:
+					}
+					time.Sleep(10 * time.Millisecond) // or it does harm to this machine
+				}
+			}
+		})
+	}
+	<-full
+	through := 0
+	for i := range uint64(15) {
+		caller := newHost(t, Options{})
+		c := caller.Caller(site.id(t), func() []string { return at }, rpc.CBOR)
+		if _, err := c.Call(ctx, ask(i, "echo", "x"), nil); err != nil {
+			t.Logf("call %d: %v", i, err)
+		} else {
+			through++
+		}
+		caller.Close()
+	}
+	if through < 15 {
+		t.Errorf("%d of 15 calls got through", through)
+	}
+}
+
+// TestKnownCallersReserve: strangers of many networks have all circuits to a site that
+// strangers may have. A caller whom the site knows gets through.
+func TestKnownCallersReserve(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	key := identity.New()
+	relay := newHost(t, Options{Relay: &Relay{}}, overTCP)
+	site := newHost(t, Options{Account: func(id identity.ID) string {
+		if id == key.ID() {
+			return "owner"
+		}
+		return ""
+	}})
+	serve(t, site, nil)
+	at := over(t, relay, site)
+	learnt := make(chan bool, 1)
+	vouch := site.places.vouch
+	site.places.vouch = func(relay, caller peer.ID) { vouch(relay, caller); learnt <- true }
+	call := func() error {
+		owner := newHost(t, Options{Key: key})
+		defer owner.Close()
+		_, err := owner.Caller(site.id(t), func() []string { return at }, rpc.CBOR).Call(ctx, ask(1, "echo", "x"), nil)
+		return err
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	<-learnt
+	open := 0
+	for i := range siteStranger/prefixToSiteStranger + 1 {
+		for range prefixToSiteStranger / keyToSiteStranger {
+			h := newHost(t, Options{}, from(2+i))
+			join(t, relay, h)
+			for range keyToSiteStranger {
+				if h.halfOpen(ctx, relay, site) {
+					open++
+				}
+			}
+		}
+	}
+	if open < siteStranger-2 || open > siteStranger {
+		t.Errorf("strangers have %d circuits", open)
+	}
+	if err := call(); err != nil {
+		t.Errorf("one who is known does not get through: %v", err)
+	}
+}
+
+// TestPlacesByPrefix: one network has its share of a relay's places, whatever addresses it
+// has, and who has a place keeps it.
+func TestPlacesByPrefix(t *testing.T) {
+	c := newCircuits(nil, nil)
+	net := func(n, host int) netip.Prefix {
+		return quota.Prefix(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(n), byte(host), 15: byte(host)}))
+	}
+	honest := peer.ID("honest")
+	if !c.reserve(honest, net(1, 0)) {
+		t.Fatal("there is room")
+	}
+	places := 0
+	for n := range 4 {
+		for i := range 2 * relayPlaces / 4 {
+			if c.reserve(peer.ID(fmt.Sprint(n, i)), net(n, i)) {
+				places++
+			}
+		}
+	}
+	if places != 4*placesPerPrefix-1 {
+		t.Errorf("four networks have %d of %d places", places, relayPlaces)
+	}
+	if !c.reserve(honest, net(1, 0)) {
+		t.Error("who had a place does not keep it")
+	}
+	if !c.reserve(peer.ID("another"), net(5, 0)) {
+		t.Error("another network has none")
+	}
+	for who := range c.places {
+		c.lose(who)
+	}
+	if n := c.held.Held(placesOf{}) + len(c.places); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// TestCircuitShares is a model: whatever strangers of a few networks do, callers of others
+// get through to a site, and what is counted is what is open.
+func TestCircuitShares(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCircuits(nil, nil)
+			site, owner := peer.ID("site"), peer.ID("owner")
+			home := netip.MustParsePrefix("192.0.2.200/32")
+			c.reserve(site, home)
+			c.places[site].callers = []peer.ID{owner}
+			var open []*openCircuit
+			enter := func(who peer.ID, from netip.Prefix) bool {
+				g := c.enter(pair{who, site}, from)
+				if g != nil {
+					g.hop = &hop{Stream: silent{}}
+					open = append(open, g)
+				}
+				return g != nil
+			}
+			for range rapid.IntRange(1, 200).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 3).Draw(rt, "does") {
+				case 0:
+					time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "ms")) * time.Millisecond)
+				case 1:
+					if len(open) > 0 {
+						i := rapid.IntRange(0, len(open)-1).Draw(rt, "ends")
+						open[i].ended()
+					}
+				default:
+					net := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 4).Draw(rt, "net"))}), 32)
+					enter(peer.ID(fmt.Sprint(rapid.IntRange(1, 40).Draw(rt, "key"))), net)
+				}
+			}
+			if !enter("visitor", netip.MustParsePrefix("198.51.100.1/32")) {
+				t.Error("a visitor does not get through")
+			}
+			for range 2 * keyToSite {
+				if !enter(owner, home) {
+					t.Error("the owner does not get through")
+				}
+			}
+			synctest.Wait()
+			counted := 0
+			for _, all := range c.open {
+				counted += len(all)
+			}
+			if n := c.held.Held(toSite{site}); n != counted || n > siteCircuits {
+				t.Errorf("%d are counted, %d open", n, counted)
+			}
+			for _, g := range open {
+				g.ended()
+			}
+			if n := c.held.Held(nil); n != 0 || len(c.open) > 0 {
+				t.Errorf("%d circuits are left", n)
+			}
+		})
+	})
+}
+
+// silent is a stream of which nothing becomes.
+type silent struct{ network.Stream }
+
+func (silent) Reset() error { return nil }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/event"
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"golang.org/x/sync/errgroup"
@@ -27,6 +27,12 @@ const (
 
 	pauseLeast = 2 * time.Second // before what failed is tried again
 	pauseMost  = 5 * time.Minute
+	awayMost   = 30 * time.Second // before a known server is looked for again that is away
+
+	// Known servers are asked now and then whether they still know this host: others may
+	// have taken its place there.
+	checkLeast = 4 * time.Minute
+	checkMost  = 6 * time.Minute
 
 	settle = time.Second // in which changes that come together are one
 
@@ -51,111 +57,234 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	if record.Site.PeerID() != d.self.String() {
 		return fmt.Errorf("the DHT's host is %v, and cannot announce %v", d.self, record.Site)
 	}
-	changes, err := d.o.Host.EventBus().Subscribe([]any{new(event.EvtLocalAddressesUpdated), new(event.EvtPeerConnectednessChanged)})
+	events, err := d.o.Host.EventBus().Subscribe([]any{new(event.EvtLocalAddressesUpdated), new(event.EvtPeerConnectednessChanged)})
 	if err != nil {
 		return err
 	}
-	defer changes.Close()
+	changes := d.watch(events)
+	defer changes.end()
 	d.announced.Store(record)
 	defer d.announced.CompareAndSwap(record, nil)
+	s := newStanding()
 	next := time.NewTimer(0)
 	defer next.Stop()
-	var s standing
-	pause := pauseLeast
-	started := false
+	check := time.NewTimer(checkLeast + rand.N(checkMost-checkLeast))
+	defer check.Stop()
+	started, failing := false, false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case e := <-changes.Out():
+		case <-changes.woken:
 			if !started { // it is about to be told all
 				continue
 			}
-			if d.isAway(e) && !s.away {
-				s.away, pause = true, pauseLeast
-				next.Reset(settle)
-			} else if !s.shows(best(d.o.Host.Addrs())) {
-				next.Reset(settle)
+			for _, p := range changes.take() {
+				s.doubt(time.Now(), p)
 			}
-			continue
+			if !s.shows(best(d.o.Host.Addrs())) {
+				s.due = time.Now().Add(settle)
+			}
+		case <-check.C:
+			check.Reset(checkLeast + rand.N(checkMost-checkLeast))
+			for _, b := range d.o.Bootstrap {
+				s.doubt(time.Now(), b.ID)
+			}
 		case <-next.C:
-		}
-		started = true
-		if err := d.keep(ctx, record, &s); err != nil {
-			if pause == pauseLeast && ctx.Err() == nil {
+			started = true
+			err := d.keep(ctx, record, s)
+			if err != nil && !failing && ctx.Err() == nil {
 				d.o.Log.Warn("the site could not be announced everywhere in the DHT, and that is tried again", "error", err)
 			}
-			next.Reset(pause)
-			pause = min(2*pause, pauseMost)
-			continue
+			failing = err != nil
 		}
-		pause = pauseLeast
-		next.Reset(time.Until(s.due))
+		next.Reset(time.Until(s.next()))
 	}
 }
 
-// standing is what the network knows of the site.
+// changes are what events say that concerns what is announced.
+type changes struct {
+	woken chan struct{}
+	end   func()
+
+	mu      sync.Mutex
+	servers []peer.ID // known ones whose connections came or went, each once
+}
+
+// watch takes events as they come, whatever else is done meanwhile: who emits one waits for
+// whoever does not take it, and with that all of the host.
+func (d *DHT) watch(events event.Subscription) *changes {
+	c := &changes{woken: make(chan struct{}, 1)}
+	var taking sync.WaitGroup
+	taking.Go(func() {
+		for e := range events.Out() {
+			if e, ok := e.(event.EvtPeerConnectednessChanged); ok && !c.note(e.Peer, d.known) {
+				continue
+			}
+			select {
+			case c.woken <- struct{}{}:
+			default:
+			}
+		}
+	})
+	c.end = func() {
+		events.Close()
+		taking.Wait()
+	}
+	return c
+}
+
+// note reports whether a peer is a known server.
+func (c *changes) note(p peer.ID, known func(peer.ID) bool) bool {
+	if !known(p) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.servers, p) {
+		c.servers = append(c.servers, p)
+	}
+	return true
+}
+
+// take returns the servers since it was called last.
+func (c *changes) take() (servers []peer.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	servers, c.servers = c.servers, nil
+	return servers
+}
+
+// standing is what the network knows of the site. It knows no clock and no network.
 type standing struct {
-	at   []ma.Multiaddr // where it is
-	due  time.Time      // when it has to be told again
-	away bool           // a known server was, and may have forgotten
-	soon int            // how often it was told to some only, one time after the other
+	at    []ma.Multiaddr // where it is
+	due   time.Time      // when all have to be told again
+	pause time.Duration  // after which that is tried again
+	soon  int            // how often it was told to some only, one time after the other
+
+	untold map[peer.ID]bool // known servers that were away, or may have forgotten
+	remind time.Time        // when these are asked
+	wait   time.Duration    // after which that is tried again
+	hasty  time.Time        // before which what happens to them changes nothing of that
+}
+
+func newStanding() *standing {
+	return &standing{pause: pauseLeast, untold: make(map[peer.ID]bool), wait: pauseLeast}
 }
 
 func (s *standing) shows(at []ma.Multiaddr) bool {
 	return len(s.at) == len(at) && !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return !ma.Contains(s.at, a) })
 }
 
-// keep tells the network what it does not know any more, or fails.
-func (d *DHT) keep(ctx context.Context, record *discovery.Signed, s *standing) error {
-	var missing error
-	if s.away {
-		var forgot bool
-		if forgot, missing = d.back(ctx); forgot {
-			s.due = time.Time{}
-		}
-		s.away = missing != nil
+// next is when something is due.
+func (s *standing) next() time.Time {
+	if len(s.untold) > 0 && s.remind.Before(s.due) {
+		return s.remind
 	}
-	if at := best(d.o.Host.Addrs()); !s.shows(at) || !time.Now().Before(s.due) {
-		whole, err := d.announce(ctx, record, at)
-		if err != nil {
-			s.due = time.Time{}
-			return err
-		}
-		wait := announceLeast + rand.N(announceMost-announceLeast) // not all at once
-		if s.soon++; whole || s.soon > mostSoon {
-			s.soon = 0
-		} else {
-			wait = tellSoon << s.soon / 2
-		}
-		s.at, s.due = at, time.Now().Add(wait)
-	}
-	return missing
+	return s.due
 }
 
-// announce does it once, and fails if most servers do not take a part of it. It reports
-// whether all did.
-func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) (whole bool, err error) {
+// doubt notes that a known server may have forgotten the site, or is back. It is asked
+// soon; not soon again where its connections come and go all the time.
+func (s *standing) doubt(now time.Time, server peer.ID) {
+	waits := len(s.untold) > 0
+	s.untold[server] = true
+	switch {
+	case now.After(s.hasty):
+		s.hasty = now.Add(awayMost)
+		s.remind = now.Add(settle)
+	case !waits:
+		s.remind = s.hasty
+	}
+}
+
+// reminded notes whether all known servers know of the site now.
+func (s *standing) reminded(now time.Time, all bool) {
+	if all {
+		s.wait = pauseLeast
+		return
+	}
+	s.remind = now.Add(jitter(s.wait))
+	s.wait = min(2*s.wait, awayMost)
+}
+
+// told notes what came of telling all.
+func (s *standing) told(now time.Time, at []ma.Multiaddr, untold map[peer.ID]bool, whole bool, err error) {
+	s.at = at
+	if len(untold) > 0 && len(s.untold) == 0 {
+		s.remind = now.Add(jitter(s.wait))
+	}
+	clear(s.untold)
+	maps.Copy(s.untold, untold)
+	if err != nil {
+		s.due = now.Add(jitter(s.pause))
+		if s.pause = min(2*s.pause, pauseMost); errors.Is(err, errAway) { // which costs little
+			s.pause = min(s.pause, awayMost)
+		}
+		return
+	}
+	s.pause = pauseLeast
+	wait := announceLeast + rand.N(announceMost-announceLeast) // not all at once
+	if s.soon++; whole || s.soon > mostSoon {
+		s.soon = 0
+	} else {
+		wait = tellSoon << s.soon / 2
+	}
+	s.due = now.Add(wait)
+}
+
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
+
+// errAway is that of servers which do not answer.
+var errAway = errors.New("not reached")
+
+// keep tells the network what it does not know any more, or fails.
+func (d *DHT) keep(ctx context.Context, record *discovery.Signed, s *standing) (err error) {
+	if at := best(d.o.Host.Addrs()); !s.shows(at) || !time.Now().Before(s.due) {
+		var untold map[peer.ID]bool
+		var whole bool
+		untold, whole, err = d.announce(ctx, record, at)
+		s.told(time.Now(), at, untold, whole, err)
+	}
+	if len(s.untold) > 0 && !time.Now().Before(s.remind) {
+		away := d.remind(ctx, s)
+		s.reminded(time.Now(), away == nil)
+		err = errors.Join(err, away)
+	}
+	return err
+}
+
+// announce does it once, and fails if most servers do not take a part of it. It returns
+// which known servers did not, and whether all others did.
+func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) (untold map[peer.ID]bool, whole bool, err error) {
+	untold = make(map[peer.ID]bool)
 	if len(at) == 0 {
-		return false, errors.New("the host has no address yet at which it is reached")
+		return untold, false, errors.New("the host has no address yet at which it is reached")
+	}
+	keys, err := d.keys()
+	if err != nil {
+		return untold, false, err
 	}
 	if err := d.join(ctx); err != nil {
-		return false, err
-	}
-	keys := []cid.Cid{d.key("realm"), d.key("site", record.Site.PeerID())}
-	for _, name := range d.o.Capabilities() {
-		if err := card.CheckCapability(name); err != nil {
-			return false, err
-		}
-		keys = append(keys, d.key("capability", name))
+		return untold, false, fmt.Errorf("%w: %w", errAway, err)
 	}
 	var all errgroup.Group
-	var refused atomic.Int32
+	var mu sync.Mutex
+	refused := 0
 	all.SetLimit(keysAtOnce)
 	for _, k := range keys {
 		all.Go(func() error {
-			n, err := d.provide(ctx, k, at)
-			refused.Add(int32(n))
+			silent, refusing, err := d.provide(ctx, k, at)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, p := range refusing {
+				if d.known(p) {
+					untold[p] = true
+				} else {
+					refused++
+				}
+			}
+			refused += silent
 			return err
 		})
 	}
@@ -163,7 +292,20 @@ func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Mu
 		all.Go(func() error { return d.put(ctx, record) })
 	}
 	err = all.Wait()
-	return refused.Load() == 0, err
+	return untold, refused == 0, err
+}
+
+// keys are under which this host's site is found: the realm's, its own, and those of what
+// it can do.
+func (d *DHT) keys() ([]cid.Cid, error) {
+	keys := []cid.Cid{d.key("realm"), d.key("site", d.self.String())}
+	for _, name := range d.o.Capabilities() {
+		if err := card.CheckCapability(name); err != nil {
+			return nil, err
+		}
+		keys = append(keys, d.key("capability", name))
+	}
+	return keys, nil
 }
 
 // put has the servers nearest to the site hold its record.
@@ -182,40 +324,42 @@ func (d *DHT) alone() bool { return d.o.Server && d.library.RoutingTable().Size(
 
 // provide tells the servers nearest to a key, and those that are known, that this host
 // has it. The library would tell the former alone, and not say whether they took it. It
-// returns how many did not, or were not there just then, and fails if most did not.
-func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (refused int, err error) {
+// returns who did not, and how many more should be among the nearest, and fails if most did
+// not.
+func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (silent int, refusing []peer.ID, err error) {
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
-		return 0, err
+		return 0, nil, err
 	}
 	near, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	servers, err := d.library.GetClosestPeers(near, string(key.Hash())) // as many as it found
 	if len(servers) == 0 && d.alone() {
-		return 0, nil
+		return 0, nil, nil
 	}
-	silent := max(0, min(d.library.RoutingTable().Size(), closest)-len(servers)) // who should be among them
+	silent = max(0, min(d.library.RoutingTable().Size(), closest)-len(servers)) // who should be among them
 	for _, b := range d.o.Bootstrap {
 		if !slices.Contains(servers, b.ID) {
 			servers = append(servers, b.ID)
 		}
 	}
-	var told atomic.Int32
+	var mu sync.Mutex
 	var all errgroup.Group
 	for _, s := range servers {
 		all.Go(func() error {
 			err := d.tell(ctx, s, key, at)
-			if err == nil {
-				told.Add(1)
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				refusing = append(refusing, s)
 			}
 			return err
 		})
 	}
 	why := all.Wait()
-	refused = len(servers) - int(told.Load())
-	if refused > len(servers)/2 || len(servers) == 0 {
-		return refused, fmt.Errorf("%d of %d servers of the DHT take it: %w", told.Load(), len(servers), errors.Join(err, why))
+	if len(refusing) > len(servers)/2 || len(servers) == 0 {
+		return silent, refusing, fmt.Errorf("%d of %d servers of the DHT take it: %w", len(servers)-len(refusing), len(servers), errors.Join(err, why))
 	}
-	return refused + silent, nil
+	return silent, refusing, nil
 }
 
 // tell tells one server, which may have much to do just then.
@@ -232,34 +376,65 @@ func (d *DHT) tell(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Mul
 	}
 }
 
-// isAway reports whether an event is the end of the connections to a known server: it
-// may start anew, and has forgotten then.
-func (d *DHT) isAway(e any) bool {
-	c, ok := e.(event.EvtPeerConnectednessChanged)
-	return ok && c.Connectedness != network.Connected && d.known(c.Peer)
-}
-
 func (d *DHT) known(p peer.ID) bool {
 	return slices.ContainsFunc(d.o.Bootstrap, func(b peer.AddrInfo) bool { return b.ID == p })
 }
 
-// back meets the known servers again, and reports whether one has forgotten this host. It
-// fails while one does not answer.
-func (d *DHT) back(ctx context.Context) (forgot bool, err error) {
+// remind meets known servers that may not know of this host, and tells those that do not.
+// It fails while one does not answer, or does not take it.
+func (d *DHT) remind(ctx context.Context, s *standing) error {
+	keys, err := d.keys()
+	if err != nil {
+		return err
+	}
 	var all errgroup.Group
-	var forgotten atomic.Bool
+	var mu sync.Mutex
 	for _, b := range d.o.Bootstrap {
+		if !s.untold[b.ID] {
+			continue
+		}
 		all.Go(func() error {
-			if err := d.meet(ctx, b); err != nil {
-				return fmt.Errorf("the known server %v is away: %w", b.ID, err)
-			}
-			who, _, err := d.messenger.GetProviders(ctx, b.ID, d.key("site", d.self.String()).Hash())
-			if err == nil && !slices.ContainsFunc(who, func(p *peer.AddrInfo) bool { return p.ID == d.self }) {
-				forgotten.Store(true)
+			err := d.remindOne(ctx, b, keys, s.at)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				delete(s.untold, b.ID)
 			}
 			return err
 		})
 	}
-	err = all.Wait()
-	return forgotten.Load(), err
+	if err := all.Wait(); err != nil {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	return nil
+}
+
+// remindOne asks a known server for this host under its own key, the realm's, and another
+// one, and tells it all where it does not know one.
+func (d *DHT) remindOne(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at []ma.Multiaddr) error {
+	if err := d.meet(ctx, b); err != nil {
+		return fmt.Errorf("the known server %v does not answer: %w", b.ID, err)
+	}
+	ask := keys[:2:2]
+	if len(keys) > 2 {
+		ask = append(ask, keys[2+rand.N(len(keys)-2)])
+	}
+	forgot := false
+	for _, k := range ask {
+		who, _, err := d.messenger.GetProviders(ctx, b.ID, k.Hash())
+		if err != nil {
+			return err
+		}
+		// Where there are more than an answer holds, this host need not be among them.
+		forgot = forgot || len(who) < maxProviders && !slices.ContainsFunc(who, func(p *peer.AddrInfo) bool { return p.ID == d.self })
+	}
+	if !forgot {
+		return nil
+	}
+	var all errgroup.Group
+	all.SetLimit(keysAtOnce)
+	for _, k := range keys {
+		all.Go(func() error { return d.tell(ctx, b.ID, k, at) })
+	}
+	return all.Wait()
 }

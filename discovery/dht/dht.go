@@ -73,7 +73,7 @@ type DHT struct {
 
 	announced atomic.Pointer[discovery.Signed] // this host's own
 
-	joining sync.Mutex
+	joining chan struct{} // holds one while somebody joins
 
 	mu   sync.Mutex
 	wake map[chan struct{}]bool // of each Find
@@ -101,7 +101,7 @@ func New(o Options) (*DHT, error) {
 	if o.Capabilities == nil {
 		o.Capabilities = func() []string { return nil }
 	}
-	d := &DHT{o: o, self: o.Host.ID(), store: newStore(), wake: make(map[chan struct{}]bool)}
+	d := &DHT{o: o, self: o.Host.ID(), store: newStore(), joining: make(chan struct{}, 1), wake: make(map[chan struct{}]bool)}
 	o.Bootstrap = slices.DeleteFunc(slices.Clone(o.Bootstrap), func(p peer.AddrInfo) bool { return p.ID == d.self })
 	d.o.Bootstrap = o.Bootstrap
 	safe := newGuarded(o.Host)
@@ -169,10 +169,14 @@ func (d *DHT) key(purpose string, words ...string) cid.Cid {
 }
 
 // join sees that there are servers to ask. A client does so before it asks and never
-// else.
+// else. It fails when ctx ends, also while another joins.
 func (d *DHT) join(ctx context.Context) error {
-	d.joining.Lock()
-	defer d.joining.Unlock()
+	select {
+	case d.joining <- struct{}{}:
+		defer func() { <-d.joining }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	table := d.library.RoutingTable()
 	connected := func(p peer.ID) bool { return d.o.Host.Network().Connectedness(p) == network.Connected }
 	if slices.ContainsFunc(table.ListPeers(), connected) {

@@ -110,7 +110,7 @@ func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	r := discoverytest.Record(m.key, current)
 	n.t.Cleanup(m.show(realm, r, capabilities...))
 	m.announced.Store(r)
-	if _, err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
+	if _, _, err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
 		n.t.Fatal(err)
 	}
 	return m
@@ -318,7 +318,7 @@ func TestWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := n.open(key, Options{Realm: discovery.PublicRealm()})
-	if _, err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
+	if _, _, err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
@@ -441,7 +441,7 @@ func TestAmino(t *testing.T) {
 	site := n.open(identity.New(), Options{Realm: home, Prefix: Amino})
 	record := discoverytest.Record(site.key, current)
 	t.Cleanup(site.show(home, record, "switch"))
-	if _, err := site.announce(t.Context(), record, best(site.host.Addrs())); err != nil {
+	if _, _, err := site.announce(t.Context(), record, best(site.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	n.known = n.known[1:]

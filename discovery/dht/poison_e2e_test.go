@@ -270,7 +270,7 @@ func TestPoison(t *testing.T) {
 	}
 	for i, m := range sites {
 		announcing.Go(func() {
-			if _, err := m.announce(t.Context(), m.announced.Load(), best(m.host.Addrs())); err != nil {
+			if _, _, err := m.announce(t.Context(), m.announced.Load(), best(m.host.Addrs())); err != nil {
 				t.Logf("site %d: %v", i, err) // not all take it
 			}
 		})
@@ -402,7 +402,7 @@ func TestEachAlone(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for _, do := range []func(){
-				func() { _, _ = m.announce(ctx, discoverytest.Record(m.key, 1), m.host.Addrs()) }, // it may say that it took it
+				func() { _, _, _ = m.announce(ctx, discoverytest.Record(m.key, 1), m.host.Addrs()) }, // it may say that it took it
 				func() {
 					if err := m.messenger.PutValue(ctx, n.known[0].ID, record.MakePutRecord(keyOf(m.self), []byte("x"))); err == nil {
 						t.Error("it stored what is no record")

@@ -12,13 +12,13 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // forwarders is what a forwarder subscribes to so that others know it for one: what it
@@ -117,10 +117,7 @@ type forwarder struct {
 // prefixOf is from where a peer is connected, the zero one where that is not known.
 func prefixOf(conns []network.Conn) netip.Prefix {
 	for _, c := range conns {
-		if ip, err := manet.ToIP(c.RemoteMultiaddr()); err == nil {
-			a, _ := netip.AddrFromSlice(ip)
-			return discovery.PrefixOf(a)
-		}
+		return quota.PrefixOf(c.RemoteMultiaddr())
 	}
 	return netip.Prefix{}
 }

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -440,7 +441,7 @@ func apart() func(peer.ID) netip.Prefix {
 }
 
 func prefixNamed(n int) netip.Prefix {
-	return discovery.PrefixOf(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
+	return quota.Prefix(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
 }
 
 // TestServedIsSpared: strangers with many keys on few addresses, all of whom want the same

@@ -30,7 +30,7 @@ import (
 const (
 	// relayEvery is how often it is looked whether relays are still connected, and
 	// relayPatience how long one may take to answer.
-	relayEvery    = time.Minute
+	relayEvery    = 30 * time.Second
 	relayPatience = 10 * time.Second
 
 	relayTag = "relay"
@@ -152,7 +152,8 @@ func (in *internet) Run(ctx context.Context) {
 func (in *internet) meet(ctx context.Context, r peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(ctx, relayPatience)
 	defer cancel()
-	if err := in.Connect(ctx, r); err != nil && ctx.Err() == nil {
+	// Also where many attempts have failed before: it may be there again.
+	if err := in.Connect(network.WithForceDirectDial(ctx, "relay"), r); err != nil && ctx.Err() == nil {
 		slog.Debug("a relay does not answer", "relay", r.ID, "err", err)
 	}
 }

@@ -60,7 +60,7 @@ var rooms = []room{
 	{"discovery/mdns", []string{"discovery", "node/identity"}, "a medium shows records and finds them; who believes them stands elsewhere"},
 	{"discovery/card", []string{"discovery", "node/identity", "node/quota"}, "a site tells of itself; whether to believe it stands elsewhere"},
 	{"discovery/dht", []string{"discovery", "discovery/card", "node/identity", "node/quota"}, "a medium shows records and finds them; who believes them stands elsewhere"},
-	{"discovery/gossip", []string{"discovery", "node/identity"}, "a medium tells of news; how a record is fetched is told by the wiring"},
+	{"discovery/gossip", []string{"discovery", "node/identity", "node/quota"}, "a medium tells of news; how a record is fetched is told by the wiring"},
 	{"deploy/release", []string{"node/identity", "node/update"}, "the maker's side knows an update's form, not what the program does"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},

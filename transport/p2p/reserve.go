@@ -3,7 +3,6 @@ package p2p
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,9 +20,6 @@ import (
 const (
 	// relayPatient is how long a relay may take to answer.
 	relayPatient = 4 * time.Second
-
-	// A relay that does not answer is asked again soon, then less and less often.
-	relaySoon, relayLate = 500 * time.Millisecond, time.Minute
 
 	// relayCheck is how often a place is asked for anew, though it would last for an hour:
 	// who calls has to be able to within ten seconds after a relay was killed and begun
@@ -92,11 +88,21 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 		}
 		return func() { cancel(); turns.Stop(); keeping.Wait() }
 	}
+	latest := make(chan bool, 1) // whether everybody reaches the host
 	var following sync.WaitGroup
+	following.Go(func() { // the host waits for who does not drain its events
+		defer close(latest)
+		for e := range changes.Out() {
+			select {
+			case <-latest:
+			default:
+			}
+			latest <- slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll)
+		}
+	})
 	following.Go(func() {
 		stop := begin()
-		for e := range changes.Out() {
-			reached := slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll)
+		for reached := range latest {
 			switch {
 			case reached && stop != nil:
 				stop()
@@ -123,17 +129,19 @@ func byAll(a ma.Multiaddr) bool {
 	return err == nil && !OverRelay(a)
 }
 
-// keep keeps a place at a relay until ctx ends, and tells when the host's addresses change.
-// Of those that have theirs, whoever has waited longest takes the next of the turns.
+// keep keeps a reservation at a relay until ctx ends, and announces the host's addresses
+// when they change. Of the relays that have given one, the one that was asked longest ago
+// takes the next of the turns.
 func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
-	set := func(at []ma.Multiaddr) {
+	tell := func(at []ma.Multiaddr) {
 		if h.reserved.set(relay.ID, at) {
 			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.reserved.add(nil)})
 		}
 	}
+	held := func() bool { return h.Network().Connectedness(relay.ID) == network.Connected }
 	lost := make(chan struct{}, 1)
-	watch := &network.NotifyBundle{DisconnectedF: func(n network.Network, c network.Conn) {
-		if c.RemotePeer() == relay.ID && n.Connectedness(relay.ID) != network.Connected {
+	watch := &network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) {
+		if c.RemotePeer() == relay.ID && !held() {
 			select {
 			case lost <- struct{}{}:
 			default:
@@ -145,41 +153,26 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 	defer func() {
 		h.Network().StopNotify(watch)
 		h.ConnManager().Unprotect(relay.ID, relayTag)
-		set(nil)
+		tell(nil)
 	}()
-	wait := relaySoon
-	for {
-		h.renew(relay.ID)
-		at, err := h.place(ctx, relay)
-		if err == nil || wait > relaySoon { // who does not answer once may be busy, and all who know of us would hear of it
-			set(at)
-		}
-		again := turns
-		if err != nil {
-			again = time.After(wait + rand.N(wait/2)) // not all hosts at a time
-			wait = min(2*wait, relayLate)
-		} else {
-			wait = relaySoon
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-lost: // and at is told on until the relay does not answer
-		case <-again:
-		}
+	ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
+		return h.place(ctx, relay, h.renew(relay.ID) || dial)
 	}
+	(&keeper{ask, held, lost, turns, tell}).run(ctx)
 }
 
 // renew ends a connection to a relay that is older than the last hole which could not be
 // punched, once nobody calls through it. Routers get other addresses, at night mostly, and
 // QUIC lives on through that: then nobody knows where this host is. The next one tells.
-func (h *Host) renew(relay peer.ID) {
+func (h *Host) renew(relay peer.ID) (closed bool) {
 	failed := h.punched.failedAt()
 	for _, c := range h.Network().ConnsToPeer(relay) {
 		if c.Stat().Opened.Before(failed) && !h.callsThrough(relay) {
 			c.Close()
+			closed = true
 		}
 	}
+	return closed
 }
 
 // callsThrough reports whether anybody is connected through a relay.
@@ -190,15 +183,18 @@ func (h *Host) callsThrough(relay peer.ID) bool {
 	})
 }
 
-// place asks a relay for a place, and returns where the host is called then.
-func (h *Host) place(ctx context.Context, relay peer.AddrInfo) ([]ma.Multiaddr, error) {
+// place asks a relay for a place, and returns where the host is called then. Without dial
+// it fails where there is no connection.
+func (h *Host) place(ctx context.Context, relay peer.AddrInfo, dial bool) ([]ma.Multiaddr, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*relayPatient)
 	defer cancel()
-	h.forgive(relay.ID)
-	if err := h.Connect(ctx, relay); err != nil {
-		return nil, err
+	if dial {
+		h.forgive(relay.ID)
+		if err := h.Connect(ctx, relay); err != nil {
+			return nil, err
+		}
 	}
-	place, err := circuit.Reserve(ctx, h, relay)
+	place, err := circuit.Reserve(network.WithNoDial(ctx, why), h, relay)
 	if err != nil {
 		if silent := new(circuit.ReservationError); errors.As(err, silent) && silent.Status == pb.Status_CONNECTION_FAILED {
 			h.Network().ClosePeer(relay.ID) // QUIC has not noticed yet

@@ -1,0 +1,85 @@
+package p2p
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+const (
+	// relaySoon is the longest pause before a relay is asked again after a reservation that
+	// lasted, and doubles with each failure up to relayLate: a relay that returns is asked
+	// again within a minute, connection time included.
+	relaySoon, relayLate = 500 * time.Millisecond, 30 * time.Second
+
+	// A reservation that ends before relaySettled counts as a failure.
+	relaySettled = time.Minute
+
+	// relayGrace is how long the addresses through a relay are announced after it stopped
+	// answering: it may be restarting, and everybody who knows the site would be told twice.
+	relayGrace = 5 * time.Second
+)
+
+// keeper keeps a reservation at one relay.
+type keeper struct {
+	ask   func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
+	held  func() bool                                                  // whether the connection that the reservation depends on exists
+	lost  <-chan struct{}                                              // receives after a connection to the relay has ended
+	turns <-chan time.Time                                             // receives when the reservation is to be renewed
+	tell  func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
+}
+
+// run blocks until ctx ends. A failed request, and the end of a reservation, is followed by
+// a random pause that nothing shortens. Pauses double until a reservation has lasted for
+// relaySettled.
+func (k *keeper) run(ctx context.Context) {
+	var since, until time.Time // of the last reservation; the former is zero while there is none
+	for failures := 0; ctx.Err() == nil; {
+		at, err := k.ask(ctx, since.IsZero())
+		if err == nil {
+			k.tell(at)
+			until = time.Now()
+			if since.IsZero() {
+				since = until
+			}
+			if k.due(ctx) {
+				continue
+			}
+		}
+		if !since.IsZero() {
+			if until = time.Now(); until.Sub(since) >= relaySettled {
+				failures = 0
+			}
+			since = time.Time{}
+		}
+		if err != nil && time.Since(until) > relayGrace {
+			k.tell(nil)
+		}
+		pause := min(relaySoon<<failures, relayLate)
+		if relaySoon<<failures < relayLate {
+			failures++
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause/2)): // not all sites of a relay at once
+		}
+	}
+}
+
+// due waits until the reservation is to be renewed, and returns false if it is lost before.
+func (k *keeper) due(ctx context.Context) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-k.lost:
+			if !k.held() { // else an earlier connection has ended
+				return false
+			}
+		case <-k.turns:
+			return k.held()
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ma "github.com/multiformats/go-multiaddr"
+	"pgregory.net/rapid"
+)
+
+// reply is what a simulated relay does with one request, and with the connection after it.
+type reply struct {
+	OK          bool
+	Takes, Held time.Duration // Held of 0 is until somebody else ends it
+}
+
+// simulated is a relay, seen from a keeper.
+type simulated struct {
+	answers []reply // in turn, until good
+	good    time.Time
+	lost    chan struct{}
+
+	mu     sync.Mutex
+	held   bool
+	number int // of the connection
+	asked  int
+	dials  []time.Time // when the keeper connected
+	ends   []time.Time // when a failed request or a reservation ended
+	begun  []time.Time // when each reservation began, as far as there was one
+	stray  bool        // a renewal without a connection
+	told   bool
+}
+
+func (s *simulated) signal() {
+	select {
+	case s.lost <- struct{}{}:
+	default:
+	}
+}
+
+// end is the end of the connection: by the relay, or after a request that failed.
+func (s *simulated) end(number int) {
+	s.mu.Lock()
+	ended := s.held && s.number == number
+	if ended {
+		s.held = false
+		s.ends = append(s.ends, time.Now())
+	}
+	s.mu.Unlock()
+	if ended {
+		s.signal()
+	}
+}
+
+func (s *simulated) ask(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
+	s.mu.Lock()
+	a := reply{OK: true}
+	if time.Now().Before(s.good) {
+		a = s.answers[s.asked%len(s.answers)]
+	}
+	s.asked++
+	if dial {
+		s.dials = append(s.dials, time.Now())
+		s.number++
+	}
+	number := s.number
+	s.stray = s.stray || !dial && !s.held
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(a.Takes):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !a.OK, !dial && !s.held: // the connection is closed, as place does
+		if dial || s.held {
+			s.ends = append(s.ends, time.Now())
+		}
+		s.held = false
+		s.signal()
+		return nil, errors.New("no reservation")
+	case dial:
+		s.held = true
+		s.begun = append(s.begun, time.Now())
+		if a.Held > 0 {
+			time.AfterFunc(min(a.Held, max(0, time.Until(s.good))), func() { s.end(number) })
+		}
+	}
+	return []ma.Multiaddr{nowhere}, nil
+}
+
+// TestKeeperModel: whatever a relay answers, and in whatever order connections end, are
+// reported to have ended and reservations come up for renewal, the keeper connects at most
+// ten times a minute, pauses after each failure for longer, and has a reservation soon after
+// the relay gives one again.
+func TestKeeperModel(t *testing.T) {
+	const bad = 10 * time.Minute
+	ms := func(most time.Duration) *rapid.Generator[time.Duration] {
+		return rapid.Map(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 50), rapid.Int64Range(0, most.Milliseconds())), func(n int64) time.Duration { return time.Duration(n) * time.Millisecond })
+	}
+	answers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) reply {
+		return reply{rapid.Bool().Draw(t, "ok"), ms(2*relayPatient).Draw(t, "takes"), ms(2*relaySettled).Draw(t, "held")}
+	}), 1, 10)
+	rapid.Check(t, func(r *rapid.T) {
+		s := &simulated{answers: answers.Draw(r, "answers")}
+		every := ms(relayCheck).Draw(r, "turns") + time.Second
+		strays := rapid.SliceOfN(ms(bad), 0, 20).Draw(r, "strays") // ends of connections that are no news
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s.lost, s.good = make(chan struct{}, 1), time.Now().Add(bad)
+			for _, at := range strays {
+				time.AfterFunc(at, s.signal)
+			}
+			turns := time.NewTicker(every)
+			held := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.held }
+			k := &keeper{s.ask, held, s.lost, turns.C, func(at []ma.Multiaddr) { s.told = len(at) > 0 }}
+			var running sync.WaitGroup
+			running.Go(func() { k.run(ctx) })
+			time.Sleep(bad + relayLate + 2*relayPatient + time.Second)
+			synctest.Wait()
+			cancel()
+			running.Wait()
+		})
+		if most := relayLate + 2*relayPatient; !s.told || !s.held || most > time.Minute {
+			r.Errorf("no reservation %v after the relay gives one", most)
+		}
+		if s.stray {
+			r.Error("a reservation is renewed where there is no connection")
+		}
+		for i, at := range s.dials {
+			if i >= 10 && at.Sub(s.dials[i-10]) < time.Minute {
+				r.Errorf("eleven connections within %v", at.Sub(s.dials[i-10]))
+			}
+		}
+		failures := 0
+		for i, at := range s.dials[1:] {
+			end := s.ends[i]
+			if n := len(s.begun); n > 0 && s.begun[0].Before(end) {
+				if end.Sub(s.begun[0]) >= relaySettled {
+					failures = 0
+				}
+				s.begun = s.begun[1:]
+			}
+			if least := min(relaySoon<<failures, relayLate) / 2; at.Sub(end) < least {
+				r.Errorf("connected again %v after failure %d, want %v", at.Sub(end), failures, least)
+			}
+			failures = min(failures+1, 10)
+		}
+	})
+}

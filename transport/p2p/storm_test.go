@@ -1,0 +1,36 @@
+package p2p
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/node/identity"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// TestNoRetryStorm counts the handshakes of a site with a configured relay that is none, and
+// with one that gives places and closes connections.
+func TestNoRetryStorm(t *testing.T) {
+	for name, o := range map[string]Options{"no relay": {}, "closes": {Relay: &Relay{}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			relay := newHost(t, o, overTCP)
+			var handshakes atomic.Int32
+			relay.Network().Notify(&network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) {
+				handshakes.Add(1)
+				if o.Relay != nil {
+					time.AfterFunc(20*time.Millisecond, func() { c.Close() })
+				}
+			}})
+			newHost(t, Options{Key: identity.New(), Relays: []peer.AddrInfo{{ID: relay.ID(), Addrs: relay.Addrs()}}})
+			const span = 2 * time.Second // in which there were 500 and 70
+			time.Sleep(span)
+			if n := handshakes.Load(); n == 0 || n > 4 {
+				t.Errorf("%d handshakes in %v", n, span)
+			}
+		})
+	}
+}

@@ -240,7 +240,10 @@ func TestCircuitShares(t *testing.T) {
 	})
 }
 
-// silent is a stream of which nothing becomes.
+// silent is a stream that takes everything, and of which nothing becomes.
 type silent struct{ network.Stream }
 
-func (silent) Reset() error { return nil }
+func (silent) Reset() error                { return nil }
+func (silent) SetDeadline(time.Time) error { return nil }
+func (silent) Write(b []byte) (int, error) { return len(b), nil }
+func (silent) Read(b []byte) (int, error)  { return len(b), nil }

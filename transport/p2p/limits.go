@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	"github.com/libp2p/go-libp2p/x/rate"
 	goyamux "github.com/libp2p/go-yamux/v5"
@@ -43,7 +44,10 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	transient.Memory = few.Memory / 4
 	limits := rcmgr.PartialLimitConfig{
 		System: few, Transient: transient,
-		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: 2}},
+		// More than places gives a key: those that are on their way, and those that have ended.
+		PeerDefault:  rcmgr.ResourceLimits{Conns: 2 * maxOfKey, ConnsInbound: 2 * maxOfKey, FD: 2 * maxOfKey},
+		Protocol:     map[protocol.ID]rcmgr.ResourceLimits{proto.ProtoIDv2Hop: {Streams: 4096, StreamsInbound: 4096}},
+		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: maxOfKey}},
 	}
 	m, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.DefaultLimits.Scale(memory, files))),
 		rcmgr.WithMetricsDisabled(),

@@ -1,10 +1,15 @@
 package p2p
 
 import (
+	"context"
+	"io"
+	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 
 	"github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/control"
@@ -20,34 +25,56 @@ const (
 	// maxKnown is how many those may have together whom the site knows; when there are
 	// more, the account with the most loses one: the oldest of its peer with the most.
 	maxKnown = 80
-	// maxStrange is how many streams each of these may have, each of 256 KiB: together
-	// they take less than all that newLimits allows.
-	maxStrange = 10
+	// maxOfKey is how many a peer may have, and maxOfStranger a stranger. From someOfKey on
+	// the others are looked at: those of a client that was killed, by QUIC, are there for
+	// half a minute, and its next call is not to wait for them.
+	maxOfKey, maxOfStranger, someOfKey = 16, 4, 4
+	// maxOfPrefix is how many those of one network may have at a relay that have no place
+	// and no circuit there. It leaves room for handshakes in what newLimits allows them.
+	maxOfPrefix = 192
+	// maxStrange is how many streams each of a stranger's connections may have, each of
+	// 256 KiB: together they take less than all that newLimits allows. At a relay all
+	// those of one network may have prefixStreams, as much as an eighth of it.
+	maxStrange    = 10
+	prefixStreams = prefixCircuits + 64
 )
 
-// keptTag is why a peer's connections are not ended when there are many.
-const keptTag = "known"
+// keptTag is why a peer's connections are not ended when there are many. The others are the
+// library's, for those that have a place or a circuit at a relay.
+const (
+	keptTag        = "known"
+	reservationTag = "relay-reservation"
+	hopTag         = "relay-v2-hop"
+)
 
 // places are those for connections. Who has proved a key that the site knows always gets
-// one. Of strangers, who comes last takes the place of who came first: so none is kept
-// out by others who only sit there.
+// one. Of strangers, a newcomer takes the place of one of the network that has the most,
+// and there of the key that has the most, the oldest: so none is kept out by others who
+// only sit there, and who has few keeps them. All that come over one relay count as one
+// network.
 type places struct {
 	account func(identity.ID) string // "" for a stranger
 	conns   connmgr.ConnManager
-	all     bool                        // everybody has a place: a relay's own limits hold
+	relay   bool                        // everybody has a place, within what a network may have
 	vouch   func(relay, caller peer.ID) // tells a relay whom the site knows
 
 	mu    sync.Mutex
-	calls []network.Conn // by others, in the order in which they came
+	calls []call // by others, in the order in which they came
+}
+
+// call is a connection that another has made.
+type call struct {
+	network.Conn
+	from netip.Prefix
 }
 
 var _ connmgr.ConnectionGater = (*places)(nil)
 
-func newPlaces(account func(identity.ID) string, conns connmgr.ConnManager, all bool) *places {
+func newPlaces(account func(identity.ID) string, conns connmgr.ConnManager, relay bool) *places {
 	if account == nil {
 		account = func(identity.ID) string { return "" }
 	}
-	return &places{account: account, conns: conns, all: all, vouch: func(peer.ID, peer.ID) {}}
+	return &places{account: account, conns: conns, relay: relay, vouch: func(peer.ID, peer.ID) {}}
 }
 
 func (*places) InterceptPeerDial(peer.ID) bool                                           { return true }
@@ -57,17 +84,72 @@ func (*places) InterceptSecured(network.Direction, peer.ID, network.ConnMultiadd
 
 // InterceptUpgraded is asked when a connection is whole and its peer proved.
 func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
-	if p.all || c.Stat().Direction != network.DirInbound {
-		p.keep(c.RemotePeer())
+	account := p.keep(c.RemotePeer())
+	if c.Stat().Direction != network.DirInbound {
 		return true, 0
 	}
-	if p.keep(c.RemotePeer()) != "" {
+	if account != "" {
 		p.known(c)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls = append(slices.DeleteFunc(p.calls, network.Conn.IsClosed), c)
-	of := make(map[string][]network.Conn) // by account; who was known may be a stranger now
+	p.calls = slices.DeleteFunc(p.calls, func(c call) bool { return c.IsClosed() })
+	newcomer := call{c, quota.PrefixOf(c.RemoteMultiaddr())}
+	p.ofKey(newcomer, account)
+	p.calls = append(p.calls, newcomer)
+	if p.relay {
+		p.ofPrefix(newcomer.from)
+	} else {
+		p.ofAll()
+	}
+	return true, 0
+}
+
+// ofKey bounds the connections of one peer. It is called with mu held.
+func (p *places) ofKey(newcomer call, account string) {
+	most := maxOfKey
+	if account == "" && !p.relay && !p.conns.IsProtected(newcomer.RemotePeer(), "") {
+		most = maxOfStranger
+	}
+	var own []call
+	for _, c := range p.calls {
+		if c.RemotePeer() == newcomer.RemotePeer() {
+			own = append(own, c)
+		}
+	}
+	if len(own) >= most {
+		p.end(own[0])
+		own = own[1:]
+	}
+	if len(own) >= someOfKey {
+		for _, c := range own {
+			go closeIfDead(c)
+		}
+	}
+}
+
+// ofPrefix bounds the connections from one network to a relay. Who has a place or a
+// circuit is spared. It is called with mu held.
+func (p *places) ofPrefix(from netip.Prefix) {
+	var all []call
+	for _, c := range p.calls {
+		if c.from == from {
+			all = append(all, c)
+		}
+	}
+	if len(all) <= maxOfPrefix {
+		return
+	}
+	all = slices.DeleteFunc(all, func(c call) bool { return p.serves(c.RemotePeer(), true) })
+	if len(all) > maxOfPrefix {
+		p.end(oldestOfMost(all, call.RemotePeer))
+	}
+}
+
+// ofAll bounds the connections of strangers to a site, and of all that it knows. It is
+// called with mu held.
+func (p *places) ofAll() {
+	of := make(map[string][]call) // by account; who was known may be a stranger now
 	known, most := 0, ""
 	for _, c := range p.calls {
 		account := p.keep(c.RemotePeer())
@@ -81,34 +163,58 @@ func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReas
 			}
 		}
 	}
-	if len(of[""]) > maxStrangers {
-		p.end(of[""][0])
+	if strangers := of[""]; len(strangers) > maxStrangers {
+		crowded := oldestOfMost(strangers, func(c call) netip.Prefix { return c.from }).from
+		p.end(oldestOfMost(slices.DeleteFunc(strangers, func(c call) bool { return c.from != crowded }), call.RemotePeer))
 	}
 	if known > maxKnown {
-		p.end(oldestOfMost(of[most]))
+		p.end(oldestOfMost(of[most], call.RemotePeer))
 	}
-	return true, 0
 }
 
-// oldestOfMost is the oldest connection of the peer that has the most of these. They are in
+// oldestOfMost is the oldest connection of the group that has the most of these. They are in
 // the order in which they came.
-func oldestOfMost(all []network.Conn) (out network.Conn) {
-	of := make(map[peer.ID]int)
+func oldestOfMost[G comparable](all []call, group func(call) G) (out call) {
+	of, most := make(map[G]int), 0
 	for _, c := range all {
-		of[c.RemotePeer()]++
+		of[group(c)]++
+		most = max(most, of[group(c)])
 	}
-	for _, c := range all {
-		if out == nil || of[c.RemotePeer()] > of[out.RemotePeer()] {
-			out = c
-		}
-	}
-	return out
+	return all[slices.IndexFunc(all, func(c call) bool { return of[group(c)] == most })]
 }
 
 // end closes a connection. It is called with mu held.
-func (p *places) end(c network.Conn) {
-	p.calls = slices.DeleteFunc(p.calls, func(have network.Conn) bool { return have == c })
+func (p *places) end(c call) {
+	p.calls = slices.DeleteFunc(p.calls, func(have call) bool { return have.Conn == c.Conn })
 	go c.Close()
+}
+
+// hello is what libp2p says first on each stream, and hears.
+const hello = "\x13/multistream/1.0.0\n"
+
+// closeIfDead closes a connection whose other end answers nothing. It blocks for seconds at
+// most.
+func closeIfDead(c network.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), alivePatience)
+	defer cancel()
+	s, err := c.NewStream(network.WithAllowLimitedConn(ctx, why))
+	if err == nil {
+		defer s.Reset()
+		s.SetDeadline(time.Now().Add(alivePatience))
+		if _, err = io.WriteString(s, hello); err == nil {
+			_, err = s.Read(make([]byte, 1))
+		}
+	}
+	if err != nil {
+		c.Close()
+	}
+}
+
+// serves reports whether a peer has a place at this relay, or, if that is asked, a circuit.
+// The library says so in tags.
+func (p *places) serves(who peer.ID, circuits bool) bool {
+	info := p.conns.GetTagInfo(who)
+	return info != nil && (info.Tags[reservationTag] > 0 || circuits && info.Tags[hopTag] > 0)
 }
 
 // keep names the account of a peer, "" for a stranger, and has its connections stay if it
@@ -149,7 +255,7 @@ type guarded struct {
 
 func (g guarded) SetStreamHandler(handle network.StreamHandler) {
 	g.Swarm.SetStreamHandler(func(s network.Stream) {
-		if c := s.Conn(); g.places.strange(c) && len(c.GetStreams()) > maxStrange {
+		if c := s.Conn(); g.places.tooMany(c) {
 			s.Reset()
 			c.Close()
 			return
@@ -158,9 +264,32 @@ func (g guarded) SetStreamHandler(handle network.StreamHandler) {
 	})
 }
 
-// strange reports whether a connection is one of a stranger's.
-func (p *places) strange(c network.Conn) bool {
-	return !p.all && c.Stat().Direction == network.DirInbound && !p.conns.IsProtected(c.RemotePeer(), "")
+// tooMany reports whether a connection has more streams than a stranger's may, or at a
+// relay whether those of its network have together. Those that have a place are spared.
+func (p *places) tooMany(c network.Conn) bool {
+	if c.Stat().Direction != network.DirInbound || p.conns.IsProtected(c.RemotePeer(), "") {
+		return false
+	}
+	if !p.relay {
+		return c.Stat().NumStreams > maxStrange
+	}
+	from, n := quota.PrefixOf(c.RemoteMultiaddr()), 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if c.from == from {
+			n += c.Stat().NumStreams
+		}
+	}
+	if n <= prefixStreams || c.Stat().NumStreams <= 2 || p.serves(c.RemotePeer(), false) {
+		return false
+	}
+	for _, c := range p.calls {
+		if c.from == from && p.serves(c.RemotePeer(), false) {
+			n -= c.Stat().NumStreams
+		}
+	}
+	return n > prefixStreams
 }
 
 // nobodyElse lets a host call and not be called.

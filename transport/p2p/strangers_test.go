@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +19,9 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 var errStranger = errors.New("nobody knows you")
@@ -119,7 +123,7 @@ func TestPlacesByAccount(t *testing.T) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, c := range all {
-			if slices.Contains(p.calls, network.Conn(c)) {
+			if p.has(c) {
 				n++
 			}
 		}
@@ -172,8 +176,135 @@ func TestPlacesInAccount(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if stays := slices.Contains(p.calls, network.Conn(ann)); !stays || len(p.calls) > maxKnown {
+	if stays := p.has(ann); !stays || len(p.calls) > maxKnown {
 		t.Errorf("ann is among them: %v; there are %d", stays, len(p.calls))
+	}
+}
+
+// has reports whether a connection has its place still. It is called with mu held.
+func (p *places) has(c network.Conn) bool {
+	return slices.ContainsFunc(p.calls, func(have call) bool { return have.Conn == c })
+}
+
+// TestStrangersRotate: a stranger who comes over a relay again and again, and one with many
+// keys, take the place of none who comes from elsewhere, or over the same relay with
+// another key.
+func TestStrangersRotate(t *testing.T) {
+	conns, err := newConns(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	p := newPlaces(nil, conns, false)
+	new := func() peer.ID {
+		who, err := PeerOf(identity.New().ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return who
+	}
+	come := func(who peer.ID, at string) *inbound {
+		c := &inbound{who: who, at: ma.StringCast(at), closed: make(chan struct{})}
+		p.InterceptUpgraded(c)
+		return c
+	}
+	const relay, eve = "/ip4/192.0.2.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit", "/ip4/192.0.2.2/tcp/1"
+	honest := []*inbound{come(new(), "/ip4/192.0.2.3/tcp/1"), come(new(), "/ip6/2001:db8::1/tcp/1"), come(new(), relay)}
+	one := new()
+	for range 4 * maxStrangers {
+		come(one, relay)
+		come(new(), eve)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, c := range honest {
+		if !p.has(c) {
+			t.Errorf("stranger %d has lost its place", i)
+		}
+	}
+	if n := len(p.calls); n > maxStrangers {
+		t.Errorf("strangers have %d places", n)
+	}
+}
+
+// cable passes on what one host sends another by UDP, until it is cut.
+func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
+	t.Helper()
+	far, err := manet.ToNetAddr(to.Addrs()[0].Decapsulate(ma.StringCast("/quic-v1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := net.DialUDP("udp4", nil, far.(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var near atomic.Pointer[net.UDPAddr]
+	var passing sync.WaitGroup
+	pass := func(from *net.UDPConn, on func([]byte)) {
+		b := make([]byte, 2048)
+		for {
+			n, who, err := from.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			if from == in {
+				near.Store(who)
+			}
+			on(b[:n])
+		}
+	}
+	passing.Go(func() { pass(in, func(b []byte) { out.Write(b) }) })
+	passing.Go(func() { pass(out, func(b []byte) { in.WriteToUDP(b, near.Load()) }) })
+	cut = sync.OnceFunc(func() { in.Close(); out.Close(); passing.Wait() })
+	t.Cleanup(cut)
+	return ma.StringCast(fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", in.LocalAddr().(*net.UDPAddr).Port)), cut
+}
+
+// TestKilledClient: a client that was killed again and again, of which nobody hears by QUIC,
+// gets through with the same key, to a site and to a relay. The dead connections go, and
+// the one that lives stays.
+func TestKilledClient(t *testing.T) {
+	for name, o := range map[string]Options{
+		"a site":  {Account: func(identity.ID) string { return "ann" }},
+		"a relay": {Relay: &Relay{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			site, key := newHost(t, o, overQUIC), identity.New()
+			join(t, site, newHost(t, Options{Key: key}))
+			for i := range 10 {
+				at, cut := cable(t, site)
+				h := newHost(t, Options{Key: key})
+				if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{at}}); err != nil {
+					t.Errorf("after %d deaths: %v", i, err)
+				}
+				s, err := h.stream(ctx, site.ID(), ping.ID)
+				if err == nil {
+					s.SetDeadline(time.Now().Add(2 * time.Second))
+					s.Write(make([]byte, ping.PingSize))
+					_, err = s.Read(make([]byte, 1))
+				}
+				if err != nil {
+					t.Errorf("after %d deaths: %v", i, err)
+				}
+				cut()
+				h.Close()
+			}
+			who, _ := PeerOf(key.ID())
+			conns := func() int { return len(site.Network().ConnsToPeer(who)) }
+			for end := time.Now().Add(4 * alivePatience); conns() > someOfKey && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if n := conns(); n == 0 || n > someOfKey {
+				t.Errorf("%d connections are left", n)
+			}
+		})
 	}
 }
 
@@ -212,11 +343,18 @@ func TestStrangersGiveWay(t *testing.T) {
 type inbound struct {
 	network.Conn
 	who    peer.ID
+	at     ma.Multiaddr // nil for nowhere
 	closed chan struct{}
 }
 
-func (c *inbound) RemotePeer() peer.ID           { return c.who }
-func (c *inbound) RemoteMultiaddr() ma.Multiaddr { return nowhere }
+func (c *inbound) RemotePeer() peer.ID { return c.who }
+func (c *inbound) RemoteMultiaddr() ma.Multiaddr {
+	if c.at == nil {
+		return nowhere
+	}
+	return c.at
+}
+func (c *inbound) NewStream(context.Context) (network.Stream, error) { return silent{}, nil }
 func (c *inbound) Stat() network.ConnStats {
 	return network.ConnStats{Stats: network.Stats{Direction: network.DirInbound}}
 }

@@ -45,7 +45,7 @@ func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubPa
 	}, opts...)
 	// Not NewGossipSub: its connection tags would protect whoever asks to be in the mesh,
 	// strangers too, from having their connections ended.
-	return pubsub.NewGossipSubWithRouter(ctx, h, pubsub.DefaultGossipSubRouter(h), opts...)
+	return pubsub.NewGossipSubWithRouter(ctx, recordless{h}, pubsub.DefaultGossipSubRouter(h), opts...)
 }
 
 // scored has peers graylisted that flood or break the protocol, and in these topics also

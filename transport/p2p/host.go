@@ -27,7 +27,6 @@ import (
 	blankhost "github.com/libp2p/go-libp2p/p2p/host/blank"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
-	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
@@ -213,7 +212,7 @@ func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceM
 	if err != nil {
 		return nil, err
 	}
-	peers, err := pstoremem.NewPeerstore()
+	peers, err := newPeers(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,12 @@ import (
 // which is a button that is pressed or a wire that is off. It works while the site stands
 // still, and before the site's silence would have been noticed.
 func (m *machine) stopButton(t *testing.T) {
-	m.site(t, `site: { name: board }
+	const config = `site: { name: board }
 devices:
   lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s, max_on: 1h }
   mushroom: { driver: stop-button, pin: GPIO27, every: 1s }
-`)
+`
+	m.site(t, config)
 	const lamp, mushroom = 22, 27
 	refused := func(says string) {
 		t.Helper()
@@ -71,6 +72,18 @@ devices:
 	if exit, said := reset(); exit != 0 {
 		t.Errorf("reset ends with %d: %s", exit, said)
 	}
+	m.end(t)
+
+	// Nobody presses it, so that no start after a kill stops anything. Whoever asks for a
+	// simulated line has it pulled as asked for, whatever was wired to it.
+	wired := strings.Replace(config, "every: 1s", "every: 1s, pull: down", 1)
+	m.site(t, wired)
+	for range times(2) {
+		m.lit(t)
+		m.signal(t, syscall.SIGKILL)
+		m.site(t, wired)
+	}
+	m.lit(t)
 	m.end(t)
 }
 

@@ -35,6 +35,15 @@ var (
 	ErrCrowded  = errors.New("there are more sites here than fit, or more records than can be verified")
 )
 
+// Older is why a record is not taken: a newer one of its site is known, which can be shown
+// to the site, so that its next is newer still. It is ErrReplayed.
+type Older struct{ Newest *Signed }
+
+func (*Older) Error() string { return ErrReplayed.Error() }
+
+// Is reports whether it is that error.
+func (*Older) Is(err error) bool { return err == ErrReplayed }
+
 // Ignored counts what was not taken, by reason.
 type Ignored struct {
 	Oversized, Malformed, Forged, Replayed, Expired, Crowded uint64
@@ -42,7 +51,8 @@ type Ignored struct {
 
 // Directory holds the records of the sites that are there. It is made of media, and is
 // one. Bounded: MaxSites, and those that are pinned, whose places no others take; who
-// is held stays while others are refused. All time is that of the monotonic clock.
+// is held stays while others are refused. All time is that of the monotonic clock, and
+// goes on while the machine sleeps.
 //
 // A record holds for its lifetime from when this directory first heard it, however
 // often it is repeated, and while a medium vouches for it. What is played back can
@@ -50,6 +60,7 @@ type Ignored struct {
 type Directory struct {
 	log   *slog.Logger
 	media map[string]Medium
+	slept func() time.Duration
 
 	mu       sync.Mutex
 	sites    map[identity.ID]*entry
@@ -73,7 +84,7 @@ type entry struct {
 // NewDirectory makes a directory of media, each with its name. It does nothing before Run.
 func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	return &Directory{
-		log: log, media: media,
+		log: log, media: media, slept: Slept,
 		sites: make(map[identity.ID]*entry), watchers: make(map[chan struct{}]struct{}),
 		strangers: budget{left: verifyAtOnce}, friends: budget{left: verifyAtOnce},
 	}
@@ -126,6 +137,9 @@ func Sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
+// now is the time by which the directory counts.
+func (d *Directory) now() time.Time { return time.Now().Add(d.slept()) }
+
 // Pin keeps a place for each of these, whether they are there or not, and for no
 // others: sites that the user knows.
 func (d *Directory) Pin(sites ...identity.ID) {
@@ -166,7 +180,7 @@ func (d *Directory) see(medium string, s Sighting) error {
 		}
 		return nil
 	}
-	now := time.Now()
+	now := d.now()
 	before := d.revision(s.Site, now)
 	e, err := d.take(s, now)
 	if err != nil {
@@ -210,7 +224,10 @@ func (d *Directory) take(s Sighting, now time.Time) (*entry, error) {
 		}
 		return e, nil
 	}
-	if e != nil && r.Sequence <= e.record.Sequence {
+	if e != nil && r.Sequence < e.record.Sequence {
+		return nil, &Older{e.record}
+	}
+	if e != nil && r.Sequence == e.record.Sequence {
 		return nil, ErrReplayed
 	}
 	if e == nil && !d.room(r.Site, now) || !d.budget(r.Site).take(now) {

@@ -18,7 +18,7 @@ type Site struct {
 	*Signed
 	At    []netip.Addr // where media saw it, the last first; at most 8, and nothing proves them
 	Media []string     // the names of those that vouch for it, in order
-	Until time.Time    // when it is gone if nothing is heard of it
+	Until time.Time    // when it is gone if nothing is heard of it, by the directory's time
 
 	revision uint64
 }
@@ -61,7 +61,7 @@ func (s *Site) Multiaddrs() (all []string) {
 func (d *Directory) Sites() (sites []Site) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	for _, e := range d.sites {
 		if s, there := e.site(now); there {
 			sites = append(sites, s)
@@ -78,7 +78,7 @@ func (d *Directory) Site(id identity.ID) (Site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.sites[id]; e != nil {
-		return e.site(time.Now())
+		return e.site(d.now())
 	}
 	return Site{}, false
 }
@@ -97,6 +97,9 @@ func (e *entry) site(now time.Time) (s Site, there bool) {
 	slices.Sort(s.Media)
 	return s, true
 }
+
+// watchMost is after what time a watcher looks at the latest whether a site is gone.
+const watchMost = time.Minute
 
 // Change is what a watcher is told.
 type Change string
@@ -128,7 +131,7 @@ func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
 		var end <-chan time.Time // of the first that nothing more is heard of
 		if len(there) > 0 {
 			first := slices.MinFunc(there, func(a, b Site) int { return a.Until.Compare(b.Until) })
-			end = time.After(time.Until(first.Until))
+			end = time.After(min(first.Until.Sub(d.now()), watchMost)) // a timer stands still while the machine sleeps
 		}
 		select {
 		case <-ctx.Done():

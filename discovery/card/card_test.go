@@ -51,7 +51,7 @@ func TestCard(t *testing.T) {
 	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
 	record := discoverytest.Record(key, 7).Bytes()
 	says := Card{record, []string{"switch", "measurement/temperature", "switch"}}
-	stop := Serve(site, home, func() Card { return says })
+	stop := Serve(site, home, func() Card { return says }, nil)
 	defer stop()
 
 	c, err := Ask(t.Context(), asker, home, at(site))
@@ -77,7 +77,7 @@ func TestCard(t *testing.T) {
 func TestOutsider(t *testing.T) {
 	key := identity.New()
 	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
-	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} }, nil)()
 	if err := asker.Connect(t.Context(), at(site)); err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +103,26 @@ func TestOutsider(t *testing.T) {
 	}
 }
 
+// TestNewer: a site is told of a newer record, which has to be its own, by one of its realm.
+func TestNewer(t *testing.T) {
+	key := identity.New()
+	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
+	heard := make(chan uint64, 10)
+	defer Serve(site, home, func() Card { return Card{} }, func(r *discovery.Signed) { heard <- r.Sequence })()
+	if err := Tell(t.Context(), asker, home, at(site), discoverytest.Record(key, 7)); err != nil || <-heard != 7 {
+		t.Error(err)
+	}
+	if Tell(t.Context(), asker, home, at(site), discoverytest.Record(identity.New(), 8)) == nil {
+		t.Error("another's record is taken")
+	}
+	if Tell(t.Context(), asker, realm(t, "home"), at(site), discoverytest.Record(key, 8)) == nil {
+		t.Error("an outsider is heard")
+	}
+	if len(heard) > 0 {
+		t.Errorf("the site was told of %d", <-heard)
+	}
+}
+
 // TestBrokenOff: a connection that ends just when it is used is no refusal.
 func TestBrokenOff(t *testing.T) {
 	key := identity.New()
@@ -113,7 +133,7 @@ func TestBrokenOff(t *testing.T) {
 			site.Network().ClosePeer(asker.ID())
 		}
 		return Card{Record: discoverytest.Record(key, 1).Bytes()}
-	})()
+	}, nil)()
 	if _, err := Ask(t.Context(), asker, home, at(site)); err != nil || asked != 2 {
 		t.Errorf("asked %d times, %v", asked, err)
 	}
@@ -123,7 +143,7 @@ func TestBrokenOff(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	key := identity.New()
 	site, stranger, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
-	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} }, nil)()
 	if err := stranger.Connect(t.Context(), at(site)); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +179,7 @@ func TestCrowd(t *testing.T) {
 func TestRelayed(t *testing.T) {
 	key := identity.New()
 	site, asker, relay := open(t, key, nil), open(t, identity.New(), nil), open(t, identity.New(), new(p2p.Relay))
-	defer Serve(site, discovery.PublicRealm(), func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} })()
+	defer Serve(site, discovery.PublicRealm(), func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} }, nil)()
 	if _, err := circuit.Reserve(t.Context(), site, at(relay)); err != nil {
 		t.Fatal(err)
 	}

@@ -42,18 +42,24 @@ func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card 
 type server struct {
 	realm discovery.Realm
 	now   func() Card
+	newer func(*discovery.Signed)
 	turns quota.Quota
 }
 
 // Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
-// Others learn nothing, not even whether there is one. now is called by many at a time.
-func Serve(h host.Host, realm discovery.Realm, now func() Card) (stop func()) {
-	s := &server{realm: realm, now: now}
-	h.SetStreamHandler(Protocol, s.handle)
-	return func() { h.RemoveStreamHandler(Protocol) }
+// Others learn nothing, not even whether there is one. now is called by many at a time, and
+// so is newer, with records that the site itself has signed and others know.
+func Serve(h host.Host, realm discovery.Realm, now func() Card, newer func(*discovery.Signed)) (stop func()) {
+	s := &server{realm: realm, now: now, newer: newer}
+	h.SetStreamHandler(Protocol, func(stream network.Stream) { s.handle(stream, s.answer) })
+	h.SetStreamHandler(NewerProtocol, func(stream network.Stream) { s.handle(stream, s.hear) })
+	return func() {
+		h.RemoveStreamHandler(Protocol)
+		h.RemoveStreamHandler(NewerProtocol)
+	}
 }
 
-func (s *server) handle(stream network.Stream) {
+func (s *server) handle(stream network.Stream, serve func(network.Stream, peer.ID, peer.ID) error) {
 	asker, from := stream.Conn().RemotePeer(), quota.PrefixOf(stream.Conn().RemoteMultiaddr())
 	turn := []quota.Limit{{Group: asker, Most: mostEach}, {Group: from, Most: mostPrefix}, {Most: mostAsked}}
 	if !s.turns.Take(turn...) {
@@ -61,7 +67,7 @@ func (s *server) handle(stream network.Stream) {
 		return
 	}
 	defer s.turns.Done(turn...)
-	if s.answer(stream, stream.Conn().LocalPeer(), asker) != nil {
+	if serve(stream, stream.Conn().LocalPeer(), asker) != nil {
 		stream.Reset()
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"agentsite/discovery/card"
 
 	"github.com/ipfs/go-cid"
+	kad "github.com/libp2p/go-libp2p-kad-dht"
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -315,6 +316,12 @@ func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 	err := d.library.PutValue(ctx, keyOf(d.self), record.Bytes())
 	if d.alone() {
 		return nil
+	}
+	// Servers keep the newer one, and do not say so.
+	if b, gets := d.library.GetValue(ctx, keyOf(d.self), kad.Quorum(0)); gets == nil && d.o.Newer != nil {
+		if r, opens := open(keyOf(d.self), b); opens == nil && r.Sequence > record.Sequence {
+			d.o.Newer(r)
+		}
 	}
 	return err
 }

@@ -58,6 +58,10 @@ type Options struct {
 	// site is announced. nil is for none.
 	Capabilities func() []string
 
+	// Newer is told of a record of this host's site, signed by it, that is newer than the
+	// one which is announced. nil is for nobody.
+	Newer func(*discovery.Signed)
+
 	// Log gets what fails and is tried again; nil for nobody.
 	Log *slog.Logger
 }

@@ -40,7 +40,8 @@ type node struct {
 	host *p2p.Host
 	key  identity.Key
 	card atomic.Pointer[card.Card]
-	end  func() // once
+	told atomic.Pointer[discovery.Signed] // of a newer record of its own
+	end  func()                           // once
 }
 
 func newNet(t testing.TB, servers int) *net {
@@ -84,6 +85,7 @@ func (n *net) open(key identity.Key, o Options) *node {
 			return nil
 		}
 	}
+	o.Newer = func(r *discovery.Signed) { m.told.Store(r) }
 	var err error
 	if m.DHT, err = New(o); err != nil {
 		n.t.Fatal(err)
@@ -119,7 +121,7 @@ func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 // show has the node's card served.
 func (m *node) show(realm discovery.Realm, record *discovery.Signed, capabilities ...string) (stop func()) {
 	m.card.Store(&card.Card{Record: record.Bytes(), Capabilities: capabilities})
-	return card.Serve(m.host, realm, func() card.Card { return *m.card.Load() })
+	return card.Serve(m.host, realm, func() card.Card { return *m.card.Load() }, func(r *discovery.Signed) { m.told.Store(r) })
 }
 
 // Announce is that of the node's DHT, with the card beside it.
@@ -390,6 +392,40 @@ func TestForgetful(t *testing.T) {
 	}
 	defer again.Close()
 	look()
+}
+
+// TestRestored: a site whose record is older than one that others know is told so: by who
+// finds it, and in the public realm by the servers.
+func TestRestored(t *testing.T) {
+	n := newNet(t, 2)
+	home := realm(t, "home")
+	key := identity.New()
+	site := n.open(key, Options{Realm: home})
+	t.Cleanup(site.show(home, discoverytest.Record(key, 5)))
+	if _, _, err := site.announce(t.Context(), discoverytest.Record(key, 5), best(site.host.Addrs())); err != nil {
+		t.Fatal(err)
+	}
+	looks := n.open(identity.New(), Options{Realm: home})
+	known := discoverytest.Record(key, 100)
+	err := looks.Lookup(t.Context(), "", func(discovery.Sighting) error { return &discovery.Older{Newest: known} })
+	if r := site.told.Load(); err != nil || r == nil || r.Sequence != 100 {
+		t.Errorf("the site is told of %v, %v", r, err)
+	}
+
+	key = identity.New()
+	open := n.open(key, Options{Realm: discovery.PublicRealm()})
+	for _, sequence := range []uint64{100, 5} {
+		if sequence == 5 { // it has forgotten all
+			open.end()
+			open = n.open(key, Options{Realm: discovery.PublicRealm()})
+		}
+		if _, _, err := open.announce(t.Context(), discoverytest.Record(key, sequence), best(open.host.Addrs())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := open.told.Load(); r == nil || r.Sequence != 100 {
+		t.Errorf("an open site is told of %v", r)
+	}
 }
 
 func TestRefuses(t *testing.T) {

@@ -179,10 +179,23 @@ func (l *looking) ask(ctx context.Context, p peer.AddrInfo) bool {
 		return true // it could once
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.addresses(p.ID))}
-	_ = l.emit(seen) // whether it is taken there changes nothing here
+	err = l.emit(seen) // whether it is taken there changes nothing here
+	l.mu.Unlock()
+	var older *discovery.Older
+	if errors.As(err, &older) && p.ID != l.d.self {
+		l.d.newer(ctx, p, older.Newest)
+	}
 	return true
+}
+
+// newer has a site that shows an older record than is known go beyond that.
+func (d *DHT) newer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	if err := card.Tell(ctx, d.o.Host, d.o.Realm, p, newest); err != nil {
+		d.o.Log.Debug("a site is not told that a newer record of it is known", "peer", p.ID, "error", err)
+	}
 }
 
 // ask asks a site for its card, and who is this host itself.

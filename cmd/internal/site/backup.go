@@ -38,7 +38,7 @@ type BackedUp struct {
 }
 
 const (
-	backupVersion = 1
+	backupVersion = 2 // 1 had no sequence
 	ofSite        = "site"
 	ofOwner       = "owner"
 	maxBackup     = 16 << 20
@@ -55,6 +55,8 @@ type backup struct {
 	Access  []byte    `json:"access,omitzero"`
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
+
+	Sequence uint64 `json:"sequence,omitzero"` // of what the site announced last
 }
 
 // Backup writes all that a site is into one file, sealed by a passphrase, which it asks
@@ -132,6 +134,7 @@ func gather(o BackupOptions) (*backup, error) {
 		return nil, f.unusable(err)
 	}
 	b.Stopped = f.began() && !f.latch().Armed()
+	b.Sequence = f.sequence().Last()
 	return b, nil
 }
 

@@ -47,6 +47,7 @@ type joining struct {
 	realm discovery.Realm // the zero one for nobody
 	ipfs  bool
 	card  func() card.Card
+	newer func(*discovery.Signed) // is told of newer records of the site than it knows
 }
 
 // internet is a program's part in the global network. Close it.
@@ -86,7 +87,7 @@ func join(j joining) (in *internet, err error) {
 	if err := in.enter(j.realm, j.ipfs); err != nil {
 		return nil, err
 	}
-	in.ending = append(in.ending, card.Serve(host, j.realm, j.card))
+	in.ending = append(in.ending, card.Serve(host, j.realm, j.card, j.newer))
 	talk, err := gossip.New(gossip.Options{Host: host, Realm: j.realm, Ask: in.ask})
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func join(j joining) (in *internet, err error) {
 
 // enter joins those who keep where the sites of a realm are.
 func (in *internet) enter(r discovery.Realm, ipfs bool) error {
-	o := dht.Options{Host: in.Host, Realm: r, Server: in.server, Bootstrap: in.meets, Log: slog.Default()}
+	o := dht.Options{Host: in.Host, Realm: r, Server: in.server, Bootstrap: in.meets, Newer: in.newer, Log: slog.Default()}
 	if in.card != nil {
 		o.Capabilities = func() []string { return in.card().Capabilities }
 	}
@@ -259,18 +260,21 @@ const askSpread = 50 * time.Millisecond
 
 // ask has a site show its card, where it is connected or the tables say that it is, unless
 // another medium has brought the record already, or does in the moment before: who is new
-// looks for all others, too, and is asked by the same connections then.
+// looks for all others, too, and is asked by the same connections then. A site that says it
+// has an older record than is known is told of that.
 func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
-	if s, ok := in.heard(id, sequence); ok {
-		return s, nil
+	known, there := in.known.Site(id)
+	if there && known.Sequence == sequence {
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
 	}
 	most := time.Duration(1+len(in.known.Sites())) * askSpread
-	if _, there := in.known.Site(id); there {
+	if there {
 		most *= 4 // what is known of it will do, and many may have news: a relay of theirs is gone
 	}
 	discovery.Sleep(ctx, rand.N(most))
-	if s, ok := in.heard(id, sequence); ok {
-		return s, nil
+	known, there = in.known.Site(id)
+	if there && known.Sequence == sequence {
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
 	}
 	who, err := p2p.PeerOf(id)
 	if err != nil {
@@ -278,25 +282,26 @@ func (in *internet) ask(ctx context.Context, id identity.ID, sequence uint64) (d
 	}
 	at := peer.AddrInfo{ID: who}
 	if in.Network().Connectedness(who) == network.NotConnected {
-		if at, err = in.where(ctx, id, (*dht.DHT).Near); err != nil {
-			return discovery.Sighting{}, err
+		at, err = in.where(ctx, id, (*dht.DHT).Near)
+	}
+	if there && known.Sequence > sequence {
+		if err == nil {
+			err = card.Tell(ctx, in.Host, in.realm, at, known.Signed)
 		}
+		if err != nil {
+			slog.Debug("a site is not told that a newer record of it is known", "site", id, "err", err)
+		}
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
+	}
+	if err != nil {
+		return discovery.Sighting{}, err
 	}
 	c, err := card.Ask(ctx, in.Host, in.realm, at)
 	return discovery.Sighting{Site: id, Record: c.Record}, err
 }
 
-// heard is what another medium has brought of a site.
-func (in *internet) heard(id identity.ID, sequence uint64) (discovery.Sighting, bool) {
-	s, there := in.known.Site(id)
-	if !there || s.Sequence < sequence {
-		return discovery.Sighting{}, false
-	}
-	return discovery.Sighting{Site: id, Record: s.Bytes()}, true
-}
-
 // openInternet has a site take part as its configuration says; nil without that section.
-func openInternet(cfg *config.Internet, o p2p.Options, card func() card.Card) (*internet, error) {
+func openInternet(cfg *config.Internet, o p2p.Options, there *presence) (*internet, error) {
 	if cfg == nil {
 		return nil, nil
 	}
@@ -308,7 +313,7 @@ func openInternet(cfg *config.Internet, o p2p.Options, card func() card.Card) (*
 	if err != nil {
 		return nil, Mistake{fmt.Errorf("internet: relays: %w", err)}
 	}
-	j := joining{options: o, meets: relays, server: cfg.Server, ipfs: cfg.IPFS, card: card}
+	j := joining{options: o, meets: relays, server: cfg.Server, ipfs: cfg.IPFS, card: there.card, newer: there.newer}
 	if cfg.Realm != "" {
 		if j.realm, err = discovery.ParseRealm(cfg.Realm); err != nil {
 			return nil, Mistake{fmt.Errorf("internet: %w", err)}

@@ -3,9 +3,7 @@ package site
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -32,7 +30,11 @@ const (
 	// A record holds for a day; another one follows after half of that.
 	recordLife  = 24 * time.Hour
 	recordEvery = recordLife / 2
-	recordAgain = time.Minute // where the disk did not take its sequence
+	recordAgain = time.Minute // where it could not be made
+
+	// lookEvery is how often it is looked whether a record has become too old while the
+	// machine slept, or its sequence while the time was not known.
+	lookEvery = time.Minute
 
 	// What changes is waited for that long, as it seldom changes alone; and longer where
 	// it changes again and again: each record is told to many, and fetched by many.
@@ -46,22 +48,27 @@ const (
 
 // presence tells others that the site is there.
 type presence struct {
-	folder Folder
-	key    identity.Key
-	name   string
-	book   *access.Book
-	https  string    // the site's URL on its own network; "" where nobody else comes to it
-	far    *internet // nil where it has no part in that
-	public bool
-	things func() []things.Thing
-	again  chan struct{} // something of it may be different
-	now    atomic.Pointer[discovery.Signed]
-	realm  *discovery.Directory // who else of its realm is there; nil without one
+	folder  Folder
+	key     identity.Key
+	numbers *discovery.Sequence
+	slept   func() time.Duration
+	name    string
+	book    *access.Book
+	https   string    // the site's URL on its own network; "" where nobody else comes to it
+	far     *internet // nil where it has no part in that
+	public  bool
+	things  func() []things.Thing
+	again   chan struct{} // something of it may be different
+	now     atomic.Pointer[discovery.Signed]
+	realm   *discovery.Directory // who else of its realm is there; nil without one
 }
 
 // present is how the site is announced.
 func present(f Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
-	p := &presence{folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1)}
+	p := &presence{
+		folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1),
+		numbers: f.sequence(), slept: discovery.Slept,
+	}
 	if at == nil || !cfg.Found.MDNS {
 		return p
 	}
@@ -88,6 +95,15 @@ func (p *presence) renew() {
 	select {
 	case p.again <- struct{}{}:
 	default:
+	}
+}
+
+// newer has the next record be newer than one of the site that others know: it was
+// restored, or could not write, or its clock was wrong.
+func (p *presence) newer(r *discovery.Signed) {
+	if p.numbers.Beyond(r.Sequence) {
+		slog.Info("others know a newer record of this site than its own, which is made anew", "sequence", r.Sequence)
+		p.renew()
 	}
 }
 
@@ -118,7 +134,6 @@ func (p *presence) Run(ctx context.Context) {
 	if p.https == "" && p.realm == nil {
 		return
 	}
-	media := p.media(false)
 	reached := make(chan struct{}) // closed when others may reach it from anywhere
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -132,10 +147,18 @@ func (p *presence) Run(ctx context.Context) {
 	if p.far != nil {
 		following.Go(func() { p.far.moved(ctx, p.renew) })
 	}
+	p.announce(ctx, p.media, reached)
+}
+
+// announce announces the site on media until ctx ends, on more once it is reached.
+func (p *presence) announce(ctx context.Context, on func(reached bool) *discovery.Directory, reached <-chan struct{}) {
+	media := on(false)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	pause := changeSoon
 	for ctx.Err() == nil {
-		begun, holds := time.Now(), recordEvery
-		record, err := p.record()
+		begun, asleep, holds := time.Now(), p.slept(), recordEvery
+		record, sure, err := p.record()
 		if err != nil {
 			slog.Error("the site cannot be announced, which is tried again", "after", recordAgain, "err", err)
 			holds = recordAgain
@@ -149,10 +172,12 @@ func (p *presence) Run(ctx context.Context) {
 		for stays := true; stays; {
 			select {
 			case <-reached:
-				reached, media, stays = nil, p.media(true), false
+				reached, media, stays = nil, on(true), false
 			case <-p.again:
 				discovery.Sleep(one, pause)
 				stays = err == nil && p.same(record)
+			case <-look.C:
+				stays = err != nil || time.Since(begun)+p.slept()-asleep < holds && !p.behind(record, sure)
 			case <-one.Done():
 				stays = false
 			}
@@ -168,16 +193,27 @@ func (p *presence) Run(ctx context.Context) {
 // same reports whether a record would say the same if it was made now.
 func (p *presence) same(was *discovery.Signed) bool {
 	now, err := p.sign(was.Sequence)
-	return err == nil && bytes.Equal(now.Bytes(), was.Bytes())
+	return err == nil && p.numbers.Last() <= was.Sequence && bytes.Equal(now.Bytes(), was.Bytes())
 }
 
-// record is a new one.
-func (p *presence) record() (*discovery.Signed, error) {
-	sequence, err := p.next()
-	if err != nil {
-		return nil, p.folder.unusable(err)
+// behind reports whether the time is known now, and was not when the record was made: others
+// may have one that was made by it.
+func (p *presence) behind(r *discovery.Signed, sure bool) bool {
+	now, isSure := p.book.Now()
+	return isSure && !sure && r.Sequence < uint64(max(now.Unix(), 0))
+}
+
+// record is a new one, and whether the time was known. Its sequence is greater than all
+// before: by one, or by the time as far as it is known, which is greater than those of after
+// a backup that was put back.
+func (p *presence) record() (r *discovery.Signed, sure bool, err error) {
+	now, sure := p.book.Now()
+	sequence, err := p.numbers.Next(uint64(max(now.Unix(), 1)))
+	if err != nil { // others tell a site that does not know how far it was
+		slog.Error("the sequence of what the site announces cannot be kept", "err", p.folder.unusable(err))
 	}
-	return p.sign(sequence)
+	r, err = p.sign(sequence)
+	return r, sure, err
 }
 
 // sign makes the record of that sequence. What does not fit is left out: first what is
@@ -189,7 +225,7 @@ func (p *presence) sign(sequence uint64) (*discovery.Signed, error) {
 	}
 	if p.far != nil {
 		r.Addresses = append(r.Addresses, p.far.reached()...)
-		if can := p.capabilities(); len(can) > 0 { // so that those of the realm see when it can do something else
+		if can := p.capabilities(); len(can) > 0 && p.far.realm.Exists() { // so that those of the realm see when it can do something else
 			r.Digest = p.far.realm.Hash("offer", can...)
 		}
 	}
@@ -250,15 +286,12 @@ func public(offered []things.Thing) (all []discovery.Kind) {
 	return all
 }
 
-// next is a sequence number that is greater than all before: by one, or by the time as
-// far as it is known, which is greater than those of after a backup that was put back.
-func (p *presence) next() (uint64, error) {
-	text, err := os.ReadFile(p.folder.path(sequenceName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	last, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64) // what is damaged is made anew
-	now, _ := p.book.Now()
-	n := max(last+1, uint64(max(now.Unix(), 1)))
-	return n, writeAtomic(p.folder.path(sequenceName), fmt.Appendln(nil, n), 0o600)
+// sequence numbers the records of the folder's site. What is damaged, or cannot be read, is
+// made anew.
+func (f Folder) sequence() *discovery.Sequence {
+	text, _ := os.ReadFile(f.path(sequenceName))
+	last, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return discovery.NewSequence(last, func(n uint64) error {
+		return writeAtomic(f.path(sequenceName), fmt.Appendln(nil, n), 0o600)
+	})
 }

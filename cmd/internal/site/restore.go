@@ -81,6 +81,11 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 	if err := f.put(meterName, counts); err != nil {
 		return nil, err
 	}
+	if b.Sequence > 0 {
+		if err := f.put(sequenceName, fmt.Appendln(nil, b.Sequence)); err != nil {
+			return nil, err
+		}
+	}
 	if b.Stopped {
 		if err := f.stayStopped(); err != nil {
 			return nil, err

@@ -195,7 +195,7 @@ func Run(ctx context.Context, o Options) error {
 		defer secure.Close()
 	}
 	there = present(o.Folder, key, cfg, book, addressOf(secure), func() []things.Thing { return *now.Load() })
-	far, err := openInternet(peers, p2p.Options{Key: key, Account: book.Account, Agent: "agentsite/" + o.Version}, there.card)
+	far, err := openInternet(peers, p2p.Options{Key: key, Account: book.Account, Agent: "agentsite/" + o.Version}, there)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (v *village) settle(points ...device.Point) *villager {
 	s := &villager{began: time.Now()}
 	s.presence = present(folder, key, cfg, book, net.Addr(nil), func() []things.Thing { return all })
 	s.can = s.capabilities()
-	in, err := openInternet(cfg.Internet, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.card)
+	in, err := openInternet(cfg.Internet, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.presence)
 	if err != nil {
 		v.t.Fatal(err)
 	}

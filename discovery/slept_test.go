@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +16,9 @@ import (
 // wakes, and watchers are told within a minute.
 func TestSleepEndsWhatHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slept time.Duration
+		var slept atomic.Int64
 		d := NewDirectory(slog.New(slog.DiscardHandler), nil)
-		d.slept = func() time.Duration { return slept }
+		d.slept = func() time.Duration { return time.Duration(slept.Load()) }
 		key := identity.New()
 		sign := func(sequence uint64) *Signed {
 			r, err := Record{Site: key.ID(), Sequence: sequence, Name: "garden", Addresses: []string{"https://192.0.2.1/mcp"}, Lifetime: 24 * time.Hour}.Sign(key)
@@ -43,7 +44,7 @@ func TestSleepEndsWhatHolds(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		slept = 2 * time.Hour
+		slept.Store(int64(2 * time.Hour))
 		time.Sleep(61 * time.Second)
 		select {
 		case <-gone:

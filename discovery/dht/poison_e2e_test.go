@@ -324,9 +324,11 @@ func (n *net) neighbours(sites []*node) {
 	for _, id := range ids(sites...) {
 		missing[id] = true
 	}
-	d.Watch(ctx, func(_ discovery.Change, s discovery.Site) {
+	seen, enough := context.WithCancel(ctx) // they go on announcing: who ends that is gone
+	defer enough()
+	d.Watch(seen, func(_ discovery.Change, s discovery.Site) {
 		if delete(missing, s.Site); len(missing) == 0 {
-			cancel()
+			enough()
 		}
 	})
 	there := 0

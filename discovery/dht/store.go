@@ -3,91 +3,192 @@ package dht
 import (
 	"container/list"
 	"context"
+	"encoding/base32"
 	"errors"
+	"net/netip"
 	"path"
 	"strings"
 	"sync"
 	"time"
 
+	"agentsite/node/quota"
+
 	"github.com/hashicorp/golang-lru/simplelru"
 	ds "github.com/ipfs/go-datastore"
 	"github.com/ipfs/go-datastore/query"
 	"github.com/libp2p/go-libp2p-kad-dht/records"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 const (
 	validity = 24 * time.Hour // of what is stored
 
-	mostStored     = 1 << 16
-	mostStoredEach = 256 // of one peer
-	maxStored      = 2 << 10
+	mostStored       = 1 << 16
+	mostStoredEach   = 256  // of one peer
+	mostStoredPrefix = 4096 // of one network
+	sparedPrefix     = 64   // entries of one network that no other network's newer ones push out
+	sparedEach       = 32   // of one peer that its own network's do not
+	maxStored        = 2 << 10
 )
 
 var (
 	errTooMuch = errors.New("it stores too much here")
+	errFull    = errors.New("the table is full")
 	providers  = path.Clean(records.ProvidersKeyPrefix)
 )
 
-// store is what a server remembers: at most so much, and of each peer. The last part of
-// a key is the peer whose entry it is. If it is full, the oldest entry goes. All it does
-// takes as long as there are entries to return.
+// store is what a server remembers: at most so much, of each peer, and of each network. The
+// last part of a key is the peer whose entry it is. If a network has its most, or all is
+// full, an entry goes of the network that has the most, there of the peer that has the
+// most, and of those its oldest; but not one of a network that has few, or of a peer that
+// has few in its full network. If all have few, what is new is refused, and whoever announces it sees that. All it does takes as long as
+// there are entries to return.
 type store struct {
-	mu      sync.Mutex
-	folders map[string]map[string]*list.Element // by what stands before the last part, and by that
-	each    map[string]int                      // how many entries have the same last part
-	order   list.List                           // the oldest first
+	from func(name string) netip.Prefix // where the peer of an entry is now
+
+	mu       sync.Mutex
+	folders  map[string]map[string]*list.Element // by what stands before the last part, and by that
+	prefixes map[netip.Prefix]*subnet
+	most     ranking[*subnet]
+	order    list.List // the oldest first
+}
+
+// subnet is what those of one network have stored.
+type subnet struct {
+	prefix netip.Prefix
+	peers  map[string]*list.List // the entries of each, the oldest first
+	most   ranking[string]
+	size   int
 }
 
 type entry struct {
 	folder, name string
 	value        []byte
+	of           *subnet
+	own          *list.Element // in the list of its peer
 }
 
 var _ ds.Batching = (*store)(nil)
 
-func newStore() *store {
-	return &store{folders: make(map[string]map[string]*list.Element), each: make(map[string]int)}
+// prefixOf returns the function that tells from which network the peer of an entry is
+// connected to a host: the zero prefix for the host itself, and where it has gone meanwhile.
+func prefixOf(h host.Host) func(name string) netip.Prefix {
+	return func(name string) netip.Prefix {
+		b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(name)
+		if err != nil {
+			return netip.Prefix{}
+		}
+		who := peer.ID(b) // of a provider
+		if text, ok := strings.CutPrefix(string(b), "/"+namespace+"/"); ok {
+			who, _ = peer.Decode(text)
+		}
+		for _, c := range h.Network().ConnsToPeer(who) {
+			return quota.PrefixOf(c.RemoteMultiaddr())
+		}
+		return netip.Prefix{}
+	}
 }
 
-// Put refuses what is too long, and more of a peer than it may have.
+func newStore(from func(name string) netip.Prefix) *store {
+	return &store{from: from, folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
+}
+
+// Put refuses what is too long, more of a peer than it may have, and what is new when all is
+// full.
 func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	folder, name := path.Split(key.String())
 	folder = path.Clean(folder)
 	if len(value) > maxStored {
 		return errTooMuch
 	}
-	if e := s.folders[folder][name]; e != nil {
-		e.Value.(*entry).value = value
-		s.order.MoveToBack(e)
+	from := s.from(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.folders[folder][name]; at != nil { // it keeps its place, wherever its peer is now
+		e := at.Value.(*entry)
+		e.value = value
+		s.order.MoveToBack(at)
+		e.of.peers[name].MoveToBack(e.own)
 		return nil
 	}
-	if s.each[name] >= mostStoredEach {
-		return errTooMuch
+	if err := s.room(from, name); err != nil {
+		return err
 	}
-	if s.order.Len() >= mostStored {
-		s.drop(s.order.Front())
+	n := s.prefixes[from]
+	if n == nil {
+		n = &subnet{prefix: from, peers: make(map[string]*list.List)}
+		s.prefixes[from] = n
 	}
-	if s.folders[folder] == nil {
-		s.folders[folder] = make(map[string]*list.Element)
-	}
-	s.folders[folder][name] = s.order.PushBack(&entry{folder, name, value})
-	s.each[name]++
+	s.add(&entry{folder: folder, name: name, value: value, of: n})
 	return nil
 }
 
+// room makes room for one entry more, or says why there is none. The caller holds mu.
+func (s *store) room(from netip.Prefix, name string) error {
+	n := s.prefixes[from]
+	if n != nil && n.peers[name] != nil && n.peers[name].Len() >= mostStoredEach {
+		return errTooMuch
+	}
+	if n != nil && n.size >= mostStoredPrefix {
+		if n.peers[n.most.top()].Len() <= sparedEach {
+			return errFull
+		}
+		s.dropOf(n)
+	}
+	if s.order.Len() < mostStored {
+		return nil
+	}
+	if most := s.most.top(); most.size > sparedPrefix {
+		s.dropOf(most)
+		return nil
+	}
+	return errFull
+}
+
+// add stores an entry in its network. The caller holds mu.
+func (s *store) add(e *entry) {
+	at := s.order.PushBack(e)
+	if s.folders[e.folder] == nil {
+		s.folders[e.folder] = make(map[string]*list.Element)
+	}
+	s.folders[e.folder][e.name] = at
+	n := e.of
+	if n.peers[e.name] == nil {
+		n.peers[e.name] = list.New()
+	}
+	e.own = n.peers[e.name].PushBack(at)
+	n.most.set(e.name, n.peers[e.name].Len()-1, n.peers[e.name].Len())
+	n.size++
+	s.most.set(n, n.size-1, n.size)
+}
+
+// dropOf forgets the oldest entry of the peer that has the most in a network. The caller
+// holds mu.
+func (s *store) dropOf(n *subnet) {
+	s.drop(n.peers[n.most.top()].Front().Value.(*list.Element))
+}
+
 // drop forgets an entry, or nothing. The caller holds mu.
-func (s *store) drop(e *list.Element) {
-	if e == nil {
+func (s *store) drop(at *list.Element) {
+	if at == nil {
 		return
 	}
-	old := s.order.Remove(e).(*entry)
-	if delete(s.folders[old.folder], old.name); len(s.folders[old.folder]) == 0 {
-		delete(s.folders, old.folder)
+	e := s.order.Remove(at).(*entry)
+	if delete(s.folders[e.folder], e.name); len(s.folders[e.folder]) == 0 {
+		delete(s.folders, e.folder)
 	}
-	if s.each[old.name]--; s.each[old.name] == 0 {
-		delete(s.each, old.name)
+	n := e.of
+	own := n.peers[e.name]
+	own.Remove(e.own)
+	n.most.set(e.name, own.Len()+1, own.Len())
+	if own.Len() == 0 {
+		delete(n.peers, e.name)
+	}
+	n.size--
+	s.most.set(n, n.size+1, n.size)
+	if n.size == 0 {
+		delete(s.prefixes, n.prefix)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/discoverytest"
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 	"agentsite/transport/p2p"
 
 	ds "github.com/ipfs/go-datastore"
@@ -184,7 +186,7 @@ func TestSilentStrangers(t *testing.T) {
 }
 
 func TestStore(t *testing.T) {
-	s := newStore()
+	s := newStore(func(string) netip.Prefix { return netip.Prefix{} })
 	put := func(key string) error { return s.Put(t.Context(), ds.NewKey(key), []byte("x")) }
 	for i := range mostStoredEach {
 		if err := put(fmt.Sprintf("/providers/K%d/ALICE", i)); err != nil {
@@ -220,20 +222,88 @@ func TestStore(t *testing.T) {
 	if err := s.Put(t.Context(), ds.NewKey("/agentsite/X"), make([]byte, maxStored+1)); err == nil {
 		t.Error("a long value is kept")
 	}
-	for i := range mostStored {
-		if err := put(fmt.Sprintf("/agentsite/EVE%d", i)); err != nil {
-			t.Fatal(err)
-		}
+	for i := range 2 * mostStoredPrefix {
+		put(fmt.Sprintf("/agentsite/EVE%d", i))
 	}
-	if has, _ := s.Has(t.Context(), ds.NewKey("/providers/K0/ALICE")); has || s.order.Len() != mostStored {
-		t.Errorf("the oldest is kept, among %d", s.order.Len())
+	if n := s.order.Len(); n != mostStoredPrefix {
+		t.Errorf("%d entries of one network", n)
 	}
+	s.empty(t)
+}
+
+// empty drops everything, and looks whether anything is left.
+func (s *store) empty(t testing.TB) {
 	for s.order.Len() > 0 {
 		s.drop(s.order.Front())
 	}
-	if len(s.folders) > 0 || len(s.each) > 0 {
-		t.Errorf("%d folders and %d counts are left", len(s.folders), len(s.each))
+	if len(s.folders) > 0 || len(s.prefixes) > 0 || s.most.most > 0 {
+		t.Errorf("%d folders and %d networks are left", len(s.folders), len(s.prefixes))
 	}
+}
+
+// TestStoreIsFull: whatever keys of one network store, and of many, those of others keep
+// what they have; and a site whose entry finds no room is told so.
+func TestStoreIsFull(t *testing.T) {
+	from := make(map[string]netip.Prefix)
+	s := newStore(func(name string) netip.Prefix { return from[name] })
+	put := func(name string, n int, key string) error {
+		from[name] = quota.Prefix(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}))
+		return s.Put(t.Context(), ds.NewKey("/providers/"+key+"/"+name), []byte("x"))
+	}
+	kept := func(name, key string) bool {
+		has, _ := s.Has(t.Context(), ds.NewKey("/providers/"+key+"/"+name))
+		return has
+	}
+	all := func(name string) (all bool) {
+		all = true
+		for i := range 20 {
+			all = all && kept(name, fmt.Sprint("H", i))
+		}
+		return all
+	}
+	honest := func(name string, n int) {
+		for i := range 20 {
+			if err := put(name, n, fmt.Sprint("H", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	honest("ANN", 1)
+	honest("NEIGHBOUR", 2)
+	for key := range 256 { // all from the neighbour's network
+		for i := range 2 * sparedEach {
+			put(fmt.Sprint("EVE", key), 2, fmt.Sprint("E", i))
+		}
+	}
+	if n := s.order.Len(); n > mostStoredPrefix+20 || !all("NEIGHBOUR") {
+		t.Errorf("one network has %d entries, or one of its keys has lost one", n)
+	}
+	for n := range mostStored/mostStoredPrefix + 1 { // and from many others
+		for i := range mostStoredPrefix {
+			put(fmt.Sprint("MALLORY", n, "X", i%64), 100+n, fmt.Sprint("M", i/64))
+		}
+	}
+	honest("LATE", 3)
+	for _, name := range []string{"ANN", "LATE"} {
+		if !all(name) {
+			t.Errorf("%s has lost an entry", name)
+		}
+	}
+	if n := s.order.Len(); n != mostStored {
+		t.Errorf("%d entries", n)
+	}
+	for n := range mostStored / sparedPrefix { // until all have few
+		for i := range sparedPrefix {
+			put(fmt.Sprint("TRUDY", n), 1000+n, fmt.Sprint("T", i))
+		}
+	}
+	if err := put("TOOLATE", 4, "H"); err != errFull {
+		t.Errorf("a table that is full says %v", err)
+	}
+	if err := put("ANN", 5, "H0"); err != nil || !kept("ANN", "H0") || !kept("LATE", "H0") {
+		t.Errorf("one that has a place cannot say so again: %v", err)
+	}
+	s.empty(t)
 }
 
 func TestBest(t *testing.T) {

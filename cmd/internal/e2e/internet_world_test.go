@@ -94,10 +94,16 @@ func (p *publicRelay) kill() {
 // site starts a site on a host of the world, with a lamp and a thermometer, in the realm.
 func (f *far) site(t *testing.T, on string, flags ...string) *running {
 	t.Helper()
+	return f.siteAt(t, folder(t), on, flags...)
+}
+
+// siteAt is site with a data folder that may have been the site's before.
+func (f *far) siteAt(t *testing.T, data, on string, flags ...string) *running {
+	t.Helper()
 	config := "site: { name: shed }\ndevices:\n  lamp: { driver: sim, model: relay, min_off: 0 }\n  den: { driver: sim, model: climate }\n" +
 		"internet: { realm: \"" + f.realm.Realm + "\", relays: [\"" + strings.Join(f.relay.at, `", "`) + "\"] }\n"
 	argv := append(bed.On(on, program, "run", "--listen-peers", ":8475"), flags...)
-	return startIn(t, folder(t), config, nil, argv...)
+	return startIn(t, data, config, nil, argv...)
 }
 
 // laptop is a machine of somebody's, who knows there nothing but the realm.

@@ -1,0 +1,189 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/site"
+	"agentsite/discovery/bed"
+)
+
+// forSoak is one of two: a tenth or so of what is shown with SOAK=1.
+func forSoak[T any](normal, soak T) T {
+	if os.Getenv("SOAK") != "" {
+		return soak
+	}
+	return normal
+}
+
+// crowded is sites, each behind a router that leaves it no way but over the relay, whose
+// owner is behind such a router too, and is reached nowhere.
+type crowded struct {
+	*far
+	homes []*bed.Home
+	sites []*running
+	ann   laptop
+}
+
+func (f *far) crowded(t *testing.T, homes, each int) *crowded {
+	t.Helper()
+	c := &crowded{far: f, ann: f.laptop(t, f.Home(bed.Symmetric).Host(), someone(t))}
+	for range homes {
+		home := f.Home(bed.Symmetric)
+		c.homes = append(c.homes, home)
+		for range each {
+			c.sites = append(c.sites, f.site(t, home.Host()))
+		}
+	}
+	return c
+}
+
+// claimed has the owner own all sites, which are called shed-0 and so on.
+func (c *crowded) claimed(t *testing.T) {
+	t.Helper()
+	for i, s := range c.sites {
+		until(t, 30*time.Second, "a site is claimed", func() bool {
+			_, err := c.ann.agentsite(t, "claim", s.invitation(t).String(), "--name", fmt.Sprint("shed-", i))
+			return err == nil
+		})
+	}
+	until(t, 30*time.Second, "all sites are found", func() bool { return len(c.ann.finds(t)) == len(c.sites) })
+}
+
+func (c *crowded) dids(t *testing.T) (all []string) {
+	for _, s := range c.sites {
+		all = append(all, s.did(t))
+	}
+	return all
+}
+
+// firstFound is how long find takes to print a site of the owner's, from a machine that
+// knows the realm and nothing else; less than nothing where it prints none.
+func (c *crowded) firstFound(t *testing.T) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	took := time.Duration(-1)
+	for line := range lines(t, c.laptop(t, c.ann.host, someone(t)).command(t.Context(), "find", "--json")) {
+		if took < 0 && slices.ContainsFunc(c.sites, func(s *running) bool { return strings.Contains(line, s.did(t)) }) {
+			took = time.Since(begun)
+		}
+	}
+	return took
+}
+
+// TestNoRelay: a site is told of a relay that is none any more, or that gives places and ends
+// connections. It asks again, and not for ever as fast as it can.
+func TestNoRelay(t *testing.T) {
+	for _, what := range []string{"no relay", "closing relay"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f := newFar(t)
+			on, ip := f.Public()
+			counted := act(t, on, role{What: "count"})
+			false := act(t, on, role{What: what, IP: ip})
+			until(t, 10*time.Second, "it is there", func() bool { return counted.last() != "" && false.last() != "" })
+			f.relay.at = []string{"/ip4/" + ip + "/udp/8475/quic-v1/p2p/" + false.last(), "/ip4/" + ip + "/tcp/8475/p2p/" + false.last()}
+			f.site(t, f.Home(bed.Preserving).Host())
+			within := forSoak(20*time.Second, 2*time.Minute)
+			time.Sleep(within) // which is what is counted in
+			n, err := strconv.Atoi(counted.last())
+			t.Logf("%d handshakes in the first %v", n, within)
+			if err != nil || n == 0 || n > forSoak(30, 50) { // by two transports each time
+				t.Errorf("%d handshakes in the first %v: %v", n, within, err)
+			}
+		})
+	}
+}
+
+// TestHerd: a relay is killed and begun anew. All its sites are reached through it again soon,
+// and none of them has tried more often than it had to.
+func TestHerd(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	c := f.crowded(t, forSoak(1, 5), forSoak(5, 10))
+	from, _ := f.Public()
+	reach := role{What: "reach", Relay: f.relay.at, Sites: c.dids(t)}
+	all := act(t, from, reach)
+	until(t, 60*time.Second, "all sites have a place", func() bool { return all.last() == "all reached" })
+	all.end()
+	f.relay.kill()
+	time.Sleep(time.Second) // as deploy/agentsite-relay.service has it
+	counted := act(t, f.relay.on, role{What: "count"})
+	until(t, 10*time.Second, "it is counted", func() bool { return counted.last() != "" })
+	f.relay.start(t)
+	begun := time.Now()
+	all = act(t, from, reach)
+	until(t, 60*time.Second, "all sites are back", func() bool { return all.last() == "all reached" })
+	took := time.Since(begun)
+	time.Sleep(time.Until(begun.Add(forSoak(8*time.Second, 30*time.Second)))) // who is back may not go on either
+	n, err := strconv.Atoi(counted.last())
+	t.Logf("%d sites are back %v after the relay, by %d handshakes", len(c.sites), took.Round(10*time.Millisecond), n)
+	if err != nil || took > 30*time.Second || n > 5*len(c.sites)+2 { // of who reaches them, by both transports
+		t.Errorf("%d sites are back %v after the relay, by %d handshakes: %v", len(c.sites), took, n, err)
+	}
+}
+
+// TestAway: what was away is found within a minute of its return: a site that its router cut
+// off, by who looks for it and by a site of its realm that asked for it meanwhile; and a
+// site whose relay, which keeps the table, was away and has forgotten all.
+func TestAway(t *testing.T) {
+	away := forSoak(15*time.Second, time.Hour)
+	found := func(c *crowded, s *running) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(c.laptop(t, c.ann.host, someone(t)).finds(t, "--capability", "switch"), func(f site.Found) bool { return f.DID == s.did(t) })
+		}
+	}
+	within := func(t *testing.T, what string, ok func() bool) {
+		t.Helper()
+		begun := time.Now()
+		until(t, 2*time.Minute, what, ok)
+		took := time.Since(begun).Round(10 * time.Millisecond)
+		t.Logf("%s, %v after the return of what was away for %v", what, took, away)
+		if took > time.Minute {
+			t.Error("that is more than a minute")
+		}
+	}
+	t.Run("site", func(t *testing.T) {
+		t.Parallel()
+		c := newFar(t).crowded(t, 2, 1)
+		c.claimed(t)
+		gone, other := c.sites[0], c.sites[1]
+		c.IP(c.homes[0].Router, "link set eth0 down")
+		begun := time.Now()
+		other.Stop(t)
+		other = c.siteAt(t, other.Folder, c.homes[1].Host()) // and knows nobody
+		time.Sleep(time.Until(begun.Add(away)))
+		if all := c.ann.finds(t, "--capability", "switch"); len(all) != 1 {
+			t.Errorf("while it is away these are found: %v", all)
+		}
+		c.IP(c.homes[0].Router, "link set eth0 up")
+		within(t, "a site is found, and known to another", func() bool {
+			out, err := other.agentsite(t, "find", "--json")
+			return err == nil && strings.Contains(out, gone.did(t)) && found(c, gone)()
+		})
+	})
+	for _, behind := range []string{"nothing", "a router"} {
+		t.Run("relay of a site behind "+behind, func(t *testing.T) {
+			t.Parallel()
+			f := newFar(t)
+			c := f.crowded(t, 0, 0)
+			on, _ := f.Public()
+			if behind == "a router" {
+				on = f.Home(bed.Symmetric).Host()
+			}
+			c.sites = append(c.sites, f.site(t, on))
+			c.claimed(t)
+			c.relay.kill()
+			time.Sleep(away)
+			c.relay.start(t)
+			within(t, "the site is found", found(c, c.sites[0]))
+		})
+	}
+}

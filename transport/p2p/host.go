@@ -86,6 +86,7 @@ var once = sync.OnceFunc(func() {
 	observedaddrs.ActivationThresh = 2
 	// One relay that does not answer keeps all others from being tried for the same peer.
 	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayPatient, relayPatient, relayPatient
+	swarm.BackoffMax = dialBackoff
 })
 
 // New makes a host. It listens and speaks to others until Close.
@@ -114,7 +115,13 @@ func New(o Options) (h *Host, err error) {
 	h.places = newPlaces(o.Account, conns, o.Relay != nil)
 
 	bus := eventbus.NewBus()
-	main, err := h.swarm(key, bus, limits, h.places, swarm.WithDialRanker(rank))
+	var server func(peer.ID) bool // those that say whether the host is reached: all, where none is known
+	if len(o.Relays) > 0 {
+		server = func(p peer.ID) bool {
+			return slices.ContainsFunc(o.Relays, func(r peer.AddrInfo) bool { return r.ID == p })
+		}
+	}
+	main, err := h.swarm(key, bus, limits, h.places, server, swarm.WithDialRanker(rank))
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +174,9 @@ func New(o Options) (h *Host, err error) {
 			return nil, fmt.Errorf("libp2p cannot listen at %v: %w; another program may have the port", a, err)
 		}
 	}
+	if err := h.followNetwork(); err != nil {
+		return nil, err
+	}
 	basic.Start()
 	if len(o.Relays) > 0 {
 		if err := h.reserve(o.Relays); err != nil {
@@ -206,13 +216,13 @@ func (h *Host) closing(end func() error) {
 	h.closers = append(h.closers, end)
 }
 
-// swarm speaks TCP and QUIC.
-func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
+// swarm speaks TCP and QUIC. Only peers that are server are taken for servers of AutoNAT.
+func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, server func(peer.ID) bool, opts ...swarm.Option) (*swarm.Swarm, error) {
 	self, err := peer.IDFromPublicKey(key.GetPublic())
 	if err != nil {
 		return nil, err
 	}
-	peers, err := newPeers(nil)
+	peers, err := newPeers(server)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +304,7 @@ func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, erro
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.swarm(key, eventbus.NewBus(), limits, nobodyElse{},
+	s, err := h.swarm(key, eventbus.NewBus(), limits, nobodyElse{}, nil,
 		swarm.WithDialRanker(swarm.NoDelayDialRanker), swarm.WithReadOnlyBlackHoleDetector())
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ const (
 	// relaySoon is the longest pause before a relay is asked again after a reservation that
 	// lasted, and doubles with each failure up to relayLate: a relay that returns is asked
 	// again within a minute, connection time included.
-	relaySoon, relayLate = 500 * time.Millisecond, 30 * time.Second
+	relaySoon, relayLate = 500 * time.Millisecond, 25 * time.Second
 
 	// A reservation that ends before relaySettled counts as a failure.
 	relaySettled = time.Minute

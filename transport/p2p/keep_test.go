@@ -154,3 +154,88 @@ func TestKeeperModel(t *testing.T) {
 		}
 	})
 }
+
+// TestHerd: a relay of fifty sites restarts. Handshakes take its time, one after the other;
+// all sites are back within half a minute, however long it was away.
+func TestHerd(t *testing.T) {
+	const sites, handshake = 50, 100 * time.Millisecond
+	for _, away := range []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var (
+				running         sync.WaitGroup
+				mu              sync.Mutex
+				up              = true
+				busy            time.Time // until when the relay has to do
+				handshakes      [sites]int
+				placed          [sites]bool
+				lost            []chan struct{}
+				back            int
+				first, returned time.Time
+			)
+			returned, first = time.Now(), time.Now()
+			for i := range sites {
+				lost = append(lost, make(chan struct{}, 1))
+				ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if !up {
+						return nil, errors.New("connection refused")
+					}
+					if !dial {
+						return []ma.Multiaddr{nowhere}, nil
+					}
+					handshakes[i]++
+					busy = later(busy, time.Now()).Add(handshake)
+					wait := time.Until(busy)
+					mu.Unlock()
+					time.Sleep(min(wait, relayPatient))
+					mu.Lock()
+					if wait > relayPatient || !up {
+						return nil, errors.New("timeout")
+					}
+					placed[i] = true
+					if back++; back == sites {
+						first = time.Now()
+					}
+					return []ma.Multiaddr{nowhere}, nil
+				}
+				held := func() bool { mu.Lock(); defer mu.Unlock(); return placed[i] }
+				k := &keeper{ask, held, lost[i], make(chan time.Time), func([]ma.Multiaddr) {}}
+				running.Go(func() { k.run(ctx) })
+			}
+			time.Sleep(2 * relaySettled)
+			mu.Lock()
+			up, back = false, 0
+			clear(placed[:])
+			clear(handshakes[:])
+			mu.Unlock()
+			for _, l := range lost {
+				l <- struct{}{}
+			}
+			time.Sleep(away)
+			mu.Lock()
+			up, returned = true, time.Now()
+			mu.Unlock()
+			time.Sleep(2 * time.Minute)
+			cancel()
+			running.Wait()
+			most := 0
+			for _, n := range handshakes {
+				most = max(most, n)
+			}
+			if took := first.Sub(returned); back != sites || took > 30*time.Second || most > 5 {
+				t.Errorf("after %v %d sites were back %v after the relay, with up to %d handshakes", away, back, took, most)
+			} else {
+				t.Logf("away %v: back after %v, with up to %d handshakes", away, took, most)
+			}
+		})
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/event"
@@ -68,7 +69,8 @@ func (r *reserved) set(relay peer.ID, at []ma.Multiaddr) bool {
 	return true
 }
 
-// reserve keeps places at all relays while not everybody reaches the host directly.
+// reserve keeps places at all relays until everybody reaches the host directly, on the word
+// of AutoNAT and of two of them.
 func (h *Host) reserve(relays []peer.AddrInfo) error {
 	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {
@@ -88,22 +90,44 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 		}
 		return func() { cancel(); turns.Stop(); keeping.Wait() }
 	}
-	latest := make(chan bool, 1) // whether everybody reaches the host
-	var following sync.WaitGroup
+	var (
+		reachable atomic.Bool              // as AutoNAT has it
+		look      = make(chan struct{}, 1) // at whether places are needed
+		witnesses = newWitnesses(relays)
+		following sync.WaitGroup
+	)
+	again := func() {
+		select {
+		case look <- struct{}{}:
+		default:
+		}
+	}
+	watch := &network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) {
+		if witnesses.connected(c) {
+			again()
+		}
+	}}
+	h.Network().Notify(watch)
+	ended := make(chan struct{})
 	following.Go(func() { // the host waits for who does not drain its events
-		defer close(latest)
+		defer close(ended)
 		for e := range changes.Out() {
-			select {
-			case <-latest:
-			default:
-			}
-			latest <- slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll)
+			reachable.Store(slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll))
+			again()
 		}
 	})
 	following.Go(func() {
 		stop := begin()
-		for reached := range latest {
-			switch {
+		for {
+			select {
+			case <-look:
+			case <-ended:
+				if stop != nil {
+					stop()
+				}
+				return
+			}
+			switch reached := reachable.Load() && witnesses.agree(); {
 			case reached && stop != nil:
 				stop()
 				stop = nil
@@ -111,11 +135,9 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 				stop = begin()
 			}
 		}
-		if stop != nil {
-			stop()
-		}
 	})
 	h.closing(func() error {
+		h.Network().StopNotify(watch)
 		err := changes.Close()
 		following.Wait()
 		return err
@@ -155,21 +177,30 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 		h.ConnManager().Unprotect(relay.ID, relayTag)
 		tell(nil)
 	}()
+	var renewed time.Time
 	ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
-		return h.place(ctx, relay, h.renew(relay.ID) || dial)
+		return h.place(ctx, relay, h.renew(relay.ID, &renewed) || dial)
 	}
 	(&keeper{ask, held, lost, turns, tell}).run(ctx)
 }
 
+// renewPause is the least time between connections that renew ends: a stranger whose hole
+// cannot be punched, on purpose or not, costs no more than one.
+const renewPause = 10 * time.Minute
+
 // renew ends a connection to a relay that is older than the last hole which could not be
 // punched, once nobody calls through it. Routers get other addresses, at night mostly, and
 // QUIC lives on through that: then nobody knows where this host is. The next one tells.
-func (h *Host) renew(relay peer.ID) (closed bool) {
+// last is when it did so last.
+func (h *Host) renew(relay peer.ID, last *time.Time) (closed bool) {
 	failed := h.punched.failedAt()
+	if time.Since(*last) < renewPause {
+		return false
+	}
 	for _, c := range h.Network().ConnsToPeer(relay) {
 		if c.Stat().Opened.Before(failed) && !h.callsThrough(relay) {
 			c.Close()
-			closed = true
+			closed, *last = true, time.Now()
 		}
 	}
 	return closed

@@ -22,6 +22,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2/pb"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -49,6 +52,7 @@ type given struct {
 	Relay   bool
 	PortMap bool
 	Echo    bool
+	Lies    bool // to who asks whether it is reached
 }
 
 // told is what a host says: an answer, or what has happened.
@@ -94,6 +98,9 @@ func hostRole(text string) error {
 	}
 	defer h.Close()
 	h.SetStreamHandler(echo, func(s network.Stream) { _, _ = io.Copy(s, s); s.Close() })
+	if g.Lies {
+		h.SetStreamHandler(autonatv2.DialProtocol, h.lie)
+	}
 
 	var mu sync.Mutex
 	say := func(t told) {
@@ -138,6 +145,36 @@ func hostRole(text string) error {
 		say(answer(h, words[0], words[1:]))
 	}
 	return changes.Close()
+}
+
+// lie answers a host that asks whether it is reached that it is, and shows as much on the
+// connection that the host itself has opened.
+func (h *Host) lie(s network.Stream) {
+	defer s.Close()
+	var asked pb.Message
+	if err := util.NewDelimitedReader(s, 8192).ReadMsg(&asked); err != nil {
+		return
+	}
+	protocols := func(a ma.Multiaddr) (all []int) {
+		for _, c := range a {
+			all = append(all, c.Code())
+		}
+		return all
+	}
+	for i, b := range asked.GetDialRequest().GetAddrs() {
+		if a, err := ma.NewMultiaddrBytes(b); err != nil || !slices.Equal(protocols(a), protocols(s.Conn().RemoteMultiaddr())) {
+			continue
+		}
+		back, err := h.NewStream(context.Background(), s.Conn().RemotePeer(), autonatv2.DialBackProtocol)
+		if err != nil {
+			return
+		}
+		defer back.Close()
+		_ = util.NewDelimitedWriter(back).WriteMsg(&pb.DialBack{Nonce: asked.GetDialRequest().Nonce})
+		_ = util.NewDelimitedWriter(s).WriteMsg(&pb.Message{Msg: &pb.Message_DialResponse{DialResponse: &pb.DialResponse{
+			Status: pb.DialResponse_OK, AddrIdx: uint32(i), DialStatus: pb.DialStatus_OK}}})
+		return
+	}
 }
 
 // answer does what the test asks.

@@ -331,3 +331,30 @@ func TestForwarded(t *testing.T) {
 		})
 	}
 }
+
+// TestLiars: a site behind a router meets four who tell it that everybody reaches it, and it
+// stays at its relay.
+func TestLiars(t *testing.T) {
+	t.Parallel()
+	w := bed.NewWorld(t)
+	on, ip := w.Public()
+	relay := start(t, on, given{Relay: true})
+	var liars []string
+	for range 4 {
+		on, ip := w.Public()
+		liars = append(liars, leading("quic", ip, start(t, on, given{Lies: true}).id))
+	}
+	site := start(t, w.Home(bed.Preserving).Host(), given{Relays: []string{leading("quic", ip, relay.id)}})
+	site.await(10*time.Second, "a place at the relay", placeAt(relay.id))
+	for _, l := range liars {
+		site.must("connect", l)
+	}
+	begun := time.Now()
+	site.await(10*time.Second, "its address is asked about", func(e told) bool { return e.What == "reach" })
+	time.Sleep(10 * time.Second) // in which nothing may happen
+	for _, e := range site.all() {
+		if e.At.After(begun) && (noPlaceAt(relay.id)(e) || e.What == "reach" && len(e.Addrs) > 0) {
+			t.Errorf("it believes them: %s %v", e.What, e.Addrs)
+		}
+	}
+}

@@ -149,6 +149,7 @@ func New(o Options) (h *Host, err error) {
 	}
 	h.Host, h.basic = basic, basic
 	h.places.vouch = h.vouch
+	main.Notify(&network.NotifyBundle{DisconnectedF: h.places.disconnected})
 	h.closing(basic.Close)
 	if o.Relay != nil {
 		err = o.Relay.serve(h)

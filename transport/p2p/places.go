@@ -58,6 +58,8 @@ type places struct {
 	relay   bool                        // everybody has a place, within what a network may have
 	vouch   func(relay, caller peer.ID) // tells a relay whom the site knows
 
+	released released
+
 	mu    sync.Mutex
 	calls []call // by others, in the order in which they came
 }
@@ -93,7 +95,6 @@ func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReas
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls = slices.DeleteFunc(p.calls, func(c call) bool { return c.IsClosed() })
 	newcomer := call{c, quota.PrefixOf(c.RemoteMultiaddr())}
 	p.ofKey(newcomer, account)
 	p.calls = append(p.calls, newcomer)
@@ -103,6 +104,14 @@ func (p *places) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReas
 		p.ofAll()
 	}
 	return true, 0
+}
+
+// disconnected forgets a connection that has ended, and what it holds.
+func (p *places) disconnected(_ network.Network, c network.Conn) {
+	p.mu.Lock()
+	p.calls = slices.DeleteFunc(p.calls, func(have call) bool { return have.Conn == c })
+	p.mu.Unlock()
+	p.released.ended()
 }
 
 // ofKey bounds the connections of one peer. It is called with mu held.

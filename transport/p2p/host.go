@@ -175,10 +175,8 @@ func New(o Options) (h *Host, err error) {
 			return nil, fmt.Errorf("libp2p cannot listen at %v: %w; another program may have the port", a, err)
 		}
 	}
-	if err := h.followNetwork(); err != nil {
-		return nil, err
-	}
 	basic.Start()
+	h.followNetwork()
 	if len(o.Relays) > 0 {
 		if err := h.reserve(o.Relays); err != nil {
 			return nil, err

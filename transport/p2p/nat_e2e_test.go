@@ -358,3 +358,25 @@ func TestLiars(t *testing.T) {
 		}
 	}
 }
+
+// TestRenumbered: a site gets another address on its own network, and is soon connected
+// again to a server at which it keeps no place.
+func TestRenumbered(t *testing.T) {
+	t.Parallel()
+	w := bed.NewWorld(t)
+	on, ip := w.Public()
+	server := start(t, on, given{})
+	home := w.Home(bed.Preserving)
+	home.NoUDP()
+	machine := home.Host()
+	site := start(t, machine, given{})
+	at := leading("tcp", ip, server.id)
+	site.must("connect", at)
+	site.must("echo", server.id)
+	w.IP(machine, "addr flush dev eth0", "addr add 192.168.1.77/24 dev eth0", "route add default via "+bed.Gateway)
+	begun := time.Now()
+	site.awaitSince(begun, 20*time.Second, "the connection has ended", func(e told) bool { return e.What == "end" && e.Peer == server.id })
+	site.must("connect", at)
+	site.must("echo", server.id)
+	t.Logf("connected again after %v", time.Since(begun).Round(time.Millisecond))
+}

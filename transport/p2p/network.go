@@ -1,41 +1,76 @@
 package p2p
 
 import (
+	"log/slog"
+	"net"
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// dialBackoff is the longest time for which the library refuses to dial an address that did
-// not answer; it doubled that up to five minutes. What returns is found within a minute.
-const dialBackoff = 20 * time.Second
+const (
+	// dialBackoff is the longest time for which the library refuses to dial an address that
+	// did not answer. What returns is found within a minute; the library's is five.
+	dialBackoff = 20 * time.Second
 
-// followNetwork forgives all peers that did not answer when the host's own addresses change:
-// on another network they may answer. Relays' addresses do not count.
-func (h *Host) followNetwork() error {
-	changes, err := h.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
-	if err != nil {
-		return err
-	}
-	h.closing(changes.Close)
-	go func() { // it ends with changes, and waits for nobody
-		var before []ma.Multiaddr
-		for e := range changes.Out() {
-			var now []ma.Multiaddr
-			for _, a := range e.(event.EvtLocalAddressesUpdated).Current {
-				if !OverRelay(a.Address) {
-					now = append(now, a.Address)
-				}
+	// networkCheck is how often the addresses of the machine are looked at. The library
+	// looks once a minute.
+	networkCheck = 10 * time.Second
+)
+
+// followNetwork looks whether the machine has come to another network, until Close.
+func (h *Host) followNetwork() {
+	every, ended := time.NewTicker(networkCheck), make(chan struct{})
+	h.closing(func() error { close(ended); return nil })
+	h.run(func() {
+		defer every.Stop()
+		for before := ownAddresses(); ; {
+			select {
+			case <-ended:
+				return
+			case <-every.C:
 			}
-			if slices.ContainsFunc(now, func(a ma.Multiaddr) bool { return !ma.Contains(before, a) }) {
-				for _, p := range h.Peerstore().PeersWithAddrs() {
-					h.forgive(p)
-				}
+			if now := ownAddresses(); now != nil {
+				h.moved(before, now)
+				before = now
 			}
-			before = now
 		}
-	}()
-	return nil
+	})
+}
+
+// ownAddresses are those of the machine's interfaces; nil if they cannot be read.
+func ownAddresses() (all []net.IP) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		slog.Debug("the machine's addresses cannot be read", "err", err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok {
+			all = append(all, n.IP)
+		}
+	}
+	return all
+}
+
+// moved acts on the machine's addresses. Where one is new it forgives all peers that did
+// not answer, for here they may. It closes the connections from addresses that have gone,
+// which over TCP would be noticed after a minute. It does not wait for that.
+func (h *Host) moved(before, now []net.IP) {
+	has := func(all []net.IP, ip net.IP) bool { return slices.ContainsFunc(all, ip.Equal) }
+	if slices.ContainsFunc(now, func(ip net.IP) bool { return !has(before, ip) }) {
+		for _, p := range h.Peerstore().PeersWithAddrs() {
+			h.forgive(p)
+		}
+	}
+	gone := func(at ma.Multiaddr) bool {
+		ip, err := manet.ToIP(at) // QUIC's may be none, and it follows
+		return err == nil && has(before, ip) && !has(now, ip)
+	}
+	for _, c := range h.Network().Conns() {
+		if !OverRelay(c.RemoteMultiaddr()) && gone(c.LocalMultiaddr()) {
+			go c.Close()
+		}
+	}
 }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -13,34 +14,40 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// TestNewNetwork: who did not answer on one network is dialled on the next.
+// TestNewNetwork: on another network those are dialled that did not answer, and connections
+// from an address that has gone end.
 func TestNewNetwork(t *testing.T) {
-	h := newHost(t, Options{}, overTCP)
+	h, other := newHost(t, Options{}, overTCP), newHost(t, Options{}, overTCP)
 	if swarm.BackoffMax > 30*time.Second {
 		t.Errorf("peers that did not answer are left alone for %v", swarm.BackoffMax)
+	}
+	if err := h.Connect(t.Context(), peer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
+		t.Fatal(err)
 	}
 	who, at := someone(t), ma.StringCast("/ip4/127.0.0.1/tcp/1")
 	h.Peerstore().AddAddrs(who, []ma.Multiaddr{at}, peerstore.AddressTTL)
 	away := h.Network().(interface{ Backoff() *swarm.DialBackoff }).Backoff()
-	for range 10 {
-		away.AddBackoff(who, at)
+	away.AddBackoff(who, at)
+	loopback, home, office := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 1), net.IPv4(198, 51, 100, 1)
+	h.moved([]net.IP{loopback, home}, []net.IP{loopback, home})
+	h.moved([]net.IP{loopback, home}, []net.IP{loopback}) // a cable is pulled
+	if !away.Backoff(who, at) {
+		t.Error("without a new network it is dialled")
 	}
-	changes, err := h.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
-	if err != nil {
-		t.Fatal(err)
+	h.moved([]net.IP{loopback}, []net.IP{loopback, office})
+	if away.Backoff(who, at) {
+		t.Error("on another network it is not dialled")
 	}
-	defer changes.Close()
-	<-changes.Out() // how it began
-	if err := h.basic.Network().Listen(ma.StringCast("/ip4/127.0.0.2/tcp/0")); err != nil {
-		t.Skip(err) // elsewhere than on Linux
+	if !h.straight(other.ID()) {
+		t.Error("a connection has ended whose address is still there")
 	}
-	<-changes.Out()
-	ctx, cancel := context.WithTimeout(t.Context(), dialBackoff/4)
-	defer cancel()
-	for every := time.NewTicker(10 * time.Millisecond); away.Backoff(who, at); <-every.C {
-		if ctx.Err() != nil {
-			t.Fatal("on another network it is not dialled")
-		}
+	ended := make(chan bool, 1)
+	h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(network.Network, network.Conn) { ended <- true }})
+	h.moved([]net.IP{loopback, office}, []net.IP{office})
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("a connection from an address that has gone is kept")
 	}
 }
 

@@ -106,6 +106,8 @@ func (a *app) unreached(err error) error {
 		return nil
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
+	case site.Refused(why):
+		return coded{exitAway, fmt.Errorf("the site is not reached: %w; try again in half a minute, and end what else calls it from here", why)}
 	case why != nil:
 		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in; --wait 30s tries for longer", why)}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -2,9 +2,12 @@ package p2p
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +18,11 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+	quicgo "github.com/quic-go/quic-go"
 	"pgregory.net/rapid"
 )
 
@@ -115,13 +120,13 @@ func TestKnownCallersReserve(t *testing.T) {
 	learnt := make(chan bool, 1)
 	vouch := site.places.vouch
 	site.places.vouch = func(relay, caller peer.ID) { vouch(relay, caller); learnt <- true }
-	call := func() error {
+	call := func(key identity.Key) error {
 		owner := newHost(t, Options{Key: key})
 		defer owner.Close()
 		_, err := owner.Caller(site.id(t), func() []string { return at }, rpc.CBOR).Call(ctx, ask(1, "echo", "x"), nil)
 		return err
 	}
-	if err := call(); err != nil {
+	if err := call(key); err != nil {
 		t.Fatal(err)
 	}
 	<-learnt
@@ -140,8 +145,29 @@ func TestKnownCallersReserve(t *testing.T) {
 	if open < siteStranger-2 || open > siteStranger {
 		t.Errorf("strangers have %d circuits", open)
 	}
-	if err := call(); err != nil {
+	if err := call(identity.New()); !errors.Is(err, ErrRefused) {
+		t.Errorf("a stranger is told %v", err)
+	}
+	if err := call(key); err != nil {
 		t.Errorf("one who is known does not get through: %v", err)
+	}
+}
+
+// TestRefused: who is refused is told so, and not that nobody answers.
+func TestRefused(t *testing.T) {
+	for err, want := range map[error]bool{
+		io.EOF: true,
+		&quicgo.TransportError{Remote: true, ErrorCode: quicgo.ConnectionRefused}:        true,
+		fmt.Errorf("error opening relay circuit: %v", pb.Status_RESOURCE_LIMIT_EXCEEDED): true,
+		fmt.Errorf("error opening relay circuit: %v", pb.Status_NO_RESERVATION):          false,
+		syscall.ECONNREFUSED:       false,
+		&quicgo.IdleTimeoutError{}: false,
+		context.DeadlineExceeded:   false,
+	} {
+		all := &swarm.DialError{DialErrors: []swarm.TransportError{{Address: nowhere, Cause: context.Canceled}, {Address: nowhere, Cause: fmt.Errorf("failed: %w", err)}}}
+		if got := errors.Is(unanswered(all, nil), ErrRefused); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
+	quicgo "github.com/quic-go/quic-go"
 )
 
 const (
@@ -126,10 +127,21 @@ func unanswered(err, bad error) error {
 	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
 		said += ", and it is not at its relay now"
 	}
-	if strings.Contains(err.Error(), pb.Status_RESOURCE_LIMIT_EXCEEDED.String()) {
-		said += ", and its relay passes on no more calls to it from your network just now"
+	if slices.ContainsFunc(all.DialErrors, refused) {
+		return fmt.Errorf("%s; %w", said, ErrRefused)
 	}
 	return errors.New(said)
+}
+
+// ErrRefused is why a site was not reached where somebody answers, it or its relay.
+var ErrRefused = errors.New("a connection is ended at once where it is: too many are open from this key or this network just now, or another program has its address")
+
+// refused reports whether somebody answered at an address, and ended it at once: a bound of
+// a site or a relay, before or after the handshake.
+func refused(e swarm.TransportError) bool {
+	var q *quicgo.TransportError
+	return errors.Is(e.Cause, io.EOF) || errors.As(e.Cause, &q) && q.Remote && q.ErrorCode == quicgo.ConnectionRefused ||
+		strings.Contains(e.Cause.Error(), pb.Status_RESOURCE_LIMIT_EXCEEDED.String())
 }
 
 // connected reports whether there is a connection, be it over a relay.

@@ -53,6 +53,10 @@ func Unreached(err error) error {
 	return nil
 }
 
+// Refused reports whether a site that was not reached is there, or its relay, and takes no
+// more connections of this key or network just now.
+func Refused(err error) bool { return errors.Is(err, p2p.ErrRefused) }
+
 // ways calls one site by the best way that there is: by HTTPS on the same network, and
 // otherwise over libp2p. It looks for one when it is first called, and again when that
 // one leads nowhere any more.

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/netip"
@@ -152,13 +153,11 @@ func (c *circuits) request(s network.Stream) network.Stream {
 		if err != nil {
 			break // the library says so
 		}
-		g := c.enter(pair{who, to.ID}, from)
-		if g == nil {
-			refuse(s, pb.Status_RESOURCE_LIMIT_EXCEEDED)
-			return nil
+		if g := c.enter(first, pair{who, to.ID}, from); g != nil {
+			return g
 		}
-		g.hop = first
-		return g
+		refuse(s, pb.Status_RESOURCE_LIMIT_EXCEEDED)
+		return nil
 	}
 	return first
 }
@@ -245,7 +244,7 @@ func (c *circuits) lose(who peer.ID) {
 }
 
 // enter has a circuit be counted, or returns nil where there is no room for it.
-func (c *circuits) enter(who pair, from netip.Prefix) *openCircuit {
+func (c *circuits) enter(h *hop, who pair, from netip.Prefix) *openCircuit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	site := c.places[who.to]
@@ -260,7 +259,7 @@ func (c *circuits) enter(who pair, from netip.Prefix) *openCircuit {
 		return quota.Limit{Group: group, Most: ifNot}
 	}
 	own := most(who, keyToSite, keyToSiteStranger)
-	g := &openCircuit{by: c, who: who, limits: []quota.Limit{
+	g := &openCircuit{hop: h, by: c, who: who, limits: []quota.Limit{
 		most(nil, relayCircuits, relayStranger),
 		most(toSite{who.to}, siteCircuits, siteStranger),
 		most(from, prefixCircuits, prefixStranger),
@@ -271,7 +270,7 @@ func (c *circuits) enter(who pair, from netip.Prefix) *openCircuit {
 		g.limits = append(g.limits, quota.Limit{Group: toPrefix{site.prefix}, Most: sitesPrefixCircuits})
 	}
 	if all := c.open[who]; len(all) >= own.Most { // a caller that was killed leaves some behind
-		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return int(a.heard.Load() - b.heard.Load()) })
+		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return cmp.Compare(a.heard.Load(), b.heard.Load()) })
 		c.leave(quietest)
 		go quietest.hop.Stream.Reset()
 	}

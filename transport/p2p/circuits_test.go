@@ -219,9 +219,8 @@ func TestCircuitShares(t *testing.T) {
 			c.places[site].callers = []peer.ID{owner}
 			var open []*openCircuit
 			enter := func(who peer.ID, from netip.Prefix) bool {
-				g := c.enter(pair{who, site}, from)
+				g := c.enter(&hop{Stream: silent{}}, pair{who, site}, from)
 				if g != nil {
-					g.hop = &hop{Stream: silent{}}
 					open = append(open, g)
 				}
 				return g != nil

@@ -1,11 +1,13 @@
 package p2p
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	pb "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/pb"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
+	ma "github.com/multiformats/go-multiaddr"
 	quicgo "github.com/quic-go/quic-go"
 	"pgregory.net/rapid"
 )
@@ -272,3 +275,62 @@ func (silent) Reset() error                { return nil }
 func (silent) SetDeadline(time.Time) error { return nil }
 func (silent) Write(b []byte) (int, error) { return len(b), nil }
 func (silent) Read(b []byte) (int, error)  { return len(b), nil }
+
+// connect is the stream of a caller who asks for a circuit to a site.
+type connect struct {
+	silent
+	said *bytes.Reader
+}
+
+func newConnect(to peer.ID) connect {
+	var said bytes.Buffer
+	util.NewDelimitedWriter(&said).WriteMsg(&pb.HopMessage{Type: pb.HopMessage_CONNECT.Enum(), Peer: util.PeerInfoToPeerV2(peer.AddrInfo{ID: to})})
+	return connect{said: bytes.NewReader(said.Bytes())}
+}
+
+func (c connect) Read(b []byte) (int, error)     { return c.said.Read(b) }
+func (connect) Conn() network.Conn               { return visitor{} }
+func (connect) SetReadDeadline(time.Time) error  { return nil }
+func (connect) SetWriteDeadline(time.Time) error { return nil }
+func (connect) Close() error                     { return nil }
+
+type visitor struct{ network.Conn }
+
+func (visitor) RemotePeer() peer.ID           { return "visitor" }
+func (visitor) RemoteMultiaddr() ma.Multiaddr { return ma.StringCast("/ip4/192.0.2.1/tcp/1") }
+
+// TestCircuitsAtOnce: a caller who asks for more circuits at once than it may have loses the
+// oldest of them, also one that was counted a moment ago.
+func TestCircuitsAtOnce(t *testing.T) {
+	c, site := newCircuits(nil, nil), identity.New().ID()
+	to, err := PeerOf(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	for range 4 * keyToSiteStranger {
+		asking.Go(func() { c.request(newConnect(to)) })
+	}
+	asking.Wait()
+	if n := c.held.Held(toSite{to}); n != keyToSiteStranger {
+		t.Errorf("it has %d circuits", n)
+	}
+}
+
+// TestQuietestCircuit: a caller who has all the circuits that it may have loses the one on
+// which it has been silent for longest, be that seconds or hours.
+func TestQuietestCircuit(t *testing.T) {
+	for _, pause := range []time.Duration{time.Second, 3 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c, who := newCircuits(nil, nil), pair{"visitor", "site"}
+			var all []*openCircuit
+			for range keyToSiteStranger + 2 {
+				all = append(all, c.enter(&hop{Stream: silent{}}, who, netip.Prefix{}))
+				time.Sleep(pause)
+			}
+			if open := c.open[who]; !slices.Equal(open, all[2:]) {
+				t.Errorf("with pauses of %v, the last %d are not those that stay", pause, len(open))
+			}
+		})
+	}
+}

@@ -396,10 +396,7 @@ func (d *DHT) remind(ctx context.Context, s *standing) error {
 	}
 	var all errgroup.Group
 	var mu sync.Mutex
-	for _, b := range d.o.Bootstrap {
-		if !s.untold[b.ID] {
-			continue
-		}
+	for _, b := range slices.DeleteFunc(slices.Clone(d.o.Bootstrap), func(b peer.AddrInfo) bool { return !s.untold[b.ID] }) {
 		all.Go(func() error {
 			err := d.remindOne(ctx, b, keys, s.at)
 			if err == nil {

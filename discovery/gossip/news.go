@@ -218,8 +218,9 @@ func (n *newsroom) next() (next time.Time) {
 	for _, at := range n.leaving {
 		soonest(at)
 	}
-	for id := range n.waiting {
-		if r := n.refused.known(id); r != nil && len(n.asking) < atOnce {
+	for id := range n.waiting { // one that is asked waits for its answer
+		_, asked := n.asking[id]
+		if r := n.refused.known(id); r != nil && !asked && len(n.asking) < atOnce {
 			soonest(r.until)
 		}
 	}

@@ -598,3 +598,26 @@ func FuzzGossip(f *testing.F) {
 		}
 	})
 }
+
+// TestWaitsForAnswer: a site that is asked, and has said something newer meanwhile, is asked
+// again after it has answered: nothing is due before.
+func TestWaitsForAnswer(t *testing.T) {
+	n := newNewsroom(30 * time.Minute)
+	id := identity.New().ID()
+	now := start0
+	n.hear(now, id, is(1))
+	n.ask(now)
+	n.answered(now, id, discovery.Sighting{}, errors.New("it does not answer"))
+	now = n.next()
+	if _, ok := n.ask(now); !ok {
+		t.Fatal("it is not asked again")
+	}
+	n.hear(now, id, is(2))
+	if due := n.next(); !due.IsZero() && !due.After(now) {
+		t.Error("something is due already, and it is asked for without an end")
+	}
+	n.answered(now, id, discovery.Sighting{}, errors.New("it does not answer"))
+	if due := n.next(); !due.After(now) {
+		t.Error("it is not asked for what is newer")
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -92,6 +93,29 @@ func (a *app) printFound(all []site.Found) error {
 	fmt.Fprintln(a.errs, "agentsite: agentsite claim with a name or a key has a site known here that is yours")
 	return nil
 }
+
+// foundPrinter prints sites one by one, as they are found.
+type foundPrinter struct {
+	*app
+	count int
+}
+
+func (a *app) foundPrinter() *foundPrinter { return &foundPrinter{app: a} }
+
+func (p *foundPrinter) print(s site.Found) {
+	p.count++
+	if p.json {
+		p.printJSON(s)
+		return
+	}
+	rows := [][]string{{"SITE", "YOU CALL IT", "KEY", "ADDRESSES"}, {s.Name, cmp.Or(s.Known, "not yours"), s.DID, addresses(s.URLs)}}
+	for _, row := range rows[min(p.count-1, 1):] { // no later one makes a column wider
+		p.say("%s%s%s%s", pad(row[0], nameWidth+2), pad(row[1], nameWidth+2), pad(row[2], len(s.DID)+2), row[3])
+	}
+}
+
+// nameWidth is how long a site's name is at most.
+const nameWidth = 24
 
 // addresses returns the first of a site's addresses and how many more there are, which --json
 // lists: those of libp2p alone would be wider than a terminal.

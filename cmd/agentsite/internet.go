@@ -28,7 +28,7 @@ func (a *app) findCommand() *cobra.Command {
 what they can do: a kind of points, such as switch or camera, or a kind and the name of
 its points, such as measurement/temperature; without --capability all of them.
 
-What the network says of a site counts for nothing until the site has shown by its key
+Each site is printed as soon as it answers. What the network says of one counts for nothing until the site has shown by its key
 that it is the one. YOU CALL IT says which are yours.
 
 With --data, --site or --peer it is that site that looks, in its own realm; without
@@ -51,14 +51,14 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), findPatience)
 			defer cancel()
-			found, err := site.Find(ctx, joined, capability, version)
-			if err != nil {
+			found := a.foundPrinter()
+			if err := site.Find(ctx, joined, capability, version, found.print); err != nil {
 				return a.undialled(err)
 			}
-			if len(found) == 0 && !a.json {
+			if found.count == 0 && !a.json {
 				return a.say("no site of the realm %s can do that, or none is reached now", joined.Name())
 			}
-			return a.printFound(found)
+			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

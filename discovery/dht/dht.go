@@ -77,7 +77,8 @@ type DHT struct {
 
 	announced atomic.Pointer[discovery.Signed] // this host's own
 
-	joining chan struct{} // holds one while somebody joins
+	working sync.WaitGroup // of what goes on after whoever began it has its answer
+	joining chan struct{}  // holds one while somebody joins
 
 	mu   sync.Mutex
 	wake map[chan struct{}]bool // of each Find
@@ -156,6 +157,7 @@ func (d *DHT) Close() error {
 	d.sender.cancel()
 	err := d.library.Close()
 	d.sender.close()
+	d.working.Wait()
 	return err
 }
 
@@ -186,24 +188,41 @@ func (d *DHT) join(ctx context.Context) error {
 	if slices.ContainsFunc(table.ListPeers(), connected) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, joinPatience)
-	defer cancel()
+	// Some that are known may be silent: who has met one waits no longer for them.
+	meeting, cancel := context.WithTimeout(d.sender.ctx, joinPatience)
+	met, all := make(chan struct{}, len(d.o.Bootstrap)), make(chan struct{})
 	var asking sync.WaitGroup
 	for _, b := range d.o.Bootstrap {
 		asking.Go(func() {
-			if err := d.meet(ctx, b); err != nil {
+			if err := d.meet(meeting, b); err != nil {
 				d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
+				return
 			}
+			met <- struct{}{}
 		})
 	}
-	asking.Wait()
-	if table.Size() == 0 {
-		if d.o.Server {
-			return nil // it may be the first
+	d.working.Go(func() {
+		defer cancel()
+		asking.Wait()
+		close(all)
+		if table.Size() > 0 {
+			_, _ = d.library.GetClosestPeers(meeting, string(d.self)) // meets those near; who is in the table counts
 		}
+	})
+	select {
+	case <-met:
+		select {
+		case <-all:
+		case <-time.After(hedgeAfter):
+		case <-ctx.Done():
+		}
+	case <-all:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if table.Size() == 0 && !d.o.Server { // which may be the first
 		return fmt.Errorf("no server of the DHT answers, of %d that are known: is there a way to the internet, and one of the relays up?", len(d.o.Bootstrap))
 	}
-	_, _ = d.library.GetClosestPeers(ctx, string(d.self)) // meets those near; who is in the table counts
 	return nil
 }
 

@@ -3,11 +3,9 @@ package dht
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -17,7 +15,6 @@ import (
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -27,10 +24,7 @@ const (
 	holds     = 70 * time.Minute // what was found
 
 	lookPatience = 30 * time.Second // for all that the servers say
-	headStart    = time.Second      // of the known servers
 	askPatience  = 4 * time.Second  // for a site
-	asksAtOnce   = 16
-	mostAsked    = 512 // sites of one key
 )
 
 // Find finds all sites of the realm at once, every half an hour, and after Refresh. It
@@ -115,80 +109,6 @@ func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery
 	return err
 }
 
-// look asks those for their cards of whom servers say that they have a key, and some
-// besides, and emits each whose card is right. It returns who that was, and where.
-func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
-	l := &looking{d: d, capability: capability, emit: emit, asked: make(map[peer.ID]bool), places: make(chan struct{}, asksAtOnce), found: make(map[peer.ID]peer.AddrInfo)}
-	for _, p := range besides {
-		l.add(ctx, p)
-	}
-	err := d.providers(ctx, key, func(p peer.AddrInfo) { l.add(ctx, p) })
-	l.asking.Wait()
-	for _, p := range l.failed { // more may be known of them now, and less to do
-		l.asking.Go(func() { l.ask(ctx, p) })
-	}
-	l.asking.Wait()
-	return l.found, err
-}
-
-// looking is one look.
-type looking struct {
-	d          *DHT
-	capability string
-	emit       func(discovery.Sighting) error
-	asking     sync.WaitGroup
-	places     chan struct{}
-
-	asked map[peer.ID]bool // of the one goroutine that adds
-
-	mu     sync.Mutex      // held while emitting
-	failed []peer.AddrInfo // who is asked once more
-	found  map[peer.ID]peer.AddrInfo
-}
-
-// add has a site be asked, once.
-func (l *looking) add(ctx context.Context, p peer.AddrInfo) {
-	if l.asked[p.ID] || len(l.asked) >= mostAsked {
-		return
-	}
-	l.asked[p.ID] = true
-	l.asking.Go(func() {
-		if l.ask(ctx, p) {
-			return
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.failed = append(l.failed, p)
-	})
-}
-
-// ask emits a site if it shows its card, and reports whether it did.
-func (l *looking) ask(ctx context.Context, p peer.AddrInfo) bool {
-	select {
-	case l.places <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	seen, names, err := l.d.ask(ctx, p)
-	<-l.places
-	if err != nil {
-		l.d.o.Log.Debug("a site of which the DHT knows does not show its card", "peer", p.ID, "error", err)
-		return false
-	}
-	if l.capability != "" && !slices.Contains(names, l.capability) {
-		return true // it could once
-	}
-	l.mu.Lock()
-	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.addresses(p.ID))}
-	err = l.emit(seen) // whether it is taken there changes nothing here
-	l.mu.Unlock()
-	var older *discovery.Older
-	if errors.As(err, &older) && p.ID != l.d.self {
-		l.d.newer(ctx, p, older.Newest)
-	}
-	return true
-}
-
 // newer has a site that shows an older record than is known go beyond that.
 func (d *DHT) newer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
@@ -241,49 +161,23 @@ func (d *DHT) part(p peer.ID) {
 	}
 }
 
-// providers emits who is said to have a key, from one goroutine and some more than once:
-// first who the known servers say, whom nobody can hide, and then the network.
-func (d *DHT) providers(ctx context.Context, key cid.Cid, emit func(peer.AddrInfo)) error {
-	if err := d.join(ctx); err != nil {
-		return err
-	}
+// providers emits who is said to have a key, and by whom, from one goroutine and some more
+// than once, as servers answer.
+func (d *DHT) providers(ctx context.Context, key cid.Cid, emit func(server peer.ID, p peer.AddrInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	said := make(chan peer.AddrInfo)
-	var first sync.WaitGroup
-	for _, b := range d.o.Bootstrap {
-		first.Go(func() {
-			who, _, err := d.messenger.GetProviders(ctx, b.ID, key.Hash())
-			if err != nil {
-				d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
-			}
-			for _, p := range who {
-				d.o.Host.Peerstore().AddAddrs(p.ID, p.Addrs, peerstore.TempAddrTTL)
-				said <- *p
-			}
-		})
-	}
-	answered := make(chan struct{})
-	go func() {
-		first.Wait()
-		close(answered)
-	}()
-	go func() {
-		defer close(said)
-		select {
-		case <-answered:
-		case <-time.After(headStart):
+	if d.o.Server {
+		held, err := d.library.ProviderStore().GetProviders(ctx, key.Hash())
+		if err != nil {
+			return err
 		}
-		for p := range d.library.FindProvidersAsync(ctx, key, 0) {
-			said <- p
+		for _, p := range held {
+			emit(d.self, p)
 		}
-		<-answered
-	}()
-	for p := range said {
-		emit(p)
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("the DHT was not asked to its end: %w", ctx.Err())
-	}
-	return nil
+	return d.walk(ctx, key, func(server peer.ID, who []*peer.AddrInfo) {
+		for _, p := range who {
+			emit(server, *p)
+		}
+	})
 }

@@ -22,7 +22,8 @@ import (
 
 const (
 	patience = 4 * time.Second // for an answer
-	shunned  = time.Minute     // who let us wait, or answered what is no answer
+	shunned  = time.Minute     // who let us wait, or answered what is no answer; twice as long each time
+	shunMost = 10 * time.Minute
 	mostShun = 1024
 )
 
@@ -42,15 +43,21 @@ type sender struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	shun   map[peer.ID]time.Time // until when
+	shun   map[peer.ID]shunning
 	closed bool
 	busy   sync.WaitGroup
+}
+
+// shunning is until when a peer is not asked, and for how long that was.
+type shunning struct {
+	until time.Time
+	pause time.Duration
 }
 
 var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
 
 func newSender(h host.Host, protocols []protocol.ID, kept func(peer.ID) bool) *sender {
-	s := &sender{host: h, protocols: protocols, patience: patience, kept: kept, shun: make(map[peer.ID]time.Time)}
+	s := &sender{host: h, protocols: protocols, patience: patience, kept: kept, shun: make(map[peer.ID]shunning)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -124,6 +131,9 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	s.host.Peerstore().RecordLatency(to, time.Since(start))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.shun, to)
 	return nil
 }
 
@@ -133,7 +143,7 @@ func (s *sender) enter(to peer.ID) error {
 	if s.closed {
 		return errClosed
 	}
-	if time.Now().Before(s.shun[to]) {
+	if time.Now().Before(s.shun[to].until) {
 		return errors.New("it did not answer well a moment ago")
 	}
 	s.busy.Add(1)
@@ -148,10 +158,18 @@ func (s *sender) shuns(who peer.ID) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.shun) >= mostShun {
-		clear(s.shun)
+	was, again := s.shun[who]
+	if !again && len(s.shun) >= mostShun {
+		oldest := who
+		for p, o := range s.shun {
+			if oldest == who || o.until.Before(s.shun[oldest].until) {
+				oldest = p
+			}
+		}
+		delete(s.shun, oldest)
 	}
-	s.shun[who] = time.Now().Add(shunned)
+	pause := min(max(2*was.pause, shunned), shunMost)
+	s.shun[who] = shunning{time.Now().Add(pause), pause}
 }
 
 func writeMessage(stream network.Stream, m *pb.Message) error {

@@ -79,7 +79,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 	var asking sync.WaitGroup
 	if d.o.Realm.Exists() {
 		asking.Go(func() {
-			_ = d.providers(ctx, d.key("site", p.String()), func(who peer.AddrInfo) { // what it found counts
+			_ = d.providers(ctx, d.key("site", p.String()), func(_ peer.ID, who peer.AddrInfo) { // what it found counts
 				if who.ID == p {
 					said = append(said, who.Addrs...)
 				}

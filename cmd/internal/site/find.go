@@ -15,59 +15,67 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// Find finds the sites of a realm that show, where they are, that they can do something,
-// such as measurement/temperature; all of the realm for "". It blocks until all were asked
-// who are said to be there, or ctx ends.
-func Find(ctx context.Context, j Joined, capability, version string) ([]Found, error) {
+// Find emits the sites of a realm that show, where they are, that they can do something,
+// such as measurement/temperature; all of the realm for "". Each is emitted as soon as it
+// answers, one at a time. It blocks until all were asked who are said to be there, or ctx
+// ends; that some could not be asked is no error where others were found.
+func Find(ctx context.Context, j Joined, capability, version string, emit func(Found)) error {
 	if capability != "" {
 		if err := card.CheckCapability(capability); err != nil {
-			return nil, Mistake{err}
+			return Mistake{err}
 		}
 	}
 	user, err := User()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	called, _, err := user.names()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out := &outside{key: identity.New(), realms: []Joined{j}, version: version} // nobody need know who looks
 	in, err := out.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer out.Close()
-	all, err := in.find(ctx, capability)
-	for i := range all {
-		all[i].Known = called[all[i].DID]
-	}
-	return all, err
+	return in.find(ctx, capability, func(f Found) {
+		f.Known = called[f.DID]
+		emit(f)
+	})
 }
 
-// find asks all tables, and the sites that they name.
-func (in *internet) find(ctx context.Context, capability string) (found []Found, err error) {
+// find asks all tables at once, and the sites that they name.
+func (in *internet) find(ctx context.Context, capability string, emit func(Found)) error {
 	var mu sync.Mutex
+	var failed error
 	seen := make(map[identity.ID]bool)
+	var asking sync.WaitGroup
 	for _, t := range in.tables {
-		err = errors.Join(err, t.Lookup(ctx, capability, func(s discovery.Sighting) error {
-			r, err := discovery.Open(s.Record)
-			if err != nil {
-				return err
-			}
+		asking.Go(func() {
+			err := t.Lookup(ctx, capability, func(s discovery.Sighting) error {
+				r, err := discovery.Open(s.Record)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if !seen[r.Site] {
+					seen[r.Site] = true
+					emit(foundAt(r))
+				}
+				return nil
+			})
 			mu.Lock()
 			defer mu.Unlock()
-			if !seen[r.Site] {
-				seen[r.Site] = true
-				found = append(found, foundAt(r))
-			}
-			return nil
-		}))
+			failed = errors.Join(failed, err)
+		})
 	}
-	if len(found) > 0 { // one table is enough
-		return found, nil
+	asking.Wait()
+	if len(seen) > 0 { // one table is enough
+		return nil
 	}
-	return nil, err
+	return failed
 }
 
 func foundAt(r *discovery.Signed) Found {
@@ -99,9 +107,7 @@ func addFind(methods map[string]rpc.Method, door *node.Node, there *presence) {
 			}
 			return all, nil
 		}
-		found, err := there.far.find(ctx, w.Capability)
-		all.Found = append(all.Found, found...)
-		if err != nil {
+		if err := there.far.find(ctx, w.Capability, func(f Found) { all.Found = append(all.Found, f) }); err != nil {
 			return nil, rpc.Errorf(503, "%v", err)
 		}
 		return all, nil

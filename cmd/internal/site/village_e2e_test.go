@@ -143,14 +143,11 @@ func (v *village) look(capability string) (whole int, took []time.Duration) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			begun := time.Now()
-			found, err := s.far.find(ctx, capability)
+			got := make(map[string]bool)
+			err := s.far.find(ctx, capability, func(f Found) { got[f.DID] = true })
 			mu.Lock()
 			defer mu.Unlock()
 			took = append(took, time.Since(begun))
-			got := make(map[string]bool)
-			for _, f := range found {
-				got[f.DID] = true
-			}
 			delete(got, s.key.ID().String()) // of itself a site need not be told
 			others := maps.Clone(want)
 			delete(others, s.key.ID().String())
@@ -289,13 +286,14 @@ func (v *village) awaitFound() {
 		for _, capability := range capabilities {
 			for want := len(v.able(capability)); ; time.Sleep(time.Second) { // each look asks all of them
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				found, err := s.far.find(ctx, capability)
+				got := make(map[string]bool)
+				err := s.far.find(ctx, capability, func(f Found) { got[f.DID] = true })
 				cancel()
-				if len(found) == want {
+				if len(got) == want {
 					break
 				}
 				if time.Since(begun) > 2*time.Minute {
-					v.t.Fatalf("%d of %d with %s are found: %v", len(found), want, capability, err)
+					v.t.Fatalf("%d of %d with %s are found: %v", len(got), want, capability, err)
 				}
 			}
 		}

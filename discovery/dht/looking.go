@@ -1,0 +1,174 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/discovery"
+
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	asksAtOnce = 16 // sites that are asked and have not been slow
+	mostAsking = 32
+	mostAsked  = 512 // sites of one key
+	mostNamed  = 4096
+	mostAgain  = 32 // are asked once more
+)
+
+// look asks those for their cards of whom servers say that they have a key, and some
+// besides, and emits each whose card is right as soon as it is. It returns who that was,
+// and where.
+func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
+	l := &looking{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), found: make(map[peer.ID]peer.AddrInfo)}
+	for _, p := range besides {
+		l.add("", p)
+	}
+	err := d.providers(ctx, key, l.add)
+	l.asking.Wait()
+	l.again() // more may be known of them now, and less to do
+	l.asking.Wait()
+	return l.found, err
+}
+
+// looking is one look. Whose names turn out to be false comes after those whose are true:
+// servers that name hundreds who are not there do not keep a site from being asked.
+type looking struct {
+	d          *DHT
+	ctx        context.Context
+	capability string
+	emit       func(discovery.Sighting) error
+	emitting   sync.Mutex
+	asking     sync.WaitGroup
+
+	mu          sync.Mutex
+	sources     []*source // in the order in which they answered
+	named       int
+	asked       map[peer.ID]bool
+	prompt, all int             // how many are asked, of whom some are slow
+	failed      []peer.AddrInfo // who is asked once more
+	found       map[peer.ID]peer.AddrInfo
+}
+
+// source is who has named sites.
+type source struct {
+	server peer.ID // "" for ourselves
+	known  bool
+	named  []peer.AddrInfo // who was not asked yet
+	missed int             // how many of them did not show a card, or not yet
+}
+
+// add has a site be asked that a server names.
+func (l *looking) add(server peer.ID, p peer.AddrInfo) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.sources, func(s *source) bool { return s.server == server })
+	if i < 0 {
+		i = len(l.sources)
+		l.sources = append(l.sources, &source{server: server, known: server == "" || server == l.d.self || l.d.known(server)})
+	}
+	if l.named < mostNamed || l.sources[i].known {
+		l.named++
+		l.sources[i].named = append(l.sources[i].named, p)
+	}
+	l.askMore()
+}
+
+// again has those be asked once more that did not show a card.
+func (l *looking) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &source{known: true, named: l.failed}
+	l.failed = nil
+	for _, p := range s.named {
+		delete(l.asked, p.ID)
+	}
+	l.sources = []*source{s}
+	l.askMore()
+}
+
+// askMore asks as many as may be asked. The caller holds mu.
+func (l *looking) askMore() {
+	for l.prompt < asksAtOnce && l.all < mostAsking && len(l.asked) < mostAsked && l.ctx.Err() == nil {
+		s, p := l.next()
+		if s == nil {
+			return
+		}
+		l.asked[p.ID] = true
+		s.missed++
+		l.prompt++
+		l.all++
+		slow, done := false, false
+		late := time.AfterFunc(hedgeAfter, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if !done {
+				slow = true
+				l.prompt--
+				l.askMore()
+			}
+		})
+		l.asking.Go(func() {
+			shown := l.ask(p)
+			late.Stop()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			done = true
+			l.all--
+			if !slow {
+				l.prompt--
+			}
+			if shown {
+				s.missed--
+			} else if s.known && len(l.failed) < mostAgain {
+				l.failed = append(l.failed, p)
+			}
+			l.askMore()
+		})
+	}
+}
+
+// next is who is asked now: of the source that has named the fewest who are not there, the
+// first. The caller holds mu.
+func (l *looking) next() (best *source, p peer.AddrInfo) {
+	for _, s := range l.sources {
+		s.named = slices.DeleteFunc(s.named, func(p peer.AddrInfo) bool { return l.asked[p.ID] })
+		if len(s.named) > 0 && (best == nil || s.missed < best.missed || s.missed == best.missed && s.known && !best.known) {
+			best = s
+		}
+	}
+	if best == nil {
+		return nil, p
+	}
+	p = best.named[0]
+	best.named = best.named[1:]
+	return best, p
+}
+
+// ask emits a site if it shows its card, and reports whether it did.
+func (l *looking) ask(p peer.AddrInfo) bool {
+	seen, names, err := l.d.ask(l.ctx, p)
+	if err != nil {
+		l.d.o.Log.Debug("a site of which the DHT knows does not show its card", "peer", p.ID, "error", err)
+		return false
+	}
+	if l.capability != "" && !slices.Contains(names, l.capability) {
+		return true // it could once
+	}
+	l.mu.Lock()
+	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.addresses(p.ID))}
+	l.mu.Unlock()
+	l.emitting.Lock()
+	err = l.emit(seen) // whether it is taken there changes nothing here
+	l.emitting.Unlock()
+	var older *discovery.Older
+	if errors.As(err, &older) && p.ID != l.d.self {
+		l.d.newer(l.ctx, p, older.Newest)
+	}
+	return true
+}

@@ -1,0 +1,206 @@
+package dht
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ipfs/go-cid"
+	kb "github.com/libp2p/go-libp2p-kbucket"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+)
+
+const (
+	walkAtOnce = 10                     // servers that are asked and have not been slow
+	hedgeAfter = 500 * time.Millisecond // another is asked besides one that has not answered
+	mostWalking,
+	mostWalked = 48, 256 // servers that are asked at once, and in all
+)
+
+// walk is a lookup of those who have a key: known servers are asked first, all of them, and
+// then those nearest to the key that any has named. The library would wait seconds for each
+// ten that are silent; here another is asked besides one that is slow, and what that says
+// counts when it comes.
+type walk struct {
+	d      *DHT
+	key    cid.Cid
+	target kb.ID
+	steps  map[peer.ID]*step
+	near   []*step // the nearest first
+
+	prompt, asking, asked, answered int // how many servers
+}
+
+// step is a server of which a walk has heard.
+type step struct {
+	peer.AddrInfo
+	distance []byte
+	state    stepState
+}
+
+type stepState int
+
+const (
+	heard stepState = iota
+	promptly
+	slow
+	said
+	failed
+)
+
+// outcome is what became of asking a server.
+type outcome struct {
+	*step
+	who, nearer []*peer.AddrInfo
+	err         error
+	late        bool // it has not answered yet
+}
+
+// walk asks until the servers nearest to the key have answered, or ctx ends, and emits from
+// one goroutine who each server says has the key. It fails if no server answered.
+func (d *DHT) walk(ctx context.Context, key cid.Cid, emit func(server peer.ID, who []*peer.AddrInfo)) error {
+	w := &walk{d: d, key: key, target: kb.ConvertKey(string(key.Hash())), steps: make(map[peer.ID]*step)}
+	for _, b := range d.o.Bootstrap {
+		w.hear(b)
+	}
+	for _, p := range d.library.RoutingTable().NearestPeers(w.target, closest) {
+		w.hear(peer.AddrInfo{ID: p})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	outcomes := make(chan outcome, 2*mostWalked)
+	for {
+		for s := w.next(); s != nil; s = w.next() {
+			w.ask(ctx, s, outcomes)
+		}
+		if w.asking == 0 || w.done() || ctx.Err() != nil {
+			break
+		}
+		o := <-outcomes
+		if w.hears(o) && len(o.who) > 0 {
+			emit(o.ID, o.who)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("the DHT was not asked to its end: %w", ctx.Err())
+	case w.answered == 0 && !d.o.Server: // which may be the first
+		return fmt.Errorf("no server of the DHT answers, of %d that are known: is there a way to the internet, and one of the relays up?", len(d.o.Bootstrap))
+	}
+	return nil
+}
+
+// hear notes a server, once.
+func (w *walk) hear(p peer.AddrInfo) {
+	if w.steps[p.ID] != nil || p.ID == w.d.self {
+		return
+	}
+	id := kb.ConvertPeerID(p.ID)
+	s := &step{AddrInfo: p, distance: make([]byte, len(id))}
+	for i := range id {
+		s.distance[i] = id[i] ^ w.target[i]
+	}
+	w.steps[p.ID] = s
+	at, _ := slices.BinarySearchFunc(w.near, s, func(a, b *step) int { return bytes.Compare(a.distance, b.distance) })
+	w.near = slices.Insert(w.near, at, s)
+	if len(w.near) > 4*mostWalked { // who names more has named enough
+		last := w.near[len(w.near)-1]
+		w.near = w.near[:len(w.near)-1]
+		if last.state == heard {
+			delete(w.steps, last.ID)
+		}
+	}
+}
+
+// next is the server to ask now, nil for none.
+func (w *walk) next() *step {
+	if w.asking >= mostWalking || w.asked >= mostWalked {
+		return nil
+	}
+	for _, b := range w.d.o.Bootstrap {
+		if s := w.steps[b.ID]; s != nil && s.state == heard {
+			return s
+		}
+	}
+	if w.prompt >= walkAtOnce {
+		return nil
+	}
+	ahead := 0 // of those that are not given up, nearer ones
+	for _, s := range w.near {
+		switch {
+		case ahead == closest:
+			return nil
+		case s.state == heard:
+			return s
+		case s.state != slow && s.state != failed:
+			ahead++
+		}
+	}
+	return nil
+}
+
+// done reports whether the nearest servers, and the known ones, have all said what they
+// know. It is asked when there is none to ask.
+func (w *walk) done() bool {
+	for _, b := range w.d.o.Bootstrap {
+		if s := w.steps[b.ID]; s != nil && (s.state == promptly || s.state == slow) {
+			return false
+		}
+	}
+	ahead := 0
+	for _, s := range w.near {
+		switch {
+		case ahead == closest:
+			return true
+		case s.state == said:
+			ahead++
+		case s.state == promptly || s.state == slow:
+			return false
+		}
+	}
+	return w.asking == 0
+}
+
+// ask has a server be asked, whose outcome follows, and before that where it is late.
+func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
+	s.state = promptly
+	w.prompt++
+	w.asking++
+	w.asked++
+	w.d.o.Host.Peerstore().AddAddrs(s.ID, s.Addrs, peerstore.TempAddrTTL)
+	late := time.AfterFunc(hedgeAfter, func() { outcomes <- outcome{step: s, late: true} })
+	w.d.working.Go(func() {
+		who, nearer, err := w.d.messenger.GetProviders(ctx, s.ID, w.key.Hash())
+		late.Stop()
+		outcomes <- outcome{step: s, who: who, nearer: nearer, err: err}
+	})
+}
+
+// hears takes an outcome, and reports whether it is an answer.
+func (w *walk) hears(o outcome) bool {
+	if o.late && o.state != promptly {
+		return false
+	}
+	if o.state == promptly {
+		w.prompt--
+	}
+	if o.late {
+		o.step.state = slow
+		return false
+	}
+	w.asking--
+	if o.err != nil {
+		o.step.state = failed
+		w.d.o.Log.Debug("a server of the DHT does not answer", "peer", o.ID, "error", o.err)
+		return false
+	}
+	o.step.state = said
+	w.answered++
+	for _, p := range o.nearer {
+		w.hear(*p)
+	}
+	return true
+}

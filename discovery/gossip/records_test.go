@@ -39,7 +39,10 @@ func TestNoRecordsKept(t *testing.T) {
 	for range 5 {
 		stranger := w.host(identity.New(), nil) // it listens, and says where
 		w.connect(stranger, host)
-		await(func(e any) bool { i, ok := e.(event.EvtPeerIdentificationCompleted); return ok && i.SignedPeerRecord != nil })
+		await(func(e any) bool {
+			i, ok := e.(event.EvtPeerIdentificationCompleted)
+			return ok && i.SignedPeerRecord != nil
+		})
 		stranger.Close()
 		await(func(e any) bool { _, ok := e.(event.EvtPeerConnectednessChanged); return ok })
 	}

@@ -236,8 +236,11 @@ func (d *DHT) meet(ctx context.Context, server peer.AddrInfo) (err error) {
 			break
 		}
 	}
-	if err == nil {
-		_, err = d.library.RoutingTable().TryAddPeer(server.ID, true, false)
+	if err != nil {
+		return err
 	}
+	// It may be there as any other, whose place a stranger may take.
+	d.library.RoutingTable().RemovePeer(server.ID)
+	_, err = d.library.RoutingTable().TryAddPeer(server.ID, true, false)
 	return err
 }

@@ -56,7 +56,7 @@ func hostileServers(t *testing.T, keys []identity.Key, near *node) (all []peer.A
 	}()
 	for i, h := range hosts {
 		h.SetStreamHandler(Prefix+"/kad/1.0.0", func(s network.Stream) {
-			defer s.Reset()
+			defer s.Close()
 			r := bufio.NewReader(s)
 			for {
 				b, err := readMessage(r)
@@ -71,6 +71,7 @@ func hostileServers(t *testing.T, keys []identity.Key, near *node) (all []peer.A
 				case 0: // silent
 					io.Copy(io.Discard, s)
 					<-t.Context().Done()
+					s.Reset()
 					return
 				case 1: // slow
 					select {

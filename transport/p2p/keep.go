@@ -19,7 +19,7 @@ const (
 
 	// relayGrace is how long the addresses through a relay are announced after it stopped
 	// answering: it may be restarting, and everybody who knows the site would be told twice.
-	relayGrace = 5 * time.Second
+	relayGrace = 3 * time.Second
 )
 
 // keeper keeps a reservation at one relay.

@@ -73,7 +73,7 @@ func (p Person) Stand(s Standing) error {
 	if err != nil {
 		return err
 	}
-	return a.exclusive(func() error { return a.write(standingName, s) })
+	return a.exclusive(changePatience, func() error { return a.write(standingName, s) })
 }
 
 // Standings lists what agents may do everywhere and has not ended.

@@ -100,7 +100,7 @@ func (f Folder) key() (identity.Key, error) {
 // key is Folder.key for somebody whose commands run side by side.
 func (p Person) key() (key identity.Key, err error) {
 	if key, err = readKey(p.path(keyName)); errors.Is(err, fs.ErrNotExist) {
-		err = p.exclusive(func() error { key, err = p.ownKey(); return err })
+		err = p.exclusive(changePatience, func() error { key, err = p.ownKey(); return err })
 	}
 	return key, err
 }

@@ -78,9 +78,11 @@ const (
 	maxNear, maxFar = 8, 6
 
 	// changesName is locked by whoever changes the files beside it, for some milliseconds;
-	// changePatience is how long others wait for that.
+	// changePatience is how long others wait for that, and learnPatience a call, which may
+	// be a stop, that has learned where its site is.
 	changesName    = "changes.lock"
 	changePatience = 10 * time.Second
+	learnPatience  = time.Second
 )
 
 // Sites lists those that the person knows.
@@ -165,9 +167,9 @@ func (p Person) learned(did string, at []string) {
 }
 
 // relocate changes the addresses of a site that is still known, and nothing else of it: who
-// calls it read the rest when the call began.
+// calls it read the rest when the call began. It waits for nobody where they are the same.
 func (p Person) relocate(did string, to func(near, far []string) []string) error {
-	return p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+	change := func(all []KnownSite) ([]KnownSite, error) {
 		i := slices.IndexFunc(all, func(k KnownSite) bool { return k.DID == did })
 		if i < 0 {
 			return nil, nil
@@ -178,7 +180,13 @@ func (p Person) relocate(did string, to func(near, far []string) []string) error
 		}
 		all[i].Addresses = at
 		return all, nil
-	})
+	}
+	if all, err := p.Sites(); err == nil {
+		if all, _ = change(all); all == nil {
+			return nil
+		}
+	}
+	return p.exclusive(learnPatience, func() error { return p.rewriteKnown(change) })
 }
 
 // Forget forgets a site by its name.
@@ -194,21 +202,24 @@ func (p Person) Forget(name string) error {
 // changeKnown has what is known now changed, and lets nobody else change it meanwhile; nil
 // leaves it as it is.
 func (p Person) changeKnown(change func(all []KnownSite) ([]KnownSite, error)) error {
-	return p.exclusive(func() error {
-		all, err := p.Sites()
-		if err == nil {
-			all, err = change(all)
-		}
-		if err != nil || all == nil {
-			return err
-		}
-		return p.write(knownName, all)
-	})
+	return p.exclusive(changePatience, func() error { return p.rewriteKnown(change) })
+}
+
+// rewriteKnown is changeKnown within exclusive.
+func (p Person) rewriteKnown(change func(all []KnownSite) ([]KnownSite, error)) error {
+	all, err := p.Sites()
+	if err == nil {
+		all, err = change(all)
+	}
+	if err != nil || all == nil {
+		return err
+	}
+	return p.write(knownName, all)
 }
 
 // exclusive runs what reads and writes the person's files while no other process, and nothing
-// else in this one, does. It waits for them, for some seconds at most.
-func (p Person) exclusive(do func() error) error {
+// else in this one, does. It waits for them, for as long as patience at most.
+func (p Person) exclusive(patience time.Duration, do func() error) error {
 	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
 		return err
 	}
@@ -221,7 +232,7 @@ func (p Person) exclusive(do func() error) error {
 		if err = lockFile(lock); err == nil {
 			return do()
 		}
-		if time.Since(begun) > changePatience {
+		if time.Since(begun) >= patience {
 			return fmt.Errorf("%s is held by another process: %w", lock.Name(), err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
@@ -64,10 +66,9 @@ func TestFilesOfAPerson(t *testing.T) {
 			}
 			keys[i] = key.ID()
 			did := identity.New().ID().String()
-			if err := p.remember(KnownSite{Name: fmt.Sprint("site-", i), DID: did}); err != nil {
+			if err := p.remember(KnownSite{Name: fmt.Sprint("site-", i), DID: did, Addresses: []string{"192.0.2.1:1"}}); err != nil {
 				t.Error(err)
 			}
-			p.moved(did, []string{"192.0.2.1:1"})
 			r, err := discovery.NewRealm(fmt.Sprint("realm-", i))
 			if err != nil {
 				t.Error(err)
@@ -92,5 +93,50 @@ func TestFilesOfAPerson(t *testing.T) {
 		if id != keys[0] {
 			t.Fatal("those who begin at once have several keys")
 		}
+	}
+}
+
+// TestFilesAreHeld: a process that holds the person's files, and is suspended, does not hold
+// up calls, a stop among them, for what they learn of where the site is.
+func TestFilesAreHeld(t *testing.T) {
+	p := Person{Folder(t.TempDir())}
+	did := identity.New().ID().String()
+	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
+	if err := p.remember(KnownSite{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := p.openLock(changesName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := lockFile(lock); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		do   func()
+		most time.Duration
+	}{
+		"nothing new":    {func() { p.learned(did, []string{far}); p.moved(did, []string{"192.0.2.1:1"}) }, 0},
+		"another place":  {func() { p.moved(did, []string{"192.0.2.2:1"}) }, time.Second},
+		"a site unknown": {func() { p.moved(identity.New().ID().String(), []string{"192.0.2.2:1"}) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				if c.do(); time.Since(begun) > c.most {
+					t.Errorf("it takes %v", time.Since(begun))
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := p.Forget("shed"); err == nil {
+			t.Error("it is forgotten while another process changes the file")
+		}
+	})
+	lock.Close() // as the kernel does where the process is killed
+	if err := p.Forget("shed"); err != nil {
+		t.Error(err)
 	}
 }

@@ -103,7 +103,7 @@ func (p Person) Leave(name string) error {
 }
 
 func (p Person) changeRealms(change func(all []Joined) ([]Joined, error)) error {
-	return p.exclusive(func() error {
+	return p.exclusive(changePatience, func() error {
 		all, err := p.Realms()
 		if err == nil {
 			all, err = change(all)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -68,14 +69,67 @@ func (c *crowded) dids(t *testing.T) (all []string) {
 // knows the realm and nothing else; less than nothing where it prints none.
 func (c *crowded) firstFound(t *testing.T) time.Duration {
 	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // it goes on to ask whoever never answers
 	begun := time.Now()
-	took := time.Duration(-1)
-	for line := range lines(t, c.laptop(t, c.ann.host, someone(t)).command(t.Context(), "find", "--json")) {
-		if took < 0 && slices.ContainsFunc(c.sites, func(s *running) bool { return strings.Contains(line, s.did(t)) }) {
-			took = time.Since(begun)
+	for line := range lines(t, c.laptop(t, c.ann.host, someone(t)).command(ctx, "find", "--json")) {
+		if slices.ContainsFunc(c.sites, func(s *running) bool { return strings.Contains(line, s.did(t)) }) {
+			return time.Since(begun)
 		}
 	}
-	return took
+	return -1
+}
+
+// TestPressure: forty hostile keys on four addresses take of a relay and its table what they
+// can. Every site that has a place there is reached by who is known to it, each time anew,
+// and who looks for sites sees the first one soon.
+func TestPressure(t *testing.T) {
+	c := newFar(t).crowded(t, 3, 1)
+	c.claimed(t)
+	round := func() (took []time.Duration) {
+		for i := range c.sites {
+			begun := time.Now()
+			if out, err := c.ann.agentsite(t, "ping", fmt.Sprint("shed-", i), "-c1", "--json"); err != nil || !strings.Contains(out, `"relayed"`) {
+				t.Errorf("a site that is known: %s %v", out, err)
+				continue
+			}
+			took = append(took, time.Since(begun))
+		}
+		return took
+	}
+	alone, first := round(), c.firstFound(t)
+	var hostile []*actor
+	for range 4 {
+		on, ip := c.Public()
+		hostile = append(hostile, act(t, on, role{What: "hostile", Relay: c.relay.at, Sites: c.dids(t), IP: ip, Keys: 10}))
+	}
+	for _, a := range hostile {
+		until(t, 30*time.Second, "they press", func() bool { return strings.Contains(a.said.String(), "all press") })
+	}
+	var called, found []time.Duration
+	for begun := time.Now(); time.Since(begun) < forSoak(12*time.Second, 2*time.Minute); {
+		called = append(called, round()...)
+		took := c.firstFound(t)
+		if found = append(found, took); took < 0 || took > 2*time.Second {
+			t.Errorf("find prints the first site after %v", took)
+		}
+	}
+	for _, a := range hostile {
+		a.end()
+		t.Log(a.last())
+	}
+	slices.Sort(called)
+	slices.Sort(found)
+	t.Logf("alone: a command reaches a site within %v, find prints the first within %v", slices.Max(alone), first)
+	if len(called) == 0 {
+		t.FailNow()
+	}
+	p99 := called[len(called)*99/100]
+	t.Logf("under pressure: %d of %d commands reach theirs, median %v, p99 %v; find, %d times, takes up to %v",
+		len(called), len(found)*len(c.sites), called[len(called)/2], p99, len(found), found[len(found)-1])
+	if p99 > time.Second {
+		t.Error("that is more than a second")
+	}
 }
 
 // TestNoRelay: a site is told of a relay that is none any more, or that gives places and ends

@@ -192,6 +192,39 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
+// TestRelayedCrowd: strangers who come over a relay and say nothing, as many as a site has
+// connections for, keep nobody out who comes over the same one.
+func TestRelayedCrowd(t *testing.T) {
+	const strangers = 15
+	key := identity.New()
+	site, relay := open(t, key, nil), open(t, identity.New(), new(p2p.Relay))
+	defer Serve(site, discovery.PublicRealm(), func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} }, nil)()
+	if _, err := circuit.Reserve(t.Context(), site, at(relay)); err != nil {
+		t.Fatal(err)
+	}
+	over := ma.StringCast(fmt.Sprintf("%v/p2p/%v/p2p-circuit", relay.Addrs()[0], relay.ID()))
+	there := peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{over}}
+	ctx := network.WithAllowLimitedConn(t.Context(), "card")
+	for i := range strangers {
+		h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i%5)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.Close() })
+		if err := h.Connect(ctx, there); err != nil {
+			t.Fatal(err)
+		}
+		for range mostEach {
+			if s, err := h.NewStream(ctx, site.ID(), Protocol); err == nil {
+				s.Write([]byte("so"))
+			}
+		}
+	}
+	if _, err := Ask(t.Context(), open(t, identity.New(), nil), discovery.PublicRealm(), there); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestImpostor: a peer that is no site of the realm answers in vain, and holds nobody up.
 func TestImpostor(t *testing.T) {
 	impostor, asker, home := open(t, identity.New(), nil), open(t, identity.New(), nil), realm(t, "home")

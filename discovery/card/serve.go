@@ -23,11 +23,11 @@ const Protocol protocol.ID = "/agentsite/card/1"
 const (
 	patience = 5 * time.Second
 
-	// Strangers, who have sixteen connections, cannot take all places, and neither can one
-	// network or one relay.
-	mostAsked  = 64
-	mostPrefix = 32
-	mostEach   = 3
+	// Strangers, who have sixteen connections, cannot take all places. They do not count by
+	// network: all who come over one relay have the same, and what one network may have of
+	// the connections is bounded there.
+	mostAsked = 64
+	mostEach  = 3
 
 	nonceSize = 16
 	proofSize = 32
@@ -60,8 +60,8 @@ func Serve(h host.Host, realm discovery.Realm, now func() Card, newer func(*disc
 }
 
 func (s *server) handle(stream network.Stream, serve func(network.Stream, peer.ID, peer.ID) error) {
-	asker, from := stream.Conn().RemotePeer(), quota.PrefixOf(stream.Conn().RemoteMultiaddr())
-	turn := []quota.Limit{{Group: asker, Most: mostEach}, {Group: from, Most: mostPrefix}, {Most: mostAsked}}
+	asker := stream.Conn().RemotePeer()
+	turn := []quota.Limit{{Group: asker, Most: mostEach}, {Most: mostAsked}}
 	if !s.turns.Take(turn...) {
 		stream.Reset()
 		return

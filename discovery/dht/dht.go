@@ -77,8 +77,7 @@ type DHT struct {
 
 	announced atomic.Pointer[discovery.Signed] // this host's own
 
-	working sync.WaitGroup // of what goes on after whoever began it has its answer
-	joining chan struct{}  // holds one while somebody joins
+	joining chan struct{} // holds one while somebody joins
 
 	mu   sync.Mutex
 	wake map[chan struct{}]bool // of each Find
@@ -157,7 +156,6 @@ func (d *DHT) Close() error {
 	d.sender.cancel()
 	err := d.library.Close()
 	d.sender.close()
-	d.working.Wait()
 	return err
 }
 
@@ -191,24 +189,27 @@ func (d *DHT) join(ctx context.Context) error {
 	// Some that are known may be silent: who has met one waits no longer for them.
 	meeting, cancel := context.WithTimeout(d.sender.ctx, joinPatience)
 	met, all := make(chan struct{}, len(d.o.Bootstrap)), make(chan struct{})
-	var asking sync.WaitGroup
-	for _, b := range d.o.Bootstrap {
-		asking.Go(func() {
-			if err := d.meet(meeting, b); err != nil {
-				d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
-				return
-			}
-			met <- struct{}{}
-		})
-	}
-	d.working.Go(func() {
+	if !d.sender.begin(func() {
 		defer cancel()
+		var asking sync.WaitGroup
+		for _, b := range d.o.Bootstrap {
+			asking.Go(func() {
+				if err := d.meet(meeting, b); err != nil {
+					d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
+					return
+				}
+				met <- struct{}{}
+			})
+		}
 		asking.Wait()
 		close(all)
 		if table.Size() > 0 {
 			_, _ = d.library.GetClosestPeers(meeting, string(d.self)) // meets those near; who is in the table counts
 		}
-	})
+	}) {
+		cancel()
+		return errClosed
+	}
 	select {
 	case <-met:
 		select {

@@ -491,3 +491,27 @@ func free(t *testing.T) *p2p.Host {
 	t.Cleanup(func() { h.Close() })
 	return h
 }
+
+// TestClose: a DHT may be closed while it is asked, and nothing goes on after that.
+func TestClose(t *testing.T) {
+	n := newNet(t, 1)
+	for range 10 {
+		h := listen(t, identity.New(), false)
+		d, err := New(Options{Host: h, Realm: realm(t, "home"), Bootstrap: []peer.AddrInfo{n.servers[0].at()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asking sync.WaitGroup
+		for range 4 {
+			asking.Go(func() {
+				for range 100 {
+					_ = d.join(t.Context())
+					_ = d.walk(t.Context(), d.key("realm"), func(peer.ID, []*peer.AddrInfo) {})
+				}
+			})
+		}
+		d.Close()
+		asking.Wait()
+		h.Close()
+	}
+}

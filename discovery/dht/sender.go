@@ -71,6 +71,17 @@ func (s *sender) close() {
 	s.busy.Wait()
 }
 
+// begin runs what goes on after whoever began it has its answer, and close waits for. It
+// reports false when the sender is closed.
+func (s *sender) begin(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.busy.Go(f)
+	}
+	return !s.closed
+}
+
 // SendRequest returns the answer to a message.
 func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a *pb.Message, err error) {
 	if m.Type == pb.Message_PUT_VALUE && string(m.Key) != keyOf(s.host.ID()) {

@@ -172,11 +172,14 @@ func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
 	w.asked++
 	w.d.o.Host.Peerstore().AddAddrs(s.ID, s.Addrs, peerstore.TempAddrTTL)
 	late := time.AfterFunc(hedgeAfter, func() { outcomes <- outcome{step: s, late: true} })
-	w.d.working.Go(func() {
+	if !w.d.sender.begin(func() {
 		who, nearer, err := w.d.messenger.GetProviders(ctx, s.ID, w.key.Hash())
 		late.Stop()
 		outcomes <- outcome{step: s, who: who, nearer: nearer, err: err}
-	})
+	}) {
+		late.Stop()
+		outcomes <- outcome{step: s, err: errClosed}
+	}
 }
 
 // hears takes an outcome, and reports whether it is an answer.

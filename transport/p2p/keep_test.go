@@ -173,7 +173,6 @@ func TestHerd(t *testing.T) {
 				back            int
 				first, returned time.Time
 			)
-			returned, first = time.Now(), time.Now()
 			for i := range sites {
 				lost = append(lost, make(chan struct{}, 1))
 				ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {

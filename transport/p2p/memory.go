@@ -8,10 +8,12 @@ import (
 
 const (
 	// manyGone is how many connections have to end until their memory is given back to the
-	// machine, and goneFor is how long that waits for more of them. Go itself looks for
-	// garbage every two minutes where little is going on, and keeps what it finds for long.
+	// machine. Go itself looks for garbage every two minutes where little is going on, and
+	// keeps what it finds for long.
 	manyGone = 64
-	goneFor  = 15 * time.Second
+	// goneSoon is how long that waits for more of them, and goneLate until the library has
+	// forgotten what it knew of their peers.
+	goneSoon, goneLate = 15 * time.Second, 45 * time.Second
 )
 
 // released gives back the memory of connections that have ended, once there are many. The
@@ -26,9 +28,10 @@ func (r *released) ended() {
 	if r.gone.Add(1) < manyGone || r.waiting.Swap(true) {
 		return
 	}
-	time.AfterFunc(goneFor, func() {
+	time.AfterFunc(goneSoon, func() {
 		r.gone.Store(0)
 		r.waiting.Store(false)
 		debug.FreeOSMemory()
+		time.AfterFunc(goneLate-goneSoon, debug.FreeOSMemory)
 	})
 }

@@ -32,6 +32,9 @@ const (
 	// maxOfPrefix is how many those of one network may have at a relay that have no place
 	// and no circuit there. It leaves room for handshakes in what newLimits allows them.
 	maxOfPrefix = 192
+	// relayStrangers is how many of those a relay has of all networks: each takes 50 kB, and
+	// comes back in no time.
+	relayStrangers = 512
 	// maxStrange is how many streams each of a stranger's connections may have, each of
 	// 256 KiB: together they take less than all that newLimits allows. At a relay all
 	// those of one network may have prefixStreams, as much as an eighth of it.
@@ -120,12 +123,7 @@ func (p *places) ofKey(newcomer call, account string) {
 	if account == "" && !p.relay && !p.conns.IsProtected(newcomer.RemotePeer(), "") {
 		most = maxOfStranger
 	}
-	var own []call
-	for _, c := range p.calls {
-		if c.RemotePeer() == newcomer.RemotePeer() {
-			own = append(own, c)
-		}
-	}
+	own := p.some(func(c call) bool { return c.RemotePeer() == newcomer.RemotePeer() })
 	if len(own) >= most {
 		p.end(own[0])
 		own = own[1:]
@@ -137,22 +135,34 @@ func (p *places) ofKey(newcomer call, account string) {
 	}
 }
 
-// ofPrefix bounds the connections from one network to a relay. Who has a place or a
-// circuit is spared. It is called with mu held.
+// ofPrefix bounds the connections from one network to a relay, and of all strangers. Who has
+// a place or a circuit is spared. It is called with mu held.
 func (p *places) ofPrefix(from netip.Prefix) {
-	var all []call
-	for _, c := range p.calls {
-		if c.from == from {
-			all = append(all, c)
+	stranger := func(c call) bool { return !p.serves(c.RemotePeer(), true) }
+	if all := p.some(func(c call) bool { return c.from == from }); len(all) > maxOfPrefix {
+		if all = slices.DeleteFunc(all, not(stranger)); len(all) > maxOfPrefix {
+			p.end(oldestOfMost(all, call.RemotePeer))
+			return
 		}
 	}
-	if len(all) <= maxOfPrefix {
-		return
+	if len(p.calls) > relayStrangers {
+		if all := p.some(stranger); len(all) > relayStrangers {
+			p.end(ofCrowded(all))
+		}
 	}
-	all = slices.DeleteFunc(all, func(c call) bool { return p.serves(c.RemotePeer(), true) })
-	if len(all) > maxOfPrefix {
-		p.end(oldestOfMost(all, call.RemotePeer))
+}
+
+func not(f func(call) bool) func(call) bool { return func(c call) bool { return !f(c) } }
+
+// some are the connections for which something holds, in their order. It is called with mu
+// held.
+func (p *places) some(is func(call) bool) (some []call) {
+	for _, c := range p.calls {
+		if is(c) {
+			some = append(some, c)
+		}
 	}
+	return some
 }
 
 // ofAll bounds the connections of strangers to a site, and of all that it knows. It is
@@ -173,12 +183,18 @@ func (p *places) ofAll() {
 		}
 	}
 	if strangers := of[""]; len(strangers) > maxStrangers {
-		crowded := oldestOfMost(strangers, func(c call) netip.Prefix { return c.from }).from
-		p.end(oldestOfMost(slices.DeleteFunc(strangers, func(c call) bool { return c.from != crowded }), call.RemotePeer))
+		p.end(ofCrowded(strangers))
 	}
 	if known > maxKnown {
 		p.end(oldestOfMost(of[most], call.RemotePeer))
 	}
+}
+
+// ofCrowded is a connection from the network that has the most of these: there the oldest of
+// the key that has the most.
+func ofCrowded(all []call) call {
+	from := oldestOfMost(all, func(c call) netip.Prefix { return c.from }).from
+	return oldestOfMost(slices.DeleteFunc(all, func(c call) bool { return c.from != from }), call.RemotePeer)
 }
 
 // oldestOfMost is the oldest connection of the group that has the most of these. They are in

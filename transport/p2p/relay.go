@@ -3,6 +3,7 @@ package p2p
 import (
 	"agentsite/node/identity"
 
+	"github.com/libp2p/go-libp2p/p2p/host/pstoremanager"
 	circuitrelay "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 )
 
@@ -30,5 +31,12 @@ func (r *Relay) serve(h *Host) error {
 	}
 	h.closing(relay.Close)
 	c.follow()
+	// The host has one of these too, which remembers for a minute who has left.
+	peers, err := pstoremanager.NewPeerstoreManager(h.Peerstore(), h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(goneSoon), pstoremanager.WithCleanupInterval(goneSoon))
+	if err != nil {
+		return err
+	}
+	peers.Start()
+	h.closing(peers.Close)
 	return nil
 }

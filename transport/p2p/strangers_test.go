@@ -227,6 +227,37 @@ func TestStrangersRotate(t *testing.T) {
 	}
 }
 
+// TestRelayStrangers: a relay has so many connections of strangers, and of one network; who
+// has a place is spared.
+func TestRelayStrangers(t *testing.T) {
+	conns, err := newConns(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	p := newPlaces(nil, conns, true)
+	come := func(n int, from string) *inbound {
+		c := &inbound{who: peer.ID(fmt.Sprint("key", n)), at: ma.StringCast(from + "/tcp/1"), closed: make(chan struct{})}
+		p.InterceptUpgraded(c)
+		return c
+	}
+	site := come(0, "/ip4/192.0.2.1")
+	conns.TagPeer(site.who, reservationTag, 10)
+	for i := range 2 * maxOfPrefix {
+		come(1+i, "/ip4/192.0.2.1")
+	}
+	other := come(1000, "/ip4/192.0.2.2")
+	if n := len(p.calls); n > maxOfPrefix+2 {
+		t.Errorf("one network has %d connections", n)
+	}
+	for i := range 2 * relayStrangers {
+		come(2000+i, fmt.Sprintf("/ip4/198.51.100.%d", i%100))
+	}
+	if n := len(p.calls); n > relayStrangers+1 || !p.has(site) || !p.has(other) {
+		t.Errorf("strangers have %d connections; who has a place is there: %v, who has few: %v", n, p.has(site), p.has(other))
+	}
+}
+
 // cable passes on what one host sends another by UDP, until it is cut.
 func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
 	t.Helper()

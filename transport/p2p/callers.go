@@ -21,20 +21,21 @@ const callersProtocol protocol.ID = "/agentsite/callers/1"
 
 const maxPeerID = 64 // bytes
 
-// vouch tells a relay of a caller who came through it, if it is a relay of ours. It blocks
-// for seconds at most.
-func (h *Host) vouch(relay, caller peer.ID) {
+// vouch tells a relay of a caller who came through it, and reports whether it took that: it
+// does if it is a relay of ours. It blocks for seconds at most.
+func (h *Host) vouch(relay, caller peer.ID) bool {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), why), relayPatient)
 	defer cancel()
 	s, err := h.NewStream(ctx, relay, callersProtocol)
 	if err != nil {
-		return
+		return false
 	}
 	defer s.Reset()
 	s.SetDeadline(time.Now().Add(relayPatient))
-	if _, err := io.WriteString(s, string(caller)); err == nil && s.CloseWrite() == nil {
-		s.Read(make([]byte, 1)) // until it is taken
+	if _, err = io.WriteString(s, string(caller)); err == nil && s.CloseWrite() == nil {
+		_, err = s.Read(make([]byte, 1)) // until it is taken
 	}
+	return err == io.EOF
 }
 
 // learn takes in whom a site knows that has a place here. Others are not asked.

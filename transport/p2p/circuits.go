@@ -37,17 +37,19 @@ const (
 	maxHop = 4 << 10 // bytes of a request, as the library has it
 )
 
-// limits of circuits, for strangers and for callers who are known: what the former leave
-// is a reserve. Whoever has more to one site than a caller may loses the quietest.
+// limits of circuits. Where two are given, they are for callers who are known and for
+// strangers. Whoever has more to one site than a caller may loses the quietest. The reserve
+// is for callers who are known and find no room in the rest. Whoever has a place says whom
+// it knows, so that it counts by network of the sites: one that vouches for keys of its own
+// takes its network's share, and nothing more of the rest than strangers may.
 const (
-	relayCircuits, relayStranger       = 896, 640 // each may fill 512 KiB with what nobody reads
+	relayCircuits, relayReserve        = 640, 256 // each may fill 512 KiB with what nobody reads
 	siteCircuits, siteStranger         = 64, 40
-	prefixCircuits, prefixStranger     = 192, 96
+	prefixCircuits, prefixReserve      = 96, 32
 	keyCircuits                        = 64 // who looks for sites asks many for their cards
 	prefixToSite, prefixToSiteStranger = 32, 8
 	keyToSite, keyToSiteStranger       = 16, 4
-	sitesPrefixCircuits                = 384 // to all sites of one network
-	maxCallers                         = 64  // of a site who are known
+	maxCallers                         = 64 // of a site who are known
 )
 
 // circuits is the host at which the library's relay serves, with bounds that the library
@@ -76,15 +78,17 @@ type place struct {
 	callers []peer.ID // whom the site says that it knows
 }
 
-// The groups that hold circuits, beside whole keys and prefixes. That of all is nil.
+// The groups that hold circuits, beside whole keys and prefixes. That of all is nil, without
+// the reserve. Those of all places have no prefix.
 type (
 	toSite     struct{ to peer.ID }
-	toPrefix   struct{ to netip.Prefix }
+	reserveOf  struct{ to netip.Prefix }
 	prefixPair struct {
 		from netip.Prefix
 		to   peer.ID
 	}
 	placesOf struct{ prefix netip.Prefix }
+	awayFrom struct{ prefix netip.Prefix }
 	telling  struct{ site peer.ID }
 )
 
@@ -193,14 +197,13 @@ func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	defer c.mu.Unlock()
 	p, now := c.places[who], time.Now()
 	if p == nil || !p.here {
-		limits := placeLimits(from)
-		if !c.held.Take(limits...) {
-			if c.expire(now); !c.held.Take(limits...) {
-				return false
-			}
+		if !c.take(now, placeLimits(from, true)) {
+			return false
 		}
-		if p == nil {
+		if p = c.places[who]; p == nil {
 			p = new(place)
+		} else {
+			c.held.Done(placeLimits(p.prefix, false)...)
 		}
 		p.prefix, p.here = from, true
 		c.places[who] = p
@@ -209,17 +212,29 @@ func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	return true
 }
 
-func placeLimits(from netip.Prefix) []quota.Limit {
+// placeLimits are those of places, and as many of sites that are remembered when they have
+// gone: or who comes and goes with ever new keys would have all others be forgotten.
+func placeLimits(from netip.Prefix, here bool) []quota.Limit {
+	if !here {
+		return []quota.Limit{{Group: awayFrom{from}, Most: placesPerPrefix}, {Group: awayFrom{}, Most: relayPlaces}}
+	}
 	return []quota.Limit{{Group: placesOf{from}, Most: placesPerPrefix}, {Group: placesOf{}, Most: relayPlaces}}
+}
+
+// take takes what may be had once others have expired. It is called with mu held.
+func (c *circuits) take(now time.Time, limits []quota.Limit) bool {
+	if c.held.Take(limits...) {
+		return true
+	}
+	c.expire(now)
+	return c.held.Take(limits...)
 }
 
 // expire forgets what was not renewed. It is called with mu held.
 func (c *circuits) expire(now time.Time) {
 	for who, p := range c.places {
 		if p.until.Before(now) {
-			if p.here {
-				c.held.Done(placeLimits(p.prefix)...)
-			}
+			c.held.Done(placeLimits(p.prefix, p.here)...)
 			delete(c.places, who)
 		}
 	}
@@ -233,13 +248,10 @@ func (c *circuits) lose(who peer.ID) {
 	if p == nil || !p.here {
 		return
 	}
-	c.held.Done(placeLimits(p.prefix)...)
-	p.here = false
-	if len(c.places) > 2*relayPlaces {
-		c.expire(time.Now())
-	}
-	if len(p.callers) == 0 || len(c.places) > 2*relayPlaces {
-		delete(c.places, who)
+	c.held.Done(placeLimits(p.prefix, true)...)
+	delete(c.places, who)
+	if p.here = false; len(p.callers) > 0 && c.take(time.Now(), placeLimits(p.prefix, false)) {
+		c.places[who] = p
 	}
 }
 
@@ -259,23 +271,25 @@ func (c *circuits) enter(h *hop, who pair, from netip.Prefix) *openCircuit {
 		return quota.Limit{Group: group, Most: ifNot}
 	}
 	own := most(who, keyToSite, keyToSiteStranger)
-	g := &openCircuit{hop: h, by: c, who: who, limits: []quota.Limit{
-		most(nil, relayCircuits, relayStranger),
+	to := []quota.Limit{
 		most(toSite{who.to}, siteCircuits, siteStranger),
-		most(from, prefixCircuits, prefixStranger),
 		most(prefixPair{from, who.to}, prefixToSite, prefixToSiteStranger),
 		{Group: who.from, Most: keyCircuits},
-	}}
-	if site != nil {
-		g.limits = append(g.limits, quota.Limit{Group: toPrefix{site.prefix}, Most: sitesPrefixCircuits})
 	}
+	g := &openCircuit{hop: h, by: c, who: who, limits: append(to, quota.Limit{Group: from, Most: prefixCircuits}, quota.Limit{Most: relayCircuits})}
 	if all := c.open[who]; len(all) >= own.Most { // a caller that was killed leaves some behind
 		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return cmp.Compare(a.heard.Load(), b.heard.Load()) })
 		c.leave(quietest)
 		go quietest.hop.Stream.Reset()
 	}
 	if !c.held.Take(g.limits...) {
-		return nil
+		if !known || site == nil {
+			return nil
+		}
+		g.limits = append(to, quota.Limit{Group: reserveOf{site.prefix}, Most: prefixReserve}, quota.Limit{Group: reserveOf{}, Most: relayReserve})
+		if !c.held.Take(g.limits...) {
+			return nil
+		}
 	}
 	g.heard.Store(time.Now().UnixNano())
 	c.open[who] = append(c.open[who], g)

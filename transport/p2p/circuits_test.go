@@ -122,7 +122,7 @@ func TestKnownCallersReserve(t *testing.T) {
 	at := over(t, relay, site)
 	learnt := make(chan bool, 1)
 	vouch := site.places.vouch
-	site.places.vouch = func(relay, caller peer.ID) { vouch(relay, caller); learnt <- true }
+	site.places.vouch = func(relay, caller peer.ID) bool { taken := vouch(relay, caller); learnt <- taken; return taken }
 	call := func(key identity.Key) error {
 		owner := newHost(t, Options{Key: key})
 		defer owner.Close()
@@ -171,6 +171,45 @@ func TestRefused(t *testing.T) {
 		if got := errors.Is(unanswered(all, nil), ErrRefused); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
+	}
+}
+
+// TestRelayForgets: a relay that was started anew is told again whom a site knows that came
+// through it, before any of them calls.
+func TestRelayForgets(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	relay, key := newHost(t, Options{Relay: &Relay{}}, overTCP), identity.New()
+	site := newHost(t, Options{
+		Account: func(id identity.ID) string { return map[bool]string{true: "owner"}[id == key.ID()] },
+		Relays:  []peer.AddrInfo{{ID: relay.ID(), Addrs: relay.Addrs()}},
+	})
+	serve(t, site, nil)
+	at := []string{relay.at()[0] + "/p2p/" + relay.ID().String() + "/p2p-circuit"}
+	owner := newHost(t, Options{Key: key})
+	for c := owner.Caller(site.id(t), func() []string { return at }, rpc.CBOR); ; {
+		if _, err := c.Call(ctx, ask(1, "echo", "x"), nil); err == nil {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err) // the site has no place
+		}
+	}
+	who := owner.ID()
+	owner.Close()
+	told := make(chan peer.ID, maxCallers)
+	relay.SetStreamHandler(callersProtocol, func(s network.Stream) {
+		defer s.Close()
+		b, _ := io.ReadAll(s)
+		told <- peer.ID(b)
+	})
+	relay.Network().ClosePeer(site.ID())
+	select {
+	case got := <-told:
+		if got != who {
+			t.Errorf("it is told of %v", got)
+		}
+	case <-ctx.Done():
+		t.Error("it is told of nobody")
 	}
 }
 
@@ -265,6 +304,84 @@ func TestCircuitShares(t *testing.T) {
 				t.Errorf("%d circuits are left", n)
 			}
 		})
+	})
+}
+
+// TestOwnSites: keys of four networks have places, vouch for each other, and call each other
+// and everybody else as often as they can. Strangers of another network get through, and who
+// is known does, also with the network's own address.
+func TestOwnSites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCircuits(nil, nil)
+		net := func(n int) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32) }
+		var hostile []peer.ID
+		for i := range 40 {
+			hostile = append(hostile, peer.ID(fmt.Sprint("hostile", i)))
+			c.reserve(hostile[i], net(i%4))
+			c.places[hostile[i]].callers = hostile
+		}
+		for i := range 50 {
+			site := peer.ID(fmt.Sprint("site", i))
+			c.reserve(site, net(100+i))
+			c.places[site].callers = []peer.ID{"owner"}
+			hostile = append(hostile, site) // is called by them too
+		}
+		for range 20 {
+			for i := range 40 {
+				for _, to := range hostile {
+					c.enter(&hop{Stream: silent{}}, pair{hostile[i], to}, net(i%4))
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		t.Logf("they have %d circuits, and %d of the reserve", c.held.Held(nil), c.held.Held(reserveOf{}))
+		for i := range 50 {
+			site := peer.ID(fmt.Sprint("site", i))
+			if c.enter(&hop{Stream: silent{}}, pair{"visitor", site}, net(200)) == nil {
+				t.Errorf("a visitor does not get through to %v", site)
+			}
+			if c.enter(&hop{Stream: silent{}}, pair{"owner", site}, net(0)) == nil {
+				t.Errorf("an owner does not get through to %v", site)
+			}
+		}
+	})
+}
+
+// TestForgotten: whom sites know that come back is remembered, whatever many keys of one
+// network do that come, vouch and go.
+func TestForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCircuits(nil, nil)
+		net := func(n int) netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32) }
+		come := func(who peer.ID, n int) {
+			if !c.reserve(who, net(n)) {
+				t.Fatalf("%v has no place", who)
+			}
+			if len(c.places[who].callers) == 0 {
+				c.places[who].callers = []peer.ID{"owner"}
+			}
+		}
+		for i := range 3 * relayPlaces {
+			come(peer.ID(fmt.Sprint("hostile", i)), 1)
+			c.lose(peer.ID(fmt.Sprint("hostile", i)))
+		}
+		come("site", 2)
+		c.lose("site")
+		if len(c.places) > placesPerPrefix+1 {
+			t.Errorf("%d sites are remembered", len(c.places))
+		}
+		if p := c.places["site"]; p == nil || len(p.callers) == 0 {
+			t.Error("a site's callers are forgotten")
+		}
+		come("site", 3)
+		time.Sleep(2 * placeTime)
+		come("another", 4)
+		c.expire(time.Now().Add(2 * placeTime))
+		for _, group := range []any{placesOf{}, placesOf{net(3)}, awayFrom{}, awayFrom{net(1)}, awayFrom{net(2)}} {
+			if n := c.held.Held(group); n != 0 {
+				t.Errorf("%d are left of %v", n, group)
+			}
+		}
 	})
 }
 

@@ -39,7 +39,7 @@ const (
 	// 256 KiB: together they take less than all that newLimits allows. At a relay all
 	// those of one network may have prefixStreams, as much as an eighth of it.
 	maxStrange    = 10
-	prefixStreams = prefixCircuits + 64
+	prefixStreams = 256
 )
 
 // keptTag is why a peer's connections are not ended when there are many. The others are the
@@ -58,13 +58,14 @@ const (
 type places struct {
 	account func(identity.ID) string // "" for a stranger
 	conns   connmgr.ConnManager
-	relay   bool                        // everybody has a place, within what a network may have
-	vouch   func(relay, caller peer.ID) // tells a relay whom the site knows
+	relay   bool                             // everybody has a place, within what a network may have
+	vouch   func(relay, caller peer.ID) bool // tells a relay whom the site knows
 
 	released released
 
 	mu    sync.Mutex
 	calls []call // by others, in the order in which they came
+	told  []pair // callers who came through relays that were told of them, the last ones
 }
 
 // call is a connection that another has made.
@@ -79,7 +80,7 @@ func newPlaces(account func(identity.ID) string, conns connmgr.ConnManager, rela
 	if account == nil {
 		account = func(identity.ID) string { return "" }
 	}
-	return &places{account: account, conns: conns, relay: relay, vouch: func(peer.ID, peer.ID) {}}
+	return &places{account: account, conns: conns, relay: relay, vouch: func(peer.ID, peer.ID) bool { return false }}
 }
 
 func (*places) InterceptPeerDial(peer.ID) bool                                           { return true }
@@ -266,8 +267,28 @@ func (p *places) admit(c network.Conn) {
 
 // known tells the relay of a connection that its peer is known here.
 func (p *places) known(c network.Conn) {
-	if relay := relayOf(c.RemoteMultiaddr()); relay != "" && c.Stat().Direction == network.DirInbound {
-		go p.vouch(relay, c.RemotePeer())
+	relay := relayOf(c.RemoteMultiaddr())
+	if relay == "" || c.Stat().Direction != network.DirInbound {
+		return
+	}
+	who := pair{from: c.RemotePeer(), to: relay}
+	p.mu.Lock()
+	p.told = append(slices.DeleteFunc(p.told, func(have pair) bool { return have == who }), who)
+	p.told = p.told[max(0, len(p.told)-maxCallers):]
+	p.mu.Unlock()
+	go p.vouch(relay, who.from)
+}
+
+// remind tells a relay again whom it was told of, for it may have been started anew, and
+// stops where it does not take that. It blocks for seconds then.
+func (p *places) remind(relay peer.ID) {
+	p.mu.Lock()
+	told := slices.Clone(p.told)
+	p.mu.Unlock()
+	for _, who := range told {
+		if who.to == relay && !p.vouch(relay, who.from) {
+			return
+		}
 	}
 }
 

@@ -178,8 +178,15 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 		tell(nil)
 	}()
 	var renewed time.Time
+	var reminding sync.WaitGroup
+	defer reminding.Wait()
 	ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
-		return h.place(ctx, relay, h.renew(relay.ID, &renewed) || dial)
+		dial = h.renew(relay.ID, &renewed) || dial
+		at, err := h.place(ctx, relay, dial)
+		if err == nil && dial {
+			reminding.Go(func() { h.places.remind(relay.ID) })
+		}
+		return at, err
 	}
 	(&keeper{ask, held, lost, turns, tell}).run(ctx)
 }

@@ -24,6 +24,11 @@ var (
 	// may have been restored from a backup, or its clock may have gone back.
 	perOlder = rate{perSecond: 1. / 60, burst: 1}
 
+	// Looks that are older than what was heard of their origins, of all origins: one has all
+	// sites answer, which whoever plays back what he once forwarded would else keep from
+	// answering those who look now.
+	olderLooks = rate{perSecond: 1. / 60, burst: 4}
+
 	// What a peer is forgiven. It is its score, and below graylist it is not heard.
 	forgiven = rate{perSecond: 0.2, debt: 1000}
 )
@@ -119,6 +124,7 @@ type judge struct {
 
 	mu      sync.Mutex
 	origins bounded[identity.ID, origin]
+	looks   budget // of those that are older
 }
 
 func newJudge(r discovery.Realm) *judge {
@@ -151,6 +157,9 @@ func (j *judge) judge(now time.Time, by identity.ID, direct bool, number uint64,
 		same, older = same || older, false
 	}
 	if same || older && !o.older.take(now, perOlder, 1) {
+		return m, passedOver
+	}
+	if older && m.Kind == look && !j.looks.take(now, olderLooks, 1) {
 		return m, passedOver
 	}
 	if !o.rate.take(now, perOrigin, 1) {

@@ -126,6 +126,31 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestLooksPlayedBack: a forwarder who plays back what others once looked for has the sites
+// of a realm answer less often than they may, so that they answer those who look now.
+func TestLooksPlayedBack(t *testing.T) {
+	const minutes, origins = 60, 20
+	r := newRealm(t, "home")
+	j, all := newJudge(r), make([]identity.ID, origins)
+	for i := range all {
+		all[i] = identity.New().ID()
+		for n := range uint64(3) {
+			j.judge(start0, all[i], false, 10+n, message{Kind: look}.write(r, all[i]))
+		}
+	}
+	heard := 0
+	for second := range minutes * 60 {
+		now := start0.Add(time.Duration(second) * time.Second)
+		by := all[second%origins]
+		if _, v := j.judge(now, by, false, 10, message{Kind: look}.write(r, by)); v == taken {
+			heard++
+		}
+	}
+	if most := answers.perSecond * minutes * 60 / 2; heard == 0 || float64(heard) > most {
+		t.Errorf("%d looks are answered, with %v answers", heard, 2*most)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	r := rate{perSecond: 0.5, burst: 2}
 	var b budget

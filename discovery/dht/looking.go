@@ -11,21 +11,25 @@ import (
 
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 )
 
 const (
 	asksAtOnce = 16 // sites that are asked and have not been slow
 	mostAsking = 32
-	mostAsked  = 512 // sites of one key
-	mostNamed  = 4096
-	mostAgain  = 32 // are asked once more
+	mostNamed  = 4096 // sites of one key
+	// How many of those that one server names need not be there, of any and of a known one,
+	// before it is not believed any more.
+	mostMissed, mostMissedKnown = 48, 512
+	mostTried                   = 3  // times, where strangers say that one is
+	mostAgain                   = 32 // are asked once more
 )
 
 // look asks those for their cards of whom servers say that they have a key, and some
 // besides, and emits each whose card is right as soon as it is. It returns who that was,
 // and where.
 func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
-	l := &looking{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), found: make(map[peer.ID]peer.AddrInfo)}
+	l := &looking{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), tried: make(map[peer.ID]int), found: make(map[peer.ID]peer.AddrInfo)}
 	for _, p := range besides {
 		l.add("", p)
 	}
@@ -49,9 +53,10 @@ type looking struct {
 	mu          sync.Mutex
 	sources     []*source // in the order in which they answered
 	named       int
-	asked       map[peer.ID]bool
-	prompt, all int             // how many are asked, of whom some are slow
-	failed      []peer.AddrInfo // who is asked once more
+	asked       map[peer.ID]bool // who is being asked, or was found
+	tried       map[peer.ID]int  // how often in vain
+	prompt, all int              // how many are asked, of whom some are slow
+	failed      []peer.AddrInfo  // who is asked once more
 	found       map[peer.ID]peer.AddrInfo
 }
 
@@ -63,10 +68,18 @@ type source struct {
 	missed int             // how many of them did not show a card, or not yet
 }
 
+func (s *source) most() int {
+	if s.known {
+		return mostMissedKnown
+	}
+	return mostMissed
+}
+
 // add has a site be asked that a server names.
 func (l *looking) add(server peer.ID, p peer.AddrInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.d.o.Host.Peerstore().AddAddrs(p.ID, p.Addrs, peerstore.TempAddrTTL)
 	i := slices.IndexFunc(l.sources, func(s *source) bool { return s.server == server })
 	if i < 0 {
 		i = len(l.sources)
@@ -85,16 +98,13 @@ func (l *looking) again() {
 	defer l.mu.Unlock()
 	s := &source{known: true, named: l.failed}
 	l.failed = nil
-	for _, p := range s.named {
-		delete(l.asked, p.ID)
-	}
 	l.sources = []*source{s}
 	l.askMore()
 }
 
 // askMore asks as many as may be asked. The caller holds mu.
 func (l *looking) askMore() {
-	for l.prompt < asksAtOnce && l.all < mostAsking && len(l.asked) < mostAsked && l.ctx.Err() == nil {
+	for l.prompt < asksAtOnce && l.all < mostAsking && l.ctx.Err() == nil {
 		s, p := l.next()
 		if s == nil {
 			return
@@ -125,7 +135,11 @@ func (l *looking) askMore() {
 			}
 			if shown {
 				s.missed--
-			} else if s.known && len(l.failed) < mostAgain {
+			} else {
+				delete(l.asked, p.ID) // another may know better where it is
+				l.tried[p.ID]++
+			}
+			if !shown && s.known && len(l.failed) < mostAgain {
 				l.failed = append(l.failed, p)
 			}
 			l.askMore()
@@ -136,17 +150,19 @@ func (l *looking) askMore() {
 // next is who is asked now: of the source that has named the fewest who are not there, the
 // first. The caller holds mu.
 func (l *looking) next() (best *source, p peer.AddrInfo) {
+	at := 0
 	for _, s := range l.sources {
-		s.named = slices.DeleteFunc(s.named, func(p peer.AddrInfo) bool { return l.asked[p.ID] })
-		if len(s.named) > 0 && (best == nil || s.missed < best.missed || s.missed == best.missed && s.known && !best.known) {
-			best = s
+		s.named = slices.DeleteFunc(s.named, func(p peer.AddrInfo) bool { return !s.known && l.tried[p.ID] >= mostTried })
+		i := slices.IndexFunc(s.named, func(p peer.AddrInfo) bool { return !l.asked[p.ID] })
+		if i >= 0 && s.missed < s.most() && (best == nil || s.missed < best.missed || s.missed == best.missed && s.known && !best.known) {
+			best, at = s, i
 		}
 	}
 	if best == nil {
 		return nil, p
 	}
-	p = best.named[0]
-	best.named = best.named[1:]
+	p = best.named[at]
+	best.named = slices.Delete(best.named, at, at+1)
 	return best, p
 }
 

@@ -39,6 +39,7 @@ type step struct {
 	peer.AddrInfo
 	distance []byte
 	state    stepState
+	again    bool // it is known, and is asked a second time
 }
 
 type stepState int
@@ -197,6 +198,9 @@ func (w *walk) hears(o outcome) bool {
 	w.asking--
 	if o.err != nil {
 		o.step.state = failed
+		if !o.again && w.d.known(o.ID) { // it may be all that there is, and have much to do just now
+			o.step.state, o.step.again = heard, true
+		}
 		w.d.o.Log.Debug("a server of the DHT does not answer", "peer", o.ID, "error", o.err)
 		return false
 	}

@@ -81,3 +81,15 @@ func TestAllIsGivenBack(t *testing.T) {
 		t.Errorf("%v, %v are left", c.open, c.places)
 	}
 }
+
+// TestRemindingEnds: a relay that takes seconds for each caller of whom it is told again
+// holds up the end of a site's places by one of them.
+func TestRemindingEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p, told := newPlaces(nil, nil, false), 0
+	p.vouch = func(peer.ID, peer.ID) bool { told++; cancel(); return true }
+	p.told = []pair{{"a", "relay"}, {"b", "relay"}, {"c", "relay"}}
+	if p.remind(ctx, "relay"); told != 1 {
+		t.Errorf("it is told of %d", told)
+	}
+}

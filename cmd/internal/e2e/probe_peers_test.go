@@ -12,6 +12,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
+	"agentsite/discovery/discoverytest"
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
@@ -35,6 +36,7 @@ var spoken = map[string]string{
 	"/libp2p/dcutr":                    "punches holes",
 	"/agentsite/meshsub/1.2.0":         "news, whose topic only the realm can name",
 	"/agentsite/card/1":                "a site's card, for its realm",
+	"/agentsite/newer/1":               "hears of a newer record, from its realm",
 	"/agentsite/mcp/1/json":            "messages",
 	"/agentsite/mcp/1/cbor":            "messages",
 }
@@ -78,6 +80,10 @@ func (p *probed) overPeers(t *testing.T, c site.Carrier) {
 		p.probes++
 		if got, err := card.Ask(ctx, h, realm, *there); err == nil {
 			t.Errorf("somebody of another realm is shown %q", got.Capabilities)
+		}
+		p.probes++
+		if card.Tell(ctx, h, realm, *there, discoverytest.Record(identity.New(), 1)) == nil {
+			t.Error("somebody of another realm is believed to know a newer record")
 		}
 	}
 	begun := p.probes

@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -65,4 +66,17 @@ func (p *peers) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]proto
 		all = slices.DeleteFunc(all, func(id protocol.ID) bool { return id == autonatv2.DialProtocol })
 	}
 	return all, err
+}
+
+// forgetful is a peerstore that forgets the addresses of a peer with all else. The library
+// keeps them for a quarter of an hour, and what a thousand strangers leave in every page of
+// the heap keeps Go from giving the pages back. Those of relays stay: others are told them.
+type forgetful struct{ peerstore.Peerstore }
+
+func (f forgetful) RemovePeer(who peer.ID) {
+	relay, _ := f.SupportsProtocols(who, proto.ProtoIDv2Hop)
+	f.Peerstore.RemovePeer(who)
+	if len(relay) == 0 {
+		f.UpdateAddrs(who, peerstore.RecentlyConnectedAddrTTL, 0)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -66,5 +67,29 @@ func TestAddressesExpire(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestForgetful: a relay forgets the addresses of a stranger that has left, and not those of
+// a relay, nor where it was told that a peer is.
+func TestForgetful(t *testing.T) {
+	s, err := newPeers(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	at, told := ma.StringCast("/ip4/192.0.2.1/tcp/1"), ma.StringCast("/ip4/192.0.2.2/tcp/1")
+	stranger, relay, other := someone(t), someone(t), someone(t)
+	s.SetProtocols(relay, proto.ProtoIDv2Hop)
+	s.AddAddrs(other, []ma.Multiaddr{told}, peerstore.PermanentAddrTTL)
+	for _, p := range []peer.ID{stranger, relay, other} {
+		s.AddAddrs(p, []ma.Multiaddr{at}, peerstore.ConnectedAddrTTL)
+		s.UpdateAddrs(p, peerstore.ConnectedAddrTTL, peerstore.RecentlyConnectedAddrTTL)
+		forgetful{s}.RemovePeer(p)
+	}
+	for p, want := range map[peer.ID][]ma.Multiaddr{stranger: nil, relay: {at}, other: {told}} {
+		if have := s.Addrs(p); len(have) != len(want) || len(want) > 0 && !have[0].Equal(want[0]) {
+			t.Errorf("addresses %v, not %v", have, want)
+		}
 	}
 }

@@ -128,7 +128,7 @@ func TestRelayMemory(t *testing.T) {
 	defer func() {
 		t.Logf("%d strangers: %.1f MB before, %.1f with them, %.1f after %v", len(strangers), before, most, r.resident(t), time.Since(gone).Round(time.Second))
 	}()
-	until(t, time.Minute, "the memory is given back", func() bool { return r.resident(t) <= forSoak(1.2, 1.5)*before })
+	until(t, time.Minute, "the memory is given back", func() bool { return r.resident(t) <= forSoak(1.2, 1.4)*before })
 }
 
 // BenchmarkRelayPlaces is what a thousand places take of a relay's memory.

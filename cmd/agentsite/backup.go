@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/config"
 
 	"github.com/spf13/cobra"
 )
@@ -65,7 +66,7 @@ again. Rates begin as used up, because nobody knows what was counted.`,
 }
 
 func (a *app) backupFlags(cmd *cobra.Command, o *site.BackupOptions, passphrase *string) {
-	cmd.Flags().StringVar(&o.Config, "config", "", "the configuration (default: "+site.DefaultConfig+")")
+	cmd.Flags().StringVar(&o.Config, "config", "", "the configuration (default: "+config.DefaultFile+")")
 	cmd.Flags().BoolVar(&o.Owner, "owner", false, "your own key as an owner, instead of a site")
 	cmd.Flags().StringVar(passphrase, "passphrase-file", "", "the file with the passphrase, instead of being asked")
 	cmd.MarkFlagFilename("config", "yaml", "yml")

@@ -62,7 +62,7 @@ What the configuration has already is left alone, and so is what a kernel driver
 // boardFlags are those of the commands that look at the machine. root is for the
 // tests, which have no board.
 func (a *app) boardFlags(cmd *cobra.Command, file, root *string) {
-	cmd.Flags().StringVar(file, "config", "", "the configuration (default: "+site.DefaultConfig+", where there is one)")
+	cmd.Flags().StringVar(file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
 	cmd.Flags().StringVar(root, "root", "", "")
 	cmd.Flags().MarkHidden("root")
 	cmd.MarkFlagFilename("config", "yaml", "yml")

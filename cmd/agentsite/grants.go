@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/access"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -361,7 +362,7 @@ func (s *session) warnOfIdle(ctx context.Context, words string) {
 	for _, p := range list.Points {
 		kinds[p.Point] = p.Kind
 	}
-	for _, idle := range site.Idle(words, kinds) {
+	for _, idle := range access.Unmatched(words, kinds) {
 		_, place, _ := strings.Cut(idle, " ")
 		near := ""
 		for _, p := range list.Points {

@@ -50,7 +50,7 @@ is no terminal whose end it could mean. SIGUSR1 is an emergency stop.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+site.DefaultConfig+", where there is one)")
+	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
 	cmd.Flags().StringVar(&listen, "listen", "", "where HTTP listens, instead of the configuration's listen: such as 127.0.0.1:8473")
 	cmd.Flags().StringVar(&https, "listen-https", "", "where HTTPS listens, for the network, instead of the configuration's: such as :8474, or none; with --listen none is usual")
 	cmd.Flags().StringVar(&peers, "listen-peers", "", "where peers are listened for, instead of the configuration's under internet: such as :8475; with --listen nowhere is usual")
@@ -83,7 +83,7 @@ func (a *app) checkCommand() *cobra.Command {
 				return a.printJSON(checked(cfg, from))
 			}
 			if from == "" {
-				from = "no " + site.DefaultConfig + " here, the built-in demonstration is"
+				from = "no " + config.DefaultFile + " here, the built-in demonstration is"
 			} else {
 				from += ":"
 			}
@@ -125,7 +125,7 @@ func counted(n int, what string) string {
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", GroupID: groupSite, Args: noArgs,
-		Short: "Print the JSON Schema of " + site.DefaultConfig + ", for editors",
+		Short: "Print the JSON Schema of " + config.DefaultFile + ", for editors",
 		RunE: func(*cobra.Command, []string) error {
 			text, err := site.Schema()
 			if err != nil {

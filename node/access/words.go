@@ -27,15 +27,18 @@ type verb struct {
 
 var verbs = []verb{ // reading is the first
 	{"read", []string{"list_points", "read_history", "read_points", "site_status"}},
-	{"set", []string{"release_output", "set_level", "switch_output"}},
-	{"show", []string{"show_text"}},
-	{"capture", []string{"capture_image"}},
+	{wordSet, []string{"release_output", "set_level", "switch_output"}},
+	{wordShow, []string{"show_text"}},
+	{wordCapture, []string{"capture_image"}},
 	{wordStop, []string{"emergency_stop"}},
 }
 
 const (
-	wordStop = "stop"
-	wordUse  = "use"
+	wordSet     = "set"
+	wordShow    = "show"
+	wordCapture = "capture"
+	wordStop    = "stop"
+	wordUse     = "use"
 )
 
 // ParseWords reads permissions in words.
@@ -233,9 +236,10 @@ func (p Permission) words() string {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// Idle lists the verbs and places of permissions in words that are about no point of a
-// site. fits reports whether a verb can be about a point.
-func Idle(text string, points []string, fits func(verb, point string) bool) (idle []string) {
+// Unmatched lists the verbs and places of permissions in words that match no point of a
+// site. kinds has the kind of each of its points, by address. Text that is no permission
+// has none.
+func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	all, err := ParseWords(text)
 	if err != nil {
 		return nil
@@ -248,12 +252,34 @@ func Idle(text string, points []string, fits func(verb, point string) bool) (idl
 			}
 		}
 		for _, pattern := range p.Points {
-			if pattern != "*" && !slices.ContainsFunc(points, func(point string) bool { return matches(pattern, point) && fits(word, point) }) {
-				idle = append(idle, word+" "+pattern)
+			if pattern != "*" && !matchesAny(word, pattern, kinds) {
+				unmatched = append(unmatched, word+" "+pattern)
 			}
 		}
 	}
-	return idle
+	return unmatched
+}
+
+func matchesAny(word, pattern string, kinds map[string]string) bool {
+	for point, kind := range kinds {
+		if matches(pattern, point) && appliesTo(word, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// appliesTo reports whether a permission with that verb can be about a point of a kind.
+func appliesTo(word, kind string) bool {
+	switch word {
+	case wordSet:
+		return kind == "switch" || kind == "level"
+	case wordShow:
+		return kind == "text"
+	case wordCapture:
+		return kind == "image"
+	}
+	return true
 }
 
 // DefaultLength is how long a grant lasts where nothing else is said: 90 days for

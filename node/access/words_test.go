@@ -10,6 +10,23 @@ import (
 	"pgregory.net/rapid"
 )
 
+func TestUnmatched(t *testing.T) {
+	kinds := map[string]string{"climate/temperature": "measurement", "fan/speed": "level", "panel/line": "text"}
+	for text, want := range map[string][]string{
+		"read climate":                             nil,
+		"read *, set *, show *, capture *":         nil,
+		"read climte":                              {"read climte"},
+		"set fan/speed+panel/line+climate":         {"set climate", "set panel/line"},
+		"show panel+fan, capture panel":            {"show fan", "capture panel"},
+		"use water on fan+pump":                    {"use pump"},
+		"a permission cannot be written like this": nil,
+	} {
+		if got := Unmatched(text, kinds); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"read climate/*, set fan max 10m 10/h":      "",

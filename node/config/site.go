@@ -46,6 +46,9 @@ type about struct {
 	Watchdog string `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
 }
 
+// DefaultFile is the file that is read, in the folder where a command is run, when none is named.
+const DefaultFile = "agentsite.yaml"
+
 // Load reads the file at path. A file that cannot be opened keeps its cause, so
 // that errors.Is finds fs.ErrNotExist.
 func Load(path string, drivers []driver.Driver) (*Site, error) {

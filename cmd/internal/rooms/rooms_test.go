@@ -65,8 +65,8 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/config", "transport/mcp/client", "discovery", "device"},
-		"the command line is words and tables; what it shows comes from the site and its client"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "transport/mcp/client", "discovery", "device"},
+		"the command line is words and tables; what it shows comes from the site and its client, and permissions are written in node/access's words"},
 }
 
 const module = "agentsite/"

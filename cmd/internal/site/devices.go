@@ -22,15 +22,12 @@ import (
 //go:embed demo.yaml
 var demo []byte
 
-// DefaultConfig is the file that run reads when it is there and none is named.
-const DefaultConfig = "agentsite.yaml"
-
 // load reads the configuration: the named file, or agentsite.yaml where there is
 // one, or else the built-in demonstration.
 func load(b *board.Board, path string) (cfg *config.Site, from string, err error) {
 	from = path
 	if path == "" {
-		from = DefaultConfig
+		from = config.DefaultFile
 	}
 	cfg, err = config.Load(from, Drivers(b))
 	if path == "" && errors.Is(err, fs.ErrNotExist) {

@@ -19,9 +19,9 @@ import (
 // What is on the boot partition: the part of an SD card that any computer can read, and
 // that a screen and a keyboard are not needed for.
 const (
-	bootConfig  = DefaultConfig              // of the owner; never written
-	bootExample = DefaultConfig + ".example" // of ours, where the owner has written none
-	bootErrors  = "agentsite-errors.txt"     // while what the owner wrote is not taken
+	bootConfig  = config.DefaultFile              // of the owner; never written
+	bootExample = config.DefaultFile + ".example" // of ours, where the owner has written none
+	bootErrors  = "agentsite-errors.txt"          // while what the owner wrote is not taken
 )
 
 //go:embed firstboot.yaml

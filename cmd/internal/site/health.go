@@ -15,6 +15,7 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/host"
 	"agentsite/node"
+	"agentsite/node/config"
 	"agentsite/transport/rpc"
 )
 
@@ -113,7 +114,7 @@ func (o DoctorOptions) configuration(h Health) string {
 	if path != "" {
 		return path
 	}
-	_, err := os.Stat(DefaultConfig)
+	_, err := os.Stat(config.DefaultFile)
 	service := filepath.Join(cmp.Or(o.Root, "/"), serviceConfig)
 	if _, there := os.Stat(service); errors.Is(err, fs.ErrNotExist) && there == nil {
 		return service

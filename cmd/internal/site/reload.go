@@ -191,7 +191,7 @@ func (w *wiring) load() (*config.Site, plan, error) {
 func reader(b *board.Board, file string) func() (*config.Site, error) {
 	return func() (*config.Site, error) {
 		if file == "" {
-			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", DefaultConfig)
+			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", config.DefaultFile)
 		}
 		cfg, _, err := check(b, file)
 		return cfg, err

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"agentsite/node/access"
+	"agentsite/node/config"
 
 	"github.com/go-json-experiment/json"
 )
@@ -146,7 +147,7 @@ func unsealBackup(sealed []byte, passphrase string) (*backup, error) {
 
 // configTakes returns where a configuration goes, and refuses where another one is.
 func configTakes(path, text string) (file string, err error) {
-	file = cmp.Or(path, DefaultConfig)
+	file = cmp.Or(path, config.DefaultFile)
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
 		return "", Mistake{fmt.Errorf("%s is there already and says something else: move it away, or name another file with --config", file)}

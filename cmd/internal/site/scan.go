@@ -98,7 +98,7 @@ func readConfig(path string) (*config.Site, string, []byte, error) {
 
 // readText is readConfig for who does not mind what it says; nil is no file.
 func readText(path string) (file string, text []byte, err error) {
-	file = cmp.Or(path, DefaultConfig)
+	file = cmp.Or(path, config.DefaultFile)
 	text, err = os.ReadFile(file)
 	switch {
 	case path == "" && errors.Is(err, fs.ErrNotExist):

@@ -646,12 +646,12 @@ func TestCheck(t *testing.T) {
 		{"a wrong model", "site: { name: x }\ndevices:\n  g: { driver: sim, model: volcano }\n", `model: there is no "volcano"`},
 		{"no YAML", "site: [", "agentsite.yaml:1:"},
 	} {
-		if err := os.WriteFile(DefaultConfig, []byte(tt.text), 0o600); err != nil {
+		if err := os.WriteFile(config.DefaultFile, []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"", DefaultConfig} {
+		for _, path := range []string{"", config.DefaultFile} {
 			_, from, err := Check(path)
-			if from != DefaultConfig || (err == nil) != (tt.says == "") || (err != nil && !strings.Contains(err.Error(), tt.says)) {
+			if from != config.DefaultFile || (err == nil) != (tt.says == "") || (err != nil && !strings.Contains(err.Error(), tt.says)) {
 				t.Errorf("%s: %q %v, want %s", tt.name, from, err, tt.says)
 			}
 			if tt.name == "two mistakes" && err != nil && !strings.Contains(err.Error(), "g/level") {

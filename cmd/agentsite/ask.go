@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 
 	"github.com/go-json-experiment/json"
@@ -46,7 +47,7 @@ func (a *app) dial() (*session, error) {
 func (a *app) again() string {
 	for _, f := range []struct{ flag, value string }{{"site", a.site}, {"peer", a.peer}, {"data", a.data}} {
 		if f.value != "" {
-			return "agentsite --" + f.flag + " " + site.Quote(f.value)
+			return "agentsite --" + f.flag + " " + state.ShellQuote(f.value)
 		}
 	}
 	return "agentsite"

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -50,7 +51,7 @@ that nobody types at, and takes no orders. Without a terminal it shows them once
 }
 
 // console fills the terminal anew until ctx ends, whether the site runs or not.
-func (a *app) console(ctx context.Context, folder site.Folder, every time.Duration) error {
+func (a *app) console(ctx context.Context, folder state.Folder, every time.Duration) error {
 	const empty, noCursor, cursor = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h" // as a Linux console has them
 	fmt.Fprint(a.out, noCursor)
 	defer fmt.Fprint(a.out, cursor)
@@ -85,7 +86,7 @@ type screen struct {
 	err    error  // why there is nothing but this
 }
 
-func (a *app) screen(ctx context.Context, folder site.Folder) (s screen) {
+func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	s.at = time.Now()
 	quiet := *a // what it prints goes into the screen
 	var text strings.Builder
@@ -105,7 +106,7 @@ func (a *app) screen(ctx context.Context, folder site.Folder) (s screen) {
 		return quiet.readTable(now.Readings, left)
 	})
 	s.table = text.String()
-	if i, ok, err := folder.Invitation(); ok && err == nil {
+	if i, ok, err := site.ReadInvitation(folder); ok && err == nil {
 		s.claim, s.qr = i.String(), site.Picture(i)
 	}
 	return s
@@ -132,7 +133,7 @@ func (s screen) page(columns, rows int) string {
 		line("Nobody owns this site. Switch the board off and on again to claim it.")
 		line("")
 	} else if s.claim != "" {
-		fmt.Fprintf(&b, "Nobody owns this site yet. Within %s, on your own machine:\n  agentsite claim %s\n\n", span(left.Seconds()), site.Quote(s.claim))
+		fmt.Fprintf(&b, "Nobody owns this site yet. Within %s, on your own machine:\n  agentsite claim %s\n\n", span(left.Seconds()), state.ShellQuote(s.claim))
 		const least = 6 // rows of readings beside a picture
 		if fits(b.String()+s.qr, columns, rows-min(least, len(table))) {
 			b.WriteString(s.qr + "\n")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 )
 
 // erasing are the flags of reset that erase.
@@ -46,7 +47,7 @@ func (a *app) erase(ctx context.Context, e erasing) error {
 }
 
 // sureToErase has somebody say so who cannot have meant something else.
-func (a *app) sureToErase(ctx context.Context, folder site.Folder, key bool) error {
+func (a *app) sureToErase(ctx context.Context, folder state.Folder, key bool) error {
 	if _, ok := a.terminal(); !ok {
 		return usagef("there is no terminal to ask on whether you are sure: --yes says so")
 	}

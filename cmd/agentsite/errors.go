@@ -11,6 +11,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -45,7 +46,7 @@ func usagef(format string, args ...any) error { return coded{exitUsage, fmt.Erro
 func exitCode(err error) int {
 	var own coded
 	var mistake *config.Error
-	var mistaken site.Mistake
+	var mistaken state.Mistake
 	var tool *client.ToolError
 	var refused *client.Refusal
 	code := 0
@@ -126,7 +127,7 @@ func (a *app) unreached(err error) error {
 
 // undialled gives an error of dialling its exit code.
 func (a *app) undialled(err error) error {
-	var mistaken site.Mistake
+	var mistaken state.Mistake
 	var web *url.Error
 	var refused *client.Refusal
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -53,7 +54,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				}
 				return a.showCertificate(text)
 			}
-			who, err := site.SiteIdentity(folder)
+			who, err := folder.Identity()
 			if err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 }
 
 type identityResult struct {
-	site.Identity
+	state.Identity
 	You string `json:"you,omitzero"` // the did:key of the user, who is not the site
 }
 
@@ -99,7 +100,7 @@ func (a *app) showCertificate(text string) error {
 	return err
 }
 
-func (a *app) showIdentity(who site.Identity) error {
+func (a *app) showIdentity(who state.Identity) error {
 	if a.json {
 		return a.printJSON(who)
 	}

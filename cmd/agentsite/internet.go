@@ -11,6 +11,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/discovery"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -229,7 +230,7 @@ func (a *app) realmNewCommand() *cobra.Command {
 // relayFlags are relays as they are given on a command line.
 func relayFlags(relays []string) (words string) {
 	for _, r := range relays {
-		words += " --relay " + site.Quote(r) // whoever runs the relay says where it is
+		words += " --relay " + state.ShellQuote(r) // whoever runs the relay says where it is
 	}
 	return words
 }

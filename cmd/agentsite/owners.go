@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -58,7 +59,7 @@ func (s *session) tellOwner(ctx context.Context) error {
 	if err != nil || len(all.At) == 0 {
 		return err
 	}
-	return s.app.say("on their own machine: agentsite claim %s", site.Quote(all.Address()))
+	return s.app.say("on their own machine: agentsite claim %s", state.ShellQuote(all.Address()))
 }
 
 func (s *session) showOwners(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -231,27 +232,27 @@ const (
 )
 
 func defaultFolderHelp() string {
-	f, err := site.DefaultFolder()
+	f, err := state.DefaultFolder()
 	if err != nil {
 		return "none here"
 	}
-	return string(f) + "; for what speaks to a site, " + string(site.ServiceFolder) + " while none runs from there"
+	return string(f) + "; for what speaks to a site, " + string(state.ServiceFolder) + " while none runs from there"
 }
 
 // folder is the data folder as an absolute path: the site remembers things by it.
-func (a *app) folder() (site.Folder, error) {
+func (a *app) folder() (state.Folder, error) {
 	if a.data == "" {
-		return site.DefaultFolder()
+		return state.DefaultFolder()
 	}
 	dir, err := filepath.Abs(a.data)
-	return site.Folder(dir), err
+	return state.Folder(dir), err
 }
 
 // siteFolder is the data folder of the site on this machine that a command is about which
 // starts none.
-func (a *app) siteFolder() (site.Folder, error) {
+func (a *app) siteFolder() (state.Folder, error) {
 	if a.data == "" {
-		return site.FindFolder()
+		return state.FindFolder()
 	}
 	return a.folder()
 }

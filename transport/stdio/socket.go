@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentsite/transport/rpc"
@@ -42,6 +44,23 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("%w (a socket's path has at most about 100 bytes: use a shorter --data)", err)
 	}
 	return ln, os.Chmod(path, mode())
+}
+
+// ListenOr is Listen at path, or at fallback where the disk of path is read-only or full;
+// "" is no fallback. Where it listens at path, it removes a dead socket at fallback.
+func ListenOr(path, fallback string) (net.Listener, error) {
+	ln, err := Listen(path)
+	switch {
+	case fallback == "":
+	case err == nil:
+		os.Remove(fallback)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		if err := os.MkdirAll(filepath.Dir(fallback), 0o750); err != nil {
+			return nil, err
+		}
+		return Listen(fallback)
+	}
+	return ln, err
 }
 
 // Serve accepts streams until ctx ends and gives each to handle, which blocks

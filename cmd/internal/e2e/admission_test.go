@@ -24,6 +24,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -54,7 +55,7 @@ func TestAdmission(t *testing.T) {
 		"  box: { driver: sim, model: relay, min_off: 0s }\n  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner }\n",
 		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
 	own := person{os.Getenv("XDG_CONFIG_HOME")}.key(t)
-	id, err := site.SiteIdentity(site.Folder(r.Folder))
+	id, err := state.Folder(r.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}

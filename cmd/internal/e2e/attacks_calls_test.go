@@ -13,6 +13,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 // reachable are calls that mallory may not make, by what they are.
@@ -74,7 +75,7 @@ func (f *field) tokens(t *testing.T, elsewhere *running) (all []attack) {
 // grants are brought to the owner, to be made a token of: what is no owner's is refused,
 // and what was passed on with more in it than it had is worth what it had.
 func (f *field) grants(t *testing.T) (all []attack) {
-	owner, err := site.Dial(site.Target{Folder: site.Folder(f.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: state.Folder(f.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func (f *field) grants(t *testing.T) (all []attack) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := site.SiteIdentity(site.Folder(f.Folder))
+	here, err := state.Folder(f.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}

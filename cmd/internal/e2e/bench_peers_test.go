@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/discovery"
 	"agentsite/discovery/bed"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
@@ -67,7 +67,7 @@ func BenchmarkPeers(b *testing.B) {
 		}
 		world, home := net.Host(strings.Join(addresses, " ")), net.Host("5.5.5.2/24")
 		folder := folder(b)
-		id, err := site.SiteIdentity(site.Folder(folder))
+		id, err := state.Folder(folder).Identity()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -189,7 +190,7 @@ func (r *running) kill(t testing.TB) {
 // only to where the folder's own site listens, and a board's does not run from a folder here.
 func (r *running) client(t testing.TB, cbor bool) *client.Client {
 	t.Helper()
-	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: site.Folder(r.Folder).TokenFile(), CBOR: cbor, Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: state.Folder(r.Folder).Path(state.TokenFile), CBOR: cbor, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/discovery/bed"
+	"agentsite/node/state"
 )
 
 // What the network has to do within a time is printed, and fails at ten times that: no
@@ -33,7 +34,7 @@ func startOn(t testing.TB, host, data, name string, more ...string) *running {
 // did is the site's identity.
 func (r *running) did(t testing.TB) string {
 	t.Helper()
-	id, err := site.SiteIdentity(site.Folder(r.Folder))
+	id, err := state.Folder(r.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}

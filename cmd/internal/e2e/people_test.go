@@ -18,6 +18,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -66,7 +67,7 @@ func (r *running) invitation(t testing.TB) access.Invitation {
 // access asks a site on its own machine who may do what.
 func (r *running) access(t testing.TB) (all site.Access) {
 	t.Helper()
-	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

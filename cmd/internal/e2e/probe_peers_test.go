@@ -14,6 +14,7 @@ import (
 	"agentsite/discovery/card"
 	"agentsite/discovery/discoverytest"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 
@@ -46,7 +47,7 @@ var spoken = map[string]string{
 func (p *probed) overPeers(t *testing.T, c site.Carrier) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	id, err := site.SiteIdentity(site.Folder(p.Folder))
+	id, err := state.Folder(p.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/rpc"
 )
@@ -61,7 +62,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		}
 	}
 	p.routes = p.ways(t)
-	owner, err := site.Dial(site.Target{Folder: site.Folder(p.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: state.Folder(p.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func (r *running) begin(t *testing.T, token string) string {
 // ways asks a site for its ways in.
 func (r *running) ways(t *testing.T) (all site.Routes) {
 	t.Helper()
-	owner, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestProbe(t *testing.T) {
 						site.HTTPSCarrier: func(t *testing.T, c site.Carrier) {
 							useless := p.useless(ended, other.Token)
 							useless["the folder's token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+p.Token) }
-							id, err := site.SiteIdentity(site.Folder(p.Folder))
+							id, err := state.Folder(p.Folder).Identity()
 							if err != nil {
 								t.Fatal(err)
 							}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -32,7 +33,7 @@ func (r *running) token(t *testing.T, name, words string, more ...string) (secre
 	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
+	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func (r *running) token(t *testing.T, name, words string, more ...string) (secre
 func TestRevoked(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", folder(t))
 	r := startRelay(t)
-	owner, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	owner, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

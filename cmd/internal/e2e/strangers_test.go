@@ -17,6 +17,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
@@ -44,7 +45,7 @@ func TestStrangersCrowd(t *testing.T) {
 	r := start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n  den: { driver: sim, model: climate }\n",
 		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
 	user := person{os.Getenv("XDG_CONFIG_HOME")}
-	id, err := site.SiteIdentity(site.Folder(r.Folder))
+	id, err := state.Folder(r.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}

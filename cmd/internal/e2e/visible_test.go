@@ -9,6 +9,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -22,7 +23,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 	}
 	r := start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n",
 		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
-	id, err := site.SiteIdentity(site.Folder(r.Folder))
+	id, err := state.Folder(r.Folder).Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 			at = append(at, c.Address)
 		}
 	}
-	local, err := site.Dial(site.Target{Folder: site.Folder(r.Folder), Version: "e2e"})
+	local, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

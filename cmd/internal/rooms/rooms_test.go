@@ -46,6 +46,7 @@ var rooms = []room{
 	{"node/journal", nil, "what a call means is no matter of its record"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
+	{"node/state", []string{"device/guard", "node/identity"}, "the data folder is paths, locks and modes; of what others keep in it, it knows the names, and of the emergency stop the two files"},
 	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
@@ -65,7 +66,7 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "transport/mcp/client", "discovery", "device"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/state", "transport/mcp/client", "discovery", "device"},
 		"the command line is words and tables; what it shows comes from the site and its client, and permissions are written in node/access's words"},
 }
 

@@ -8,12 +8,13 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 // TestAcceptKeepsWhatIsGood: a grant that somebody made who may own nothing takes the place
 // of none, nor do its addresses and its name.
 func TestAcceptKeepsWhatIsGood(t *testing.T) {
-	p := Person{Folder(t.TempDir())}
+	p := Person{state.Folder(t.TempDir())}
 	key, err := p.key()
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestAcceptKeepsWhatIsGood(t *testing.T) {
 		"passed on by a grantee":      passed,
 		"for another site in the end": issue(owner, block(key.ID(), identity.New().ID(), "read *", 0)),
 	} {
-		if _, err := p.Accept(pass(g, "203.0.113.1:1"), ""); !errors.As(err, new(Mistake)) {
+		if _, err := p.Accept(pass(g, "203.0.113.1:1"), ""); !errors.As(err, new(state.Mistake)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -3,10 +3,7 @@ package site
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -18,30 +15,26 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
-const (
-	bookName  = "access"
-	meterName = "counts"
-)
-
-// openBook is who may do what on the folder's site. ended ends what is held by leave of
-// permissions that have ended.
-func (f Folder) openBook(site identity.ID, ended func()) (*access.Book, error) {
+// openAccess loads the access store of the folder's site. onRevoke is called after each
+// revocation, to end the leases that depended on it.
+func openAccess(f state.Folder, site identity.ID, onRevoke func()) (*access.Book, error) {
 	o := access.Options{
-		Site: site, Build: built(), System: systemClock, Ended: ended,
-		SaveBook:  func(b []byte) error { return writeAtomic(f.path(bookName), b, 0o600) },
-		SaveMeter: func(b []byte) error { return writeAtomic(f.path(meterName), b, 0o600) },
+		Site: site, Build: built(), System: systemClock, Ended: onRevoke,
+		SaveBook:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
+		SaveMeter: func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
 	}
 	var err, err2 error
-	o.Book, err = f.kept(bookName)
-	o.Meter, err2 = f.kept(meterName)
+	o.Book, err = f.Read(state.AccessFile)
+	o.Meter, err2 = f.Read(state.CountsFile)
 	if err := errors.Join(err, err2); err != nil {
-		return nil, f.unusable(err)
+		return nil, f.Unusable(err)
 	}
 	b, err := access.NewBook(o)
 	if err != nil {
-		return nil, f.unusable(errors.Join(err, errors.New("put back the files "+bookName+" and "+meterName+" as they were, or move both away: then nobody but you has a permission any more")))
+		return nil, f.Unusable(errors.Join(err, errors.New("put back the files "+state.AccessFile+" and "+state.CountsFile+" as they were, or move both away: then nobody but you has a permission any more")))
 	}
 	return b, nil
 }
@@ -53,7 +46,7 @@ func seedOwner(b *access.Book, did string) error {
 	}
 	id, err := identity.Parse(did)
 	if err != nil {
-		return Mistake{fmt.Errorf("owner: %w", err)}
+		return state.Mistakef("owner: %w", err)
 	}
 	if !b.Claimed() {
 		return b.Claim(access.Owner{ID: id})
@@ -66,15 +59,6 @@ func seedOwner(b *access.Book, did string) error {
 
 func owns(b *access.Book, id identity.ID) bool {
 	return slices.ContainsFunc(b.Owners(), func(o access.Owner) bool { return o.ID == id })
-}
-
-// kept is nil where there is no such file yet.
-func (f Folder) kept(name string) ([]byte, error) {
-	b, err := os.ReadFile(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return b, err
 }
 
 // built is when the program's source was committed, the zero Time where nobody noted it.

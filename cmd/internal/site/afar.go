@@ -11,6 +11,7 @@ import (
 	"agentsite/agents/remote"
 	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
 
@@ -84,7 +85,7 @@ func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)
 
 // nearby is the site that runs on this machine, as agents/remote has it.
 type nearby struct {
-	folder        Folder
+	folder        state.Folder
 	version, name string
 	did           string // "" where the site is another user's
 	made          stamp  // of its socket
@@ -100,7 +101,7 @@ func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call)
 	c := s.client
 	s.mu.Unlock()
 	if c == nil { // it is not followed, and may answer all the same
-		once, conn, err := dialSocket(s.folder, s.folder.AgentSocket(), s.version)
+		once, conn, err := dialSocket(s.folder, s.folder.SocketPath(state.AgentSocket), s.version)
 		if err != nil {
 			return agents.Result{}, &remote.Unreached{Err: err}
 		}
@@ -111,7 +112,7 @@ func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call)
 }
 
 func (s *nearby) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
-	c, conn, err := dialSocket(s.folder, s.folder.AgentSocket(), s.version)
+	c, conn, err := dialSocket(s.folder, s.folder.SocketPath(state.AgentSocket), s.version)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
 )
@@ -44,7 +45,7 @@ func Agents() (all []UsersAgent, err error) {
 		if err != nil {
 			continue // somebody else's file
 		}
-		key, err := readKey(p.path(keyName))
+		key, err := p.ReadKey()
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func (p Person) Standings() (all []Standing, err error) {
 			return nil, err
 		}
 		s := Standing{Agent: agent.Name}
-		text, err := os.ReadFile(a.path(standingName))
+		text, err := os.ReadFile(a.Path(standingName))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -96,7 +97,7 @@ func (p Person) Standings() (all []Standing, err error) {
 			err = json.Unmarshal(text, &s)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s cannot be read: %w; remove it, and run agentsite agents allow again", a.path(standingName), err)
+			return nil, fmt.Errorf("%s cannot be read: %w; remove it, and run agentsite agents allow again", a.Path(standingName), err)
 		}
 		if s.Until.IsZero() || s.Until.After(time.Now()) {
 			all = append(all, s)
@@ -156,7 +157,7 @@ func (p Person) pass(k KnownSite, to identity.ID, words string, until time.Time)
 		}
 	}
 	if err != nil {
-		return access.Pass{}, Mistake{fmt.Errorf("on %s: %w", k.Name, err)}
+		return access.Pass{}, state.Mistakef("on %s: %w", k.Name, err)
 	}
 	return access.Pass{Site: id, Name: k.Name, Addresses: k.Addresses, Grant: g}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,7 +21,7 @@ import (
 type BackupOptions struct {
 	File       string // the backup
 	Force      bool   // it may replace another
-	Folder     Folder
+	Folder     state.Folder
 	Config     string // a file; "" for agentsite.yaml, where there is one
 	Owner      bool   // the key of this machine's user as an owner, and no site
 	Passphrase func() (string, error)
@@ -108,9 +109,9 @@ func gather(o BackupOptions) (*backup, error) {
 		f = p.Folder
 		b.Of = ofOwner
 	}
-	key, err := readKey(f.path(keyName))
+	key, err := f.ReadKey()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Mistake{fmt.Errorf("there is no key in %s, and so nothing to back up: name a site's folder with --data", f)}
+		return nil, state.Mistakef("there is no key in %s, and so nothing to back up: name a site's folder with --data", f)
 	}
 	if err != nil {
 		return nil, err
@@ -121,27 +122,21 @@ func gather(o BackupOptions) (*backup, error) {
 	}
 	file, text, err := readText(o.Config)
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	if !utf8.Valid(text) {
-		return nil, Mistake{fmt.Errorf("%s is no text in UTF-8: agentsite check says more", file)}
+		return nil, state.Mistakef("%s is no text in UTF-8: agentsite check says more", file)
 	}
 	b.Config = string(text)
-	if b.Access, err = f.kept(bookName); err != nil {
-		return nil, f.unusable(err)
+	if b.Access, err = f.Read(state.AccessFile); err != nil {
+		return nil, f.Unusable(err)
 	}
-	if b.Counts, err = f.kept(meterName); err != nil {
-		return nil, f.unusable(err)
+	if b.Counts, err = f.Read(state.CountsFile); err != nil {
+		return nil, f.Unusable(err)
 	}
-	b.Stopped = f.began() && !f.latch().Armed()
-	b.Sequence = f.sequence().Last()
+	b.Stopped = f.HasRun() && !f.Latch().Armed()
+	b.Sequence = f.Sequence()
 	return b, nil
-}
-
-// began reports whether a site has ever run from the folder.
-func (f Folder) began() bool {
-	who, err := os.ReadFile(f.path("lock"))
-	return err == nil && len(who) > 0
 }
 
 // text is what is sealed. Whoever opens it with another program can read it.
@@ -168,9 +163,9 @@ func free(file string, force bool) error {
 	_, err := os.Lstat(file)
 	switch {
 	case err == nil && !force:
-		return Mistake{fmt.Errorf("%s is there already: name another file, or say --force to replace it", file)}
+		return state.Mistakef("%s is there already: name another file, or say --force to replace it", file)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return Mistake{err}
+		return state.Mistake{Err: err}
 	}
 	return nil
 }
@@ -196,6 +191,6 @@ func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	if err := os.Rename(tmp.Name(), file); err != nil {
 		return err
 	}
-	persist(filepath.Dir(file))
+	state.SyncFolder(filepath.Dir(file))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node/access"
+	"agentsite/node/state"
 )
 
 const correct = "correct horse battery"
@@ -31,7 +32,7 @@ func TestSealed(t *testing.T) {
 	}
 	refused := func(sealed []byte, passphrase, what string) error {
 		_, err := unseal(sealed, passphrase)
-		var mistake Mistake
+		var mistake state.Mistake
 		if !errors.As(err, &mistake) && device.AsFault(err).Kind != device.Denied {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -117,7 +118,7 @@ func restoring(t *testing.T, b *backup) BackupOptions {
 	t.Helper()
 	dir := t.TempDir()
 	o := BackupOptions{
-		File: filepath.Join(dir, "backup"), Folder: Folder(filepath.Join(dir, "data")), Config: filepath.Join(dir, "site.yaml"),
+		File: filepath.Join(dir, "backup"), Folder: state.Folder(filepath.Join(dir, "data")), Config: filepath.Join(dir, "site.yaml"),
 		Passphrase: func() (string, error) { return correct, nil },
 	}
 	text, err := b.text()
@@ -143,12 +144,12 @@ func TestRestoreCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Config, b.Stopped = "site: { name: again }\n", true
-	for _, name := range []string{"../site.yaml", bookName, meterName, "lock", keyName} {
+	for _, name := range []string{"../site.yaml", state.AccessFile, state.CountsFile, "lock", state.KeyFile} {
 		o := restoring(t, b)
 		if err := os.MkdirAll(string(o.Folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		inTheWay := o.Folder.path(name)
+		inTheWay := o.Folder.Path(name)
 		if name != "lock" && name != "../site.yaml" {
 			inTheWay += ".new"
 		}
@@ -158,7 +159,7 @@ func TestRestoreCutOff(t *testing.T) {
 		if _, err := Restore(o); err == nil {
 			t.Errorf("%s: it can be written", name)
 		}
-		if _, err := os.Stat(o.Folder.path(keyName)); err == nil {
+		if _, err := os.Stat(o.Folder.Path(state.KeyFile)); err == nil {
 			t.Errorf("%s: there is a key", name)
 		}
 		if err := os.RemoveAll(inTheWay); err != nil {
@@ -167,18 +168,18 @@ func TestRestoreCutOff(t *testing.T) {
 		if _, err := Restore(o); err != nil {
 			t.Error(name, err)
 		}
-		key, err := readKey(o.Folder.path(keyName))
+		key, err := o.Folder.ReadKey()
 		if err != nil || key.ID() != g.book.Site {
 			t.Error(name, err)
 		}
-		again, err := o.Folder.openBook(key.ID(), nil)
+		again, err := openAccess(o.Folder, key.ID(), nil)
 		if err != nil || len(again.Tokens()) != 1 || !again.Claimed() {
 			t.Error(name, err)
 		}
 		if text, err := os.ReadFile(o.Config); err != nil || string(text) != b.Config {
 			t.Error(name, err)
 		}
-		if _, err := o.Folder.token(); err != nil || o.Folder.latch().Armed() {
+		if _, err := o.Folder.Token(); err != nil || o.Folder.Latch().Armed() {
 			t.Error(name, "the emergency stop is forgotten", err)
 		}
 	}
@@ -194,17 +195,17 @@ func TestRestoreOverRemains(t *testing.T) {
 	b.Access, b.Counts = nil, nil // of a site that nobody owns
 	o := restoring(t, b)
 	o.Folder, _ = ownedFolder(t)
-	if err := os.Remove(o.Folder.path(keyName)); err != nil {
+	if err := os.Remove(o.Folder.Path(state.KeyFile)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Restore(o); err != nil {
 		t.Fatal(err)
 	}
-	key, err := readKey(o.Folder.path(keyName))
+	key, err := o.Folder.ReadKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := o.Folder.openBook(key.ID(), nil); err != nil || again.Claimed() {
+	if again, err := openAccess(o.Folder, key.ID(), nil); err != nil || again.Claimed() {
 		t.Error("owners of before", err)
 	}
 }
@@ -213,7 +214,7 @@ func TestRestoreIntoAnothersFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only the superuser can give folders away; CI does, as root")
 	}
-	f := Folder(t.TempDir())
+	f := state.Folder(t.TempDir())
 	if err := os.Chown(string(f), 65534, -1); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 )
 
@@ -36,19 +37,16 @@ type Claimed struct {
 	Name   string        `json:"name"` // of the site
 }
 
-// claimFile is in the data folder. What has the superuser's rights copies it to where
-// somebody finds it who takes the card of a board without a screen.
-const claimFile = "agentsite-claim.txt"
-
-// claimText is what stands in it.
+// claimText is what stands in the claim file. What has the superuser's rights copies it to
+// where somebody finds it who takes the card of a board without a screen.
 func claimText(i access.Invitation) []byte {
 	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  agentsite claim %s\n", i)
 }
 
-// Invitation is the address to claim the site by that runs from the folder, or will when
+// ReadInvitation returns the address to claim the site by that runs from the folder, or will when
 // it starts again; ok is false where there is none, because somebody owns it.
-func (f Folder) Invitation() (i access.Invitation, ok bool, err error) {
-	text, err := readSmall(f.path(claimFile), 4096)
+func ReadInvitation(f state.Folder) (i access.Invitation, ok bool, err error) {
+	text, err := state.ReadUntrusted(f.Path(state.ClaimFile), 4096)
 	if text == nil || err != nil {
 		return i, false, err
 	}
@@ -76,8 +74,8 @@ type claims struct {
 // its address, nil where they do not. Where nobody owns the site, that is the one to claim
 // it by, with a secret, and is also written to a file in the data folder. seed is the
 // configuration's secret, "" for one of the site's own.
-func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name string, f Folder, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
-	c := &claims{name: name, book: book, door: door, file: f.path(claimFile), claimed: claimed}
+func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book, key identity.Key, name string, f state.Folder, seed string, at net.Addr, far *internet, claimed func()) (*access.Invitation, error) {
+	c := &claims{name: name, book: book, door: door, file: f.Path(state.ClaimFile), claimed: claimed}
 	if book.Claimed() || at == nil && far == nil {
 		c.removeFile()
 	}
@@ -103,7 +101,7 @@ func addClaim(methods map[string]rpc.Method, door *node.Node, book *access.Book,
 		return nil, err
 	}
 	c.claim, i.Secret = access.NewClaim(key, secret, c.take), secret
-	if err := writeAtomic(c.file, claimText(*i), 0o600); err != nil {
+	if err := state.WriteAtomic(c.file, claimText(*i), 0o600); err != nil {
 		slog.Warn("the address to claim this site by is in no file", "err", err)
 	}
 	slog.Info("nobody owns this site: it can be claimed for fifteen minutes", "address", i.String())

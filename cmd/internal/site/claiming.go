@@ -12,6 +12,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
 )
@@ -62,11 +63,11 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 		switch {
 		case asked == nil:
 			called, err = ours.Name, nil
-		case errors.As(asked, new(Mistake)): // it says that it is another
+		case errors.As(asked, new(state.Mistake)): // it says that it is another
 			err = asked
 		case err == nil && errors.As(asked, &refused):
 			if err = ownersAsk(ctx, c, ChallengeMethod, nil, new(Challenge)); err == nil {
-				err = Mistake{errors.New("nobody owns this site yet, and the secret to claim it with is missing: copy the address that it shows, to its end")}
+				err = state.Mistakef("nobody owns this site yet, and the secret to claim it with is missing: copy the address that it shows, to its end")
 			}
 		case err == nil:
 			err = asked
@@ -101,10 +102,10 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 // unused refuses a name that cannot be a site's, or by which another one is known.
 func unused(known []KnownSite, name, did string) error {
 	if err := device.CheckName(name); err != nil {
-		return Mistake{fmt.Errorf("a site needs a name here, with --name: %w", err)}
+		return state.Mistakef("a site needs a name here, with --name: %w", err)
 	}
 	if slices.ContainsFunc(known, func(k KnownSite) bool { return k.Name == name && k.DID != did }) {
-		return Mistake{fmt.Errorf("you know another site by the name %s: give this one another with --name", name)}
+		return state.Mistakef("you know another site by the name %s: give this one another with --name", name)
 	}
 	return nil
 }
@@ -148,12 +149,12 @@ func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Inv
 func (p Person) Accept(text, name string) (KnownSite, error) {
 	pass, err := access.ParsePass(strings.TrimSpace(text))
 	if err != nil {
-		return KnownSite{}, Mistake{err}
+		return KnownSite{}, state.Mistake{Err: err}
 	}
 	return p.accept(pass, name, func(have KnownSite) error {
 		signers := pass.Grant.Signers()
 		if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
-			return Mistake{fmt.Errorf("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])}
+			return state.Mistakef("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])
 		}
 		return nil
 	})
@@ -167,11 +168,11 @@ func (p Person) accept(pass access.Pass, name string, replaces func(have KnownSi
 		return KnownSite{}, err
 	}
 	if pass.Grant.Audience() != key.ID() {
-		return KnownSite{}, Mistake{fmt.Errorf("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())}
+		return KnownSite{}, state.Mistakef("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())
 	}
 	for _, b := range pass.Grant.Blocks {
 		if b.Node != pass.Site && b.Node != (identity.ID{}) {
-			return KnownSite{}, Mistake{fmt.Errorf("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)}
+			return KnownSite{}, state.Mistakef("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)
 		}
 	}
 	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
@@ -179,7 +180,7 @@ func (p Person) accept(pass access.Pass, name string, replaces func(have KnownSi
 		if i := slices.IndexFunc(all, func(have KnownSite) bool { return have.DID == k.DID }); i >= 0 {
 			have := all[i]
 			if have.Owner {
-				return nil, Mistake{fmt.Errorf("you own %s already, and may do all there", have.Name)}
+				return nil, state.Mistakef("you own %s already, and may do all there", have.Name)
 			}
 			if err := replaces(have); err != nil {
 				return nil, err

@@ -15,6 +15,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 
 	"github.com/go-json-experiment/json"
@@ -33,7 +34,7 @@ type Connection struct {
 
 // errOtherSite refuses a site that says it is another than the one that was dialled.
 func errOtherSite(dialled, says string) error {
-	return Mistake{fmt.Errorf("the site that was dialled has the key %s and says that it has %.100q: nothing was signed or sent; do not trust it with anything", dialled, says)}
+	return state.Mistakef("the site that was dialled has the key %s and says that it has %.100q: nothing was signed or sent; do not trust it with anything", dialled, says)
 }
 
 // Access asks who may do what at the site. A site that names another key than the one that
@@ -64,11 +65,11 @@ func (c *Connection) Access(ctx context.Context) (Access, error) {
 
 // AddToken has the site make a token of a permission that was signed for it.
 func (c *Connection) AddToken(ctx context.Context, n NewToken) (m MadeToken, err error) {
-	if err = ownersAsk(ctx, c.Client, TokenMethod, n, &m); err == nil && !isToken(m.Token) {
+	if err = ownersAsk(ctx, c.Client, TokenMethod, n, &m); err == nil && !state.IsToken(m.Token) {
 		err = errors.New("the site answered with something that is no token")
 	}
 	if m.Owner != "" { // it can only be whose key signed
-		var me Identity
+		var me state.Identity
 		if me, err = OwnerIdentity(); err == nil {
 			m.Owner = me.DID
 		}

@@ -17,6 +17,7 @@ import (
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 //go:embed demo.yaml
@@ -36,7 +37,7 @@ func load(b *board.Board, path string) (cfg *config.Site, from string, err error
 	}
 	var unopened *fs.PathError
 	if errors.As(err, &unopened) {
-		err = Mistake{fmt.Errorf("%w; look at its name and at who may read it", err)}
+		err = state.Mistakef("%w; look at its name and at who may read it", err)
 	}
 	return cfg, from, err
 }

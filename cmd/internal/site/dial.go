@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -28,7 +29,7 @@ import (
 // Target says which site the command line speaks to: the one of a data folder,
 // one that this user knows, or one behind a URL.
 type Target struct {
-	Folder    Folder
+	Folder    state.Folder
 	Site      string // a name of Known's
 	Peer      string // the peer ID or did:key of a site, wherever that is
 	As        string // with Site or Peer: an agent of the user's, "" for the user
@@ -63,15 +64,15 @@ func Dial(t Target) (*Connection, error) {
 		c, err := dialHTTP(t)
 		return &Connection{Client: c, Closer: io.NopCloser(nil)}, err
 	}
-	c, conn, err := dialSocket(t.Folder, t.Folder.OwnerSocket(), t.Version)
+	c, conn, err := dialSocket(t.Folder, t.Folder.SocketPath(state.OwnerSocket), t.Version)
 	return &Connection{Client: c, Closer: conn}, err
 }
 
 // dialSocket connects to the site that runs from a folder, through one of its sockets.
-func dialSocket(f Folder, socket, version string) (*client.Client, io.Closer, error) {
+func dialSocket(f state.Folder, socket, version string) (*client.Client, io.Closer, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
-		return nil, nil, f.notRunning(err)
+		return nil, nil, notRunning(f, err)
 	}
 	stream := rpc.NewStreamClient(conn, rpc.JSON)
 	go stream.Run() // ends with conn
@@ -94,9 +95,9 @@ func dialHTTP(t Target) (*client.Client, error) {
 		return nil, fmt.Errorf("the token of %s is in no folder here: name its file with --token-file", t.URL)
 	}
 	if file == "" {
-		file = t.Folder.TokenFile()
+		file = t.Folder.Path(state.TokenFile)
 		if u.Scheme == "http" { // over HTTPS it shows who it is
-			if err := t.Folder.listensAt(u); err != nil {
+			if err := checkListens(t.Folder, u); err != nil {
 				return nil, err
 			}
 		}
@@ -106,7 +107,7 @@ func dialHTTP(t Target) (*client.Client, error) {
 		return nil, fmt.Errorf("no token for %s: %w; name its file with --token-file", t.URL, err)
 	}
 	secret := strings.TrimSpace(string(token))
-	if !isToken(secret) {
+	if !state.IsToken(secret) {
 		return nil, fmt.Errorf("%s holds no token, which is 64 hexadecimal digits: copy the site's file named token anew", file)
 	}
 	codec := rpc.JSON
@@ -140,7 +141,7 @@ func trustedBy(t Target) (*x509.CertPool, error) {
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if key, err := readKey(t.Folder.path(keyName)); err == nil { // without one there is no such site
+	if key, err := t.Folder.ReadKey(); err == nil { // without one there is no such site
 		der, err := httpcarrier.Authority(key)
 		if err != nil {
 			return nil, err
@@ -162,26 +163,26 @@ func loopback(host string) bool {
 // Connect is the door for a client that speaks MCP over standard input and
 // output: it carries bytes to and from the site that runs on this machine, and
 // opens no hardware.
-func Connect(ctx context.Context, f Folder, in io.Reader, out io.Writer) error {
-	conn, err := net.Dial("unix", f.AgentSocket())
+func Connect(ctx context.Context, f state.Folder, in io.Reader, out io.Writer) error {
+	conn, err := net.Dial("unix", f.SocketPath(state.AgentSocket))
 	if err != nil {
-		return f.notRunning(err)
+		return notRunning(f, err)
 	}
 	return stdio.Pipe(ctx, in, out, conn)
 }
 
-func (f Folder) notRunning(err error) error {
+func notRunning(f state.Folder, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		group, who := groupOf(string(f)), "$USER"
+		group, who := state.Group(string(f)), "$USER"
 		if group == "" || group == "root" { // who is in that may do more than speak to a site
 			return fmt.Errorf("the site in %s is not open to you: %w; put sudo before this command", f, err)
 		}
 		if u, err := user.Current(); err == nil {
 			who = u.Username
 		}
-		return fmt.Errorf("the site in %s is not open to you: %w; it is to those in its group: sudo usermod --append --groups %s %s, then log in again; or put sudo before this command", f, err, Quote(group), Quote(who))
-	case f == ServiceFolder && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		return fmt.Errorf("the site in %s is not open to you: %w; it is to those in its group: sudo usermod --append --groups %s %s, then log in again; or put sudo before this command", f, err, state.ShellQuote(group), state.ShellQuote(who))
+	case f == state.ServiceFolder && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
 		return errors.New("this machine's service does not run: sudo systemctl start agentsite starts it, and journalctl -u agentsite says why it ended")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no site runs from %s: start one with agentsite run, or name its folder with --data", f)

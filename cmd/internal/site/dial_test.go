@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"agentsite/node/state"
 )
 
 // TestTokenGoesToTheSiteOnly: whoever took the site's port while it is down is not sent its
@@ -15,8 +17,8 @@ func TestTokenGoesToTheSiteOnly(t *testing.T) {
 	said := make(chan string, 10)
 	squatter := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { said <- r.Header.Get("Authorization") }))
 	defer squatter.Close()
-	f := Folder(t.TempDir())
-	if err := os.WriteFile(f.TokenFile(), []byte(strings.Repeat("0", 64)), 0o600); err != nil {
+	f := state.Folder(t.TempDir())
+	if err := os.WriteFile(f.Path(state.TokenFile), []byte(strings.Repeat("0", 64)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, target := range []Target{{URL: squatter.URL}, {URL: strings.Replace(squatter.URL, "127.0.0.1", "localhost", 1)}} {
@@ -32,7 +34,7 @@ func TestTokenGoesToTheSiteOnly(t *testing.T) {
 		default:
 		}
 	}
-	c, err := Dial(Target{Folder: f, URL: squatter.URL, TokenFile: f.TokenFile()}) // at the user's word
+	c, err := Dial(Target{Folder: f, URL: squatter.URL, TokenFile: f.Path(state.TokenFile)}) // at the user's word
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +46,10 @@ func TestTokenGoesToTheSiteOnly(t *testing.T) {
 
 // TestNoGroupOfRoots: nobody is told to join the superuser's group to speak to a site.
 func TestNoGroupOfRoots(t *testing.T) {
-	if groupOf("/") != "root" {
+	if state.Group("/") != "root" {
 		t.Skip("here / is another group's")
 	}
-	if says := Folder("/").notRunning(fs.ErrPermission).Error(); strings.Contains(says, "usermod") {
+	if says := notRunning(state.Folder("/"), fs.ErrPermission).Error(); strings.Contains(says, "usermod") {
 		t.Error(says)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,12 +18,13 @@ import (
 	"agentsite/device/kernel"
 	"agentsite/device/scan"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // DoctorOptions are what doctor is told.
 type DoctorOptions struct {
 	Config string // a file; "" for agentsite.yaml, where there is one
-	Folder Folder
+	Folder state.Folder
 	Root   string // "" is the machine; a test's tree of files
 }
 
@@ -50,7 +50,7 @@ func (d Diagnosis) Warnings() (n int) {
 // address of I2C that the site has.
 func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	b := boardAt(o.Root)
-	health, all, running := o.Folder.askSite(ctx)
+	health, all, running := askSite(ctx, o.Folder)
 	all = append([]driver.Finding{}, all...)
 	cfg, file, text, err := readConfig(o.configuration(health))
 	switch {
@@ -67,7 +67,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
-	all = slices.Concat(all, refused(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), o.Folder.findings(running), o.Folder.unseen(ctx, cfg), o.Folder.damage())
+	all = slices.Concat(all, refused(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), folderFindings(o.Folder, running), unseen(ctx, o.Folder, cfg), journalFindings(o.Folder))
 	if !running && o.Root == "" {
 		all = append(all, machineClock()...)
 	}
@@ -128,16 +128,6 @@ func unprepared(cfg *config.Site, root string) []driver.Finding {
 	return all
 }
 
-// Running reports whether a site runs from the folder.
-func (f Folder) Running() bool {
-	conn, err := net.Dial("unix", f.OwnerSocket())
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	return true
-}
-
 // clockFindings says that a running site does not know the time.
 func (a Access) clockFindings() []driver.Finding {
 	if a.Sure {
@@ -153,8 +143,8 @@ func (a Access) clockFindings() []driver.Finding {
 	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "look whether date is right, then run agentsite clock --set; where no network tells the time, clock: last-known in the configuration has the site go on after a start"}}
 }
 
-// findings are what an owner should know about the data folder.
-func (f Folder) findings(running bool) []driver.Finding {
+// folderFindings are what an owner should know about the data folder.
+func folderFindings(f state.Folder, running bool) []driver.Finding {
 	info, err := os.Stat(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -165,20 +155,20 @@ func (f Folder) findings(running bool) []driver.Finding {
 	case err != nil:
 		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "give one that you may write to with --data"}}
 	}
-	all := f.room(running)
-	if info, err := os.Stat(f.TokenFile()); err == nil && readable(info.Mode()) {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.TokenFile(), Says: "others can read the site's token", Do: "chmod 600 " + f.TokenFile()})
+	all := spaceFindings(f, running)
+	if info, err := os.Stat(f.Path(state.TokenFile)); err == nil && state.OthersCanRead(info.Mode()) {
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.Path(state.TokenFile), Says: "others can read the site's token", Do: "chmod 600 " + f.Path(state.TokenFile)})
 	}
 	return all
 }
 
 // PrepareOptions are what prepare is told.
 type PrepareOptions struct {
-	Config string // a file, which is made or brought where there is none; "" for agentsite.yaml, where there is one
-	Folder Folder // of the site
-	Boot   string // where the boot partition is mounted; "" for where a Raspberry Pi has it
-	Group  string // who may use what is made
-	Root   string // "" is the machine; a test's tree of files, which anybody may prepare
+	Config string       // a file, which is made or brought where there is none; "" for agentsite.yaml, where there is one
+	Folder state.Folder // of the site
+	Boot   string       // where the boot partition is mounted; "" for where a Raspberry Pi has it
+	Group  string       // who may use what is made
+	Root   string       // "" is the machine; a test's tree of files, which anybody may prepare
 
 	board *board.Board // nil is this machine's
 }

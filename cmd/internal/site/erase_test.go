@@ -7,21 +7,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentsite/node/state"
 )
 
 // ownedFolder is one whose site has an owner, tokens, and all else that a site keeps.
-func ownedFolder(t *testing.T) (Folder, *granting) {
+func ownedFolder(t *testing.T) (state.Folder, *granting) {
 	t.Helper()
-	f := Folder(t.TempDir())
-	unlock, err := f.open()
+	f := state.Folder(t.TempDir())
+	unlock, err := f.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if _, err := f.token(); err != nil {
+	if _, err := f.Token(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.sign("owned"); err != nil {
+	if err := f.Sign("owned"); err != nil {
 		t.Fatal(err)
 	}
 	g := newGranting(t, f)
@@ -42,9 +44,9 @@ func sure() error { return nil }
 
 func TestErase(t *testing.T) {
 	f, g := ownedFolder(t)
-	all := []string{tokenName, bookName, meterName, journalName, keyName}
+	all := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder, state.KeyFile}
 	for _, name := range all { // as a kill leaves them
-		if err := os.WriteFile(f.path(name+".new"), []byte("secret"), 0o600); err != nil {
+		if err := os.WriteFile(f.Path(name+".new"), []byte("secret"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,11 +57,11 @@ func TestErase(t *testing.T) {
 	if err != nil || !slices.Equal(erased, all[:4]) {
 		t.Fatal(erased, err)
 	}
-	key, err := readKey(f.path(keyName))
+	key, err := f.ReadKey()
 	if err != nil || key.ID() != g.book.Site {
 		t.Error(err)
 	}
-	if !f.latch().Armed() {
+	if !f.Latch().Armed() {
 		t.Error("the latch is another")
 	}
 	if erased, err = Erase(f, true, sure); err != nil || !slices.Equal(erased, all[4:]) {
@@ -76,7 +78,7 @@ func TestErase(t *testing.T) {
 	if want := []string{"armed", "config", "lock"}; !slices.Equal(names, want) { // config is the owner's own
 		t.Error(names)
 	}
-	if again, err := f.ownKey(); err != nil || again.ID() == g.book.Site {
+	if again, err := f.KeyLocked(); err != nil || again.ID() == g.book.Site {
 		t.Error("it is the same site:", err)
 	}
 }
@@ -91,19 +93,19 @@ func TestEraseCutOff(t *testing.T) {
 		}
 		f, g := ownedFolder(t)
 		for _, name := range erased[:n] {
-			if err := os.RemoveAll(f.path(name)); err != nil {
+			if err := os.RemoveAll(f.Path(name)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		book, err := f.openBook(g.book.Site, nil)
+		book, err := openAccess(f, g.book.Site, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		meter, err := f.kept(meterName)
+		meter, err := f.Read(state.CountsFile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = os.Stat(f.TokenFile())
+		_, err = os.Stat(f.Path(state.TokenFile))
 		if token := err == nil; token && !book.Claimed() {
 			t.Errorf("after %v: nobody owns it, and the token is there", erased[:n])
 		}
@@ -115,7 +117,7 @@ func TestEraseCutOff(t *testing.T) {
 
 func TestEraseRefused(t *testing.T) {
 	f, _ := ownedFolder(t)
-	unlock, err := f.open()
+	unlock, err := f.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +126,8 @@ func TestEraseRefused(t *testing.T) {
 	if _, err := Erase(f, true, never); err == nil || !strings.Contains(err.Error(), `in use by the site "owned"`) || !strings.Contains(err.Error(), "stop it first") {
 		t.Error(err)
 	}
-	missing := Folder(f.path("missing"))
-	var mistake Mistake
+	missing := state.Folder(f.Path("missing"))
+	var mistake state.Mistake
 	if _, err := Erase(missing, true, never); !errors.As(err, &mistake) {
 		t.Error(err)
 	}

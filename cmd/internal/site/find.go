@@ -11,6 +11,7 @@ import (
 	"agentsite/discovery/card"
 	"agentsite/node"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 )
@@ -22,7 +23,7 @@ import (
 func Find(ctx context.Context, j Joined, capability, version string, emit func(Found)) error {
 	if capability != "" {
 		if err := card.CheckCapability(capability); err != nil {
-			return Mistake{err}
+			return state.Mistake{Err: err}
 		}
 	}
 	user, err := User()

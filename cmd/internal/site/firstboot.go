@@ -14,6 +14,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // What is on the boot partition: the part of an SD card that any computer can read, and
@@ -86,7 +87,7 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 	file := o.Config
 	source := filepath.Join(boot, bootConfig)
-	text, err := readSmall(source, config.MaxBytes)
+	text, err := state.ReadUntrusted(source, config.MaxBytes)
 	if err != nil {
 		return nil, refuse(boot, source, err)
 	}
@@ -94,11 +95,11 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 		return noConfig(boot)
 	}
 	taken := file + ".taken"
-	now, err := readSmall(file, config.MaxBytes)
+	now, err := state.ReadUntrusted(file, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	last, _ := readSmall(taken, config.MaxBytes) // what cannot be read is not the same
+	last, _ := state.ReadUntrusted(taken, config.MaxBytes) // what cannot be read is not the same
 	if now != nil && last != nil && bytes.Equal(last, text) {
 		return nil, tell(boot, bootErrors, nil)
 	}
@@ -110,7 +111,7 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 		return nil, refuse(boot, source, err)
 	}
 	if now != nil && !bytes.Equal(now, text) {
-		if err := writeAtomic(file+".old", now, 0o600); err != nil {
+		if err := state.WriteAtomic(file+".old", now, 0o600); err != nil {
 			return nil, fmt.Errorf("%s is not taken: what it would replace cannot be kept: %w", source, err)
 		}
 	}
@@ -121,14 +122,14 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 		return nil, fmt.Errorf("%s is not taken: %w", source, err)
 	}
 	// A loss of power before this has it taken once more, which changes nothing.
-	err = errors.Join(writeAtomic(taken, text, 0o600), tell(boot, bootErrors, nil))
+	err = errors.Join(state.WriteAtomic(taken, text, 0o600), tell(boot, bootErrors, nil))
 	return []string{"take " + source + " as " + file}, err
 }
 
 // writeConfig replaces the configuration. It may have secrets in it, so that beside the
 // superuser only the data folder's group reads it, which is the site's.
 func (o PrepareOptions) writeConfig(text []byte) error {
-	if err := writeAtomic(o.Config, text, 0o640); err != nil {
+	if err := state.WriteAtomic(o.Config, text, 0o640); err != nil {
 		return err
 	}
 	info, err := os.Stat(string(o.Folder))
@@ -136,7 +137,7 @@ func (o PrepareOptions) writeConfig(text []byte) error {
 		return nil
 	}
 	if err == nil {
-		err = giveTo(o.Config, info, false)
+		err = state.CopyOwner(o.Config, info, false)
 	}
 	return err
 }
@@ -183,7 +184,7 @@ func refused(root string) []driver.Finding {
 // lookForSensors makes the configuration of what is wired up where there is none, and adds
 // to one that says so. Outputs it never adds: what is safe, only their owner can say.
 func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err error) {
-	text, err := readSmall(o.Config, config.MaxBytes)
+	text, err := state.ReadUntrusted(o.Config, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +235,11 @@ func ShowClaim(o PrepareOptions) (did []string, err error) {
 	return showClaim(boot, o.Folder)
 }
 
-func showClaim(boot string, f Folder) (did []string, err error) {
-	file := filepath.Join(boot, claimFile)
+func showClaim(boot string, f state.Folder) (did []string, err error) {
+	file := filepath.Join(boot, state.ClaimFile)
 	_, err = os.Stat(file)
 	there := err == nil
-	i, unclaimed, err := f.Invitation()
+	i, unclaimed, err := ReadInvitation(f)
 	if err != nil {
 		return nil, fmt.Errorf("how to claim the site is not told in %s: %w", file, err)
 	}
@@ -246,12 +247,12 @@ func showClaim(boot string, f Folder) (did []string, err error) {
 		if there {
 			did = []string{"remove " + file}
 		}
-		return did, tell(boot, claimFile, nil)
+		return did, tell(boot, state.ClaimFile, nil)
 	}
-	if now, _ := readSmall(file, 4096); bytes.Equal(now, claimText(i)) {
+	if now, _ := state.ReadUntrusted(file, 4096); bytes.Equal(now, claimText(i)) {
 		return nil, nil
 	}
-	return []string{"write " + file}, tell(boot, claimFile, claimText(i))
+	return []string{"write " + file}, tell(boot, state.ClaimFile, claimText(i))
 }
 
 // tell leaves a file of ours on the boot partition with that text, or none for no text.
@@ -263,13 +264,13 @@ func tell(boot, name string, text []byte) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		persist(boot)
+		state.SyncFolder(boot)
 		return err
 	}
-	if now, _ := readSmall(file, int64(len(text))); bytes.Equal(now, text) {
+	if now, _ := state.ReadUntrusted(file, int64(len(text))); bytes.Equal(now, text) {
 		return nil
 	}
-	if err := writeAtomic(file, text, 0); err != nil {
+	if err := state.WriteAtomic(file, text, 0); err != nil {
 		return fmt.Errorf("the boot partition cannot be written: %w", err)
 	}
 	return nil

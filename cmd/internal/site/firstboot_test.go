@@ -15,6 +15,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 
 	"periph.io/x/conn/v3/i2c"
 )
@@ -36,7 +37,7 @@ func flashed(t *testing.T, files map[string]string) PrepareOptions {
 		}
 	}
 	return PrepareOptions{
-		Config: filepath.Join(root, "etc/agentsite.yaml"), Folder: Folder(filepath.Join(root, "data")), Boot: filepath.Join(root, "boot"),
+		Config: filepath.Join(root, "etc/agentsite.yaml"), Folder: state.Folder(filepath.Join(root, "data")), Boot: filepath.Join(root, "boot"),
 		Group: "0", Root: root, board: board.FakeBuses(map[int]i2c.Bus{}, nil).Below(root),
 	}
 }
@@ -130,12 +131,12 @@ func TestFirstBootAwry(t *testing.T) {
 			os.WriteFile(filepath.Join(o.Boot, "agentsite.yaml"), []byte("site"), 0o644)
 		}, "the boot partition cannot be written"},
 		"a claim that is a link": {func(t *testing.T, o PrepareOptions) {
-			if err := os.Symlink("/etc/hostname", o.Folder.path(claimFile)); err != nil {
+			if err := os.Symlink("/etc/hostname", o.Folder.Path(state.ClaimFile)); err != nil {
 				t.Skip(err)
 			}
 		}, "is no plain file"},
 		"a claim that is none": {func(t *testing.T, o PrepareOptions) {
-			os.WriteFile(o.Folder.path(claimFile), []byte("root:$6$secret\n"), 0o644)
+			os.WriteFile(o.Folder.Path(state.ClaimFile), []byte("root:$6$secret\n"), 0o644)
 		}, "this is no address to claim a site by"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestFirstBootAwry(t *testing.T) {
 				t.Errorf("it is now %q", got)
 			}
 			for name, text := range files(t, o.Boot) {
-				if strings.Contains(text, "secret") || name == claimFile {
+				if strings.Contains(text, "secret") || name == state.ClaimFile {
 					t.Errorf("%s says %q", name, text)
 				}
 			}
@@ -188,11 +189,11 @@ func TestFirstBootFinds(t *testing.T) {
 // partition is written anew by us: nothing else of the service's file gets there.
 func TestShowClaim(t *testing.T) {
 	o := flashed(t, nil)
-	shown := filepath.Join(o.Boot, claimFile)
+	shown := filepath.Join(o.Boot, state.ClaimFile)
 	key := identity.New()
 	for i := range 2 {
 		invitation := access.Invitation{Site: key.ID(), Secret: access.Secret{1}, Addresses: []string{fmt.Sprintf("192.168.1.%d:8474", i)}}
-		os.WriteFile(o.Folder.path(claimFile), append(claimText(invitation), "\nformat c:\n"...), 0o600)
+		os.WriteFile(o.Folder.Path(state.ClaimFile), append(claimText(invitation), "\nformat c:\n"...), 0o600)
 		if did, err := ShowClaim(o); err != nil || !slices.Equal(did, []string{"write " + shown}) {
 			t.Error(did, err)
 		}
@@ -203,7 +204,7 @@ func TestShowClaim(t *testing.T) {
 			t.Error(did, err)
 		}
 	}
-	if err := os.Remove(o.Folder.path(claimFile)); err != nil {
+	if err := os.Remove(o.Folder.Path(state.ClaimFile)); err != nil {
 		t.Fatal(err)
 	}
 	if did, err := ShowClaim(o); err != nil || !slices.Equal(did, []string{"remove " + shown}) {

@@ -11,6 +11,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 )
 
@@ -82,7 +83,7 @@ func (g Granted) Renewal() (words string, ok bool) {
 		return "", false
 	}
 	may, err := access.ParseWords(g.May[0])
-	return "grant " + to.String() + " " + Quote(access.Words(may)), err == nil
+	return "grant " + to.String() + " " + state.ShellQuote(access.Words(may)), err == nil
 }
 
 // NewToken is the parameters of TokenMethod.
@@ -322,7 +323,7 @@ func revocation(b *access.Book, name string) (r access.Revocation, err error) {
 func SignGrant(on Access, audience, words string, until time.Time) (Signed, string, error) {
 	to, err := identity.Parse(audience)
 	if err != nil {
-		return Signed{}, "", Mistake{err}
+		return Signed{}, "", state.Mistake{Err: err}
 	}
 	g, err := issue(to, on.id, words, until)
 	if err != nil {
@@ -342,7 +343,7 @@ func issue(to, site identity.ID, words string, until time.Time) (*access.Grant, 
 	}
 	g, err := access.Issue(key, b)
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	return g, nil
 }
@@ -353,7 +354,7 @@ func block(to, site identity.ID, words string, until time.Time) (access.Block, e
 	}
 	may, err := access.ParseWords(words)
 	if err != nil {
-		return access.Block{}, Mistake{err}
+		return access.Block{}, state.Mistake{Err: err}
 	}
 	b := access.Block{Audience: to, Node: site, May: may}
 	if !until.IsZero() {
@@ -369,11 +370,11 @@ func (p Person) Delegate(name, audience, words string, until time.Time) (string,
 		return "", err
 	}
 	if k.Owner {
-		return "", Mistake{fmt.Errorf("you own %s: agentsite grant --site %[1]s", name)}
+		return "", state.Mistakef("you own %s: agentsite grant --site %[1]s", name)
 	}
 	to, err := identity.Parse(audience)
 	if err != nil {
-		return "", Mistake{err}
+		return "", state.Mistake{Err: err}
 	}
 	pass, err := p.pass(k, to, words, until)
 	if err != nil {
@@ -388,13 +389,13 @@ func GrantUntil(text, words string) (time.Time, error) {
 	if text == "" {
 		may, err := access.ParseWords(words)
 		if err != nil {
-			return time.Time{}, Mistake{err}
+			return time.Time{}, state.Mistake{Err: err}
 		}
 		return time.Now().Add(access.DefaultLength(may)), nil
 	}
 	until, err := access.ParseUntil(text, time.Now())
 	if err != nil {
-		return until, Mistake{fmt.Errorf("--until: %w", err)}
+		return until, state.Mistakef("--until: %w", err)
 	}
 	return until, nil
 }
@@ -415,7 +416,7 @@ func SignToken(on Access, name, words string, until time.Time) (NewToken, error)
 func Until(text string) (time.Time, error) {
 	until, err := access.ParseUntil(text, time.Now())
 	if err != nil {
-		return until, Mistake{fmt.Errorf("--until: %w", err)}
+		return until, state.Mistakef("--until: %w", err)
 	}
 	return until, nil
 }

@@ -15,6 +15,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/history"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -23,7 +24,7 @@ import (
 // TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	door := node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil)
-	book, err := Folder(t.TempDir()).openBook(identity.New().ID(), nil)
+	book, err := openAccess(state.Folder(t.TempDir()), identity.New().ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +52,15 @@ type granting struct {
 	methods map[string]rpc.Method
 }
 
-func newGranting(t *testing.T, f Folder) *granting {
+func newGranting(t *testing.T, f state.Folder) *granting {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(string(f), "config"))
-	key, err := f.ownKey()
+	key, err := f.KeyLocked()
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &granting{t: t, methods: map[string]rpc.Method{}}
-	if g.book, err = f.openBook(key.ID(), nil); err != nil {
+	if g.book, err = openAccess(f, key.ID(), nil); err != nil {
 		t.Fatal(err)
 	}
 	addGrants(g.methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), g.book, whereabouts{url: "u", at: func() []string { return nil }})
@@ -86,10 +87,10 @@ func (g *granting) token(name, words string) (MadeToken, error) {
 
 // TestTokens: what a folder keeps of them, and what somebody else's key makes.
 func TestTokens(t *testing.T) {
-	f := Folder(t.TempDir())
+	f := state.Folder(t.TempDir())
 	g := newGranting(t, f)
 	m, err := g.token("a", "read x, set x/y 1/h")
-	if err != nil || !isToken(m.Token) || m.Owner == "" {
+	if err != nil || !state.IsToken(m.Token) || m.Owner == "" {
 		t.Fatal(m, err)
 	}
 	again := newGranting(t, f)
@@ -116,8 +117,8 @@ func TestTokens(t *testing.T) {
 	if _, err := p.May(who, agents.Ask{Tool: "set_level", Points: []string{"z/y"}}); device.AsFault(err).Kind != device.Denied {
 		t.Error(err)
 	}
-	for _, name := range []string{bookName, meterName} {
-		if info, err := os.Stat(f.path(name)); err != nil || readable(info.Mode()) {
+	for _, name := range []string{state.AccessFile, state.CountsFile} {
+		if info, err := os.Stat(f.Path(name)); err != nil || state.OthersCanRead(info.Mode()) {
 			t.Error(name, info, err)
 		}
 	}
@@ -149,11 +150,11 @@ func TestTokens(t *testing.T) {
 }
 
 func TestBookThatCannotBeRead(t *testing.T) {
-	f := Folder(t.TempDir())
-	if err := os.WriteFile(f.path(bookName), []byte("nonsense"), 0o600); err != nil {
+	f := state.Folder(t.TempDir())
+	if err := os.WriteFile(f.Path(state.AccessFile), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.openBook(identity.New().ID(), nil); err == nil || !strings.Contains(err.Error(), "move both away") {
+	if _, err := openAccess(f, identity.New().ID(), nil); err == nil || !strings.Contains(err.Error(), "move both away") {
 		t.Error(err)
 	}
 }

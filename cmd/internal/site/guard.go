@@ -24,6 +24,7 @@ import (
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // guardPatience is how long a guard waits for the one before it, which goes to safe
@@ -41,20 +42,20 @@ const guardMemory = 12 << 20
 // Guard is the process that drives the folder's outputs, for the site at the other
 // end of conn. Each of the signals is an emergency stop. It blocks until conn or ctx
 // ends, and returns when the outputs are safe, or with those that are not known to be.
-func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
+func Guard(ctx context.Context, f state.Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
 	debug.SetGCPercent(25) // the heap of so small a process would grow to 4 MB before it is first collected
 	debug.SetMemoryLimit(guardMemory)
 	warning := ""
 	if err := proc.Realtime(); err != nil {
 		warning = err.Error()
 	}
-	unlock, err := f.guardLock(ctx, false)
+	unlock, err := lockGuard(ctx, f, false)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	drivers := Drivers(board.New())
-	cfg, err := f.planned(drivers)
+	cfg, err := readPlan(f, drivers)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 		dog, refused = proc.OpenWatchdog(cfg.Watchdog)
 	}
 	var feeding sync.WaitGroup
-	err = drive(ctx, cfg, f.latch(), func(ctx context.Context, d *driving) error {
+	err = drive(ctx, cfg, f.Latch(), func(ctx context.Context, d *driving) error {
 		if refused != nil { // nothing moves without what its owner wants behind it
 			return refused
 		}
@@ -84,20 +85,20 @@ func Guard(ctx context.Context, f Folder, conn io.ReadWriteCloser, signals <-cha
 
 // Safe drives every output of the folder's site to safe, once whoever drives them has
 // ended, and says how many there are. It returns those that are not known to be safe.
-func Safe(ctx context.Context, f Folder) (outputs int, err error) {
-	unlock, err := f.guardLock(ctx, true)
+func Safe(ctx context.Context, f state.Folder) (outputs int, err error) {
+	unlock, err := lockGuard(ctx, f, true)
 	if err != nil {
 		return 0, err
 	}
 	defer unlock()
-	cfg, err := f.planned(Drivers(board.New()))
+	cfg, err := readPlan(f, Drivers(board.New()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return outputs, drive(ctx, cfg, f.latch(), func(_ context.Context, d *driving) error {
+	return outputs, drive(ctx, cfg, f.Latch(), func(_ context.Context, d *driving) error {
 		outputs = len(d.guard.Status())
 		return nil
 	})
@@ -195,55 +196,55 @@ func actuated(wires []*wired) (all []guard.Actuated) {
 	return all
 }
 
-// planned reads the plan that the site has left.
-func (f Folder) planned(drivers []driver.Driver) (*config.Site, error) {
-	return config.Load(f.planFile(), drivers)
+// readPlan reads the plan that the site has left.
+func readPlan(f state.Folder, drivers []driver.Driver) (*config.Site, error) {
+	return config.Load(f.Path(state.PlanFile), drivers)
 }
 
-func (f Folder) planFile() string { return f.path("outputs.yaml") }
-
-// stage writes a plan beside the one that is followed, install puts it in its place.
-func (f Folder) stage(text []byte) error {
-	if err := writeAtomic(f.planFile()+".next", text, 0o600); err != nil {
-		return f.unusable(err)
+// stagePlan writes a plan beside the one that is followed, install puts it in its place.
+func stagePlan(f state.Folder, text []byte) error {
+	if err := state.WriteAtomic(f.Path(state.PlanFile)+".next", text, 0o600); err != nil {
+		return f.Unusable(err)
 	}
 	return nil
 }
 
-func (f Folder) install() error { return os.Rename(f.planFile()+".next", f.planFile()) }
+func installPlan(f state.Folder) error {
+	return os.Rename(f.Path(state.PlanFile)+".next", f.Path(state.PlanFile))
+}
 
-// makeWay waits until no guard of before drives the outputs, and leaves the plan for
+// takeOverGuard waits until no guard of before drives the outputs, and leaves the plan for
 // the next one. Where that is another plan, every output of the old one is driven to
 // safe first: nobody will know of those that are not in the new one.
-func (f Folder) makeWay(ctx context.Context, text []byte) error {
-	unlock, err := f.guardLock(ctx, false)
+func takeOverGuard(ctx context.Context, f state.Folder, text []byte) error {
+	unlock, err := lockGuard(ctx, f, false)
 	if err != nil {
 		return err
 	}
 	unlock()
-	old, err := os.ReadFile(f.planFile())
+	old, err := os.ReadFile(f.Path(state.PlanFile))
 	if err == nil && bytes.Equal(old, text) {
 		return nil // nothing to write, which a full disk could not take
 	}
-	if err := f.stage(text); err != nil {
+	if err := stagePlan(f, text); err != nil {
 		return err
 	}
 	if err == nil {
 		driving := context.WithoutCancel(ctx) // a site that is to end leaves nothing away from safe
-		if said, err := f.command(driving, "safe").CombinedOutput(); err != nil {
+		if said, err := ownCommand(driving, f, "safe").CombinedOutput(); err != nil {
 			slog.Error("outputs of the configuration of before may not be safe", "err", err, "said", string(said))
 		}
 	}
-	return f.install()
+	return installPlan(f)
 }
 
-// guardLock takes the outputs for this process. It waits for a guard that is ending, or
+// lockGuard takes the outputs for this process. It waits for a guard that is ending, or
 // asks it to where end says so, and kills one that should have ended and has not: a guard
 // that hangs leaves its outputs where they are.
-func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err error) {
-	lock, err := f.openLock("guard.lock")
+func lockGuard(ctx context.Context, f state.Folder, end bool) (unlock func(), err error) {
+	lock, err := f.OpenLockFile("guard.lock")
 	if err != nil {
-		return nil, f.unusable(err)
+		return nil, f.Unusable(err)
 	}
 	defer func() {
 		if err != nil {
@@ -251,8 +252,8 @@ func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err err
 		}
 	}()
 	begun, asked, killed := time.Now(), 0, false
-	for lockFile(lock) != nil {
-		pid := f.lockHolder(lock.Name())
+	for state.TryLock(lock) != nil {
+		pid := guardHolder(f, lock.Name())
 		switch waits := time.Since(begun); {
 		case killed && waits > 2*guardPatience:
 			return nil, errors.New("the outputs are driven by another process, which cannot be ended; restart the board")
@@ -274,7 +275,7 @@ func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	if err := f.signGuardLock(lock); err != nil {
+	if err := signGuardLock(f, lock); err != nil {
 		slog.Warn("the guard's lock cannot be signed", "err", err) // a full disk must not keep outputs from safe
 	}
 	return func() { lock.Close() }, nil
@@ -282,9 +283,9 @@ func (f Folder) guardLock(ctx context.Context, end bool) (unlock func(), err err
 
 // signGuardLock notes whose the lock is: in it, or in the runtime folder where the disk
 // takes nothing. A note is as long as any other, so that a full disk has room for it.
-func (f Folder) signGuardLock(lock *os.File) error {
+func signGuardLock(f state.Folder, lock *os.File) error {
 	text := fmt.Appendf(nil, "%-10d\n", os.Getpid())
-	beside := f.runtimePath("guard")
+	beside := f.RuntimePath("guard")
 	_, err := lock.WriteAt(text, 0)
 	switch {
 	case beside == "":
@@ -296,9 +297,9 @@ func (f Folder) signGuardLock(lock *os.File) error {
 	return err
 }
 
-// lockHolder is the process that has signed the guard's lock, 0 where none is named.
-func (f Folder) lockHolder(lock string) int {
-	text, err := os.ReadFile(f.runtimePath("guard"))
+// guardHolder is the process that has signed the guard's lock, 0 where none is named.
+func guardHolder(f state.Folder, lock string) int {
+	text, err := os.ReadFile(f.RuntimePath("guard"))
 	if err != nil {
 		text, _ = os.ReadFile(lock)
 	}

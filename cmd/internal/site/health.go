@@ -16,6 +16,7 @@ import (
 	"agentsite/device/host"
 	"agentsite/node"
 	"agentsite/node/config"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 )
 
@@ -57,7 +58,7 @@ const askPatience = 3 * time.Second
 
 // askSite asks the site that runs from the folder how it is. ok is false where none
 // runs; a site that does not answer is a finding.
-func (f Folder) askSite(ctx context.Context) (h Health, found []driver.Finding, ok bool) {
+func askSite(ctx context.Context, f state.Folder) (h Health, found []driver.Finding, ok bool) {
 	if !f.Running() {
 		return Health{}, nil, false
 	}
@@ -65,7 +66,7 @@ func (f Folder) askSite(ctx context.Context) (h Health, found []driver.Finding, 
 	var status siteStatus
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	err := errors.Join(f.ask(asking, HealthMethod, &h), f.ask(asking, AccessMethod, &a), f.status(asking, &status))
+	err := errors.Join(askOwner(asking, f, HealthMethod, &h), askOwner(asking, f, AccessMethod, &a), readStatus(asking, f, &status))
 	if err != nil {
 		found = append(found, driver.Finding{Severity: driver.Problem, Subject: string(f), Says: "the site that runs from this folder does not say how it is: " + err.Error(), Do: "look at its log; where it is of an older version, start it again"})
 	}
@@ -83,11 +84,11 @@ func (f Folder) askSite(ctx context.Context) (h Health, found []driver.Finding, 
 			found = append(found, driver.Finding{Severity: driver.Problem, Subject: o.Output, Says: "it is not known to be at its safe value: " + o.Fault, Do: "look at the output itself; it is driven to safe until it can be read back"})
 		}
 	}
-	return h, append(found, driver.Finding{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder" + f.listens(ctx)}), true
+	return h, append(found, driver.Finding{Severity: driver.Note, Subject: string(f), Says: "a site runs from this folder" + listensWords(ctx, f)}), true
 }
 
-// status calls site_status.
-func (f Folder) status(ctx context.Context, answer *siteStatus) error {
+// readStatus calls site_status.
+func readStatus(ctx context.Context, f state.Folder, answer *siteStatus) error {
 	c, err := Dial(Target{Folder: f})
 	if err != nil {
 		return err
@@ -125,9 +126,9 @@ func (o DoctorOptions) configuration(h Health) string {
 // little is when the card is nearly full: a history takes up to 64 MB.
 const little = 64 << 20
 
-// room tries whether the folder takes data: a full card still makes files, and keeps
+// spaceFindings tries whether the folder takes data: a full card still makes files, and keeps
 // nothing that is written to them.
-func (f Folder) room(running bool) []driver.Finding {
+func spaceFindings(f state.Folder, running bool) []driver.Finding {
 	problem := func(err error) []driver.Finding {
 		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "make room on the disk, be the user who runs the site, or give another folder with --data"}}
 	}

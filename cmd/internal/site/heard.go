@@ -14,6 +14,7 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/mdns"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // hearPatience is how long a site is listened for on its own machine, which asks twice in
@@ -22,11 +23,11 @@ const hearPatience = 1500 * time.Millisecond
 
 // unseen says why others do not find the site that runs from the folder, or on which
 // interfaces they do; nothing where none runs.
-func (f Folder) unseen(ctx context.Context, cfg *config.Site) []driver.Finding {
+func unseen(ctx context.Context, f state.Folder, cfg *config.Site) []driver.Finding {
 	note := func(says, do string) []driver.Finding {
 		return []driver.Finding{{Severity: driver.Note, Subject: "network", Says: says, Do: do}}
 	}
-	ways := f.ways(ctx)
+	ways := carriersOf(ctx, f)
 	if ways == nil {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (f Folder) unseen(ctx context.Context, cfg *config.Site) []driver.Finding {
 		}}
 	}
 	slices.Sort(names)
-	heard, err := f.heard(ctx)
+	heard, err := heardAddresses(ctx, f)
 	if err != nil {
 		return note("whether the site is found on "+strings.Join(names, ", ")+" cannot be seen: "+err.Error(), "be the user who runs the site, or the superuser")
 	}
@@ -73,9 +74,9 @@ func (f Folder) unseen(ctx context.Context, cfg *config.Site) []driver.Finding {
 	return all
 }
 
-// heard are the addresses at which the site of the folder says that it is.
-func (f Folder) heard(ctx context.Context) (map[netip.Addr]bool, error) {
-	key, err := readKey(f.path(keyName))
+// heardAddresses are the addresses at which the site of the folder says that it is.
+func heardAddresses(ctx context.Context, f state.Folder) (map[netip.Addr]bool, error) {
+	key, err := f.ReadKey()
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/rpc"
@@ -52,13 +53,13 @@ func Presented(name, only string) (p Person, some bool, err error) {
 	if only != "" {
 		k, err := p.named(only, only)
 		if err == nil && k.Name == "" {
-			err = Mistake{fmt.Errorf("your agent does not know the site %.100q: agentsite agents allow permits it something there", only)}
+			err = state.Mistakef("your agent does not know the site %.100q: agentsite agents allow permits it something there", only)
 		}
 		return p, err == nil, err
 	}
 	known, err := p.Sites()
 	if err == nil && len(known) == 0 && name != "" { // rather than all tools of the site on this machine
-		err = Mistake{fmt.Errorf("your agent %s knows no site: agentsite agents allow --agent %[1]s permits it something", name)}
+		err = state.Mistakef("your agent %s knows no site: agentsite agents allow --agent %[1]s permits it something", name)
 	}
 	return p, len(known) > 0, err
 }
@@ -67,7 +68,7 @@ func Presented(name, only string) (p Person, some bool, err error) {
 // input and output: to the sites that an agent of the user's knows, by its own key, and
 // to the one that runs from the folder, if one does; or only to the known one of that name,
 // peer ID or did:key. It ends with the input.
-func ConnectAs(ctx context.Context, p Person, f Folder, only, version string, in io.Reader, out io.Writer) error {
+func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version string, in io.Reader, out io.Writer) error {
 	key, err := p.key()
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func ConnectAs(ctx context.Context, p Person, f Folder, only, version string, in
 type household struct {
 	person  Person
 	key     identity.Key
-	folder  Folder
+	folder  state.Folder
 	only    string // the did:key of the only one; "" for all
 	outside *outside
 	version string
@@ -142,7 +143,7 @@ func stampOf(file string) (s stamp, there bool) {
 
 // members are the sites there are now. It is called by one at a time.
 func (h *household) members() []remote.Member {
-	if now, _ := stampOf(h.person.path(knownName)); now != h.read {
+	if now, _ := stampOf(h.person.Path(knownName)); now != h.read {
 		h.reread(now)
 	}
 	var all []remote.Member
@@ -214,14 +215,14 @@ func (h *household) reread(now stamp) {
 // those that are known: then the agent has there what it was granted. It has no name while
 // it does not say one.
 func (h *household) nearby() *nearby {
-	now, there := stampOf(h.folder.AgentSocket())
+	now, there := stampOf(h.folder.SocketPath(state.AgentSocket))
 	if !there {
 		h.local = nil
 		return nil
 	}
 	if h.local == nil || h.local.made != now {
 		h.local = &nearby{folder: h.folder, version: h.version, made: now}
-		if key, err := readKey(h.folder.path(keyName)); err == nil {
+		if key, err := h.folder.ReadKey(); err == nil {
 			h.local.did = key.ID().String()
 		}
 		h.hung = time.Time{}
@@ -244,8 +245,8 @@ func (h *household) nearby() *nearby {
 }
 
 // nameOf asks the site that runs from a folder what it is called.
-func nameOf(f Folder, version string) (string, error) {
-	c, conn, err := dialSocket(f, f.AgentSocket(), version)
+func nameOf(f state.Folder, version string) (string, error) {
+	c, conn, err := dialSocket(f, f.SocketPath(state.AgentSocket), version)
 	if err != nil {
 		return "", err
 	}

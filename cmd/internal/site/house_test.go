@@ -11,18 +11,19 @@ import (
 	"agentsite/agents/remote"
 	"agentsite/device"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 // TestHousehold: what an agent knows is read again when its file has changed. A site whose
 // address alone is another stays the same, and nothing is lost with a file that cannot be
 // read.
 func TestHousehold(t *testing.T) {
-	p := Person{Folder(t.TempDir())}
-	h := &household{person: p, key: identity.New(), folder: Folder(t.TempDir()), version: "test"}
+	p := Person{state.Folder(t.TempDir())}
+	h := &household{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	at := time.Now()
 	write := func(text string) {
 		t.Helper()
-		file := p.path(knownName)
+		file := p.Path(knownName)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -71,13 +72,13 @@ func TestHousehold(t *testing.T) {
 // afar that is called as the one on this machine hides nothing, and neither does one whose
 // name is none.
 func TestNames(t *testing.T) {
-	p := Person{Folder(t.TempDir())}
-	h := &household{person: p, key: identity.New(), folder: Folder(t.TempDir()), version: "test"}
+	p := Person{state.Folder(t.TempDir())}
+	h := &household{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	here, evil, other := identity.New().ID(), identity.New().ID(), identity.New().ID()
-	if err := os.WriteFile(h.folder.AgentSocket(), nil, 0o600); err != nil {
+	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made, _ := stampOf(h.folder.AgentSocket())
+	made, _ := stampOf(h.folder.SocketPath(state.AgentSocket))
 	local := &nearby{folder: h.folder, name: "shed", did: here.String(), made: made}
 	know := func(all ...KnownSite) {
 		t.Helper()
@@ -113,15 +114,15 @@ func TestNames(t *testing.T) {
 
 	// One that was first stays so when the one on this machine comes.
 	h.local, h.names = nil, nil
-	os.Remove(h.folder.AgentSocket())
+	os.Remove(h.folder.SocketPath(state.AgentSocket))
 	know(KnownSite{Name: "shed", DID: evil.String()})
 	if got := at(); got["shed"] != evil.String() {
 		t.Errorf("%v", got)
 	}
-	if err := os.WriteFile(h.folder.AgentSocket(), nil, 0o600); err != nil {
+	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	local.made, _ = stampOf(h.folder.AgentSocket())
+	local.made, _ = stampOf(h.folder.SocketPath(state.AgentSocket))
 	h.local = local
 	if got := at(); got["shed"] != evil.String() || got["shed-"+here.Short()] != here.String() {
 		t.Errorf("%v", got)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"agentsite/discovery/gossip"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/event"
@@ -75,7 +75,7 @@ func join(j joining) (in *internet, err error) {
 	for _, k := range j.seeks {
 		r, err := discovery.ParseRealm(k.Realm)
 		if err != nil {
-			return nil, Mistake{err}
+			return nil, state.Mistake{Err: err}
 		}
 		if err := in.enter(r, k.IPFS); err != nil {
 			return nil, err
@@ -307,16 +307,16 @@ func openInternet(cfg *config.Internet, o p2p.Options, there *presence) (*intern
 	}
 	listen, err := p2p.At(cfg.Listen)
 	if err != nil {
-		return nil, Mistake{fmt.Errorf("internet: %w", err)}
+		return nil, state.Mistakef("internet: %w", err)
 	}
 	relays, err := p2p.ParsePeers(cfg.Relays)
 	if err != nil {
-		return nil, Mistake{fmt.Errorf("internet: relays: %w", err)}
+		return nil, state.Mistakef("internet: relays: %w", err)
 	}
 	j := joining{options: o, meets: relays, server: cfg.Server, ipfs: cfg.IPFS, card: there.card, newer: there.newer}
 	if cfg.Realm != "" {
 		if j.realm, err = discovery.ParseRealm(cfg.Realm); err != nil {
-			return nil, Mistake{fmt.Errorf("internet: %w", err)}
+			return nil, state.Mistakef("internet: %w", err)
 		}
 	}
 	j.options.Listen, j.options.Relays = listen, relays

@@ -13,11 +13,8 @@ import (
 	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/journal"
+	"agentsite/node/state"
 )
-
-const journalName = "journal"
-
-func (f Folder) journal() string { return f.path(journalName) }
 
 // written is the journal as the door has it. Where it could not be opened, nothing
 // moves away from safe, and all else goes on.
@@ -30,8 +27,8 @@ type written struct {
 var _ node.Journal = (*written)(nil)
 
 // open comes before all else. It takes a while on a small board.
-func (w *written) open(f Folder) {
-	w.Journal, w.unopened = journal.Open(f.journal())
+func (w *written) open(f state.Folder) {
+	w.Journal, w.unopened = journal.Open(f.Path(state.JournalFolder))
 	if w.unopened != nil {
 		slog.Error("the journal cannot be opened: no output moves away from safe before the site is started again", "err", w.unopened)
 	}

@@ -20,6 +20,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/history"
 	"agentsite/node/journal"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 )
 
@@ -49,8 +50,8 @@ func TestJournalFaults(t *testing.T) {
 
 // TestDamagedJournal: it is not written on, and all but moves away from safe goes on.
 func TestDamagedJournal(t *testing.T) {
-	f := Folder(t.TempDir())
-	if found := f.damage(); found != nil {
+	f := state.Folder(t.TempDir())
+	if found := journalFindings(f); found != nil {
 		t.Errorf("where there is none: %+v", found)
 	}
 	w := &written{}
@@ -61,7 +62,7 @@ func TestDamagedJournal(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	w.Run(ended)
-	files, err := filepath.Glob(filepath.Join(f.journal(), "*.journal"))
+	files, err := filepath.Glob(filepath.Join(f.Path(state.JournalFolder), "*.journal"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
@@ -73,7 +74,7 @@ func TestDamagedJournal(t *testing.T) {
 	if err := os.WriteFile(files[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found := f.damage(); len(found) != 1 || !strings.Contains(found[0].Says, "an entry was changed") {
+	if found := journalFindings(f); len(found) != 1 || !strings.Contains(found[0].Says, "an entry was changed") {
 		t.Errorf("the doctor finds %+v", found)
 	}
 	w = &written{}
@@ -156,12 +157,12 @@ func BenchmarkMove(b *testing.B) {
 	b.Run("no journal", func(b *testing.B) { median(b, move(b, movable(b, unwritten{}))) })
 	bytes := 0
 	b.Run("journal", func(b *testing.B) {
-		f := Folder(b.TempDir())
+		f := state.Folder(b.TempDir())
 		w := &written{}
 		w.open(f)
 		do := move(b, movable(b, w))
 		size := func() (sum int) {
-			files, _ := filepath.Glob(filepath.Join(f.journal(), "*.journal"))
+			files, _ := filepath.Glob(filepath.Join(f.Path(state.JournalFolder), "*.journal"))
 			for _, file := range files {
 				if info, err := os.Stat(file); err == nil {
 					sum += int(info.Size())

@@ -16,6 +16,7 @@ import (
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -26,7 +27,7 @@ import (
 
 // Person is somebody who uses sites from this machine: its user, or one of the user's
 // agents. Each has a key of their own, and knows sites.
-type Person struct{ Folder }
+type Person struct{ state.Folder }
 
 // User is this machine's user, who may own sites.
 func User() (Person, error) {
@@ -34,15 +35,15 @@ func User() (Person, error) {
 	if err != nil {
 		return Person{}, fmt.Errorf("no folder for your key: %w; set HOME", err)
 	}
-	return Person{Folder(filepath.Join(dir, "agentsite", "owner"))}, nil
+	return Person{state.Folder(filepath.Join(dir, "agentsite", "owner"))}, nil
 }
 
 // agent is one of the user's agents, by its name.
 func (p Person) agent(name string) (Person, error) {
 	if err := device.CheckName(name); err != nil {
-		return Person{}, Mistake{fmt.Errorf("an agent needs a name: %w", err)}
+		return Person{}, state.Mistakef("an agent needs a name: %w", err)
 	}
-	return Person{Folder(filepath.Join(filepath.Dir(string(p.Folder)), agentsFolder, name))}, nil
+	return Person{state.Folder(filepath.Join(filepath.Dir(string(p.Folder)), agentsFolder, name))}, nil
 }
 
 // As is the user for "", and else one of the user's agents, which has to be there.
@@ -54,8 +55,8 @@ func As(name string) (Person, error) {
 	if p, err = p.agent(name); err != nil {
 		return p, err
 	}
-	if _, err := os.Stat(p.path(keyName)); errors.Is(err, fs.ErrNotExist) {
-		return p, Mistake{fmt.Errorf("you have no agent %q: agentsite agents allow makes one", name)}
+	if _, err := os.Stat(p.Path(state.KeyFile)); errors.Is(err, fs.ErrNotExist) {
+		return p, state.Mistakef("you have no agent %q: agentsite agents allow makes one", name)
 	}
 	return p, nil
 }
@@ -87,7 +88,7 @@ const (
 
 // Sites lists those that the person knows.
 func (p Person) Sites() (all []KnownSite, err error) {
-	file := p.path(knownName)
+	file := p.Path(knownName)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -113,7 +114,7 @@ func (p Person) Known(name string) (KnownSite, error) {
 func named(all []KnownSite, name string) (KnownSite, error) {
 	i := slices.IndexFunc(all, func(k KnownSite) bool { return k.Name == name })
 	if i < 0 {
-		return KnownSite{}, Mistake{fmt.Errorf("you know no site %q: agentsite sites lists those that you claimed or were granted", name)}
+		return KnownSite{}, state.Mistakef("you know no site %q: agentsite sites lists those that you claimed or were granted", name)
 	}
 	return all[i], nil
 }
@@ -223,13 +224,13 @@ func (p Person) exclusive(patience time.Duration, do func() error) error {
 	if err := os.MkdirAll(string(p.Folder), 0o700); err != nil {
 		return err
 	}
-	lock, err := p.openLock(changesName)
+	lock, err := p.OpenLockFile(changesName)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if err = lockFile(lock); err == nil {
+		if err = state.TryLock(lock); err == nil {
 			return do()
 		}
 		if time.Since(begun) >= patience {
@@ -244,7 +245,7 @@ func (p Person) write(name string, what any) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(p.path(name), append(text, '\n'), 0o600)
+	return state.WriteAtomic(p.Path(name), append(text, '\n'), 0o600)
 }
 
 // dialKey calls a site that its key tells, with one of one's own. Where it may be is asked
@@ -359,7 +360,7 @@ func dialKnown(t Target) (*Connection, *ways, error) {
 func (p Person) named(name, peer string) (KnownSite, error) {
 	id, err := identity.Parse(peer)
 	if err != nil && name == "" {
-		return KnownSite{}, Mistake{err}
+		return KnownSite{}, state.Mistake{Err: err}
 	}
 	if err != nil || peer == "" {
 		return p.Known(name)

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 // TestStaleCalls: what a call learns of where a site is changes nothing else of what has
@@ -26,7 +27,7 @@ func TestStaleCalls(t *testing.T) {
 		"forgotten":   func(p Person) error { return p.Forget("shed") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Person{Folder(t.TempDir())}
+			p := Person{state.Folder(t.TempDir())}
 			if err := p.remember(was); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +54,7 @@ func TestStaleCalls(t *testing.T) {
 
 // TestFilesOfAPerson: nothing is lost of what many commands write at once, who have one key.
 func TestFilesOfAPerson(t *testing.T) {
-	p := Person{Folder(t.TempDir())}
+	p := Person{state.Folder(t.TempDir())}
 	const many = 24
 	var all sync.WaitGroup
 	keys := make([]identity.ID, many)
@@ -99,18 +100,18 @@ func TestFilesOfAPerson(t *testing.T) {
 // TestFilesAreHeld: a process that holds the person's files, and is suspended, does not hold
 // up calls, a stop among them, for what they learn of where the site is.
 func TestFilesAreHeld(t *testing.T) {
-	p := Person{Folder(t.TempDir())}
+	p := Person{state.Folder(t.TempDir())}
 	did := identity.New().ID().String()
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
 	if err := p.remember(KnownSite{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := p.openLock(changesName)
+	lock, err := p.OpenLockFile(changesName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := lockFile(lock); err != nil {
+	if err := state.TryLock(lock); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"agentsite/discovery"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 
 	"github.com/go-json-experiment/json"
@@ -30,7 +31,7 @@ const realmsName = "realms.json"
 
 // Realms are those that the person is in.
 func (p Person) Realms() (all []Joined, err error) {
-	text, err := os.ReadFile(p.path(realmsName))
+	text, err := os.ReadFile(p.Path(realmsName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -38,7 +39,7 @@ func (p Person) Realms() (all []Joined, err error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the realms that you are in cannot be read: %w; mend or remove %s", err, p.path(realmsName))
+		return nil, fmt.Errorf("the realms that you are in cannot be read: %w; mend or remove %s", err, p.Path(realmsName))
 	}
 	return all, nil
 }
@@ -61,11 +62,11 @@ func chosen(all []Joined, name string) (Joined, error) {
 	case i >= 0:
 		return all[i], nil
 	case name == "" && len(all) > 1:
-		return Joined{}, Mistake{errors.New("you are in several realms: say with --realm which of them; agentsite realm list shows them")}
+		return Joined{}, state.Mistakef("you are in several realms: say with --realm which of them; agentsite realm list shows them")
 	case name == "":
-		return Joined{}, Mistake{errors.New("you are in no realm: agentsite realm join takes the one that your sites are in")}
+		return Joined{}, state.Mistakef("you are in no realm: agentsite realm join takes the one that your sites are in")
 	}
-	return Joined{}, Mistake{fmt.Errorf("you are in no realm %q: agentsite realm join takes it with its secret", name)}
+	return Joined{}, state.Mistakef("you are in no realm %q: agentsite realm join takes it with its secret", name)
 }
 
 // Join remembers a realm, or where its sites meet now. Another of the same name is not
@@ -74,10 +75,10 @@ func chosen(all []Joined, name string) (Joined, error) {
 func (p Person) Join(j Joined) (Joined, error) {
 	r, err := discovery.ParseRealm(j.Realm)
 	if err != nil {
-		return j, Mistake{err}
+		return j, state.Mistake{Err: err}
 	}
 	if j.Relays, err = p2p.WithBoth(j.Relays); err != nil {
-		return j, Mistake{err}
+		return j, state.Mistake{Err: err}
 	}
 	return j, p.changeRealms(func(all []Joined) ([]Joined, error) {
 		i := slices.IndexFunc(all, func(k Joined) bool { return k.Name() == r.Name })
@@ -88,7 +89,7 @@ func (p Person) Join(j Joined) (Joined, error) {
 			all[i] = j
 			return all, nil
 		}
-		return nil, Mistake{fmt.Errorf("you are in another realm %s already, with a secret of its own: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s forgets it", r.Name)}
+		return nil, state.Mistakef("you are in another realm %s already, with a secret of its own: agentsite realm list --secrets shows it, and agentsite realm leave %[1]s forgets it", r.Name)
 	})
 }
 

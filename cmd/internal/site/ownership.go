@@ -15,6 +15,7 @@ import (
 	"agentsite/discovery"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 )
 
@@ -37,7 +38,7 @@ type ownership struct {
 
 func newOwnership(p Person, version string) *ownership {
 	o := &ownership{version: version, places: make(chan struct{}, ownershipAtOnce)}
-	if key, err := readKey(p.path(keyName)); err == nil {
+	if key, err := p.ReadKey(); err == nil {
 		o.key = &key
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		slog.Warn("which of these sites are yours is not known", "err", err)
@@ -97,20 +98,20 @@ func (p Person) adopt(ctx context.Context, name, version string) (KnownSite, err
 		}
 	}
 	if len(keys) == 0 {
-		return KnownSite{}, Mistake{fmt.Errorf("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)}
+		return KnownSite{}, state.Mistakef("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)
 	}
 	slices.Sort(keys)
-	return KnownSite{}, Mistake{fmt.Errorf("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))}
+	return KnownSite{}, state.Mistakef("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))
 }
 
 // SiteOf names the site that has a key, as far as this machine knows: the one that runs
 // from a folder, or one that the user claimed or was granted; "" for none.
-func SiteOf(did string, f Folder) (string, error) {
+func SiteOf(did string, f state.Folder) (string, error) {
 	id, err := identity.Parse(did)
 	if err != nil {
-		return "", Mistake{err}
+		return "", state.Mistake{Err: err}
 	}
-	if key, err := readKey(f.path(keyName)); err == nil && key.ID() == id {
+	if key, err := f.ReadKey(); err == nil && key.ID() == id {
 		return "the site on this machine", nil
 	}
 	user, err := User()
@@ -131,7 +132,7 @@ func (p Person) find(ctx context.Context, name, version string, tell func(string
 	if err == nil || failed != nil || p != user {
 		return known, err
 	}
-	if _, none := readKey(p.path(keyName)); errors.Is(none, fs.ErrNotExist) {
+	if _, none := p.ReadKey(); errors.Is(none, fs.ErrNotExist) {
 		return known, err // who has no key owns nothing
 	}
 	k, err := p.adopt(ctx, name, version)
@@ -151,7 +152,7 @@ func (p Person) invitation(ctx context.Context, text, version string) (access.In
 	if device.CheckName(text) != nil {
 		i, err := access.ParseInvitation(text)
 		if err != nil {
-			err = Mistake{err}
+			err = state.Mistake{Err: err}
 		}
 		return i, err
 	}

@@ -8,9 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +22,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 const (
@@ -41,14 +40,12 @@ const (
 	changeSoon, changeLate = time.Second, time.Minute
 	changeQuiet            = 10 * time.Minute // after which it is soon again
 
-	sequenceName = "sequence"
-
 	maxCapabilities = 64
 )
 
 // presence tells others that the site is there.
 type presence struct {
-	folder  Folder
+	folder  state.Folder
 	key     identity.Key
 	numbers *discovery.Sequence
 	slept   func() time.Duration
@@ -64,10 +61,10 @@ type presence struct {
 }
 
 // present is how the site is announced.
-func present(f Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
+func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
 	p := &presence{
 		folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1),
-		numbers: f.sequence(), slept: discovery.Slept,
+		numbers: recordSequence(f), slept: discovery.Slept,
 	}
 	if at == nil || !cfg.Found.MDNS {
 		return p
@@ -210,7 +207,7 @@ func (p *presence) record() (r *discovery.Signed, sure bool, err error) {
 	now, sure := p.book.Now()
 	sequence, err := p.numbers.Next(uint64(max(now.Unix(), 1)))
 	if err != nil { // others tell a site that does not know how far it was
-		slog.Error("the sequence of what the site announces cannot be kept", "err", p.folder.unusable(err))
+		slog.Error("the sequence of what the site announces cannot be kept", "err", p.folder.Unusable(err))
 	}
 	r, err = p.sign(sequence)
 	return r, sure, err
@@ -286,12 +283,7 @@ func public(offered []things.Thing) (all []discovery.Kind) {
 	return all
 }
 
-// sequence numbers the records of the folder's site. What is damaged, or cannot be read, is
-// made anew.
-func (f Folder) sequence() *discovery.Sequence {
-	text, _ := os.ReadFile(f.path(sequenceName))
-	last, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	return discovery.NewSequence(last, func(n uint64) error {
-		return writeAtomic(f.path(sequenceName), fmt.Appendln(nil, n), 0o600)
-	})
+// recordSequence numbers the records of the folder's site.
+func recordSequence(f state.Folder) *discovery.Sequence {
+	return discovery.NewSequence(f.Sequence(), f.WriteSequence)
 }

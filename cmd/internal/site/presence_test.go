@@ -17,6 +17,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 )
 
@@ -29,7 +30,7 @@ type announced struct {
 	sure   atomic.Bool
 }
 
-func announceOn(t *testing.T, folder Folder, key identity.Key, air *discoverytest.Air, others *discovery.Directory) *announced {
+func announceOn(t *testing.T, folder state.Folder, key identity.Key, air *discoverytest.Air, others *discovery.Directory) *announced {
 	t.Helper()
 	a := &announced{t: t, others: others}
 	book, err := access.NewBook(access.Options{Site: key.ID(), System: func() (time.Time, bool) { return time.Now(), a.sure.Load() }})
@@ -86,7 +87,7 @@ func hearing(t *testing.T) (*discoverytest.Air, *discovery.Directory) {
 func TestSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		air, others := hearing(t)
-		a := announceOn(t, Folder(t.TempDir()), identity.New(), air, others)
+		a := announceOn(t, state.Folder(t.TempDir()), identity.New(), air, others)
 		first := a.is()
 		a.slept.Store(int64(time.Hour))
 		time.Sleep(2 * time.Minute)
@@ -106,7 +107,7 @@ func TestSlept(t *testing.T) {
 func TestClockBecomesSure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		air, others := hearing(t)
-		a := announceOn(t, Folder(t.TempDir()), identity.New(), air, others)
+		a := announceOn(t, state.Folder(t.TempDir()), identity.New(), air, others)
 		if first := a.is(); first == 0 || first > 1000 {
 			t.Errorf("a site that does not know the time begins with %d", first)
 		}
@@ -126,7 +127,7 @@ func TestGoesBeyond(t *testing.T) {
 		key := identity.New()
 		newest := discoverytest.Record(key, 5000)
 		air.Send(discovery.Sighting{Site: key.ID(), Record: newest.Bytes(), For: time.Hour})
-		a := announceOn(t, Folder(t.TempDir()), key, air, others)
+		a := announceOn(t, state.Folder(t.TempDir()), key, air, others)
 		if a.is() != 5000 || a.now.Load().Sequence >= 5000 {
 			t.Fatalf("the site has %d, and others know %d", a.now.Load().Sequence, a.is())
 		}
@@ -148,7 +149,7 @@ func TestGoesBeyond(t *testing.T) {
 func TestDiskTakesNoSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		air, others := hearing(t)
-		folder := Folder(filepath.Join(t.TempDir(), "file"))
+		folder := state.Folder(filepath.Join(t.TempDir(), "file"))
 		if err := os.WriteFile(string(folder), nil, 0o600); err != nil { // nothing can be written into that
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []things.Thing{{Description: device.Description{Points: []device.Point{{Name: "alarm", Kind: device.KindSwitch}}}}}
-	p := present(Folder(t.TempDir()), key, &config.Site{Name: "garden"}, book, nil, func() []things.Thing { return all })
+	p := present(state.Folder(t.TempDir()), key, &config.Site{Name: "garden"}, book, nil, func() []things.Thing { return all })
 	for _, realm := range []discovery.Realm{{}, secret} {
 		p.far = &internet{Host: host, joining: joining{realm: realm}}
 		r, err := p.sign(1)
@@ -198,22 +199,22 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 
 // TestSequenceInBackups: a restored site goes on from where it was.
 func TestSequenceInBackups(t *testing.T) {
-	folder, file := Folder(t.TempDir()), filepath.Join(t.TempDir(), "backup")
-	if _, err := folder.ownKey(); err != nil {
+	folder, file := state.Folder(t.TempDir()), filepath.Join(t.TempDir(), "backup")
+	if _, err := folder.KeyLocked(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := folder.sequence().Next(4000); n != 4000 || err != nil {
+	if n, err := recordSequence(folder).Next(4000); n != 4000 || err != nil {
 		t.Fatal(n, err)
 	}
 	o := BackupOptions{File: file, Folder: folder, Passphrase: func() (string, error) { return correct, nil }}
 	if _, err := Backup(o); err != nil {
 		t.Fatal(err)
 	}
-	o.Folder = Folder(t.TempDir())
+	o.Folder = state.Folder(t.TempDir())
 	if _, err := Restore(o); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := o.Folder.sequence().Next(1); n != 4001 || err != nil {
+	if n, err := recordSequence(o.Folder).Next(1); n != 4001 || err != nil {
 		t.Errorf("it goes on with %d, %v", n, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/driver"
 	"agentsite/node/journal"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -38,10 +39,10 @@ type JournalReport = journal.Report
 // Journal reads the folder's journal from its beginning and checks its chain, beside a
 // site that runs or without one. It returns the last limit of what is not older than
 // since. After an error they are those before the place that is damaged.
-func Journal(f Folder, since time.Time, limit int) ([]Recorded, JournalReport, error) {
+func Journal(f state.Folder, since time.Time, limit int) ([]Recorded, JournalReport, error) {
 	var all []*Recorded
 	open := make(map[uint64]*Recorded) // calls without a result
-	report, err := journal.Read(f.journal(), func(e journal.Entry) error {
+	report, err := journal.Read(f.Path(state.JournalFolder), func(e journal.Entry) error {
 		if e.Kind == journal.Result {
 			if r := open[e.Of]; r != nil {
 				r.outcome(e)
@@ -78,17 +79,17 @@ func Journal(f Folder, since time.Time, limit int) ([]Recorded, JournalReport, e
 	}
 	switch {
 	case errors.Is(err, journal.ErrDamaged):
-		err = fmt.Errorf("%w; what stands before that is as it was written. Nothing moves away from safe before %s is moved away and the site is started again", err, f.journal())
+		err = fmt.Errorf("%w; what stands before that is as it was written. Nothing moves away from safe before %s is moved away and the site is started again", err, f.Path(state.JournalFolder))
 	case errors.Is(err, fs.ErrPermission):
 		err = device.Faultf(device.Denied, "the journal is its site's alone: %w; be its user", err)
 	}
 	return last, report, err
 }
 
-// damage is what an owner should know about the journal.
-func (f Folder) damage() []driver.Finding {
+// journalFindings is what an owner should know about the journal.
+func journalFindings(f state.Folder) []driver.Finding {
 	if _, _, err := Journal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
-		return []driver.Finding{{Severity: driver.Problem, Subject: f.journal(), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
+		return []driver.Finding{{Severity: driver.Problem, Subject: f.Path(state.JournalFolder), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
 	}
 	return nil
 }

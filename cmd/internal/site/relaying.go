@@ -15,6 +15,7 @@ import (
 	"agentsite/discovery/dht"
 	"agentsite/discovery/gossip"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -24,9 +25,9 @@ import (
 
 // RelayOptions are what relay is told.
 type RelayOptions struct {
-	Folder  Folder // its key is in a folder of its own there
-	Listen  string // host:port, or :port for all addresses
-	Allow   string // a file with the keys of those that may be reached through it; "" for everybody
+	Folder  state.Folder // its key is in a folder of its own there
+	Listen  string       // host:port, or :port for all addresses
+	Allow   string       // a file with the keys of those that may be reached through it; "" for everybody
 	Others  []string
 	Version string
 	// Ready is told where others reach the relay.
@@ -43,30 +44,30 @@ const (
 // Relay is where sites meet that are behind routers, and where others look for them. It
 // reads nothing of what it passes on. It blocks until ctx ends.
 func Relay(ctx context.Context, o RelayOptions) error {
-	folder := Folder(o.Folder.path(relayFolder))
+	folder := state.Folder(o.Folder.Path(relayFolder))
 	beThrifty(mostRelayMemory)
-	unlock, err := folder.open()
+	unlock, err := folder.Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	key, err := folder.ownKey()
+	key, err := folder.KeyLocked()
 	if err != nil {
 		return err
 	}
 	listen, err := p2p.At(o.Listen)
 	if err != nil {
-		return Mistake{fmt.Errorf("--listen takes an address and a port, or a port such as :8475 for all addresses, not %q", o.Listen)}
+		return state.Mistakef("--listen takes an address and a port, or a port such as :8475 for all addresses, not %q", o.Listen)
 	}
 	others, err := p2p.ParsePeers(o.Others)
 	if err != nil {
-		return Mistake{fmt.Errorf("--other: %w", err)}
+		return state.Mistakef("--other: %w", err)
 	}
 	may := &allowlist{file: o.Allow}
 	service := &p2p.Relay{}
 	if o.Allow != "" {
 		if err := may.read(); err != nil {
-			return Mistake{fmt.Errorf("--allow: %w", err)}
+			return state.Mistakef("--allow: %w", err)
 		}
 		service.Allow = may.has
 	}

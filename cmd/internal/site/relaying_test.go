@@ -13,6 +13,7 @@ import (
 	"agentsite/discovery/discoverytest"
 	"agentsite/discovery/gossip"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 )
 
@@ -26,7 +27,7 @@ func TestAllowReachesGossip(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan []string, 1), make(chan error, 1)
 	go func() {
-		ended <- Relay(ctx, RelayOptions{Folder: Folder(t.TempDir()), Listen: "127.0.0.1:0", Allow: file, Ready: func(at []string) { ready <- at }})
+		ended <- Relay(ctx, RelayOptions{Folder: state.Folder(t.TempDir()), Listen: "127.0.0.1:0", Allow: file, Ready: func(at []string) { ready <- at }})
 	}()
 	defer func() {
 		cancel()

@@ -10,6 +10,7 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"github.com/go-json-experiment/json"
 )
@@ -30,7 +31,7 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		}
 		f = p.Folder
 	}
-	if err := f.takesKey(); err != nil {
+	if err := checkNoKey(f); err != nil {
 		return nil, err
 	}
 	sealed, err := readBackup(o.File)
@@ -46,11 +47,11 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		return nil, fmt.Errorf("%s: %w", o.File, err)
 	}
 	if (b.Of == ofOwner) != o.Owner {
-		return nil, Mistake{fmt.Errorf("%s is the backup of the %s %s: --owner is for an owner's key, and only for that", o.File, b.Of, b.DID)}
+		return nil, state.Mistakef("%s is the backup of the %s %s: --owner is for an owner's key, and only for that", o.File, b.Of, b.DID)
 	}
 	about, err := b.check()
 	if err != nil {
-		return nil, Mistake{fmt.Errorf("%s: %w", o.File, err)}
+		return nil, state.Mistakef("%s: %w", o.File, err)
 	}
 	counts, err := access.Restored(b.Counts)
 	if err != nil {
@@ -62,50 +63,50 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		}
 	}
 
-	unlock, err := f.open()
+	unlock, err := f.Lock()
 	if err != nil {
 		return nil, stopFirst(err)
 	}
 	defer unlock()
-	if err := f.takesKey(); err != nil { // nobody else makes one from here on
+	if err := checkNoKey(f); err != nil { // nobody else makes one from here on
 		return nil, err
 	}
 	if o.Owner {
-		return about, f.put(keyName, []byte(b.Key))
+		return about, put(f, state.KeyFile, []byte(b.Key))
 	}
 	if err := writeConfig(about.Config, b.Config); err != nil {
 		return nil, err
 	}
-	if err := f.put(bookName, b.Access); err != nil {
+	if err := put(f, state.AccessFile, b.Access); err != nil {
 		return nil, err
 	}
-	if err := f.put(meterName, counts); err != nil {
+	if err := put(f, state.CountsFile, counts); err != nil {
 		return nil, err
 	}
 	if b.Sequence > 0 {
-		if err := f.put(sequenceName, fmt.Appendln(nil, b.Sequence)); err != nil {
-			return nil, err
+		if err := f.WriteSequence(b.Sequence); err != nil {
+			return nil, f.Unusable(err)
 		}
 	}
 	if b.Stopped {
-		if err := f.stayStopped(); err != nil {
+		if err := stayStopped(f); err != nil {
 			return nil, err
 		}
 	}
-	return about, f.put(keyName, []byte(b.Key))
+	return about, put(f, state.KeyFile, []byte(b.Key))
 }
 
-// takesKey refuses a folder that has a key, or is another user's.
-func (f Folder) takesKey() error {
-	switch _, err := os.Lstat(f.path(keyName)); {
+// checkNoKey refuses a folder that has a key, or is another user's.
+func checkNoKey(f state.Folder) error {
+	switch _, err := os.Lstat(f.Path(state.KeyFile)); {
 	case err == nil:
-		return Mistake{fmt.Errorf("there is a key already, %s, and it is not replaced: name another folder with --data, or move this one away", f.path(keyName))}
+		return state.Mistakef("there is a key already, %s, and it is not replaced: name another folder with --data, or move this one away", f.Path(state.KeyFile))
 	case !errors.Is(err, fs.ErrNotExist):
-		return f.unusable(err)
+		return f.Unusable(err)
 	}
 	if info, err := os.Stat(string(f)); err == nil {
-		if owner, ours := owned(info); !ours {
-			return Mistake{fmt.Errorf("the folder %s belongs to user %d: run this as that user, who could not read what yours writes", f, owner)}
+		if owner, ours := state.Owner(info); !ours {
+			return state.Mistakef("the folder %s belongs to user %d: run this as that user, who could not read what yours writes", f, owner)
 		}
 	}
 	return nil
@@ -114,12 +115,12 @@ func (f Folder) takesKey() error {
 func readBackup(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	defer file.Close()
 	sealed, err := io.ReadAll(io.LimitReader(file, maxBackup+1))
 	if err == nil && len(sealed) > maxBackup {
-		err = Mistake{fmt.Errorf("%s is no backup: none is so large", name)}
+		err = state.Mistakef("%s is no backup: none is so large", name)
 	}
 	return sealed, err
 }
@@ -133,14 +134,14 @@ func unsealBackup(sealed []byte, passphrase string) (*backup, error) {
 		Version int `json:"agentsite_backup"`
 	}
 	if err := json.Unmarshal(text, &any); err != nil || any.Version < 1 {
-		return nil, Mistake{errors.New("the passphrase opens it, but it is no backup of a site")}
+		return nil, state.Mistakef("the passphrase opens it, but it is no backup of a site")
 	}
 	if any.Version > backupVersion {
-		return nil, Mistake{fmt.Errorf("it is of version %d, and needs a newer agentsite", any.Version)}
+		return nil, state.Mistakef("it is of version %d, and needs a newer agentsite", any.Version)
 	}
 	var b backup
 	if err := json.Unmarshal(text, &b, json.RejectUnknownMembers(true)); err != nil {
-		return nil, Mistake{fmt.Errorf("the passphrase opens it, but it cannot be read: %w", err)}
+		return nil, state.Mistakef("the passphrase opens it, but it cannot be read: %w", err)
 	}
 	return &b, nil
 }
@@ -150,9 +151,9 @@ func configTakes(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
-		return "", Mistake{fmt.Errorf("%s is there already and says something else: move it away, or name another file with --config", file)}
+		return "", state.Mistakef("%s is there already and says something else: move it away, or name another file with --config", file)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", Mistake{err}
+		return "", state.Mistake{Err: err}
 	}
 	return file, nil
 }
@@ -169,24 +170,24 @@ func writeConfig(file, text string) error {
 }
 
 // put keeps a file in the folder, or none where the backup has none.
-func (f Folder) put(name string, b []byte) (err error) {
+func put(f state.Folder, name string, b []byte) (err error) {
 	if b == nil {
-		_, err = f.remove(name)
+		_, err = remove(f, name)
 	} else {
-		err = writeAtomic(f.path(name), b, 0o600)
+		err = state.WriteAtomic(f.Path(name), b, 0o600)
 	}
 	if err != nil {
-		return f.unusable(err)
+		return f.Unusable(err)
 	}
 	return nil
 }
 
 // stayStopped has the folder's next start be none that arms the outputs.
-func (f Folder) stayStopped() error {
-	if err := f.sign("restored"); err != nil {
-		return f.unusable(err)
+func stayStopped(f state.Folder) error {
+	if err := f.Sign("restored"); err != nil {
+		return err
 	}
-	if l := f.latch(); l.Armed() {
+	if l := f.Latch(); l.Armed() {
 		return l.Stop()
 	}
 	return nil

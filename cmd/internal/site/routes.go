@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/node"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -43,18 +44,18 @@ func addRoutes(methods map[string]rpc.Method, door *node.Node, all func() Routes
 	methods[RoutesMethod] = ownersOnly(door, "doctor", func(context.Context, agents.Principal, string) (any, error) { return all(), nil })
 }
 
-// ways is where the site that runs from a folder can be reached, none where it does not
+// carriersOf is where the site that runs from a folder can be reached, none where it does not
 // say in time.
-func (f Folder) ways(ctx context.Context) []Carrier {
+func carriersOf(ctx context.Context, f state.Folder) []Carrier {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var all Routes
-	f.ask(ctx, RoutesMethod, &all) // or it stays empty
+	askOwner(ctx, f, RoutesMethod, &all) // or it stays empty
 	return all.Carriers
 }
 
-// ask calls an owner's method of the site that runs from a folder.
-func (f Folder) ask(ctx context.Context, method string, answer any) error {
+// askOwner calls an owner's method of the site that runs from a folder.
+func askOwner(ctx context.Context, f state.Folder, method string, answer any) error {
 	c, err := Dial(Target{Folder: f})
 	if err != nil {
 		return err
@@ -67,14 +68,14 @@ func (f Folder) ask(ctx context.Context, method string, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// listensAt changes a URL's host to that at which the site that runs from the folder serves
+// checkListens changes a URL's host to that at which the site that runs from the folder serves
 // plain HTTP, which it asks through the site's own socket. It fails where that is another:
 // then somebody else may listen there, who is not to be sent the folder's token.
-func (f Folder) listensAt(u *url.URL) error {
+func checkListens(f state.Folder, u *url.URL) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
 	defer cancel()
 	var all Routes
-	err := f.ask(ctx, RoutesMethod, &all)
+	err := askOwner(ctx, f, RoutesMethod, &all)
 	for _, c := range all.Carriers {
 		at, err := url.Parse(c.Address)
 		if err == nil && c.Kind == HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
@@ -88,10 +89,10 @@ func (f Folder) listensAt(u *url.URL) error {
 	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is for nobody else (--token-file names another)", err)}
 }
 
-// listens says the same in words, "" for none.
-func (f Folder) listens(ctx context.Context) string {
+// listensWords says the same in words, "" for none.
+func listensWords(ctx context.Context, f state.Folder) string {
 	var addresses []string
-	for _, c := range f.ways(ctx) {
+	for _, c := range carriersOf(ctx, f) {
 		addresses = append(addresses, c.Address)
 	}
 	if addresses == nil {

@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/history"
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
@@ -41,7 +41,7 @@ const mostMemory = 160 << 20
 // Options are what run is told.
 type Options struct {
 	Config      string // a file; "" for agentsite.yaml, or the demonstration without one
-	Folder      Folder
+	Folder      state.Folder
 	Listen      string           // instead of the configuration's; it also turns HTTPS and peers off
 	ListenHTTPS string           // instead of the configuration's
 	ListenPeers string           // instead of the configuration's, under internet
@@ -51,12 +51,6 @@ type Options struct {
 	Hangup      <-chan os.Signal // each asks for a reload; nil for none
 	Stop        <-chan os.Signal // each is an emergency stop; nil for none
 }
-
-// Mistake is an error that whoever starts the site made: the same again will not
-// help.
-type Mistake struct{ error }
-
-func (m Mistake) Unwrap() error { return m.error }
 
 const instructions = "This site is a board with sensors and outputs. list_points names them; read_points reads them. " +
 	"An output is moved for a time and returns to its safe value by itself; call again to keep it moved. " +
@@ -76,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	web := cfg.HTTP
 	if o.Listen != "" {
 		if err := config.CheckListen(o.Listen); err != nil {
-			return Mistake{fmt.Errorf("--listen %w", err)}
+			return state.Mistakef("--listen %w", err)
 		}
 		web.Listen, web.HTTPS = o.Listen, config.Nowhere // a second site, or a try
 	}
@@ -85,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.ListenHTTPS != "" {
 		if err := config.CheckHTTPS(o.ListenHTTPS); err != nil {
-			return Mistake{fmt.Errorf("--listen-https %w", err)}
+			return state.Mistakef("--listen-https %w", err)
 		}
 		web.HTTPS = o.ListenHTTPS
 	}
@@ -95,39 +89,39 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.ListenPeers != "" {
 		if err := config.CheckInternet(o.ListenPeers); err != nil {
-			return Mistake{fmt.Errorf("--listen-peers %w", err)}
+			return state.Mistakef("--listen-peers %w", err)
 		}
 		if peers == nil {
-			return Mistake{errors.New("--listen-peers is for a site whose configuration has the section internet")}
+			return state.Mistakef("--listen-peers is for a site whose configuration has the section internet")
 		}
 		there := *peers
 		there.Listen, peers = o.ListenPeers, &there
 	}
-	unlock, err := o.Folder.open()
+	unlock, err := o.Folder.Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	token, err := o.Folder.token()
+	token, err := o.Folder.Token()
 	if err != nil {
 		return err
 	}
-	key, err := o.Folder.ownKey()
+	key, err := o.Folder.KeyLocked()
 	if err != nil {
 		return err
 	}
-	if err := o.Folder.sign(cfg.Name); err != nil {
-		return o.Folder.unusable(err)
+	if err := o.Folder.Sign(cfg.Name); err != nil {
+		return err
 	}
 
 	planned, err := newPlan(cfg)
 	if err != nil {
 		return err
 	}
-	if err := o.Folder.makeWay(ctx, planned.text); err != nil {
+	if err := takeOverGuard(ctx, o.Folder, planned.text); err != nil {
 		return err
 	}
-	outputs := proc.NewKeeper(planned.policies, o.Folder.latch(), o.Folder.spawn)
+	outputs := proc.NewKeeper(planned.policies, o.Folder.Latch(), func() (proc.Process, error) { return spawnGuard(o.Folder) })
 	opens := newOpener(outputs)
 	devices, err := openDevices(ctx, cfg, machine, opens)
 	if ctx.Err() != nil { // it is to end before it began, which is no failure
@@ -138,7 +132,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	wires := &wiring{
 		board: machine, read: reader(machine, from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
-		keeper: outputs, opens: opens, plan: planned, stage: o.Folder.stage, install: o.Folder.install,
+		keeper: outputs, opens: opens, plan: planned,
+		stage:   func(text []byte) error { return stagePlan(o.Folder, text) },
+		install: func() error { return installPlan(o.Folder) },
 	}
 	defer func() {
 		if err := closeDevices(wires.devices); err != nil {
@@ -151,7 +147,7 @@ func Run(ctx context.Context, o Options) error {
 	record := new(written)
 	door := node.New(hub, token, record)
 	var book *access.Book
-	book, err = o.Folder.openBook(key.ID(), func() {
+	book, err = openAccess(o.Folder, key.ID(), func() {
 		returnRevoked(ctx, book, outputs)
 		door.Recheck()
 	})
@@ -203,12 +199,12 @@ func Run(ctx context.Context, o Options) error {
 		defer far.Close()
 		there.goFar(far)
 	}
-	ownerSocket, err := o.Folder.listen(ownerSocketName)
+	ownerSocket, err := stdio.ListenOr(o.Folder.Path(state.OwnerSocket), o.Folder.RuntimePath(state.OwnerSocket))
 	if err != nil {
 		return err
 	}
 	defer ownerSocket.Close()
-	agentSocket, err := o.Folder.listen(agentSocketName)
+	agentSocket, err := stdio.ListenOr(o.Folder.Path(state.AgentSocket), o.Folder.RuntimePath(state.AgentSocket))
 	if err != nil {
 		return err
 	}
@@ -239,7 +235,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	carriers := []Carrier{
 		{HTTPCarrier, url, httpcarrier.Routes()},
-		{OwnerCarrier, o.Folder.OwnerSocket(), nil}, {AgentsCarrier, o.Folder.AgentSocket(), nil},
+		{OwnerCarrier, o.Folder.SocketPath(state.OwnerSocket), nil}, {AgentsCarrier, o.Folder.SocketPath(state.AgentSocket), nil},
 	}
 	if secure != nil {
 		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})

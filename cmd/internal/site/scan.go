@@ -18,13 +18,14 @@ import (
 	"agentsite/device/driver"
 	"agentsite/device/scan"
 	"agentsite/node/config"
+	"agentsite/node/state"
 )
 
 // ScanOptions are what scan is told.
 type ScanOptions struct {
-	Config string // a file; "" for agentsite.yaml, where there is one
-	Folder Folder // of the site that may be running
-	Bus    string // only this one; "" for all
+	Config string       // a file; "" for agentsite.yaml, where there is one
+	Folder state.Folder // of the site that may be running
+	Bus    string       // only this one; "" for all
 	Probe  []uint16
 	Root   string // "" is the machine; a test's tree of files
 
@@ -214,9 +215,9 @@ func (s *Scanned) Write() error {
 	if err == nil {
 		mode = was.Mode().Perm()
 	}
-	err = writeAtomic(file, text, mode)
+	err = state.WriteAtomic(file, text, mode)
 	if err == nil && was != nil {
-		err = giveTo(file, was, true)
+		err = state.CopyOwner(file, was, true)
 	}
 	if err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w", err)

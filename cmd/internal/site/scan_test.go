@@ -13,6 +13,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/scan"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
@@ -43,7 +44,7 @@ func (c *chips) Tx(addr uint16, w, r []byte) error {
 
 func scanOn(t *testing.T, bus *chips, file string) *Scanned {
 	t.Helper()
-	s, err := Scan(t.Context(), ScanOptions{Config: file, Folder: Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
+	s, err := Scan(t.Context(), ScanOptions{Config: file, Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,17 +135,17 @@ func TestFolderFindings(t *testing.T) {
 	}
 	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "new"): "note: there is no data folder yet", file: "problem: the data folder cannot be used: it is a file"} {
 		got := ""
-		for _, f := range Folder(folder).findings(false) {
+		for _, f := range folderFindings(state.Folder(folder), false) {
 			got = string(f.Severity) + ": " + f.Says
 		}
 		if !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", folder, got, want)
 		}
 	}
-	if err := os.WriteFile(Folder(dir).TokenFile(), []byte("x"), 0o644); err != nil {
+	if err := os.WriteFile(state.Folder(dir).Path(state.TokenFile), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := Folder(dir).findings(false); len(f) != 1 || !strings.HasPrefix(f[0].Do, "chmod 600 ") {
+	if f := folderFindings(state.Folder(dir), false); len(f) != 1 || !strings.HasPrefix(f[0].Do, "chmod 600 ") {
 		t.Errorf("a token that all can read: %+v", f)
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, ".new-*")); names != nil {

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
 
 	"agentsite/device"
+	"agentsite/node/state"
 
 	"filippo.io/age"
 )
@@ -27,7 +27,7 @@ const (
 // CheckPassphrase refuses one that is too short.
 func CheckPassphrase(passphrase string) error {
 	if n := utf8.RuneCountInString(passphrase); n < leastPassphrase {
-		return Mistake{fmt.Errorf("the passphrase has %d characters, and has to have %d: whoever finds the backup may guess for years", n, leastPassphrase)}
+		return state.Mistakef("the passphrase has %d characters, and has to have %d: whoever finds the backup may guess for years", n, leastPassphrase)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func seal(text []byte, passphrase string, work int) ([]byte, error) {
 func unseal(sealed []byte, passphrase string) ([]byte, error) {
 	by, err := age.NewScryptIdentity(passphrase)
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	by.SetMaxWorkFactor(mostWork)
 	r, err := age.Decrypt(bytes.NewReader(sealed), by)
@@ -74,7 +74,7 @@ func unseal(sealed []byte, passphrase string) ([]byte, error) {
 		text, err = io.ReadAll(r)
 	}
 	if err != nil {
-		return nil, Mistake{fmt.Errorf("it is no backup, or a damaged one: take another copy (%w)", err)}
+		return nil, state.Mistakef("it is no backup, or a damaged one: take another copy (%w)", err)
 	}
 	return text, nil
 }

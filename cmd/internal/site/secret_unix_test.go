@@ -70,14 +70,3 @@ func TestConfigurationIsSecret(t *testing.T) {
 	}
 	wantMode(t, o.Config, 0o600, -1)
 }
-
-// TestSmallFileIsNoPipe: nobody waits for a pipe in a folder of somebody else's.
-func TestSmallFileIsNoPipe(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readSmall(pipe, 100); err == nil {
-		t.Error("it is read")
-	}
-}

@@ -8,11 +8,12 @@ import (
 	"runtime"
 
 	"agentsite/device/guard/proc"
+	"agentsite/node/state"
 )
 
-// command is this program, to do something else with the folder. On Linux it is the
+// ownCommand is this program, to do something else with the folder. On Linux it is the
 // same program even where an update has put another in its place.
-func (f Folder) command(ctx context.Context, word string) *exec.Cmd {
+func ownCommand(ctx context.Context, f state.Folder, word string) *exec.Cmd {
 	program := "/proc/self/exe"
 	if runtime.GOOS != "linux" {
 		if found, err := os.Executable(); err == nil {
@@ -24,9 +25,9 @@ func (f Folder) command(ctx context.Context, word string) *exec.Cmd {
 	return cmd
 }
 
-// spawn starts the folder's guard.
-func (f Folder) spawn() (proc.Process, error) {
-	cmd := f.command(context.Background(), "guard")
+// spawnGuard starts the folder's guard.
+func spawnGuard(f state.Folder) (proc.Process, error) {
+	cmd := ownCommand(context.Background(), f, "guard")
 	cmd.Stderr, cmd.SysProcAttr = os.Stderr, apart()
 	conn, err := connect(cmd)
 	if err != nil {

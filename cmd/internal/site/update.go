@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/node/state"
 	updates "agentsite/node/update"
 )
 
@@ -68,14 +69,14 @@ func (o UpdateOptions) open(ctx context.Context) (io.ReadCloser, error) {
 	if !strings.HasPrefix(o.From, "https://") && !strings.HasPrefix(o.From, "http://") {
 		f, err := os.Open(o.From)
 		if err != nil {
-			return nil, Mistake{err}
+			return nil, state.Mistake{Err: err}
 		}
 		return f, nil
 	}
 	// Plain HTTP too: what comes is signed, and whoever is in between learns its name only.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.From, nil)
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -83,7 +84,7 @@ func (o UpdateOptions) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if res.StatusCode != http.StatusOK {
 		res.Body.Close()
-		return nil, Mistake{fmt.Errorf("there is no update at %s: it answers %s", o.From, res.Status)}
+		return nil, state.Mistakef("there is no update at %s: it answers %s", o.From, res.Status)
 	}
 	return res.Body, nil
 }
@@ -100,7 +101,7 @@ func (o UpdateOptions) take(ctx context.Context, with func(updates.Programs, io.
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
 	if !o.Installed() {
-		return updates.Release{}, Mistake{errors.New("this program was not installed by agentsite's package, so it cannot update itself: put the newer one in its place")}
+		return updates.Release{}, state.Mistakef("this program was not installed by agentsite's package, so it cannot update itself: put the newer one in its place")
 	}
 	p := o.programs()
 	from, err := o.open(ctx)
@@ -112,7 +113,7 @@ func (o UpdateOptions) take(ctx context.Context, with func(updates.Programs, io.
 	var refused updates.Refused
 	switch {
 	case errors.As(err, &refused):
-		err = Mistake{fmt.Errorf("%s is not taken: %w", o.From, err)}
+		err = state.Mistakef("%s is not taken: %w", o.From, err)
 	case errors.Is(err, fs.ErrPermission):
 		err = fmt.Errorf("%w: run it as the service's user or the superuser, with sudo -u agentsite or sudo", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/p2p"
 
 	"golang.org/x/sync/errgroup"
@@ -54,7 +55,7 @@ func newVillage(t *testing.T, relays int) *village {
 		ctx, cancel := context.WithCancel(context.Background())
 		ready, ended := make(chan []string, 1), make(chan error, 1)
 		o := RelayOptions{
-			Folder: Folder(t.TempDir()), Listen: "127.0.0.1:0", Version: "e2e", Ready: func(at []string) { ready <- at },
+			Folder: state.Folder(t.TempDir()), Listen: "127.0.0.1:0", Version: "e2e", Ready: func(at []string) { ready <- at },
 			Others: slices.Clone(v.relays[max(0, len(v.relays)-2):]),
 		}
 		go func() { ended <- Relay(ctx, o) }()
@@ -83,8 +84,8 @@ func overQUIC(address string) bool { return strings.Contains(address, "/quic-v1/
 func (v *village) settle(points ...device.Point) *villager {
 	v.t.Helper()
 	n := len(v.sites)
-	key, folder := identity.New(), Folder(v.t.TempDir())
-	book, err := folder.openBook(key.ID(), nil)
+	key, folder := identity.New(), state.Folder(v.t.TempDir())
+	book, err := openAccess(folder, key.ID(), nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}

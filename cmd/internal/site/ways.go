@@ -13,6 +13,7 @@ import (
 
 	"agentsite/discovery/dht"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
@@ -383,7 +384,7 @@ func (o *outside) open() (*internet, error) {
 	}
 	peers, err := p2p.ParsePeers(slices.Compact(slices.Sorted(slices.Values(relays))))
 	if err != nil {
-		return nil, Mistake{err}
+		return nil, state.Mistake{Err: err}
 	}
 	o.in, err = join(joining{
 		options: p2p.Options{Key: o.key, Listen: p2p.Anywhere(0), Agent: "agentsite/" + o.version},

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/state"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -34,9 +35,9 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	program := called()
 	connect := []string{"connect"}
 	more := ""
-	if !o.Folder.found() {
+	if !o.Folder.IsDefault() {
 		connect = append(connect, "--data", string(o.Folder))
-		more = " --data " + Quote(string(o.Folder))
+		more = " --data " + state.ShellQuote(string(o.Folder))
 	}
 	entry, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"agentsite-" + cfg.Name: map[string]any{"command": program, "args": connect},
@@ -65,19 +66,19 @@ With curl:
     -H 'MCP-Protocol-Version: %[10]s' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: read_points' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_points","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"%[10]s","io.modelcontextprotocol/clientCapabilities":{}}}}'
 
-`, o.Version, cfg.Name, what, Quote(program), more, entry, Quote(url+"/mcp"), Quote(o.Folder.TokenFile()), outputs, rpc.Revision, owned)
+`, o.Version, cfg.Name, what, state.ShellQuote(program), more, entry, state.ShellQuote(url+"/mcp"), state.ShellQuote(o.Folder.Path(state.TokenFile)), outputs, rpc.Revision, owned)
 	switch {
 	case claim == nil:
 		return
 	case claim.Secret == (access.Secret{}):
-		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", Quote(claim.String()))
+		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", state.ShellQuote(claim.String()))
 		return
 	}
 	fmt.Fprint(o.Out, "To own it by your own key, run this on your own machine within fifteen minutes:\n")
 	if o.Terminal {
 		fmt.Fprint(o.Out, Picture(*claim)) // before the line, which is to stay on a small screen
 	}
-	fmt.Fprintf(o.Out, "  agentsite claim %s\n", Quote(claim.String()))
+	fmt.Fprintf(o.Out, "  agentsite claim %s\n", state.ShellQuote(claim.String()))
 }
 
 // Picture is the address to claim a site by as a QR code, two of its squares above each
@@ -108,15 +109,4 @@ func Picture(claim access.Invitation) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// Quote is a word as a shell reads it.
-func Quote(word string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:_-+,@%", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package site
+package state
 
 import (
 	"io/fs"
@@ -10,14 +10,15 @@ import (
 	"syscall"
 )
 
-// owned says whose a file is, and whether it is ours.
-func owned(info fs.FileInfo) (user uint32, ours bool) {
+// Owner returns the user that a file belongs to, and whether that is this process's.
+func Owner(info fs.FileInfo) (user uint32, ours bool) {
 	s := info.Sys().(*syscall.Stat_t)
 	return s.Uid, int(s.Uid) == os.Geteuid()
 }
 
-// giveTo gives a file the owner and the group of another one, as far as we may.
-func giveTo(file string, like fs.FileInfo, user bool) error {
+// CopyOwner gives a file the group, and with user also the owner, of the file that like
+// describes. It fails only for the superuser: others may not be allowed to.
+func CopyOwner(file string, like fs.FileInfo, user bool) error {
 	s, uid := like.Sys().(*syscall.Stat_t), -1
 	if user {
 		uid = int(s.Uid)
@@ -28,8 +29,8 @@ func giveTo(file string, like fs.FileInfo, user bool) error {
 	return nil
 }
 
-// groupOf is the name of a file's group, "" where it is not known.
-func groupOf(file string) string {
+// Group returns the name of a file's group, "" where it is not known.
+func Group(file string) string {
 	info, err := os.Stat(file)
 	if err != nil {
 		return ""

@@ -1,4 +1,4 @@
-package site
+package state
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOneKey: those who begin at once have one key, and hold nothing afterwards.
+// TestOneKey: callers that start at once get one key, and the folder is free afterwards.
 func TestOneKey(t *testing.T) {
 	f := Folder(t.TempDir())
 	var all sync.WaitGroup
@@ -15,7 +15,7 @@ func TestOneKey(t *testing.T) {
 	for i := range ids {
 		all.Go(func() {
 			for ids[i] == "" { // while another holds the folder
-				if who, err := SiteIdentity(f); err == nil {
+				if who, err := f.Identity(); err == nil {
 					ids[i] = who.DID
 				} else if !strings.Contains(err.Error(), "is in use") {
 					t.Error(err)
@@ -30,7 +30,7 @@ func TestOneKey(t *testing.T) {
 			t.Fatalf("two keys: %v", ids)
 		}
 	}
-	unlock, err := f.open()
+	unlock, err := f.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func TestForeignKey(t *testing.T) {
 		t.Skip("SKIPPED: only the superuser can give files away; CI does, as root")
 	}
 	f := Folder(t.TempDir())
-	if _, err := f.key(); err != nil {
+	if _, err := f.Key(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(f.path(keyName), 65534, -1); err != nil {
+	if err := os.Chown(f.Path(KeyFile), 65534, -1); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.key()
+	_, err := f.Key()
 	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534: run this as that user, or give it to yours with chown") {
 		t.Fatal(err)
 	}

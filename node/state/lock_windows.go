@@ -1,4 +1,4 @@
-package site
+package state
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes the file for this process or fails at once. It locks a byte far
+// TryLock locks an open file for this process or fails at once. It locks a byte far
 // beyond the text, which others may want to read.
-func lockFile(f *os.File) error {
+func TryLock(f *os.File) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{Offset: 1 << 30})
 }

@@ -1,0 +1,94 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// OthersCanRead reports whether users other than the owner can read or change a file with
+// that mode.
+func OthersCanRead(mode fs.FileMode) bool {
+	return runtime.GOOS != "windows" && mode.Perm()&0o077 != 0
+}
+
+// WriteAtomic replaces a file: a crash leaves the old one or the new one, never a part. It
+// blocks until the disk has it, and follows no link. What a crash leaves beside the file,
+// the next write replaces, so that one process at a time may write it. With mode 0 the file
+// has the one that the disk gives it, as on FAT, which knows none.
+func WriteAtomic(path string, b []byte, mode fs.FileMode) error {
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(b)
+	if mode != 0 {
+		err = errors.Join(err, os.Chmod(tmp.Name(), mode))
+	}
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	SyncFolder(filepath.Dir(path))
+	return nil
+}
+
+// SyncFolder makes renames and removals in a folder survive a loss of power, as far as the
+// disk lets it.
+func SyncFolder(folder string) {
+	if dir, err := os.Open(folder); err == nil {
+		dir.Sync()
+		dir.Close()
+	}
+}
+
+// Read returns the content of a file of the folder, nil where there is none.
+func (f Folder) Read(name string) ([]byte, error) {
+	b, err := os.ReadFile(f.Path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// ReadUntrusted reads a file that somebody else may have written: nil where there is none,
+// and an error where it is a link, no regular file, or longer than limit bytes. It does not
+// block on a pipe.
+func ReadUntrusted(path string, limit int64) ([]byte, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not used, because it is no plain file", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe meanwhile
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(err, fmt.Errorf("%s was changed meanwhile", path))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s is not used, because it is longer than %d bytes", path, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte{}, text...), nil
+}

@@ -1,0 +1,140 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"agentsite/device/guard"
+)
+
+// Folder is the path of a site's data folder. Its methods may be called at any time and
+// concurrently, but for those that say that the caller holds the lock.
+type Folder string
+
+// The files of a folder, for Folder.Path.
+const (
+	KeyFile       = "key"                 // the site's private key
+	TokenFile     = "token"               // the bearer token for HTTP on this machine
+	AccessFile    = "access"              // owners, grants and tokens
+	CountsFile    = "counts"              // what calls have used up of rates
+	JournalFolder = "journal"             // what was done
+	ClaimFile     = "agentsite-claim.txt" // the address to claim the site by; present while nobody owns it
+	PlanFile      = "outputs.yaml"        // what the guard's process drives
+
+	lockName     = "lock" // held by the running site, and signed by each that ran
+	sequenceName = "sequence"
+)
+
+// ServiceFolder is the folder of the site that the package runs as a service.
+const ServiceFolder Folder = "/var/lib/agentsite"
+
+// DefaultFolder returns the service's folder where systemd names one, and the user's
+// state folder otherwise.
+func DefaultFolder() (Folder, error) {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+		dir, err := filepath.Abs(dir)
+		return Folder(dir), err
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return Folder(filepath.Join(dir, "agentsite")), nil
+	}
+	return homeFolder()
+}
+
+// FindFolder returns the folder that a command speaks to when none is named: the user's
+// own while a site runs from it, otherwise the service's where a site ever ran from that.
+func FindFolder() (Folder, error) {
+	own, err := DefaultFolder()
+	if err != nil {
+		return own, err
+	}
+	return choose(own, ServiceFolder), nil
+}
+
+func choose(own, service Folder) Folder {
+	if info, err := os.Stat(string(service)); err != nil || !info.IsDir() {
+		return own
+	}
+	if own.Running() {
+		return own
+	}
+	if _, err := os.Stat(service.Path(lockName)); errors.Is(err, fs.ErrNotExist) {
+		return own // no site was ever there
+	}
+	return service
+}
+
+// homeFolder returns the user's folder as a terminal finds it that sets none of the
+// variables of DefaultFolder.
+func homeFolder() (Folder, error) {
+	if runtime.GOOS == "windows" {
+		dir, err := os.UserConfigDir()
+		return Folder(filepath.Join(dir, "agentsite")), err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the site's data: %w; name one with --data", err)
+	}
+	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
+}
+
+// IsDefault reports whether other terminals and programs of this user find the folder
+// without being told.
+func (f Folder) IsDefault() bool {
+	if f == ServiceFolder {
+		return true
+	}
+	here, err := DefaultFolder()
+	there, err2 := homeFolder()
+	return err == nil && err2 == nil && f == here && f == there
+}
+
+// Path returns the path of a file in the folder.
+func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
+
+// Running reports whether a site runs from the folder and this process may speak to it.
+func (f Folder) Running() bool {
+	conn, err := net.Dial("unix", f.SocketPath(OwnerSocket))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// Latch returns the files of the emergency stop's latch. Its flag is in the runtime folder,
+// which a data folder that is removed or read-only cannot spoil, or in the data folder
+// where there is none. A second site on a folder that was removed and made again beneath
+// the first shares both: each one's stop holds for the next start of either.
+func (f Folder) Latch() guard.Latch {
+	l := guard.Latch{File: f.Path("armed"), Flag: f.Path("stopped")}
+	if flag := f.RuntimePath("stopped"); flag != "" {
+		l.Flag = flag
+	}
+	return l
+}
+
+// Sequence returns the number of the last record that the site announced, 0 where the file
+// is missing or damaged.
+func (f Folder) Sequence() uint64 {
+	text, _ := os.ReadFile(f.Path(sequenceName))
+	last, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return last
+}
+
+// WriteSequence replaces the number that Sequence returns, durably.
+func (f Folder) WriteSequence(n uint64) error {
+	return WriteAtomic(f.Path(sequenceName), fmt.Appendln(nil, n), 0o600)
+}
+
+// Unusable wraps an error of the folder's disk with what to do about it.
+func (f Folder) Unusable(err error) error {
+	return fmt.Errorf("the data folder cannot be used: %w; give one that you may write to with --data", err)
+}

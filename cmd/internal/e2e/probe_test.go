@@ -216,12 +216,12 @@ func (r *running) endedToken(t *testing.T) string {
 	if _, err := r.agentsite(t, "clock", "--set"); err != nil {
 		t.Fatal(err)
 	}
-	secret, err := r.agentsite(t, "token", "add", "brief", "read *, set *, stop", "--until", "1s")
+	secret, err := r.agentsite(t, "token", "add", "brief", "read *, set *, stop", "--until", "5s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	secret = strings.TrimSpace(secret)
-	until(t, 10*time.Second, "the token ends", func() bool {
+	until(t, time.Minute, "the token ends", func() bool {
 		code, answer := r.post(t, call("read_points", "{}"), "Authorization", "Bearer "+secret)
 		return code == 401 && strings.Contains(answer, "has ended")
 	})

@@ -148,6 +148,17 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestGrantEnds: what is signed ends no sooner than was said, though it ends at a whole second.
+func TestGrantEnds(t *testing.T) {
+	said := time.Unix(1_800_000_000, 1)
+	for until, want := range map[time.Time]int64{said: said.Unix() + 1, {}: 0} {
+		b, err := block(identity.New().ID(), identity.New().ID(), "read *", until)
+		if err != nil || b.Until != want {
+			t.Errorf("%v: %d, want %d (%v)", until, b.Until, want, err)
+		}
+	}
+}
+
 func TestBookThatCannotBeRead(t *testing.T) {
 	f := Folder(t.TempDir())
 	if err := os.WriteFile(f.path(bookName), []byte("nonsense"), 0o600); err != nil {

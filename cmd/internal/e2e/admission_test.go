@@ -175,7 +175,7 @@ func bareEcho(t *testing.T) func() error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	until(t, 20*time.Second, "the echo is there", func() bool { return address.MatchString(log.String()) })
+	until(t, time.Minute, "the echo is there", func() bool { return address.MatchString(log.String()) })
 	url := address.FindStringSubmatch(log.String())[1] + "/mcp"
 	return func() error {
 		res, err := http.Post(url, "application/json", strings.NewReader(call("read_points", "{}")))
@@ -255,7 +255,7 @@ func (r *running) passOn(t *testing.T, own identity.Key, i access.Invitation, pe
 				c = newCaller(t, key, i.Site, peers).Client
 			}
 			passed := g.pass(root, grantee, g.block(key.ID(), i.Site, "read den, set gate", time.Hour))
-			until(t, 30*time.Second, "the grant is shown", func() bool {
+			until(t, time.Minute, "the grant is shown", func() bool {
 				_, err := c.Owner(ctx, site.PresentMethod, site.Signed{Grant: passed.Bytes()})
 				return err == nil
 			})

@@ -61,7 +61,7 @@ func levelOf(t *testing.T, levels string, pid int) (l level) {
 		t.Fatal(err)
 	}
 	var heap int
-	until(t, 10*time.Second, "it says what it holds", func() bool {
+	until(t, time.Minute, "it says what it holds", func() bool {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return false

@@ -50,12 +50,12 @@ func (f *far) crowded(t *testing.T, homes, each int) *crowded {
 func (c *crowded) claimed(t *testing.T) {
 	t.Helper()
 	for i, s := range c.sites {
-		until(t, 30*time.Second, "a site is claimed", func() bool {
+		until(t, time.Minute, "a site is claimed", func() bool {
 			_, err := c.ann.agentsite(t, "claim", s.invitation(t).String(), "--name", fmt.Sprint("shed-", i))
 			return err == nil
 		})
 	}
-	until(t, 30*time.Second, "all sites are found", func() bool { return len(c.ann.finds(t)) == len(c.sites) })
+	until(t, time.Minute, "all sites are found", func() bool { return len(c.ann.finds(t)) == len(c.sites) })
 }
 
 func (c *crowded) dids(t *testing.T) (all []string) {
@@ -104,7 +104,7 @@ func TestPressure(t *testing.T) {
 		hostile = append(hostile, act(t, on, role{What: "hostile", Relay: c.relay.at, Sites: c.dids(t), IP: ip, Keys: 10}))
 	}
 	for _, a := range hostile {
-		until(t, 30*time.Second, "they press", func() bool { return strings.Contains(a.said.String(), "all press") })
+		until(t, time.Minute, "they press", func() bool { return strings.Contains(a.said.String(), "all press") })
 	}
 	t.Logf("alone: a command reaches a site within %v, find prints the first within %v", slices.Max(alone), first)
 	const most, mostFirst = time.Second, 2 * time.Second
@@ -145,7 +145,7 @@ func TestNoRelay(t *testing.T) {
 			on, ip := f.Public()
 			counted := act(t, on, role{What: "count"})
 			false := act(t, on, role{What: what, IP: ip})
-			until(t, 10*time.Second, "it is there", func() bool { return counted.last() != "" && false.last() != "" })
+			until(t, time.Minute, "it is there", func() bool { return counted.last() != "" && false.last() != "" })
 			f.relay.at = []string{"/ip4/" + ip + "/udp/8475/quic-v1/p2p/" + false.last(), "/ip4/" + ip + "/tcp/8475/p2p/" + false.last()}
 			f.site(t, f.Home(bed.Preserving).Host())
 			within := forSoak(20*time.Second, 2*time.Minute)
@@ -173,7 +173,7 @@ func TestHerd(t *testing.T) {
 	f.relay.kill()
 	time.Sleep(time.Second) // as deploy/agentsite-relay.service has it
 	counted := act(t, f.relay.on, role{What: "count"})
-	until(t, 10*time.Second, "it is counted", func() bool { return counted.last() != "" })
+	until(t, time.Minute, "it is counted", func() bool { return counted.last() != "" })
 	f.relay.start(t)
 	begun := time.Now()
 	all = act(t, from, reach)

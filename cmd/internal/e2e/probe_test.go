@@ -51,7 +51,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		"  springbok: { driver: sim, model: relay, min_off: 0s, outputs_file: "+p.free+" }\n"+
 		"  bontebok: { driver: sim, model: dimmer }\n"+
 		"  okapi: { driver: sim, model: climate }\n", need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
-	until(t, 20*time.Second, "the relay switches", func() bool {
+	until(t, time.Minute, "the relay switches", func() bool {
 		_, err := p.agentsite(t, "set", "hartebeest/relay", "on", "--for", "5m")
 		return err == nil
 	})
@@ -195,7 +195,7 @@ func TestProbe(t *testing.T) {
 				})
 			}
 			if v, at := look(p.held); v != "on" || at != heldSince {
-				t.Errorf("what the owner holds is %s since %v", v, at)
+				t.Errorf("what the owner holds is %s since %v, and was on since %v\n%s", v, at, heldSince, p.Log)
 			}
 			if v, at := look(p.free); v != "off" || at != freeSince {
 				t.Errorf("what nobody holds is %s since %v", v, at)

@@ -55,6 +55,24 @@ func (s *node) knows(t *testing.T, within time.Duration, site *node, purpose str
 	}
 }
 
+// TestNamedAfterDisconnect: servers still say where a site is that has disconnected from
+// them, as it does when they have many connections.
+func TestNamedAfterDisconnect(t *testing.T) {
+	n := newNet(t, 2)
+	r := realm(t, "home")
+	site := n.site(r)
+	for _, s := range n.servers {
+		if err := s.host.Network().ClosePeer(site.self); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := n.open(identity.New(), Options{Realm: r})
+	at, err := client.Near(t.Context(), site.key.ID())
+	if err != nil || len(at.Addrs) == 0 {
+		t.Errorf("the site is at %v: %v", at.Addrs, err)
+	}
+}
+
 func (m *node) hashOf(purpose string, words ...string) []byte {
 	return m.DHT.key(purpose, words...).Hash()
 }

@@ -85,7 +85,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 
 type identityResult struct {
 	state.Identity
-	You string `json:"you,omitzero"` // the did:key of the user, who is not the site
+	You string `json:"you,omitzero"` // the user's did:key, which others grant permissions to
 }
 
 type certificateResult struct {

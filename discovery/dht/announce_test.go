@@ -55,6 +55,24 @@ func (s *node) knows(t *testing.T, within time.Duration, site *node, purpose str
 	}
 }
 
+// TestNamedAfterDisconnect: servers still say where a site is that has disconnected from
+// them, as it does when they have many connections.
+func TestNamedAfterDisconnect(t *testing.T) {
+	n := newNet(t, 2)
+	r := realm(t, "home")
+	site := n.site(r)
+	for _, s := range n.servers {
+		if err := s.host.Network().ClosePeer(site.self); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := n.open(identity.New(), Options{Realm: r})
+	at, err := client.Near(t.Context(), site.key.ID())
+	if err != nil || len(at.Addrs) == 0 {
+		t.Errorf("the site is at %v: %v", at.Addrs, err)
+	}
+}
+
 func (m *node) hashOf(purpose string, words ...string) []byte {
 	return m.DHT.key(purpose, words...).Hash()
 }
@@ -81,7 +99,7 @@ func TestServerReturns(t *testing.T) {
 	}
 	t.Cleanup(func() { again.Close() })
 	again.knows(t, time.Minute, site, "site", site.self.String())
-	again.knows(t, time.Second, site, "realm")
+	again.knows(t, time.Minute, site, "realm")
 }
 
 // TestEvicted: a known server that has lost one of a site's entries is told again, and one
@@ -138,7 +156,7 @@ func TestAnnouncingHoldsNobodyUp(t *testing.T) {
 	start := time.Now()
 	for range 60 {
 		stranger := listen(t, identity.New(), false)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		err := stranger.Connect(ctx, site.at())
 		cancel()
 		stranger.Close()
@@ -163,7 +181,7 @@ func TestJoinEnds(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits")
 	}
 	<-m.joining

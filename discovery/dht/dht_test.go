@@ -232,7 +232,7 @@ func TestLate(t *testing.T) {
 		want[n.site(home).key.ID()] = true
 	}
 	late := n.open(identity.New(), Options{Realm: home})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	start := time.Now()
 	err := late.Find(ctx, func(s discovery.Sighting) error {

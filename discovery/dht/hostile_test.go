@@ -77,7 +77,7 @@ func hostileServers(t *testing.T, keys []identity.Key, near *node) (all []peer.A
 					select {
 					case <-t.Context().Done():
 						return
-					case <-time.After(3 * time.Second):
+					case <-time.After(slowly):
 					}
 				}
 				a := &pb.Message{Type: m.Type, Key: m.Key, CloserPeers: closer}
@@ -123,9 +123,13 @@ func farther(t *testing.T, r discovery.Realm, server *node, keys []identity.Key)
 	return nearer
 }
 
+// slowly is how long a slow server takes for an answer. Who waits for one, or until a silent
+// one is given up, which takes as long, is told from a busy machine, which takes seconds.
+const slowly = 30 * time.Second
+
 // TestAmongHostile: among 40 servers that are silent, slow, or say what is not so, the first
-// site is found within two seconds, also by who knows more of those than of others, and
-// where no server that is known has it.
+// site is found before one of those is waited for, also by who knows more of those than of
+// others, and where no server that is known has it.
 func TestAmongHostile(t *testing.T) {
 	for name, known := range map[string]bool{"a known server has it": true, "another has it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -158,6 +162,7 @@ func TestAmongHostile(t *testing.T) {
 			}
 			hostile := hostileServers(t, keys, other)
 			n.known = append(n.known, hostile[:3]...)
+			n.patience = slowly
 			looks := n.open(identity.New(), Options{Realm: home})
 			start := time.Now()
 			var first time.Duration
@@ -174,7 +179,7 @@ func TestAmongHostile(t *testing.T) {
 				return nil
 			})
 			t.Logf("the first site after %v, all %d after %v: %v", first.Round(time.Millisecond), len(found), time.Since(start).Round(time.Millisecond), err)
-			if !found[sites[0].key.ID()] || !found[sites[1].key.ID()] || len(found) != 2 || first > 2*time.Second {
+			if !found[sites[0].key.ID()] || !found[sites[1].key.ID()] || len(found) != 2 || first > slowly/2 {
 				t.Errorf("%d sites are found, the first after %v", len(found), first)
 			}
 		})

@@ -65,7 +65,7 @@ func (h *hostile) reaches(topic *pubsub.Topic, peers int) {
 		h.t.Fatal(err)
 	}
 	defer events.Cancel()
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
 	defer cancel()
 	for range peers {
 		if _, err := events.NextPeerEvent(ctx); err != nil {
@@ -109,7 +109,7 @@ func TestFlood(t *testing.T) {
 			there := identity.New()
 			w.announce(w.member(there, w.realm, w.forwarders...), there)
 			finds := w.find(looks)
-			finds.await(10*time.Second, there.ID())
+			finds.await(time.Minute, there.ID())
 
 			h := w.hostile(t, w.forwarders[0], looks.o.Host.(*p2p.Host))
 			topic := h.join(topicOf(w.realm))
@@ -130,7 +130,7 @@ func TestFlood(t *testing.T) {
 			<-began
 			comes := identity.New()
 			w.announce(w.member(comes, w.realm, w.forwarders...), comes)
-			t.Logf("an honest site is found after %v", finds.await(10*time.Second, comes.ID()))
+			t.Logf("an honest site is found after %v", finds.await(time.Minute, comes.ID()))
 			<-flooded
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func TestForeignRealm(t *testing.T) {
 	m := w.member(identity.New(), w.realm, w.forwarders...)
 	f := w.find(m)
 	w.announce(w.member(own, w.realm, w.forwarders...), own)
-	f.await(10*time.Second, own.ID())
+	f.await(time.Minute, own.ID())
 	for len(f.seen) > 0 {
 		if s := <-f.seen; s.Site != own.ID() {
 			t.Errorf("a site of another realm is found")
@@ -176,7 +176,7 @@ func TestManyTopics(t *testing.T) {
 	}
 	key := identity.New()
 	w.announce(w.member(key, w.realm, w.forwarders...), key)
-	w.find(w.member(identity.New(), w.realm, w.forwarders...)).await(10*time.Second, key.ID())
+	w.find(w.member(identity.New(), w.realm, w.forwarders...)).await(time.Minute, key.ID())
 	forwarded := 0
 	for _, topic := range all {
 		forwarded += len(topic.ListPeers())

@@ -217,6 +217,15 @@ func (g *Grant) Words() string { return Words(g.Blocks[len(g.Blocks)-1].May) }
 // ID names the grant.
 func (g *Grant) ID() Hash { return g.ids[len(g.ids)-1] }
 
+// EndSecond is the first whole second that is not before t, in seconds since 1970, and 0 for
+// the zero Time: grants and tokens end at whole seconds, and last no shorter than was said.
+func EndSecond(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Add(time.Second - 1).Unix()
+}
+
 // Until is when the first of its blocks ends; the zero Time for never.
 func (g *Grant) Until() time.Time {
 	var until int64

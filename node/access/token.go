@@ -35,10 +35,7 @@ func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token 
 		return "", err
 	}
 	now, _ := b.Now()
-	end := int64(0)
-	if !until.IsZero() {
-		end = until.Unix()
-	}
+	end := EndSecond(until)
 	if url == "" || end != 0 && end <= now.Unix() {
 		return "", errors.New("a token has the site's URL, and an end that is not past")
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -156,4 +157,31 @@ func TestUntil(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// TestEndSecond: what ends within a second ends at the next whole one, and not before it
+// began.
+func TestEndSecond(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1970-01-01T00:01:00Z": 60, "1970-01-01T00:01:00.000000001Z": 61, "1970-01-01T00:01:00.999Z": 61, "0001-01-01T00:00:00Z": 0,
+	} {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if got := EndSecond(at); err != nil || got != want {
+			t.Errorf("%s: %d, want %d (%v)", text, got, want, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		k, s := keys(2), shelf{}
+		b := s.open(t, k[0].ID())
+		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
+		now, _ := b.Now()
+		time.Sleep(now.Truncate(time.Second).Add(time.Second + 100*time.Millisecond).Sub(now))
+		token, err := b.AddToken("brief", "u", grant(t, "read fan", k[1], k[0]).Bytes(), soon(b, time.Millisecond))
+		wants(t, err, "")
+		_, err = b.Bearer(token, "u")
+		wants(t, err, "")
+		time.Sleep(900 * time.Millisecond)
+		_, err = b.Bearer(token, "u")
+		wants(t, err, "has ended")
+	})
 }

@@ -121,7 +121,11 @@ func New(o Options) (h *Host, err error) {
 			return slices.ContainsFunc(o.Relays, func(r peer.AddrInfo) bool { return r.ID == p })
 		}
 	}
-	main, err := h.swarm(key, bus, limits, h.places, server, swarm.WithDialRanker(rank))
+	peers, err := newPeers(server, o.Relay != nil)
+	if err != nil {
+		return nil, err
+	}
+	main, err := h.swarm(key, peers, bus, limits, h.places, swarm.WithDialRanker(rank))
 	if err != nil {
 		return nil, err
 	}
@@ -215,17 +219,13 @@ func (h *Host) closing(end func() error) {
 	h.closers = append(h.closers, end)
 }
 
-// swarm speaks TCP and QUIC. Only peers that are server are taken for servers of AutoNAT.
-func (h *Host) swarm(key crypto.PrivKey, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, server func(peer.ID) bool, opts ...swarm.Option) (*swarm.Swarm, error) {
+// swarm speaks TCP and QUIC. It closes the peerstore with the host.
+func (h *Host) swarm(key crypto.PrivKey, peers *peers, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
+	h.closing(peers.Close)
 	self, err := peer.IDFromPublicKey(key.GetPublic())
 	if err != nil {
 		return nil, err
 	}
-	peers, err := newPeers(server)
-	if err != nil {
-		return nil, err
-	}
-	h.closing(peers.Close)
 	if err := errors.Join(peers.AddPrivKey(self, key), peers.AddPubKey(self, key.GetPublic())); err != nil {
 		return nil, err
 	}
@@ -303,7 +303,11 @@ func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, erro
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.swarm(key, eventbus.NewBus(), limits, nobodyElse{}, nil,
+	peers, err := newPeers(nil, false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.swarm(key, peers, eventbus.NewBus(), limits, nobodyElse{},
 		swarm.WithDialRanker(swarm.NoDelayDialRanker), swarm.WithReadOnlyBlackHoleDetector())
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package p2p
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,13 +16,18 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// peers is the library's peerstore with two differences: addresses of peers that have
-// disconnected expire, and only servers are asked whether they reach this host.
+// peers is the library's peerstore with three differences. It keeps the addresses of
+// connected peers itself: the library never expires those, and they would replace the
+// lifetime of an address that it has for another reason (docs/upstream.md). A relay's drops
+// the addresses of a client when it disconnects. Only servers are asked whether they reach
+// this host. It is safe for concurrent use.
 type peers struct {
 	certified
 	server func(peer.ID) bool // nil for all
+	relay  bool
 
-	mu sync.RWMutex // held while addresses are replaced
+	mu        sync.RWMutex // held for both while addresses pass from one to the other
+	connected map[peer.ID][]ma.Multiaddr
 }
 
 type certified interface {
@@ -28,34 +35,92 @@ type certified interface {
 	peerstore.CertifiedAddrBook
 }
 
-func newPeers(server func(peer.ID) bool) (*peers, error) {
+func newPeers(server func(peer.ID) bool, relay bool) (*peers, error) {
 	store, err := pstoremem.NewPeerstore()
 	if err != nil {
 		return nil, err
 	}
-	return &peers{certified: store, server: server}, nil
+	return &peers{certified: store, server: server, relay: relay, connected: make(map[peer.ID][]ma.Multiaddr)}, nil
 }
 
-// UpdateAddrs replaces the addresses of a peer that is no longer connected: one that was
-// stored without expiry would never expire (docs/upstream.md).
-func (p *peers) UpdateAddrs(of peer.ID, was, is time.Duration) {
-	if was < peerstore.ConnectedAddrTTL || is >= peerstore.ConnectedAddrTTL || is <= 0 {
-		p.certified.UpdateAddrs(of, was, is)
-		return
-	}
+// AddAddrs stores addresses for a time.
+func (p *peers) AddAddrs(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.certified.Addrs(of)
-	p.certified.UpdateAddrs(of, was, 0)
-	stay := p.certified.Addrs(of)
-	p.certified.AddAddrs(of, slices.DeleteFunc(before, func(a ma.Multiaddr) bool { return ma.Contains(stay, a) }), is)
+	p.add(of, all, ttl)
 }
 
-// Addrs returns the addresses of a peer, also while UpdateAddrs replaces them.
+// add is AddAddrs. The caller holds mu.
+func (p *peers) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
+	switch {
+	case ttl == peerstore.ConnectedAddrTTL:
+		have := slices.Clone(p.connected[of])
+		for _, a := range all {
+			if a, id := peer.SplitAddr(a); a != nil && (id == "" || id == of) {
+				have = append(have, a)
+			}
+		}
+		if len(have) > 0 {
+			p.connected[of] = ma.Unique(have)
+		}
+	case ttl != peerstore.RecentlyConnectedAddrTTL || !p.client(of):
+		p.certified.AddAddrs(of, all, ttl)
+	}
+}
+
+// client reports whether a peer of a relay is neither a relay nor a server of the DHT, whose
+// addresses the relay tells others. The library keeps a client's for 15 minutes: objects of
+// 2,000 clients in nearly all pages of the heap, which Go then does not give back.
+func (p *peers) client(of peer.ID) bool {
+	if !p.relay {
+		return false
+	}
+	offers, _ := p.GetProtocols(of)
+	return !slices.ContainsFunc(offers, func(id protocol.ID) bool {
+		return id == proto.ProtoIDv2Hop || strings.HasSuffix(string(id), "/kad/1.0.0")
+	})
+}
+
+// UpdateAddrs changes the lifetime of addresses. Identify ends with it that a peer is
+// connected.
+func (p *peers) UpdateAddrs(of peer.ID, was, is time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was != peerstore.ConnectedAddrTTL {
+		p.certified.UpdateAddrs(of, was, is)
+	} else if is != was {
+		p.add(of, p.connected[of], is)
+		delete(p.connected, of)
+	}
+}
+
+// Addrs returns the addresses of a peer.
 func (p *peers) Addrs(of peer.ID) []ma.Multiaddr {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.certified.Addrs(of)
+	return ma.Unique(append(p.certified.Addrs(of), p.connected[of]...))
+}
+
+// PeerInfo returns a peer's ID and addresses.
+func (p *peers) PeerInfo(of peer.ID) peer.AddrInfo {
+	return peer.AddrInfo{ID: of, Addrs: p.Addrs(of)}
+}
+
+// PeersWithAddrs returns the peers of which addresses are stored.
+func (p *peers) PeersWithAddrs() peer.IDSlice {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := slices.AppendSeq(p.certified.PeersWithAddrs(), maps.Keys(p.connected))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ClearAddrs removes all addresses of a peer.
+func (p *peers) ClearAddrs(of peer.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.connected, of)
+	p.certified.ClearAddrs(of)
 }
 
 // SupportsProtocols leaves out AutoNAT's of peers that are no servers: whoever connects may
@@ -66,17 +131,4 @@ func (p *peers) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]proto
 		all = slices.DeleteFunc(all, func(id protocol.ID) bool { return id == autonatv2.DialProtocol })
 	}
 	return all, err
-}
-
-// forgetful is a peerstore that forgets the addresses of a peer with all else. The library
-// keeps them for a quarter of an hour, and what a thousand strangers leave in every page of
-// the heap keeps Go from giving the pages back. Those of relays stay: others are told them.
-type forgetful struct{ peerstore.Peerstore }
-
-func (f forgetful) RemovePeer(who peer.ID) {
-	relay, _ := f.SupportsProtocols(who, proto.ProtoIDv2Hop)
-	f.Peerstore.RemovePeer(who)
-	if len(relay) == 0 {
-		f.UpdateAddrs(who, peerstore.RecentlyConnectedAddrTTL, 0)
-	}
 }

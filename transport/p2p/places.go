@@ -32,9 +32,9 @@ const (
 	// maxOfPrefix is how many those of one network may have at a relay that have no place
 	// and no circuit there. It leaves room for handshakes in what newLimits allows them.
 	maxOfPrefix = 192
-	// relayStrangers is how many of those a relay has of all networks: each takes 50 kB, and
-	// comes back in no time.
-	relayStrangers = 512
+	// relayStrangers is how many of those a relay has of all networks. Each takes 80 kB, of
+	// which Go keeps some after the connection, and reconnects quickly.
+	relayStrangers = 256
 	// maxStrange is how many streams each of a stranger's connections may have, each of
 	// 256 KiB: together they take less than all that newLimits allows. At a relay all
 	// those of one network may have prefixStreams, as much as an eighth of it.

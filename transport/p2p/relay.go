@@ -32,7 +32,7 @@ func (r *Relay) serve(h *Host) error {
 	h.closing(relay.Close)
 	c.follow()
 	// The host has one of these too, which remembers for a minute who has left.
-	peers, err := pstoremanager.NewPeerstoreManager(forgetful{h.Peerstore()}, h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(goneSoon), pstoremanager.WithCleanupInterval(goneSoon))
+	peers, err := pstoremanager.NewPeerstoreManager(h.Peerstore(), h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(goneSoon), pstoremanager.WithCleanupInterval(goneSoon))
 	if err != nil {
 		return err
 	}

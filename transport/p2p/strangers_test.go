@@ -329,7 +329,7 @@ func TestKilledClient(t *testing.T) {
 			}
 			who, _ := PeerOf(key.ID())
 			conns := func() int { return len(site.Network().ConnsToPeer(who)) }
-			for end := time.Now().Add(4 * alivePatience); conns() > someOfKey && time.Now().Before(end); {
+			for end := time.Now().Add(patience); conns() > someOfKey && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if n := conns(); n == 0 || n > someOfKey {

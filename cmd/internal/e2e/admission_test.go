@@ -24,7 +24,6 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
 
@@ -46,30 +45,9 @@ type target struct {
 // the calls of an owner, of this machine and of others are answered, stops above all, over every
 // carrier and in an older revision too, and by connections that exist and that come anew.
 func TestAdmission(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", folder(t))
-	owner, err := site.OwnerIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n  den: { driver: sim, model: climate }\n"+
-		"  box: { driver: sim, model: relay, min_off: 0s }\n  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner }\n",
-		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
-	own := person{os.Getenv("XDG_CONFIG_HOME")}.key(t)
-	id, err := state.Folder(r.Folder).Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned, err := identity.Parse(id.DID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := access.Invitation{Site: pinned, Addresses: r.access(t).At}
-	var peers []string
-	for _, c := range r.ways(t).Carriers {
-		if c.Kind == site.P2PCarrier {
-			peers = append(peers, c.Address)
-		}
-	}
+	r := startOwned(t, "  den: { driver: sim, model: climate }\n"+
+		"  box: { driver: sim, model: relay, min_off: 0s }\n  gate: { driver: sim, model: relay, min_off: 0s, confirm: owner }\n")
+	i := access.Invitation{Site: r.id, Addresses: r.access(t).At}
 
 	to := target{HTTP: strings.TrimPrefix(r.URL, "http://"), HTTPS: i.Addresses[0]}
 	for n := range 3 {
@@ -78,7 +56,7 @@ func TestAdmission(t *testing.T) {
 	}
 	alices, alice := r.token(t, "alice", "read *, stop")
 	bob := r.older(t, alices)
-	over := newCaller(t, own, pinned, peers)
+	over := newCaller(t, r.owner, r.id, r.peers)
 	read := func(c *client.Client) func() error {
 		return func() error {
 			_, err := c.Ask(t.Context(), "read_points", []byte(`{"points":["den/temperature"]}`))
@@ -94,7 +72,7 @@ func TestAdmission(t *testing.T) {
 			return err
 		}
 	}
-	anew := func() *client.Client { return as(t, own, i) }
+	anew := func() *client.Client { return as(t, r.owner, i) }
 	local := r.client(t, false)
 	over.p99(t, 20) // so that it is connected
 	flows := []flow{
@@ -114,8 +92,12 @@ func TestAdmission(t *testing.T) {
 
 	flows = append(flows, flow{"a bare echo beside", bareEcho(t)})
 	alone, _ := measure(t, flows, 2*time.Second)
-	log := floodFrom(t, to)
-	hostile := r.passOn(t, own, i, peers, 3)
+	text, err := json.Marshal(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := startAttack(t, floodEnv, string(text))
+	hostile := r.passOn(t, r.owner, i, r.peers, 3)
 	until(t, time.Minute, "all connections were made", func() bool { return strings.Contains(log.String(), "all have come") })
 	until(t, time.Minute, "all subscriptions that there are for them are open", func() bool { return hostile.refused.Load() > 0 })
 
@@ -193,7 +175,7 @@ func bareEcho(t *testing.T) func() error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	until(t, 20*time.Second, "the echo is there", func() bool { return address.MatchString(log.String()) })
+	until(t, time.Minute, "the echo is there", func() bool { return address.MatchString(log.String()) })
 	url := address.FindStringSubmatch(log.String())[1] + "/mcp"
 	return func() error {
 		res, err := http.Post(url, "application/json", strings.NewReader(call("read_points", "{}")))
@@ -273,7 +255,7 @@ func (r *running) passOn(t *testing.T, own identity.Key, i access.Invitation, pe
 				c = newCaller(t, key, i.Site, peers).Client
 			}
 			passed := g.pass(root, grantee, g.block(key.ID(), i.Site, "read den, set gate", time.Hour))
-			until(t, 30*time.Second, "the grant is shown", func() bool {
+			until(t, time.Minute, "the grant is shown", func() bool {
 				_, err := c.Owner(ctx, site.PresentMethod, site.Signed{Grant: passed.Bytes()})
 				return err == nil
 			})
@@ -307,15 +289,13 @@ func (r *running) passOn(t *testing.T, own identity.Key, i access.Invitation, pe
 	return p
 }
 
-// floodFrom begins the attack, in a process of its own, which ends with the test.
-func floodFrom(t *testing.T, to target) *logged {
+// startAttack starts the test program again as an attack, at the lowest priority, because
+// real attackers use their own processors. TestMain chooses the attack by the environment
+// variable. The process ends with the test.
+func startAttack(t *testing.T, variable, value string) *logged {
 	t.Helper()
-	text, err := json.Marshal(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attack := exec.Command("nice", "-n", "19", os.Args[0]) // they are elsewhere
-	attack.Env = append(os.Environ(), floodEnv+"="+string(text))
+	attack := exec.Command("nice", "-n", "19", os.Args[0])
+	attack.Env = append(os.Environ(), variable+"="+value)
 	log := &logged{}
 	attack.Stdout, attack.Stderr = log, log
 	in, err := attack.StdinPipe()
@@ -328,7 +308,7 @@ func floodFrom(t *testing.T, to target) *logged {
 	t.Cleanup(func() {
 		in.Close() // which ends it
 		if err := attack.Wait(); err != nil {
-			t.Errorf("the flood: %v\n%s", err, log)
+			t.Errorf("%s: %v\n%s", variable, err, log)
 		}
 		t.Log(strings.TrimSpace(log.String()))
 	})

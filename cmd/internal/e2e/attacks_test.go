@@ -75,7 +75,7 @@ func startField(t *testing.T) *field {
 func (f *field) settle(t *testing.T) *client.Client {
 	t.Helper()
 	token, alice := f.token(t, "alice", "read *, set hartebeest/relay, set gate/relay")
-	until(t, 20*time.Second, "alice has the relay", func() bool {
+	until(t, time.Minute, "alice has the relay", func() bool {
 		_, err := alice.AskOnce(t.Context(), "switch_output", []byte(`{"output":"hartebeest/relay","on":true,"for_seconds":300}`), client.Once{Key: "alice-1"})
 		return err == nil
 	})
@@ -93,7 +93,7 @@ func (f *field) settle(t *testing.T) *client.Client {
 	if f.alices.state == "" || f.alices.handle == "" || len(f.owners) < 10 {
 		t.Fatal(answer, f.owners)
 	}
-	until(t, 20*time.Second, "all outputs are known", func() bool {
+	until(t, time.Minute, "all outputs are known", func() bool {
 		for name, file := range f.outputs {
 			v, at := look(file)
 			f.rest[name] = v + at.String()
@@ -130,11 +130,7 @@ func (f *field) send(t *testing.T, a attack) (status int, answer string) {
 	if a.path == "" {
 		a.path = "/mcp"
 	}
-	most := 5 * time.Second
-	if strings.Contains(a.body, "subscriptions/listen") || a.verb == "GET" {
-		most = 300 * time.Millisecond // it may be a stream
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req := request(t, a.verb, f.URL, a.body, "Authorization", "Bearer "+f.mallory, "Content-Type", "application/json",
 		"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read_points")
@@ -159,6 +155,9 @@ func (f *field) send(t *testing.T, a attack) (status int, answer string) {
 		return 0, ""
 	}
 	defer res.Body.Close()
+	if strings.Contains(a.body, "subscriptions/listen") || a.verb == "GET" { // it may be a stream
+		defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
+	}
 	head, _ := httputil.DumpResponse(res, false)
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // as much as came in time
 	var cbor rpc.Raw

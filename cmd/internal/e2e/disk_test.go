@@ -72,22 +72,22 @@ func TestDiskFails(t *testing.T) {
 			r := startIn(t, data, config, nil, need(t, "the program", program))
 			shows := func(name, value string) {
 				t.Helper()
-				until(t, 10*time.Second, name+" is "+value, func() bool { v, _ := look(filepath.Join(dir, name)); return v == value })
+				until(t, time.Minute, name+" is "+value, func() bool { v, _ := look(filepath.Join(dir, name)); return v == value })
 			}
 			move := func(name string, seconds float64) string {
 				t.Helper()
 				_, answer := r.post(t, call("switch_output", fmt.Sprintf(`{"output":"%s/relay","on":true,"for_seconds":%v}`, name, seconds)), "Mcp-Name", "switch_output")
 				return answer
 			}
-			until(t, 20*time.Second, "outputs move", func() bool { return strings.Contains(move("a", 60), switched) })
-			for name, seconds := range map[string]float64{"b": 60, "c": 3} {
+			until(t, time.Minute, "outputs move", func() bool { return strings.Contains(move("a", 60), switched) })
+			for name, seconds := range map[string]float64{"b": 60, "c": 6} {
 				if answer := move(name, seconds); !strings.Contains(answer, switched) {
 					t.Fatal(answer)
 				}
 				shows(name, "on")
 			}
 			mend := tt.breaks(t, data)
-			until(t, 20*time.Second, "what is left of the last block is used up", func() bool { return !strings.Contains(move("a", 60), switched) })
+			until(t, time.Minute, "what is left of the last block is used up", func() bool { return !strings.Contains(move("a", 60), switched) })
 			for range 3 {
 				if answer := move("d", 60); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) || !strings.Contains(answer, "the site's journal cannot be written ("+tt.says+"), so nothing moves away from safe; have the owner see to its disk") {
 					t.Errorf("a new move: %s", answer)
@@ -127,7 +127,7 @@ func TestDiskFails(t *testing.T) {
 			if out, err := r.agentsite(t, "reset"); err != nil {
 				t.Fatal(out, err)
 			}
-			until(t, 20*time.Second, "outputs move again, without a restart", func() bool { return strings.Contains(move("d", 60), switched) })
+			until(t, time.Minute, "outputs move again, without a restart", func() bool { return strings.Contains(move("d", 60), switched) })
 			shows("d", "on")
 			if out, err := r.agentsite(t, "journal", "--verify"); err != nil {
 				t.Error(out, err)
@@ -246,7 +246,7 @@ func TestStartsOnABadDisk(t *testing.T) {
 					return out
 				}
 				r := start()
-				until(t, 20*time.Second, "outputs move", func() bool { return strings.Contains(move(r), switched) })
+				until(t, time.Minute, "outputs move", func() bool { return strings.Contains(move(r), switched) })
 				end(r)
 				mend := tt.breaks(t, data)
 
@@ -256,7 +256,7 @@ func TestStartsOnABadDisk(t *testing.T) {
 				}
 				refused := func() {
 					t.Helper()
-					until(t, 20*time.Second, "what is left of the last block is used up", func() bool { return !strings.Contains(move(r), switched) })
+					until(t, time.Minute, "what is left of the last block is used up", func() bool { return !strings.Contains(move(r), switched) })
 					if answer := move(r); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) || !strings.Contains(answer, tt.says) {
 						t.Errorf("a move: %s", answer)
 					}
@@ -278,7 +278,7 @@ func TestStartsOnABadDisk(t *testing.T) {
 				says(r, "reset")
 				refused()
 				syscall.Kill(childOf(t, r.Cmd.Process.Pid), syscall.SIGKILL)
-				until(t, 20*time.Second, "the outputs are driven again", func() bool {
+				until(t, time.Minute, "the outputs are driven again", func() bool {
 					_, answer := r.post(t, call("release_output", `{"output":"a/relay"}`), "Mcp-Name", "release_output")
 					return strings.Contains(answer, `"value":false`)
 				})
@@ -289,7 +289,7 @@ func TestStartsOnABadDisk(t *testing.T) {
 				end(r)
 				r = start()
 				mend()
-				until(t, 20*time.Second, "outputs move, without a restart", func() bool { return strings.Contains(move(r), switched) })
+				until(t, time.Minute, "outputs move, without a restart", func() bool { return strings.Contains(move(r), switched) })
 				says(r, "journal", "--verify")
 			})
 		}
@@ -307,7 +307,7 @@ func TestTornJournal(t *testing.T) {
 			_, answer := r.post(t, call("switch_output", `{"output":"a/relay","on":true,"for_seconds":60}`), "Mcp-Name", "switch_output")
 			return strings.Contains(answer, switched)
 		}
-		until(t, 20*time.Second, "outputs move", moves)
+		until(t, time.Minute, "outputs move", moves)
 		r.kill(t)
 		all, err := filepath.Glob(filepath.Join(data, "journal", "*.journal"))
 		if err != nil || len(all) == 0 {
@@ -323,7 +323,7 @@ func TestTornJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		r = startIn(t, data, config, nil, program)
-		until(t, 20*time.Second, "outputs move after the loss of power", moves)
+		until(t, time.Minute, "outputs move after the loss of power", moves)
 		if out, err := r.agentsite(t, "journal", "--verify"); err != nil {
 			t.Error(out, err)
 		}

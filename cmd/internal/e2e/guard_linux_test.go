@@ -139,7 +139,7 @@ func TestCameraChild(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer asking.Wait()
-		until(t, 10*time.Second, "a picture is being taken", func() bool { _, err := os.Stat(running); return err == nil })
+		until(t, time.Minute, "a picture is being taken", func() bool { _, err := os.Stat(running); return err == nil })
 		text, err := os.ReadFile(running)
 		if err != nil {
 			t.Fatal(err)

@@ -149,7 +149,7 @@ func (r *running) keepCalling(body string, stop <-chan struct{}) error {
 // clients that do not read flood the agents' socket.
 func TestStopGetsThrough(t *testing.T) {
 	r := start(t, "", need(t, "the program", program))
-	until(t, 10*time.Second, "the heater switches", func() bool {
+	until(t, time.Minute, "the heater switches", func() bool {
 		_, err := r.agentsite(t, "set", "greenhouse/heater", "on", "--for", "5m")
 		return err == nil
 	})
@@ -238,7 +238,7 @@ func TestClumsy(t *testing.T) {
 func TestStop(t *testing.T) {
 	witness := filepath.Join(folder(t), "outputs")
 	r := start(t, "site: { name: stop }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0s, outputs_file: "+witness+" }\n", need(t, "the program", program))
-	until(t, 10*time.Second, "the relay switches", func() bool {
+	until(t, time.Minute, "the relay switches", func() bool {
 		_, err := r.agentsite(t, "set", "box/relay", "on", "--for", "1m")
 		return err == nil
 	})
@@ -255,7 +255,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { again.Process.Signal(syscall.SIGTERM); again.Wait() }()
-	until(t, 10*time.Second, "the relay switches again", func() bool {
+	until(t, time.Minute, "the relay switches again", func() bool {
 		_, err := r.agentsite(t, "set", "box/relay", "on", "--for", "1m")
 		return err == nil
 	})

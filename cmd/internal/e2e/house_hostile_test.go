@@ -254,7 +254,7 @@ func TestHouseHostile(t *testing.T) {
 		t.Helper()
 		begun := time.Now()
 		answer := w.call(t, 5*time.Second, "read_points", `{"points":["attic/attic/temperature"]}`)
-		if took := time.Since(begun); !strings.Contains(answer, `"unit":"Cel"`) || strings.Contains(answer, "666") || took > 5*time.Second {
+		if took := time.Since(begun); !strings.Contains(answer, `"unit":"Cel"`) || strings.Contains(answer, `:666`) || took > 5*time.Second {
 			t.Errorf("the site beside answers after %v: %s", took, answer)
 		}
 	}
@@ -276,7 +276,7 @@ func TestHouseHostile(t *testing.T) {
 		"read_points": `{"points":["evil/a/t","attic/attic/temperature"]}`, "list_points": `{}`, "site_status": `{}`,
 		"read_history": `{"point":"evil/a/t"}`, "capture_image": `{"camera":"evil/a/cam"}`,
 	} {
-		if answer := w.call(t, 12*time.Second, tool, args); strings.Contains(answer, "666") {
+		if answer := w.call(t, 12*time.Second, tool, args); strings.Contains(answer, `:666`) {
 			t.Error(answer)
 		}
 		good()

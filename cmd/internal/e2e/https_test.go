@@ -91,7 +91,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 	if _, err := r.agentsite(t, "token", "revoke", "hall"); err != nil {
 		t.Fatal(err)
 	}
-	short, err := r.agentsite(t, "token", "add", "short", "read *", "--until", "2s")
+	short, err := r.agentsite(t, "token", "add", "short", "read *", "--until", "5s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 	if res, answer := ask(good, func(r *http.Request) { r.Host = at.Host }); res.StatusCode != 200 {
 		t.Errorf("by the site's name: %d %s", res.StatusCode, answer)
 	}
-	until(t, 20*time.Second, "a token ends", func() bool {
+	until(t, time.Minute, "a token ends", func() bool {
 		_, answer := ask(strings.TrimSpace(short), asItIs)
 		return strings.Contains(answer, "this token has ended")
 	})

@@ -82,7 +82,7 @@ func newWay(t *testing.T, path string) *way {
 func (w *way) found(t *testing.T) {
 	t.Helper()
 	if w.path != "lan" { // where it is known from the first moment
-		until(t, 20*time.Second, "the site is reached", func() bool {
+		until(t, time.Minute, "the site is reached", func() bool {
 			_, err := w.ann.agentsite(t, w.peer, "ping", "-c1")
 			return err == nil
 		})
@@ -94,7 +94,7 @@ func (w *way) found(t *testing.T) {
 	w.ann.must(t, "claim", w.site.invitation(t).String())
 	begun := time.Now()
 	elsewhere := w.laptop(t, w.ann.host, w.owner)
-	until(t, 20*time.Second, "the site is found by what it measures", func() bool {
+	until(t, time.Minute, "the site is found by what it measures", func() bool {
 		all := elsewhere.finds(t, "--capability", "measurement/temperature")
 		return len(all) == 1 && w.peer == "--peer="+all[0].DID
 	})
@@ -125,6 +125,10 @@ func (w *way) used(t *testing.T) {
 	}
 	paths := w.ann.pings(t, count, "--site=shed")
 	better := slices.Index(paths, w.path)
+	if better < 0 { // on a busy machine it takes longer
+		paths = w.ann.pings(t, 6*count, "--site=shed")
+		better = slices.Index(paths, w.path)
+	}
 	t.Log("pings, a second apart, went ", paths)
 	if better < 0 || slices.ContainsFunc(paths[:better], func(p string) bool { return p != "relayed" }) ||
 		slices.ContainsFunc(paths[better:], func(p string) bool { return p != w.path }) {
@@ -174,8 +178,8 @@ func (w *way) rules(t *testing.T) (said []string) {
 
 	other = someone(t)
 	bob = w.laptop(t, w.ann.host, other)
-	grant("read *", "--until", "3s")
-	until(t, 20*time.Second, "the grant ends", func() bool {
+	grant("read *", "--until", "10s")
+	until(t, time.Minute, "the grant ends", func() bool {
 		_, err := bob.agentsite(t, "--site=shed", "read", "den/temperature")
 		return err != nil
 	})
@@ -192,7 +196,7 @@ func (w *way) agent(t *testing.T) {
 	reads := func() bool {
 		return strings.Contains(m.call(t, "read_points", map[string]any{"points": []string{"shed/den/temperature"}}), `"good"`)
 	}
-	until(t, 10*time.Second, "an agent reads", reads)
+	until(t, time.Minute, "an agent reads", reads)
 	quiet := func() bool {
 		before := w.from.Sent(w.relay.ip)
 		for range 20 {
@@ -207,7 +211,7 @@ func (w *way) agent(t *testing.T) {
 			t.Error("what the agent says does not go over the relay")
 		}
 	} else {
-		until(t, 15*time.Second, "what the agent says goes past the relay", quiet)
+		until(t, time.Minute, "what the agent says goes past the relay", quiet)
 	}
 	if says := m.call(t, "switch_output", map[string]any{"output": "shed/lamp/relay", "on": true, "for_seconds": 5}); !strings.Contains(says, "Unknown tool") {
 		t.Error("an agent that may not switch:", says)
@@ -234,7 +238,7 @@ func (w *way) agent(t *testing.T) {
 func TestInternetRelay(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, "relayed")
-	until(t, 20*time.Second, "the site is claimed", func() bool {
+	until(t, time.Minute, "the site is claimed", func() bool {
 		_, err := w.ann.agentsite(t, "claim", w.site.invitation(t).String())
 		return err == nil
 	})
@@ -243,7 +247,7 @@ func TestInternetRelay(t *testing.T) {
 	reads := func() bool {
 		return strings.Contains(m.call(t, "read_points", map[string]any{"points": []string{"shed/den/temperature"}}), `"good"`)
 	}
-	until(t, 10*time.Second, "the agent reads", reads)
+	until(t, time.Minute, "the agent reads", reads)
 	watch := w.ann.command(t.Context(), "--site=shed", "read", "--watch", "den/temperature")
 	first := lines(t, watch)
 	<-first
@@ -284,11 +288,11 @@ func TestInternetRelay(t *testing.T) {
 func TestInternetGone(t *testing.T) {
 	t.Parallel()
 	w := newWay(t, "direct")
-	until(t, 20*time.Second, "the site is claimed", func() bool {
+	until(t, time.Minute, "the site is claimed", func() bool {
 		_, err := w.ann.agentsite(t, "claim", w.site.invitation(t).String())
 		return err == nil
 	})
-	until(t, 20*time.Second, "the site is found", func() bool { return len(w.ann.finds(t, "--capability", "switch")) == 1 })
+	until(t, time.Minute, "the site is found", func() bool { return len(w.ann.finds(t, "--capability", "switch")) == 1 })
 	w.site.kill(t)
 	begun := time.Now()
 	if all := w.ann.finds(t, "--capability", "switch"); len(all) > 0 {

@@ -20,7 +20,7 @@ func TestLANKilled(t *testing.T) {
 	r := startOn(t, b.Host("10.77.0.1/24"), folder(t), "shed")
 	did := r.did(t)
 	w := l.watch(t)
-	w.all(10*time.Second, did)
+	w.all(30*time.Second, did)
 	r.kill(t)
 	_, took := w.await(200*time.Second, "the killed site goes", gone(did))
 	t.Logf("killed, and gone after %v (at most 130 s)", took.Round(time.Second))
@@ -40,7 +40,7 @@ func TestLANGone(t *testing.T) {
 		r := startOn(t, host, folder(t), "shed")
 		did := r.did(t)
 		for _, w := range watches {
-			w.await(10*time.Second, "the site is found", func(e seen) bool { return e.DID == did })
+			w.await(30*time.Second, "the site is found", func(e seen) bool { return e.DID == did })
 		}
 		time.Sleep(1200 * time.Millisecond) // as at most times, nobody has asked for a second
 		begun := time.Now()
@@ -61,7 +61,7 @@ func TestLANIPv6(t *testing.T) {
 	wide := startOn(t, b.Host("fd77::1/64"), folder(t), "wide")
 	narrow := startOn(t, b.Host(""), folder(t), "narrow")
 	w := l.watch(t)
-	w.all(10*time.Second, wide.did(t), narrow.did(t))
+	w.all(30*time.Second, wide.did(t), narrow.did(t))
 	t.Logf("both found %v after the start of discover --watch", time.Since(w.begun).Round(time.Millisecond))
 	out := l.must(t, "discover")
 	for _, url := range []string{"https://[fd77::1]:8474/mcp", "https://[fe80::"} {
@@ -87,7 +87,7 @@ func TestLANTwoCables(t *testing.T) {
 	host := b.Host("10.77.0.1/24", "10.77.0.2/24")
 	r := startOn(t, host, folder(t), "shed")
 	w := l.watch(t)
-	w.await(10*time.Second, "both addresses", func(e seen) bool {
+	w.await(30*time.Second, "both addresses", func(e seen) bool {
 		return at(r.did(t), "10.77.0.1:")(e) && at(r.did(t), "10.77.0.2:")(e)
 	})
 	if out := l.must(t, "discover", "--json"); strings.Count(out, "\n") != 1 {
@@ -122,7 +122,7 @@ func TestLANCrowd(t *testing.T) {
 	}
 	l := laptop{b.Host("10.77.0.100/24"), folder(t)}
 	w := l.watch(t)
-	t.Logf("%d sites are found after %v (at most 1 s)", many, w.all(10*time.Second, dids...).Round(time.Millisecond))
+	t.Logf("%d sites are found after %v (at most 1 s)", many, w.all(30*time.Second, dids...).Round(time.Millisecond))
 	if out := l.must(t, "discover"); strings.Count(out, "did:key:") != many {
 		t.Errorf("discover says\n%s", out)
 	}

@@ -95,11 +95,11 @@ func TestLANAvahi(t *testing.T) {
 		}
 	}
 	w := l.watch(t)
-	w.all(10*time.Second, open.did(t), closed.did(t))
+	w.all(30*time.Second, open.did(t), closed.did(t))
 	l.claim(t, open, "shed")
 	l.claim(t, closed, "barn")
-	w.await(10*time.Second, "the open one says so", func(e seen) bool { return e.DID == open.did(t) && e.Change == "changed" })
-	until(t, 10*time.Second, "the open one's other record is seen", func() bool { return tells(labels[0], "shed").Sequence > before.Sequence })
+	w.await(30*time.Second, "the open one says so", func(e seen) bool { return e.DID == open.did(t) && e.Change == "changed" })
+	until(t, time.Minute, "the open one's other record is seen", func() bool { return tells(labels[0], "shed").Sequence > before.Sequence })
 	if after := tells(labels[0], "shed"); after.Digest == ([32]byte{}) {
 		t.Errorf("what the owner wants public is not: %+v", after)
 	}
@@ -142,7 +142,7 @@ func TestLANAvahi(t *testing.T) {
 	}
 	a.Until("nonsense", "avahi-browse -p -t _agentsite._tcp")
 	fresh := l.watch(t)
-	fresh.all(10*time.Second, open.did(t), closed.did(t))
+	fresh.all(30*time.Second, open.did(t), closed.did(t))
 	if out := l.must(t, "discover", "--json"); strings.Count(out, "\n") != 2 {
 		t.Errorf("what is no site is shown:\n%s", out)
 	}
@@ -167,14 +167,14 @@ func TestLANPublic(t *testing.T) {
 	closed := startOn(t, b.Host("10.77.0.2/24"), folder(t), "barn")
 	w := l.watch(t)
 	for range 2 {
-		e, _ := w.await(10*time.Second, "both are found", func(e seen) bool { return e.Change == "appeared" })
+		e, _ := w.await(30*time.Second, "both are found", func(e seen) bool { return e.Change == "appeared" })
 		if e.Public != nil {
 			t.Errorf("nobody owns %s, and it tells %+v", e.Name, e.Public)
 		}
 	}
 	l.claim(t, open, "shed")
 	l.claim(t, closed, "barn")
-	e, _ := w.await(10*time.Second, "what is public is told", func(e seen) bool { return e.Public != nil })
+	e, _ := w.await(30*time.Second, "what is public is told", func(e seen) bool { return e.Public != nil })
 	if got := fmt.Sprint(e.Public); e.DID != open.did(t) || got != "[{measurement [humidity pressure temperature]} {switch [relay]}]" {
 		t.Errorf("%s tells %s", e.Name, got)
 	}
@@ -193,7 +193,7 @@ func TestLANNames(t *testing.T) {
 	l.claim(t, mine, "shed")
 	theirs := startOn(t, second, folder(t), "shed")
 	w := l.watch(t)
-	w.all(10*time.Second, mine.did(t), theirs.did(t))
+	w.all(30*time.Second, mine.did(t), theirs.did(t))
 	out := l.must(t, "discover")
 	for _, r := range []*running{mine, theirs} {
 		if strings.Count(out, r.did(t)) != 1 {
@@ -211,7 +211,7 @@ func TestLANNames(t *testing.T) {
 	mine.Stop(t)
 	b.IP(first, "addr del 10.77.0.1/24 dev eth0")
 	b.IP(second, "addr add 10.77.0.1/24 dev eth0")
-	w.await(10*time.Second, "the other has its address", at(theirs.did(t), "10.77.0.1"))
+	w.await(30*time.Second, "the other has its address", at(theirs.did(t), "10.77.0.1"))
 	if _, ok := l.reads(t, "shed"); ok {
 		t.Error("another site is read under the name of one's own")
 	}
@@ -242,7 +242,7 @@ func TestLANFlood(t *testing.T) {
 	r := startOn(t, host, folder(t), "shed")
 	l.claim(t, r, "shed")
 	w := l.watch(t)
-	w.all(10*time.Second, r.did(t))
+	w.all(30*time.Second, r.did(t))
 	resident := func(pid int) float64 { return status(t, pid, "VmRSS:") / 1024 }
 	watch, served := resident(w.cmd.Process.Pid), resident(r.Cmd.Process.Pid)
 	go func() { // what is shown is nobody's concern until the end

@@ -59,7 +59,7 @@ func TestBadMoves(t *testing.T) {
 		return answer
 	}
 	// a is held by another principal, so that its key and its lease are there to be forged.
-	until(t, 20*time.Second, "a moves", func() bool {
+	until(t, time.Minute, "a moves", func() bool {
 		_, err := r.agentsite(t, "set", "a/relay", "on", "--for", "2m", "--key", "owners")
 		return err == nil
 	})

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,8 @@ func TestKeysFromAfar(t *testing.T) {
 			{"switch_output", `{"output":"box/relay","on":true}`}, {"release_output", `{"output":"box/relay"}`}, {"emergency_stop", `{}`}, {"no_such_tool", `{}`},
 		} {
 			a, err := c.Ask(t.Context(), call.tool, []byte(call.args))
-			if err == nil || strings.Contains(err.Error(), "den") || strings.Contains(err.Error(), "box") {
+			said := strings.ReplaceAll(fmt.Sprint(err), key.ID().String(), "") // which may have any three letters
+			if err == nil || strings.Contains(said, "den") || strings.Contains(said, "box") {
 				t.Errorf("%s: %s: %s %v", name, call.tool, a.JSON, err)
 			}
 		}

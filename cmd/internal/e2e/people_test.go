@@ -178,3 +178,37 @@ func as(t testing.TB, key identity.Key, i access.Invitation) *client.Client {
 	at := "https://" + i.Addresses[0] + "/mcp"
 	return client.New(&httpcarrier.Client{URL: at, Codec: rpc.JSON, HTTP: &http.Client{Transport: transport}}, "e2e", "1")
 }
+
+// owned is a site that listens on HTTPS and libp2p, and its owner.
+type owned struct {
+	*running
+	owner identity.Key
+	id    identity.ID
+	peers []string // its multiaddrs
+}
+
+// startOwned starts a site of these devices, in YAML, whose configuration names its owner.
+func startOwned(t *testing.T, devices string) owned {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", folder(t))
+	owner, err := site.OwnerIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := owned{running: start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n"+devices,
+		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")}
+	self, err := state.Folder(r.Folder).Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.id, err = identity.Parse(self.DID); err != nil {
+		t.Fatal(err)
+	}
+	r.owner = person{os.Getenv("XDG_CONFIG_HOME")}.key(t)
+	for _, c := range r.ways(t).Carriers {
+		if c.Kind == site.P2PCarrier {
+			r.peers = append(r.peers, c.Address)
+		}
+	}
+	return r
+}

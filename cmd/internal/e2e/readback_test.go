@@ -116,10 +116,10 @@ func TestReadBack(t *testing.T) {
 		if err := os.WriteFile(file+".hand", fmt.Appendf(nil, "relay %s %d\n", value, time.Now().UnixNano()), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		begun := time.Now() // it may be put right before Rename returns
 		if err := os.Rename(file+".hand", file); err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
 		until(t, 20*time.Second, "both are safe", func() bool {
 			_, at := look(file)
 			return b.shows("up") == "off" && b.shows("down") == "off" && at.After(begun)

@@ -17,6 +17,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/transport/p2p"
 
+	libp2p "github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
 	ma "github.com/multiformats/go-multiaddr"
@@ -92,7 +93,11 @@ func (r *localRelay) callers(t testing.TB, n int, does func(*p2p.Host) error) []
 				return
 			}
 			all[i] = h
-			if err := errors.Join(h.Connect(t.Context(), at), does(h)); err != nil {
+			err = h.Connect(t.Context(), at)
+			for try := 1; err != nil && try < 4; try++ { // on a busy machine a handshake takes too long; this skips the back-off
+				err = h.Connect(libp2p.WithForceDirectDial(t.Context(), "again"), at)
+			}
+			if err := errors.Join(err, does(h)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -114,9 +119,9 @@ func leave(all []*p2p.Host) {
 	leaving.Wait()
 }
 
-// TestRelayMemory: a relay gives back within a minute what strangers took who are gone, of
-// 200 all but a fifth of what it had before. Of 2,000, of whom it lets 512 stay at a time, Go
-// keeps more: what goroutines have ended, and pages that are not all empty.
+// TestRelayMemory: a minute after strangers have disconnected, a relay takes at most a fifth
+// more memory than before them. Go keeps what goroutines that ended had, and pages that are
+// not all empty.
 func TestRelayMemory(t *testing.T) {
 	r := startLocalRelay(t)
 	leave(r.callers(t, 20, nothing)) // what the program touches of itself is no memory of theirs
@@ -128,7 +133,7 @@ func TestRelayMemory(t *testing.T) {
 	defer func() {
 		t.Logf("%d strangers: %.1f MB before, %.1f with them, %.1f after %v", len(strangers), before, most, r.resident(t), time.Since(gone).Round(time.Second))
 	}()
-	until(t, time.Minute, "the memory is given back", func() bool { return r.resident(t) <= forSoak(1.2, 1.4)*before })
+	until(t, time.Minute, "the memory is given back", func() bool { return r.resident(t) <= 1.2*before })
 }
 
 // BenchmarkRelayPlaces is what a thousand places take of a relay's memory.

@@ -76,7 +76,7 @@ func TestStopButton(t *testing.T) {
 			t.Errorf("%s %v", out, err)
 		}
 		r.refuses(t, "mushroom/pressed is pressed")
-		until(t, 5*time.Second, "whoever reads it sees it pressed", func() bool {
+		until(t, time.Minute, "whoever reads it sees it pressed", func() bool {
 			_, answer := r.post(t, call("read_points", `{"points":["mushroom/pressed"]}`))
 			return strings.Contains(answer, `"value":true`)
 		})

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/node/identity"
-	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
@@ -37,55 +34,16 @@ const (
 // was there before, and one who comes only then are answered as if there was nobody, and
 // the site stays small.
 func TestStrangersCrowd(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", folder(t))
-	owner, err := site.OwnerIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n  den: { driver: sim, model: climate }\n",
-		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
-	user := person{os.Getenv("XDG_CONFIG_HOME")}
-	id, err := state.Folder(r.Folder).Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var at []string
-	for _, c := range r.ways(t).Carriers {
-		if c.Kind == site.P2PCarrier {
-			at = append(at, c.Address)
-		}
-	}
-	pinned, err := identity.Parse(id.DID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := user.key(t)
-	before := newCaller(t, key, pinned, at)
+	r := startOwned(t, "  den: { driver: sim, model: climate }\n")
+	before := newCaller(t, r.owner, r.id, r.peers)
 	alone := before.p99(t, 300)
 
-	attack := exec.Command("nice", "-n", "19", os.Args[0]) // they are elsewhere
-	attack.Env = append(os.Environ(), crowdEnv+"="+strings.Join(at, ",")+","+id.Peer)
-	log := &logged{}
-	attack.Stdout, attack.Stderr = log, log
-	in, err := attack.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := attack.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close() // which ends it
-		if err := attack.Wait(); err != nil {
-			t.Errorf("the crowd: %v\n%s", err, log)
-		}
-		t.Log(strings.TrimSpace(log.String()))
-	})
+	log := startAttack(t, crowdEnv, strings.Join(r.peers, ",")+","+r.id.PeerID())
 	until(t, 2*time.Minute, "all strangers have come", func() bool { return strings.Contains(log.String(), "all have come") })
 
 	among := before.p99(t, 1000)
 	begun := time.Now()
-	later := newCaller(t, key, pinned, at)
+	later := newCaller(t, r.owner, r.id, r.peers)
 	later.p99(t, 1)
 	reached := time.Since(begun)
 	laters := later.p99(t, 300)

@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -16,27 +14,7 @@ import (
 // TestReadYourOwnWrites: what an answered move, release or stop has changed is there for
 // every read that begins after the answer, whichever carrier brings either of them.
 func TestReadYourOwnWrites(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", folder(t))
-	owner, err := site.OwnerIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, "site: { name: shed }\nowner: "+owner.DID+"\ninternet: {}\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n",
-		need(t, "the program", program), "--listen-https=127.0.0.1:0", "--listen-peers=127.0.0.1:0")
-	id, err := state.Folder(r.Folder).Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned, err := identity.Parse(id.DID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var at []string
-	for _, c := range r.ways(t).Carriers {
-		if c.Kind == site.P2PCarrier {
-			at = append(at, c.Address)
-		}
-	}
+	r := startOwned(t, "  box: { driver: sim, model: relay, min_off: 0 }\n")
 	local, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +26,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 	}{
 		{"HTTP", r.client(t, false)},
 		{"stdio", local.Client},
-		{"libp2p", newCaller(t, person{os.Getenv("XDG_CONFIG_HOME")}.key(t), pinned, at).Client},
+		{"libp2p", newCaller(t, r.owner, r.id, r.peers).Client},
 	}
 	ask := func(t *testing.T, c *client.Client, tool, args string, out any) {
 		t.Helper()

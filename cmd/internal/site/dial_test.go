@@ -46,8 +46,8 @@ func TestTokenGoesToTheSiteOnly(t *testing.T) {
 
 // TestNoGroupOfRoots: nobody is told to join the superuser's group to speak to a site.
 func TestNoGroupOfRoots(t *testing.T) {
-	if state.Group("/") != "root" {
-		t.Skip("here / is another group's")
+	if group := state.Group("/"); group != "root" && os.Getenv("CI") == "" {
+		t.Skipf("SKIPPED: / belongs to the group %q here", group)
 	}
 	if says := notRunning(state.Folder("/"), fs.ErrPermission).Error(); strings.Contains(says, "usermod") {
 		t.Error(says)

@@ -356,11 +356,7 @@ func block(to, site identity.ID, words string, until time.Time) (access.Block, e
 	if err != nil {
 		return access.Block{}, state.Mistake{Err: err}
 	}
-	b := access.Block{Audience: to, Node: site, May: may}
-	if !until.IsZero() {
-		b.Until = until.Unix()
-	}
-	return b, nil
+	return access.Block{Audience: to, Node: site, Until: access.EndSecond(until), May: may}, nil
 }
 
 // Delegate passes a part of what the person was granted on a site on to another key, and returns the text for its holder. Nobody is asked.

@@ -149,6 +149,17 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestGrantEnds: what is signed ends no sooner than was said, though it ends at a whole second.
+func TestGrantEnds(t *testing.T) {
+	said := time.Unix(1_800_000_000, 1)
+	for until, want := range map[time.Time]int64{said: said.Unix() + 1, {}: 0} {
+		b, err := block(identity.New().ID(), identity.New().ID(), "read *", until)
+		if err != nil || b.Until != want {
+			t.Errorf("%v: %d, want %d (%v)", until, b.Until, want, err)
+		}
+	}
+}
+
 func TestBookThatCannotBeRead(t *testing.T) {
 	f := state.Folder(t.TempDir())
 	if err := os.WriteFile(f.Path(state.AccessFile), []byte("nonsense"), 0o600); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -47,13 +48,14 @@ func exitCode(err error) int {
 	var own coded
 	var mistake *config.Error
 	var mistaken state.Mistake
+	var unreadable devices.Unreadable
 	var tool *client.ToolError
 	var refused *client.Refusal
 	code := 0
 	switch {
 	case errors.As(err, &own):
 		code = own.code
-	case errors.As(err, &mistake), errors.As(err, &mistaken):
+	case errors.As(err, &mistake), errors.As(err, &mistaken), errors.As(err, &unreadable):
 		code = exitUsage
 	case errors.As(err, &tool):
 		code = byKind[tool.Kind]

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/devices"
 
 	"github.com/spf13/cobra"
 )
@@ -25,7 +26,7 @@ func (a *app) guardCommand() *cobra.Command {
 			signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE)
 			stops := stopSignals()
 			defer logTo(a.errs, slog.LevelInfo)()
-			conn, err := site.GuardConn()
+			conn, err := devices.GuardConn()
 			if err != nil {
 				return usagef("agentsite run starts this by itself: %w", err)
 			}

@@ -75,7 +75,7 @@ func (a *app) checkCommand() *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			cfg, from, err := site.CheckHere(path)
+			cfg, from, err := site.CheckBoard(path)
 			if err != nil {
 				return err
 			}

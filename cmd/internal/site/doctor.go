@@ -18,6 +18,7 @@ import (
 	"agentsite/device/kernel"
 	"agentsite/device/scan"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 	"agentsite/node/state"
 )
 
@@ -63,7 +64,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	case text == nil:
 		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so that run simulates a board", Do: "agentsite scan --write makes one of what is wired up"})
 	default:
-		if _, _, err := Check(file); err != nil {
+		if _, _, err := devices.Check(file, Drivers(board.New())); err != nil {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}

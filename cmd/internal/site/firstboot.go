@@ -14,6 +14,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 	"agentsite/node/state"
 )
 
@@ -105,7 +106,7 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 	}
 	cfg, err := config.Parse(bootConfig, text, Drivers(board.New()))
 	if err == nil {
-		err = checkPlan(cfg)
+		err = devices.CheckDevices(cfg)
 	}
 	if err != nil {
 		return nil, refuse(boot, source, err)

@@ -14,6 +14,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 
@@ -228,7 +229,7 @@ func TestExampleConfig(t *testing.T) {
 	for _, text := range []string{string(exampleConfig), strings.Join(used, "")} {
 		cfg, err := config.Parse(bootExample, []byte(text), Drivers(board.New()))
 		if err == nil {
-			err = checkPlan(cfg)
+			err = devices.CheckDevices(cfg)
 		}
 		if err != nil {
 			t.Error(err)

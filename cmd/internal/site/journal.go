@@ -1,16 +1,13 @@
 package site
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"sync/atomic"
 
 	"agentsite/device"
-	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/journal"
 	"agentsite/node/state"
@@ -117,34 +114,4 @@ func (w *written) failed(err error) {
 	if !w.failing.Swap(true) {
 		slog.Error("the journal cannot be written, so no output moves away from safe", "err", err)
 	}
-}
-
-// maxNotes bounds the notes that wait for the disk.
-const maxNotes = 256
-
-// noteReturns has written down what returns to safe without being asked, until ctx ends.
-// Nobody waits for note but noteReturns itself: a Watch emits before a call is answered.
-func noteReturns(ctx context.Context, outputs *proc.Keeper, note func(says string) error) {
-	notes, written := make(chan string, maxNotes), make(chan struct{})
-	go func() {
-		defer close(written)
-		for says := range notes {
-			note(says) // best effort
-		}
-	}()
-	held := make(map[string]bool)
-	outputs.Watch(ctx, func(device.Reading) {
-		for _, s := range outputs.Status() {
-			why := cmp.Or(s.Why, s.Fault)
-			if s.Holder == "" && held[s.Output] && why != "" { // without a why it was asked for
-				select {
-				case notes <- fmt.Sprintf("%s went to safe: %s", s.Output, why):
-				default:
-				}
-			}
-			held[s.Output] = s.Holder != ""
-		}
-	})
-	close(notes)
-	<-written
 }

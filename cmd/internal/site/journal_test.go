@@ -131,6 +131,16 @@ func movable(t testing.TB, j node.Journal) (door *node.Node) {
 	return node.New(hub, "", j, agent)
 }
 
+// unwritten is a journal that keeps nothing.
+type unwritten struct{}
+
+func (unwritten) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
+func (unwritten) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
+	return func(node.Outcome) {}, nil, nil
+}
+func (unwritten) Add(node.Asked, node.Outcome)          {}
+func (unwritten) Deny(string, string, device.FaultKind) {}
+
 // BenchmarkMove is a move without a journal and with one, beside a bare write and sync
 // of as many bytes on the same disk. The medians say more than the means: a disk has
 // its moments.

@@ -16,10 +16,10 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/things"
 	"agentsite/device/board"
-	"agentsite/device/guard/proc"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/devices"
 	"agentsite/node/history"
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
@@ -31,9 +31,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 )
-
-// settleFor is how long a start waits for outputs to be known safe.
-const settleFor = 5 * time.Second
 
 // mostMemory is below what the service's unit lets a site have.
 const mostMemory = 160 << 20
@@ -60,10 +57,11 @@ const instructions = "This site is a board with sensors and outputs. list_points
 // It blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
-	keepOwn()
+	devices.CloseOnExec()
 	beThrifty(mostMemory)
 	machine := board.New()
-	cfg, from, err := check(machine, o.Config)
+	drivers := Drivers(machine)
+	cfg, from, err := devices.Check(o.Config, drivers)
 	if err != nil {
 		return err
 	}
@@ -114,35 +112,32 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	planned, err := newPlan(cfg)
+	plan, err := devices.NewPlan(cfg)
 	if err != nil {
 		return err
 	}
-	if err := takeOverGuard(ctx, o.Folder, planned.text); err != nil {
+	files := guardFiles(o.Folder)
+	if err := files.TakeOver(ctx, plan); err != nil {
 		return err
 	}
-	outputs := proc.NewKeeper(planned.policies, o.Folder.Latch(), func() (proc.Process, error) { return spawnGuard(o.Folder) })
-	opens := newOpener(outputs)
-	devices, err := openDevices(ctx, cfg, machine, opens)
+	outputs := files.NewKeeper(plan)
+	past := history.New(nil)
+	hub := node.NewHub(outputs, past, things.URI)
+	opened, err := devices.Open(ctx, devices.Options{
+		Board: machine, Config: cfg, Read: devices.Reader(from, drivers), Plan: plan, Files: files,
+		Outputs: outputs, Hub: hub, KeepHistory: past.Keep,
+	})
 	if ctx.Err() != nil { // it is to end before it began, which is no failure
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	wires := &wiring{
-		board: machine, read: reader(machine, from), cfg: cfg, devices: devices, reloads: make(chan chan<- error),
-		keeper: outputs, opens: opens, plan: planned,
-		stage:   func(text []byte) error { return stagePlan(o.Folder, text) },
-		install: func() error { return installPlan(o.Folder) },
-	}
 	defer func() {
-		if err := closeDevices(wires.devices); err != nil {
+		if err := opened.Close(); err != nil {
 			slog.Error("a device did not close well", "err", err)
 		}
 	}()
-	past := history.New(nil)
-	hub := node.NewHub(outputs, past, things.URI)
 	extra, runExtra := extraAgents(hub.Announce)
 	record := new(written)
 	door := node.New(hub, token, record)
@@ -158,10 +153,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := seedOwner(book, cfg.Owner); err != nil {
 		return err
 	}
-	wires.past, wires.hub = past, hub
 	var there *presence // as soon as there is something to be found
 	var now atomic.Pointer[[]things.Thing]
-	wires.offer = func(all []things.Thing) error {
+	offer := func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
 			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
 			Things: all, Readings: hub, History: past, Outputs: outputs,
@@ -174,7 +168,7 @@ func Run(ctx context.Context, o Options) error {
 		there.renew()
 		return nil
 	}
-	if err := wires.publish(); err != nil {
+	if err := opened.Publish(offer); err != nil {
 		return err
 	}
 
@@ -223,7 +217,7 @@ func Run(ctx context.Context, o Options) error {
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	addOwner(methods, door, outputs, wires.Reload)
+	addOwner(methods, door, outputs, opened.Reload)
 	at := whereabouts{key, cfg.Name, resource, func() []string { return places(addressOf(secure), key.ID(), far) }}
 	addGrants(methods, door, book, at)
 	addPresent(methods, book, at)
@@ -267,8 +261,8 @@ func Run(ctx context.Context, o Options) error {
 
 	// Outputs are driven before anybody is heard, and to the very end.
 	all.Go(func() error { return outputs.Run(ctx) })
-	all.Go(func() error { stopOn(ctx, o.Stop, outputs.Stop); return nil })
-	settling, cancel := context.WithTimeout(ctx, settleFor)
+	all.Go(func() error { devices.StopOnSignal(ctx, o.Stop, outputs.Stop); return nil })
+	settling, cancel := context.WithTimeout(ctx, devices.SettleTimeout)
 	defer cancel()
 	unsafe := outputs.Settle(settling)
 	if unsafe != nil {
@@ -285,10 +279,10 @@ func Run(ctx context.Context, o Options) error {
 	defer endRecord()                           // after everybody who has something to write down
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
-	all.Go(func() error { noteReturns(ctx, outputs, record.Note); return nil })
+	all.Go(func() error { devices.NoteReturns(ctx, outputs, record.Note); return nil })
 	all.Go(func() error { book.Keep(ctx); return nil })
-	all.Go(func() error { wires.Run(ctx); return nil })
-	all.Go(func() error { wires.reloadOn(ctx, o.Hangup); return nil })
+	all.Go(func() error { opened.Run(ctx); return nil })
+	all.Go(func() error { opened.ReloadOnSignal(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
 	all.Go(func() error { there.Run(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })

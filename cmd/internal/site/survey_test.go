@@ -85,27 +85,3 @@ func TestSurveyOfTheKernel(t *testing.T) {
 		}
 	}
 }
-
-func TestSurvey(t *testing.T) {
-	const text = `site: { name: a }
-devices:
-  pump: { driver: relay, pin: GPIO17, safe: off }
-  lamp: { driver: relay, pin: gpiochip0/17, safe: off }
-  gate: { driver: motor, forward: GPIO5, backward: GPIO6, safe: 0 }
-`
-	cfg, err := config.Parse("a.yaml", []byte(text), Drivers(board.New()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	chip := board.FakeHeader()
-	chip.Take(6, "w1")
-	const want = `a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
-    3 |   pump: { driver: relay, pin: GPIO17, safe: off }
-      |                          ^`
-	if err := survey(cfg, board.FakeLines(chip)); err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
-	if err := survey(cfg, board.FakeLines()); err != nil {
-		t.Errorf("a machine without lines: %v", err)
-	}
-}

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 }
 
 // offered is the door to a site's one device.
-func offered(b *testing.B, w *wired, outputs *proc.Keeper) (*node.Node, *node.Hub) {
+func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*node.Node, *node.Hub) {
 	b.Helper()
 	past := history.New([]string{"x/temperature"})
 	hub := node.NewHub(nil, past, things.URI)
@@ -178,7 +178,7 @@ func BenchmarkSwitch(b *testing.B) {
 	defer line.Close()
 
 	cfg := benched(b, relayEntry, board.FakeLines(board.FakeHeader()))
-	planned, err := newPlan(cfg)
+	plan, err := NewPlan(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -186,14 +186,14 @@ func BenchmarkSwitch(b *testing.B) {
 	if err := latch.Reset(); err != nil {
 		b.Fatal(err)
 	}
-	outputs := proc.NewKeeper(planned.policies, latch, func() (proc.Process, error) {
+	outputs := proc.NewKeeper(plan.policies, latch, func() (proc.Process, error) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env, cmd.Stderr = append(os.Environ(), "BENCH_GUARD="+latch.File), os.Stderr
-		conn, err := connect(cmd)
+		conn, err := connectChild(cmd)
 		if err != nil {
 			return proc.Process{}, err
 		}
-		defer closeChilds(cmd)
+		defer closeChildEnds(cmd)
 		return proc.Process{Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error { return cmd.Wait() }}, proc.StartRealtime(cmd.Start)
 	})
 	w, err := newOpener(outputs).openOne(b.Context(), cfg.Devices[0])
@@ -232,7 +232,7 @@ func benchGuard(latch string) error {
 	if err != nil {
 		return err
 	}
-	return drive(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, d *driving) error {
-		return d.serve(ctx, conn, nil, "")
+	return runGuard(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, s *guardServer) error {
+		return s.serve(ctx, conn, nil, "")
 	})
 }

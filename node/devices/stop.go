@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"agentsite/node/config"
 )
 
-// stopOn is the emergency stop at each signal, until ctx ends.
-func stopOn(ctx context.Context, signals <-chan os.Signal, stop func(context.Context) error) {
+// StopOnSignal calls the emergency stop at each signal, until ctx ends.
+func StopOnSignal(ctx context.Context, signals <-chan os.Signal, stop func(context.Context) error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -26,27 +26,27 @@ func stopOn(ctx context.Context, signals <-chan os.Signal, stop func(context.Con
 	}
 }
 
-// stopsSomething refuses an emergency stop without an output: without outputs there is
+// checkStopButtons refuses an emergency stop without an output: without outputs there is
 // no guard that would watch it.
-func stopsSomething(cfg *config.Site) error {
-	i := slices.IndexFunc(cfg.Devices, func(d config.Device) bool { return stops(d) != "" })
-	if i < 0 || slices.ContainsFunc(cfg.Devices, drives) {
+func checkStopButtons(cfg *config.Site) error {
+	i := slices.IndexFunc(cfg.Devices, func(d config.Device) bool { return stopState(d) != "" })
+	if i < 0 || slices.ContainsFunc(cfg.Devices, hasOutputs) {
 		return nil
 	}
 	d := cfg.Devices[i]
 	return d.Errorf("", "driver", "%s: there is no output that it could stop; write one, or take driver: button, which stops nothing", d.Name)
 }
 
-// buttons takes the emergency stops out of devices for the guard alone: it watches
-// them, and one can watch at a time. Others read them.
-func buttons(cfg *config.Site, devices map[string]device.Device) []proc.Button {
+// takeStopButtons returns the emergency stops among devices, for the guard to watch, and
+// leaves devices in their place that can only be read: a device has one watcher at a time.
+func takeStopButtons(cfg *config.Site, devices map[string]device.Device) []proc.Button {
 	var all []proc.Button
 	for _, d := range cfg.Devices {
-		point := stops(d)
+		point := stopState(d)
 		if point == "" {
 			continue
 		}
-		dev := devices[d.Name].(*late)
+		dev := devices[d.Name].(*lazyDevice)
 		all = append(all, proc.Button{Device: dev, Name: device.Address(d.Name, point), Point: point})
 		devices[d.Name] = struct {
 			device.Device

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"context"
@@ -10,26 +10,25 @@ import (
 	"agentsite/node/config"
 )
 
-// late is a device with outputs that is opened when it is first needed, and, while
-// that fails, again whenever it is needed, but not more than once in openRetry.
-type late struct {
+// lazyDevice is a device that is opened at its first use. While that fails, each use tries
+// again, but not more than once in openRetry.
+type lazyDevice struct {
 	d    config.Device
 	desc device.Description
-	busy device.Turn // while it is being opened
+	busy device.Turn // guards what follows; held while the device is being opened
 
-	// of who has it:
 	dev    device.Device // nil until it is open
 	tried  time.Time
 	err    error
 	closed bool
 }
 
-func newLate(d config.Device) *late {
-	return &late{d: d, desc: d.Config.(driver.Describer).Describe(), busy: device.NewTurn()}
+func newLazyDevice(d config.Device) *lazyDevice {
+	return &lazyDevice{d: d, desc: d.Config.(driver.Describer).Describe(), busy: device.NewTurn()}
 }
 
-// open returns the device, opened.
-func (l *late) open(ctx context.Context) (device.Device, error) {
+// open returns the open device.
+func (l *lazyDevice) open(ctx context.Context) (device.Device, error) {
 	if err := l.busy.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -55,10 +54,10 @@ func (l *late) open(ctx context.Context) (device.Device, error) {
 	return l.dev, l.err
 }
 
-func (l *late) Describe() device.Description { return l.desc }
+func (l *lazyDevice) Describe() device.Description { return l.desc }
 
 // Close closes the device if it is open, and for good.
-func (l *late) Close() error {
+func (l *lazyDevice) Close() error {
 	l.busy.Wait()
 	defer l.busy.Give()
 	l.closed = true
@@ -68,7 +67,7 @@ func (l *late) Close() error {
 	return l.dev.Close()
 }
 
-func (l *late) Apply(ctx context.Context, point string, v device.Value) error {
+func (l *lazyDevice) Apply(ctx context.Context, point string, v device.Value) error {
 	dev, err := l.open(ctx)
 	if err != nil {
 		return err
@@ -80,8 +79,8 @@ func (l *late) Apply(ctx context.Context, point string, v device.Value) error {
 	return actuator.Apply(ctx, point, v)
 }
 
-// Sample has no readings of a device that is not asked.
-func (l *late) Sample(ctx context.Context) ([]device.Reading, error) {
+// Sample returns no readings where the device is not a Sensor.
+func (l *lazyDevice) Sample(ctx context.Context) ([]device.Reading, error) {
 	dev, err := l.open(ctx)
 	if err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func (l *late) Sample(ctx context.Context) ([]device.Reading, error) {
 	return nil, nil
 }
 
-func (l *late) Show(ctx context.Context, point, text string) error {
+func (l *lazyDevice) Show(ctx context.Context, point, text string) error {
 	dev, err := l.open(ctx)
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func (l *late) Show(ctx context.Context, point, text string) error {
 	return display.Show(ctx, point, text)
 }
 
-func (l *late) Capture(ctx context.Context, point string) (device.Image, error) {
+func (l *lazyDevice) Capture(ctx context.Context, point string) (device.Image, error) {
 	dev, err := l.open(ctx)
 	if err != nil {
 		return device.Image{}, err
@@ -116,8 +115,8 @@ func (l *late) Capture(ctx context.Context, point string) (device.Image, error) 
 	return camera.Capture(ctx, point)
 }
 
-// Watch of a device that never speaks up lasts until ctx ends.
-func (l *late) Watch(ctx context.Context, emit func(device.Reading)) error {
+// Watch waits for the end of ctx where the device is not a Watcher.
+func (l *lazyDevice) Watch(ctx context.Context, emit func(device.Reading)) error {
 	dev, err := l.open(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"context"
@@ -87,35 +87,38 @@ func TestReloadKeepsTheBoard(t *testing.T) {
 		}
 	}
 	write(before)
-	cfg, _, err := check(b, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outputs := proc.NewKeeper(nil, guard.Latch{File: filepath.Join(t.TempDir(), "armed")}, nil)
-	opens := newOpener(outputs)
-	devices, err := openDevices(t.Context(), cfg, b, opens)
+	drivers := drivers(b)
+	cfg, _, err := Check(file, drivers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	past := history.New(nil)
-	w := &wiring{
-		board: b, read: reader(b, file), cfg: cfg, devices: devices, keeper: outputs, opens: opens, past: past, hub: node.NewHub(nil, past, things.URI),
-		stage: func([]byte) error { return nil }, offer: func([]things.Thing) error { return nil }, reloads: make(chan chan<- error),
+	m, err := Open(t.Context(), Options{
+		Board: b, Config: cfg, Read: Reader(file, drivers), Files: testFiles(t.TempDir()),
+		Outputs: proc.NewKeeper(nil, guard.Latch{File: filepath.Join(t.TempDir(), "armed")}, nil),
+		Hub:     node.NewHub(nil, past, things.URI), KeepHistory: past.Keep,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := m.devices
+	if err := m.Publish(func([]things.Thing) error { return nil }); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { w.Run(ctx) })
+	running.Go(func() { m.Run(ctx) })
 	write(channels)
-	if err := w.Reload(ctx); err != nil {
+	if err := m.Reload(ctx); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	running.Wait()
-	if len(w.devices) != channels || w.devices[0] != devices[0] || w.devices[before-1] != devices[before-1] {
-		t.Fatalf("%d devices, or others than before", len(w.devices))
+	if len(m.devices) != channels || m.devices[0] != devices[0] || m.devices[before-1] != devices[before-1] {
+		t.Fatalf("%d devices, or others than before", len(m.devices))
 	}
 	var sampling sync.WaitGroup
-	for i, d := range w.devices {
+	for i, d := range m.devices {
 		sampling.Go(func() {
 			for n := range samples {
 				all, err := d.device.(device.Sensor).Sample(t.Context())
@@ -127,7 +130,7 @@ func TestReloadKeepsTheBoard(t *testing.T) {
 		})
 	}
 	sampling.Wait()
-	if err := closeDevices(w.devices); err != nil {
+	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// keepOwn has nothing to do: a child inherits what it is given.
-func keepOwn() {}
+// CloseOnExec has nothing to do: a child inherits what it is given.
+func CloseOnExec() {}
 
-// apart keeps a terminal's Ctrl-C from the guard: it ends with the site, in order.
-func apart() *syscall.SysProcAttr {
+// ownProcessGroup keeps a terminal's Ctrl-C from the guard, which ends after the site.
+func ownProcessGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
@@ -24,7 +24,7 @@ type pipes struct {
 func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
 func (p pipes) Close() error                { return errors.Join(p.in.Close(), p.ReadCloser.Close()) }
 
-func connect(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+func connectChild(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func connect(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	return pipes{out, in}, err
 }
 
-// GuardConn is the guard's end of it.
+// GuardConn returns the guard's end of the connection to the site.
 func GuardConn() (io.ReadWriteCloser, error) { return pipes{os.Stdin, os.Stdout}, nil }
 
-func closeChilds(*exec.Cmd) {}
+func closeChildEnds(*exec.Cmd) {}

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"context"
@@ -15,21 +15,23 @@ import (
 // openTimeout bounds the opening of one device.
 const openTimeout = 10 * time.Second
 
-// opener opens devices, each by one call at a time: a driver that hangs is not called
-// again before it has come back.
+// opener opens devices, with one call at a time for each: a driver that hangs is not called
+// again before it has returned.
 type opener struct {
-	keeper *proc.Keeper
+	outputs *proc.Keeper
 
 	mu   sync.Mutex
 	busy map[string]bool // devices, while they are being opened
 }
 
-func newOpener(k *proc.Keeper) *opener { return &opener{keeper: k, busy: make(map[string]bool)} }
+func newOpener(outputs *proc.Keeper) *opener {
+	return &opener{outputs: outputs, busy: make(map[string]bool)}
+}
 
-// open opens devices side by side, so that one that hangs holds up no other. It returns
-// one or why not of each.
-func (o *opener) open(ctx context.Context, devices []config.Device) ([]*wired, []error) {
-	all, errs := make([]*wired, len(devices)), make([]error, len(devices))
+// open opens devices concurrently, so that one that hangs delays no other. It returns each
+// device or its error.
+func (o *opener) open(ctx context.Context, devices []config.Device) ([]*instance, []error) {
+	all, errs := make([]*instance, len(devices)), make([]error, len(devices))
 	var opening sync.WaitGroup
 	for i, d := range devices {
 		opening.Go(func() { all[i], errs[i] = o.openOne(ctx, d) })
@@ -38,22 +40,22 @@ func (o *opener) open(ctx context.Context, devices []config.Device) ([]*wired, [
 	return all, errs
 }
 
-func (o *opener) openOne(ctx context.Context, d config.Device) (*wired, error) {
-	if guarded(d) {
-		return wire(d, o.keeper.Device(d.Name, d.Config.(driver.Describer).Describe()))
+func (o *opener) openOne(ctx context.Context, d config.Device) (*instance, error) {
+	if belongsToGuard(d) {
+		return configure(d, o.outputs.Device(d.Name, d.Config.(driver.Describer).Describe()))
 	}
 	dev, err := o.call(ctx, d)
 	if err != nil {
 		return nil, d.Errorf("", "driver", "%s: %w", d.Name, device.AsFault(err))
 	}
-	w, err := wire(d, dev)
+	is, err := configure(d, dev)
 	if err != nil {
-		return nil, errors.Join(err, closeDevices([]*wired{{Device: d, device: dev}}))
+		return nil, errors.Join(err, closeDevices([]*instance{{Device: d, device: dev}}))
 	}
-	return w, nil
+	return is, nil
 }
 
-// call calls the driver, unless the last call has not come back.
+// call calls the driver, unless its last call has not returned.
 func (o *opener) call(ctx context.Context, d config.Device) (device.Device, error) {
 	hangs := device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
 	if !o.begin(d.Name) {
@@ -64,7 +66,7 @@ func (o *opener) call(ctx context.Context, d config.Device) (device.Device, erro
 	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
 		defer o.end(d.Name)
 		dev, err := d.Config.Open(ctx)
-		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+		if err == nil && ctx.Err() != nil { // the caller no longer waits
 			return nil, errors.Join(ctx.Err(), dev.Close())
 		}
 		return dev, err

@@ -1,4 +1,4 @@
-package site
+package devices
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"agentsite/node/config"
 )
 
-// multiplexed refuses a multiplexer that this program switches where an output is on
-// its bus. Two processes use that one, and what is between the choice of a channel and
-// the transfer only the kernel can keep together.
-func multiplexed(cfg *config.Site) error {
-	outputs := make(map[string]string) // on each bus: who has them
+// checkMultiplexers refuses a multiplexer that this program switches where an output is on
+// its bus: two processes use that bus, and only the kernel can keep the choice of a channel
+// and the transfer together.
+func checkMultiplexers(cfg *config.Site) error {
+	outputs := make(map[string]string) // by bus: the first device with outputs
 	each := func(look func(d config.Device, bus, mux string)) {
 		for _, d := range cfg.Devices {
 			claimer, ok := d.Config.(driver.Claimer)
@@ -27,7 +27,7 @@ func multiplexed(cfg *config.Site) error {
 		}
 	}
 	each(func(d config.Device, bus, _ string) {
-		if outputs[bus] == "" && drives(d) {
+		if outputs[bus] == "" && hasOutputs(d) {
 			outputs[bus] = d.Name
 		}
 	})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package site
+package devices
 
 import (
 	"io"
@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// keepOwn has no child inherit what this process was started with beyond its standard
-// streams: whatever that is connected to would wait for the guard's end, or a camera
-// program's, as well.
-func keepOwn() {
+// CloseOnExec keeps children from inheriting open files that this process was started with,
+// except its standard streams: what those are connected to would wait for the end of the
+// guard, or of a camera's program, as well.
+func CloseOnExec() {
 	folder := "/dev/fd"
 	if runtime.GOOS == "linux" {
 		folder = "/proc/self/fd" // small systems have no other
@@ -28,12 +28,12 @@ func keepOwn() {
 	}
 }
 
-// apart keeps a terminal's Ctrl-C from the guard: it ends with the site, in order.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup keeps a terminal's Ctrl-C from the guard, which ends after the site.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// connect makes one end of a pair of sockets the command's input and output, and
+// connectChild makes one end of a pair of sockets the command's input and output, and
 // returns the other.
-func connect(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+func connectChild(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	syscall.ForkLock.RLock() // no other child may inherit them before they are closed on exec
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -50,8 +50,8 @@ func connect(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	return net.FileConn(ours)
 }
 
-// GuardConn is the guard's end of it.
+// GuardConn returns the guard's end of the connection to the site.
 func GuardConn() (io.ReadWriteCloser, error) { return net.FileConn(os.Stdin) }
 
-// closeChilds closes what only the child has any more.
-func closeChilds(cmd *exec.Cmd) { cmd.Stdin.(*os.File).Close() }
+// closeChildEnds closes this process's copies of the child's end.
+func closeChildEnds(cmd *exec.Cmd) { cmd.Stdin.(*os.File).Close() }

@@ -1,0 +1,127 @@
+package devices
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/node/config"
+)
+
+//go:embed demo.yaml
+var demo []byte
+
+// Unreadable is the error of a configuration file that cannot be opened. Its name or its
+// permissions have to change; trying again does not help.
+type Unreadable struct{ error }
+
+func (u Unreadable) Unwrap() error { return u.error }
+
+// Load reads the configuration: the named file, or else config.DefaultFile where it exists,
+// or else the built-in demonstration. from is the file's name, "" for the demonstration.
+func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
+	from = path
+	if path == "" {
+		from = config.DefaultFile
+	}
+	cfg, err = config.Load(from, drivers)
+	if path == "" && errors.Is(err, fs.ErrNotExist) {
+		cfg, err = config.Parse("the built-in demonstration", demo, drivers)
+		return cfg, "", err
+	}
+	var unopened *fs.PathError
+	if errors.As(err, &unopened) {
+		err = Unreadable{fmt.Errorf("%w; look at its name and at who may read it", err)}
+	}
+	return cfg, from, err
+}
+
+// Check loads a configuration and checks all that can be checked without touching hardware.
+func Check(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
+	cfg, from, err = Load(path, drivers)
+	if err != nil {
+		return nil, from, err
+	}
+	return cfg, from, CheckDevices(cfg)
+}
+
+// CheckBoard does what Check does, and on a Raspberry Pi also checks that the board has the
+// lines that the devices need. It opens no line.
+func CheckBoard(path string, b *board.Board, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
+	cfg, from, err = Check(path, drivers)
+	if err == nil {
+		err = locateFindings(cfg, b.Missing(boardClaims(cfg)))
+	}
+	return cfg, from, err
+}
+
+// CheckDevices returns the mistakes that only the devices' drivers know, together: limits of
+// outputs, emergency stops without an output, multiplexers that two processes would use.
+func CheckDevices(cfg *config.Site) error {
+	var errs []error
+	for _, d := range cfg.Devices {
+		if describer, ok := d.Config.(driver.Describer); ok {
+			points, err := d.Points(describer.Describe())
+			if err == nil {
+				_, err = policies(d, points.Outputs)
+			}
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, checkStopButtons(cfg), checkMultiplexers(cfg))
+	return errors.Join(errs...)
+}
+
+// Reader returns a function that reads and checks the file that the site was started with,
+// and no other; "" is the demonstration. The devices of the new configuration have to be on
+// the board of those that are open, so drivers are the ones that it was first read with.
+func Reader(file string, drivers []driver.Driver) func() (*config.Site, error) {
+	return func() (*config.Site, error) {
+		if file == "" {
+			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", config.DefaultFile)
+		}
+		cfg, _, err := Check(file, drivers)
+		return cfg, err
+	}
+}
+
+// boardClaims returns what the devices need of the board, by device name.
+func boardClaims(cfg *config.Site) map[string][]driver.Claim {
+	claims := make(map[string][]driver.Claim)
+	for _, d := range cfg.Devices {
+		if c, ok := d.Config.(driver.Claimer); ok {
+			claims[d.Name] = c.Claims()
+		}
+	}
+	return claims
+}
+
+// checkBoard finds what several devices need and only one can have, before any is opened.
+// The error shows each finding at its device's line.
+func checkBoard(cfg *config.Site, b *board.Board) error {
+	return locateFindings(cfg, b.Survey(boardClaims(cfg)))
+}
+
+// locateFindings puts each finding in a board's error at its device's line.
+func locateFindings(cfg *config.Site, err error) error {
+	devices := make(map[string]config.Device)
+	for _, d := range cfg.Devices {
+		devices[d.Name] = d
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var all []error
+	for _, err := range joined.Unwrap() {
+		if f, ok := errors.AsType[*board.Finding](err); ok {
+			err = devices[f.Device].Errorf("", "pin", "%w", f)
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}

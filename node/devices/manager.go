@@ -1,0 +1,214 @@
+package devices
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/guard/proc"
+	"agentsite/node"
+	"agentsite/node/config"
+)
+
+// SettleTimeout is how long a start or a reload waits for outputs to be known safe.
+const SettleTimeout = 5 * time.Second
+
+const (
+	// Back-off of opening missing devices: it doubles from the one to the other.
+	openRetry    = time.Second
+	openRetryMax = 5 * time.Minute
+	// sampleEndTimeout bounds the wait for the end of a sample.
+	sampleEndTimeout = 5 * time.Second
+)
+
+// Options are what a Manager works with.
+type Options struct {
+	Board       *board.Board                 // all devices of this process are on it
+	Config      *config.Site                 // as it was read for this start
+	Read        func() (*config.Site, error) // reads it again
+	Plan        Plan                         // of Config, as the guard follows it
+	Files       GuardFiles
+	Outputs     *proc.Keeper
+	Hub         *node.Hub                // gets the samples
+	KeepHistory func(addresses []string) // has the history of these points kept and all other forgotten
+}
+
+// Manager holds a site's devices while they come and go. They change in Run's goroutine
+// only.
+type Manager struct {
+	board       *board.Board
+	read        func() (*config.Site, error)
+	cfg         *config.Site // as it was read last
+	devices     []*instance  // in the file's order
+	outputs     *proc.Keeper
+	opener      *opener
+	plan        Plan
+	stage       func(text []byte) error // writes a plan beside the one in use
+	install     func() error            // replaces that one
+	keepHistory func(addresses []string)
+	hub         *node.Hub
+	offer       func([]things.Thing) error
+	reloads     chan chan<- error // unbuffered
+}
+
+// Open opens the site's devices, except the guard's, concurrently and for openTimeout at
+// most. A device that cannot be opened is missing and tried again by Run. The error is a
+// mistake in the configuration, or ctx's; then no device is left open.
+func Open(ctx context.Context, o Options) (*Manager, error) {
+	m := &Manager{
+		board: o.Board, read: o.Read, cfg: o.Config, outputs: o.Outputs, opener: newOpener(o.Outputs),
+		plan: o.Plan, stage: o.Files.stage, install: o.Files.install,
+		keepHistory: o.KeepHistory, hub: o.Hub, reloads: make(chan chan<- error),
+	}
+	var err error
+	m.devices, err = openDevices(ctx, o.Config, o.Board, m.opener)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close closes all devices. It comes after Run has returned, and blocks for closeTimeout
+// and a moment at most.
+func (m *Manager) Close() error { return closeDevices(m.devices) }
+
+// Publish passes the devices to offer, now and whenever they change. It is called once,
+// before Run.
+func (m *Manager) Publish(offer func([]things.Thing) error) error {
+	m.offer = offer
+	return m.publish()
+}
+
+// Run samples the devices, retries those that are missing and reloads, until ctx ends. It
+// closes none at the end.
+func (m *Manager) Run(ctx context.Context) {
+	for _, d := range m.devices {
+		m.sample(ctx, d)
+	}
+	pause := openRetry
+	retry := time.NewTimer(pause)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			var sampling sync.WaitGroup
+			for _, d := range m.devices {
+				sampling.Go(d.stop)
+			}
+			sampling.Wait()
+			return
+		case answer := <-m.reloads:
+			answer <- m.reload(ctx)
+			pause = openRetry
+		case <-retry.C:
+			pause = min(2*pause, openRetryMax)
+			if m.openMissing(ctx) {
+				pause = openRetry
+			}
+		}
+		retry.Stop()
+		if m.anyMissing() {
+			retry.Reset(pause)
+		}
+	}
+}
+
+func (m *Manager) sample(ctx context.Context, d *instance) {
+	sampling, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	source := d.source()
+	go func() {
+		defer close(ended)
+		m.hub.Sample(sampling, []node.Source{source})
+	}()
+	d.stop = func() {
+		cancel()
+		patience := time.NewTimer(sampleEndTimeout)
+		defer patience.Stop()
+		select {
+		case <-ended:
+		case <-patience.C:
+			slog.Error("a driver does not end its sample and is left behind", "device", d.Name)
+		}
+	}
+}
+
+// remove takes a device out of use.
+func (m *Manager) remove(d *instance) error {
+	d.stop()
+	points := d.addresses(func(k device.Kind) bool { return !k.Output() }) // the keeper reports those of outputs
+	m.hub.Forget(points...)
+	for _, p := range points { // no output may move because of a point that is gone
+		m.outputs.Told(device.Reading{Point: p, Quality: device.Bad, Why: "its configuration was changed", At: time.Now()})
+	}
+	if d.missing != nil {
+		return nil
+	}
+	return closeDevices([]*instance{d})
+}
+
+// publish passes the devices to offer.
+func (m *Manager) publish() error {
+	m.keepHistory(measurements(m.devices))
+	var all []things.Thing
+	for _, d := range m.devices {
+		all = append(all, d.thing())
+	}
+	return m.offer(all)
+}
+
+func (m *Manager) anyMissing() bool {
+	for _, d := range m.devices {
+		if d.missing != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// openMissing tries to open each missing device once more, and reports whether anything
+// has changed.
+func (m *Manager) openMissing(ctx context.Context) (changed bool) {
+	var opened []*instance
+	var missing []config.Device
+	for _, d := range m.devices {
+		if d.missing != nil {
+			missing = append(missing, d.Device)
+		}
+	}
+	all, errs := m.opener.open(ctx, missing)
+	if ctx.Err() != nil { // the site ends
+		closeDevices(slices.DeleteFunc(all, func(d *instance) bool { return d == nil }))
+		return false
+	}
+	for i, now := range all {
+		at := slices.IndexFunc(m.devices, func(d *instance) bool { return d.Name == missing[i].Name })
+		d := m.devices[at]
+		switch {
+		case errs[i] == nil:
+			slog.Info("a device that was missing is there", "device", d.Name)
+		case device.AsFault(errs[i]).Error() == d.missing.Error():
+			continue
+		default: // for another reason now
+			now = newPlaceholder(d.Device, errs[i])
+		}
+		m.remove(d)
+		m.devices[at] = now
+		opened = append(opened, now)
+	}
+	if opened == nil {
+		return false
+	}
+	if err := m.publish(); err != nil {
+		slog.Error("what there is now cannot be offered", "err", err)
+	}
+	for _, d := range opened { // once its readings are kept
+		m.sample(ctx, d)
+	}
+	return true
+}

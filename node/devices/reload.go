@@ -1,0 +1,186 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"agentsite/device"
+	"agentsite/device/guard/proc"
+	"agentsite/node/config"
+)
+
+// Reload reads the configuration again and applies what has changed in it: devices that are
+// new, different or gone. It blocks until Run has done that, or ctx ends. A file with a
+// mistake, or with a change that needs a restart, changes nothing: the error is
+// *config.Error or an Invalid fault. An Offline fault says what failed although the new
+// configuration is in use.
+func (m *Manager) Reload(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case m.reloads <- answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ReloadOnSignal reloads at each signal until ctx ends, and logs the outcome.
+func (m *Manager) ReloadOnSignal(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			m.Reload(ctx)
+		}
+	}
+}
+
+func (m *Manager) reload(ctx context.Context) error {
+	cfg, next, err := m.load()
+	if err != nil {
+		slog.Error("the configuration is not reloaded; all stays as it was", "err", err)
+		return err
+	}
+	var added, changed, removed, problems []string
+
+	// Close before reopen: another device may need the same line.
+	var kept []*instance
+	for _, d := range m.devices {
+		i := slices.IndexFunc(cfg.Devices, func(c config.Device) bool { return c.Name == d.Name })
+		switch {
+		case i >= 0 && d.Same(cfg.Devices[i]):
+			kept = append(kept, d)
+			continue
+		case i >= 0:
+			changed = append(changed, d.Name)
+		default:
+			removed = append(removed, d.Name)
+		}
+		if err := m.remove(d); err != nil {
+			slog.Error("a device did not go well; look whether its outputs are safe", "device", d.Name, "err", err)
+			problems = append(problems, fmt.Sprintf("%s did not go well, look whether its outputs are safe: %v", d.Name, err))
+		}
+	}
+	var refused error
+	if !next.equal(m.plan) {
+		swapped := false
+		err := m.outputs.Change(ctx, proc.Change{
+			Policies: next.policies, Before: m.plan.text, Between: m.plan.transition(next), After: next.text,
+			Swap: func() error {
+				err := m.install()
+				swapped = err == nil
+				return err
+			},
+		})
+		switch {
+		case !swapped: // so that the next reload tries again
+			slog.Error("the configuration of before goes on", "err", err)
+			refused, cfg = err, m.cfg
+		case err != nil:
+			slog.Error("the outputs did not go well; look whether they are safe", "err", err)
+			problems = append(problems, fmt.Sprintf("the outputs did not go well, look whether they are safe: %v", err))
+		}
+		if swapped {
+			m.plan = next
+		}
+		settling, cancel := context.WithTimeout(ctx, SettleTimeout)
+		if err := m.outputs.Settle(settling); err != nil {
+			problems = append(problems, err.Error())
+		}
+		cancel()
+	}
+	m.cfg, m.devices = cfg, nil
+	m.keepHistory(measurements(kept)) // a device that changed starts without a history
+	var opened []*instance
+	var fresh []config.Device
+	for _, c := range cfg.Devices {
+		if !slices.ContainsFunc(kept, func(d *instance) bool { return d.Name == c.Name }) {
+			fresh = append(fresh, c)
+		}
+	}
+	all, errs := m.opener.open(ctx, fresh)
+	for _, c := range cfg.Devices {
+		if i := slices.IndexFunc(kept, func(d *instance) bool { return d.Name == c.Name }); i >= 0 {
+			kept[i].Device = c // it may stand in another line
+			m.devices = append(m.devices, kept[i])
+			continue
+		}
+		if !slices.Contains(changed, c.Name) {
+			added = append(added, c.Name)
+		}
+		d, err := all[len(opened)], errs[len(opened)]
+		if err != nil {
+			d = newPlaceholder(c, err)
+			problems = append(problems, fmt.Sprintf("%s is missing: %v", c.Name, d.missing))
+		}
+		opened = append(opened, d)
+		m.devices = append(m.devices, d)
+	}
+	if refused == nil && added == nil && changed == nil && removed == nil {
+		slog.Info("the configuration is reloaded and says what it said before")
+		return nil // and nobody has to list the tools again
+	}
+	err = m.publish()
+	for _, d := range opened { // once its readings are kept
+		m.sample(ctx, d)
+	}
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		return device.Faultf(device.Unavailable, "the configuration of before goes on; see to the data folder and reload again: %w", refused)
+	}
+	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed)
+	if problems != nil {
+		return device.Faultf(device.Offline, "the new configuration holds, but %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// load reads the configuration, refuses what needs a restart or cannot be wired, and stages
+// the guard's plan where that has changed.
+func (m *Manager) load() (*config.Site, Plan, error) {
+	cfg, err := m.read()
+	switch {
+	case err != nil:
+		return nil, Plan{}, err
+	case cfg.Name != m.cfg.Name:
+		return nil, Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.cfg.Name, cfg.Name)
+	case cfg.Owner != m.cfg.Owner:
+		return nil, Plan{}, device.Faultf(device.Invalid, "owner is not what it was: restart to change it")
+	case cfg.Watchdog != m.cfg.Watchdog:
+		return nil, Plan{}, device.Faultf(device.Invalid, "site.watchdog is not what it was: restart to change it")
+	case cfg.Claim != m.cfg.Claim:
+		return nil, Plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
+	case cfg.Found != m.cfg.Found:
+		return nil, Plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
+	case cfg.LastKnown != m.cfg.LastKnown:
+		return nil, Plan{}, device.Faultf(device.Invalid, "clock is not what it was: restart to change it")
+	case !reflect.DeepEqual(cfg.Internet, m.cfg.Internet):
+		return nil, Plan{}, device.Faultf(device.Invalid, "internet is not what it was: restart to change it")
+	case !reflect.DeepEqual(cfg.HTTP, m.cfg.HTTP):
+		return nil, Plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
+	}
+	if err := checkBoard(cfg, m.board); err != nil {
+		return nil, Plan{}, err
+	}
+	next, err := NewPlan(cfg)
+	if err != nil {
+		return nil, Plan{}, err
+	}
+	if next.equal(m.plan) {
+		return cfg, next, nil
+	}
+	return cfg, next, m.stage(next.text)
+}

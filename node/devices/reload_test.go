@@ -1,0 +1,269 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/node/config"
+)
+
+// TestReload: what has changed is safe, closed, opened and driven to safe again; what
+// has not goes on as if nothing had happened.
+func TestReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:true")
+		time.Sleep(70 * time.Second) // so that there is a past
+		synctest.Wait()
+		r.told()
+		news := make(chan agents.Change, 8)
+		watching, unwatch := context.WithCancel(t.Context())
+		defer unwatch()
+		go r.door.Watch(watching, ann, agents.Change{Tools: true, Resources: true}, []string{things.URI("lamp/on"), things.URI("pump/on")}, func(c agents.Change) error {
+			news <- c
+			return nil
+		})
+		synctest.Wait()
+		<-news // it has begun
+
+		// The pump's limits change, soil moves to the fan's pin, the order changes.
+		r.text = head + "  lamp: { max_on: 5m, pin: \"p2\", driver: relay }\n  fan: { driver: relay, pin: p3 }\n" +
+			"  soil: { driver: probe, pin: p4, unit: K }\n  pump: { driver: relay, pin: p1, max_on: 1m }\n"
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		// What has changed is safe, and closed before another opens it; the lamp stays on.
+		if got, want := r.sorted(), "p1 off, p3 off, close p3, open p3, open p4"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		var told []agents.Change
+		for len(news) > 0 {
+			told = append(told, <-news)
+		}
+		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
+			!slices.Contains(told, agents.Change{URI: things.URI("pump/on")}) {
+			t.Errorf("told of %+v", told)
+		}
+		if s := r.outputs.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "ann" || s[0].Left != 230*time.Second || !s[1].Safe || !s[2].Safe {
+			t.Errorf("%+v", s)
+		}
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:false MaxSeconds:60")
+		r.says(t, "switch_output", pumpOn, "invalid", "1m")
+		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
+		time.Sleep(guard.DefaultRest)
+		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "Value:true")
+
+		// The same file once more, in other words, changes nothing.
+		r.told()
+		r.text = strings.Replace(r.text, "pin: p1, max_on: 1m", "max_on: 1m, pin: 'p1'", 1) + "# the end\n"
+		if err := r.Reload(t.Context()); err != nil || r.told() != "" {
+			t.Error("a reload of the same has changed something", err)
+		}
+		synctest.Wait()
+		for len(news) > 0 {
+			if c := <-news; c.Tools {
+				t.Error("a reload of the same is told")
+			}
+		}
+		r.says(t, "read_points", readAll, "Point:pump/on Value:true")
+
+		// What is gone is gone, and safe.
+		r.text = head + "  soil: { driver: probe, pin: p4, unit: K }\n"
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.sorted(), "p1 off, p2 off, close p1, close p2, close p3"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		if tools, _ := r.door.Tools(ann); slices.ContainsFunc(tools, func(t agents.Tool) bool { return t.Name == "switch_output" }) {
+			t.Error("a tool without outputs is offered")
+		}
+		r.says(t, "read_points", `{"points":["pump/on"]}`, "invalid")
+	})
+}
+
+// TestLeaseOutlivesReloads: what a reload does not change keeps its lease, and its value
+// without a moment's gap, though its neighbours come, go and change.
+func TestLeaseOutlivesReloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		lamp := "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
+		for i, beside := range []string{"", "  pump: { driver: relay, pin: p1 }\n", "  pump: { driver: relay, pin: p1, max_on: 1m }\n", "  pump: { driver: relay, pin: p3 }\n",
+			"  soil: { driver: probe, pin: p3 }\n", "  fan: { driver: relay, pin: p3 }\n  pump: { driver: relay, pin: p4 }\n", "  soil: { driver: probe, pin: p1 }\n  fan: { driver: relay, pin: p3, safe: on }\n",
+			"  fan: { driver: relay, pin: p1 }\n", "", "  pump: { driver: relay, pin: p1 }\n"} {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			r.told()
+			r.text = head + beside + lamp
+			if i%2 == 1 {
+				r.text = head + lamp + beside
+			}
+			if err := r.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if did := r.sorted(); strings.Contains(did, "p2") {
+				t.Errorf("%q: %s", beside, did)
+			}
+		}
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:true")
+		for _, s := range r.outputs.Status() {
+			if s.Output == "lamp/on" && (s.Holder != "ann" || s.Left != 200*time.Second) {
+				t.Errorf("%+v", s)
+			}
+		}
+		time.Sleep(200 * time.Second)
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:false")
+	})
+}
+
+// TestReloadWhoseCloseHangs: a device whose driver hangs as it is closed goes with its
+// process: no other driver would get its line.
+func TestReloadWhoseCloseHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		hangs, before := make(chan struct{}), r.processes()
+		r.change(func() { r.hangs = map[string]chan struct{}{"p1": hangs} })
+		r.text = head + "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
+		if err := r.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if now := r.processes(); now != before+1 {
+			t.Errorf("%d processes were started", now-before)
+		}
+		close(hangs)
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:false")
+	})
+}
+
+// TestNotesOnAHangingDisk: while what went to safe cannot be written down, calls that go to
+// safe are answered.
+func TestNotesOnAHangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, twoParts)
+		defer r.end()
+		ctx, cancel := context.WithCancel(t.Context())
+		disk, notes, ended := make(chan struct{}), make(chan string, 10), make(chan struct{})
+		go func() {
+			NoteReturns(ctx, r.outputs, func(says string) error { <-disk; notes <- says; return nil })
+			close(ended)
+		}()
+		defer func() { cancel(); <-ended }()
+		r.says(t, "switch_output", strings.Replace(lampOn, "300", "1", 1), "Value:true")
+		r.says(t, "switch_output", pumpOn, "Value:true")
+		time.Sleep(10 * time.Second) // the lamp's lease is over, which is to be written
+		for range 3 {
+			begun := time.Now()
+			if r.says(t, "switch_output", pumpOff, "Value:false"); time.Since(begun) > time.Second {
+				t.Errorf("it took %v", time.Since(begun))
+			}
+		}
+		close(disk)
+		synctest.Wait()
+		if len(notes) != 1 || !strings.Contains(<-notes, "lamp/on") {
+			t.Errorf("%d notes", len(notes))
+		}
+	})
+}
+
+// TestReloadWhoseInstallFails: the configuration of before goes on, with what it says, and
+// the next reload does not say otherwise.
+func TestReloadWhoseInstallFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		r.says(t, "switch_output", lampOn, "Value:true")
+		install := r.install
+		r.install = func() error { return errors.New("the disk is read-only") }
+		r.text = head + "  pump: { driver: relay, pin: p1, max_on: 1m }\n  lamp: { driver: relay, pin: p2, max_on: 5m }\n  fan: { driver: relay, pin: p3 }\n"
+		for range 2 {
+			if err := r.Reload(t.Context()); err == nil || device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "the disk is read-only") {
+				t.Fatalf("%v", err)
+			}
+			if p, err := r.outputs.Policy("pump/on"); err != nil || p.MaxOn != guard.DefaultMaxOn {
+				t.Errorf("%+v, %v", p, err)
+			}
+			time.Sleep(20 * time.Second)
+			r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:soil/t Value:2 Unit:K")
+			r.says(t, "read_points", `{"points":["fan/on"]}`, "invalid")
+			r.says(t, "switch_output", pumpOn, "Value:true")
+		}
+		r.install = install
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.says(t, "switch_output", pumpOn, "invalid", "1m")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false")
+	})
+}
+
+// TestReloadKeepsThePast: of what has not changed, and of nothing else.
+func TestReloadKeepsThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, "  a: { driver: probe, pin: p1 }\n  b: { driver: probe, pin: p2 }\n")
+		defer r.end()
+		r.text = strings.Replace(r.text, "p2", "p2, scale: 3", 1)
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for point, count := range map[string]int{"a/t": 3, "b/t": 1} {
+			all := r.past.Summaries(point, time.Now().Add(-time.Hour), time.Hour)
+			if len(all) != 1 || all[0].Count != count {
+				t.Errorf("%s: %+v, want %d", point, all, count)
+			}
+		}
+		r.says(t, "read_points", readAll, "Point:a/t Value:2 ", "Point:b/t Value:6 ")
+		r.text = head + "  a: { driver: probe, pin: p1 }\n"
+		if err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := r.hub.Latest("b/t"); ok || r.past.Summaries("b/t", time.Now().Add(-time.Hour), time.Hour) != nil {
+			t.Error("what is gone is still remembered")
+		}
+	})
+}
+
+// TestReloadRefused: a bad file, or one that only a restart can take, changes nothing.
+func TestReloadRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.told()
+		good := r.text
+		for text, want := range map[string]string{
+			"site: { name: x }\ndevices:\n  pump: { driver: relay, pin: p1, max_om: 5s }\n": "test:3:35: pump: there is no key \"max_om\" here; did you mean max_on?",
+			"site: [": "test:1:",
+			strings.Replace(good, "name: x", "name: y", 1): "site.name was x and is y: restart to change it",
+			good + "http: { listen: 127.0.0.1:1234 }\n":    "http is not what it was: restart to change it",
+		} {
+			r.text = text
+			err := r.Reload(t.Context())
+			var mistake *config.Error
+			if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &mistake) && device.AsFault(err).Kind != device.Invalid {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if got := r.told(); got != "" {
+			t.Errorf("it has changed: %s", got)
+		}
+		r.says(t, "read_points", readAll, "Point:pump/on Value:true", "Point:soil/t Value:2 Unit:K")
+	})
+}

@@ -1,0 +1,41 @@
+package devices
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"agentsite/device"
+	"agentsite/device/guard/proc"
+)
+
+// maxNotes bounds the notes that wait for the disk.
+const maxNotes = 256
+
+// NoteReturns passes each return to safe that nobody asked for to note, until ctx ends.
+// note may block for the disk: no caller waits for it, although a Watch emits before a call
+// is answered. While maxNotes wait, further ones are dropped.
+func NoteReturns(ctx context.Context, outputs *proc.Keeper, note func(says string) error) {
+	notes, written := make(chan string, maxNotes), make(chan struct{})
+	go func() {
+		defer close(written)
+		for says := range notes {
+			note(says) // best effort
+		}
+	}()
+	held := make(map[string]bool)
+	outputs.Watch(ctx, func(device.Reading) {
+		for _, s := range outputs.Status() {
+			why := cmp.Or(s.Why, s.Fault)
+			if s.Holder == "" && held[s.Output] && why != "" { // without a why it was asked for
+				select {
+				case notes <- fmt.Sprintf("%s went to safe: %s", s.Output, why):
+				default:
+				}
+			}
+			held[s.Output] = s.Holder != ""
+		}
+	})
+	close(notes)
+	<-written
+}

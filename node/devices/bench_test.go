@@ -39,7 +39,7 @@ func (thermometer) Tx(_ uint16, w, r []byte) error {
 	if w[0] == 0 {
 		copy(r, []byte{0x19, 0x40})
 	} else {
-		copy(r, []byte{0x60, 0xA0})
+		copy(r, []byte{0x68, 0xA0})
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func allowed(r room, imp string) error {
 func TestPlanBites(t *testing.T) {
 	for _, arrow := range [][2]string{
 		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
-		{"agents/things", "node"}, {"transport/mcp/legacy", "transport/mcp"},
+		{"agents/things", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},
 	} {
 		i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == arrow[0] })
 		if i < 0 || allowed(rooms[i], arrow[1]) == nil {

@@ -8,12 +8,13 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/state/backup"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) backupCommand() *cobra.Command {
-	var o site.BackupOptions
+	var o backup.Options
 	var passphrase string
 	cmd := &cobra.Command{
 		Use: "backup FILE", GroupID: groupSite, Args: exactly("FILE"),
@@ -28,9 +29,9 @@ with it, too.
 
 With --owner it is your own key, with which you own sites, and nothing else.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.backedUp("backup", o, args[0], func(o site.BackupOptions) (*site.BackedUp, error) {
+			return a.backedUp("backup", o, args[0], func(o backup.Options) (*backup.Summary, error) {
 				o.Passphrase = func() (string, error) { return a.newPassphrase(cmd.Context(), passphrase) }
-				return site.Backup(o)
+				return backup.Create(o)
 			})
 		},
 		ValidArgsFunction: oneFile,
@@ -41,7 +42,7 @@ With --owner it is your own key, with which you own sites, and nothing else.`,
 }
 
 func (a *app) restoreCommand() *cobra.Command {
-	var o site.BackupOptions
+	var o backup.Options
 	var passphrase string
 	cmd := &cobra.Command{
 		Use: "restore FILE", GroupID: groupSite, Args: exactly("FILE"),
@@ -54,9 +55,9 @@ Let the old board never run again beside it: both would be the same site. Permis
 that were revoked after the backup are back: look at agentsite grants, and revoke them
 again. Rates begin as used up, because nobody knows what was counted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.backedUp("restore", o, args[0], func(o site.BackupOptions) (*site.BackedUp, error) {
+			return a.backedUp("restore", o, args[0], func(o backup.Options) (*backup.Summary, error) {
 				o.Passphrase = func() (string, error) { return a.passphrase(cmd.Context(), passphrase, "Passphrase of the backup: ") }
-				return site.Restore(o)
+				return backup.Restore(o)
 			})
 		},
 		ValidArgsFunction: oneFile,
@@ -65,7 +66,7 @@ again. Rates begin as used up, because nobody knows what was counted.`,
 	return cmd
 }
 
-func (a *app) backupFlags(cmd *cobra.Command, o *site.BackupOptions, passphrase *string) {
+func (a *app) backupFlags(cmd *cobra.Command, o *backup.Options, passphrase *string) {
 	cmd.Flags().StringVar(&o.Config, "config", "", "the configuration (default: "+config.DefaultFile+")")
 	cmd.Flags().BoolVar(&o.Owner, "owner", false, "your own key as an owner, instead of a site")
 	cmd.Flags().StringVar(passphrase, "passphrase-file", "", "the file with the passphrase, instead of being asked")
@@ -82,11 +83,11 @@ func oneFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCo
 
 type backedUpResult struct {
 	File string `json:"file"`
-	*site.BackedUp
+	*backup.Summary
 }
 
 // backedUp makes a backup or restores one, and says what is in it.
-func (a *app) backedUp(what string, o site.BackupOptions, file string, do func(site.BackupOptions) (*site.BackedUp, error)) (err error) {
+func (a *app) backedUp(what string, o backup.Options, file string, do func(backup.Options) (*backup.Summary, error)) (err error) {
 	if err := a.local(what); err != nil {
 		return err
 	}
@@ -99,6 +100,13 @@ func (a *app) backedUp(what string, o site.BackupOptions, file string, do func(s
 	}
 	if o.Folder, err = folder(); err != nil {
 		return err
+	}
+	if o.Owner {
+		user, err := site.User()
+		if err != nil {
+			return err
+		}
+		o.Folder = user.Folder
 	}
 	o.File = file
 	b, err := do(o)
@@ -130,11 +138,11 @@ func (a *app) newPassphrase(ctx context.Context, file string) (string, error) {
 	case err != nil || file != "":
 		return said, err
 	case said == "":
-		made := site.NewPassphrase()
+		made := backup.NewPassphrase()
 		fmt.Fprintf(a.errs, "agentsite: write this passphrase down; it is shown this once, and nothing else opens the backup:\n%s\n", made)
 		return made, nil
 	}
-	if err := site.CheckPassphrase(said); err != nil {
+	if err := backup.CheckPassphrase(said); err != nil {
 		return "", err
 	}
 	again, err := a.prompt(ctx, "The same once more: ", true)

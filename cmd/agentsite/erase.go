@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/node/state"
+	"agentsite/node/state/backup"
 )
 
 // erasing are the flags of reset that erase.
@@ -25,7 +25,7 @@ func (a *app) erase(ctx context.Context, e erasing) error {
 	if err != nil {
 		return err
 	}
-	erased, err := site.Erase(folder, e.key, func() error {
+	erased, err := backup.Erase(folder, e.key, func() error {
 		if e.yes {
 			return nil
 		}

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"regexp"
@@ -48,6 +51,20 @@ type about struct {
 
 // DefaultFile is the file that is read, in the folder where a command is run, when none is named.
 const DefaultFile = "agentsite.yaml"
+
+// ReadFile returns the path and the text of the configuration at path, unparsed. "" is
+// DefaultFile, whose absence is no error: then the text is nil.
+func ReadFile(path string) (file string, text []byte, err error) {
+	file = cmp.Or(path, DefaultFile)
+	text, err = os.ReadFile(file)
+	switch {
+	case path == "" && errors.Is(err, fs.ErrNotExist):
+		return file, nil, nil
+	case err != nil:
+		return file, nil, fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	return file, text, nil
+}
 
 // Load reads the file at path. A file that cannot be opened keeps its cause, so
 // that errors.Is finds fs.ErrNotExist.

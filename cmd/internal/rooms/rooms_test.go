@@ -49,6 +49,7 @@ var rooms = []room{
 	{"node/devices", []string{"agents/things", "device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in (agents/things goes when operations are typed)"},
 	{"node/state", []string{"device/guard", "node/identity"}, "the data folder is paths, locks and modes; of what others keep in it, it knows the names, and of the emergency stop the two files"},
+	{"node/state/backup", []string{"device", "node/access", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
 	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
@@ -68,7 +69,7 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "transport/mcp/client", "discovery", "device"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "discovery", "device"},
 		"the command line is words and tables; what it shows comes from the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 

@@ -196,25 +196,3 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 		}
 	}
 }
-
-// TestSequenceInBackups: a restored site goes on from where it was.
-func TestSequenceInBackups(t *testing.T) {
-	folder, file := state.Folder(t.TempDir()), filepath.Join(t.TempDir(), "backup")
-	if _, err := folder.KeyLocked(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := recordSequence(folder).Next(4000); n != 4000 || err != nil {
-		t.Fatal(n, err)
-	}
-	o := BackupOptions{File: file, Folder: folder, Passphrase: func() (string, error) { return correct, nil }}
-	if _, err := Backup(o); err != nil {
-		t.Fatal(err)
-	}
-	o.Folder = state.Folder(t.TempDir())
-	if _, err := Restore(o); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := recordSequence(o.Folder).Next(1); n != 4001 || err != nil {
-		t.Errorf("it goes on with %d, %v", n, err)
-	}
-}

@@ -89,25 +89,12 @@ func boardAt(root string) *board.Board {
 // readConfig reads the named file, or agentsite.yaml. One that is not there is
 // empty, unless it was named.
 func readConfig(path string) (*config.Site, string, []byte, error) {
-	file, text, err := readText(path)
+	file, text, err := config.ReadFile(path)
 	if err != nil || text == nil {
 		return &config.Site{}, file, nil, err
 	}
 	cfg, err := config.Parse(file, text, Drivers(board.New()))
 	return cfg, file, text, err
-}
-
-// readText is readConfig for who does not mind what it says; nil is no file.
-func readText(path string) (file string, text []byte, err error) {
-	file = cmp.Or(path, config.DefaultFile)
-	text, err = os.ReadFile(file)
-	switch {
-	case path == "" && errors.Is(err, fs.ErrNotExist):
-		return file, nil, nil
-	case err != nil:
-		return file, nil, fmt.Errorf("the configuration cannot be read: %w", err)
-	}
-	return file, text, nil
 }
 
 // taken are the things that devices claim, and whose they are. A part behind a

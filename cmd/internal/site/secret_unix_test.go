@@ -58,15 +58,4 @@ func TestConfigurationIsSecret(t *testing.T) {
 			wantMode(t, o.Config, 0o640, site)
 		})
 	}
-	f, _ := ownedFolder(t)
-	b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Config = secret
-	o := restoring(t, b)
-	if _, err := Restore(o); err != nil {
-		t.Fatal(err)
-	}
-	wantMode(t, o.Config, 0o600, -1)
 }

@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/node/access"
+	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 
@@ -17,18 +18,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// BackupOptions are what Backup and Restore are told.
-type BackupOptions struct {
-	File       string // the backup
-	Force      bool   // it may replace another
-	Folder     state.Folder
-	Config     string // a file; "" for agentsite.yaml, where there is one
-	Owner      bool   // the key of this machine's user as an owner, and no site
-	Passphrase func() (string, error)
+// Options are the parameters of Create and Restore.
+type Options struct {
+	File       string                 // the backup
+	Force      bool                   // Create replaces a file that exists
+	Folder     state.Folder           // of the site, or with Owner of the user's own key
+	Config     string                 // a file; "" for agentsite.yaml, where there is one
+	Owner      bool                   // the folder holds the key of an owner, and no site
+	Passphrase func() (string, error) // asks for it, once all else is known to be well
 }
 
-// BackedUp is what a backup holds, as far as it may be told.
-type BackedUp struct {
+// Summary describes a backup, without its secrets.
+type Summary struct {
 	Of     string    `json:"of"` // site or owner
 	DID    string    `json:"did"`
 	Made   time.Time `json:"made"`
@@ -39,14 +40,14 @@ type BackedUp struct {
 }
 
 const (
-	backupVersion = 2 // 1 had no sequence
-	ofSite        = "site"
-	ofOwner       = "owner"
-	maxBackup     = 16 << 20
+	version   = 2 // 1 had no sequence
+	ofSite    = "site"
+	ofOwner   = "owner"
+	maxBackup = 16 << 20
 )
 
-// backup is what is sealed, as JSON: all that a site is, but for what it remembers.
-type backup struct {
+// content is what is sealed, as JSON: all that a site is, without its journal and history.
+type content struct {
 	Version int       `json:"agentsite_backup"`
 	Of      string    `json:"of"`
 	DID     string    `json:"did"`
@@ -60,22 +61,22 @@ type backup struct {
 	Sequence uint64 `json:"sequence,omitzero"` // of what the site announced last
 }
 
-// Backup writes all that a site is into one file, sealed by a passphrase, which it asks
+// Create writes all that a site is into one file, sealed by a passphrase, which it asks
 // for once all else is well. The site may run meanwhile. It never leaves half a file.
-func Backup(o BackupOptions) (*BackedUp, error) {
-	if err := free(o.File, o.Force); err != nil {
+func Create(o Options) (*Summary, error) {
+	if err := checkFree(o.File, o.Force); err != nil {
 		return nil, err
 	}
-	b, err := gather(o)
+	b, err := collect(o)
 	if err != nil {
 		return nil, err
 	}
-	about, err := b.check()
+	about, err := b.verify()
 	if err != nil {
 		return nil, fmt.Errorf("this would be a backup of what is damaged: %w", err)
 	}
 	if b.Config != "" {
-		about.Config, _, _ = readText(o.Config)
+		about.Config, _, _ = config.ReadFile(o.Config)
 	}
 	passphrase, err := o.Passphrase()
 	if err == nil {
@@ -88,25 +89,20 @@ func Backup(o BackupOptions) (*BackedUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := seal(text, passphrase, backupWork)
+	sealed, err := seal(text, passphrase, workFactor)
 	if err != nil {
 		return nil, err
 	}
 	return about, writeNew(o.File, sealed, 0o600, o.Force)
 }
 
-// gather reads what is to be kept. Each file is a whole one, since those are replaced and
-// never changed. Counts are read last: they may know of more calls than the permissions
-// do, and never of fewer.
-func gather(o BackupOptions) (*backup, error) {
+// collect reads the site. Each file is whole, because a running site replaces files and
+// never changes them. Counts are read last: they may include calls that the permissions do
+// not know, and never the other way round.
+func collect(o Options) (*content, error) {
 	f := o.Folder
-	b := &backup{Version: backupVersion, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
+	b := &content{Version: version, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
 	if o.Owner {
-		p, err := User()
-		if err != nil {
-			return nil, err
-		}
-		f = p.Folder
 		b.Of = ofOwner
 	}
 	key, err := f.ReadKey()
@@ -120,7 +116,7 @@ func gather(o BackupOptions) (*backup, error) {
 	if o.Owner {
 		return b, nil
 	}
-	file, text, err := readText(o.Config)
+	file, text, err := config.ReadFile(o.Config)
 	if err != nil {
 		return nil, state.Mistake{Err: err}
 	}
@@ -139,11 +135,11 @@ func gather(o BackupOptions) (*backup, error) {
 	return b, nil
 }
 
-// text is what is sealed. Whoever opens it with another program can read it.
-func (b *backup) text() ([]byte, error) { return json.Marshal(b, jsontext.Multiline(true)) }
+// text returns what is sealed. It is readable once another program has opened it.
+func (b *content) text() ([]byte, error) { return json.Marshal(b, jsontext.Multiline(true)) }
 
-// check reads all of a backup as the site will.
-func (b *backup) check() (*BackedUp, error) {
+// verify reads all of a backup as the site will.
+func (b *content) verify() (*Summary, error) {
 	key, err := identity.ParsePEM([]byte(b.Key))
 	if err != nil {
 		return nil, fmt.Errorf("the key: %w", err)
@@ -155,11 +151,11 @@ func (b *backup) check() (*BackedUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &BackedUp{Of: b.Of, DID: b.DID, Made: b.Made, Owners: len(book.Owners()), Grants: len(book.Grants()), Tokens: len(book.Tokens())}, nil
+	return &Summary{Of: b.Of, DID: b.DID, Made: b.Made, Owners: len(book.Owners()), Grants: len(book.Grants()), Tokens: len(book.Tokens())}, nil
 }
 
-// free refuses a file that is there already.
-func free(file string, force bool) error {
+// checkFree refuses a file that exists, unless force allows to replace it.
+func checkFree(file string, force bool) error {
 	_, err := os.Lstat(file)
 	switch {
 	case err == nil && !force:
@@ -170,8 +166,8 @@ func free(file string, force bool) error {
 	return nil
 }
 
-// writeNew writes a file in somebody else's folder: the whole of it or nothing, and
-// nothing beside it that could be another's.
+// writeNew writes a file in a folder that others use too: the whole of it or nothing,
+// without touching another file beside it.
 func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".agentsite-*")
 	if err != nil {
@@ -185,7 +181,7 @@ func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	if err := free(file, force); err != nil {
+	if err := checkFree(file, force); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp.Name(), file); err != nil {

@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"bytes"
@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// leastPassphrase is in letters. Whoever finds a backup may guess for as long as they like.
-	leastPassphrase = 12
-	// backupWork is what a guess costs, as a power of two: 64 MiB of memory, which a board
+	// minPassphrase is in characters. An attacker who has the file guesses without limit.
+	minPassphrase = 12
+	// workFactor is what a guess costs, as a power of two: 64 MiB of memory, which a board
 	// of 512 MB has to spare beside its site.
-	backupWork = 16
-	// mostWork is what age itself takes for a file that somebody sealed anew: 256 MiB.
-	mostWork = 18
+	workFactor = 16
+	// maxWorkFactor is what age itself takes for a file that another program sealed: 256 MiB.
+	maxWorkFactor = 18
 )
 
 // CheckPassphrase refuses one that is too short.
 func CheckPassphrase(passphrase string) error {
-	if n := utf8.RuneCountInString(passphrase); n < leastPassphrase {
-		return state.Mistakef("the passphrase has %d characters, and has to have %d: whoever finds the backup may guess for years", n, leastPassphrase)
+	if n := utf8.RuneCountInString(passphrase); n < minPassphrase {
+		return state.Mistakef("the passphrase has %d characters, and has to have %d: whoever finds the backup may guess for years", n, minPassphrase)
 	}
 	return nil
 }
 
-// NewPassphrase makes one that nobody guesses, of 125 bits, to be written down.
+// NewPassphrase returns a random one of 125 bits, to be written down.
 func NewPassphrase() string {
 	letters := slices.Chunk([]byte(rand.Text()[:25]), 5)
 	return string(bytes.Join(slices.Collect(letters), []byte("-")))
@@ -55,15 +55,14 @@ func seal(text []byte, passphrase string, work int) ([]byte, error) {
 	return sealed.Bytes(), err
 }
 
-// unseal is the text that was sealed. A wrong passphrase is a Denied fault, all else that
-// is wrong a Mistake; a file that is damaged where it keeps what the passphrase opens
-// cannot be told from the first.
+// unseal returns the text that was sealed. A wrong passphrase is a Denied fault, every other
+// error a Mistake. Damage to the wrapped key looks like a wrong passphrase.
 func unseal(sealed []byte, passphrase string) ([]byte, error) {
 	by, err := age.NewScryptIdentity(passphrase)
 	if err != nil {
 		return nil, state.Mistake{Err: err}
 	}
-	by.SetMaxWorkFactor(mostWork)
+	by.SetMaxWorkFactor(maxWorkFactor)
 	r, err := age.Decrypt(bytes.NewReader(sealed), by)
 	var wrong *age.NoIdentityMatchError
 	if errors.As(err, &wrong) {

@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"bytes"
@@ -88,36 +88,36 @@ func TestUnsealBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := unsealBackup(sealed, correct); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := open(sealed, correct); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for name, spoil := range map[string]func(*backup){
-		"of another site": func(b *backup) { b.DID = "did:key:z6Mkq9vWijaoqirVNDg8UxJbdWxKEYpQA4DSesD9LSW9edtB" },
-		"no key":          func(b *backup) { b.Key = "" },
-		"of a cat":        func(b *backup) { b.Of = "cat" },
-		"permissions":     func(b *backup) { b.Access = b.Access[1:] },
-		"counts":          func(b *backup) { b.Counts = b.Counts[1:] },
+	for name, spoil := range map[string]func(*content){
+		"of another site": func(b *content) { b.DID = "did:key:z6Mkq9vWijaoqirVNDg8UxJbdWxKEYpQA4DSesD9LSW9edtB" },
+		"no key":          func(b *content) { b.Key = "" },
+		"of a cat":        func(b *content) { b.Of = "cat" },
+		"permissions":     func(b *content) { b.Access = b.Access[1:] },
+		"counts":          func(b *content) { b.Counts = b.Counts[1:] },
 	} {
-		b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+		b, err := collect(Options{Folder: f, Config: os.DevNull})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.check(); err != nil {
+		if _, err := b.verify(); err != nil {
 			t.Fatal(err)
 		}
 		spoil(b)
-		if _, err := b.check(); err == nil {
+		if _, err := b.verify(); err == nil {
 			t.Error(name)
 		}
 	}
 }
 
 // restoring are options for a folder of its own and a backup that is sealed cheaply.
-func restoring(t *testing.T, b *backup) BackupOptions {
+func restoring(t *testing.T, b *content) Options {
 	t.Helper()
 	dir := t.TempDir()
-	o := BackupOptions{
+	o := Options{
 		File: filepath.Join(dir, "backup"), Folder: state.Folder(filepath.Join(dir, "data")), Config: filepath.Join(dir, "site.yaml"),
 		Passphrase: func() (string, error) { return correct, nil },
 	}
@@ -139,7 +139,7 @@ func restoring(t *testing.T, b *backup) BackupOptions {
 // restores all.
 func TestRestoreCutOff(t *testing.T) {
 	f, g := ownedFolder(t)
-	b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,7 @@ func TestRestoreCutOff(t *testing.T) {
 		if err != nil || key.ID() != g.book.Site {
 			t.Error(name, err)
 		}
-		again, err := openAccess(o.Folder, key.ID(), nil)
-		if err != nil || len(again.Tokens()) != 1 || !again.Claimed() {
+		if again := openSite(t, o.Folder, key.ID()); len(again.Tokens()) != 1 || !again.Claimed() {
 			t.Error(name, err)
 		}
 		if text, err := os.ReadFile(o.Config); err != nil || string(text) != b.Config {
@@ -188,7 +187,7 @@ func TestRestoreCutOff(t *testing.T) {
 // TestRestoreOverRemains: what somebody else's site left in the folder counts no more.
 func TestRestoreOverRemains(t *testing.T) {
 	f, _ := ownedFolder(t)
-	b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +204,8 @@ func TestRestoreOverRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := openAccess(o.Folder, key.ID(), nil); err != nil || again.Claimed() {
-		t.Error("owners of before", err)
+	if openSite(t, o.Folder, key.ID()).Claimed() {
+		t.Error("the owners of before")
 	}
 }
 
@@ -218,7 +217,7 @@ func TestRestoreIntoAnothersFolder(t *testing.T) {
 	if err := os.Chown(string(f), 65534, -1); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Restore(BackupOptions{Folder: f})
+	_, err := Restore(Options{Folder: f})
 	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534: run this as that user") {
 		t.Error(err)
 	}
@@ -234,7 +233,7 @@ func TestBackupBesideTheSite(t *testing.T) {
 	site.Go(func() {
 		for n := range 20 {
 			name := fmt.Sprint("t", n)
-			if _, err := g.token(name, "set x/y 5/h"); err != nil {
+			if err := g.token(name, "set x/y 5/h"); err != nil {
 				t.Error(err)
 			}
 			if _, err := g.book.Take(agents.Principal{ID: "token:" + name}, agents.Ask{Tool: "set_level", Points: []string{"x/y"}}, false); err != nil {
@@ -243,11 +242,11 @@ func TestBackupBesideTheSite(t *testing.T) {
 		}
 	})
 	for range 50 {
-		b, err := gather(BackupOptions{Folder: f, Config: os.DevNull})
+		b, err := collect(Options{Folder: f, Config: os.DevNull})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.check(); err != nil {
+		if _, err := b.verify(); err != nil {
 			t.Error(err)
 		}
 		if _, err := access.Restored(b.Counts); err != nil {
@@ -255,4 +254,67 @@ func TestBackupBesideTheSite(t *testing.T) {
 		}
 	}
 	site.Wait()
+}
+
+// TestSequence: a restored site continues the numbers of its records.
+func TestSequence(t *testing.T) {
+	f, _ := ownedFolder(t)
+	if err := f.WriteSequence(4000); err != nil {
+		t.Fatal(err)
+	}
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := restoring(t, b)
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if n := o.Folder.Sequence(); n != 4000 {
+		t.Errorf("it continues after %d", n)
+	}
+}
+
+// TestRestoredConfigIsSecret: only its user can read a restored configuration.
+func TestRestoredConfigIsSecret(t *testing.T) {
+	f, _ := ownedFolder(t)
+	b, err := collect(Options{Folder: f, Config: os.DevNull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Config = "site: { name: card }\nclaim: fDtmqbFcp-Bf7i3dkYdKuw\n"
+	o := restoring(t, b)
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(o.Config); err != nil || state.OthersCanRead(info.Mode()) {
+		t.Error(info, err)
+	}
+}
+
+// TestOwnerKey: the backup of an owner's key restores that key, and is no backup of a site.
+func TestOwnerKey(t *testing.T) {
+	f := state.Folder(t.TempDir())
+	made, err := f.KeyLocked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := collect(Options{Folder: f, Owner: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about, err := b.verify(); err != nil || about.Of != ofOwner || about.DID != made.ID().String() {
+		t.Fatal(about, err)
+	}
+	o := restoring(t, b)
+	if _, err := Restore(o); !errors.As(err, new(state.Mistake)) {
+		t.Error("an owner's key as a site:", err)
+	}
+	o.Owner = true
+	if _, err := Restore(o); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := o.Folder.ReadKey(); err != nil || key.ID() != made.ID() {
+		t.Error("another key:", err)
+	}
 }

@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"cmp"
@@ -15,22 +15,15 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Restore has a folder without a key hold the site of a backup. It asks for the passphrase
-// once it knows that the folder is free, and checks all before it writes anything. The key
-// comes last: cut off before that, there is no site, and the same again makes one.
+// Restore makes the site of a backup in a folder that has no key. It asks for the passphrase
+// once it knows that the folder is free, and verifies all before it writes anything. It
+// writes the key last: interrupted before that, there is no site, and the same call makes it.
 //
 // The site is as it was when the backup was made. Permissions that were revoked since are
-// back. What was counted since nobody knows, so that each rate begins as used up. An
-// emergency stop that was latched is.
-func Restore(o BackupOptions) (*BackedUp, error) {
+// back. Calls since then are not counted, so that each rate starts as used up. An emergency
+// stop that was latched still is.
+func Restore(o Options) (*Summary, error) {
 	f := o.Folder
-	if o.Owner {
-		p, err := User()
-		if err != nil {
-			return nil, err
-		}
-		f = p.Folder
-	}
 	if err := checkNoKey(f); err != nil {
 		return nil, err
 	}
@@ -42,14 +35,14 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := unsealBackup(sealed, passphrase)
+	b, err := open(sealed, passphrase)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.File, err)
 	}
 	if (b.Of == ofOwner) != o.Owner {
 		return nil, state.Mistakef("%s is the backup of the %s %s: --owner is for an owner's key, and only for that", o.File, b.Of, b.DID)
 	}
-	about, err := b.check()
+	about, err := b.verify()
 	if err != nil {
 		return nil, state.Mistakef("%s: %w", o.File, err)
 	}
@@ -58,7 +51,7 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		return nil, err
 	}
 	if b.Config != "" {
-		if about.Config, err = configTakes(o.Config, b.Config); err != nil {
+		if about.Config, err = checkConfig(o.Config, b.Config); err != nil {
 			return nil, err
 		}
 	}
@@ -72,15 +65,15 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		return nil, err
 	}
 	if o.Owner {
-		return about, put(f, state.KeyFile, []byte(b.Key))
+		return about, writeFile(f, state.KeyFile, []byte(b.Key))
 	}
 	if err := writeConfig(about.Config, b.Config); err != nil {
 		return nil, err
 	}
-	if err := put(f, state.AccessFile, b.Access); err != nil {
+	if err := writeFile(f, state.AccessFile, b.Access); err != nil {
 		return nil, err
 	}
-	if err := put(f, state.CountsFile, counts); err != nil {
+	if err := writeFile(f, state.CountsFile, counts); err != nil {
 		return nil, err
 	}
 	if b.Sequence > 0 {
@@ -89,14 +82,14 @@ func Restore(o BackupOptions) (*BackedUp, error) {
 		}
 	}
 	if b.Stopped {
-		if err := stayStopped(f); err != nil {
+		if err := keepStopped(f); err != nil {
 			return nil, err
 		}
 	}
-	return about, put(f, state.KeyFile, []byte(b.Key))
+	return about, writeFile(f, state.KeyFile, []byte(b.Key))
 }
 
-// checkNoKey refuses a folder that has a key, or is another user's.
+// checkNoKey refuses a folder that has a key or belongs to another user.
 func checkNoKey(f state.Folder) error {
 	switch _, err := os.Lstat(f.Path(state.KeyFile)); {
 	case err == nil:
@@ -125,7 +118,7 @@ func readBackup(name string) ([]byte, error) {
 	return sealed, err
 }
 
-func unsealBackup(sealed []byte, passphrase string) (*backup, error) {
+func open(sealed []byte, passphrase string) (*content, error) {
 	text, err := unseal(sealed, passphrase)
 	if err != nil {
 		return nil, err
@@ -136,18 +129,18 @@ func unsealBackup(sealed []byte, passphrase string) (*backup, error) {
 	if err := json.Unmarshal(text, &any); err != nil || any.Version < 1 {
 		return nil, state.Mistakef("the passphrase opens it, but it is no backup of a site")
 	}
-	if any.Version > backupVersion {
+	if any.Version > version {
 		return nil, state.Mistakef("it is of version %d, and needs a newer agentsite", any.Version)
 	}
-	var b backup
+	var b content
 	if err := json.Unmarshal(text, &b, json.RejectUnknownMembers(true)); err != nil {
 		return nil, state.Mistakef("the passphrase opens it, but it cannot be read: %w", err)
 	}
 	return &b, nil
 }
 
-// configTakes returns where a configuration goes, and refuses where another one is.
-func configTakes(path, text string) (file string, err error) {
+// checkConfig returns where a configuration goes, and refuses to replace another one.
+func checkConfig(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
@@ -158,7 +151,8 @@ func configTakes(path, text string) (file string, err error) {
 	return file, nil
 }
 
-// writeConfig writes what configTakes let pass. It may have secrets in it.
+// writeConfig writes what checkConfig has allowed, for its user alone: a configuration may
+// hold secrets.
 func writeConfig(file, text string) error {
 	if _, err := os.Lstat(file); file == "" || err == nil {
 		return nil
@@ -169,8 +163,8 @@ func writeConfig(file, text string) error {
 	return nil
 }
 
-// put keeps a file in the folder, or none where the backup has none.
-func put(f state.Folder, name string, b []byte) (err error) {
+// writeFile replaces a file of the folder, and removes it for nil.
+func writeFile(f state.Folder, name string, b []byte) (err error) {
 	if b == nil {
 		_, err = remove(f, name)
 	} else {
@@ -182,8 +176,9 @@ func put(f state.Folder, name string, b []byte) (err error) {
 	return nil
 }
 
-// stayStopped has the folder's next start be none that arms the outputs.
-func stayStopped(f state.Folder) error {
+// keepStopped latches the emergency stop: the next start is not the first, which arms the
+// outputs.
+func keepStopped(f state.Folder) error {
 	if err := f.Sign("restored"); err != nil {
 		return err
 	}

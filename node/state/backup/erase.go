@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"agentsite/node/state"
 )
 
-// Erase removes from the folder, from which no site runs, who owns the site, what anybody
-// may do there and did, and with key also who it is. sure is asked before, while the
-// folder is held. It returns the files that are gone, in that order, also with an error;
-// then the same again removes the rest.
+// Erase removes the owners, permissions, tokens and journal from the folder, and with key
+// also the site's key. No site may run from it. confirm is called before, while the folder
+// is locked. Erase returns the names of the files that it removed, in that order, also with
+// an error; the same call then removes the rest.
 //
-// What else stays: the latch of the emergency stop, and the plan by which outputs are
-// driven to safe.
-func Erase(f state.Folder, key bool, sure func() error) (erased []string, err error) {
+// The latch of the emergency stop stays, and so does the plan by which outputs are driven to
+// safe.
+func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err error) {
 	if _, err := os.Stat(string(f)); err != nil {
 		return nil, state.Mistakef("there is no site to erase: %w; name its folder with --data", err)
 	}
@@ -25,12 +25,11 @@ func Erase(f state.Folder, key bool, sure func() error) (erased []string, err er
 		return nil, stopFirst(err)
 	}
 	defer unlock()
-	if err := sure(); err != nil {
+	if err := confirm(); err != nil {
 		return nil, err
 	}
-	// Wherever this is cut off: while a file is left that lets somebody in, the owners are,
-	// who are in one file with all grants and other tokens; and what was counted outlives
-	// what it was counted for.
+	// Interrupted at any point: while a file is left that lets somebody in, so are the owners,
+	// in one file with all grants and other tokens; and counts outlive what they count for.
 	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder}
 	if key {
 		names = append(names, state.KeyFile)
@@ -47,7 +46,7 @@ func Erase(f state.Folder, key bool, sure func() error) (erased []string, err er
 	return erased, nil
 }
 
-// stopFirst says how to, where another has the folder.
+// stopFirst adds to state.InUse how to end the site that holds the folder.
 func stopFirst(err error) error {
 	var busy state.InUse
 	if errors.As(err, &busy) {
@@ -56,8 +55,8 @@ func stopFirst(err error) error {
 	return err
 }
 
-// remove removes a file or a folder, for good, and what a kill left of one that was to
-// take its place. It reports whether there was one.
+// remove removes a file or a folder durably, with what a crash has left of its replacement.
+// It reports whether there was one.
 func remove(f state.Folder, name string) (gone bool, err error) {
 	_, err = os.Lstat(f.Path(name))
 	gone = !errors.Is(err, fs.ErrNotExist)

@@ -1,4 +1,4 @@
-package site
+package backup
 
 import (
 	"errors"
@@ -8,12 +8,59 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/journal"
 	"agentsite/node/state"
 )
 
-// ownedFolder is one whose site has an owner, tokens, and all else that a site keeps.
-func ownedFolder(t *testing.T) (state.Folder, *granting) {
+// owned is the site of a folder, and the key of its owner.
+type owned struct {
+	book  *access.Book
+	owner identity.Key
+}
+
+// openSite opens the access store of a folder, as its site does.
+func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Book {
 	t.Helper()
+	o := access.Options{
+		Site:      site,
+		System:    func() (time.Time, bool) { return time.Now(), true },
+		SaveBook:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
+		SaveMeter: func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
+	}
+	var err, err2 error
+	o.Book, err = f.Read(state.AccessFile)
+	o.Meter, err2 = f.Read(state.CountsFile)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	book, err := access.NewBook(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return book
+}
+
+// token adds a token with those permissions.
+func (o *owned) token(name, words string) error {
+	may, err := access.ParseWords(words)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(time.Hour)
+	g, err := access.Issue(o.owner, access.Block{Audience: o.book.Site, Node: o.book.Site, May: may, Until: until.Unix()})
+	if err != nil {
+		return err
+	}
+	_, err = o.book.AddToken(name, "u", g.Bytes(), until)
+	return err
+}
+
+// ownedFolder returns a folder whose site has an owner, a token, counts and a journal.
+func ownedFolder(t *testing.T) (state.Folder, *owned) {
+	t.Helper()
+	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
 	f := state.Folder(t.TempDir())
 	unlock, err := f.Lock()
 	if err != nil {
@@ -26,18 +73,24 @@ func ownedFolder(t *testing.T) (state.Folder, *granting) {
 	if err := f.Sign("owned"); err != nil {
 		t.Fatal(err)
 	}
-	g := newGranting(t, f)
-	if _, err := g.token("a", "set x/y 1/h"); err != nil {
+	key, err := f.KeyLocked()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.own(TimeMethod, TimeNow{Now: time.Now()}); err != nil {
+	o := &owned{openSite(t, f, key.ID()), identity.New()}
+	if err := o.book.Claim(access.Owner{ID: o.owner.ID()}); err != nil {
 		t.Fatal(err)
 	}
-	var w written
-	if w.open(f); w.unopened != nil {
-		t.Fatal(w.unopened)
+	if err := o.token("a", "set x/y 1/h"); err != nil {
+		t.Fatal(err)
 	}
-	return f, g
+	if err := errors.Join(o.book.Tell(time.Now()), o.book.Save()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Open(f.Path(state.JournalFolder)); err != nil {
+		t.Fatal(err)
+	}
+	return f, o
 }
 
 func sure() error { return nil }
@@ -75,7 +128,7 @@ func TestErase(t *testing.T) {
 	for _, e := range left {
 		names = append(names, e.Name())
 	}
-	if want := []string{"armed", "config", "lock"}; !slices.Equal(names, want) { // config is the owner's own
+	if want := []string{"armed", "lock"}; !slices.Equal(names, want) {
 		t.Error(names)
 	}
 	if again, err := f.KeyLocked(); err != nil || again.ID() == g.book.Site {
@@ -97,10 +150,7 @@ func TestEraseCutOff(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		book, err := openAccess(f, g.book.Site, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		book := openSite(t, f, g.book.Site)
 		meter, err := f.Read(state.CountsFile)
 		if err != nil {
 			t.Fatal(err)

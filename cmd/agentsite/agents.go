@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
 )
@@ -73,7 +75,7 @@ reading alone, and else after seven, unless --until says otherwise.`,
 			if len(args) > 0 {
 				words = args[0]
 			}
-			end, err := site.GrantUntil(until, words)
+			end, err := ownerclient.GrantUntil(until, words)
 			if err != nil {
 				return err
 			}
@@ -134,9 +136,9 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 // allowOn permits an agent something on one site.
 func (a *app) allowOn(ctx context.Context, user site.Person, agent string, k site.KnownSite, words string, until time.Time) error {
 	a.site = k.Name
-	return user.Allow(agent, k, words, until, func(signed site.Signed) error {
+	return user.Allow(agent, k, words, until, func(signed owner.Signed) error {
 		return a.with(func(s *session) error {
-			_, err := s.own(ctx, site.GrantMethod, signed)
+			err := s.own(ctx, func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) })
 			if err == nil {
 				s.warnOfIdle(ctx, words)
 			}

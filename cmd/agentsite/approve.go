@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/transport/owner"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -55,14 +54,12 @@ approval for as long.`,
 }
 
 func (s *session) decide(ctx context.Context, handle string, ok bool) error {
-	method, word := site.DenyMethod, "denied"
+	answer, word := s.Owner.Deny, "denied"
 	if ok {
-		method, word = site.ApproveMethod, "approved"
+		answer, word = s.Owner.Approve, "approved"
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if _, err := s.Owner(ctx, method, site.About{Name: handle}); err != nil {
-		return s.app.unreached(err)
+	if err := s.own(ctx, func(ctx context.Context) error { return answer(ctx, handle) }); err != nil {
+		return err
 	}
 	if s.app.json {
 		return s.app.printJSON(decided{handle, ok})
@@ -78,14 +75,9 @@ type decided struct {
 	Approved bool   `json:"approved"`
 }
 
-func (s *session) requests(ctx context.Context) (all site.Requests, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	text, err := s.Owner(ctx, site.RequestsMethod, nil)
-	if err != nil {
-		return all, s.app.unreached(err)
-	}
-	return all, json.Unmarshal(text, &all)
+func (s *session) requests(ctx context.Context) (all owner.Requests, err error) {
+	err = s.own(ctx, func(ctx context.Context) error { all, err = s.Owner.Requests(ctx); return err })
+	return all, err
 }
 
 func (s *session) showRequests(ctx context.Context) error {
@@ -141,7 +133,7 @@ func (s *session) watchRequests(ctx context.Context) error {
 	}
 }
 
-func (s *session) announce(r site.Request) error {
+func (s *session) announce(r owner.Request) error {
 	if s.app.json {
 		return s.app.printJSON(r)
 	}

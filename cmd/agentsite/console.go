@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/node/access"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -129,7 +130,7 @@ func (s screen) page(columns, rows int) string {
 	}
 	line("")
 	table := strings.Split(strings.TrimSuffix(s.table, "\n"), "\n")
-	if left := site.ClaimWindow - time.Duration(s.status.Uptime*float64(time.Second)); s.claim != "" && left <= 0 {
+	if left := access.ClaimWindow - time.Duration(s.status.Uptime*float64(time.Second)); s.claim != "" && left <= 0 {
 		line("Nobody owns this site. Switch the board off and on again to claim it.")
 		line("")
 	} else if s.claim != "" {

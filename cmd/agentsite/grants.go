@@ -9,6 +9,8 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -37,7 +39,7 @@ and no more: over HTTP it sees no other tool and no other point.`,
 			Use: "list", Args: noArgs, Short: "List the tokens",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.ownersSession("token", func(s *session) error {
-					return s.showGrants(cmd.Context(), func(g site.Granted) bool { return g.Token != "" })
+					return s.showGrants(cmd.Context(), func(g owner.Granted) bool { return g.Token != "" })
 				})
 			},
 			ValidArgsFunction: cobra.NoFileCompletions,
@@ -61,7 +63,7 @@ The token is printed once and kept nowhere. It counts at this site's address, an
 after 24 hours unless --until says otherwise.`,
 		Example: "  agentsite token add kitchen 'read climate/*'\n  agentsite token add fan 'read *, set fan max 10m 10/h' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			end, err := site.Until(until)
+			end, err := ownerclient.TokenUntil(until)
 			if err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ A permission to read ends after 90 days, any other after seven, unless --until s
 otherwise.`,
 		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m 10/h' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			end, err := site.GrantUntil(until, args[1])
+			end, err := ownerclient.GrantUntil(until, args[1])
 			if err != nil {
 				return err
 			}
@@ -116,11 +118,11 @@ otherwise.`,
 				if err != nil {
 					return err
 				}
-				signed, pass, err := site.SignGrant(all, args[0], args[1], end)
+				signed, pass, err := ownerclient.SignGrant(all, site.OwnerKey, args[0], args[1], end)
 				if err != nil {
 					return err
 				}
-				if _, err := s.own(cmd.Context(), site.GrantMethod, signed); err != nil {
+				if err := s.own(cmd.Context(), func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) }); err != nil {
 					return err
 				}
 				s.warnOfIdle(cmd.Context(), args[1])
@@ -172,7 +174,7 @@ key's holder: "agentsite accept" takes it.`,
 			if err := a.claims("delegate"); err != nil {
 				return err
 			}
-			end, err := site.GrantUntil(until, args[2])
+			end, err := ownerclient.GrantUntil(until, args[2])
 			if err == nil && !toSite {
 				err = a.notASite(args[1], "", meant)
 			}
@@ -223,7 +225,7 @@ func (a *app) grantsCommand() *cobra.Command {
 		Short: "List who may do what, until when",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ownersSession("grants", func(s *session) error {
-				return s.showGrants(cmd.Context(), func(site.Granted) bool { return true })
+				return s.showGrants(cmd.Context(), func(owner.Granted) bool { return true })
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -258,7 +260,8 @@ which permissions count again that ended between.`,
 			return a.ownersSession("clock", func(s *session) error {
 				now := time.Now()
 				if set || back {
-					if _, err := s.own(cmd.Context(), site.TimeMethod, site.TimeNow{Now: now, Back: back}); err != nil {
+					err := s.own(cmd.Context(), func(ctx context.Context) error { _, err := s.Owner.SetTime(ctx, now, back); return err })
+					if err != nil {
 						return err
 					}
 				}
@@ -299,19 +302,17 @@ func (a *app) ownersSession(what string, do func(*session) error) error {
 	return a.with(do)
 }
 
-// own calls an owner's method.
-func (s *session) own(ctx context.Context, method string, params any) ([]byte, error) {
+// own calls an owner's method within patience.
+func (s *session) own(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	text, err := s.Owner(ctx, method, params)
-	return text, s.app.unreached(err)
+	return s.app.unreached(call(ctx))
 }
 
-func (s *session) access(ctx context.Context) (all site.Access, err error) {
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if all, err = s.Access(bounded); err != nil {
-		return all, s.app.unreached(err)
+func (s *session) access(ctx context.Context) (all ownerclient.Access, err error) {
+	err = s.own(ctx, func(ctx context.Context) error { all, err = s.Owner.Access(ctx); return err })
+	if err != nil {
+		return all, err
 	}
 	s.app.warnOfEnds(all)
 	if !all.Sure && !all.LastKnown && len(all.Grants) > 0 {
@@ -325,29 +326,27 @@ const soon = 48 * time.Hour
 
 // warnOfEnds says which grants end soon, and how each is renewed. A token ends soon as a
 // rule.
-func (a *app) warnOfEnds(all site.Access) {
+func (a *app) warnOfEnds(all ownerclient.Access) {
 	for _, g := range all.Grants {
 		left := g.Until.Sub(all.Time)
-		if renewal, ok := g.Renewal(); ok && !g.Until.IsZero() && left > 0 && left <= soon {
+		if renewal, ok := ownerclient.Renewal(g); ok && !g.Until.IsZero() && left > 0 && left <= soon {
 			fmt.Fprintf(a.errs, "agentsite: a grant ends %s; this renews it: %s %s\n", local(g.Until), a.again(), renewal)
 		}
 	}
 }
 
 // addToken signs a permission, and has the site make a token of it.
-func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m site.MadeToken, err error) {
+func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m owner.MadeToken, err error) {
 	all, err := s.access(ctx)
 	if err != nil {
 		return m, err
 	}
-	signed, err := site.SignToken(all, name, words, until)
+	signed, err := ownerclient.SignToken(all, site.OwnerKey, name, words, until)
 	if err != nil {
 		return m, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	m, err = s.AddToken(ctx, signed)
-	return m, s.app.unreached(err)
+	err = s.own(ctx, func(ctx context.Context) error { m, err = s.Owner.AddToken(ctx, signed); return err })
+	return m, err
 }
 
 // warnOfIdle says what of a permission is about nothing that the site has: it was misspelt,
@@ -374,7 +373,7 @@ func (s *session) warnOfIdle(ctx context.Context, words string) {
 	}
 }
 
-func (s *session) showGrants(ctx context.Context, wanted func(site.Granted) bool) error {
+func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) bool) error {
 	all, err := s.access(ctx)
 	if err != nil {
 		return err
@@ -414,7 +413,7 @@ type revokedResult struct {
 
 func (a *app) revoke(ctx context.Context, name string) error {
 	return a.ownersSession("revoke", func(s *session) error {
-		if _, err := s.own(ctx, site.RevokeMethod, site.About{Name: name}); err != nil {
+		if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.Revoke(ctx, name) }); err != nil {
 			return err
 		}
 		if a.json {

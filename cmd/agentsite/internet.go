@@ -13,7 +13,6 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/state"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -73,15 +72,12 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 // findFrom has a site find others.
 func (a *app) findFrom(ctx context.Context, capability string) error {
 	return a.ownersSession("find", func(s *session) error {
-		text, err := s.own(ctx, site.FindMethod, site.Wanted{Capability: capability})
+		var all []site.Found
+		err := s.own(ctx, func(ctx context.Context) (err error) { all, err = s.Find(ctx, capability); return err })
 		if err != nil {
 			return err
 		}
-		var all site.FoundAll
-		if err := json.Unmarshal(text, &all); err != nil {
-			return err
-		}
-		return a.printFound(all.Found)
+		return a.printFound(all)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
 
@@ -99,10 +98,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 
 // takeOver makes whoever runs this the holder of an output.
 func (s *session) takeOver(ctx context.Context, output string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	_, err := s.Owner(ctx, site.TakeOverMethod, site.About{Name: output})
-	return s.app.unreached(err)
+	return s.own(ctx, func(ctx context.Context) error { return s.Owner.TakeOver(ctx, output) })
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -253,7 +249,7 @@ Files are removed, not overwritten: write the card anew before it leaves your ha
 			return a.with(func(s *session) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 				defer cancel()
-				if _, err := s.Owner(ctx, site.ResetMethod, nil); err != nil {
+				if err := s.Owner.Reset(ctx); err != nil {
 					return a.unreached(err)
 				}
 				if a.json {

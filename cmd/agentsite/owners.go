@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/node/state"
+	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/spf13/cobra"
 )
@@ -21,9 +21,12 @@ another's.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	for _, c := range []struct{ word, short, method, done string }{
-		{"add", "Have a key own the site, too", site.AddOwnerMethod, "owns this site"},
-		{"remove", "End a key's authority, and all that it granted", site.RemoveOwnerMethod, "owns this site no more"},
+	for _, c := range []struct {
+		word, short, done string
+		change            func(c *ownerclient.Client, ctx context.Context, did string) error
+	}{
+		{"add", "Have a key own the site, too", "owns this site", (*ownerclient.Client).AddOwner},
+		{"remove", "End a key's authority, and all that it granted", "owns this site no more", (*ownerclient.Client).RemoveOwner},
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
@@ -34,7 +37,7 @@ another's.`,
 							return err
 						}
 					}
-					if _, err := s.own(cmd.Context(), c.method, site.About{Name: args[0]}); err != nil {
+					if err := s.own(cmd.Context(), func(ctx context.Context) error { return c.change(s.Owner, ctx, args[0]) }); err != nil {
 						return err
 					}
 					if a.json {

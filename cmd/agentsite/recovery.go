@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -24,11 +25,10 @@ owner, so write it down and keep it where you keep papers. A code from before is
 }
 
 func (s *session) makeRecovery(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	made, err := s.NewRecovery(ctx)
+	var made owner.MadeRecovery
+	err := s.own(ctx, func(ctx context.Context) (err error) { made, err = s.Owner.NewRecovery(ctx); return err })
 	if err != nil {
-		return s.app.unreached(err)
+		return err
 	}
 	if s.app.json {
 		return s.app.printJSON(made)
@@ -49,11 +49,13 @@ owners granted ends. The code counts once.`,
 				if err != nil {
 					return err
 				}
-				method, code := site.RecoverMethod, site.Recovery{Code: args[0], DID: me.DID}
-				if a.site != "" || a.peer != "" { // the connection says who it is
-					method, code.DID = site.ReclaimMethod, ""
-				}
-				if _, err := s.own(cmd.Context(), method, code); err != nil {
+				err = s.own(cmd.Context(), func(ctx context.Context) error {
+					if a.site != "" || a.peer != "" { // the connection proves the key
+						return s.Owner.Reclaim(ctx, args[0])
+					}
+					return s.Owner.Recover(ctx, args[0], me.DID)
+				})
+				if err != nil {
 					return err
 				}
 				user, err := site.User()

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/transport/mcp/client"
 
 	"github.com/spf13/cobra"
@@ -27,16 +25,14 @@ takes no new plan for the outputs.`,
 				return err
 			}
 			return a.with(func(s *session) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-				defer cancel()
-				_, err := s.Owner(ctx, site.ReloadMethod, nil)
+				err := s.own(cmd.Context(), s.Owner.Reload)
 				var refused *client.Refusal
 				if errors.As(err, &refused) && refused.Kind == "invalid" {
 					fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // with its lines, for editors that jump to them
 					return usagef("the configuration is not reloaded; the site goes on as it was")
 				}
 				if err != nil {
-					return a.unreached(err)
+					return err
 				}
 				if a.json {
 					return a.printJSON(reloadedResult{Reloaded: true})

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,25 @@ func (i Invitation) String() string {
 		secret = i.Secret.Text()
 	}
 	return siteText(i.Site, secret, "", i.Addresses)
+}
+
+// claimCommand is what the text of an invitation has before its address.
+const claimCommand = "agentsite claim "
+
+// Text tells a person how to claim the site, for a file.
+func (i Invitation) Text() []byte {
+	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  "+claimCommand+"%s\n", i)
+}
+
+// FindInvitation finds the address in what Text wrote. It has a secret.
+func FindInvitation(text []byte) (Invitation, error) {
+	_, after, _ := bytes.Cut(text, []byte(claimCommand))
+	uri, _, _ := bytes.Cut(after, []byte("\n"))
+	i, err := ParseInvitation(string(uri))
+	if err == nil && i.Secret == (Secret{}) {
+		err = errInvitation
+	}
+	return i, err
 }
 
 // errInvitation is for what is something else, and cut for an address of which a part is

@@ -176,3 +176,9 @@ func (b *Book) Recover(ctx context.Context, code string, o Owner) error {
 	}
 	return err
 }
+
+// ByGrant reports whether a principal with that ID has its permissions from a grant, or is an
+// owner by a key: not by a socket of the site's own machine.
+func ByGrant(id string) bool {
+	return strings.HasPrefix(id, tokenPrefix) || strings.HasPrefix(id, didPrefix)
+}

@@ -25,6 +25,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp/client"
+	ownerapi "agentsite/transport/owner"
 )
 
 const (
@@ -256,7 +257,7 @@ func (r *running) passOn(t *testing.T, own identity.Key, i access.Invitation, pe
 			}
 			passed := g.pass(root, grantee, g.block(key.ID(), i.Site, "read den, set gate", time.Hour))
 			until(t, time.Minute, "the grant is shown", func() bool {
-				_, err := c.Owner(ctx, site.PresentMethod, site.Signed{Grant: passed.Bytes()})
+				_, err := c.CallMethod(ctx, string(ownerapi.PresentMethod), ownerapi.Signed{Grant: passed.Bytes()})
 				return err == nil
 			})
 			for n := range 9 { // none of these goes through
@@ -456,7 +457,7 @@ func TestPresentedWritesNothing(t *testing.T) {
 		key := identity.New()
 		passed := g.pass(root, mallory, g.block(key.ID(), i.Site, "read den", 2*time.Second))
 		c := as(t, key, i)
-		if _, err := c.Owner(t.Context(), site.PresentMethod, site.Signed{Grant: passed.Bytes()}); err != nil {
+		if _, err := c.CallMethod(t.Context(), string(ownerapi.PresentMethod), ownerapi.Signed{Grant: passed.Bytes()}); err != nil {
 			continue // there are as many as there can be, until some end
 		}
 		if _, err := c.Ask(t.Context(), "read_points", []byte(`{"points":["den/temperature"]}`)); err == nil {

@@ -14,6 +14,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	ownerapi "agentsite/transport/owner"
 )
 
 // reachable are calls that mallory may not make, by what they are.
@@ -126,7 +127,7 @@ func (f *field) grants(t *testing.T) (all []attack) {
 		{"a grant that ended", issue(ownerKey, ended).Bytes(), "made"},
 		{"her grant, passed on with everything in it", pass(hers, mallory, block(thisSite, thisSite, everything)).Bytes(), "made"},
 	} {
-		text, err := owner.Owner(t.Context(), site.TokenMethod, site.NewToken{Name: fmt.Sprint("deputy", i), Grant: g.text, Until: time.Now().Add(time.Hour)})
+		text, err := owner.CallMethod(t.Context(), string(ownerapi.TokenMethod), ownerapi.NewToken{Name: fmt.Sprint("deputy", i), Grant: g.text, Until: time.Now().Add(time.Hour)})
 		if (err == nil) != (g.says == "made") {
 			t.Errorf("%s: %s %v", g.name, text, err)
 		}

@@ -24,28 +24,28 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
+	ownerapi "agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
 )
 
 // challenged asks a site to be claimed by whom c is.
 func challenged(t testing.TB, c *client.Client) ([32]byte, error) {
-	text, err := c.Owner(t.Context(), site.ChallengeMethod, nil)
+	text, err := c.CallMethod(t.Context(), string(ownerapi.ChallengeMethod), nil)
 	if err != nil {
 		return [32]byte{}, err
 	}
-	var out site.Challenge
+	var out ownerapi.Challenge
 	return out.Challenge, json.Unmarshal(text, &out)
 }
 
 // proved sends a proof.
 func proved(t testing.TB, c *client.Client, p access.Proof) error {
-	_, err := c.Owner(t.Context(), site.ProveMethod, p)
+	_, err := c.CallMethod(t.Context(), string(ownerapi.ProveMethod), p)
 	return err
 }
 
@@ -99,7 +99,7 @@ func tapped(t *testing.T, r *running, i access.Invitation, claimant identity.Key
 			t.Error(err)
 		}
 		p.note(text)
-		if r.Header.Get("Mcp-Method") == site.ProveMethod {
+		if r.Header.Get("Mcp-Method") == string(ownerapi.ProveMethod) {
 			_, body, _ := bytes.Cut(text, []byte("\r\n\r\n"))
 			var message struct {
 				Params access.Proof `json:"params"`
@@ -198,7 +198,7 @@ func TestClaimOnce(t *testing.T) {
 	}
 
 	all := p.said.Bytes()
-	if !bytes.Contains(all, []byte(site.ProveMethod)) || !bytes.Contains(all, []byte(`"answer"`)) {
+	if !bytes.Contains(all, []byte(ownerapi.ProveMethod)) || !bytes.Contains(all, []byte(`"answer"`)) {
 		t.Fatalf("nothing was overheard: %s", all)
 	}
 	for _, form := range []string{string(i.Secret[:]), i.Secret.Text(), hex.EncodeToString(i.Secret[:]), base64.StdEncoding.EncodeToString(i.Secret[:])[:22]} {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/cmd/internal/site"
+	ownerapi "agentsite/transport/owner"
 
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -75,7 +75,7 @@ func listening(t *testing.T, pid int) (all []string) {
 }
 
 // socketsOf is what carriers say that they listen on, in the same words.
-func socketsOf(carriers []site.Carrier) (all []string) {
+func socketsOf(carriers []ownerapi.Carrier) (all []string) {
 	for _, c := range carriers {
 		if u, err := url.Parse(c.Address); err == nil && u.Port() != "" {
 			all = append(all, "tcp "+u.Port())

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/identity"
+	ownerapi "agentsite/transport/owner"
 )
 
 // TestKeysFromAfar: a key that was granted nothing is told nothing, whatever it shows, and
@@ -27,7 +27,7 @@ func TestKeysFromAfar(t *testing.T) {
 	block, issue, pass := grants.block, grants.issue, grants.pass
 	const all = "read *, set *, stop"
 	present := func(key identity.Key, grant []byte) error {
-		_, err := as(t, key, i).Owner(t.Context(), site.PresentMethod, site.Signed{Grant: grant})
+		_, err := as(t, key, i).CallMethod(t.Context(), string(ownerapi.PresentMethod), ownerapi.Signed{Grant: grant})
 		return err
 	}
 	// silent: nothing is told to a key, and nothing moves.
@@ -47,8 +47,8 @@ func TestKeysFromAfar(t *testing.T) {
 		if tools, err := c.Tools(t.Context()); err == nil {
 			t.Errorf("%s: it sees %v", name, tools)
 		}
-		for _, method := range []string{site.AccessMethod, site.ResetMethod, site.RequestsMethod, site.ApproveMethod, site.RevokeMethod, site.AddOwnerMethod, site.TimeMethod, site.GrantMethod, site.TokenMethod, site.RecoveryMethod, site.RoutesMethod, site.HealthMethod} {
-			if text, err := c.Owner(t.Context(), method, site.About{Name: mallory.ID().String()}); err == nil {
+		for _, method := range []string{string(ownerapi.AccessMethod), string(ownerapi.ResetMethod), string(ownerapi.RequestsMethod), string(ownerapi.ApproveMethod), string(ownerapi.RevokeMethod), string(ownerapi.AddOwnerMethod), string(ownerapi.TimeMethod), string(ownerapi.GrantMethod), string(ownerapi.TokenMethod), string(ownerapi.RecoveryMethod), string(ownerapi.RoutesMethod), string(ownerapi.HealthMethod)} {
+			if text, err := c.CallMethod(t.Context(), method, ownerapi.Name{Name: mallory.ID().String()}); err == nil {
 				t.Errorf("%s: %s answers %s", name, method, text)
 			}
 		}

@@ -21,9 +21,8 @@ import (
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
+	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/rpc"
-
-	"github.com/go-json-experiment/json"
 )
 
 // startOpen starts a site with a relay that listens on HTTPS, and that nobody owns.
@@ -65,21 +64,18 @@ func (r *running) invitation(t testing.TB) access.Invitation {
 }
 
 // access asks a site on its own machine who may do what.
-func (r *running) access(t testing.TB) (all site.Access) {
+func (r *running) access(t testing.TB) (all ownerapi.Access) {
 	t.Helper()
 	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	text, err := c.Owner(t.Context(), site.AccessMethod, nil)
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
+	says, err := c.Owner.Access(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return says.Access
 }
 
 // owners are the keys that own the site.
@@ -206,7 +202,7 @@ func startOwned(t *testing.T, devices string) owned {
 	}
 	r.owner = person{os.Getenv("XDG_CONFIG_HOME")}.key(t)
 	for _, c := range r.ways(t).Carriers {
-		if c.Kind == site.P2PCarrier {
+		if c.Kind == ownerapi.P2PCarrier {
 			r.peers = append(r.peers, c.Address)
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
 	"agentsite/discovery/discoverytest"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 
@@ -44,7 +44,7 @@ var spoken = map[string]string{
 
 // overPeers is the probe of libp2p: each protocol that is spoken has to be known here, and
 // messages are answered as over HTTPS to whoever has shown some key.
-func (p *probed) overPeers(t *testing.T, c site.Carrier) {
+func (p *probed) overPeers(t *testing.T, c ownerapi.Carrier) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	id, err := state.Folder(p.Folder).Identity()

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net"
@@ -26,6 +25,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
+	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/rpc"
 )
 
@@ -33,7 +33,7 @@ import (
 type probed struct {
 	*running
 	claimed bool
-	routes  site.Routes
+	routes  ownerapi.Routes
 	tools   []string
 	secrets []string // names of its tools, devices and points, and what readings are made of; five letters at least, for a key or a challenge may have any three
 	held    string   // the witness of an output that its owner holds
@@ -100,19 +100,16 @@ func (r *running) begin(t *testing.T, token string) string {
 }
 
 // ways asks a site for its ways in.
-func (r *running) ways(t *testing.T) (all site.Routes) {
+func (r *running) ways(t *testing.T) (all ownerapi.Routes) {
 	t.Helper()
 	owner, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	text, err := owner.Owner(t.Context(), site.RoutesMethod, nil)
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
+	all, err = owner.Owner.Routes(t.Context())
 	if err != nil || len(all.Methods) == 0 {
-		t.Fatal(string(text), err)
+		t.Fatal(all, err)
 	}
 	return all
 }
@@ -159,11 +156,11 @@ func TestProbe(t *testing.T) {
 			other := map[*probed]*probed{claimed: unclaimed, unclaimed: claimed}[p]
 			for _, c := range p.routes.Carriers {
 				t.Run(c.Kind, func(t *testing.T) {
-					probe := map[string]func(*testing.T, site.Carrier){
-						site.HTTPCarrier: func(t *testing.T, c site.Carrier) {
+					probe := map[string]func(*testing.T, ownerapi.Carrier){
+						ownerapi.HTTPCarrier: func(t *testing.T, c ownerapi.Carrier) {
 							p.overHTTP(t, c, &http.Client{CheckRedirect: stay}, p.useless(ended, other.Token))
 						},
-						site.HTTPSCarrier: func(t *testing.T, c site.Carrier) {
+						ownerapi.HTTPSCarrier: func(t *testing.T, c ownerapi.Carrier) {
 							useless := p.useless(ended, other.Token)
 							useless["the folder's token"] = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+p.Token) }
 							id, err := state.Folder(p.Folder).Identity()
@@ -185,9 +182,9 @@ func TestProbe(t *testing.T) {
 							defer nobody.CloseIdleConnections()
 							p.overHTTP(t, c, nobody, useless)
 						},
-						site.P2PCarrier:    p.overPeers,
-						site.OwnerCarrier:  p.ownersSocket,
-						site.AgentsCarrier: p.agentsSocket,
+						ownerapi.P2PCarrier:    p.overPeers,
+						ownerapi.OwnerCarrier:  p.ownersSocket,
+						ownerapi.AgentsCarrier: p.agentsSocket,
 					}[c.Kind]
 					if probe == nil {
 						t.Fatalf("a carrier %q: teach the probe about it", c.Kind)
@@ -263,7 +260,7 @@ var open = map[string]string{
 }
 
 // overHTTP is the probe of a carrier that speaks HTTP.
-func (p *probed) overHTTP(t *testing.T, c site.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
+func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
 	for name, how := range useless {
 		for _, pattern := range c.Routes {
 			verb, path, ok := strings.Cut(pattern, " ")
@@ -295,14 +292,14 @@ func (p *probed) overHTTP(t *testing.T, c site.Carrier, with *http.Client, usele
 			// Whoever has shown some key is let in as far as to be told that it is nobody's
 			// here, and to claim what is unclaimed.
 			status, answer := p.ask(t, with, req)
-			stranger := c.Kind == site.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
-			challenge := c.Kind == site.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")
+			stranger := c.Kind == ownerapi.HTTPSCarrier && status != 401 && refused.MatchString(inJSON(answer)) && !strings.Contains(inJSON(answer), `"result":`)
+			challenge := c.Kind == ownerapi.HTTPSCarrier && !p.claimed && strings.HasPrefix(m.name, "claim/challenge ") && strings.Contains(answer, "challenge")
 			if status != 401 && !stranger && !challenge {
 				t.Errorf("%s with %s: %s", m.name, name, answer)
 			}
 		}
 	}
-	if c.Kind == site.HTTPCarrier { // the folder's token counts nowhere else
+	if c.Kind == ownerapi.HTTPCarrier { // the folder's token counts nowhere else
 		p.control(t, c, with)
 	}
 }
@@ -321,7 +318,7 @@ func inJSON(answer string) string {
 
 // control asks with what counts: then the same messages bring what they must not bring
 // without.
-func (p *probed) control(t *testing.T, c site.Carrier, with *http.Client) {
+func (p *probed) control(t *testing.T, c ownerapi.Carrier, with *http.Client) {
 	for _, m := range p.messages(t) {
 		tells := strings.HasPrefix(m.name, "tools/list ") || strings.HasPrefix(m.name, "tools/call read_points ")
 		if !tells || !slices.Contains([]string{"JSON", "CBOR", "in a session"}, m.form) {
@@ -423,7 +420,7 @@ func (p *probed) messages(t *testing.T) (all []sent) {
 }
 
 // ownersSocket: whoever is not in its group does not get in.
-func (p *probed) ownersSocket(t *testing.T, c site.Carrier) {
+func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
 	if info, err := os.Stat(c.Address); err != nil || info.Mode() != fs.ModeSocket|0o660 {
 		t.Errorf("%s: %v %v", c.Address, info.Mode(), err)
 	}
@@ -446,7 +443,7 @@ func (p *probed) ownersSocket(t *testing.T, c site.Carrier) {
 
 // agentsSocket: what is the owner's is not answered there, in the newest revision and in
 // a session of an older one.
-func (p *probed) agentsSocket(t *testing.T, c site.Carrier) {
+func (p *probed) agentsSocket(t *testing.T, c ownerapi.Carrier) {
 	p.ownersSocket(t, c)
 	for _, form := range []string{"JSON", "older"} {
 		conn, err := net.Dial("unix", c.Address)

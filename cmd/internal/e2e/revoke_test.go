@@ -17,6 +17,7 @@ import (
 	"agentsite/cmd/internal/site"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
+	ownerapi "agentsite/transport/owner"
 )
 
 // token makes a token of the owner's in words, and a client that has it.
@@ -73,7 +74,7 @@ func TestRevoked(t *testing.T) {
 			begun := time.Now()
 			done := make(chan error, 1)
 			go func() {
-				_, err := owner.Owner(context.WithoutCancel(t.Context()), site.RevokeMethod, site.About{Name: name})
+				_, err := owner.CallMethod(context.WithoutCancel(t.Context()), string(ownerapi.RevokeMethod), ownerapi.Name{Name: name})
 				done <- err
 			}()
 			for {

@@ -72,7 +72,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 				ask(t, mover.Client, "emergency_stop", `{}`, &done)
 				seen(k, false, true)
 				k++
-				if _, err := local.Owner(t.Context(), site.ResetMethod, nil); err != nil {
+				if err := local.Owner.Reset(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				seen(k, false, false)

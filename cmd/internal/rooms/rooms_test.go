@@ -42,7 +42,7 @@ var rooms = []room{
 	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
 	{"node/identity", nil, "a key knows nobody"},
 	{"node/quota", nil, "who counts as one is told by addresses; what is counted is not its concern"},
-	{"node/access", []string{"agents", "node/identity"}, "who may is decided by names alone; what a tool does stands elsewhere"},
+	{"node/access", []string{"agents", "device", "node/identity"}, "who may is decided by names alone, and a refusal is a fault; what a tool does stands elsewhere"},
 	{"node/journal", nil, "what a call means is no matter of its record"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
@@ -55,6 +55,8 @@ var rooms = []room{
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/http", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
+	{"transport/owner", append([]string{"node/access", "node/config", "node/identity", "node/state"}, mcpFaces...), "the owner's methods beside MCP; what they need of the site comes as values"},
+	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpFaces, "a protocol speaks to the door"},
 	{"transport/mcp/legacy", mcpFaces, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
@@ -69,7 +71,7 @@ var rooms = []room{
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "discovery", "device"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device"},
 		"the command line is words and tables; what it shows comes from the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 
@@ -104,6 +106,7 @@ func TestPlanBites(t *testing.T) {
 	for _, arrow := range [][2]string{
 		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
 		{"agents/things", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},
+		{"transport/mcp", "transport/owner"}, {"transport/owner/client", "transport/mcp/client"},
 	} {
 		i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == arrow[0] })
 		if i < 0 || allowed(rooms[i], arrow[1]) == nil {

@@ -5,14 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/agents/things"
-	"agentsite/device"
-	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -51,14 +46,10 @@ func seedOwner(b *access.Book, did string) error {
 	if !b.Claimed() {
 		return b.Claim(access.Owner{ID: id})
 	}
-	if !owns(b, id) {
+	if !b.Owns(id.String()) {
 		slog.Warn("others own this site already, and its configuration does not change that: agentsite owners lists them", "owner", did)
 	}
 	return nil
-}
-
-func owns(b *access.Book, id identity.ID) bool {
-	return slices.ContainsFunc(b.Owners(), func(o access.Owner) bool { return o.ID == id })
 }
 
 // built is when the program's source was committed, the zero Time where nobody noted it.
@@ -73,63 +64,11 @@ func built() (t time.Time) {
 	return t
 }
 
-// permissions is a book as the door has it.
-type permissions struct {
-	*access.Book
-	url string // the site's
-}
-
-var _ node.Access = permissions{}
-
-func (p permissions) Bearer(token string) (agents.Principal, error) {
-	who, err := p.Book.Bearer(token, p.url)
-	return who, denial(err)
-}
-
-// Peer knows owners, and who has a permission.
-func (p permissions) Peer(text string) (agents.Principal, error) {
-	id, err := identity.Parse(text)
-	if err != nil {
-		return agents.Principal{}, device.Faultf(device.Denied, "%v", err)
-	}
-	if p.Account(id) == "" {
-		return agents.Principal{}, device.Faultf(device.Denied, "your key, %v, has no permission here: an owner can grant one", id)
-	}
-	return agents.Principal{ID: id.String(), Owner: owns(p.Book, id)}, nil
-}
-
-func (p permissions) May(who agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	l, err := p.Book.May(who, ask)
-	return l, denial(err)
-}
-
-func (p permissions) Take(who agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
-	l, err := p.Book.Take(who, ask, confirmed)
-	return l, denial(err)
-}
-
-func (p permissions) Sees(who agents.Principal, ask agents.Ask) bool { return p.Book.Sees(who, ask) }
-
-// denial is a refusal as a fault. What is over by itself is busy.
-func denial(err error) error {
-	var d *access.Denied
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &d):
-		slog.Error("a call could not be counted", "err", err)
-		return device.Faultf(device.Unavailable, "this call counts against a rate, and its site's disk does not take that down; have the owner see to it. A return to safe and the emergency stop work")
-	case d.Retry > 0:
-		return device.Faultf(device.Busy, "%s", d.Msg)
-	}
-	return device.Faultf(device.Denied, "%s", d.Msg)
-}
-
 // returnRevoked sends to safe what principals hold that may not move it any more. It does
 // not wait for that.
 func returnRevoked(ctx context.Context, b *access.Book, outputs things.Outputs) {
 	for _, s := range outputs.Status() {
-		if !granted(s.Holder) || b.Holds(s.Holder, s.Output) {
+		if !access.ByGrant(s.Holder) || b.Holds(s.Holder, s.Output) {
 			continue
 		}
 		go func() {
@@ -139,9 +78,4 @@ func returnRevoked(ctx context.Context, b *access.Book, outputs things.Outputs) 
 			}
 		}()
 	}
-}
-
-// granted reports whether a principal with that ID has its permissions from a grant.
-func granted(id string) bool {
-	return strings.HasPrefix(id, "token:") || strings.HasPrefix(id, "did:key:")
 }

@@ -11,6 +11,8 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 
 	"github.com/go-json-experiment/json"
 )
@@ -110,7 +112,7 @@ func (p Person) Standings() (all []Standing, err error) {
 // has the agent know it. The agent is made where there is none. tell has the site keep a
 // grant that the user signed as an owner; where the user was granted what is passed on,
 // the agent shows it by itself.
-func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, tell func(Signed) error) error {
+func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, tell func(owner.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {
 		return err
@@ -124,12 +126,33 @@ func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, 
 		return err
 	}
 	if k.Owner {
-		if err := tell(Signed{pass.Grant.Bytes()}); err != nil {
+		if err := tell(owner.Signed{Grant: pass.Grant.Bytes()}); err != nil {
 			return err
 		}
 	}
 	_, err = a.accept(pass, k.Name, func(KnownSite) error { return nil })
 	return err
+}
+
+// Delegate passes a part of what the person was granted on a site on to another key, and
+// returns the text for its holder. It asks nobody.
+func (p Person) Delegate(name, audience, words string, until time.Time) (string, error) {
+	k, err := p.Known(name)
+	if err != nil {
+		return "", err
+	}
+	if k.Owner {
+		return "", state.Mistakef("you own %s: agentsite grant --site %[1]s", name)
+	}
+	to, err := identity.Parse(audience)
+	if err != nil {
+		return "", state.Mistake{Err: err}
+	}
+	pass, err := p.pass(k, to, words, until)
+	if err != nil {
+		return "", err
+	}
+	return pass.String(), nil
 }
 
 // pass is a permission on a known site for a key: a grant of an owner, or a part of what
@@ -139,7 +162,7 @@ func (p Person) pass(k KnownSite, to identity.ID, words string, until time.Time)
 	if err != nil {
 		return access.Pass{}, err
 	}
-	b, err := block(to, id, words, until)
+	b, err := ownerclient.NewBlock(to, id, words, until)
 	if err != nil {
 		return access.Pass{}, err
 	}

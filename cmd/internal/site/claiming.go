@@ -14,6 +14,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
+	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
 
@@ -21,7 +22,7 @@ import (
 // that is the person's already, by its key or by its name on this network. It remembers the
 // site by the given name, which no other may have; "" is for the one that it has already
 // here, or its own, with a number where that is another's. Of t, Version, Wait and Tell
-// count. The code is that of MadeRecovery, "" where the person owned the site already. Once
+// count. The code is the recovery code, "" where the person owned the site already. Once
 // the site is owned, k says which it is, and the code is returned also with an error.
 func (p Person) Claim(ctx context.Context, text, name string, t Target) (k KnownSite, code string, err error) {
 	i, err := p.invitation(ctx, text, t.Version)
@@ -49,11 +50,11 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 		return k, "", err
 	}
 	w.patience, w.again, w.tell = t.wait(), t.Wait > 0, t.Tell
-	site := &Connection{c, out, i.Site, ""}
+	site := connected(c, out, i.Site, "").Owner
 	var called string
 	owned := i.Secret == access.Secret{} // or there would be one
 	if !owned {
-		called, err = prove(ctx, c, key, i)
+		called, err = site.Claim(ctx, key, i.Secret)
 		var refused *client.Refusal
 		owned = errors.As(err, &refused) // an answer was lost, another owner added us, or the configuration did
 	}
@@ -66,7 +67,7 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 		case errors.As(asked, new(state.Mistake)): // it says that it is another
 			err = asked
 		case err == nil && errors.As(asked, &refused):
-			if err = ownersAsk(ctx, c, ChallengeMethod, nil, new(Challenge)); err == nil {
+			if err = site.Claimable(ctx); err == nil {
 				err = state.Mistakef("nobody owns this site yet, and the secret to claim it with is missing: copy the address that it shows, to its end")
 			}
 		case err == nil:
@@ -126,23 +127,6 @@ func newName(known []KnownSite, called, did string) string {
 	return name
 }
 
-// prove claims a site and returns its name.
-func prove(ctx context.Context, c *client.Client, key identity.Key, i access.Invitation) (name string, err error) {
-	var challenge Challenge
-	if err := ownersAsk(ctx, c, ChallengeMethod, nil, &challenge); err != nil {
-		return "", err
-	}
-	proof := access.Prove(key, i.Site, i.Secret, challenge.Challenge)
-	var claimed Claimed
-	if err := ownersAsk(ctx, c, ProveMethod, proof, &claimed); err != nil {
-		return "", err
-	}
-	if !proof.Answered(i.Site, i.Secret, claimed.Answer) {
-		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
-	}
-	return claimed.Name, nil
-}
-
 // Accept remembers a site on which the person was granted something, by that name, as
 // Claim does. Whether its issuer owns the site is not known here: a grant that the person
 // has takes the place of none but one by the same keys, and one that has ended.
@@ -192,7 +176,7 @@ func (p Person) accept(pass access.Pass, name string, replaces func(have KnownSi
 				}
 			}
 		}
-		k.Addresses = addressesIn(k.Addresses)
+		k.Addresses = ownerclient.Addresses(k.Addresses)
 		if name == "" {
 			k.Name = newName(all, pass.Name, k.DID)
 		}

@@ -3,17 +3,19 @@ package site
 import (
 	"strings"
 	"testing"
+
+	"agentsite/transport/owner"
 )
 
 // TestClockFindings: doctor says when a running site does not know the time, and whether
 // it does not believe its machine.
 func TestClockFindings(t *testing.T) {
-	if all := (Access{Sure: true}).clockFindings(); all != nil {
+	if all := clockFindings(owner.Access{Sure: true}); all != nil {
 		t.Error(all)
 	}
 	said := make(map[string]bool)
-	for _, a := range []Access{{}, {LastKnown: true}, {Off: 1e6}, {Off: -1e6}} {
-		all := a.clockFindings()
+	for _, a := range []owner.Access{{}, {LastKnown: true}, {Off: 1e6}, {Off: -1e6}} {
+		all := clockFindings(a)
 		if len(all) != 1 || !strings.Contains(all[0].Do, "agentsite clock --set") {
 			t.Fatal(all)
 		}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentsite/node/identity"
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
@@ -62,10 +63,16 @@ func Dial(t Target) (*Connection, error) {
 	}
 	if t.URL != "" {
 		c, err := dialHTTP(t)
-		return &Connection{Client: c, Closer: io.NopCloser(nil)}, err
+		if err != nil {
+			return nil, err
+		}
+		return connected(c, io.NopCloser(nil), identity.ID{}, ""), nil
 	}
 	c, conn, err := dialSocket(t.Folder, t.Folder.SocketPath(state.OwnerSocket), t.Version)
-	return &Connection{Client: c, Closer: conn}, err
+	if err != nil {
+		return nil, err
+	}
+	return connected(c, conn, identity.ID{}, ""), nil
 }
 
 // dialSocket connects to the site that runs from a folder, through one of its sockets.

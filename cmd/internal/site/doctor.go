@@ -20,6 +20,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 )
 
 // DoctorOptions are what doctor is told.
@@ -130,7 +131,7 @@ func unprepared(cfg *config.Site, root string) []driver.Finding {
 }
 
 // clockFindings says that a running site does not know the time.
-func (a Access) clockFindings() []driver.Finding {
+func clockFindings(a owner.Access) []driver.Finding {
 	if a.Sure {
 		return nil
 	}

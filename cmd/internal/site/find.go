@@ -6,12 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/agents"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
-	"agentsite/node"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 )
@@ -83,36 +82,42 @@ func foundAt(r *discovery.Signed) Found {
 	return Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses, Public: r.Offer}
 }
 
-// FindMethod has a site find others of its realm.
-const FindMethod = "owner/find"
-
-// Wanted is the parameters of FindMethod.
-type Wanted struct {
-	Capability string `json:"capability,omitzero"` // "" for all that the site knows of, without asking anybody
-}
-
-// FoundAll answers FindMethod.
-type FoundAll struct {
-	Found []Found `json:"found"`
-}
-
-func addFind(methods map[string]rpc.Method, door *node.Node, there *presence) {
-	methods[FindMethod] = ownersMethod(door, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (any, error) {
-		all := FoundAll{Found: []Found{}}
-		if there.realm == nil {
-			return nil, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
-		}
-		if w.Capability == "" {
+// finder finds the other sites of a site's realm for its owner; nil without a realm.
+func finder(there *presence) owner.Finder {
+	if there.realm == nil {
+		return nil
+	}
+	return func(ctx context.Context, capability string) (all []owner.Found, err error) {
+		if capability == "" {
 			for _, s := range there.realm.Sites() {
-				all.Found = append(all.Found, foundAt(s.Signed))
+				all = append(all, toOwner(foundAt(s.Signed)))
 			}
 			return all, nil
 		}
-		if err := there.far.find(ctx, w.Capability, func(f Found) { all.Found = append(all.Found, f) }); err != nil {
-			return nil, rpc.Errorf(503, "%v", err)
+		err = there.far.find(ctx, capability, func(f Found) { all = append(all, toOwner(f)) })
+		return all, err
+	}
+}
+
+func toOwner(f Found) owner.Found {
+	out := owner.Found{Name: f.Name, DID: f.DID, URLs: f.URLs}
+	for _, k := range f.Public {
+		out.Public = append(out.Public, owner.Public{Kind: k.Kind, Points: k.Points})
+	}
+	return out
+}
+
+// Find has the site that was dialled find the others of its realm, as its owner.
+func (c *Connection) Find(ctx context.Context, capability string) (all []Found, err error) {
+	found, err := c.Owner.Find(ctx, capability)
+	for _, f := range found {
+		one := Found{Name: f.Name, DID: f.DID, URLs: f.URLs}
+		for _, p := range f.Public {
+			one.Public = append(one.Public, discovery.Kind{Kind: p.Kind, Points: p.Points})
 		}
-		return all, nil
-	})
+		all = append(all, one)
+	}
+	return all, err
 }
 
 // Pong is what came of asking a site whether it is there.

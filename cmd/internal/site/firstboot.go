@@ -13,6 +13,7 @@ import (
 
 	"agentsite/device/board"
 	"agentsite/device/driver"
+	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/state"
@@ -224,7 +225,7 @@ func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err er
 }
 
 // ShowClaim has the file on the boot partition say how to claim the site, as long as
-// nobody owns it: it is for the superuser, each time that Folder.Invitation changes.
+// nobody owns it: it is for the superuser, each time that ReadInvitation changes.
 func ShowClaim(o PrepareOptions) (did []string, err error) {
 	if err := superuser(o); err != nil {
 		return nil, err
@@ -250,10 +251,10 @@ func showClaim(boot string, f state.Folder) (did []string, err error) {
 		}
 		return did, tell(boot, state.ClaimFile, nil)
 	}
-	if now, _ := state.ReadUntrusted(file, 4096); bytes.Equal(now, claimText(i)) {
+	if now, _ := state.ReadUntrusted(file, 4096); bytes.Equal(now, i.Text()) {
 		return nil, nil
 	}
-	return []string{"write " + file}, tell(boot, state.ClaimFile, claimText(i))
+	return []string{"write " + file}, tell(boot, state.ClaimFile, i.Text())
 }
 
 // tell leaves a file of ours on the boot partition with that text, or none for no text.
@@ -275,4 +276,15 @@ func tell(boot, name string, text []byte) error {
 		return fmt.Errorf("the boot partition cannot be written: %w", err)
 	}
 	return nil
+}
+
+// ReadInvitation returns the address to claim the folder's site by. ok is false where there
+// is none, because somebody owns the site or none has run yet.
+func ReadInvitation(f state.Folder) (i access.Invitation, ok bool, err error) {
+	text, err := state.ReadUntrusted(f.Path(state.ClaimFile), 4096)
+	if text == nil || err != nil {
+		return i, false, err
+	}
+	i, err = access.FindInvitation(text)
+	return i, err == nil, err
 }

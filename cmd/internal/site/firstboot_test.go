@@ -194,11 +194,11 @@ func TestShowClaim(t *testing.T) {
 	key := identity.New()
 	for i := range 2 {
 		invitation := access.Invitation{Site: key.ID(), Secret: access.Secret{1}, Addresses: []string{fmt.Sprintf("192.168.1.%d:8474", i)}}
-		os.WriteFile(o.Folder.Path(state.ClaimFile), append(claimText(invitation), "\nformat c:\n"...), 0o600)
+		os.WriteFile(o.Folder.Path(state.ClaimFile), append(invitation.Text(), "\nformat c:\n"...), 0o600)
 		if did, err := ShowClaim(o); err != nil || !slices.Equal(did, []string{"write " + shown}) {
 			t.Error(did, err)
 		}
-		if text, _ := os.ReadFile(shown); string(text) != string(claimText(invitation)) {
+		if text, _ := os.ReadFile(shown); string(text) != string(invitation.Text()) {
 			t.Errorf("%s", text)
 		}
 		if did, err := ShowClaim(o); err != nil || did != nil {

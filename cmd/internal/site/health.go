@@ -14,32 +14,12 @@ import (
 	"agentsite/agents"
 	"agentsite/device/driver"
 	"agentsite/device/host"
-	"agentsite/node"
 	"agentsite/node/config"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
-
-// HealthMethod answers Health.
-const HealthMethod = "owner/health"
-
-// Health is what doctor asks the running site beyond what every client may.
-type Health struct {
-	Configuration string `json:"configuration,omitzero"` // its file, with its whole path; "" for the demonstration
-}
-
-func addHealth(methods map[string]rpc.Method, door *node.Node, configuration string) error {
-	if configuration != "" {
-		var err error
-		if configuration, err = filepath.Abs(configuration); err != nil {
-			return err
-		}
-	}
-	methods[HealthMethod] = ownersOnly(door, "doctor", func(context.Context, agents.Principal, string) (any, error) {
-		return Health{configuration}, nil
-	})
-	return nil
-}
 
 // siteStatus is what doctor reads of the tool site_status.
 type siteStatus struct {
@@ -58,19 +38,27 @@ const askPatience = 3 * time.Second
 
 // askSite asks the site that runs from the folder how it is. ok is false where none
 // runs; a site that does not answer is a finding.
-func askSite(ctx context.Context, f state.Folder) (h Health, found []driver.Finding, ok bool) {
+func askSite(ctx context.Context, f state.Folder) (h owner.Health, found []driver.Finding, ok bool) {
 	if !f.Running() {
-		return Health{}, nil, false
+		return owner.Health{}, nil, false
 	}
-	a := Access{Sure: true} // of a site that does not answer nothing is known
+	a := owner.Access{Sure: true} // of a site that does not answer nothing is known
 	var status siteStatus
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	err := errors.Join(askOwner(asking, f, HealthMethod, &h), askOwner(asking, f, AccessMethod, &a), readStatus(asking, f, &status))
+	err := asOwner(f, func(c *ownerclient.Client) error {
+		health, err := c.Health(asking)
+		all, err2 := c.Access(asking)
+		if h = health; err2 == nil {
+			a = all.Access
+		}
+		return errors.Join(err, err2)
+	})
+	err = errors.Join(err, readStatus(asking, f, &status))
 	if err != nil {
 		found = append(found, driver.Finding{Severity: driver.Problem, Subject: string(f), Says: "the site that runs from this folder does not say how it is: " + err.Error(), Do: "look at its log; where it is of an older version, start it again"})
 	}
-	found = append(found, a.clockFindings()...)
+	found = append(found, clockFindings(a)...)
 	if status.Stopped {
 		found = append(found, driver.Finding{Severity: driver.Warning, Subject: "emergency stop", Says: "it is in force, and no output moves", Do: "when it is safe: agentsite reset"})
 	}
@@ -110,7 +98,7 @@ const serviceConfig = "/etc/agentsite/agentsite.yaml"
 
 // configuration is the file that doctor looks at: the named one, that of the site which
 // runs, the one in this folder, or the service's.
-func (o DoctorOptions) configuration(h Health) string {
+func (o DoctorOptions) configuration(h owner.Health) string {
 	path := cmp.Or(o.Config, h.Configuration)
 	if path != "" {
 		return path

@@ -15,6 +15,7 @@ import (
 	"agentsite/discovery/mdns"
 	"agentsite/node/config"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 )
 
 // hearPatience is how long a site is listened for on its own machine, which asks twice in
@@ -31,7 +32,7 @@ func unseen(ctx context.Context, f state.Folder, cfg *config.Site) []driver.Find
 	if ways == nil {
 		return nil
 	}
-	i := slices.IndexFunc(ways, func(c Carrier) bool { return c.Kind == HTTPSCarrier })
+	i := slices.IndexFunc(ways, func(c owner.Carrier) bool { return c.Kind == owner.HTTPSCarrier })
 	if i < 0 {
 		return note("nobody finds this site on the network: HTTPS is off", "http: { https: \":8474\" } in the configuration, and run without --listen, or with --listen-https :8474")
 	}

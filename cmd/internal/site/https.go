@@ -3,7 +3,9 @@ package site
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -65,4 +67,37 @@ func hosts(addr net.Addr, names []string) []string {
 		}
 	}
 	return all
+}
+
+// shownAddresses is as many as fit on a screen, as a picture.
+const shownAddresses = 2
+
+// reachable is where others may find what listens at an address, nil for nowhere: there, or
+// wherever this machine is.
+func reachable(at net.Addr, id identity.ID) (all []string) {
+	if at == nil {
+		return nil
+	}
+	listens, err := netip.ParseAddrPort(at.String())
+	if err != nil {
+		return nil
+	}
+	port := fmt.Sprint(listens.Port())
+	if !listens.Addr().IsUnspecified() {
+		return []string{at.String()}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		slog.Warn("this machine's addresses are not known", "err", err)
+	}
+	for _, want4 := range []bool{true, false} {
+		for _, a := range addresses {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil || p.Addr().IsLoopback() || p.Addr().IsLinkLocalUnicast() || p.Addr().Is4() != want4 || len(all) == shownAddresses-1 {
+				continue
+			}
+			all = append(all, net.JoinHostPort(p.Addr().String(), port))
+		}
+	}
+	return append(all, net.JoinHostPort(HostName(id), port))
 }

@@ -53,8 +53,8 @@ func KnownIdentity() (state.Identity, error) {
 	return p.Folder.Identity()
 }
 
-// ownerKey is the key of OwnerIdentity.
-func ownerKey() (identity.Key, error) {
+// OwnerKey is the key of OwnerIdentity.
+func OwnerKey() (identity.Key, error) {
 	p, err := User()
 	if err != nil {
 		return identity.Key{}, err

@@ -18,6 +18,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 
 	"github.com/libp2p/go-libp2p/core/event"
@@ -339,6 +340,16 @@ func places(at net.Addr, id identity.ID, far *internet) []string {
 	return all
 }
 
+// claimAddresses is where a site is claimed: the first places, without the name that whoever
+// knows its key looks for anyway, and its first relay.
+func claimAddresses(at net.Addr, id identity.ID, far *internet) []string {
+	near := reachable(at, id)
+	if len(near) > 1 {
+		near = near[:len(near)-1]
+	}
+	return append(near, far.throughRelay()...)
+}
+
 // throughRelay is where a site will be reached once it has a place at its first relay.
 func (in *internet) throughRelay() []string {
 	if in == nil || len(in.options.Relays) == 0 {
@@ -349,7 +360,7 @@ func (in *internet) throughRelay() []string {
 }
 
 // carriers are where the host listens, with the protocols that it speaks now.
-func (in *internet) carriers() (all []Carrier) {
+func (in *internet) carriers() (all []owner.Carrier) {
 	if in == nil {
 		return nil
 	}
@@ -360,7 +371,7 @@ func (in *internet) carriers() (all []Carrier) {
 	slices.Sort(protocols)
 	for _, a := range in.Network().ListenAddresses() {
 		if !p2p.OverRelay(a) {
-			all = append(all, Carrier{P2PCarrier, a.String(), protocols})
+			all = append(all, owner.Carrier{Kind: owner.P2PCarrier, Address: a.String(), Routes: protocols})
 		}
 	}
 	return all

@@ -19,6 +19,8 @@ import (
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -157,7 +159,7 @@ func (p Person) moved(did string, at []string) {
 
 // learned remembers where in the world a site says that it may be reached.
 func (p Person) learned(did string, at []string) {
-	_, far := sorted(addressesIn(at))
+	_, far := sorted(ownerclient.Addresses(at))
 	far = far[:min(len(far), maxFar)]
 	if len(far) == 0 {
 		return
@@ -352,7 +354,7 @@ func dialKnown(t Target) (*Connection, *ways, error) {
 		out.Close()
 		return nil, nil, err
 	}
-	return &Connection{c, out, id, k.Name}, w, nil
+	return connected(c, out, id, k.Name), w, nil
 }
 
 // named is a site that the person knows by its name or by its key, or one of which only
@@ -383,18 +385,20 @@ func Called(agent, peer string) (string, error) {
 
 // greet tells a site the time, or shows it what was granted, and remembers where it says
 // that it may be reached.
-func (p Person) greet(ctx context.Context, k KnownSite, c *client.Client, patience time.Duration) error {
-	method, what := PresentMethod, any(Signed{k.Grant})
-	switch {
-	case k.Owner:
-		method, what = TimeMethod, TimeNow{Now: time.Now()}
-	case k.Grant == nil: // there is nothing to show
+func (p Person) greet(ctx context.Context, k KnownSite, c ownerclient.Caller, patience time.Duration) error {
+	if !k.Owner && k.Grant == nil { // there is nothing to show
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience+answerPatience)
 	defer cancel()
-	var reached Reached
-	err := ownersAsk(ctx, c, method, what, &reached)
+	site := ownerclient.New(c, identity.ID{}, "")
+	var reached owner.Reached
+	var err error
+	if k.Owner {
+		reached, err = site.SetTime(ctx, time.Now(), false)
+	} else {
+		reached, err = site.Present(ctx, k.Grant)
+	}
 	var refused *client.Refusal
 	switch {
 	case errors.As(err, &refused): // what is asked next says why

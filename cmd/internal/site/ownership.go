@@ -16,6 +16,8 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
 
@@ -67,8 +69,8 @@ func (o *ownership) ask(ctx context.Context, s discovery.Site, yes func()) {
 		}
 		defer w.near.HTTP.CloseIdleConnections()
 		me := o.key.ID().String()
-		all, err := (&Connection{Client: c, dialled: s.Site}).Access(ctx)
-		if err == nil && slices.ContainsFunc(all.Owners, func(w Owner) bool { return w.DID == me }) {
+		all, err := ownerclient.New(c, s.Site, "").Access(ctx)
+		if err == nil && slices.ContainsFunc(all.Owners, func(w owner.Owner) bool { return w.DID == me }) {
 			yes()
 		}
 	})

@@ -7,65 +7,32 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/agents"
-	"agentsite/node"
 	"agentsite/node/state"
-	"agentsite/transport/rpc"
-
-	"github.com/go-json-experiment/json"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 )
-
-// RoutesMethod lists every way into the site.
-const RoutesMethod = "owner/routes"
-
-// Routes answers RoutesMethod.
-type Routes struct {
-	Carriers []Carrier `json:"carriers"`
-	Methods  []string  `json:"methods"` // of all carriers
-}
-
-// Carrier is something that listens. Each has its own way to be spoken to, by its kind.
-type Carrier struct {
-	Kind    string   `json:"kind"`
-	Address string   `json:"address"`         // a URL without a path, or a socket's file
-	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb; over libp2p: protocols
-}
-
-// The kinds of carriers.
-const (
-	HTTPCarrier   = "http"
-	HTTPSCarrier  = "https"
-	OwnerCarrier  = "owner socket"
-	AgentsCarrier = "agents socket"
-	P2PCarrier    = "libp2p"
-)
-
-func addRoutes(methods map[string]rpc.Method, door *node.Node, all func() Routes) {
-	methods[RoutesMethod] = ownersOnly(door, "doctor", func(context.Context, agents.Principal, string) (any, error) { return all(), nil })
-}
 
 // carriersOf is where the site that runs from a folder can be reached, none where it does not
 // say in time.
-func carriersOf(ctx context.Context, f state.Folder) []Carrier {
+func carriersOf(ctx context.Context, f state.Folder) (all []owner.Carrier) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	var all Routes
-	askOwner(ctx, f, RoutesMethod, &all) // or it stays empty
-	return all.Carriers
+	asOwner(f, func(c *ownerclient.Client) error { // or it stays empty
+		routes, err := c.Routes(ctx)
+		all = routes.Carriers
+		return err
+	})
+	return all
 }
 
-// askOwner calls an owner's method of the site that runs from a folder.
-func askOwner(ctx context.Context, f state.Folder, method string, answer any) error {
+// asOwner calls the owner's methods of the site that runs from a folder.
+func asOwner(f state.Folder, do func(*ownerclient.Client) error) error {
 	c, err := Dial(Target{Folder: f})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	text, err := c.Owner(ctx, method, nil)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, answer)
+	return do(c.Owner)
 }
 
 // checkListens changes a URL's host to that at which the site that runs from the folder serves
@@ -74,11 +41,11 @@ func askOwner(ctx context.Context, f state.Folder, method string, answer any) er
 func checkListens(f state.Folder, u *url.URL) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
 	defer cancel()
-	var all Routes
-	err := askOwner(ctx, f, RoutesMethod, &all)
+	var all owner.Routes
+	err := asOwner(f, func(c *ownerclient.Client) (err error) { all, err = c.Routes(ctx); return err })
 	for _, c := range all.Carriers {
 		at, err := url.Parse(c.Address)
-		if err == nil && c.Kind == HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
+		if err == nil && c.Kind == owner.HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
 			u.Host = at.Host
 			return nil
 		}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,7 @@ import (
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
@@ -213,32 +216,45 @@ func Run(ctx context.Context, o Options) error {
 		called = append(called, HostName(key.ID())) // whoever knows the key says no port
 		called = append(called, hosts(secure.Addr(), names(key.ID(), web))...)
 	}
-	door.Obey(permissions{book, resource})
+	door.Obey(access.Authorizer{Book: book, URL: resource})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	addOwner(methods, door, outputs, opened.Reload)
-	at := whereabouts{key, cfg.Name, resource, func() []string { return places(addressOf(secure), key.ID(), far) }}
-	addGrants(methods, door, book, at)
-	addPresent(methods, book, at)
-	addReclaim(methods, door, book)
-	addFind(methods, door, there)
-	invitation, err := addClaim(methods, door, book, key, cfg.Name, o.Folder, cfg.Claim, addressOf(secure), far, there.renew)
-	if err != nil {
-		return err
-	}
-	carriers := []Carrier{
-		{HTTPCarrier, url, httpcarrier.Routes()},
-		{OwnerCarrier, o.Folder.SocketPath(state.OwnerSocket), nil}, {AgentsCarrier, o.Folder.SocketPath(state.AgentSocket), nil},
+	carriers := []owner.Carrier{
+		{Kind: owner.HTTPCarrier, Address: url, Routes: httpcarrier.Routes()},
+		{Kind: owner.OwnerCarrier, Address: o.Folder.SocketPath(state.OwnerSocket)},
+		{Kind: owner.AgentsCarrier, Address: o.Folder.SocketPath(state.AgentSocket)},
 	}
 	if secure != nil {
-		carriers = append(carriers, Carrier{HTTPSCarrier, "https://" + secure.Addr().String(), httpcarrier.Routes()})
+		carriers = append(carriers, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + secure.Addr().String(), Routes: httpcarrier.Routes()})
 	}
-	if err := addHealth(methods, door, from); err != nil {
-		return err
+	configuration := from
+	if from != "" {
+		if configuration, err = filepath.Abs(from); err != nil {
+			return err
+		}
 	}
 	var dispatcher *rpc.Dispatcher
-	addRoutes(methods, door, func() Routes { return Routes{slices.Concat(carriers, far.carriers()), dispatcher.Methods()} })
+	owned := owner.Site{
+		Node: door, Access: book, Outputs: outputs, Reload: opened.Reload,
+		Key: key, Name: cfg.Name, URL: resource, Configuration: configuration, Find: finder(there),
+		Addresses: func() []string { return places(addressOf(secure), key.ID(), far) },
+		Routes: func() owner.Routes {
+			return owner.Routes{Carriers: slices.Concat(carriers, far.carriers()), Methods: dispatcher.Methods()}
+		},
+	}
+	maps.Copy(methods, owned.Methods())
+	claim := owner.Claim{Node: door, Access: book, Key: key, Name: cfg.Name, File: o.Folder.Path(state.ClaimFile), Claimed: there.renew}
+	var invitation *access.Invitation // nil where nobody else reaches the site
+	if secure == nil && far == nil {
+		claim.Close()
+	} else {
+		var claiming map[string]rpc.Method
+		if claiming, invitation, err = claim.Open(cfg.Claim, claimAddresses(addressOf(secure), key.ID(), far)); err != nil {
+			return err
+		}
+		maps.Copy(methods, claiming)
+	}
 	dispatcher = rpc.NewDispatcher(methods)
 	dispatcher.Urgent = mcp.Urgent
 	older := legacy.New(door, self.Name, o.Version, instructions)

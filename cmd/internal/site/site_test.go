@@ -1,8 +1,6 @@
 package site
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -13,10 +11,8 @@ import (
 	"testing"
 
 	"agentsite/agents/things"
-	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
-	"agentsite/node/config"
 	"agentsite/node/history"
 	"agentsite/transport/rpc"
 
@@ -57,136 +53,6 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 		t.Fatalf("stopped: %v, %v", g.Stopped(), err)
 	}
 	return g
-}
-
-// direct is a guard without a process between.
-type direct struct{ *guard.Guard }
-
-func (d direct) Reset(context.Context) error {
-	_, _, stops := d.State()
-	return d.Guard.Reset(stops)
-}
-func (d direct) TakeOver(_ context.Context, holder, output string) error {
-	return d.Guard.TakeOver(holder, output)
-}
-
-// TestReset: the owner's socket alone ends the emergency stop.
-func TestReset(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		e    rpc.Evidence
-		ok   bool
-	}{
-		{"nobody", rpc.Evidence{}, false},
-		{"the token", rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, false},
-		{"an agent", rpc.Evidence{Local: rpc.LocalAgent}, false},
-		{"an agent as root", rpc.Evidence{Local: rpc.LocalAgent, Bearer: "secret"}, false},
-		{"a peer", rpc.Evidence{Peer: "12D3"}, false},
-		{"the owner", rpc.Evidence{Local: rpc.LocalOwner}, true},
-	} {
-		g := stoppedGuard(t)
-		methods := map[string]rpc.Method{}
-		addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
-		_, err := methods[ResetMethod](t.Context(), &rpc.Call{Evidence: tt.e})
-		if g.Stopped() == tt.ok {
-			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
-		}
-		var refused *rpc.Error
-		if !tt.ok && (!errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || refused.Message != "this is an owner's: run agentsite reset on the site's own machine, or with --site where you own it") {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		if tt.ok && err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-	}
-}
-
-// TestReloadMethod: it is the owner's alone, and says by its code whether the file was
-// at fault.
-func TestReloadMethod(t *testing.T) {
-	methods := map[string]rpc.Method{}
-	var says error
-	asked := 0
-	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), nil, func(context.Context) error {
-		asked++
-		return says
-	})
-	for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
-		var refused *rpc.Error
-		if _, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: e}); !errors.As(err, &refused) || refused.Code != rpc.CodeMethodNotFound || asked != 0 {
-			t.Errorf("%+v: %v", e, err)
-		}
-	}
-	_, mistake := config.Parse("test", []byte("site: {}"), nil)
-	for _, tt := range []struct {
-		err  error
-		code int
-	}{
-		{nil, 0}, {mistake, rpc.CodeInvalidParams}, {device.Faultf(device.Invalid, "restart"), rpc.CodeInvalidParams},
-		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
-	} {
-		says = tt.err
-		_, err := methods[ReloadMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
-		var refused *rpc.Error
-		if (err == nil) != (tt.err == nil) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code || refused.Message != tt.err.Error()) {
-			t.Errorf("%v: %v", tt.err, err)
-		}
-	}
-}
-
-// lamp is an output that is nowhere.
-type lamp struct{}
-
-func (lamp) Apply(context.Context, string, device.Value) error { return nil }
-
-// TestTakeOver: the owner's socket alone makes its holder the holder of an output.
-func TestTakeOver(t *testing.T) {
-	dir := t.TempDir()
-	latch := guard.Latch{File: filepath.Join(dir, "armed")}
-	if err := latch.Arm(); err != nil {
-		t.Fatal(err)
-	}
-	policy := guard.NewPolicy("lamp", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
-	policy.Rest = 0
-	g, err := guard.New([]guard.Actuated{{Actuator: lamp{}, Policies: []guard.Policy{policy}}}, latch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
-	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
-	for _, tt := range []struct {
-		e      rpc.Evidence
-		params rpc.Raw
-		code   int
-	}{
-		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
-		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
-		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
-	} {
-		_, err := methods[TakeOverMethod](t.Context(), &rpc.Call{Evidence: tt.e, Params: tt.params})
-		var refused *rpc.Error
-		if (err == nil) != (tt.code == 0) || err != nil && (!errors.As(err, &refused) || refused.Code != tt.code) {
-			t.Errorf("%+v: %v", tt, err)
-		}
-	}
-}
-
-func TestResetThatFails(t *testing.T) {
-	g, err := guard.New(nil, guard.Latch{File: filepath.Join(t.TempDir(), "no", "folder", "armed")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	methods := map[string]rpc.Method{}
-	addOwner(methods, node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), direct{g}, nil)
-	_, err = methods[ResetMethod](t.Context(), &rpc.Call{Evidence: rpc.Evidence{Local: rpc.LocalOwner}})
-	if err == nil || !strings.HasPrefix(err.Error(), "the emergency stop stays: ") || !g.Stopped() {
-		t.Error(err)
-	}
 }
 
 func TestMetrics(t *testing.T) {

@@ -276,10 +276,10 @@ type notified struct {
 	URI string `json:"uri"`
 }
 
-// Owner calls a method of the owner's, which no tool reaches, with parameters that
-// encode by their json tags, nil for none. What it answers comes as JSON. A caller that does
-// not own the site is denied: to everybody else the method does not exist.
-func (c *Client) Owner(ctx context.Context, method string, params any) ([]byte, error) {
+// CallMethod calls a method outside MCP, which no tool reaches, with parameters that encode
+// by their json tags, nil for none. What it answers comes as JSON. A method that does not
+// exist is denied: so are the owner's to everybody else.
+func (c *Client) CallMethod(ctx context.Context, method string, params any) ([]byte, error) {
 	if params == nil {
 		params = struct{}{}
 	}

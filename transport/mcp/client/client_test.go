@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
 			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
-		{func() error { _, err := c.Owner(t.Context(), "owner/reset", nil); return err }, "owner/reset", "", ``},
+		{func() error { _, err := c.CallMethod(t.Context(), "owner/reset", nil); return err }, "owner/reset", "", ``},
 		{func() error {
 			_, err := c.AskOnce(t.Context(), "x", []byte(`{}`), Once{Key: "k", State: "s"})
 			return err
@@ -138,8 +138,8 @@ func TestRefused(t *testing.T) {
 			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
 			return err
 		},
-		"Watch": func() error { return c.Watch(t.Context(), nil, nil) },
-		"Owner": func() error { _, err := c.Owner(t.Context(), "x", ""); return err },
+		"Watch":      func() error { return c.Watch(t.Context(), nil, nil) },
+		"CallMethod": func() error { _, err := c.CallMethod(t.Context(), "x", ""); return err },
 	} {
 		var e *Refusal
 		if err := do(); !errors.As(err, &e) || *e != (Refusal{"denied", "no"}) {

@@ -1,4 +1,4 @@
-package site
+package client
 
 import (
 	"context"
@@ -8,25 +8,25 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	"agentsite/transport/mcp/client"
-	"agentsite/transport/rpc"
+	"agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
 )
 
 // answering answers owners' methods as a site.
-type answering func(method string, params AccessParams) any
+type answering func(params owner.AccessParams) any
 
-func (a answering) Call(_ context.Context, r rpc.Request, _ func(string, rpc.Raw)) (rpc.Raw, error) {
-	p, _ := r.Params.(AccessParams)
-	text, err := json.Marshal(a(r.Method, p))
-	return rpc.RawJSON(text), err
+func (a answering) CallMethod(_ context.Context, _ string, params any) ([]byte, error) {
+	p, _ := params.(owner.AccessParams)
+	return json.Marshal(a(p))
 }
+
+// mine is the key that signs.
+func mine() (identity.Key, error) { return identity.New(), nil }
 
 // TestAccessNamesTheDialledKey: what a site says of its key counts where the key was
 // dialled, or where the site proves that it has it, and nothing is signed otherwise.
 func TestAccessNamesTheDialledKey(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	site, victim := identity.New(), identity.New()
 	var stale []byte // a proof of before
 	for name, c := range map[string]struct {
@@ -45,22 +45,22 @@ func TestAccessNamesTheDialledKey(t *testing.T) {
 		"a socket, proves what it had": {says: site.ID().String(), prove: func([]byte) []byte { return stale }},
 	} {
 		stale = access.ProveSite(site, make([]byte, 32))
-		caller := answering(func(_ string, p AccessParams) any {
-			all := Access{Site: c.says, Name: "x", At: []string{"'; touch x", "192.0.2.1:1", "/ip4/192.0.2.1/tcp/1", "/ip4/192.0.2.1/tcp/1'; touch x", "/dns4/$(touch x)/tcp/1"}}
+		caller := answering(func(p owner.AccessParams) any {
+			all := owner.Access{Site: c.says, Name: "x", At: []string{"'; touch x", "192.0.2.1:1", "/ip4/192.0.2.1/tcp/1", "/ip4/192.0.2.1/tcp/1'; touch x", "/dns4/$(touch x)/tcp/1"}}
 			if c.prove != nil {
 				all.Proof = c.prove(p.Challenge)
 			}
 			return all
 		})
-		all, err := (&Connection{Client: client.New(caller, "t", "1"), dialled: c.dialled}).Access(t.Context())
+		all, err := New(caller, c.dialled, "").Access(t.Context())
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		signed, _, err := SignGrant(all, victim.ID().String(), "read *", time.Time{})
+		signed, _, err := SignGrant(all, mine, victim.ID().String(), "read *", time.Time{})
 		if (err == nil) != c.ok {
 			t.Errorf("%s: it is signed: %v", name, err)
 		}
-		if _, err := SignToken(all, "t", "read *", time.Time{}); (err == nil) != c.ok {
+		if _, err := SignToken(all, mine, "t", "read *", time.Time{}); (err == nil) != c.ok {
 			t.Errorf("%s: a token is signed: %v", name, err)
 		}
 		if !c.ok {
@@ -77,15 +77,25 @@ func TestAccessNamesTheDialledKey(t *testing.T) {
 
 // TestAnswersThatAreNone: a token and a code go into files and onto paper.
 func TestAnswersThatAreNone(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	c := &Connection{Client: client.New(answering(func(string, AccessParams) any {
+	c := New(answering(func(owner.AccessParams) any {
 		return map[string]any{"token": "$(touch x)", "code": "'; touch x"}
-	}), "t", "1")}
-	if m, err := c.AddToken(t.Context(), NewToken{}); err == nil {
+	}), identity.ID{}, "")
+	if m, err := c.AddToken(t.Context(), owner.NewToken{}); err == nil {
 		t.Error(m)
 	}
 	if m, err := c.NewRecovery(t.Context()); err == nil || m.Code != "" {
 		t.Error(m)
+	}
+}
+
+// TestGrantEnds: what is signed ends no sooner than was said, though it ends at a whole second.
+func TestGrantEnds(t *testing.T) {
+	said := time.Unix(1_800_000_000, 1)
+	for until, want := range map[time.Time]int64{said: said.Unix() + 1, {}: 0} {
+		b, err := NewBlock(identity.New().ID(), identity.New().ID(), "read *", until)
+		if err != nil || b.Until != want {
+			t.Errorf("%v: %d, want %d (%v)", until, b.Until, want, err)
+		}
 	}
 }
 
@@ -103,13 +113,13 @@ func TestRenewal(t *testing.T) {
 		"stop, read *,read a/b`x`":   "",
 		"read a/b,  set a/b confirm": "grant " + to + " 'read a/b, set a/b confirm'",
 	} {
-		words, ok := Granted{To: to, May: []string{may}}.Renewal()
+		words, ok := Renewal(owner.Granted{To: to, May: []string{may}})
 		if ok != (want != "") || ok && words != want {
 			t.Errorf("%q: %q", may, words)
 		}
 	}
-	for _, g := range []Granted{{To: "x'; touch x", May: []string{"read *"}}, {To: to}, {To: to, May: []string{"read *", "read *"}}, {To: to, Token: "t", May: []string{"read *"}}} {
-		if words, ok := g.Renewal(); ok {
+	for _, g := range []owner.Granted{{To: "x'; touch x", May: []string{"read *"}}, {To: to}, {To: to, May: []string{"read *", "read *"}}, {To: to, Token: "t", May: []string{"read *"}}} {
+		if words, ok := Renewal(g); ok {
 			t.Errorf("%+v: %q", g, words)
 		}
 	}

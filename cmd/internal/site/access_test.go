@@ -1,0 +1,58 @@
+package site
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+)
+
+// grantToken makes a token of a permission in words that an owner signs, who becomes the
+// first where there is none.
+func grantToken(b *access.Book, own identity.Key, name, words string) error {
+	may, err := access.ParseWords(words)
+	if err != nil {
+		return err
+	}
+	g, err := access.Issue(own, access.Block{Audience: b.Site, Node: b.Site, May: may})
+	if err == nil && !b.Claimed() {
+		err = b.Claim(access.Owner{ID: own.ID()})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = b.AddToken(name, "u", g.Bytes(), time.Now().Add(time.Hour))
+	return err
+}
+
+// TestAccessFiles: the access store's files are the site's alone, and it is not opened
+// without them where they are damaged.
+func TestAccessFiles(t *testing.T) {
+	f := state.Folder(t.TempDir())
+	b, err := openAccess(f, identity.New().ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(grantToken(b, identity.New(), "a", "read x, set x/y 1/h"), b.Tell(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{state.AccessFile, state.CountsFile} {
+		if info, err := os.Stat(f.Path(name)); err != nil || state.OthersCanRead(info.Mode()) {
+			t.Error(name, info, err)
+		}
+	}
+	if again, err := openAccess(f, b.Site, nil); err != nil || len(again.Tokens()) != 1 {
+		t.Error(err)
+	}
+	if err := os.WriteFile(f.Path(state.AccessFile), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openAccess(f, b.Site, nil); err == nil || !strings.Contains(err.Error(), "move both away") {
+		t.Error(err)
+	}
+}

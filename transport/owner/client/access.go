@@ -1,0 +1,145 @@
+package client
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+
+	"github.com/multiformats/go-multiaddr"
+)
+
+// Access is what a site says of its permissions. Only Client.Access makes one that can be
+// signed for.
+type Access struct {
+	owner.Access
+	site identity.ID // the key that was pinned or proved
+}
+
+// Address is how owners make the site known on another machine of theirs.
+func (a Access) Address() string {
+	return access.Invitation{Site: a.site, Addresses: a.At}.String()
+}
+
+// Renewal returns the words after agentsite that grant the same again, quoted for a shell.
+// ok is false for what has not the form of a permission for a key, which is never suggested.
+func Renewal(g owner.Granted) (words string, ok bool) {
+	to, err := identity.Parse(g.To)
+	if err != nil || g.Token != "" || len(g.May) != 1 {
+		return "", false
+	}
+	may, err := access.ParseWords(g.May[0])
+	return "grant " + to.String() + " " + state.ShellQuote(access.Words(may)), err == nil
+}
+
+// SignGrant signs a permission in words for the key audience. It returns the grant for the
+// site and the text for the grant's holder. The zero time is for ever. key is called once
+// everything else is right: it may create the key.
+func SignGrant(on Access, key func() (identity.Key, error), audience, words string, until time.Time) (owner.Signed, string, error) {
+	to, err := identity.Parse(audience)
+	if err != nil {
+		return owner.Signed{}, "", state.Mistake{Err: err}
+	}
+	g, err := issue(on, key, to, words, until)
+	if err != nil {
+		return owner.Signed{}, "", err
+	}
+	return owner.Signed{Grant: g.Bytes()}, access.Pass{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
+}
+
+// SignToken signs a permission in words for a token of that name.
+func SignToken(on Access, key func() (identity.Key, error), name, words string, until time.Time) (owner.NewToken, error) {
+	n := owner.NewToken{Name: name, Until: until}
+	g, err := issue(on, key, on.site, words, until)
+	if err != nil {
+		return n, err
+	}
+	n.Grant = g.Bytes()
+	return n, nil
+}
+
+func issue(on Access, key func() (identity.Key, error), to identity.ID, words string, until time.Time) (*access.Grant, error) {
+	b, err := NewBlock(to, on.site, words, until)
+	if err != nil {
+		return nil, err
+	}
+	k, err := key()
+	if err != nil {
+		return nil, err
+	}
+	g, err := access.Issue(k, b)
+	if err != nil {
+		return nil, state.Mistake{Err: err}
+	}
+	return g, nil
+}
+
+// NewBlock returns a permission in words for the key to on one site, to be signed. The zero
+// time is for ever.
+func NewBlock(to, site identity.ID, words string, until time.Time) (access.Block, error) {
+	if !site.Valid() { // no site would mean every site of the owner's
+		return access.Block{}, errors.New("the site's key is not known, and a permission is for one site")
+	}
+	may, err := access.ParseWords(words)
+	if err != nil {
+		return access.Block{}, state.Mistake{Err: err}
+	}
+	return access.Block{Audience: to, Node: site, Until: access.EndSecond(until), May: may}, nil
+}
+
+// GrantUntil reads when a grant of a permission in words ends. "" is the usual length for
+// such a permission, and the zero time is for ever.
+func GrantUntil(text, words string) (time.Time, error) {
+	if text == "" {
+		may, err := access.ParseWords(words)
+		if err != nil {
+			return time.Time{}, state.Mistake{Err: err}
+		}
+		return time.Now().Add(access.DefaultLength(may)), nil
+	}
+	return TokenUntil(text)
+}
+
+// TokenUntil reads when a token ends.
+func TokenUntil(text string) (time.Time, error) {
+	until, err := access.ParseUntil(text, time.Now())
+	if err != nil {
+		return until, state.Mistakef("--until: %w", err)
+	}
+	return until, nil
+}
+
+const (
+	maxAddress   = 256 // bytes of one address; a real one is shorter
+	maxAddresses = 14  // of a site; no more are remembered
+)
+
+// Addresses keeps what has the form of a site's address, host:port or a multiaddr, and no
+// more of them than are remembered.
+func Addresses(all []string) []string {
+	all = slices.DeleteFunc(slices.Clone(all), func(a string) bool { return !isAddress(a) })
+	return all[:min(len(all), maxAddresses)]
+}
+
+func isAddress(a string) bool {
+	if len(a) > maxAddress {
+		return false
+	}
+	if strings.HasPrefix(a, "/") {
+		_, err := multiaddr.NewMultiaddr(a) // its names may be anything
+		return err == nil && access.Plain(a)
+	}
+	host, port, err := net.SplitHostPort(a)
+	if err != nil || host == "" || !access.Plain(host) || strings.Contains(host, "/") {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}

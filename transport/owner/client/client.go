@@ -1,0 +1,220 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Caller calls a JSON-RPC method outside MCP, and returns its result as JSON.
+type Caller interface {
+	CallMethod(ctx context.Context, method string, params any) ([]byte, error)
+}
+
+// Client calls the owner's methods of one site. It is safe for concurrent use where its
+// Caller is. Each call blocks until the site answers or ctx ends.
+type Client struct {
+	site   Caller
+	pinned identity.ID // zero where a socket or a token stands for the site
+	name   string      // by which the user knows the site; "" for none
+}
+
+// New makes a client. pinned is the key that the carrier verified, the zero ID for a
+// carrier that verifies none; name is by which the user knows the site.
+func New(site Caller, pinned identity.ID, name string) *Client { return &Client{site, pinned, name} }
+
+func call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], params P) (result R, err error) {
+	text, err := c.site.CallMethod(ctx, string(method), params)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return result, fmt.Errorf("the site's answer to %s cannot be read: %w", method, err)
+	}
+	return result, nil
+}
+
+// do is call for a method without a result.
+func do[P any](ctx context.Context, c *Client, method owner.Method[P, owner.None], params P) error {
+	_, err := call(ctx, c, method, params)
+	return err
+}
+
+// Reset ends the emergency stop.
+func (c *Client) Reset(ctx context.Context) error {
+	return do(ctx, c, owner.ResetMethod, owner.None{})
+}
+
+// Reload has the site read its configuration again.
+func (c *Client) Reload(ctx context.Context) error {
+	return do(ctx, c, owner.ReloadMethod, owner.None{})
+}
+
+// TakeOver makes the owner the holder of an output.
+func (c *Client) TakeOver(ctx context.Context, output string) error {
+	return do(ctx, c, owner.TakeOverMethod, owner.Name{Name: output})
+}
+
+// Requests lists the calls that wait for approval.
+func (c *Client) Requests(ctx context.Context) (owner.Requests, error) {
+	return call(ctx, c, owner.RequestsMethod, owner.None{})
+}
+
+// Approve allows the call with that handle.
+func (c *Client) Approve(ctx context.Context, handle string) error {
+	return do(ctx, c, owner.ApproveMethod, owner.Name{Name: handle})
+}
+
+// Deny refuses the call with that handle.
+func (c *Client) Deny(ctx context.Context, handle string) error {
+	return do(ctx, c, owner.DenyMethod, owner.Name{Name: handle})
+}
+
+// Access lists owners, grants and tokens. It refuses a site that names another key than the
+// pinned one, and one without a pinned key that does not prove the key that it names.
+func (c *Client) Access(ctx context.Context) (Access, error) {
+	challenge := make([]byte, 32)
+	rand.Read(challenge)
+	all, err := call(ctx, c, owner.AccessMethod, owner.AccessParams{Challenge: challenge})
+	if err != nil {
+		return Access{}, err
+	}
+	id, err := identity.Parse(all.Site)
+	switch {
+	case c.pinned != identity.ID{} && id != c.pinned:
+		return Access{}, state.Mistakef("the site that was dialled has the key %s and says that it has %.100q: nothing was signed or sent; do not trust it with anything", c.pinned, all.Site)
+	case err != nil:
+		return Access{}, errors.New("the site does not say which key it has")
+	case c.pinned == identity.ID{} && !access.ProvedSite(id, challenge, all.Proof):
+		return Access{}, errors.New("the site did not prove its key, and nothing was signed for it: is it of another version? Restart it, or reach it with --site")
+	}
+	if all.Name = cmp.Or(c.name, all.Name); device.CheckName(all.Name) != nil {
+		all.Name = ""
+	}
+	all.At = Addresses(all.At)
+	return Access{all, id}, nil
+}
+
+// AddToken has the site make a token of a permission that was signed for it.
+func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeToken, err error) {
+	m, err = call(ctx, c, owner.TokenMethod, n)
+	if err == nil && !state.IsToken(m.Token) {
+		err = errors.New("the site answered with something that is no token")
+	}
+	if err != nil {
+		return owner.MadeToken{}, err
+	}
+	if m.Owner != "" { // it can only be the signer
+		g, err := access.Open(n.Grant)
+		if err != nil {
+			return m, err
+		}
+		m.Owner = g.Issuer.String()
+	}
+	m.Until = n.Until
+	return m, nil
+}
+
+// AddGrant has the site store a grant that was signed for it.
+func (c *Client) AddGrant(ctx context.Context, g owner.Signed) error {
+	return do(ctx, c, owner.GrantMethod, g)
+}
+
+// Revoke ends a token by its name, a grant by its ID, or all permissions of a did:key.
+func (c *Client) Revoke(ctx context.Context, name string) error {
+	return do(ctx, c, owner.RevokeMethod, owner.Name{Name: name})
+}
+
+// AddOwner makes a did:key an owner, too.
+func (c *Client) AddOwner(ctx context.Context, did string) error {
+	return do(ctx, c, owner.AddOwnerMethod, owner.Name{Name: did})
+}
+
+// RemoveOwner ends a did:key's authority and all that it granted.
+func (c *Client) RemoveOwner(ctx context.Context, did string) error {
+	return do(ctx, c, owner.RemoveOwnerMethod, owner.Name{Name: did})
+}
+
+// SetTime has the site believe an owner's clock; with back also where that is earlier.
+func (c *Client) SetTime(ctx context.Context, now time.Time, back bool) (owner.Reached, error) {
+	return call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now, Back: back})
+}
+
+// NewRecovery has the site make a recovery code.
+func (c *Client) NewRecovery(ctx context.Context) (owner.MadeRecovery, error) {
+	m, err := call(ctx, c, owner.RecoveryMethod, owner.None{})
+	if err == nil && !access.IsRecovery(m.Code) {
+		return owner.MadeRecovery{}, errors.New("the site answered with something that is no recovery code")
+	}
+	return m, err
+}
+
+// Recover makes a did:key the only owner, by the recovery code, on the site's own machine.
+func (c *Client) Recover(ctx context.Context, code, did string) error {
+	return do(ctx, c, owner.RecoverMethod, owner.Recovery{Code: code, DID: did})
+}
+
+// Reclaim makes the key that the caller proved the only owner, by the recovery code.
+func (c *Client) Reclaim(ctx context.Context, code string) error {
+	return do(ctx, c, owner.ReclaimMethod, owner.Recovery{Code: code})
+}
+
+// Present shows the site a grant that the caller's key has.
+func (c *Client) Present(ctx context.Context, grant []byte) (owner.Reached, error) {
+	return call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
+}
+
+// Routes lists everything on which the site listens.
+func (c *Client) Routes(ctx context.Context) (owner.Routes, error) {
+	return call(ctx, c, owner.RoutesMethod, owner.None{})
+}
+
+// Health asks for what only the running site knows of itself.
+func (c *Client) Health(ctx context.Context) (owner.Health, error) {
+	return call(ctx, c, owner.HealthMethod, owner.None{})
+}
+
+// Find has the site find others of its realm that have a capability; "" is for all that it
+// knows already.
+func (c *Client) Find(ctx context.Context, capability string) ([]owner.Found, error) {
+	all, err := call(ctx, c, owner.FindMethod, owner.Wanted{Capability: capability})
+	return all.Found, err
+}
+
+// Claimable asks an unowned site whether it can be claimed, and fails where it cannot.
+func (c *Client) Claimable(ctx context.Context) error {
+	_, err := call(ctx, c, owner.ChallengeMethod, owner.None{})
+	return err
+}
+
+// Claim makes key the owner of the pinned site, by the secret that the site shows, and
+// returns the name that the site has for itself. The secret never leaves this machine.
+func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.Secret) (name string, err error) {
+	if !c.pinned.Valid() {
+		return "", errors.New("a site is claimed by a connection that verifies its key")
+	}
+	challenge, err := call(ctx, c, owner.ChallengeMethod, owner.None{})
+	if err != nil {
+		return "", err
+	}
+	proof := access.Prove(key, c.pinned, secret, challenge.Challenge)
+	claimed, err := call(ctx, c, owner.ProveMethod, proof)
+	if err != nil {
+		return "", err
+	}
+	if !proof.Answered(c.pinned, secret, claimed.Answer) {
+		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
+	}
+	return claimed.Name, nil
+}

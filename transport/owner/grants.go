@@ -1,0 +1,171 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+)
+
+// addGrants adds the methods about permissions and the time that they count by.
+func (s *Site) addGrants(all methods) {
+	forOwners(s, all, AccessMethod, "grants", func(_ context.Context, _ agents.Principal, p AccessParams) (Access, error) {
+		out := s.access()
+		switch len(p.Challenge) {
+		case 0:
+		case 32:
+			out.Proof = access.ProveSite(s.Key, p.Challenge)
+		default:
+			return Access{}, rpc.Errorf(rpc.CodeInvalidParams, "challenge: it has 32 bytes")
+		}
+		return out, nil
+	})
+	forOwners(s, all, TimeMethod, "clock --set", func(_ context.Context, who agents.Principal, t TimeNow) (Reached, error) {
+		switch {
+		case !t.Back:
+			return Reached{s.Addresses()}, s.Access.Tell(t.Now)
+		case access.ByGrant(who.ID):
+			return Reached{}, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
+		}
+		err := s.Node.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetBack(t.Now) })
+		return Reached{s.Addresses()}, invalid(err)
+	})
+	forOwners(s, all, GrantMethod, "grant", func(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
+		g, err := access.Open(p.Grant)
+		if err == nil {
+			err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return s.addGrant(g) })
+		}
+		if err != nil {
+			return none, invalid(err)
+		}
+		s.Node.Recheck()
+		return none, nil
+	})
+	forOwners(s, all, TokenMethod, "token", func(_ context.Context, who agents.Principal, n NewToken) (m MadeToken, _ error) {
+		g, err := access.Open(n.Grant)
+		if err == nil {
+			err = s.Node.Own(who, "token", n.Name+": "+g.Words(), func() error {
+				m, err = s.addToken(n, g)
+				return err
+			})
+		}
+		if err != nil {
+			return MadeToken{}, invalid(err)
+		}
+		s.Node.Recheck()
+		return m, nil
+	})
+	forOwners(s, all, RevokeMethod, "revoke", s.change("revoke", func(name string) error {
+		r, err := s.revocation(name)
+		if err != nil {
+			return err
+		}
+		return s.Access.Revoke(r)
+	}))
+	forKeys(all, PresentMethod, func(_ context.Context, who identity.ID, p Signed) (Reached, error) {
+		if _, err := s.Access.Present(who, p.Grant); err != nil {
+			return Reached{}, rpc.Errorf(http.StatusForbidden, "%v", err)
+		}
+		return Reached{s.Addresses()}, nil
+	})
+}
+
+// change returns a method that the journal records under its command's name.
+func (s *Site) change(command string, do func(name string) error) func(context.Context, agents.Principal, Name) (None, error) {
+	return func(_ context.Context, who agents.Principal, about Name) (none None, _ error) {
+		return none, invalid(s.Node.Own(who, command, about.Name, func() error { return do(about.Name) }))
+	}
+}
+
+func (s *Site) addGrant(g *access.Grant) error {
+	if _, err := s.checkIssuer(g.Issuer); err != nil {
+		return err
+	}
+	_, err := s.Access.Deposit(g.Bytes())
+	return err
+}
+
+func (s *Site) addToken(n NewToken, g *access.Grant) (m MadeToken, err error) {
+	m = MadeToken{ID: g.ID().String(), Until: n.Until}
+	if err := access.CheckName(n.Name); err != nil { // before it makes anybody an owner
+		return m, err
+	}
+	if m.Owner, err = s.checkIssuer(g.Issuer); err != nil {
+		return m, err
+	}
+	m.Token, err = s.Access.AddToken(n.Name, s.URL, n.Grant, n.Until)
+	return m, err
+}
+
+// checkIssuer refuses a key that is no owner's. While nobody owns the site, the first key
+// that signs becomes its owner and is returned: only the user of the site's own machine
+// gets here then.
+func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
+	if !s.Access.Claimed() {
+		first = id.String()
+		if err := s.Access.Claim(access.Owner{ID: id}); err != nil {
+			return "", err
+		}
+	}
+	if !s.Access.Owns(id.String()) {
+		return "", fmt.Errorf("this site has owners, and your key is none of theirs: agentsite owners add %v makes it one", id)
+	}
+	return first, nil
+}
+
+func (s *Site) access() Access {
+	b := s.Access
+	now, sure := b.Now()
+	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: s.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.Disbelieved().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
+	for _, o := range b.Owners() {
+		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
+	}
+	for _, t := range b.Tokens() {
+		if g, err := access.Open(t.Grant); err == nil {
+			row := granted(g)
+			row.Token, row.To = t.Name, ""
+			if t.Until != 0 {
+				row.Until = time.Unix(t.Until, 0).UTC()
+			}
+			out.Grants = append(out.Grants, row)
+		}
+	}
+	for _, g := range b.Grants() {
+		out.Grants = append(out.Grants, granted(g))
+	}
+	return out
+}
+
+func granted(g *access.Grant) Granted {
+	row := Granted{ID: g.ID().String(), To: g.Audience().String(), Until: g.Until()}
+	for _, block := range g.Blocks {
+		row.May = append(row.May, access.Words(block.May))
+	}
+	return row
+}
+
+// revocation finds what a name stands for: a token, the ID of a grant, or a key.
+func (s *Site) revocation(name string) (r access.Revocation, err error) {
+	all := s.Access.Grants()
+	for _, t := range s.Access.Tokens() {
+		if t.Name == name {
+			return access.Revocation{Token: name}, nil
+		}
+		if g, err := access.Open(t.Grant); err == nil {
+			all = append(all, g)
+		}
+	}
+	if i := slices.IndexFunc(all, func(g *access.Grant) bool { return g.ID().String() == name }); i >= 0 {
+		return access.Revocation{Block: all[i].ID()}, nil
+	}
+	if r.Key, err = identity.Parse(name); err == nil && r.Key != s.Access.Site { // the site's own key holds every token
+		return r, nil
+	}
+	return r, fmt.Errorf("%.60q is no token, grant or key that could be revoked: agentsite grants lists them", name)
+}

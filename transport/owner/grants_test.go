@@ -1,0 +1,144 @@
+package owner_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+	"agentsite/transport/owner/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+)
+
+func (s *site) token(t *testing.T, key identity.Key, name, words string) (owner.MadeToken, error) {
+	t.Helper()
+	all, err := s.owner().Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := client.SignToken(all, signer(key), name, words, time.Now().Add(time.Hour))
+	if err != nil {
+		return owner.MadeToken{}, err
+	}
+	return s.owner().AddToken(t.Context(), n)
+}
+
+// TestTokens: what a site keeps of them, and what somebody else's key makes.
+func TestTokens(t *testing.T) {
+	key, d := identity.New(), new(disk)
+	mine, other := identity.New(), identity.New()
+	s := newSite(t, key, d)
+	m, err := s.token(t, mine, "a", "read x, set x/y 1/h")
+	if err != nil || !state.IsToken(m.Token) || m.Owner != mine.ID().String() {
+		t.Fatal(m, err)
+	}
+	again := newSite(t, key, d)
+	p := access.Authorizer{Book: again.Access, URL: "u"}
+	who, err := p.Bearer(m.Token)
+	if err != nil || who.ID != "token:a" || who.Owner {
+		t.Fatal(who, err)
+	}
+	for url, token := range map[string]string{"v": m.Token, "u": strings.Repeat("0", 64), "": m.Token + "00"} {
+		if _, err := (access.Authorizer{Book: again.Access, URL: url}).Bearer(token); device.AsFault(err).Kind != device.Denied {
+			t.Error(url, err)
+		}
+	}
+	set := agents.Ask{Tool: "set_level", Points: []string{"x/y"}}
+	if _, err := p.Take(who, set, false); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Take(who, set, false); device.AsFault(err).Kind != device.Busy {
+		t.Error("a rate that is used up:", err)
+	}
+	if _, err := p.May(who, agents.Ask{Tool: "set_level", Points: []string{"z/y"}}); device.AsFault(err).Kind != device.Denied {
+		t.Error(err)
+	}
+
+	o := again.owner()
+	if _, err := again.token(t, other, "b", "read *"); code(t, err) != rpc.CodeInvalidParams {
+		t.Error("another key's:", err)
+	}
+	if err := o.AddOwner(t.Context(), other.ID().String()); err != nil {
+		t.Error(err)
+	}
+	if m, err := again.token(t, other, "b", "read *"); err != nil || m.Owner != "" {
+		t.Error(m, err)
+	}
+	if err := o.RemoveOwner(t.Context(), other.ID().String()); err != nil || again.Access.Standing(agents.Principal{ID: "token:b"}) != 0 {
+		t.Error("what an owner granted who is none any more", err)
+	}
+	all, err := o.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Revoke(t.Context(), all.Grants[0].ID); err != nil || again.Access.Standing(who) != 0 {
+		t.Error("by the grant's ID:", err)
+	}
+	if err := o.Revoke(t.Context(), key.ID().String()); err == nil {
+		t.Error("the site's own key can be revoked, and every token with it")
+	}
+}
+
+// TestClaim: one caller claims by the secret, and only for the key that it proved; the file
+// with the secret goes with the claim, and whoever comes later is refused.
+func TestClaim(t *testing.T) {
+	s := newSite(t, identity.New(), new(disk))
+	claimed := 0
+	c := owner.Claim{Node: s.Node, Access: s.Access, Key: s.Key, Name: s.Name, File: filepath.Join(t.TempDir(), state.ClaimFile), Claimed: func() { claimed++ }}
+	methods, i, err := c.Open("", []string{"192.0.2.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := state.ReadUntrusted(c.File, 4096)
+	if kept, err2 := access.FindInvitation(text); err != nil || err2 != nil || kept.String() != i.String() {
+		t.Fatalf("%s: %v, %v", text, err, err2)
+	}
+	as := func(key identity.Key) *client.Client {
+		return client.New(caller{methods, rpc.Evidence{Peer: key.ID().PeerID()}}, s.Key.ID(), "")
+	}
+	ann, eve := identity.New(), identity.New()
+	if _, err := as(eve).Claim(t.Context(), eve, access.Secret{1}); code(t, err) != 403 {
+		t.Error("a wrong secret:", err)
+	}
+	if _, err := as(eve).Claim(t.Context(), ann, i.Secret); code(t, err) != 403 {
+		t.Error("for a key that the caller did not prove:", err)
+	}
+	if _, err := client.New(caller{methods, rpc.Evidence{Local: rpc.LocalOwner}}, s.Key.ID(), "").Claim(t.Context(), ann, i.Secret); code(t, err) != rpc.CodeMethodNotFound {
+		t.Error("without a key:", err)
+	}
+	challenge, err := caller{methods, rpc.Evidence{Peer: ann.ID().PeerID()}}.CallMethod(t.Context(), string(owner.ChallengeMethod), owner.None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given owner.Challenge
+	if err := json.Unmarshal(challenge, &given); err != nil {
+		t.Fatal(err)
+	}
+	forwarded := access.Prove(ann, s.Key.ID(), i.Secret, given.Challenge)
+	if _, err := (caller{methods, rpc.Evidence{Peer: eve.ID().PeerID()}}).CallMethod(t.Context(), string(owner.ProveMethod), forwarded); code(t, err) != 403 {
+		t.Error("another key's proof:", err)
+	}
+	if s.Access.Claimed() || claimed != 0 {
+		t.Fatal("somebody owns it")
+	}
+	if name, err := as(ann).Claim(t.Context(), ann, i.Secret); err != nil || name != "greenhouse" || !s.Access.Owns(ann.ID().String()) || claimed != 1 {
+		t.Error(name, err)
+	}
+	if text, err := state.ReadUntrusted(c.File, 4096); text != nil || err != nil {
+		t.Errorf("the secret stays: %q %v", text, err)
+	}
+	if _, err := as(eve).Claim(t.Context(), eve, i.Secret); code(t, err) != 403 {
+		t.Error("after the claim:", err)
+	}
+	if _, i, err := c.Open("", nil); err != nil || i.Secret != (access.Secret{}) {
+		t.Error("an owned site shows a secret:", err)
+	}
+}

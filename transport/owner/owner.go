@@ -1,0 +1,162 @@
+package owner
+
+import (
+	"context"
+	"errors"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/identity"
+	"agentsite/transport/rpc"
+)
+
+// Site is what the methods act on. Every field but Find is needed.
+type Site struct {
+	Node    *node.Node
+	Access  *access.Book
+	Outputs Outputs
+	Reload  func(context.Context) error // fails with a *config.Error, or a device.Fault that is Invalid or Offline
+
+	Key           identity.Key
+	Name          string
+	URL           string          // for which its tokens count
+	Configuration string          // the absolute path of its file; "" for the demonstration
+	Addresses     func() []string // where it may be reached now
+	Routes        func() Routes
+	Find          Finder // nil for a site that is in no realm
+}
+
+// Outputs is what only an owner may do with the outputs. Both may block for the guard.
+type Outputs interface {
+	Reset(ctx context.Context) error
+	TakeOver(ctx context.Context, holder, output string) error
+}
+
+// Finder finds the sites of a realm that have a capability; "" lists those that are known
+// already. It blocks until all were asked or ctx ends.
+type Finder func(ctx context.Context, capability string) ([]Found, error)
+
+// Methods returns the owner's methods and those for callers with a proven key, but for the
+// claim's. Each decides by the evidence of its own call.
+func (s *Site) Methods() map[string]rpc.Method {
+	all := make(methods)
+	s.addOutputs(all)
+	s.addApprovals(all)
+	s.addGrants(all)
+	s.addOwners(all)
+	s.addAbout(all)
+	return all
+}
+
+type methods map[string]rpc.Method
+
+// forOwners adds a method that only an owner's evidence opens. command is the sub-command
+// that everybody else is told to run as an owner.
+func forOwners[P, R any](s *Site, all methods, name Method[P, R], command string, do func(ctx context.Context, who agents.Principal, params P) (R, error)) {
+	all[string(name)] = func(ctx context.Context, c *rpc.Call) (any, error) {
+		who, err := s.Node.Who(node.Evidence(c.Evidence))
+		if err != nil || !who.Owner {
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "this is an owner's: run agentsite %s on the site's own machine, or with --site where you own it", command)
+		}
+		params, err := decode[P](c)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, who, params)
+	}
+}
+
+// forKeys adds a method for every caller that proved a key to the carrier.
+func forKeys[P, R any](all methods, name Method[P, R], do func(ctx context.Context, who identity.ID, params P) (R, error)) {
+	all[string(name)] = func(ctx context.Context, c *rpc.Call) (any, error) {
+		if c.Evidence.Peer == "" {
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "a site is claimed by a key: run agentsite claim with the address that the site shows")
+		}
+		who, err := identity.Parse(c.Evidence.Peer)
+		if err != nil {
+			return nil, err
+		}
+		params, err := decode[P](c)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, who, params)
+	}
+}
+
+func decode[P any](c *rpc.Call) (params P, err error) {
+	if err := c.Params.Decode(&params); err != nil {
+		return params, rpc.Errorf(rpc.CodeInvalidParams, "params: %v", err)
+	}
+	return params, nil
+}
+
+// invalid returns err as one that the caller can mend, nil for nil.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	return rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
+}
+
+func (s *Site) addOutputs(all methods) {
+	forOwners(s, all, ResetMethod, "reset", func(ctx context.Context, who agents.Principal, _ None) (none None, _ error) {
+		if err := s.Node.Own(who, "reset", "", func() error { return s.Outputs.Reset(ctx) }); err != nil {
+			return none, rpc.Errorf(rpc.CodeInternal, "%v", err)
+		}
+		return none, nil
+	})
+	forOwners(s, all, ReloadMethod, "reload", func(ctx context.Context, who agents.Principal, _ None) (none None, _ error) {
+		err := s.Node.Own(who, "reload", "", func() error { return s.Reload(ctx) })
+		var mistake *config.Error
+		switch {
+		case err == nil:
+			return none, nil
+		case errors.As(err, &mistake), device.AsFault(err).Kind == device.Invalid:
+			return none, invalid(err)
+		case device.AsFault(err).Kind == device.Offline:
+			return none, rpc.Errorf(502, "%v", err) // docs/wire.md lists the codes
+		}
+		return none, rpc.Errorf(rpc.CodeInternal, "%v", err)
+	})
+	forOwners(s, all, TakeOverMethod, "set --take-over", func(ctx context.Context, who agents.Principal, output Name) (none None, _ error) {
+		return none, invalid(s.Node.Own(who, "take-over", output.Name, func() error { return s.Outputs.TakeOver(ctx, who.ID, output.Name) }))
+	})
+}
+
+func (s *Site) addApprovals(all methods) {
+	forOwners(s, all, RequestsMethod, "approve", func(_ context.Context, who agents.Principal, _ None) (Requests, error) {
+		waiting, err := s.Node.Requests(who)
+		out := Requests{Requests: []Request{}}
+		for _, r := range waiting {
+			out.Requests = append(out.Requests, Request{r.Handle, r.Who, r.Tool, rpc.RawJSON(r.Args), r.Left.Seconds()})
+		}
+		return out, err
+	})
+	decide := func(method Method[Name, None], ok bool) {
+		forOwners(s, all, method, "approve", func(_ context.Context, who agents.Principal, handle Name) (none None, _ error) {
+			return none, invalid(s.Node.Approve(who, handle.Name, ok))
+		})
+	}
+	decide(ApproveMethod, true)
+	decide(DenyMethod, false)
+}
+
+// addAbout adds what the site says of itself and of its neighbours.
+func (s *Site) addAbout(all methods) {
+	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
+	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
+	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (FoundAll, error) {
+		if s.Find == nil {
+			return FoundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
+		}
+		found, err := s.Find(ctx, w.Capability)
+		if err != nil {
+			return FoundAll{}, rpc.Errorf(503, "%v", err)
+		}
+		return FoundAll{append([]Found{}, found...)}, nil
+	})
+}

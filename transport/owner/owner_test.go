@@ -1,0 +1,262 @@
+package owner_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/agents/things"
+	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/history"
+	"agentsite/node/identity"
+	"agentsite/transport/owner"
+	"agentsite/transport/owner/client"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// disk is what a site's access store wrote.
+type disk struct{ book, meter []byte }
+
+// site is one whose methods are called in this process with some evidence.
+type site struct {
+	owner.Site
+	evidence rpc.Evidence
+}
+
+func newSite(t testing.TB, key identity.Key, d *disk) *site {
+	t.Helper()
+	book, err := access.NewBook(access.Options{
+		Site: key.ID(), Book: d.book, Meter: d.meter, System: func() (time.Time, bool) { return time.Now(), true },
+		SaveBook:  func(b []byte) error { d.book = slices.Clone(b); return nil },
+		SaveMeter: func(b []byte) error { d.meter = slices.Clone(b); return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{
+		owner.Site{
+			Node: node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), Access: book,
+			Key: key, Name: "greenhouse", URL: "u", Addresses: func() []string { return []string{"192.0.2.1:1"} },
+		},
+		rpc.Evidence{Local: rpc.LocalOwner},
+	}
+}
+
+// owner is a client with the site's evidence, at first that of the site's own machine.
+func (s *site) owner() *client.Client {
+	return client.New(caller{s.Methods(), s.evidence}, identity.ID{}, "")
+}
+
+// caller calls methods with some evidence.
+type caller struct {
+	methods  map[string]rpc.Method
+	evidence rpc.Evidence
+}
+
+func (c caller) CallMethod(ctx context.Context, method string, params any) ([]byte, error) {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.call(ctx, method, rpc.RawJSON(text))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+func (c caller) call(ctx context.Context, method string, params rpc.Raw) (any, error) {
+	return c.methods[method](ctx, &rpc.Call{Params: params, Evidence: c.evidence})
+}
+
+// signer passes a key to what signs by it.
+func signer(key identity.Key) func() (identity.Key, error) {
+	return func() (identity.Key, error) { return key, nil }
+}
+
+// code is a JSON-RPC error's, 0 for none.
+func code(t *testing.T, err error) int {
+	t.Helper()
+	var refused *rpc.Error
+	if err == nil {
+		return 0
+	}
+	if !errors.As(err, &refused) {
+		t.Errorf("%v is no JSON-RPC error", err)
+		return -1
+	}
+	return refused.Code
+}
+
+// TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
+func TestOwnersMethodsAreTheOwners(t *testing.T) {
+	s := newSite(t, identity.New(), new(disk))
+	s.Node.Obey(access.Authorizer{Book: s.Access, URL: "u"})
+	stranger := identity.New().ID()
+	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
+	count := 0
+	for name := range s.Methods() {
+		for _, e := range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}, {Peer: "12D3"}, {Peer: stranger.String()}} {
+			_, err := caller{s.Methods(), e}.call(t.Context(), name, rpc.Raw{})
+			if slices.Contains(forKeys, name) && e.Peer != "" {
+				if err == nil {
+					t.Errorf("%s by %+v is done without a grant or a code", name, e)
+				}
+				continue
+			}
+			if code(t, err) != rpc.CodeMethodNotFound {
+				t.Errorf("%s by %+v: %v", name, e, err)
+			}
+		}
+		if strings.HasPrefix(name, "owner/") {
+			count++
+		}
+	}
+	if count != 18 || s.Access.Claimed() {
+		t.Errorf("%d methods", count)
+	}
+}
+
+// latched is a guard without a process between.
+type latched struct{ *guard.Guard }
+
+func (g latched) Reset(context.Context) error {
+	_, _, stops := g.State()
+	return g.Guard.Reset(stops)
+}
+
+func (g latched) TakeOver(_ context.Context, holder, output string) error {
+	return g.Guard.TakeOver(holder, output)
+}
+
+// stopped is a guard without outputs, with the emergency stop on.
+func stopped(t *testing.T, folder string) latched {
+	t.Helper()
+	g, err := guard.New(nil, guard.Latch{File: filepath.Join(folder, "armed")})
+	if err != nil || !g.Stopped() {
+		t.Fatalf("stopped: %v, %v", g.Stopped(), err)
+	}
+	return latched{g}
+}
+
+// TestReset: the owner's socket alone ends the emergency stop.
+func TestReset(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		e    rpc.Evidence
+		ok   bool
+	}{
+		{"nobody", rpc.Evidence{}, false},
+		{"the token", rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, false},
+		{"an agent", rpc.Evidence{Local: rpc.LocalAgent}, false},
+		{"an agent as root", rpc.Evidence{Local: rpc.LocalAgent, Bearer: "secret"}, false},
+		{"a peer", rpc.Evidence{Peer: "12D3"}, false},
+		{"the owner", rpc.Evidence{Local: rpc.LocalOwner}, true},
+	} {
+		g := stopped(t, t.TempDir())
+		s := newSite(t, identity.New(), new(disk))
+		s.Outputs, s.evidence = g, tt.e
+		err := s.owner().Reset(t.Context())
+		if g.Stopped() == tt.ok {
+			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
+		}
+		want := rpc.CodeMethodNotFound
+		if tt.ok {
+			want = 0
+		}
+		if code(t, err) != want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestResetThatFails(t *testing.T) {
+	g := stopped(t, filepath.Join(t.TempDir(), "no", "folder"))
+	s := newSite(t, identity.New(), new(disk))
+	s.Outputs = g
+	if err := s.owner().Reset(t.Context()); code(t, err) != rpc.CodeInternal || !g.Stopped() {
+		t.Error(err)
+	}
+}
+
+// TestReload: it is the owner's alone, and says by its code whether the file was at fault.
+func TestReload(t *testing.T) {
+	s := newSite(t, identity.New(), new(disk))
+	var says error
+	asked := 0
+	s.Reload = func(context.Context) error {
+		asked++
+		return says
+	}
+	for _, s.evidence = range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
+		if err := s.owner().Reload(t.Context()); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
+			t.Errorf("%+v: %v", s.evidence, err)
+		}
+	}
+	s.evidence = rpc.Evidence{Local: rpc.LocalOwner}
+	_, mistake := config.Parse("test", []byte("site: {}"), nil)
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, 0}, {mistake, rpc.CodeInvalidParams}, {device.Faultf(device.Invalid, "restart"), rpc.CodeInvalidParams},
+		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
+	} {
+		says = tt.err
+		err := s.owner().Reload(t.Context())
+		if code(t, err) != tt.code || err != nil && err.(*rpc.Error).Message != tt.err.Error() {
+			t.Errorf("%v: %v", tt.err, err)
+		}
+	}
+}
+
+type noActuator struct{}
+
+func (noActuator) Apply(context.Context, string, device.Value) error { return nil }
+
+// TestTakeOver: the owner's socket alone makes its user the holder of an output.
+func TestTakeOver(t *testing.T) {
+	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	policy := guard.NewPolicy("lamp", device.Point{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)})
+	policy.Rest = 0
+	g, err := guard.New([]guard.Actuated{{Actuator: noActuator{}, Policies: []guard.Policy{policy}}}, latch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, identity.New(), new(disk))
+	s.Outputs = latched{g}
+	params := rpc.RawJSON([]byte(`{"name":"lamp/relay"}`))
+	for _, tt := range []struct {
+		e      rpc.Evidence
+		params rpc.Raw
+		code   int
+	}{
+		{rpc.Evidence{}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Bearer: "secret", Local: rpc.LocalLoopback}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalAgent}, params, rpc.CodeMethodNotFound},
+		{rpc.Evidence{Local: rpc.LocalOwner}, params, 0},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.Raw{}, rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":"lamp/nothing"}`)), rpc.CodeInvalidParams},
+		{rpc.Evidence{Local: rpc.LocalOwner}, rpc.RawJSON([]byte(`{"name":1}`)), rpc.CodeInvalidParams},
+	} {
+		if _, err := (caller{s.Methods(), tt.e}).call(t.Context(), string(owner.TakeOverMethod), tt.params); code(t, err) != tt.code {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}

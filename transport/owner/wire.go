@@ -1,0 +1,205 @@
+package owner
+
+import (
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/transport/rpc"
+)
+
+// Method is the name of a JSON-RPC method, with the types of its parameters and its result.
+type Method[Params, Result any] string
+
+// The owner's methods. For everybody else they do not exist.
+const (
+	ResetMethod       Method[None, None]           = "owner/reset"     // ends the emergency stop
+	ReloadMethod      Method[None, None]           = "owner/reload"    // reads the configuration again
+	TakeOverMethod    Method[Name, None]           = "owner/take-over" // makes the owner the holder of an output
+	RequestsMethod    Method[None, Requests]       = "owner/requests"  // lists the calls that wait for approval
+	ApproveMethod     Method[Name, None]           = "owner/approve"   // by the call's handle
+	DenyMethod        Method[Name, None]           = "owner/deny"      // by the call's handle
+	AccessMethod      Method[AccessParams, Access] = "owner/access"    // lists owners, grants and tokens
+	TokenMethod       Method[NewToken, MadeToken]  = "owner/token"     // makes a token for a grant that an owner signed
+	GrantMethod       Method[Signed, None]         = "owner/grant"     // stores a grant that an owner signed
+	RevokeMethod      Method[Name, None]           = "owner/revoke"    // ends a token, a grant, or all permissions of a key
+	AddOwnerMethod    Method[Name, None]           = "owner/add-owner" // by a did:key, as the next
+	RemoveOwnerMethod Method[Name, None]           = "owner/remove-owner"
+	TimeMethod        Method[TimeNow, Reached]     = "owner/time"     // sets the site's time by an owner's clock
+	RecoveryMethod    Method[None, MadeRecovery]   = "owner/recovery" // makes a code for when every owner's key is lost
+	RecoverMethod     Method[Recovery, None]       = "owner/recover"  // uses the code on the site's own machine
+	RoutesMethod      Method[None, Routes]         = "owner/routes"   // lists everything that listens
+	HealthMethod      Method[None, Health]         = "owner/health"
+	FindMethod        Method[Wanted, FoundAll]     = "owner/find" // finds other sites of the realm
+)
+
+// The methods for any caller that proved a key to the carrier. On a network, a site that
+// nobody owns answers nothing else.
+const (
+	ChallengeMethod Method[None, Challenge]       = "claim/challenge" // the first step of a claim
+	ProveMethod     Method[access.Proof, Claimed] = "claim/prove"     // the second step: makes the caller the owner
+	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod from afar, for the proven key
+	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
+)
+
+// None is for a method without parameters, or without a result.
+type None struct{}
+
+// Name says what a method is about: an output, a handle, a key, a token or a grant.
+type Name struct {
+	Name string `json:"name,omitzero"`
+}
+
+// Requests answers RequestsMethod.
+type Requests struct {
+	Requests []Request `json:"requests"`
+}
+
+// Request is a call that waits for an owner's approval.
+type Request struct {
+	Handle string  `json:"handle"`
+	Who    string  `json:"who"`
+	Tool   string  `json:"tool"`
+	Args   rpc.Raw `json:"arguments"`
+	Left   float64 `json:"seconds_left"`
+}
+
+// AccessParams are the parameters of AccessMethod.
+type AccessParams struct {
+	Challenge []byte `json:"challenge,omitzero"` // 32 random bytes, for the site to prove its key
+}
+
+// Access answers AccessMethod.
+type Access struct {
+	Site string    `json:"site"` // its did:key
+	Name string    `json:"name"`
+	At   []string  `json:"addresses"`
+	URL  string    `json:"url"`
+	Time time.Time `json:"time"`
+	Sure bool      `json:"time_is_known"` // false: the time is a lower bound
+	// Off is how far the machine's clock is ahead of the time, where it is not believed.
+	Off       float64   `json:"machine_ahead_seconds,omitzero"`
+	LastKnown bool      `json:"last_known,omitzero"` // the time is used although it is not known
+	Owners    []Owner   `json:"owners"`
+	Grants    []Granted `json:"grants"`
+	Proof     []byte    `json:"proof,omitzero"` // of the key, where there was a challenge
+}
+
+// Owner is a key with authority over the site.
+type Owner struct {
+	DID  string `json:"did"`
+	Name string `json:"name,omitzero"`
+}
+
+// Granted is a grant, or a token that stands for one.
+type Granted struct {
+	ID    string    `json:"id"`
+	Token string    `json:"token,omitzero"` // its name
+	To    string    `json:"to,omitzero"`    // without a token: the key of its holder
+	May   []string  `json:"may"`            // one for each delegation; all have to allow a call
+	Until time.Time `json:"until,omitzero"`
+}
+
+// NewToken is the parameters of TokenMethod.
+type NewToken struct {
+	Name  string    `json:"name"`
+	Grant []byte    `json:"grant"` // its audience is the site
+	Until time.Time `json:"until"`
+}
+
+// MadeToken answers TokenMethod.
+type MadeToken struct {
+	ID    string    `json:"id"`    // of its grant
+	Token string    `json:"token"` // the secret; it is shown this once
+	Until time.Time `json:"until"`
+	Owner string    `json:"new_owner,omitzero"` // the signer, where signing made it the first owner
+}
+
+// Signed is the parameters of GrantMethod and PresentMethod.
+type Signed struct {
+	Grant []byte `json:"grant"`
+}
+
+// Reached answers PresentMethod and TimeMethod: where the site may be reached now, which
+// only callers with a permission learn.
+type Reached struct {
+	At []string `json:"at,omitzero"`
+}
+
+// TimeNow is the parameters of TimeMethod.
+type TimeNow struct {
+	Now  time.Time `json:"now"`
+	Back bool      `json:"back,omitzero"` // also backwards: for an owner on the site's own machine
+}
+
+// MadeRecovery answers RecoveryMethod.
+type MadeRecovery struct {
+	Code string `json:"code"` // it is shown this once
+}
+
+// Recovery is the parameters of RecoverMethod and ReclaimMethod.
+type Recovery struct {
+	Code string `json:"code"`
+	DID  string `json:"did,omitzero"` // of RecoverMethod: the key that becomes the only owner
+}
+
+// Challenge answers ChallengeMethod.
+type Challenge struct {
+	Challenge [32]byte `json:"challenge"`
+}
+
+// Claimed answers ProveMethod.
+type Claimed struct {
+	Answer access.Answer `json:"answer"`
+	Name   string        `json:"name"` // of the site
+}
+
+// Routes answers RoutesMethod.
+type Routes struct {
+	Carriers []Carrier `json:"carriers"`
+	Methods  []string  `json:"methods"` // of all carriers
+}
+
+// Carrier is something that listens.
+type Carrier struct {
+	Kind    string   `json:"kind"`
+	Address string   `json:"address"`         // a URL without a path, or a socket's file
+	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb; over libp2p: protocols
+}
+
+// The kinds of carriers.
+const (
+	HTTPCarrier   = "http"
+	HTTPSCarrier  = "https"
+	OwnerCarrier  = "owner socket"
+	AgentsCarrier = "agents socket"
+	P2PCarrier    = "libp2p"
+)
+
+// Health answers HealthMethod.
+type Health struct {
+	Configuration string `json:"configuration,omitzero"` // its absolute path; "" for the demonstration
+}
+
+// Wanted is the parameters of FindMethod.
+type Wanted struct {
+	Capability string `json:"capability,omitzero"` // "" for all that the site knows already, without asking anybody
+}
+
+// FoundAll answers FindMethod.
+type FoundAll struct {
+	Found []Found `json:"found"`
+}
+
+// Found is another site, as it announces itself.
+type Found struct {
+	Name   string   `json:"name"`
+	DID    string   `json:"did"`
+	URLs   []string `json:"urls"`
+	Public []Public `json:"public,omitzero"`
+}
+
+// Public are the points of one kind that a site announces to everybody.
+type Public struct {
+	Kind   string   `json:"Kind"`
+	Points []string `json:"Points"`
+}

@@ -23,7 +23,7 @@ func wantMode(t *testing.T, file string, mode fs.FileMode, group int) {
 	}
 }
 
-// TestConfigurationIsSecret: what the first boot, a scan and a restore write may have
+// TestConfigurationIsSecret: what the first boot and a scan write may have
 // secrets in it, which only the superuser and the site read.
 func TestConfigurationIsSecret(t *testing.T) {
 	const secret = "site: { name: card }\nclaim: fDtmqbFcp-Bf7i3dkYdKuw\ndevices:\n"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/site"
 	"agentsite/discovery"
 	"agentsite/node/config"
@@ -129,7 +130,7 @@ relayed one becomes a punched one within seconds where the routers allow it.`,
 }
 
 func (a *app) relayCommand() *cobra.Command {
-	o := site.RelayOptions{Version: version}
+	o := internet.RelayOptions{Version: version}
 	cmd := &cobra.Command{
 		Use: "relay", GroupID: groupSite, Args: noArgs,
 		Short: "Run a relay: where sites behind routers meet those who look for them",
@@ -160,7 +161,7 @@ and for TCP, which is tried where a network lets no UDP out; of one the other is
 					a.say("  %s", at)
 				}
 			}
-			return site.Relay(cmd.Context(), o)
+			return internet.Relay(cmd.Context(), o)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

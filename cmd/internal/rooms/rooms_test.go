@@ -68,10 +68,13 @@ var rooms = []room{
 	{"discovery/dht", []string{"discovery", "discovery/card", "node/identity", "node/quota"}, "a medium shows records and finds them; who believes them stands elsewhere"},
 	{"discovery/gossip", []string{"discovery", "node/identity", "node/quota"}, "a medium tells of news; how a record is fetched is told by the wiring"},
 	{"deploy/release", []string{"node/identity", "node/update"}, "the maker's side knows an update's form, not what the program does"},
+	{"cmd/internal/memory", nil, "the process's own memory, whatever the process is"},
+	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/identity", "node/state", "cmd/internal/memory"},
+		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device"},
+	{"cmd/agentsite", []string{"cmd/internal/site", "cmd/internal/internet", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device"},
 		"the command line is words and tables; what it shows comes from the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 

@@ -87,8 +87,8 @@ func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)
 type nearby struct {
 	folder        state.Folder
 	version, name string
-	did           string // "" where the site is another user's
-	made          stamp  // of its socket
+	did           string            // "" where the site is another user's
+	made          state.FileVersion // of its socket
 
 	mu     sync.Mutex
 	client *client.Client // nil while there is no connection

@@ -2,8 +2,6 @@ package site
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -39,43 +37,11 @@ func Find(ctx context.Context, j Joined, capability, version string, emit func(F
 		return err
 	}
 	defer out.Close()
-	return in.find(ctx, capability, func(f Found) {
+	return in.Find(ctx, capability, func(r *discovery.Signed) {
+		f := foundAt(r)
 		f.Known = called[f.DID]
 		emit(f)
 	})
-}
-
-// find asks all tables at once, and the sites that they name.
-func (in *internet) find(ctx context.Context, capability string, emit func(Found)) error {
-	var mu sync.Mutex
-	var failed error
-	seen := make(map[identity.ID]bool)
-	var asking sync.WaitGroup
-	for _, t := range in.tables {
-		asking.Go(func() {
-			err := t.Lookup(ctx, capability, func(s discovery.Sighting) error {
-				r, err := discovery.Open(s.Record)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if !seen[r.Site] {
-					seen[r.Site] = true
-					emit(foundAt(r))
-				}
-				return nil
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			failed = errors.Join(failed, err)
-		})
-	}
-	asking.Wait()
-	if len(seen) > 0 { // one table is enough
-		return nil
-	}
-	return failed
 }
 
 func foundAt(r *discovery.Signed) Found {
@@ -94,7 +60,7 @@ func finder(there *presence) owner.Finder {
 			}
 			return all, nil
 		}
-		err = there.far.find(ctx, capability, func(f Found) { all = append(all, toOwner(f)) })
+		err = there.far.Find(ctx, capability, func(r *discovery.Signed) { all = append(all, toOwner(foundAt(r))) })
 		return all, err
 	}
 }

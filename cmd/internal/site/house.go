@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -121,29 +120,15 @@ type household struct {
 	version string
 	names   map[string]string // whose, by its did:key, each name is that was given
 
-	read  stamp // of the file that known is from
+	read  state.FileVersion // of the file that known is from
 	known []*afar
 	local *nearby
 	hung  time.Time // when the site here was asked for its name in vain
 }
 
-// stamp tells one state of a file from another.
-type stamp struct {
-	at   time.Time
-	size int64
-}
-
-func stampOf(file string) (s stamp, there bool) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return s, false
-	}
-	return stamp{info.ModTime(), info.Size()}, true
-}
-
 // members are the sites there are now. It is called by one at a time.
 func (h *household) members() []remote.Member {
-	if now, _ := stampOf(h.person.Path(knownName)); now != h.read {
+	if now, _ := state.VersionOf(h.person.Path(knownName)); now != h.read {
 		h.reread(now)
 	}
 	var all []remote.Member
@@ -185,7 +170,7 @@ func (h *household) called(name, did string) string {
 }
 
 // reread takes over what is in the file now. What has not changed stays connected.
-func (h *household) reread(now stamp) {
+func (h *household) reread(now state.FileVersion) {
 	h.read = now // whatever is in it: what is wrong is said once
 	sites, err := h.person.Sites()
 	if err != nil {
@@ -215,7 +200,7 @@ func (h *household) reread(now stamp) {
 // those that are known: then the agent has there what it was granted. It has no name while
 // it does not say one.
 func (h *household) nearby() *nearby {
-	now, there := stampOf(h.folder.SocketPath(state.AgentSocket))
+	now, there := state.VersionOf(h.folder.SocketPath(state.AgentSocket))
 	if !there {
 		h.local = nil
 		return nil

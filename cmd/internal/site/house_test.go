@@ -78,14 +78,14 @@ func TestNames(t *testing.T) {
 	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made, _ := stampOf(h.folder.SocketPath(state.AgentSocket))
+	made, _ := state.VersionOf(h.folder.SocketPath(state.AgentSocket))
 	local := &nearby{folder: h.folder, name: "shed", did: here.String(), made: made}
 	know := func(all ...KnownSite) {
 		t.Helper()
 		if err := p.write(knownName, all); err != nil {
 			t.Fatal(err)
 		}
-		h.read = stamp{} // the clock of files may be slower than this test
+		h.read = state.FileVersion{} // the clock of files may be slower than this test
 	}
 	at := func() map[string]string {
 		all := make(map[string]string)
@@ -122,7 +122,7 @@ func TestNames(t *testing.T) {
 	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	local.made, _ = stampOf(h.folder.SocketPath(state.AgentSocket))
+	local.made, _ = state.VersionOf(h.folder.SocketPath(state.AgentSocket))
 	h.local = local
 	if got := at(); got["shed"] != evil.String() || got["shed-"+here.Short()] != here.String() {
 		t.Errorf("%v", got)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentsite/agents/things"
+	"agentsite/cmd/internal/internet"
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/discovery/card"
@@ -51,8 +52,8 @@ type presence struct {
 	slept   func() time.Duration
 	name    string
 	book    *access.Book
-	https   string    // the site's URL on its own network; "" where nobody else comes to it
-	far     *internet // nil where it has no part in that
+	https   string            // the site's URL on its own network; "" where nobody else comes to it
+	far     *internet.Network // nil where it has no part in that
 	public  bool
 	things  func() []things.Thing
 	again   chan struct{} // something of it may be different
@@ -78,9 +79,9 @@ func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Bo
 }
 
 // goFar has the site announced in the global network, too.
-func (p *presence) goFar(in *internet) {
-	if p.far = in; in != nil && in.realm.Exists() {
-		p.realm = in.known
+func (p *presence) goFar(in *internet.Network) {
+	if p.far = in; in != nil {
+		p.realm = in.Directory()
 	}
 }
 
@@ -121,7 +122,7 @@ func (p *presence) media(reached bool) *discovery.Directory {
 		all["mdns"] = new(mdns.Medium)
 	}
 	if reached && p.far != nil {
-		maps.Copy(all, p.far.media)
+		maps.Copy(all, p.far.Media())
 	}
 	return discovery.NewDirectory(slog.Default(), all)
 }
@@ -136,13 +137,13 @@ func (p *presence) Run(ctx context.Context) {
 	defer following.Wait()
 	if p.realm != nil {
 		following.Go(func() {
-			p.far.settled(ctx)
+			p.far.WaitReachable(ctx)
 			close(reached)
 		})
 		following.Go(func() { p.realm.Run(ctx) })
 	}
 	if p.far != nil {
-		following.Go(func() { p.far.moved(ctx, p.renew) })
+		following.Go(func() { p.far.OnAddressChange(ctx, p.renew) })
 	}
 	p.announce(ctx, p.media, reached)
 }
@@ -221,9 +222,9 @@ func (p *presence) sign(sequence uint64) (*discovery.Signed, error) {
 		r.Addresses = append(r.Addresses, p.https)
 	}
 	if p.far != nil {
-		r.Addresses = append(r.Addresses, p.far.reached()...)
-		if can := p.capabilities(); len(can) > 0 && p.far.realm.Exists() { // so that those of the realm see when it can do something else
-			r.Digest = p.far.realm.Hash("offer", can...)
+		r.Addresses = append(r.Addresses, p.far.Addresses()...)
+		if can := p.capabilities(); len(can) > 0 && p.far.Realm().Exists() { // so that those of the realm see when it can do something else
+			r.Digest = p.far.Realm().Hash("offer", can...)
 		}
 	}
 	if p.public && p.book.Claimed() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents/things"
+	"agentsite/cmd/internal/internet"
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/discovery/discoverytest"
@@ -174,11 +175,6 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 	if err := seedOwner(book, identity.New().ID().String()); err != nil {
 		t.Fatal(err)
 	}
-	host, err := p2p.New(p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer host.Close()
 	secret, err := discovery.NewRealm("home")
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +182,14 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 	all := []things.Thing{{Description: device.Description{Points: []device.Point{{Name: "alarm", Kind: device.KindSwitch}}}}}
 	p := present(state.Folder(t.TempDir()), key, &config.Site{Name: "garden"}, book, nil, func() []things.Thing { return all })
 	for _, realm := range []discovery.Realm{{}, secret} {
-		p.far = &internet{Host: host, joining: joining{realm: realm}}
+		o := internet.Options{P2P: p2p.Options{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0"}}}
+		if realm.Exists() {
+			o.Site = &internet.Site{Realm: internet.Realm{Realm: realm}, Card: p.card, Newer: p.newer}
+		}
+		if p.far, err = internet.Join(o); err != nil {
+			t.Fatal(err)
+		}
+		defer p.far.Close()
 		r, err := p.sign(1)
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/things"
+	"agentsite/cmd/internal/memory"
 	"agentsite/device/board"
 	"agentsite/node"
 	"agentsite/node/access"
@@ -61,7 +62,7 @@ const instructions = "This site is a board with sensors and outputs. list_points
 func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	devices.CloseOnExec()
-	beThrifty(mostMemory)
+	memory.Limit(mostMemory)
 	machine := board.New()
 	drivers := Drivers(machine)
 	cfg, from, err := devices.Check(o.Config, drivers)
@@ -220,13 +221,13 @@ func Run(ctx context.Context, o Options) error {
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
-	carriers := []owner.Carrier{
+	listening := []owner.Carrier{
 		{Kind: owner.HTTPCarrier, Address: url, Routes: httpcarrier.Routes()},
 		{Kind: owner.OwnerCarrier, Address: o.Folder.SocketPath(state.OwnerSocket)},
 		{Kind: owner.AgentsCarrier, Address: o.Folder.SocketPath(state.AgentSocket)},
 	}
 	if secure != nil {
-		carriers = append(carriers, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + secure.Addr().String(), Routes: httpcarrier.Routes()})
+		listening = append(listening, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + secure.Addr().String(), Routes: httpcarrier.Routes()})
 	}
 	configuration := from
 	if from != "" {
@@ -240,7 +241,7 @@ func Run(ctx context.Context, o Options) error {
 		Key: key, Name: cfg.Name, URL: resource, Configuration: configuration, Find: finder(there),
 		Addresses: func() []string { return places(addressOf(secure), key.ID(), far) },
 		Routes: func() owner.Routes {
-			return owner.Routes{Carriers: slices.Concat(carriers, far.carriers()), Methods: dispatcher.Methods()}
+			return owner.Routes{Carriers: slices.Concat(listening, carriers(far)), Methods: dispatcher.Methods()}
 		},
 	}
 	maps.Copy(methods, owned.Methods())
@@ -318,7 +319,7 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())
 	welcome(o, cfg, from, url, state, invitation)
-	rest()
+	memory.Release()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
 	all.Go(func() error { vouch(ctx, outputs.Alive); return nil })

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentsite/agents/things"
+	"agentsite/cmd/internal/internet"
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/access"
@@ -54,11 +55,11 @@ func newVillage(t *testing.T, relays int) *village {
 	for range relays {
 		ctx, cancel := context.WithCancel(context.Background())
 		ready, ended := make(chan []string, 1), make(chan error, 1)
-		o := RelayOptions{
+		o := internet.RelayOptions{
 			Folder: state.Folder(t.TempDir()), Listen: "127.0.0.1:0", Version: "e2e", Ready: func(at []string) { ready <- at },
 			Others: slices.Clone(v.relays[max(0, len(v.relays)-2):]),
 		}
-		go func() { ended <- Relay(ctx, o) }()
+		go func() { ended <- internet.Relay(ctx, o) }()
 		stop := sync.OnceFunc(func() {
 			cancel()
 			if err := <-ended; err != nil {
@@ -145,7 +146,7 @@ func (v *village) look(capability string) (whole int, took []time.Duration) {
 			defer cancel()
 			begun := time.Now()
 			got := make(map[string]bool)
-			err := s.far.find(ctx, capability, func(f Found) { got[f.DID] = true })
+			err := s.far.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
 			mu.Lock()
 			defer mu.Unlock()
 			took = append(took, time.Since(begun))
@@ -288,7 +289,7 @@ func (v *village) awaitFound() {
 			for want := len(v.able(capability)); ; time.Sleep(time.Second) { // each look asks all of them
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				got := make(map[string]bool)
-				err := s.far.find(ctx, capability, func(f Found) { got[f.DID] = true })
+				err := s.far.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
 				cancel()
 				if len(got) == want {
 					break

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/discovery/dht"
+	"agentsite/cmd/internal/internet"
+	"agentsite/discovery"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
@@ -285,7 +286,7 @@ func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 		if failed == nil || ctx.Err() == nil { // and not that there was no time left
 			failed = err
 		}
-		found, lost := in.where(ctx, w.site, (*dht.DHT).Where)
+		found, lost := in.Locate(ctx, w.site)
 		switch {
 		case lost != nil && len(at) == 0:
 			return nil, lost
@@ -308,7 +309,7 @@ func (w *ways) beyond(ctx context.Context) (rpc.Caller, error) {
 
 // found is the way over libp2p to where the site was found. It is always the same one: the
 // streams of others would stay open, and a site has few for each caller.
-func (w *ways) found(in *internet, at []string) *p2p.Caller {
+func (w *ways) found(in *internet.Network, at []string) *p2p.Caller {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at = at
@@ -368,11 +369,11 @@ type outside struct {
 	version string
 
 	mu sync.Mutex
-	in *internet
+	in *internet.Network
 }
 
 // open takes part.
-func (o *outside) open() (*internet, error) {
+func (o *outside) open() (*internet.Network, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.in != nil {
@@ -386,10 +387,15 @@ func (o *outside) open() (*internet, error) {
 	if err != nil {
 		return nil, state.Mistake{Err: err}
 	}
-	o.in, err = join(joining{
-		options: p2p.Options{Key: o.key, Listen: p2p.Anywhere(0), Agent: "agentsite/" + o.version},
-		meets:   peers, seeks: o.realms,
-	})
+	all := internet.Options{P2P: p2p.Options{Key: o.key, Listen: p2p.Anywhere(0), Agent: "agentsite/" + o.version}, Relays: peers}
+	for _, j := range o.realms {
+		r, err := discovery.ParseRealm(j.Realm)
+		if err != nil {
+			return nil, state.Mistake{Err: err}
+		}
+		all.Realms = append(all.Realms, internet.Realm{Realm: r, IPFS: j.IPFS})
+	}
+	o.in, err = internet.Join(all)
 	return o.in, err
 }
 

@@ -1,4 +1,4 @@
-package site
+package memory
 
 import (
 	"fmt"
@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rest gives back what only the start needed: its garbage, and the program's own pages.
+// Release gives back what only the start needed: its garbage, and the program's own pages.
 // A start touches nearly every page of the program, and a site at rest a third of
 // them. Those come back from the page cache when they are run; the others no longer
 // count as used, and are the first to go where memory is short.
-func rest() {
+func Release() {
 	debug.FreeOSMemory()
 	if err := unmapIdle(); err != nil {
 		slog.Debug("the program's pages stay resident", "err", err)
 	}
 }
 
-// unmapIdle has the kernel forget the program's pages that nobody can have written to.
+// unmapIdle unmaps the program's read-only pages.
 func unmapIdle() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -1,0 +1,118 @@
+package internet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/discovery/dht"
+	"agentsite/node/identity"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// Locate asks the tables of all realms for a site's addresses.
+func (n *Network) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+	return n.locate(ctx, id, (*dht.DHT).Where)
+}
+
+// locate asks one table after another with how.
+func (n *Network) locate(ctx context.Context, id identity.ID, how func(*dht.DHT, context.Context, identity.ID) (peer.AddrInfo, error)) (peer.AddrInfo, error) {
+	var all error
+	for _, t := range n.tables {
+		at, err := how(t, ctx, id)
+		if err == nil {
+			return at, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return peer.AddrInfo{}, all
+}
+
+// Find asks all tables at once for sites with a capability, "" for any, and then these
+// sites. emit gets each site's record as soon as the site shows it, one at a time. Find
+// blocks until all were asked or ctx ends; it fails only where none was found.
+func (n *Network) Find(ctx context.Context, capability string, emit func(*discovery.Signed)) error {
+	var mu sync.Mutex
+	var failed error
+	seen := make(map[identity.ID]bool)
+	var asking sync.WaitGroup
+	for _, t := range n.tables {
+		asking.Go(func() {
+			err := t.Lookup(ctx, capability, func(s discovery.Sighting) error {
+				r, err := discovery.Open(s.Record)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if !seen[r.Site] {
+					seen[r.Site] = true
+					emit(r)
+				}
+				return nil
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+		})
+	}
+	asking.Wait()
+	if len(seen) > 0 { // one table is enough
+		return nil
+	}
+	return failed
+}
+
+// fetchSpread bounds, for each site that is known, how long a fetch is put off at random:
+// all hear of a new site at once, and that may be a small board.
+const fetchSpread = 50 * time.Millisecond
+
+// fetchRecord fetches a site's record from the site, unless another medium has brought the
+// record of that sequence already, or does in the moment before: a new site looks for all
+// others, too, and is asked over the same connections then. A site that announces an older
+// record than the known one is sent that.
+func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint64) (discovery.Sighting, error) {
+	known, there := n.directory.Site(id)
+	if there && known.Sequence == sequence {
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
+	}
+	most := time.Duration(1+len(n.directory.Sites())) * fetchSpread
+	if there {
+		most *= 4 // the known record will do, and many may have a new one: a relay of theirs is gone
+	}
+	discovery.Sleep(ctx, rand.N(most))
+	known, there = n.directory.Site(id)
+	if there && known.Sequence == sequence {
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
+	}
+	who, err := p2p.PeerOf(id)
+	if err != nil {
+		return discovery.Sighting{}, err
+	}
+	at := peer.AddrInfo{ID: who}
+	if n.Network().Connectedness(who) == network.NotConnected {
+		at, err = n.locate(ctx, id, (*dht.DHT).Near)
+	}
+	if there && known.Sequence > sequence {
+		if err == nil {
+			err = card.Tell(ctx, n.Host, n.realm, at, known.Signed)
+		}
+		if err != nil {
+			slog.Debug("a site is not told that a newer record of it is known", "site", id, "err", err)
+		}
+		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
+	}
+	if err != nil {
+		return discovery.Sighting{}, err
+	}
+	c, err := card.Ask(ctx, n.Host, n.realm, at)
+	return discovery.Sighting{Site: id, Record: c.Record}, err
+}

@@ -1,0 +1,268 @@
+package internet
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/discovery"
+	"agentsite/discovery/card"
+	"agentsite/discovery/dht"
+	"agentsite/discovery/gossip"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const (
+	// relayInterval is how often the connections to relays are checked, and relayTimeout how
+	// long one may take.
+	relayInterval = 30 * time.Second
+	relayTimeout  = 10 * time.Second
+
+	relayTag = "relay"
+)
+
+// Options are how a program takes part.
+type Options struct {
+	P2P    p2p.Options
+	Relays []peer.AddrInfo // to stay connected to; the DHT begins with them
+	Realms []Realm         // whose sites are looked up
+	Server bool            // it answers other's lookups in its site's realm
+	Site   *Site           // nil for a program that announces none
+}
+
+// Realm is a realm whose sites are looked up.
+type Realm struct {
+	discovery.Realm
+	IPFS bool // also in the public DHT of IPFS
+}
+
+// Site is what a site announces to others of its realm. Its functions are called
+// concurrently.
+type Site struct {
+	Realm
+	Card  func() card.Card
+	Newer func(*discovery.Signed) // is called with a newer record of the site than it knows
+}
+
+// Network is a program's part in the global network. It is safe for concurrent use. Close it.
+type Network struct {
+	*p2p.Host
+	relays     []peer.AddrInfo
+	reserving  []peer.AddrInfo // the relays at which the host is reached
+	realm      discovery.Realm // the site's; the zero one for none
+	media      map[string]discovery.Medium
+	directory  *discovery.Directory
+	tables     []*dht.DHT
+	deferred   []func() // in the order of Join; Close runs them backwards
+	serveTable bool
+}
+
+// Join opens the host and what Options name. It does not wait for the network.
+func Join(o Options) (n *Network, err error) {
+	host, err := p2p.New(o.P2P)
+	if err != nil {
+		return nil, err
+	}
+	n = &Network{Host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium)}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	for _, r := range o.Realms {
+		if err := n.joinRealm(r, nil); err != nil {
+			return nil, err
+		}
+	}
+	if o.Site == nil {
+		return n, nil
+	}
+	n.realm = o.Site.Realm.Realm
+	if err := n.joinRealm(o.Site.Realm, o.Site); err != nil {
+		return nil, err
+	}
+	n.deferred = append(n.deferred, card.Serve(host, n.realm, o.Site.Card, o.Site.Newer))
+	news, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
+	if err != nil {
+		return nil, err
+	}
+	n.deferred = append(n.deferred, func() { news.Close() })
+	n.media["gossip"] = news
+	n.directory = discovery.NewDirectory(slog.Default(), n.media)
+	return n, nil
+}
+
+// joinRealm opens the tables of a realm; site is nil for one that is only searched.
+func (n *Network) joinRealm(r Realm, site *Site) error {
+	o := dht.Options{Host: n.Host, Realm: r.Realm, Server: n.serveTable, Bootstrap: n.relays, Log: slog.Default()}
+	if site != nil {
+		o.Newer = site.Newer
+		o.Capabilities = func() []string { return site.Card().Capabilities }
+	}
+	if err := n.openTable("dht", o); err != nil || !r.IPFS {
+		return err
+	}
+	o.Server, o.Prefix, o.Bootstrap = false, dht.Amino, nil
+	return n.openTable("ipfs", o)
+}
+
+func (n *Network) openTable(name string, o dht.Options) error {
+	t, err := dht.New(o)
+	if err != nil {
+		return err
+	}
+	n.deferred = append(n.deferred, func() { t.Close() })
+	n.tables = append(n.tables, t)
+	n.media[name] = t
+	return nil
+}
+
+// Close leaves the network.
+func (n *Network) Close() error {
+	for _, end := range slices.Backward(n.deferred) {
+		end()
+	}
+	return n.Host.Close()
+}
+
+// Realm returns the site's realm, the zero one for none.
+func (n *Network) Realm() discovery.Realm { return n.realm }
+
+// Media returns the media on which the site is announced, by their names. The caller does
+// not change the map.
+func (n *Network) Media() map[string]discovery.Medium { return n.media }
+
+// Directory returns the other sites of the site's realm, nil without a realm. The caller
+// runs it.
+func (n *Network) Directory() *discovery.Directory { return n.directory }
+
+// Run stays connected to the relays until ctx ends.
+func (n *Network) Run(ctx context.Context) { keepConnected(ctx, n.Host, n.relays) }
+
+func keepConnected(ctx context.Context, host *p2p.Host, relays []peer.AddrInfo) {
+	every := time.NewTicker(relayInterval)
+	defer every.Stop()
+	for {
+		for _, r := range relays {
+			host.ConnManager().Protect(r.ID, relayTag)
+			if host.Network().Connectedness(r.ID) != network.Connected {
+				connectRelay(ctx, host, r)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+func connectRelay(ctx context.Context, host *p2p.Host, r peer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	// Also where many attempts have failed before: it may be there again.
+	if err := host.Connect(network.WithForceDirectDial(ctx, "relay"), r); err != nil && ctx.Err() == nil {
+		slog.Debug("a relay does not answer", "relay", r.ID, "err", err)
+	}
+}
+
+// OnAddressChange calls changed after each change of the host's addresses, until ctx ends.
+func (n *Network) OnAddressChange(ctx context.Context, changed func()) {
+	changes, err := n.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
+	if err != nil {
+		slog.Error("where the site is reached is not followed", "err", err)
+		return
+	}
+	defer changes.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes.Out():
+			changed()
+		}
+	}
+}
+
+// Before a site is announced, its relays have reservationTimeout to give it a place, and
+// changes soon after the first are waited for, too: each announcement goes to many.
+const (
+	reservationTimeout = 10 * time.Second
+	settleDelay        = 2 * time.Second
+)
+
+// WaitReachable waits until the host has an address that others reach from anywhere,
+// through a relay or directly, for a bounded time, and not at all without relays.
+func (n *Network) WaitReachable(ctx context.Context) {
+	if len(n.reserving) == 0 {
+		return
+	}
+	first, cancel := context.WithTimeout(ctx, reservationTimeout)
+	defer cancel()
+	n.OnAddressChange(first, func() {
+		if slices.ContainsFunc(n.Addrs(), func(a multiaddr.Multiaddr) bool {
+			return p2p.OverRelay(a) || manet.IsPublicAddr(a)
+		}) {
+			cancel()
+		}
+	})
+	discovery.Sleep(ctx, settleDelay)
+}
+
+// maxAddresses is how many addresses of a host are announced.
+const maxAddresses = 6
+
+// Addresses returns the addresses at which others reach the host: those through relays
+// first, which most can use, then public ones, then those of its own network.
+func (n *Network) Addresses() []string {
+	rank := func(a multiaddr.Multiaddr) int {
+		_, tcp := a.ValueForProtocol(multiaddr.P_TCP)
+		r := 0
+		switch {
+		case manet.IsIPLoopback(a):
+			r = 6
+		case p2p.OverRelay(a):
+		case manet.IsPublicAddr(a):
+			r = 2
+		default:
+			r = 4
+		}
+		if tcp == nil { // QUIC goes through more routers
+			r++
+		}
+		return r
+	}
+	all := slices.Clone(n.Addrs())
+	slices.SortFunc(all, func(a, b multiaddr.Multiaddr) int { // in one order, or it would be another record
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.String(), b.String()))
+	})
+	var texts []string
+	for _, a := range all {
+		if rank(a) >= 6 && rank(all[0]) < 6 {
+			break // of use to nobody else
+		}
+		if len(texts) < maxAddresses {
+			texts = append(texts, a.String())
+		}
+	}
+	return texts
+}
+
+// RelayAddress returns the address that the host will have at its first relay, "" without
+// relays.
+func (n *Network) RelayAddress() string {
+	if len(n.reserving) == 0 {
+		return ""
+	}
+	r := n.reserving[0]
+	return r.Addrs[0].String() + "/p2p/" + r.ID.String() + "/p2p-circuit"
+}

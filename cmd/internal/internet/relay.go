@@ -1,0 +1,109 @@
+package internet
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"agentsite/cmd/internal/memory"
+	"agentsite/discovery/dht"
+	"agentsite/discovery/gossip"
+	"agentsite/node/identity"
+	"agentsite/node/state"
+	"agentsite/transport/p2p"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// RelayOptions are the settings of a relay.
+type RelayOptions struct {
+	Folder  state.Folder // the relay's key is in a folder of its own there
+	Listen  string       // host:port, or :port for all addresses
+	Allow   string       // a file with the keys of the sites that are reached through it; "" for all
+	Others  []string     // addresses of other relays, to share their table
+	Version string
+	Ready   func(addresses []string) // is called once, with the relay's addresses
+}
+
+const (
+	relayFolder    = "relay"
+	maxRelayMemory = 512 << 20
+)
+
+// Relay runs a relay: sites behind routers are reached through it, and it serves the DHT
+// and forwards gossip. It can read nothing that it forwards. It blocks until ctx ends.
+func Relay(ctx context.Context, o RelayOptions) error {
+	folder := state.Folder(o.Folder.Path(relayFolder))
+	memory.Limit(maxRelayMemory)
+	unlock, err := folder.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	key, err := folder.KeyLocked()
+	if err != nil {
+		return err
+	}
+	listen, err := p2p.At(o.Listen)
+	if err != nil {
+		return state.Mistakef("--listen takes an address and a port, or a port such as :8475 for all addresses, not %q", o.Listen)
+	}
+	others, err := p2p.ParsePeers(o.Others)
+	if err != nil {
+		return state.Mistakef("--other: %w", err)
+	}
+	allowed := &allowlist{file: o.Allow}
+	service := &p2p.Relay{}
+	if o.Allow != "" {
+		if err := allowed.read(); err != nil {
+			return state.Mistakef("--allow: %w", err)
+		}
+		service.Allow = allowed.has
+	}
+	host, err := p2p.New(p2p.Options{Key: key, Listen: listen, Relay: service, Agent: "agentsite-relay/" + o.Version})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	table, err := dht.New(dht.Options{Host: host, Server: true, Bootstrap: others})
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+
+	forwards := gossip.Limits{}
+	if o.Allow != "" {
+		forwards.Allow = func(id identity.ID) bool { // the other relays forward the gossip of those that are allowed
+			return allowed.has(id) || slices.ContainsFunc(others, func(r peer.AddrInfo) bool { return r.ID.String() == id.PeerID() })
+		}
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		if err := gossip.Forward(ctx, host, forwards); err != nil {
+			slog.Error("news are not passed on", "err", err)
+		}
+	})
+	if o.Allow != "" {
+		all.Go(func() { allowed.follow(ctx) })
+	}
+	all.Go(func() { keepConnected(ctx, host, others) })
+	o.Ready(relayAddresses(host))
+	<-ctx.Done()
+	return nil
+}
+
+// relayAddresses returns a relay's public addresses, or all where it has none.
+func relayAddresses(host *p2p.Host) (all []string) {
+	public := multiaddr.FilterAddrs(host.Addrs(), manet.IsPublicAddr)
+	if len(public) == 0 {
+		public = host.Addrs()
+	}
+	for _, a := range public {
+		all = append(all, a.String()+"/p2p/"+host.ID().String())
+	}
+	return all
+}

@@ -1,0 +1,14 @@
+package memory
+
+import "testing"
+
+func TestLimit(t *testing.T) {
+	const most = 160 << 20
+	for machine, want := range map[uint64]int64{
+		256 << 20: 48 << 20, 512 << 20: 64 << 20, 1 << 30: 128 << 20, 24 << 30: most,
+	} {
+		if got := limit(machine, most); got != want {
+			t.Errorf("of %d MB it takes %d MB, not %d", machine>>20, got>>20, want>>20)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package site
-
-import "runtime/debug"
-
-// rest gives back what only the start needed.
-func rest() { debug.FreeOSMemory() }

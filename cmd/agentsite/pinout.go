@@ -6,13 +6,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
+	"agentsite/device/board/pinout"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) pinoutCommand() *cobra.Command {
-	var o site.PinoutOptions
+	var o ops.PinoutOptions
 	var svg string
 	cmd := &cobra.Command{
 		Use: "pinout", GroupID: groupBoard, Args: noArgs,
@@ -25,7 +27,8 @@ anything is wired, on any machine.`,
 			if err := a.local("pinout"); err != nil {
 				return err
 			}
-			p, err := site.NewPinout(o)
+			o.Drivers = site.AllDrivers()
+			p, err := ops.ReadPinout(o)
 			switch {
 			case err != nil:
 				return err
@@ -51,11 +54,11 @@ anything is wired, on any machine.`,
 }
 
 // showPinout prints the header as it looks from above, the SD card's end at the top.
-func (a *app) showPinout(p *site.Pinout) error {
+func (a *app) showPinout(p *pinout.Pinout) error {
 	var left, right [][2]string // what is there, and who
 	var inner, outer int
 	for _, pos := range p.Positions {
-		cell := [2]string{site.Label(pos), strings.Join(pos.Devices, ", ")}
+		cell := [2]string{pinout.Label(pos), strings.Join(pos.Devices, ", ")}
 		if pos.Number%2 == 0 {
 			right = append(right, cell)
 			continue

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/ops"
 
 	"github.com/spf13/cobra"
 )
@@ -22,7 +22,7 @@ type updateResult struct {
 }
 
 func (a *app) updateCommand() *cobra.Command {
-	var o site.UpdateOptions
+	var o ops.UpdateOptions
 	var f updateFlags
 	cmd := &cobra.Command{
 		Use: "update [FILE|ADDRESS]", GroupID: groupSite,
@@ -34,7 +34,7 @@ restarted at once. The new version is used from then on if it comes up and is we
 in between, as at every restart.
 
 Nothing is ever fetched or installed unless this command is run. Without the superuser's
-rights it needs those of the service's user: sudo -u agentsite.
+rights it needs those of the service's user: sudo -u agentops.
 
 With --check nothing is kept: it says whether the update would be taken, or without one
 what runs here.`,
@@ -52,7 +52,7 @@ what runs here.`,
 			if f.check && f.later {
 				return usagef("--check installs nothing that could be left for later: leave out one of the two")
 			}
-			if o.Release, err = site.NewRelease(version, sequence, releaseKeys); err != nil {
+			if o.Release, err = ops.NewRelease(version, sequence, releaseKeys); err != nil {
 				return err
 			}
 			if len(args) > 0 {
@@ -66,20 +66,20 @@ what runs here.`,
 			case f.check && o.From == "":
 				return a.showUpdates(o)
 			case f.check:
-				r, err := site.CheckUpdate(cmd.Context(), o)
+				r, err := ops.CheckUpdate(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
 				return a.updated(updateResult{r.Version, "newer"}, r.Version+" is newer than what runs here, and for this board")
 			}
-			r, err := site.StageUpdate(cmd.Context(), o)
+			r, err := ops.StageUpdate(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if f.later || os.Geteuid() != 0 {
 				return a.updated(updateResult{r.Version, "waits"}, r.Version+" waits: sudo systemctl restart agentsite starts it")
 			}
-			if err := site.RestartService(cmd.Context(), o, r); err != nil {
+			if err := ops.RestartService(cmd.Context(), o, r); err != nil {
 				return err
 			}
 			return a.updated(updateResult{r.Version, "in_use"}, r.Version+" is in use")
@@ -106,8 +106,8 @@ func (a *app) updated(r updateResult, sentence string) error {
 }
 
 // settleUpdate is what the package's program does before the service starts.
-func (a *app) settleUpdate(o site.UpdateOptions) error {
-	did, err := site.SettleUpdate(o)
+func (a *app) settleUpdate(o ops.UpdateOptions) error {
+	did, err := ops.SettleUpdate(o)
 	for _, line := range did {
 		err = errors.Join(err, a.say("%s", line))
 	}
@@ -115,8 +115,8 @@ func (a *app) settleUpdate(o site.UpdateOptions) error {
 }
 
 // installUpdate is what the program in use does then.
-func (a *app) installUpdate(o site.UpdateOptions) error {
-	r, err := site.InstallUpdate(o)
+func (a *app) installUpdate(o ops.UpdateOptions) error {
+	r, err := ops.InstallUpdate(o)
 	if err != nil || r == nil {
 		return err
 	}
@@ -134,14 +134,14 @@ type updatesResult struct {
 }
 
 // showUpdates says what runs here.
-func (a *app) showUpdates(o site.UpdateOptions) error {
+func (a *app) showUpdates(o ops.UpdateOptions) error {
 	if !o.Installed() {
 		if a.json {
 			return a.printJSON(updatesResult{Version: version, Keys: len(o.Release.Keys)})
 		}
 		return a.say("this is %s, which was not installed by agentsite's package: to update it, put a newer program in its place", version)
 	}
-	s, err := site.UpdateState(o)
+	s, err := ops.ReadUpdateStatus(o)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -67,9 +68,10 @@ func (c I2C) Answers(ctx context.Context) (bool, error) {
 	return conn.Answers()
 }
 
-// Below makes the board read the kernel's files below root: a test's tree.
+// Below makes the board read the kernel's files below root, a test's tree; "" changes
+// nothing.
 func (b *Board) Below(root string) *Board {
-	b.root = root
+	b.root = cmp.Or(root, b.root)
 	return b
 }
 

@@ -81,6 +81,16 @@ func Load(path string, drivers []driver.Driver) (*Site, error) {
 	return Parse(path, text, drivers)
 }
 
+// LoadFile is ReadFile and Parse. Without a text the site is empty.
+func LoadFile(path string, drivers []driver.Driver) (site *Site, file string, text []byte, err error) {
+	file, text, err = ReadFile(path)
+	if err != nil || text == nil {
+		return &Site{}, file, nil, err
+	}
+	site, err = Parse(file, text, drivers)
+	return site, file, text, err
+}
+
 // Parse reads the text of a file; name stands in errors. It returns no site with
 // an error. The error joins up to ten *Error, in the order of the file.
 func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {

@@ -28,6 +28,7 @@ var rooms = []room{
 	{"device/guard/proc", []string{"device", "device/guard"}, "a connection and a process around the guard; which devices it has is the wiring's concern"},
 	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/board", []string{"device", "device/driver"}, "buses and lines know the board, not the chips on it"},
+	{"device/board/pinout", []string{"device/board"}, "a picture of the board's header"},
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},
 	{"device/kernel", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
@@ -72,10 +73,12 @@ var rooms = []room{
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
+	{"cmd/internal/ops", []string{"device/board", "device/board/pinout", "device/driver", "device/kernel", "node/config", "node/state", "node/update"},
+		"what is done without a running site knows the machine and the data folder, and no carrier; the list of drivers is passed in"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/site", "cmd/internal/internet", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device"},
-		"the command line is words and tables; what it shows comes from the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
+	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
+		"the command line is words and tables; what it shows comes from ops, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 
 const module = "agentsite/"

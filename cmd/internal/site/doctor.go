@@ -51,10 +51,10 @@ func (d Diagnosis) Warnings() (n int) {
 // nothing but a file in the data folder, which it removes, and reads one byte from each
 // address of I2C that the site has.
 func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
-	b := boardAt(o.Root)
+	b := board.New().Below(o.Root)
 	health, all, running := askSite(ctx, o.Folder)
 	all = append([]driver.Finding{}, all...)
-	cfg, file, text, err := readConfig(o.configuration(health))
+	cfg, file, text, err := config.LoadFile(o.configuration(health), AllDrivers())
 	switch {
 	case o.Config == "" && errors.Is(err, fs.ErrPermission):
 		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so nothing is known of what the devices need", Do: "run agentsite doctor as the user who runs the site"})
@@ -65,7 +65,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	case text == nil:
 		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so that run simulates a board", Do: "agentsite scan --write makes one of what is wired up"})
 	default:
-		if _, _, err := devices.Check(file, Drivers(board.New())); err != nil {
+		if _, _, err := devices.Check(file, AllDrivers()); err != nil {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
 		}
 	}
@@ -197,7 +197,7 @@ func Prepare(ctx context.Context, o PrepareOptions) (did []string, err error) {
 		did, err = firstBoot(ctx, o)
 		errs = append(errs, err)
 	}
-	cfg, file, _, err := readConfig(o.Config)
+	cfg, file, _, err := config.LoadFile(o.Config, AllDrivers())
 	if err != nil {
 		return did, errors.Join(append(errs, err)...)
 	}

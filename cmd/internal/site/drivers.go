@@ -23,5 +23,8 @@ func Drivers(b *board.Board) []driver.Driver {
 	)
 }
 
+// AllDrivers returns the drivers on a board of their own, for commands that open no device.
+func AllDrivers() []driver.Driver { return Drivers(board.New()) }
+
 // Schema is the JSON Schema of a configuration with these drivers, for editors.
-func Schema() ([]byte, error) { return config.Schema(Drivers(board.New())) }
+func Schema() ([]byte, error) { return config.Schema(AllDrivers()) }

@@ -16,7 +16,7 @@ import (
 	"agentsite/node/config"
 )
 
-var update = flag.Bool("update", false, "write the table of all drivers into docs/drivers.md")
+var updateDocs = flag.Bool("update", false, "write the table of all drivers into docs/drivers.md")
 
 // smallest is what an owner has to write at least for each driver: its keys, and
 // what stands after the colon of a family. A driver without an entry needs none.
@@ -87,7 +87,7 @@ func TestDriverList(t *testing.T) {
 	switch {
 	case !ok || !closed:
 		t.Fatal("the page has no room for the table")
-	case *update:
+	case *updateDocs:
 		if err := os.WriteFile(file, []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func bootFolder(named, root string) (string, error) {
 		}
 		return named, nil
 	}
-	file := boardAt(root).ConfigFile()
+	file := board.New().Below(root).ConfigFile()
 	if file == "" {
 		return "", nil
 	}
@@ -105,7 +105,7 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 	if now != nil && last != nil && bytes.Equal(last, text) {
 		return nil, tell(boot, bootErrors, nil)
 	}
-	cfg, err := config.Parse(bootConfig, text, Drivers(board.New()))
+	cfg, err := config.Parse(bootConfig, text, AllDrivers())
 	if err == nil {
 		err = devices.CheckDevices(cfg)
 	}

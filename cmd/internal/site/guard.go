@@ -34,12 +34,12 @@ func guardFiles(f state.Folder) devices.GuardFiles {
 
 // Guard is devices.Guard for a data folder, with all drivers.
 func Guard(ctx context.Context, f state.Folder, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
-	return devices.Guard(ctx, guardFiles(f), Drivers(board.New()), conn, signals)
+	return devices.Guard(ctx, guardFiles(f), AllDrivers(), conn, signals)
 }
 
 // Safe is devices.Safe for a data folder, with all drivers.
 func Safe(ctx context.Context, f state.Folder) (outputs int, err error) {
-	return devices.Safe(ctx, guardFiles(f), Drivers(board.New()))
+	return devices.Safe(ctx, guardFiles(f), AllDrivers())
 }
 
 // CheckBoard is devices.CheckBoard for this machine, with all drivers.

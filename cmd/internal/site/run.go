@@ -25,6 +25,7 @@ import (
 	"agentsite/node/devices"
 	"agentsite/node/history"
 	"agentsite/node/state"
+	"agentsite/node/update"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
@@ -322,7 +323,12 @@ func Run(ctx context.Context, o Options) error {
 	memory.Release()
 	notify("READY=1\nSTATUS=" + state)
 	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
-	all.Go(func() error { vouch(ctx, outputs.Alive); return nil })
+	all.Go(func() error {
+		if err := update.ProveRunning(ctx, outputs.Alive); err != nil && ctx.Err() == nil {
+			slog.Error("this version cannot say that it is well; the one before it is started the next time", "err", err)
+		}
+		return nil
+	})
 	return all.Wait()
 }
 

@@ -48,11 +48,11 @@ type Scanned struct {
 // Scan finds what is wired up and is not in the configuration yet. With a file that
 // has mistakes it does not begin: what is in use has to be known.
 func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
-	cfg, file, text, err := readConfig(o.Config)
+	cfg, file, text, err := config.LoadFile(o.Config, AllDrivers())
 	if err != nil {
 		return nil, err
 	}
-	b := cmp.Or(o.board, boardAt(o.Root))
+	b := cmp.Or(o.board, board.New().Below(o.Root))
 	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: taken(cfg), Drivers: Drivers(b)}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
@@ -79,22 +79,6 @@ func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
 		}
 	}
 	return out, nil
-}
-
-// boardAt is the board with its files below root; "" is this machine's.
-func boardAt(root string) *board.Board {
-	return board.New().Below(cmp.Or(root, "/"))
-}
-
-// readConfig reads the named file, or agentsite.yaml. One that is not there is
-// empty, unless it was named.
-func readConfig(path string) (*config.Site, string, []byte, error) {
-	file, text, err := config.ReadFile(path)
-	if err != nil || text == nil {
-		return &config.Site{}, file, nil, err
-	}
-	cfg, err := config.Parse(file, text, Drivers(board.New()))
-	return cfg, file, text, err
 }
 
 // taken are the things that devices claim, and whose they are. A part behind a
@@ -156,11 +140,11 @@ func inUse(cfg *config.Site, taken map[string]string, f scan.Found) bool {
 // alone is the device as the only one of a site; nil where that would not pass a
 // check.
 func alone(e config.Entry) *config.Device {
-	text, err := config.Add("", nil, "x", []config.Entry{e}, Drivers(board.New()))
+	text, err := config.Add("", nil, "x", []config.Entry{e}, AllDrivers())
 	if err != nil {
 		return nil
 	}
-	cfg, err := config.Parse("", text, Drivers(board.New()))
+	cfg, err := config.Parse("", text, AllDrivers())
 	if err != nil {
 		return nil
 	}
@@ -189,7 +173,7 @@ func (s *Scanned) Write() error {
 	if !bytes.Equal(now, s.text) {
 		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
 	}
-	text, err := config.Add(s.File, s.text, siteName(), s.Add, Drivers(board.New()))
+	text, err := config.Add(s.File, s.text, siteName(), s.Add, AllDrivers())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/state"
+	"agentsite/node/update"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -32,7 +33,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	if from == "" {
 		what = "a simulated greenhouse and this machine's own sensors (no agentsite.yaml here)"
 	}
-	program := called()
+	program := update.RunningProgram()
 	connect := []string{"connect"}
 	more := ""
 	if !o.Folder.IsDefault() {

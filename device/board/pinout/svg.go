@@ -1,4 +1,4 @@
-package site
+package pinout
 
 import (
 	"encoding/xml"
@@ -11,8 +11,8 @@ import (
 	"agentsite/device/board"
 )
 
-// style is how a kind of position is drawn, and what the legend says of it. What it is
-// stands in words beside each position, so that no colour has to be told from another.
+// style is the colours of a kind of position, and its line of the legend. The kind is also
+// written at each position, so that no reader has to tell colours apart.
 type style struct{ kind, fill, ink, legend string }
 
 var styles = []style{
@@ -36,19 +36,19 @@ const (
 	legendHeight = 22
 	padWidth     = 26
 	tagWidth     = 104
-	letter       = 8.5 // the width of a letter of a name, about
-	fewLetters   = 14  // that a column of names has room for at least
+	letterWidth  = 8.5 // of a name, about
+	minLetters   = 14  // of a column of names
 	gap          = 8
-	mostNames    = 3 // of devices at one position; a bus has more
+	maxNames     = 3 // of devices at one position; a bus has more
 )
 
-// SVG is the header as a picture. The same pinout is the same text, byte for byte.
+// SVG draws the header. The same pinout always gives the same bytes.
 func (p *Pinout) SVG() []byte {
-	longest := fewLetters
+	longest := minLetters
 	for _, pos := range p.Positions {
-		longest = max(longest, utf8.RuneCountInString(few(pos.Devices)))
+		longest = max(longest, utf8.RuneCountInString(shorten(pos.Devices)))
 	}
-	column := int(float64(longest)*letter) + gap
+	column := int(float64(longest)*letterWidth) + gap
 	width := 2 * (gap + column + gap + tagWidth + gap + padWidth + 2)
 	middle := width / 2
 	rows := (len(p.Positions) + 1) / 2
@@ -81,13 +81,13 @@ func (p *Pinout) SVG() []byte {
 	c.box(gap+1, y+1, 62, 16, 3, paper, 3)
 	c.text(gap+74, y+13, "start", ink, small, "in use, by the device beside it")
 	if len(p.Elsewhere) > 0 {
-		c.text(gap, y+13+legendHeight, "start", ink, small, "not on this header: "+few(p.Elsewhere))
+		c.text(gap, y+13+legendHeight, "start", ink, small, "not on this header: "+shorten(p.Elsewhere))
 	}
 	c.WriteString("</svg>\n")
 	return []byte(c.String())
 }
 
-// canvas is a picture in the making.
+// canvas collects the elements of the picture.
 type canvas struct{ strings.Builder }
 
 const (
@@ -100,13 +100,13 @@ func (c *canvas) box(x, y, width, height, round int, fill string, frame int) {
 	fmt.Fprintf(c, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" fill=\"%s\" stroke=\"%s\" stroke-width=\"%d\"/>\n", x, y, width, height, round, fill, ink, frame)
 }
 
-// text has its start, its middle or its end at x.
+// text writes s with its start, its middle or its end at x.
 func (c *canvas) text(x, y int, at, colour, how, s string) {
 	fmt.Fprintf(c, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\" fill=\"%s\" %s>%s</text>\n", x, y, at, colour, how, escape(s))
 }
 
-// position draws one: its number, what it is and who is there, from the middle outwards,
-// the odd ones to the left.
+// position draws one position: its number, its label and its devices, from the middle
+// outwards, odd numbers to the left.
 func (c *canvas) position(middle, y int, pos board.Position) {
 	s := styles[slices.IndexFunc(styles, func(s style) bool { return s.kind == pos.Kind })]
 	left := func(from, width int) int { return middle + from }
@@ -122,38 +122,25 @@ func (c *canvas) position(middle, y int, pos board.Position) {
 	if len(pos.Devices) > 0 {
 		frame = 3
 	}
-	pad, tag, who := left(2, padWidth), left(2+padWidth+gap, tagWidth), left(2+padWidth+gap+tagWidth+gap, 0)
+	pad, tag, devices := left(2, padWidth), left(2+padWidth+gap, tagWidth), left(2+padWidth+gap+tagWidth+gap, 0)
 	c.box(pad, y, padWidth, 22, round, paper, 1)
 	c.text(pad+padWidth/2, y+15, "middle", ink, small, strconv.Itoa(pos.Number))
 	c.box(tag, y, tagWidth, 22, 3, s.fill, frame)
 	c.text(tag+tagWidth/2, y+15, "middle", s.ink, normal, Label(pos))
 	if len(pos.Devices) > 0 {
-		c.text(who, y+15, outwards, ink, name, few(pos.Devices))
+		c.text(devices, y+15, outwards, ink, name, shorten(pos.Devices))
 	}
 }
 
-// Label is what a position is, in few letters.
-func Label(pos board.Position) string {
-	switch {
-	case pos.Line == "":
-		return pos.Kind
-	case pos.Signal != "":
-		return string(pos.Line) + " " + pos.Signal
-	case pos.Kind != board.GPIOLine:
-		return string(pos.Line) + " " + pos.Kind
-	}
-	return string(pos.Line)
-}
-
-// few are devices, as many as fit.
-func few(names []string) string {
-	if len(names) > mostNames {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames-1], ", "), len(names)-mostNames+1)
+// shorten joins the names of devices, as many as fit.
+func shorten(names []string) string {
+	if len(names) > maxNames {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames-1], ", "), len(names)-maxNames+1)
 	}
 	return strings.Join(names, ", ")
 }
 
-// escape is a text within XML. What XML cannot have is a question mark in a box.
+// escape quotes a text for XML. A character that XML does not allow becomes U+FFFD.
 func escape(s string) string {
 	var b strings.Builder
 	xml.EscapeText(&b, []byte(s)) // a strings.Builder takes all

@@ -1,0 +1,54 @@
+package ops
+
+import (
+	"cmp"
+
+	"agentsite/device/board"
+	"agentsite/device/board/pinout"
+	"agentsite/device/driver"
+	"agentsite/device/kernel"
+	"agentsite/node/config"
+)
+
+// PinoutOptions are the options of ReadPinout.
+type PinoutOptions struct {
+	Config  string // a file; "" for agentsite.yaml, where there is one
+	Drivers []driver.Driver
+	Root    string // "" is the machine; a test's tree of files
+}
+
+// anyBoard is the name of the board when this machine is no Raspberry Pi: the one that the
+// configuration is for.
+const anyBoard = "Raspberry Pi"
+
+// ReadPinout reads the configuration and returns the header that it is wired to. It touches
+// no hardware.
+func ReadPinout(o PinoutOptions) (*pinout.Pinout, error) {
+	cfg, _, _, err := config.LoadFile(o.Config, o.Drivers)
+	if err != nil {
+		return nil, err
+	}
+	b := board.New().Below(o.Root)
+	p := &pinout.Pinout{Site: cfg.Name, Board: anyBoard}
+	if b.ConfigFile() != "" {
+		p.Board = cmp.Or(b.Model(), anyBoard)
+	}
+	p.Positions, p.Elsewhere = b.Header(wiring(cfg))
+	return p, nil
+}
+
+// wiring returns the lines and buses that each device uses.
+func wiring(cfg *config.Site) []board.Use {
+	var all []board.Use
+	for _, d := range cfg.Devices {
+		u := board.Use{Device: d.Name}
+		if c, ok := d.Config.(driver.Claimer); ok {
+			u.Claims = c.Claims()
+		}
+		if _, ok := d.Config.(*kernel.W1); ok {
+			u.Claims = append(u.Claims, board.OneWireClaim)
+		}
+		all = append(all, u)
+	}
+	return all
+}

@@ -235,15 +235,19 @@ func TestLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	start := time.Now()
-	err := late.Find(ctx, func(s discovery.Sighting) error {
-		if delete(want, s.Site); len(want) == 0 {
-			t.Logf("30 sites after %v", time.Since(start).Round(time.Millisecond))
-			cancel()
+	for look := 1; len(want) > 0 && ctx.Err() == nil; look++ { // a busy machine answers some requests too late
+		if err := late.Find(ctx, func(s discovery.Sighting) error {
+			if delete(want, s.Site); len(want) == 0 {
+				t.Logf("30 sites after %v, in look %d", time.Since(start).Round(time.Millisecond), look)
+				cancel()
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil || len(want) > 0 {
-		t.Errorf("%d are not found, %v", len(want), err)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d are not found", len(want))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func (a *app) scanCommand() *cobra.Command {
-	var o site.ScanOptions
+	var o ops.ScanOptions
 	var probe []string
 	var write bool
 	cmd := &cobra.Command{
@@ -42,7 +43,8 @@ What the configuration has already is left alone, and so is what a kernel driver
 				}
 				o.Probe = append(o.Probe, uint16(n))
 			}
-			found, err := site.Scan(cmd.Context(), o)
+			o.Drivers = site.AllDrivers()
+			found, err := ops.Scan(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -83,7 +85,7 @@ type foundPart struct {
 }
 
 // scanned shows what a scan found, and writes it where it was told to.
-func (a *app) scanned(s *site.Scanned, write bool) error {
+func (a *app) scanned(s *ops.ScanResult, write bool) error {
 	if s.Running {
 		fmt.Fprintln(a.errs, "agentsite: a site runs from this folder; the devices of the configuration are left out")
 	}
@@ -120,7 +122,7 @@ func (a *app) scanned(s *site.Scanned, write bool) error {
 	return nil
 }
 
-func (a *app) showScan(s *site.Scanned, rows [][]string, out scanResult) error {
+func (a *app) showScan(s *ops.ScanResult, rows [][]string, out scanResult) error {
 	if len(rows) == 0 {
 		return a.say("nothing new was found; agentsite doctor says whether I2C, SPI and 1-Wire are on")
 	}
@@ -149,7 +151,7 @@ func entries(devices []config.Entry, before string) string {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	var o site.DoctorOptions
+	var o ops.DoctorOptions
 	cmd := &cobra.Command{
 		Use: "doctor", GroupID: groupBoard, Args: noArgs,
 		Short: "Say what is not well with the board and the configuration, and what mends it",
@@ -160,7 +162,14 @@ func (a *app) doctorCommand() *cobra.Command {
 			if o.Folder, err = a.siteFolder(); err != nil {
 				return err
 			}
-			found := site.Doctor(cmd.Context(), o)
+			o.Drivers, o.Dial = site.AllDrivers(), func() (*ops.RunningSite, error) {
+				c, err := site.Dial(site.Target{Folder: o.Folder})
+				if err != nil {
+					return nil, err
+				}
+				return &ops.RunningSite{Owner: c.Owner, Tools: c, Closer: c}, nil
+			}
+			found := ops.Diagnose(cmd.Context(), o)
 			if a.json {
 				err = a.printJSON(found)
 			} else {
@@ -193,7 +202,7 @@ type prepareResult struct {
 }
 
 func (a *app) prepareCommand() *cobra.Command {
-	var o site.PrepareOptions
+	var o ops.PrepareOptions
 	var claim bool
 	cmd := &cobra.Command{
 		Use: "prepare", GroupID: groupBoard, Args: noArgs,
@@ -214,11 +223,12 @@ owns the site, agentsite-claim.txt on the boot partition says how to claim it.`,
 			if o.Folder, err = a.folder(); err != nil {
 				return err
 			}
+			o.Drivers = site.AllDrivers()
 			var did []string
 			if claim {
-				did, err = site.ShowClaim(o)
+				did, err = ops.WriteClaim(o)
 			} else {
-				did, err = site.Prepare(cmd.Context(), o)
+				did, err = ops.Prepare(cmd.Context(), o)
 			}
 			if a.json {
 				return errors.Join(err, a.printJSON(prepareResult{append([]string{}, did...)}))
@@ -235,7 +245,7 @@ owns the site, agentsite-claim.txt on the boot partition says how to claim it.`,
 	}
 	cmd.Flags().StringVar(&o.Boot, "boot", "", "where the boot partition is mounted (default: where a Raspberry Pi has it)")
 	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition, as the site is now")
-	cmd.Flags().StringVar(&o.Group, "group", site.DefaultGroup, "the group that may use what is exported")
+	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use what is exported")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	cmd.RegisterFlagCompletionFunc("group", cobra.NoFileCompletions)
 	cmd.MarkFlagDirname("boot")

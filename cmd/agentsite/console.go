@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/state"
@@ -107,7 +108,7 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 		return quiet.readTable(now.Readings, left)
 	})
 	s.table = text.String()
-	if i, ok, err := site.ReadInvitation(folder); ok && err == nil {
+	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {
 		s.claim, s.qr = i.String(), site.Picture(i)
 	}
 	return s

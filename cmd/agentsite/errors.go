@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentsite/cmd/internal/site"
+	"agentsite/device"
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/state"
@@ -51,6 +52,7 @@ func exitCode(err error) int {
 	var unreadable devices.Unreadable
 	var tool *client.ToolError
 	var refused *client.Refusal
+	var fault *device.Fault
 	code := 0
 	switch {
 	case errors.As(err, &own):
@@ -61,8 +63,8 @@ func exitCode(err error) int {
 		code = byKind[tool.Kind]
 	case errors.As(err, &refused):
 		code = byKind[refused.Kind]
-	default:
-		code = byKind[site.Kind(err)]
+	case errors.As(err, &fault):
+		code = byKind[string(fault.Kind)]
 	}
 	if code == 0 {
 		return exitFailure

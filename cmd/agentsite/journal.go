@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/ops"
+	"agentsite/node/journal"
 
 	"github.com/spf13/cobra"
 )
@@ -40,7 +41,7 @@ to the last anchor, which follows within a minute.`,
 			if since > 0 {
 				from = time.Now().Add(-time.Duration(since))
 			}
-			all, report, err := site.Journal(folder, from, limit)
+			all, report, err := ops.ReadJournal(folder, from, limit)
 			if verify {
 				return a.verified(report, err)
 			}
@@ -56,7 +57,7 @@ to the last anchor, which follows within a minute.`,
 	return cmd
 }
 
-func (a *app) showJournal(all []site.Recorded) error {
+func (a *app) showJournal(all []ops.JournalEntry) error {
 	var rows [][]string
 	for _, r := range all {
 		if a.json {
@@ -92,7 +93,7 @@ type verifiedResult struct {
 	Says     string `json:"says,omitzero"`
 }
 
-func (a *app) verified(r site.JournalReport, err error) error {
+func (a *app) verified(r journal.Report, err error) error {
 	if a.json {
 		out := verifiedResult{OK: err == nil, First: r.First, Last: r.Last, Segments: r.Segments, Torn: r.Torn}
 		if err != nil {

@@ -2,6 +2,7 @@
 // there: it scans for parts, prepares the machine, diagnoses it, reads the configuration's
 // pinout and the journal, and updates the program.
 //
-// It may import device/..., node/... and discovery/..., and no carrier or protocol. The list
-// of drivers is passed in.
+// It may import device/..., node/... and discovery/..., and for the questions of a diagnosis
+// to a running site agents, transport/rpc and transport/owner with its client. The list of
+// drivers and the connection to that site are passed in, so that it knows no carrier.
 package ops

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents/things"
+	"agentsite/device/host"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -17,7 +18,7 @@ import (
 // revocation, to end the leases that depended on it.
 func openAccess(f state.Folder, site identity.ID, onRevoke func()) (*access.Book, error) {
 	o := access.Options{
-		Site: site, Build: built(), System: systemClock, Ended: onRevoke,
+		Site: site, Build: built(), System: host.SystemClock, Ended: onRevoke,
 		SaveBook:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
 		SaveMeter: func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
 	}

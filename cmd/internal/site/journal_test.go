@@ -51,9 +51,6 @@ func TestJournalFaults(t *testing.T) {
 // TestDamagedJournal: it is not written on, and all but moves away from safe goes on.
 func TestDamagedJournal(t *testing.T) {
 	f := state.Folder(t.TempDir())
-	if found := journalFindings(f); found != nil {
-		t.Errorf("where there is none: %+v", found)
-	}
 	w := &written{}
 	w.open(f)
 	if _, _, err := w.Begin(node.Asked{Who: "ann", Tool: "switch_output"}); err != nil {
@@ -73,9 +70,6 @@ func TestDamagedJournal(t *testing.T) {
 	b[len(b)-50] ^= 1
 	if err := os.WriteFile(files[0], b, 0o600); err != nil {
 		t.Fatal(err)
-	}
-	if found := journalFindings(f); len(found) != 1 || !strings.Contains(found[0].Says, "an entry was changed") {
-		t.Errorf("the doctor finds %+v", found)
 	}
 	w = &written{}
 	w.open(f)

@@ -4,26 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
-	"time"
 
 	"agentsite/node/state"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 )
-
-// carriersOf is where the site that runs from a folder can be reached, none where it does not
-// say in time.
-func carriersOf(ctx context.Context, f state.Folder) (all []owner.Carrier) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	asOwner(f, func(c *ownerclient.Client) error { // or it stays empty
-		routes, err := c.Routes(ctx)
-		all = routes.Carriers
-		return err
-	})
-	return all
-}
 
 // asOwner calls the owner's methods of the site that runs from a folder.
 func asOwner(f state.Folder, do func(*ownerclient.Client) error) error {
@@ -54,16 +39,4 @@ func checkListens(f state.Folder, u *url.URL) error {
 		err = fmt.Errorf("the site that runs from %s listens elsewhere", f)
 	}
 	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is for nobody else (--token-file names another)", err)}
-}
-
-// listensWords says the same in words, "" for none.
-func listensWords(ctx context.Context, f state.Folder) string {
-	var addresses []string
-	for _, c := range carriersOf(ctx, f) {
-		addresses = append(addresses, c.Address)
-	}
-	if addresses == nil {
-		return ""
-	}
-	return " and listens at " + strings.Join(addresses, ", ")
 }

@@ -1,11 +1,10 @@
-package site
+package ops
 
 import (
 	"context"
 	"errors"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,26 +17,26 @@ import (
 	"agentsite/transport/owner"
 )
 
-// hearPatience is how long a site is listened for on its own machine, which asks twice in
-// that time.
-const hearPatience = 1500 * time.Millisecond
+// mdnsTimeout is how long the site's announcements are waited for, which are asked for twice
+// in that time.
+const mdnsTimeout = 1500 * time.Millisecond
 
-// unseen says why others do not find the site that runs from the folder, or on which
-// interfaces they do; nothing where none runs.
-func unseen(ctx context.Context, f state.Folder, cfg *config.Site) []driver.Finding {
+// networkFindings reports why others do not find the running site that listens at the
+// carriers, or on which interfaces they do.
+func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carriers []owner.Carrier) []driver.Finding {
 	note := func(says, do string) []driver.Finding {
 		return []driver.Finding{{Severity: driver.Note, Subject: "network", Says: says, Do: do}}
 	}
-	ways := carriersOf(ctx, f)
-	if ways == nil {
+	if carriers == nil {
 		return nil
 	}
-	i := slices.IndexFunc(ways, func(c owner.Carrier) bool { return c.Kind == owner.HTTPSCarrier })
+	i := slices.IndexFunc(carriers, func(c owner.Carrier) bool { return c.Kind == owner.HTTPSCarrier })
 	if i < 0 {
 		return note("nobody finds this site on the network: HTTPS is off", "http: { https: \":8474\" } in the configuration, and run without --listen, or with --listen-https :8474")
 	}
-	if u, err := url.Parse(ways[i].Address); err == nil && loopback(u.Hostname()) {
-		return note("nobody finds this site on the network: HTTPS listens for this machine alone, at "+ways[i].Address, "http: { https: \":8474\" } in the configuration has it listen for others")
+	at, err := netip.ParseAddrPort(strings.TrimPrefix(carriers[i].Address, "https://"))
+	if err == nil && at.Addr().IsLoopback() {
+		return note("nobody finds this site on the network: HTTPS listens for this machine alone, at "+carriers[i].Address, "http: { https: \":8474\" } in the configuration has it listen for others")
 	}
 	if !cfg.Found.MDNS {
 		return note("nobody finds this site on the network by itself: discovery is off", "discovery: { mdns: on } in the configuration; without it others need its address")
@@ -53,14 +52,14 @@ func unseen(ctx context.Context, f state.Folder, cfg *config.Site) []driver.Find
 		}}
 	}
 	slices.Sort(names)
-	heard, err := heardAddresses(ctx, f)
+	announced, err := announcedAddresses(ctx, f)
 	if err != nil {
 		return note("whether the site is found on "+strings.Join(names, ", ")+" cannot be seen: "+err.Error(), "be the user who runs the site, or the superuser")
 	}
 	var found []string
 	var all []driver.Finding
 	for _, name := range names {
-		if slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return heard[a] }) {
+		if slices.ContainsFunc(addressesOf(name), func(a netip.Addr) bool { return announced[a] }) {
 			found = append(found, name)
 			continue
 		}
@@ -75,13 +74,13 @@ func unseen(ctx context.Context, f state.Folder, cfg *config.Site) []driver.Find
 	return all
 }
 
-// heardAddresses are the addresses at which the site of the folder says that it is.
-func heardAddresses(ctx context.Context, f state.Folder) (map[netip.Addr]bool, error) {
+// announcedAddresses returns the addresses that the folder's site announces by multicast DNS.
+func announcedAddresses(ctx context.Context, f state.Folder) (map[netip.Addr]bool, error) {
 	key, err := f.ReadKey()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, hearPatience)
+	ctx, cancel := context.WithTimeout(ctx, mdnsTimeout)
 	defer cancel()
 	all := make(map[netip.Addr]bool)
 	_ = new(mdns.Medium).Find(ctx, func(s discovery.Sighting) error { // nothing is heard where it fails
@@ -90,16 +89,16 @@ func heardAddresses(ctx context.Context, f state.Folder) (map[netip.Addr]bool, e
 				all[a.WithZone("")] = true
 			}
 		}
-		return errUnneeded
+		return errIgnored
 	})
 	return all, nil
 }
 
-// errUnneeded is for sightings that are only looked at: who is not known is asked again, on
-// each interface.
-var errUnneeded = errors.New("it was only looked at")
+// errIgnored leaves a sighting unknown to the medium, so that it asks for it again on each
+// interface.
+var errIgnored = errors.New("only looked at")
 
-// addressesOf are those of an interface, none where it has gone.
+// addressesOf returns the addresses of an interface, none when it has gone.
 func addressesOf(name string) (all []netip.Addr) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-package site
+package host
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemClock is the system's clock, and whether something synchronises it, as the
-// kernel has it from whoever does.
-func systemClock() (t time.Time, synchronised bool) {
+// SystemClock returns the system's clock, and whether something synchronises it, as the
+// kernel was told.
+func SystemClock() (t time.Time, synchronised bool) {
 	var x unix.Timex
 	state, err := unix.Adjtimex(&x)
 	return time.Now(), err == nil && state != unix.TIME_ERROR && x.Status&unix.STA_UNSYNC == 0

@@ -1,4 +1,4 @@
-package site
+package ops
 
 import (
 	"bytes"
@@ -21,19 +21,20 @@ import (
 	"agentsite/node/state"
 )
 
-// ScanOptions are what scan is told.
+// ScanOptions are the options of Scan.
 type ScanOptions struct {
-	Config string       // a file; "" for agentsite.yaml, where there is one
-	Folder state.Folder // of the site that may be running
-	Bus    string       // only this one; "" for all
-	Probe  []uint16
-	Root   string // "" is the machine; a test's tree of files
+	Config  string // a file; "" for agentsite.yaml, where there is one
+	Drivers []driver.Driver
+	Folder  state.Folder // of the site that may be running
+	Bus     string       // only this one; "" for all
+	Probe   []uint16
+	Root    string // "" is the machine; a test's tree of files
 
 	board *board.Board // nil is this machine's
 }
 
-// Scanned is what a scan found.
-type Scanned struct {
+// ScanResult is what a scan found.
+type ScanResult struct {
 	Found   []scan.Found
 	Trouble []driver.Finding
 	// Add are the devices that can be written into the file as they are; Maybe those
@@ -41,28 +42,30 @@ type Scanned struct {
 	Add, Maybe []config.Entry
 	Running    bool // a site runs; its devices were left alone, as far as its file was read
 
-	File string // the configuration
-	text []byte // of it; empty where there is none
+	File    string // the configuration
+	text    []byte // of it; empty where there is none
+	drivers []driver.Driver
 }
 
-// Scan finds what is wired up and is not in the configuration yet. With a file that
-// has mistakes it does not begin: what is in use has to be known.
-func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
-	cfg, file, text, err := config.LoadFile(o.Config, AllDrivers())
+// Scan finds the parts that are wired up and not in the configuration yet. It fails
+// before it touches a bus when the file has mistakes, because it has to know which
+// parts are in use.
+func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
+	cfg, file, text, err := config.LoadFile(o.Config, o.Drivers)
 	if err != nil {
 		return nil, err
 	}
 	b := cmp.Or(o.board, board.New().Below(o.Root))
-	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: taken(cfg), Drivers: Drivers(b)}
+	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
 	}
-	out := &Scanned{Running: o.Folder.Running(), File: file, text: text}
-	if err := mayProbe(s, out.Running && text == nil); err != nil {
+	out := &ScanResult{Running: o.Folder.Running(), File: file, text: text, drivers: o.Drivers}
+	if err := checkProbe(s, out.Running && text == nil); err != nil {
 		return nil, err
 	}
 	out.Found, out.Trouble = s.Run(ctx)
-	out.Found = slices.DeleteFunc(out.Found, func(f scan.Found) bool { return len(f.Devices) > 0 && inUse(cfg, s.Taken, f) })
+	out.Found = slices.DeleteFunc(out.Found, func(f scan.Found) bool { return len(f.Devices) > 0 && inUse(cfg, s, f) })
 	var names []string
 	for _, d := range cfg.Devices {
 		names = append(names, d.Name)
@@ -71,7 +74,7 @@ func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
 	for _, f := range out.Found {
 		for _, d := range f.Devices {
 			e := config.Entry(d)
-			if f.Confidence == scan.Candidate || !complete(e) {
+			if f.Confidence == scan.Candidate || !complete(e, o.Drivers) {
 				out.Maybe = append(out.Maybe, e)
 			} else {
 				out.Add = append(out.Add, e)
@@ -81,10 +84,9 @@ func Scan(ctx context.Context, o ScanOptions) (*Scanned, error) {
 	return out, nil
 }
 
-// taken are the things that devices claim, and whose they are. A part behind a
-// multiplexer can be reached at its address on the bus itself, too, as long as the
-// channel is open.
-func taken(cfg *config.Site) map[string]string {
+// claimed maps what the devices claim to their names. A part behind a multiplexer also
+// answers at its address on the bus itself while its channel is open.
+func claimed(cfg *config.Site) map[string]string {
 	all := make(map[string]string)
 	for _, d := range cfg.Devices {
 		if c, ok := d.Config.(driver.Claimer); ok {
@@ -99,8 +101,9 @@ func taken(cfg *config.Site) map[string]string {
 	return all
 }
 
-// mayProbe refuses to probe where somebody else is, or where it is not clear where.
-func mayProbe(s scan.Scan, unknown bool) error {
+// checkProbe refuses to probe an address that a device has, and one on an unnamed bus of
+// several.
+func checkProbe(s scan.Scan, unknown bool) error {
 	if len(s.Probe) == 0 {
 		return nil
 	}
@@ -123,38 +126,37 @@ func mayProbe(s scan.Scan, unknown bool) error {
 	return nil
 }
 
-// inUse reports whether what was found is a device of the site: by its place, or
-// because it would be written in the same words.
-func inUse(cfg *config.Site, taken map[string]string, f scan.Found) bool {
-	if _, ok := taken[f.Where]; ok {
+// inUse reports whether a part that was found is a device of the site: by its place, or
+// because its configuration is the same.
+func inUse(cfg *config.Site, s scan.Scan, f scan.Found) bool {
+	if _, ok := s.Taken[f.Where]; ok {
 		return true
 	}
 	return slices.ContainsFunc(f.Devices, func(d scan.Device) bool {
-		found := alone(config.Entry(d))
+		found := parseEntry(config.Entry(d), s.Drivers)
 		return found != nil && slices.ContainsFunc(cfg.Devices, func(d config.Device) bool {
 			return d.Driver == found.Driver && reflect.DeepEqual(d.Config, found.Config)
 		})
 	})
 }
 
-// alone is the device as the only one of a site; nil where that would not pass a
-// check.
-func alone(e config.Entry) *config.Device {
-	text, err := config.Add("", nil, "x", []config.Entry{e}, AllDrivers())
+// parseEntry returns the device as the only one of a site, nil when that has mistakes.
+func parseEntry(e config.Entry, drivers []driver.Driver) *config.Device {
+	text, err := config.Add("", nil, "x", []config.Entry{e}, drivers)
 	if err != nil {
 		return nil
 	}
-	cfg, err := config.Parse("", text, AllDrivers())
+	cfg, err := config.Parse("", text, drivers)
 	if err != nil {
 		return nil
 	}
 	return &cfg.Devices[0]
 }
 
-// complete reports whether a device can be used as it is: it passes a check and has
-// no output, of which only its owner can say what is safe.
-func complete(e config.Entry) bool {
-	d := alone(e)
+// complete reports whether a device can be used as it is: it has no mistake and no
+// output, whose safe value only the owner knows.
+func complete(e config.Entry, drivers []driver.Driver) bool {
+	d := parseEntry(e, drivers)
 	if d == nil {
 		return false
 	}
@@ -162,10 +164,10 @@ func complete(e config.Entry) bool {
 	return !ok || !slices.ContainsFunc(desc.Describe().Points, func(p device.Point) bool { return p.Kind.Output() })
 }
 
-// Write adds the devices to the file, or makes it. The file is the old one or the
-// new one, and the old one where the new one would not pass a check or somebody has
-// written it since the scan began.
-func (s *Scanned) Write() error {
+// Write adds the devices in Add to the configuration and creates it where there is none.
+// It replaces the file atomically, and fails when the new one would have mistakes or the
+// old one has changed since the scan began.
+func (s *ScanResult) Write() error {
 	now, err := os.ReadFile(s.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the configuration cannot be read: %w", err)
@@ -173,7 +175,7 @@ func (s *Scanned) Write() error {
 	if !bytes.Equal(now, s.text) {
 		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
 	}
-	text, err := config.Add(s.File, s.text, siteName(), s.Add, AllDrivers())
+	text, err := config.Add(s.File, s.text, siteName(), s.Add, s.drivers)
 	if err != nil {
 		return err
 	}
@@ -196,7 +198,7 @@ func (s *Scanned) Write() error {
 	return nil
 }
 
-// siteName is the machine's own name, as far as a site can be called that.
+// siteName returns the machine's own name, or my-site when that is no name of a site.
 func siteName() string {
 	name, _ := os.Hostname()
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
@@ -204,13 +206,4 @@ func siteName() string {
 		return "my-site"
 	}
 	return name
-}
-
-// Kind is the fault kind of an error of this room, "" where it has none.
-func Kind(err error) string {
-	var fault *device.Fault
-	if errors.As(err, &fault) {
-		return string(fault.Kind)
-	}
-	return ""
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package site
+package ops
 
 import (
 	"io/fs"
@@ -27,9 +27,9 @@ func wantMode(t *testing.T, file string, mode fs.FileMode, group int) {
 // secrets in it, which only the superuser and the site read.
 func TestConfigurationIsSecret(t *testing.T) {
 	const secret = "site: { name: card }\nclaim: fDtmqbFcp-Bf7i3dkYdKuw\ndevices:\n"
-	site := os.Getegid()
+	group := os.Getegid()
 	if os.Geteuid() == 0 {
-		site = 65533
+		group = 65533
 	}
 	for name, before := range map[string]map[string]string{
 		"from the card": {"boot/agentsite.yaml": secret + "  room: { driver: sim, model: climate }\n", "etc/agentsite.yaml": secret + "  den: { driver: sim, model: climate }\n"},
@@ -37,13 +37,13 @@ func TestConfigurationIsSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := flashed(t, before)
-			if err := os.Chown(string(o.Folder), -1, site); err != nil {
+			if err := os.Chown(string(o.Folder), -1, group); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Prepare(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			wantMode(t, o.Config, 0o640, site)
+			wantMode(t, o.Config, 0o640, group)
 			if len(before) > 0 {
 				wantMode(t, o.Config+".old", 0o600, -1)
 				wantMode(t, o.Config+".taken", 0o600, -1)
@@ -52,10 +52,10 @@ func TestConfigurationIsSecret(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := (&Scanned{File: o.Config, text: text}).Write(); err != nil {
+			if err := (&ScanResult{File: o.Config, text: text, drivers: o.Drivers}).Write(); err != nil {
 				t.Fatal(err)
 			}
-			wantMode(t, o.Config, 0o640, site)
+			wantMode(t, o.Config, 0o640, group)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package site
+package ops
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/device/board"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -39,7 +40,7 @@ func flashed(t *testing.T, files map[string]string) PrepareOptions {
 	}
 	return PrepareOptions{
 		Config: filepath.Join(root, "etc/agentsite.yaml"), Folder: state.Folder(filepath.Join(root, "data")), Boot: filepath.Join(root, "boot"),
-		Group: "0", Root: root, board: board.FakeBuses(map[int]i2c.Bus{}, nil).Below(root),
+		Drivers: site.AllDrivers(), Group: "0", Root: root, board: board.FakeBuses(map[int]i2c.Bus{}, nil).Below(root),
 	}
 }
 
@@ -141,7 +142,7 @@ func TestFirstBootAwry(t *testing.T) {
 		}, "this is no address to claim a site by"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const before = "site: { name: before }\n" + keepsLooking + "\n"
+			const before = "site: { name: before }\n" + autoAddLine + "\n"
 			o := flashed(t, map[string]string{"etc/agentsite.yaml": before})
 			tt.prepare(t, o)
 			_, err := Prepare(t.Context(), o)
@@ -186,32 +187,32 @@ func TestFirstBootFinds(t *testing.T) {
 	}
 }
 
-// TestShowClaim follows a claim from its first address to its owner. What it leaves on the
+// TestWriteClaim follows a claim from its first address to its owner. What it leaves on the
 // partition is written anew by us: nothing else of the service's file gets there.
-func TestShowClaim(t *testing.T) {
+func TestWriteClaim(t *testing.T) {
 	o := flashed(t, nil)
 	shown := filepath.Join(o.Boot, state.ClaimFile)
 	key := identity.New()
 	for i := range 2 {
 		invitation := access.Invitation{Site: key.ID(), Secret: access.Secret{1}, Addresses: []string{fmt.Sprintf("192.168.1.%d:8474", i)}}
 		os.WriteFile(o.Folder.Path(state.ClaimFile), append(invitation.Text(), "\nformat c:\n"...), 0o600)
-		if did, err := ShowClaim(o); err != nil || !slices.Equal(did, []string{"write " + shown}) {
+		if did, err := WriteClaim(o); err != nil || !slices.Equal(did, []string{"write " + shown}) {
 			t.Error(did, err)
 		}
 		if text, _ := os.ReadFile(shown); string(text) != string(invitation.Text()) {
 			t.Errorf("%s", text)
 		}
-		if did, err := ShowClaim(o); err != nil || did != nil {
+		if did, err := WriteClaim(o); err != nil || did != nil {
 			t.Error(did, err)
 		}
 	}
 	if err := os.Remove(o.Folder.Path(state.ClaimFile)); err != nil {
 		t.Fatal(err)
 	}
-	if did, err := ShowClaim(o); err != nil || !slices.Equal(did, []string{"remove " + shown}) {
+	if did, err := WriteClaim(o); err != nil || !slices.Equal(did, []string{"remove " + shown}) {
 		t.Error(did, err)
 	}
-	if did, err := ShowClaim(o); err != nil || did != nil || len(files(t, o.Boot)) > 0 {
+	if did, err := WriteClaim(o); err != nil || did != nil || len(files(t, o.Boot)) > 0 {
 		t.Error(did, err, files(t, o.Boot))
 	}
 }
@@ -227,7 +228,7 @@ func TestExampleConfig(t *testing.T) {
 		used = append(used, line)
 	}
 	for _, text := range []string{string(exampleConfig), strings.Join(used, "")} {
-		cfg, err := config.Parse(bootExample, []byte(text), Drivers(board.New()))
+		cfg, err := config.Parse(bootExample, []byte(text), site.AllDrivers())
 		if err == nil {
 			err = devices.CheckDevices(cfg)
 		}
@@ -237,7 +238,7 @@ func TestExampleConfig(t *testing.T) {
 			t.Errorf("%d devices in\n%s", len(cfg.Devices), text)
 		}
 	}
-	if !strings.HasPrefix(string(exampleConfig), keepsLooking+"\n") {
+	if !strings.HasPrefix(string(exampleConfig), autoAddLine+"\n") {
 		t.Error("a copy of it would have no sensor added")
 	}
 }

@@ -1,4 +1,4 @@
-package site
+package ops
 
 import (
 	"errors"
@@ -15,9 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Recorded is one thing that the journal tells: a call and what came of it, refusals
-// that were counted together, or an event.
-type Recorded struct {
+// JournalEntry is a call with its outcome, a group of refusals counted together, or an event.
+type JournalEntry struct {
 	Seq     uint64         `json:"seq"`
 	Time    time.Time      `json:"time"` // by the site's clock then
 	Who     string         `json:"who,omitzero"`
@@ -30,33 +29,30 @@ type Recorded struct {
 	Count   int            `json:"count,omitzero"` // of refusals
 }
 
-// NoResult is the outcome of a call that is being made, or during which the site ended.
-const NoResult = "no result"
+// noResult is the outcome of a call that has not ended, or during which the site ended.
+const noResult = "no result"
 
-// JournalReport is what a reading of the whole journal found.
-type JournalReport = journal.Report
-
-// Journal reads the folder's journal from its beginning and checks its chain, beside a
-// site that runs or without one. It returns the last limit of what is not older than
-// since. After an error they are those before the place that is damaged.
-func Journal(f state.Folder, since time.Time, limit int) ([]Recorded, JournalReport, error) {
-	var all []*Recorded
-	open := make(map[uint64]*Recorded) // calls without a result
+// ReadJournal reads the folder's journal from its beginning and checks its chain, beside a
+// running site or without one. It returns the last limit entries that are not older than
+// since. When it fails they are those before the damage.
+func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, journal.Report, error) {
+	var all []*JournalEntry
+	open := make(map[uint64]*JournalEntry) // calls without a result
 	report, err := journal.Read(f.Path(state.JournalFolder), func(e journal.Entry) error {
 		if e.Kind == journal.Result {
 			if r := open[e.Of]; r != nil {
-				r.outcome(e)
+				r.setOutcome(e)
 				delete(open, e.Of)
 			}
 			return nil
 		}
-		r := &Recorded{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
+		r := &JournalEntry{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
 		switch e.Kind {
 		case journal.Intent:
-			r.Outcome = NoResult
+			r.Outcome = noResult
 			open[e.Seq] = r
 		case journal.Done:
-			r.outcome(e)
+			r.setOutcome(e)
 		case journal.Denied:
 			r.Outcome, r.Says, r.Count = "refused", e.Fault, e.Count
 		default:
@@ -71,7 +67,7 @@ func Journal(f state.Folder, since time.Time, limit int) ([]Recorded, JournalRep
 		}
 		return nil
 	})
-	var last []Recorded
+	var last []JournalEntry
 	for _, r := range all[max(0, len(all)-limit):] {
 		if !r.Time.Before(since) {
 			last = append(last, *r)
@@ -86,15 +82,15 @@ func Journal(f state.Folder, since time.Time, limit int) ([]Recorded, JournalRep
 	return last, report, err
 }
 
-// journalFindings is what an owner should know about the journal.
+// journalFindings reports a damaged journal.
 func journalFindings(f state.Folder) []driver.Finding {
-	if _, _, err := Journal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
+	if _, _, err := ReadJournal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
 		return []driver.Finding{{Severity: driver.Problem, Subject: f.Path(state.JournalFolder), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
 	}
 	return nil
 }
 
-func (r *Recorded) outcome(e journal.Entry) {
+func (r *JournalEntry) setOutcome(e journal.Entry) {
 	r.Outcome, r.Says, r.Result = "done", e.Says, e.Value
 	if e.Fault != "" {
 		r.Outcome = e.Fault

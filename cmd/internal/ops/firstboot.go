@@ -1,4 +1,4 @@
-package site
+package ops
 
 import (
 	"bytes"
@@ -19,26 +19,26 @@ import (
 	"agentsite/node/state"
 )
 
-// What is on the boot partition: the part of an SD card that any computer can read, and
-// that a screen and a keyboard are not needed for.
+// The files on the boot partition, which any computer can read and write, so that a board
+// needs neither screen nor keyboard.
 const (
-	bootConfig  = config.DefaultFile              // of the owner; never written
-	bootExample = config.DefaultFile + ".example" // of ours, where the owner has written none
-	bootErrors  = "agentsite-errors.txt"          // while what the owner wrote is not taken
+	bootConfig  = config.DefaultFile              // written by the owner only
+	bootExample = config.DefaultFile + ".example" // an example, where there is no bootConfig
+	bootErrors  = "agentsite-errors.txt"          // the mistakes of a bootConfig that is not used
 )
 
 //go:embed firstboot.yaml
 var exampleConfig []byte
 
-// keepsLooking is a line of a configuration. While it stands there, sensors are added to
-// the file as they are found: somebody who wires one needs no command.
-const keepsLooking = "# At each start, agentsite adds the sensors that it finds, until you delete this line."
+// autoAddLine is a line of a configuration. While the file has it, each start adds the
+// sensors that it finds, so that wiring one needs no command.
+const autoAddLine = "# At each start, agentsite adds the sensors that it finds, until you delete this line."
 
-// mostScan bounds the scan: a bus that hangs must not keep the site from starting.
-const mostScan = 20 * time.Second
+// scanTimeout bounds the scan: a bus that hangs must not keep the site from starting.
+const scanTimeout = 20 * time.Second
 
-// bootFolder is where the boot partition is mounted, "" for nowhere: the one that was
-// named, or a Raspberry Pi's.
+// bootFolder returns where the boot partition is mounted, "" for nowhere: the named folder,
+// or a Raspberry Pi's.
 func bootFolder(named, root string) (string, error) {
 	if named != "" {
 		info, err := os.Stat(named)
@@ -61,9 +61,9 @@ func bootFolder(named, root string) (string, error) {
 	return filepath.Dir(file), nil
 }
 
-// firstBoot brings the owner's configuration from the boot partition, or makes one of the
-// sensors that are found, and says what it did. Whatever goes wrong on the partition, the
-// rest is done.
+// firstBoot copies the owner's configuration from the boot partition, or creates one of the
+// sensors that it finds, and returns what it did. An error on the partition does not keep it
+// from the rest.
 func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	if file, err := filepath.EvalSymlinks(o.Config); err == nil { // a link stays one
 		o.Config = file
@@ -71,22 +71,22 @@ func firstBoot(ctx context.Context, o PrepareOptions) (did []string, err error) 
 	boot, err := bootFolder(o.Boot, o.Root)
 	errs := []error{err}
 	if boot != "" {
-		lines, err := takeConfig(boot, o)
+		lines, err := copyConfig(boot, o)
 		did, errs = append(did, lines...), append(errs, err)
 	}
-	lines, err := lookForSensors(ctx, o)
+	lines, err := addSensors(ctx, o)
 	did, errs = append(did, lines...), append(errs, err)
 	if boot != "" {
-		lines, err := showClaim(boot, o.Folder)
+		lines, err := writeClaim(boot, o.Folder)
 		did, errs = append(did, lines...), append(errs, err)
 	}
 	return did, errors.Join(errs...)
 }
 
-// takeConfig makes what the owner has written on the boot partition the configuration, if
-// it is right and was not taken before: a later change of the configuration by another way
-// stays until the owner changes the file there, too. What it replaces is kept beside it.
-func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
+// copyConfig makes the owner's file on the boot partition the configuration, unless it has
+// mistakes or was copied before: a later change of the configuration on the board stays until
+// the owner changes the file there, too. The file that it replaces is kept beside it.
+func copyConfig(boot string, o PrepareOptions) (did []string, err error) {
 	file := o.Config
 	source := filepath.Join(boot, bootConfig)
 	text, err := state.ReadUntrusted(source, config.MaxBytes)
@@ -94,18 +94,18 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 		return nil, refuse(boot, source, err)
 	}
 	if text == nil {
-		return noConfig(boot)
+		return writeExample(boot)
 	}
 	taken := file + ".taken"
 	now, err := state.ReadUntrusted(file, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	last, _ := state.ReadUntrusted(taken, config.MaxBytes) // what cannot be read is not the same
+	last, _ := state.ReadUntrusted(taken, config.MaxBytes) // an unreadable file is not the same
 	if now != nil && last != nil && bytes.Equal(last, text) {
-		return nil, tell(boot, bootErrors, nil)
+		return nil, writeBootFile(boot, bootErrors, nil)
 	}
-	cfg, err := config.Parse(bootConfig, text, AllDrivers())
+	cfg, err := config.Parse(bootConfig, text, o.Drivers)
 	if err == nil {
 		err = devices.CheckDevices(cfg)
 	}
@@ -123,13 +123,13 @@ func takeConfig(boot string, o PrepareOptions) (did []string, err error) {
 	if err := o.writeConfig(text); err != nil {
 		return nil, fmt.Errorf("%s is not taken: %w", source, err)
 	}
-	// A loss of power before this has it taken once more, which changes nothing.
-	err = errors.Join(state.WriteAtomic(taken, text, 0o600), tell(boot, bootErrors, nil))
+	// After a loss of power before this it is copied once more, which changes nothing.
+	err = errors.Join(state.WriteAtomic(taken, text, 0o600), writeBootFile(boot, bootErrors, nil))
 	return []string{"take " + source + " as " + file}, err
 }
 
-// writeConfig replaces the configuration. It may have secrets in it, so that beside the
-// superuser only the data folder's group reads it, which is the site's.
+// writeConfig replaces the configuration. The file may contain secrets, so that beside the
+// superuser only the data folder's group, which is the site's, can read it.
 func (o PrepareOptions) writeConfig(text []byte) error {
 	if err := state.WriteAtomic(o.Config, text, 0o640); err != nil {
 		return err
@@ -144,34 +144,34 @@ func (o PrepareOptions) writeConfig(text []byte) error {
 	return err
 }
 
-// refuse tells the owner, beside the file, why it is not taken.
+// refuse writes beside the owner's file why it is not used.
 func refuse(boot, source string, why error) error {
 	says := fmt.Appendf(nil, "%s on this card has mistakes and is not used; the board goes on as before.\nMend it and start the board again.\n\n%v\n", bootConfig, why)
-	return errors.Join(fmt.Errorf("%s is not taken: %w", source, why), tell(boot, bootErrors, says))
+	return errors.Join(fmt.Errorf("%s is not taken: %w", source, why), writeBootFile(boot, bootErrors, says))
 }
 
-// noConfig leaves an example where the owner has written no configuration, and says what
-// may be wrong where one seems to be meant.
-func noConfig(boot string) (did []string, err error) {
+// writeExample writes an example where the boot partition has no configuration, or a hint
+// where a file's name is nearly right.
+func writeExample(boot string) (did []string, err error) {
 	for _, near := range []string{bootConfig + ".txt", "agentsite.yml"} {
 		if _, err := os.Stat(filepath.Join(boot, near)); err == nil {
-			return nil, tell(boot, bootErrors, fmt.Appendf(nil, "%s is not read, because of its name: call it %s.\nOn Windows, have Explorer show the ends of names (View, Show, File name extensions).\n", near, bootConfig))
+			return nil, writeBootFile(boot, bootErrors, fmt.Appendf(nil, "%s is not read, because of its name: call it %s.\nOn Windows, have Explorer show the ends of names (View, Show, File name extensions).\n", near, bootConfig))
 		}
 	}
 	example := filepath.Join(boot, bootExample)
 	_, err = os.Stat(example)
-	if errors.Is(err, fs.ErrNotExist) { // one that is there may have somebody's changes
-		err = tell(boot, bootExample, exampleConfig)
+	if errors.Is(err, fs.ErrNotExist) { // an existing one may have been edited
+		err = writeBootFile(boot, bootExample, exampleConfig)
 		did = []string{"write " + example}
 	}
 	if err != nil {
 		did = nil
 	}
-	return did, errors.Join(err, tell(boot, bootErrors, nil))
+	return did, errors.Join(err, writeBootFile(boot, bootErrors, nil))
 }
 
-// refused says that what the owner wrote on the boot partition is not in use.
-func refused(root string) []driver.Finding {
+// bootFindings reports that the configuration on the boot partition is not used.
+func bootFindings(root string) []driver.Finding {
 	boot, err := bootFolder("", root)
 	if err != nil || boot == "" {
 		return nil
@@ -183,15 +183,16 @@ func refused(root string) []driver.Finding {
 	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "what is written on the boot partition is not used", Do: "read " + file + ", mend it and start the board again"}}
 }
 
-// lookForSensors makes the configuration of what is wired up where there is none, and adds
-// to one that says so. Outputs it never adds: what is safe, only their owner can say.
-func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err error) {
+// addSensors creates the configuration where there is none, and adds the sensors that it
+// finds to one that has autoAddLine. It never adds an output: only its owner knows its safe
+// value.
+func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	text, err := state.ReadUntrusted(o.Config, config.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
 	if text == nil {
-		text = fmt.Appendf(nil, "%s\n# What you may write here is in docs/configuration.md; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", keepsLooking, siteName())
+		text = fmt.Appendf(nil, "%s\n# What you may write here is in docs/configuration.md; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, siteName())
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}
@@ -200,12 +201,12 @@ func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err er
 		}
 		did = append(did, "make "+o.Config)
 	}
-	if !bytes.Contains(text, []byte(keepsLooking)) {
+	if !bytes.Contains(text, []byte(autoAddLine)) {
 		return did, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostScan)
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	found, err := Scan(ctx, ScanOptions{Config: o.Config, Folder: o.Folder, Root: o.Root, board: o.board})
+	found, err := Scan(ctx, ScanOptions{Config: o.Config, Drivers: o.Drivers, Folder: o.Folder, Root: o.Root, board: o.board})
 	if err != nil {
 		return did, err
 	}
@@ -224,9 +225,10 @@ func lookForSensors(ctx context.Context, o PrepareOptions) (did []string, err er
 	return did, errors.Join(errs...)
 }
 
-// ShowClaim has the file on the boot partition say how to claim the site, as long as
-// nobody owns it: it is for the superuser, each time that ReadInvitation changes.
-func ShowClaim(o PrepareOptions) (did []string, err error) {
+// WriteClaim writes the file on the boot partition that says how to claim the site, and
+// removes it once the site has an owner. It returns what it did. It needs the superuser, and
+// is run after each change of the data folder's state.ClaimFile.
+func WriteClaim(o PrepareOptions) (did []string, err error) {
 	if err := superuser(o); err != nil {
 		return nil, err
 	}
@@ -234,10 +236,10 @@ func ShowClaim(o PrepareOptions) (did []string, err error) {
 	if err != nil || boot == "" {
 		return nil, err
 	}
-	return showClaim(boot, o.Folder)
+	return writeClaim(boot, o.Folder)
 }
 
-func showClaim(boot string, f state.Folder) (did []string, err error) {
+func writeClaim(boot string, f state.Folder) (did []string, err error) {
 	file := filepath.Join(boot, state.ClaimFile)
 	_, err = os.Stat(file)
 	there := err == nil
@@ -249,17 +251,17 @@ func showClaim(boot string, f state.Folder) (did []string, err error) {
 		if there {
 			did = []string{"remove " + file}
 		}
-		return did, tell(boot, state.ClaimFile, nil)
+		return did, writeBootFile(boot, state.ClaimFile, nil)
 	}
 	if now, _ := state.ReadUntrusted(file, 4096); bytes.Equal(now, i.Text()) {
 		return nil, nil
 	}
-	return []string{"write " + file}, tell(boot, state.ClaimFile, i.Text())
+	return []string{"write " + file}, writeBootFile(boot, state.ClaimFile, i.Text())
 }
 
-// tell leaves a file of ours on the boot partition with that text, or none for no text.
-// What is so already is not written again.
-func tell(boot, name string, text []byte) error {
+// writeBootFile writes a file on the boot partition, or removes it when text is nil. It
+// does not write a file again that already has the text.
+func writeBootFile(boot, name string, text []byte) error {
 	file := filepath.Join(boot, name)
 	if text == nil {
 		err := os.Remove(file)
@@ -278,8 +280,8 @@ func tell(boot, name string, text []byte) error {
 	return nil
 }
 
-// ReadInvitation returns the address to claim the folder's site by. ok is false where there
-// is none, because somebody owns the site or none has run yet.
+// ReadInvitation returns the address to claim the folder's site by. ok is false when there is
+// none, because the site has an owner or has never run.
 func ReadInvitation(f state.Folder) (i access.Invitation, ok bool, err error) {
 	text, err := state.ReadUntrusted(f.Path(state.ClaimFile), 4096)
 	if text == nil || err != nil {

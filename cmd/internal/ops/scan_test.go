@@ -1,4 +1,4 @@
-package site
+package ops
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/device/board"
 	"agentsite/device/scan"
 	"agentsite/node/config"
@@ -42,9 +43,9 @@ func (c *chips) Tx(addr uint16, w, r []byte) error {
 	return nil
 }
 
-func scanOn(t *testing.T, bus *chips, file string) *Scanned {
+func scanOn(t *testing.T, bus *chips, file string) *ScanResult {
 	t.Helper()
-	s, err := Scan(t.Context(), ScanOptions{Config: file, Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
+	s, err := Scan(t.Context(), ScanOptions{Config: file, Drivers: site.AllDrivers(), Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,20 +89,20 @@ func TestScanAndWrite(t *testing.T) {
 	}
 }
 
-// TestTaken holds what a site has to be left alone, be it behind a multiplexer.
-func TestTaken(t *testing.T) {
-	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), Drivers(board.New()))
+// TestClaimed: a scan leaves the devices of a site alone, be it behind a multiplexer.
+func TestClaimed(t *testing.T) {
+	cfg, err := config.Parse("", []byte("site: { name: x }\ndevices:\n  a: { driver: bme280, bus: \"i2c-1/0x70:3\", address: 0x76 }\n  b: { driver: iio, name: x, bind: { bus: i2c-4, address: 0x48, chip: x } }\n"), site.AllDrivers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := taken(cfg)
+	got := claimed(cfg)
 	for what, name := range map[string]string{"i2c-1/0x70": "a", "i2c-1/0x70:3/0x76": "a", "i2c-1/0x76": "a", "i2c-4/0x48": "b"} {
 		if got[what] != name {
 			t.Errorf("%s is %q, want %s", what, got[what], name)
 		}
 	}
 	s := scan.Scan{Buses: []string{"i2c-1"}, Probe: []uint16{0x20, 0x76}, Taken: got}
-	if err := mayProbe(s, false); err == nil || !strings.Contains(err.Error(), "0x76 on i2c-1 is not probed") {
+	if err := checkProbe(s, false); err == nil || !strings.Contains(err.Error(), "0x76 on i2c-1 is not probed") {
 		t.Error(err)
 	}
 }
@@ -113,7 +114,7 @@ func TestComplete(t *testing.T) {
 		"{ driver: bme280 }": true, "{ driver: kernel:bme280, bus: i2c-1, address: 0x76 }": true, "{ driver: thermal, zone: \"a b\" }": true,
 		"{ driver: sim }": false, "{ driver: pwm, chip: pwmchip0 }": false, "{ driver: w1, id: 1 }": false, "{ driver: none }": false, "{ driver: bme280": false,
 	} {
-		if got := complete(config.Entry{Name: "a", YAML: yaml}); got != want {
+		if got := complete(config.Entry{Name: "a", YAML: yaml}, site.AllDrivers()); got != want {
 			t.Errorf("%s: %v", yaml, got)
 		}
 	}
@@ -121,7 +122,7 @@ func TestComplete(t *testing.T) {
 
 func TestWriteAtomicFails(t *testing.T) {
 	dir := t.TempDir()
-	s := Scanned{File: filepath.Join(dir, "none", "agentsite.yaml"), Add: []config.Entry{{Name: "a", YAML: "{ driver: bme280 }"}}}
+	s := ScanResult{File: filepath.Join(dir, "none", "agentsite.yaml"), drivers: site.AllDrivers(), Add: []config.Entry{{Name: "a", YAML: "{ driver: bme280 }"}}}
 	if err := s.Write(); err == nil || !strings.Contains(err.Error(), "cannot be written") {
 		t.Error(err)
 	}

@@ -1,0 +1,203 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentsite/device/board"
+	"agentsite/device/driver"
+	"agentsite/device/host"
+	"agentsite/device/kernel"
+	"agentsite/device/scan"
+	"agentsite/node/config"
+	"agentsite/node/devices"
+	"agentsite/node/state"
+	"agentsite/transport/owner"
+)
+
+// DoctorOptions are the options of Diagnose.
+type DoctorOptions struct {
+	Config  string // a file; "" for agentsite.yaml, where there is one
+	Drivers []driver.Driver
+	Folder  state.Folder
+	// Dial connects to the site that runs from Folder. It is called only while one runs.
+	Dial func() (*RunningSite, error)
+	Root string // "" is the machine; a test's tree of files
+}
+
+// serviceConfig is the configuration of the package's service.
+const serviceConfig = "/etc/agentsite/agentsite.yaml"
+
+// configuration returns the file to diagnose: the named one, the running site's, the one in
+// this folder, or the service's.
+func (o DoctorOptions) configuration(h owner.Health) string {
+	path := cmp.Or(o.Config, h.Configuration)
+	if path != "" {
+		return path
+	}
+	_, err := os.Stat(config.DefaultFile)
+	service := filepath.Join(cmp.Or(o.Root, "/"), serviceConfig)
+	if _, there := os.Stat(service); errors.Is(err, fs.ErrNotExist) && there == nil {
+		return service
+	}
+	return ""
+}
+
+// Diagnosis is the result of Diagnose.
+type Diagnosis struct {
+	Problems int              `json:"problems"` // the number of findings with that severity
+	Findings []driver.Finding `json:"findings"`
+}
+
+// Warnings returns the number of findings that are warnings.
+func (d Diagnosis) Warnings() (n int) {
+	for _, f := range d.Findings {
+		if f.Severity == driver.Warning {
+			n++
+		}
+	}
+	return n
+}
+
+// Diagnose checks this machine, the configuration, the data folder and the site that runs
+// from it, and returns its findings, the worst first. It writes one file in the data folder
+// and removes it, and reads one byte from each I2C address that the site has. It blocks for
+// at most some seconds.
+func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
+	b := board.New().Below(o.Root)
+	all := []driver.Finding{}
+	running := o.Folder.Running()
+	var site answers
+	if running {
+		var wrong []driver.Finding
+		site, wrong = askSite(ctx, o)
+		all = append(all, wrong...)
+	}
+	cfg, file, text, err := config.LoadFile(o.configuration(site.health), o.Drivers)
+	switch {
+	case o.Config == "" && errors.Is(err, fs.ErrPermission):
+		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so nothing is known of what the devices need", Do: "run agentsite doctor as the user who runs the site"})
+		cfg = &config.Site{}
+	case err != nil:
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+		cfg = &config.Site{}
+	case text == nil:
+		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so that run simulates a board", Do: "agentsite scan --write makes one of what is wired up"})
+	default:
+		if _, _, err := devices.Check(file, o.Drivers); err != nil {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+		}
+	}
+	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder))
+	if !running && o.Root == "" {
+		all = append(all, systemClockFindings()...)
+	}
+	order := []driver.Severity{driver.Problem, driver.Warning, driver.Note}
+	slices.SortStableFunc(all, func(a, b driver.Finding) int {
+		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+	})
+	d := Diagnosis{Findings: all}
+	for _, f := range all {
+		if f.Severity == driver.Problem {
+			d.Problems++
+		}
+	}
+	return d
+}
+
+// uses returns what the devices use of the board. It leaves out devices that the kernel
+// drives: unprepared reports those.
+func uses(cfg *config.Site, running bool) []board.Use {
+	var all []board.Use
+	for _, d := range cfg.Devices {
+		_, byKernel := d.Config.(driver.Preparer)
+		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
+			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Running: running, Silent: scan.Silent(d.Driver)})
+		}
+	}
+	return all
+}
+
+// holds returns the levels that the outputs' lines must have from power-on.
+func holds(cfg *config.Site) map[string][]board.Hold {
+	all := make(map[string][]board.Hold)
+	for _, d := range cfg.Devices {
+		if h, ok := d.Config.(board.Holder); ok {
+			all[d.Name] = h.Holds()
+		}
+	}
+	return all
+}
+
+// unprepared reports the devices that agentsite prepare has yet to prepare.
+func unprepared(cfg *config.Site, root string) []driver.Finding {
+	var all []driver.Finding
+	for _, d := range cfg.Devices {
+		p, ok := d.Config.(driver.Preparer)
+		if !ok {
+			continue
+		}
+		missing, err := p.Prepare(driver.Preparation{Root: root, Group: DefaultGroup, Ask: true})
+		if err != nil {
+			says, do, _ := strings.Cut(err.Error(), "; ")
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: says, Do: do})
+		}
+		if len(missing) > 0 {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: "the superuser has not prepared it: " + strings.Join(missing, ", "), Do: "sudo agentsite prepare, before each start of the site"})
+		}
+	}
+	return all
+}
+
+// folderFindings reports a data folder that is missing, unusable or too open.
+func folderFindings(f state.Folder, running bool) []driver.Finding {
+	info, err := os.Stat(string(f))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "there is no data folder yet", Do: "agentsite run makes it"}}
+	case err == nil && !info.IsDir():
+		err = errors.New("it is a file")
+		fallthrough
+	case err != nil:
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "give one that you may write to with --data"}}
+	}
+	all := spaceFindings(f, running)
+	if info, err := os.Stat(f.Path(state.TokenFile)); err == nil && state.OthersCanRead(info.Mode()) {
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.Path(state.TokenFile), Says: "others can read the site's token", Do: "chmod 600 " + f.Path(state.TokenFile)})
+	}
+	return all
+}
+
+// minFree is the free space below which the card is nearly full: a history takes up to 64 MB.
+const minFree = 64 << 20
+
+// spaceFindings writes a file to the folder and removes it: a full card still creates files,
+// and keeps nothing that is written to them.
+func spaceFindings(f state.Folder, running bool) []driver.Finding {
+	problem := func(err error) []driver.Finding {
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "make room on the disk, be the user who runs the site, or give another folder with --data"}}
+	}
+	tmp, err := os.CreateTemp(string(f), ".new-*")
+	if running && errors.Is(err, fs.ErrPermission) {
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "this user may not write to the data folder, so it is not known whether there is room", Do: "run agentsite doctor as the user who runs the site"}}
+	}
+	if err != nil {
+		return problem(err)
+	}
+	_, err = tmp.Write(make([]byte, 64<<10))
+	err = errors.Join(err, tmp.Sync(), tmp.Close(), os.Remove(tmp.Name()))
+	if err != nil {
+		return problem(err)
+	}
+	if free, err := host.Free(string(f)); err == nil && free < minFree {
+		return []driver.Finding{{Severity: driver.Warning, Subject: string(f), Says: fmt.Sprintf("only %d MB are left for it", free>>20), Do: "make room: a full disk stops all moves away from safe"}}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device/driver"
+	"agentsite/device/host"
+	"agentsite/transport/owner"
+	"agentsite/transport/owner/client"
+	"agentsite/transport/rpc"
+)
+
+// RunningSite is a connection to the site that runs from the data folder.
+type RunningSite struct {
+	Owner *client.Client // calls the owner's methods
+	Tools agents.Door    // calls tools
+	io.Closer
+}
+
+// answers are a running site's. What it did not answer is zero.
+type answers struct {
+	health   owner.Health
+	carriers []owner.Carrier
+}
+
+// siteStatus is the part of the tool site_status that Diagnose reads.
+type siteStatus struct {
+	Stopped bool `json:"emergency_stop"`
+	Devices []struct {
+		Device string   `json:"device"`
+		Faults []string `json:"faults"`
+	} `json:"devices"`
+	Moved []struct {
+		Output string `json:"output"`
+		Fault  string `json:"fault"`
+	} `json:"outputs_away_from_safe"`
+}
+
+// statusTimeout bounds the questions about the site's state, and carriersTimeout the one
+// about where it listens, which a site may answer that is not well.
+const (
+	statusTimeout   = 3 * time.Second
+	carriersTimeout = time.Second
+)
+
+// askSite asks the running site for its state, and reports what is wrong with it. A site that
+// does not answer is a finding.
+func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Finding) {
+	access := owner.Access{Sure: true} // of a site that does not answer nothing is known
+	var status siteStatus
+	site, err := o.Dial()
+	if err == nil {
+		defer site.Close()
+		asking, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		health, err1 := site.Owner.Health(asking)
+		a.health = health
+		known, err2 := site.Owner.Access(asking)
+		if err2 == nil {
+			access = known.Access
+		}
+		err = errors.Join(err1, err2, readStatus(asking, site.Tools, &status))
+		a.carriers = readCarriers(ctx, site.Owner)
+	}
+	if err != nil {
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(o.Folder), Says: "the site that runs from this folder does not say how it is: " + err.Error(), Do: "look at its log; where it is of an older version, start it again"})
+	}
+	all = append(all, clockFindings(access)...)
+	if status.Stopped {
+		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "emergency stop", Says: "it is in force, and no output moves", Do: "when it is safe: agentsite reset"})
+	}
+	for _, d := range status.Devices {
+		if len(d.Faults) > 0 {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite read " + d.Device + " shows whether it comes back"})
+		}
+	}
+	for _, o := range status.Moved {
+		if o.Fault != "" {
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: o.Output, Says: "it is not known to be at its safe value: " + o.Fault, Do: "look at the output itself; it is driven to safe until it can be read back"})
+		}
+	}
+	says := "a site runs from this folder"
+	for i, c := range a.carriers {
+		if i == 0 {
+			says += " and listens at " + c.Address
+		} else {
+			says += ", " + c.Address
+		}
+	}
+	return a, append(all, driver.Finding{Severity: driver.Note, Subject: string(o.Folder), Says: says})
+}
+
+// readStatus calls site_status.
+func readStatus(ctx context.Context, site agents.Door, answer *siteStatus) error {
+	r, err := site.Call(ctx, agents.Principal{}, agents.Call{Tool: "site_status", Args: rpc.RawJSON([]byte("{}"))})
+	if err != nil {
+		return err
+	}
+	raw, ok := r.Value.(rpc.Raw)
+	if !ok {
+		return errors.New("it has no status")
+	}
+	return raw.Decode(answer)
+}
+
+// readCarriers returns where the site listens, nil when it does not answer in time.
+func readCarriers(ctx context.Context, site *client.Client) []owner.Carrier {
+	ctx, cancel := context.WithTimeout(ctx, carriersTimeout)
+	defer cancel()
+	routes, err := site.Routes(ctx)
+	if err != nil {
+		return nil
+	}
+	return routes.Carriers
+}
+
+// clockFindings reports a running site that does not know the time.
+func clockFindings(a owner.Access) []driver.Finding {
+	if a.Sure {
+		return nil
+	}
+	says := "the site does not know the time, and refuses what may act until a time"
+	if a.LastKnown {
+		says = "the site does not know the time, and goes by the last that it knew, as its configuration says"
+	}
+	if a.Off != 0 {
+		says += fmt.Sprintf("; it does not believe this machine's clock, which is %v from %s, when it last knew it", time.Duration(a.Off*float64(time.Second)).Round(time.Hour).Abs(), a.Time.Format(time.RFC3339))
+	}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "look whether date is right, then run agentsite clock --set; where no network tells the time, clock: last-known in the configuration has the site go on after a start"}}
+}
+
+// systemClockFindings reports a clock that nothing synchronises. It is for when no site runs,
+// which would know the time better.
+func systemClockFindings() []driver.Finding {
+	if _, synchronised := host.SystemClock(); synchronised {
+		return nil
+	}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: "nothing says that this machine's clock is right; a site that is not sure of the time refuses what may act until a time", Do: "let NTP set it (timedatectl shows it), or run agentsite clock --set once the site runs"}}
+}

@@ -1,11 +1,77 @@
 package ops
 
 import (
+	"context"
+	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"agentsite/agents"
+	"agentsite/device/driver"
+	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/owner"
+	"agentsite/transport/owner/client"
+	"agentsite/transport/rpc"
 )
+
+// fakeSite is a running site that answers by method or tool, and fails without an answer.
+type fakeSite map[string]string
+
+func (f fakeSite) CallMethod(_ context.Context, method string, _ any) ([]byte, error) {
+	if answer, ok := f[method]; ok {
+		return []byte(answer), nil
+	}
+	return nil, errors.New("no answer")
+}
+
+func (f fakeSite) Call(ctx context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+	answer, err := f.CallMethod(ctx, c.Tool, nil)
+	return agents.Result{Value: rpc.RawJSON(answer)}, err
+}
+
+// TestAskSite: each thing that is wrong with a running site is a finding about it, and so is a
+// site that does not answer, whose clock is not said to be wrong.
+func TestAskSite(t *testing.T) {
+	const folder = "/data"
+	key := identity.New().ID()
+	did := key.String()
+	well := fakeSite{string(owner.HealthMethod): `{"configuration":"/a.yaml"}`, string(owner.AccessMethod): `{"site":"` + did + `","time_is_known":true}`, string(owner.RoutesMethod): `{"carriers":[{"kind":"https","address":"https://192.0.2.1:8474"}]}`, "site_status": `{}`}
+	ill := fakeSite{string(owner.HealthMethod): `{}`, string(owner.AccessMethod): `{"site":"` + did + `"}`, string(owner.RoutesMethod): `{}`, "site_status": `{"emergency_stop":true,"devices":[{"device":"a"},{"device":"b","faults":["x"]}],"outputs_away_from_safe":[{"output":"c/d"},{"output":"e/f","fault":"y"}]}`}
+	for name, tt := range map[string]struct {
+		site  fakeSite
+		about []string // the subjects of what is wrong
+	}{
+		"well": {well, nil}, "ill": {ill, []string{"clock", "emergency stop", "b", "e/f"}}, "silent": {fakeSite{}, []string{folder}}, "away": {nil, []string{folder}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := DoctorOptions{Folder: state.Folder(folder), Dial: func() (*RunningSite, error) {
+				if tt.site == nil {
+					return nil, errors.New("nobody listens")
+				}
+				return &RunningSite{Owner: client.New(tt.site, key, ""), Tools: tt.site, Closer: io.NopCloser(nil)}, nil
+			}}
+			a, all := askSite(t.Context(), o)
+			var about []string
+			for _, f := range all {
+				if f.Severity != driver.Note {
+					about = append(about, f.Subject)
+				}
+			}
+			if !slices.Equal(about, tt.about) {
+				t.Errorf("%+v, want some about %q", all, tt.about)
+			}
+			if last := all[len(all)-1]; last.Subject != folder || last.Severity != driver.Note {
+				t.Errorf("it ends with %+v", last)
+			}
+			if name == "well" && (a.health.Configuration != "/a.yaml" || len(a.carriers) != 1) {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
 
 // TestClockFindings: doctor says when a running site does not know the time, and whether
 // it does not believe its machine.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
@@ -24,7 +24,7 @@ as an owner. "agentsite connect" speaks for one to an MCP client.`,
 			if err := a.claims("agents"); err != nil {
 				return err
 			}
-			all, err := site.Agents()
+			all, err := peer.Agents()
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (a *app) allowCommand() *cobra.Command {
 		Long: wordsHelp + `
 
 Without --site it is for all sites that you know, and for those that you claim later.
-Without PERMISSION it is "` + site.AssistantMay + `": the
+Without PERMISSION it is "` + peer.AssistantMay + `": the
 agent reads everything and moves outputs within the site's own limits. Where you were
 granted something, it is at most that. Run it again before it ends: after 90 days for
 reading alone, and else after seven, unless --until says otherwise.`,
@@ -71,7 +71,7 @@ reading alone, and else after seven, unless --until says otherwise.`,
 			return exactly([]string{"PERMISSION"}[:min(len(args), 1)]...)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			words := site.AssistantMay
+			words := peer.AssistantMay
 			if len(args) > 0 {
 				words = args[0]
 			}
@@ -86,7 +86,7 @@ reading alone, and else after seven, unless --until says otherwise.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&agent, "agent", site.Assistant, "which agent; it is made where there is none")
+	cmd.Flags().StringVar(&agent, "agent", peer.Assistant, "which agent; it is made where there is none")
 	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
 	cmd.RegisterFlagCompletionFunc("agent", completeAgents)
 	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
@@ -95,7 +95,7 @@ reading alone, and else after seven, unless --until says otherwise.`,
 
 // allow goes on with the others where one site is not reached, and says so at the end.
 func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) error {
-	user, err := site.User()
+	user, err := peer.User()
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 		}
 	}
 	if done > 0 && wanted == "" {
-		if err := user.Stand(site.Standing{Agent: agent, May: words, Until: until}); err != nil {
+		if err := user.Stand(peer.Standing{Agent: agent, May: words, Until: until}); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 }
 
 // allowOn permits an agent something on one site.
-func (a *app) allowOn(ctx context.Context, user site.Person, agent string, k site.KnownSite, words string, until time.Time) error {
+func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k peer.Contact, words string, until time.Time) error {
 	a.site = k.Name
 	return user.Allow(agent, k, words, until, func(signed owner.Signed) error {
 		return a.with(func(s *session) error {
@@ -148,7 +148,7 @@ func (a *app) allowOn(ctx context.Context, user site.Person, agent string, k sit
 }
 
 // allowStanding permits agents on a site that is the user's now what they may do on all.
-func (a *app) allowStanding(ctx context.Context, user site.Person, k site.KnownSite) {
+func (a *app) allowStanding(ctx context.Context, user peer.Person, k peer.Contact) {
 	all, err := user.Standings()
 	for _, s := range all {
 		one := a.allowOn(ctx, user, s.Agent, k, s.May, s.Until)
@@ -163,7 +163,7 @@ func (a *app) allowStanding(ctx context.Context, user site.Person, k site.KnownS
 }
 
 func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	all, _ := site.Agents()
+	all, _ := peer.Agents()
 	var names []string
 	for _, agent := range all {
 		names = append(names, agent.Name)

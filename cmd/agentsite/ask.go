@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 
@@ -25,7 +25,7 @@ const patience = 30 * time.Second
 
 // session is a site that is spoken to. Close it.
 type session struct {
-	*site.Connection
+	*peer.Connection
 	app *app
 }
 
@@ -36,7 +36,7 @@ func (a *app) dial() (*session, error) {
 	}
 	t := a.target()
 	t.Folder = folder
-	c, err := site.Dial(t)
+	c, err := peer.Dial(t)
 	if err != nil {
 		return nil, a.undialled(err)
 	}
@@ -54,8 +54,8 @@ func (a *app) again() string {
 }
 
 // target is the site that the flags name, but for its folder.
-func (a *app) target() site.Target {
-	return site.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Tell: a.tell}
+func (a *app) target() peer.Target {
+	return peer.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Tell: a.tell}
 }
 
 // tell says to a person what a script need not know.
@@ -128,7 +128,7 @@ func broken(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) || site.Unreached(err) != nil }
+func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) || peer.Unreached(err) != nil }
 
 // redial takes the place of a connection that broke, if it can.
 func (s *session) redial() {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/config"
 	"agentsite/node/state/backup"
 
@@ -102,7 +102,7 @@ func (a *app) backedUp(what string, o backup.Options, file string, do func(backu
 		return err
 	}
 	if o.Owner {
-		user, err := site.User()
+		user, err := peer.User()
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentsite/cmd/internal/ops"
+	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
 
@@ -163,7 +164,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				return err
 			}
 			o.Drivers, o.Dial = site.AllDrivers(), func() (*ops.RunningSite, error) {
-				c, err := site.Dial(site.Target{Folder: o.Folder})
+				c, err := peer.Dial(peer.Target{Folder: o.Folder})
 				if err != nil {
 					return nil, err
 				}

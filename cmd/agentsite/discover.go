@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery"
 
 	"github.com/spf13/cobra"
@@ -44,8 +44,8 @@ With --watch it goes on, and prints what comes, changes and goes, until Ctrl-C.`
 }
 
 func (a *app) listFound(ctx context.Context) error {
-	there := make(map[string]site.Found)
-	err := site.Discover(ctx, site.Looking{For: lookFor, Version: version}, func(c discovery.Change, s site.Found) {
+	there := make(map[string]peer.Found)
+	err := peer.Discover(ctx, peer.DiscoverOptions{For: lookFor, Version: version}, func(c discovery.Change, s peer.Found) {
 		if delete(there, s.DID); c != discovery.Gone {
 			there[s.DID] = s
 		}
@@ -53,7 +53,7 @@ func (a *app) listFound(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := make([]site.Found, 0, len(there))
+	all := make([]peer.Found, 0, len(there))
 	for _, s := range there {
 		all = append(all, s)
 	}
@@ -64,8 +64,8 @@ func (a *app) listFound(ctx context.Context) error {
 }
 
 // printFound prints sites that were found.
-func (a *app) printFound(all []site.Found) error {
-	slices.SortFunc(all, func(a, b site.Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
+func (a *app) printFound(all []peer.Found) error {
+	slices.SortFunc(all, func(a, b peer.Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
 	var rows [][]string
 	unknown := false
 	for _, s := range all {
@@ -102,7 +102,7 @@ type foundPrinter struct {
 
 func (a *app) foundPrinter() *foundPrinter { return &foundPrinter{app: a} }
 
-func (p *foundPrinter) print(s site.Found) {
+func (p *foundPrinter) print(s peer.Found) {
 	p.count++
 	if p.json {
 		p.printJSON(s)
@@ -128,11 +128,11 @@ func addresses(all []string) string {
 
 type seenResult struct {
 	Change discovery.Change `json:"change"`
-	site.Found
+	peer.Found
 }
 
 func (a *app) watchSites(ctx context.Context) error {
-	return site.Discover(ctx, site.Looking{Version: version}, func(c discovery.Change, s site.Found) {
+	return peer.Discover(ctx, peer.DiscoverOptions{Version: version}, func(c discovery.Change, s peer.Found) {
 		if a.json {
 			a.printJSON(seenResult{c, s})
 			return

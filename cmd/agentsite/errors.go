@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/device"
 	"agentsite/node/config"
 	"agentsite/node/devices"
@@ -105,13 +105,13 @@ func saidBy(site, sentence string) string {
 // site's own sentence, one that says what to do.
 func (a *app) unreached(err error) error {
 	var web *url.Error
-	why := site.Unreached(err)
+	why := peer.Unreached(err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
-	case site.Refused(why):
+	case peer.Refused(why):
 		return coded{exitAway, fmt.Errorf("the site is not reached: %w; try again in half a minute, and end what else calls it from here", why)}
 	case why != nil:
 		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in; --wait 30s tries for longer", why)}
@@ -137,7 +137,7 @@ func (a *app) undialled(err error) error {
 	switch {
 	case errors.As(err, &mistaken), errors.As(err, &refused):
 		return err
-	case errors.As(err, &web), site.Unreached(err) != nil:
+	case errors.As(err, &web), peer.Unreached(err) != nil:
 		return a.unreached(err)
 	case a.url != "":
 		return coded{exitUsage, err} // the address or the token file

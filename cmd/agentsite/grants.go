@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
@@ -118,7 +118,7 @@ otherwise.`,
 				if err != nil {
 					return err
 				}
-				signed, pass, err := ownerclient.SignGrant(all, site.OwnerKey, args[0], args[1], end)
+				signed, pass, err := ownerclient.SignGrant(all, peer.OwnerKey, args[0], args[1], end)
 				if err != nil {
 					return err
 				}
@@ -149,7 +149,7 @@ func (a *app) notASite(did, also, unless string) error {
 	if err != nil {
 		return err
 	}
-	whose, err := site.SiteOf(did, folder)
+	whose, err := peer.SiteOf(did, folder)
 	if err == nil && whose == "" && did == also {
 		whose = "this site"
 	}
@@ -181,7 +181,7 @@ key's holder: "agentsite accept" takes it.`,
 			if err != nil {
 				return err
 			}
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -341,7 +341,7 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	if err != nil {
 		return m, err
 	}
-	signed, err := ownerclient.SignToken(all, site.OwnerKey, name, words, until)
+	signed, err := ownerclient.SignToken(all, peer.OwnerKey, name, words, until)
 	if err != nil {
 		return m, err
 	}

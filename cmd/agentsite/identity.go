@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
@@ -31,7 +31,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				return usagef("--card is yours, and --certificate the site's: one at a time")
 			}
 			if certificate && a.site != "" {
-				text, err := site.KnownCertificate(cmd.Context(), a.target())
+				text, err := peer.KnownCertificate(cmd.Context(), a.target())
 				if err != nil {
 					return a.undialled(err)
 				}
@@ -48,7 +48,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				return err
 			}
 			if certificate {
-				text, err := site.SiteCertificate(folder)
+				text, err := peer.SiteCertificate(folder)
 				if err != nil {
 					return err
 				}
@@ -58,7 +58,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 			if err != nil {
 				return err
 			}
-			you, err := site.KnownIdentity()
+			you, err := peer.KnownIdentity()
 			if err != nil {
 				return err
 			}
@@ -109,16 +109,16 @@ func (a *app) showIdentity(who state.Identity) error {
 }
 
 func (a *app) showCard(file string) error {
-	who, err := site.OwnerIdentity()
+	who, err := peer.OwnerIdentity()
 	if err != nil {
 		return err
 	}
 	if file == "-" && !a.json {
-		_, err := fmt.Fprint(a.out, site.Card(who))
+		_, err := fmt.Fprint(a.out, peer.Card(who))
 		return err
 	}
 	if file != "-" {
-		if err := site.WriteCard(file, who); err != nil {
+		if err := peer.WriteCard(file, who); err != nil {
 			return err
 		}
 	}

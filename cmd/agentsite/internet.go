@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/internet"
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery"
 	"agentsite/node/config"
 	"agentsite/node/state"
@@ -42,7 +42,7 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 			if err := a.claims("find"); err != nil {
 				return err
 			}
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 			ctx, cancel := context.WithTimeout(cmd.Context(), findPatience)
 			defer cancel()
 			found := a.foundPrinter()
-			if err := site.Find(ctx, joined, capability, version, found.print); err != nil {
+			if err := peer.Find(ctx, joined, capability, version, found.print); err != nil {
 				return a.undialled(err)
 			}
 			if found.count == 0 && !a.json {
@@ -73,7 +73,7 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 // findFrom has a site find others.
 func (a *app) findFrom(ctx context.Context, capability string) error {
 	return a.ownersSession("find", func(s *session) error {
-		var all []site.Found
+		var all []peer.Found
 		err := s.own(ctx, func(ctx context.Context) (err error) { all, err = s.Find(ctx, capability); return err })
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ relayed one becomes a punched one within seconds where the routers allow it.`,
 					t.Site, t.Peer = "", args[0]
 				}
 			}
-			err := site.Ping(cmd.Context(), t, count, func(p site.Pong) {
+			err := peer.Ping(cmd.Context(), t, count, func(p peer.PingResult) {
 				if a.json {
 					a.printJSON(p)
 					return
@@ -199,7 +199,7 @@ func (a *app) realmNewCommand() *cobra.Command {
 			if err != nil {
 				return usagef("%w", err)
 			}
-			j, err := a.join(site.Joined{Realm: r.String(), Relays: relays})
+			j, err := a.join(peer.Realm{Realm: r.String(), Relays: relays})
 			if err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func relayFlag(cmd *cobra.Command, relays *[]string) {
 }
 
 func (a *app) realmJoinCommand() *cobra.Command {
-	var j site.Joined
+	var j peer.Realm
 	cmd := &cobra.Command{
 		Use: "join REALM", Args: exactly("REALM"), Short: "Be in a realm, by its name and secret, or in public",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -259,8 +259,8 @@ func (a *app) realmJoinCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) join(j site.Joined) (site.Joined, error) {
-	user, err := site.User()
+func (a *app) join(j peer.Realm) (peer.Realm, error) {
+	user, err := peer.User()
 	if err != nil {
 		return j, err
 	}
@@ -272,7 +272,7 @@ func (a *app) realmListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Args: noArgs, Short: "List the realms that you are in",
 		RunE: func(*cobra.Command, []string) error {
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -311,7 +311,7 @@ func (a *app) realmLeaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "leave NAME", Args: exactly("NAME"), Short: "Forget a realm",
 		RunE: func(_ *cobra.Command, args []string) error {
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -326,7 +326,7 @@ func (a *app) realmLeaveCommand() *cobra.Command {
 
 func completeRealms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if user, err := site.User(); err == nil {
+	if user, err := peer.User(); err == nil {
 		all, _ := user.Realms()
 		for _, j := range all {
 			names = append(names, j.Name())

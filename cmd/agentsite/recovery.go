@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
@@ -45,7 +45,7 @@ func (a *app) recoverCommand() *cobra.Command {
 owners granted ends. The code counts once.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.ownersSession("owners", func(s *session) error {
-				me, err := site.OwnerIdentity()
+				me, err := peer.OwnerIdentity()
 				if err != nil {
 					return err
 				}
@@ -58,7 +58,7 @@ owners granted ends. The code counts once.`,
 				if err != nil {
 					return err
 				}
-				user, err := site.User()
+				user, err := peer.User()
 				if err == nil {
 					err = user.Owned(a.site)
 				}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +30,7 @@ Afterwards --site NAME speaks to it from here.`,
 			if err := a.claims("claim"); err != nil {
 				return err
 			}
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ Afterwards --site NAME speaks to it from here.`,
 	return cmd
 }
 
-func (a *app) showClaimed(k site.KnownSite, code string) error {
+func (a *app) showClaimed(k peer.Contact, code string) error {
 	if a.json {
 		return a.printJSON(claimResult{k, code})
 	}
@@ -73,7 +73,7 @@ func (a *app) acceptCommand() *cobra.Command {
 			if err := a.claims("accept"); err != nil {
 				return err
 			}
-			user, err := site.User()
+			user, err := peer.User()
 			if err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func ends(until time.Time) string {
 }
 
 type claimResult struct {
-	site.KnownSite
+	peer.Contact
 	Recovery string `json:"recovery,omitzero"`
 }
 
@@ -120,7 +120,7 @@ func (a *app) sitesCommand() *cobra.Command {
 		Use: "sites", GroupID: groupAgents, Args: noArgs,
 		Short: "List the sites that you own or may use",
 		RunE: func(*cobra.Command, []string) error {
-			who, err := site.As(a.as)
+			who, err := peer.As(a.as)
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (a *app) sitesCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "forget NAME", Args: exactly("NAME"), Short: "Forget a site; what you may do there stays",
 		RunE: func(_ *cobra.Command, args []string) error {
-			who, err := site.As(a.as)
+			who, err := peer.As(a.as)
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (a *app) sitesCommand() *cobra.Command {
 
 func (a *app) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if who, err := site.As(a.as); err == nil {
+	if who, err := peer.As(a.as); err == nil {
 		all, _ := who.Sites()
 		for _, k := range all {
 			names = append(names, k.Name)

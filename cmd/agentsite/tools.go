@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/transport/mcp/client"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -193,15 +193,15 @@ machine and to no other.`,
 				return err
 			}
 			if a.data == "" {
-				agent, some, err := site.Presented(a.as, only)
+				agent, some, err := peer.Presented(a.as, only)
 				if err != nil {
 					return err
 				}
 				if some {
-					return site.ConnectAs(cmd.Context(), agent, folder, only, version, a.in, a.out)
+					return peer.ConnectAs(cmd.Context(), agent, folder, only, version, a.in, a.out)
 				}
 			}
-			err = site.Connect(cmd.Context(), folder, a.in, a.out)
+			err = peer.Connect(cmd.Context(), folder, a.in, a.out)
 			if err != nil {
 				return a.undialled(err)
 			}

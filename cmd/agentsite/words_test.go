@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
 
@@ -93,7 +93,7 @@ func TestPad(t *testing.T) {
 func TestWaitsForApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &app{out: &output{Writer: io.Discard}, errs: io.Discard}
-		s := &session{&site.Connection{Client: client.New(undecided{}, "t", "1")}, a}
+		s := &session{&peer.Connection{Client: client.New(undecided{}, "t", "1")}, a}
 		begun := time.Now()
 		_, err := s.call(t.Context(), "switch_output", nil)
 		if exitCode(err) != exitUnknown || time.Since(begun) > 5*time.Minute {

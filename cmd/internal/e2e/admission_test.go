@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/transport/mcp/client"
@@ -387,7 +387,7 @@ func TestStopWithoutSubscription(t *testing.T) {
 	h := startHouse(t, "attic", "stranger")
 	dial := func() *client.Client {
 		t.Setenv("XDG_CONFIG_HOME", h.folder)
-		c, err := site.Dial(site.Target{Site: "attic", As: site.Assistant, Version: "e2e"})
+		c, err := peer.Dial(peer.Target{Site: "attic", As: peer.Assistant, Version: "e2e"})
 		if err != nil {
 			t.Fatal(err)
 		}

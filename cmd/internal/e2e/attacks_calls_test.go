@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -76,12 +76,12 @@ func (f *field) tokens(t *testing.T, elsewhere *running) (all []attack) {
 // grants are brought to the owner, to be made a token of: what is no owner's is refused,
 // and what was passed on with more in it than it had is worth what it had.
 func (f *field) grants(t *testing.T) (all []attack) {
-	owner, err := site.Dial(site.Target{Folder: state.Folder(f.Folder), Version: "e2e"})
+	owner, err := peer.Dial(peer.Target{Folder: state.Folder(f.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	own, err := site.OwnerIdentity()
+	own, err := peer.OwnerIdentity()
 	if err != nil {
 		t.Fatal(err)
 	}

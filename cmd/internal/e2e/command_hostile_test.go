@@ -20,7 +20,7 @@ import (
 	"time"
 	"unicode"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	ownerapi "agentsite/transport/owner"
@@ -228,7 +228,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 	me := someone(t)
 	me.key(t)
 	file := filepath.Join(me.folder, "agentsite", "owner", "sites.json")
-	known := []site.KnownSite{{Name: "evil", DID: l.key.ID().String(), Addresses: []string{at}, Owner: true}, {Name: "boiler", DID: l.victim.String(), Addresses: []string{"127.0.0.1:1"}, Owner: true}}
+	known := []peer.Contact{{Name: "evil", DID: l.key.ID().String(), Addresses: []string{at}, Owner: true}, {Name: "boiler", DID: l.victim.String(), Addresses: []string{"127.0.0.1:1"}, Owner: true}}
 	text, err := json.Marshal(known)
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
@@ -295,7 +295,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		t.Errorf("a site that says it is another was taken for itself:\n%s", said)
 	}
 	now, err := os.ReadFile(file)
-	var after []site.KnownSite
+	var after []peer.Contact
 	if err == nil {
 		err = json.Unmarshal(now, &after)
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -190,7 +190,7 @@ func (r *running) kill(t testing.TB) {
 // only to where the folder's own site listens, and a board's does not run from a folder here.
 func (r *running) client(t testing.TB, cbor bool) *client.Client {
 	t.Helper()
-	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: state.Folder(r.Folder).Path(state.TokenFile), CBOR: cbor, Version: "e2e"})
+	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: state.Folder(r.Folder).Path(state.TokenFile), CBOR: cbor, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"time"
 	"unicode"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/identity"
 
 	"github.com/go-json-experiment/json"
@@ -147,14 +147,14 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) {
 // known has the assistant know a site of its own making.
 func (h *house) knows(t *testing.T, name, did, at string) {
 	t.Helper()
-	file := filepath.Join(h.folder, "agentsite", "agents", site.Assistant, "sites.json")
+	file := filepath.Join(h.folder, "agentsite", "agents", peer.Assistant, "sites.json")
 	text, err := os.ReadFile(file)
-	var all []site.KnownSite
+	var all []peer.Contact
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
 	if err == nil {
-		text, err = json.Marshal(append(all, site.KnownSite{Name: name, DID: did, Addresses: []string{at}, Grant: []byte("x")}))
+		text, err = json.Marshal(append(all, peer.Contact{Name: name, DID: did, Addresses: []string{at}, Grant: []byte("x")}))
 	}
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
@@ -353,7 +353,7 @@ func TestHouseSameName(t *testing.T) {
 	}
 	here := startWith(t, data)
 	h.knows(t, "shed", identity.New().ID().String(), "127.0.0.1:1") // is away, and comes later
-	file := filepath.Join(h.folder, "agentsite", "agents", site.Assistant, "sites.json")
+	file := filepath.Join(h.folder, "agentsite", "agents", peer.Assistant, "sites.json")
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(file, bytes.Replace(text, []byte(`"far"`), []byte(`"shed"`), 1), 0o600)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/discovery"
 	"agentsite/node/identity"
 )
 
@@ -48,7 +48,7 @@ func (r *running) secured(t testing.TB) secured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return secured{"https://" + at.At[0], net.JoinHostPort(site.HostName(id), port), file}
+	return secured{"https://" + at.At[0], net.JoinHostPort(discovery.HostName(id), port), file}
 }
 
 // client trusts the site's certificate and nothing else, and sends token, if any.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery/bed"
 )
 
@@ -220,9 +220,9 @@ func (w *way) agent(t *testing.T) {
 		t.Error("emergency stop:", says)
 	}
 	w.ann.refused(t, 4, "emergency stop", "--site=shed", "set", "lamp/relay", "on", "--for", "1m")
-	var all []site.UsersAgent
+	var all []peer.Agent
 	for line := range strings.Lines(w.ann.must(t, "agents", "--json")) {
-		var a site.UsersAgent
+		var a peer.Agent
 		decode(t, line, &a)
 		all = append(all, a)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery/bed"
 )
 
@@ -22,7 +22,7 @@ import (
 type far struct {
 	*bed.World
 	relay publicRelay
-	realm site.Joined
+	realm peer.Realm
 }
 
 func newFar(t *testing.T) *far {
@@ -36,7 +36,7 @@ func newFar(t *testing.T) *far {
 	return f
 }
 
-func (f *far) newRealm(t *testing.T, name string) (j site.Joined) {
+func (f *far) newRealm(t *testing.T, name string) (j peer.Realm) {
 	t.Helper()
 	args := []string{"realm", "new", name, "--json"}
 	for _, at := range f.relay.at {
@@ -126,7 +126,7 @@ func (f *far) laptop(t *testing.T, on string, who person) laptop {
 	return l
 }
 
-func (l laptop) join(t testing.TB, j site.Joined) {
+func (l laptop) join(t testing.TB, j peer.Realm) {
 	t.Helper()
 	args := []string{"realm", "join", j.Realm}
 	for _, at := range j.Relays {
@@ -151,10 +151,10 @@ func (l laptop) refused(t testing.TB, code int, says string, args ...string) str
 var particular = regexp.MustCompile(`did:key:\w+|[0-9-]+T[0-9:]+Z`)
 
 // finds are the sites that agentsite find prints.
-func (l laptop) finds(t testing.TB, args ...string) (all []site.Found) {
+func (l laptop) finds(t testing.TB, args ...string) (all []peer.Found) {
 	t.Helper()
 	for line := range strings.Lines(l.must(t, append([]string{"find", "--json"}, args...)...)) {
-		var s site.Found
+		var s peer.Found
 		decode(t, line, &s)
 		all = append(all, s)
 	}
@@ -165,7 +165,7 @@ func (l laptop) finds(t testing.TB, args ...string) (all []site.Found) {
 func (l laptop) pings(t testing.TB, count int, args ...string) (paths []string) {
 	t.Helper()
 	for line := range strings.Lines(l.must(t, append(args, "ping", "--json", "-c", fmt.Sprint(count))...)) {
-		var p site.Pong
+		var p peer.PingResult
 		decode(t, line, &p)
 		paths = append(paths, string(p.Path))
 	}

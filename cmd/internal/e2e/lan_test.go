@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery/bed"
 	"agentsite/node/state"
 )
@@ -102,7 +102,7 @@ func (l laptop) reads(t testing.TB, name string) (time.Duration, bool) {
 func (l laptop) knows(t testing.TB, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(l.must(t, "sites", "--json")) {
-		var k site.KnownSite
+		var k peer.Contact
 		if err := json.Unmarshal([]byte(line), &k); err != nil {
 			t.Fatal(err)
 		}

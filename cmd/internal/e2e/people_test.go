@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -66,7 +66,7 @@ func (r *running) invitation(t testing.TB) access.Invitation {
 // access asks a site on its own machine who may do what.
 func (r *running) access(t testing.TB) (all ownerapi.Access) {
 	t.Helper()
-	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
+	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ type owned struct {
 func startOwned(t *testing.T, devices string) owned {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", folder(t))
-	owner, err := site.OwnerIdentity()
+	owner, err := peer.OwnerIdentity()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/discovery/bed"
 )
 
@@ -194,7 +194,7 @@ func TestAway(t *testing.T) {
 	away := forSoak(15*time.Second, time.Hour)
 	found := func(c *crowded, s *running) func() bool {
 		return func() bool {
-			return slices.ContainsFunc(c.laptop(t, c.ann.host, someone(t)).finds(t, "--capability", "switch"), func(f site.Found) bool { return f.DID == s.did(t) })
+			return slices.ContainsFunc(c.laptop(t, c.ann.host, someone(t)).finds(t, "--capability", "switch"), func(f peer.Found) bool { return f.DID == s.did(t) })
 		}
 	}
 	within := func(t *testing.T, what string, ok func() bool) {

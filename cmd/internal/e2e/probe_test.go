@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
@@ -62,7 +62,7 @@ func startProbed(t *testing.T, claimed bool) *probed {
 		}
 	}
 	p.routes = p.ways(t)
-	owner, err := site.Dial(site.Target{Folder: state.Folder(p.Folder), Version: "e2e"})
+	owner, err := peer.Dial(peer.Target{Folder: state.Folder(p.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (r *running) begin(t *testing.T, token string) string {
 // ways asks a site for its ways in.
 func (r *running) ways(t *testing.T) (all ownerapi.Routes) {
 	t.Helper()
-	owner, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
+	owner, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/transport/mcp/client"
 )
 
@@ -40,7 +40,7 @@ func TestRate(t *testing.T) {
 	dialled := func() (all []*client.Client) {
 		for _, p := range []person{ben, cleo, dora} {
 			t.Setenv("XDG_CONFIG_HOME", p.folder)
-			c, err := site.Dial(site.Target{Site: "shed", Version: "e2e"})
+			c, err := peer.Dial(peer.Target{Site: "shed", Version: "e2e"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
@@ -34,7 +34,7 @@ func (r *running) token(t *testing.T, name, words string, more ...string) (secre
 	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
+	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: file, Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (r *running) token(t *testing.T, name, words string, more ...string) (secre
 func TestRevoked(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", folder(t))
 	r := startRelay(t)
-	owner, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
+	owner, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

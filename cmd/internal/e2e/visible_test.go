@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"agentsite/cmd/internal/site"
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -15,7 +15,7 @@ import (
 // every read that begins after the answer, whichever carrier brings either of them.
 func TestReadYourOwnWrites(t *testing.T) {
 	r := startOwned(t, "  box: { driver: sim, model: relay, min_off: 0 }\n")
-	local, err := site.Dial(site.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
+	local, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,14 +72,17 @@ var rooms = []room{
 	{"cmd/internal/memory", nil, "the process's own memory, whatever the process is"},
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
+	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/things", "device", "node", "node/access", "node/identity", "node/state", "transport/http", "transport/p2p", "transport/rpc", "transport/stdio",
+		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
+		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, of agents/things the tools that connect presents"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
 		"discovery", "discovery/mdns", "agents", "transport/owner", "transport/owner/client", "transport/rpc"},
 		"what is done without a running site knows the machine and the data folder; the list of drivers, and a connection for doctor to ask the site that runs, are passed in"},
 	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
-		"the command line is words and tables; what it shows comes from ops, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
+	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
+		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 
 const module = "agentsite/"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/discovery"
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	httpcarrier "agentsite/transport/http"
@@ -40,12 +41,9 @@ func addressOf(ln net.Listener) net.Addr {
 	return ln.Addr()
 }
 
-// HostName is the name of a site's machine on its network that no other has.
-func HostName(id identity.ID) string { return "agentsite-" + id.Short() + ".local" }
-
 // names are those that the site's machine has.
 func names(id identity.ID, web config.HTTP) []string {
-	all := append([]string{"localhost", HostName(id)}, web.Hosts...)
+	all := append([]string{"localhost", discovery.HostName(id)}, web.Hosts...)
 	if name, err := os.Hostname(); err == nil && name != "" {
 		all = append(all, strings.ToLower(name), strings.ToLower(name)+".local")
 	}
@@ -99,5 +97,5 @@ func reachable(at net.Addr, id identity.ID) (all []string) {
 			all = append(all, net.JoinHostPort(p.Addr().String(), port))
 		}
 	}
-	return append(all, net.JoinHostPort(HostName(id), port))
+	return append(all, net.JoinHostPort(discovery.HostName(id), port))
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"net"
 	"slices"
 
@@ -86,4 +87,29 @@ func carriers(far *internet.Network) (all []owner.Carrier) {
 		}
 	}
 	return all
+}
+
+// finder finds the other sites of a site's realm for its owner; nil without a realm.
+func finder(there *presence) owner.Finder {
+	if there.realm == nil {
+		return nil
+	}
+	return func(ctx context.Context, capability string) (all []owner.Found, err error) {
+		if capability == "" {
+			for _, s := range there.realm.Sites() {
+				all = append(all, found(s.Signed))
+			}
+			return all, nil
+		}
+		err = there.far.Find(ctx, capability, func(r *discovery.Signed) { all = append(all, found(r)) })
+		return all, err
+	}
+}
+
+func found(r *discovery.Signed) owner.Found {
+	out := owner.Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses}
+	for _, k := range r.Offer {
+		out.Public = append(out.Public, owner.Public{Kind: k.Kind, Points: k.Points})
+	}
+	return out
 }

@@ -74,7 +74,7 @@ func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Bo
 	if err != nil || listens.Addr().IsLoopback() { // for this machine alone
 		return p
 	}
-	p.https = "https://" + net.JoinHostPort(HostName(key.ID()), fmt.Sprint(listens.Port())) + "/mcp"
+	p.https = "https://" + net.JoinHostPort(discovery.HostName(key.ID()), fmt.Sprint(listens.Port())) + "/mcp"
 	return p
 }
 

@@ -19,6 +19,7 @@ import (
 	"agentsite/agents/things"
 	"agentsite/cmd/internal/memory"
 	"agentsite/device/board"
+	"agentsite/discovery"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -214,8 +215,8 @@ func Run(ctx context.Context, o Options) error {
 	called := hosts(listener.Addr(), names(key.ID(), web))
 	if secure != nil {
 		_, port, _ := net.SplitHostPort(secure.Addr().String())
-		resource = "https://" + net.JoinHostPort(HostName(key.ID()), port) + "/mcp"
-		called = append(called, HostName(key.ID())) // whoever knows the key says no port
+		resource = "https://" + net.JoinHostPort(discovery.HostName(key.ID()), port) + "/mcp"
+		called = append(called, discovery.HostName(key.ID())) // whoever knows the key says no port
 		called = append(called, hosts(secure.Addr(), names(key.ID(), web))...)
 	}
 	door.Obey(access.Authorizer{Book: book, URL: resource})
@@ -272,7 +273,7 @@ func Run(ctx context.Context, o Options) error {
 		Metrics: metrics(door, hub, outputs, o.Version),
 	})
 	stream := func(ctx context.Context, conn net.Conn, e rpc.Evidence) {
-		if err := serveStream(ctx, conn, e, dispatcher, older); err != nil {
+		if err := older.ServeWith(ctx, conn, e, dispatcher); err != nil {
 			slog.Debug("a local stream broke", "err", err)
 		}
 	}
@@ -330,12 +331,4 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	})
 	return all.Wait()
-}
-
-// serveStream serves MCP of every revision over a byte stream.
-func serveStream(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, newest *rpc.Dispatcher, older *legacy.Server) error {
-	s := rpc.Stream{Dispatcher: newest, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
-		return older.ServeStream(ctx, rw, node.Evidence(e))
-	}}
-	return s.Serve(ctx, rw)
 }

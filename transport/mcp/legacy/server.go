@@ -10,6 +10,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/node"
+	"agentsite/transport/rpc"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -77,6 +78,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 		return
 	}
 	x.host.http.ServeHTTP(w, r)
+}
+
+// ServeWith serves MCP of every revision over a byte stream: newest answers, and a client
+// of an older revision is handed over to s. It blocks until the stream ends.
+func (s *Server) ServeWith(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, newest *rpc.Dispatcher) error {
+	stream := rpc.Stream{Dispatcher: newest, Evidence: e, Handover: func(ctx context.Context, rw io.ReadWriteCloser) error {
+		return s.ServeStream(ctx, rw, node.Evidence(e))
+	}}
+	return stream.Serve(ctx, rw)
 }
 
 // ServeStream serves one session over newline-delimited JSON, beginning with its

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"io"
@@ -15,9 +15,8 @@ type Connection struct {
 	Owner *ownerclient.Client // for its owner's methods
 }
 
-// connected is a connection to a site by the key that the carrier verified, the zero ID
-// where a socket or a token stands for the site. name is by which the person knows it, ""
-// for none.
+// connected makes a Connection. dialled is the key that the carrier verified, the zero ID where
+// a socket or a token stands for the site; name is the contact's, "" for none.
 func connected(c *client.Client, closer io.Closer, dialled identity.ID, name string) *Connection {
 	return &Connection{c, closer, ownerclient.New(c, dialled, name)}
 }

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -26,39 +26,39 @@ const (
 	pollEvery = 10 * time.Second
 )
 
-// afar is a site that somebody knows, as agents/remote has it.
-type afar struct {
+// remoteSite is a contact as agents/remote has it.
+type remoteSite struct {
 	client *client.Client
 	person Person
-	ways   *ways
+	router *router
 
 	mu    sync.Mutex
-	known KnownSite
+	known Contact
 }
 
-var _ remote.Site = (*afar)(nil)
+var _ remote.Site = (*remoteSite)(nil)
 
-func newAfar(h *household, k KnownSite) (*afar, error) {
+func newRemoteSite(h *members, k Contact) (*remoteSite, error) {
 	id, err := identity.Parse(k.DID)
 	if err != nil {
 		return nil, err
 	}
-	s := &afar{person: h.person, known: k}
-	s.client, s.ways, err = dialKey(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
+	s := &remoteSite{person: h.person, known: k}
+	s.client, s.router, err = newSession(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
 		h.person.moved(k.DID, at)
-	}, rpc.JSON, h.outside, h.version)
+	}, rpc.JSON, h.network, h.version)
 	return s, err
 }
 
-func (s *afar) site() KnownSite {
+func (s *remoteSite) site() Contact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known
 }
 
-// becomes takes over where the site is now, and reports whether it is the same site with
-// the same grant otherwise.
-func (s *afar) becomes(k KnownSite) bool {
+// becomes takes over the contact's addresses and reports true where nothing else of it has
+// changed.
+func (s *remoteSite) becomes(k Contact) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.known
@@ -70,21 +70,21 @@ func (s *afar) becomes(k KnownSite) bool {
 	return true
 }
 
-func (s *afar) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+func (s *remoteSite) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
 	return answered(s.client.Call(ctx, p, c))
 }
 
-// Follow begins on a new connection: one that is left over may lead to where the site was.
-func (s *afar) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
-	s.ways.fresh()
-	if err := s.person.greet(ctx, s.site(), s.client, farPatience); err != nil {
+// Follow begins on a new connection: an idle one may lead to where the site was.
+func (s *remoteSite) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
+	s.router.invalidateRoute()
+	if err := s.person.greet(ctx, s.site(), s.client, internetTimeout); err != nil {
 		return err
 	}
 	return follow(ctx, s.client, uris, tell)
 }
 
-// nearby is the site that runs on this machine, as agents/remote has it.
-type nearby struct {
+// localSite is the site that runs on this machine, as agents/remote has it.
+type localSite struct {
 	folder        state.Folder
 	version, name string
 	did           string            // "" where the site is another user's
@@ -94,9 +94,9 @@ type nearby struct {
 	client *client.Client // nil while there is no connection
 }
 
-var _ remote.Site = (*nearby)(nil)
+var _ remote.Site = (*localSite)(nil)
 
-func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call) (agents.Result, error) {
+func (s *localSite) Call(ctx context.Context, p agents.Principal, call agents.Call) (agents.Result, error) {
 	s.mu.Lock()
 	c := s.client
 	s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *nearby) Call(ctx context.Context, p agents.Principal, call agents.Call)
 	return answered(c.Call(ctx, p, call))
 }
 
-func (s *nearby) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
+func (s *localSite) Follow(ctx context.Context, uris []string, tell func(remote.News)) error {
 	c, conn, err := dialSocket(s.folder, s.folder.SocketPath(state.AgentSocket), s.version)
 	if err != nil {
 		return err
@@ -122,13 +122,13 @@ func (s *nearby) Follow(ctx context.Context, uris []string, tell func(remote.New
 	return follow(ctx, c, uris, tell)
 }
 
-func (s *nearby) use(c *client.Client) {
+func (s *localSite) use(c *client.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client = c
 }
 
-// answered is what came of a call, in the words of agents/remote.
+// answered translates the outcome of a call for agents/remote.
 func answered(res agents.Result, err error) (agents.Result, error) {
 	var waits *client.Waits
 	var away unreached
@@ -141,8 +141,8 @@ func answered(res agents.Result, err error) (agents.Result, error) {
 	return res, err
 }
 
-// follow tells what a site offers, and each time that it offers something else, and of
-// resources, until ctx ends or the site does.
+// follow passes the site's tools to tell, again after each change, and changes of resources,
+// until ctx or the connection ends.
 func follow(ctx context.Context, c *client.Client, uris []string, tell func(remote.News)) error {
 	all, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -211,7 +211,7 @@ func follow(ctx context.Context, c *client.Client, uris []string, tell func(remo
 
 var errSilent = errors.New("it does not say what it offers")
 
-// toolsOf is what a site offers, without its texts.
+// toolsOf lists a site's tools, without their texts.
 func toolsOf(ctx context.Context, c *client.Client) ([]agents.Tool, error) {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// reachPatience is how long it may take to reach a site, wherever it is.
-	reachPatience = 10 * time.Second
-	// nextAfter is when the next address is tried while the one before is silent.
-	nextAfter = 250 * time.Millisecond
-	// maxTries is how many addresses of a site are tried: anybody on the network can say
-	// that it is somewhere else.
+	// lanTimeout bounds a dial on the network, with the search for the site.
+	lanTimeout = 10 * time.Second
+	// fallbackDelay is when the next address is dialled beside one that is silent.
+	fallbackDelay = 250 * time.Millisecond
+	// maxTries bounds the addresses that are dialled: anybody on the network can announce
+	// others for the site.
 	maxTries = 64
 )
 
-// alive ends a connection to a site that is gone without a word: soon where something was
-// said, and otherwise within half a minute.
-var alive = &net.Dialer{
+// keepAliveDialer makes connections that end when the site has vanished: soon after a write,
+// and otherwise within half a minute.
+var keepAliveDialer = &net.Dialer{
 	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
-	Control:         giveUpOnSilence,
+	Control:         setUserTimeout,
 }
 
-// route is the ways to one site.
-type route struct {
+// lanDialer dials one site on the network.
+type lanDialer struct {
 	site      identity.ID
 	addresses []string // host:port, the best first
 	secured   *tls.Config
-	moved     func(at []string) // is told where it answered, if not at the first; nil for nobody
+	moved     func(at []string) // gets the address that answered, if not the first; may be nil
 }
 
-type reached struct {
+type dialResult struct {
 	conn net.Conn
 	at   string
 	err  error
 }
 
-// dial connects to the first address at which the site answers, all of them at once but
-// for a moment between. Where the first does not answer in that, the site is looked for
-// too, unless it is on this machine, and tried wherever it is said to be.
-func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+// dial connects to the first address at which the site answers. It dials the addresses in
+// parallel, each fallbackDelay after the one before. When the first does not answer in that
+// time, it browses for the site, too, unless that is on this machine, and dials what it finds.
+func (r lanDialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, lanTimeout)
 	defer cancel()
 	addresses, here := r.addresses, len(r.addresses) > 0 && !slices.ContainsFunc(r.addresses, elsewhere)
 	racing, end := context.WithCancel(ctx)
-	results := make(chan reached)
+	results := make(chan dialResult)
 	running, tried := 0, make(map[string]bool)
 	try := func(at string) {
 		if tried[at] || len(tried) == maxTries {
@@ -60,11 +60,11 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		tried[at] = true
 		running++
 		go func() {
-			conn, err := (&tls.Dialer{NetDialer: alive, Config: r.secured}).DialContext(racing, network, at)
-			results <- reached{conn, at, err}
+			conn, err := (&tls.Dialer{NetDialer: keepAliveDialer, Config: r.secured}).DialContext(racing, network, at)
+			results <- dialResult{conn, at, err}
 		}()
 	}
-	defer func() { // those that come too late
+	defer func() { // the losers
 		end()
 		go func() {
 			for range running {
@@ -90,10 +90,10 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 				}
 				return res.conn, nil
 			}
-			all = also(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
+			all = joinReasons(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
 		case at, more := <-found:
 			if seen = seen || more; !seen {
-				all = also(all, errors.New("it is not found on this network"))
+				all = joinReasons(all, errors.New("it is not found on this network"))
 			}
 			if !more {
 				found = nil
@@ -102,13 +102,13 @@ func (r route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 				try(a)
 			}
 		case <-ctx.Done():
-			return nil, also(all, errors.New("it does not answer"))
+			return nil, joinReasons(all, errors.New("it does not answer"))
 		}
 		first := len(tried) == 0
 		if len(addresses) > 0 {
 			try(addresses[0])
 			addresses = addresses[1:]
-			next.Reset(nextAfter)
+			next.Reset(fallbackDelay)
 		}
 		switch {
 		case first && running > 0:

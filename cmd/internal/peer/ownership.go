@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -30,16 +30,16 @@ const (
 	adoptPatience = 2 * time.Second
 )
 
-// ownership asks sites that a person does not know whether the person owns them.
-type ownership struct {
+// ownershipProbe asks sites that are no contacts whether they have the person as an owner.
+type ownershipProbe struct {
 	key     *identity.Key // nil for somebody without one, who owns nothing
 	version string
 	places  chan struct{}
 	asking  sync.WaitGroup
 }
 
-func newOwnership(p Person, version string) *ownership {
-	o := &ownership{version: version, places: make(chan struct{}, ownershipAtOnce)}
+func newOwnershipProbe(p Person, version string) *ownershipProbe {
+	o := &ownershipProbe{version: version, places: make(chan struct{}, ownershipAtOnce)}
 	if key, err := p.ReadKey(); err == nil {
 		o.key = &key
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -48,8 +48,8 @@ func newOwnership(p Person, version string) *ownership {
 	return o
 }
 
-// ask calls yes where the site says so, before asking is done.
-func (o *ownership) ask(ctx context.Context, s discovery.Site, yes func()) {
+// ask asks in the background and calls yes where the site says so. asking waits for all.
+func (o *ownershipProbe) ask(ctx context.Context, s discovery.Site, yes func()) {
 	if o.key == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (o *ownership) ask(ctx context.Context, s discovery.Site, yes func()) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, ownershipPatience)
 		defer cancel()
-		c, w, err := dialKey(*o.key, s.Site, func() []string { return at }, nil, rpc.JSON, nil, o.version)
+		c, w, err := newSession(*o.key, s.Site, func() []string { return at }, nil, rpc.JSON, nil, o.version)
 		if err != nil {
 			return
 		}
@@ -79,31 +79,31 @@ func (o *ownership) ask(ctx context.Context, s discovery.Site, yes func()) {
 // adopt finds the only site on the network that calls itself so and says that the person
 // owns it, and remembers it by that name and its key. Nothing proves a name: where two
 // say so, neither is taken.
-func (p Person) adopt(ctx context.Context, name, version string) (KnownSite, error) {
+func (p Person) adopt(ctx context.Context, name, version string) (Contact, error) {
 	mine := make(map[string]Found)
 	if device.CheckName(name) == nil {
-		err := Discover(ctx, Looking{For: adoptPatience, Name: name, Version: version}, func(c discovery.Change, f Found) {
+		err := Discover(ctx, DiscoverOptions{For: adoptPatience, Name: name, Version: version}, func(c discovery.Change, f Found) {
 			if delete(mine, f.DID); f.Yours && c != discovery.Gone {
 				mine[f.DID] = f
 			}
 		})
 		if err != nil {
-			return KnownSite{}, err
+			return Contact{}, err
 		}
 	}
 	var keys []string
 	for did, f := range mine {
 		keys = append(keys, did)
 		if len(mine) == 1 {
-			k := KnownSite{Name: name, DID: did, Addresses: authorities(f.URLs), Owner: true}
+			k := Contact{Name: name, DID: did, Addresses: authorities(f.URLs), Owner: true}
 			return k, p.remember(k)
 		}
 	}
 	if len(keys) == 0 {
-		return KnownSite{}, state.Mistakef("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)
+		return Contact{}, state.Mistakef("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)
 	}
 	slices.Sort(keys)
-	return KnownSite{}, state.Mistakef("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))
+	return Contact{}, state.Mistakef("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))
 }
 
 // SiteOf names the site that has a key, as far as this machine knows: the one that runs
@@ -127,8 +127,8 @@ func SiteOf(did string, f state.Folder) (string, error) {
 	return "the site " + k.Name, nil
 }
 
-// find is the site of a name that the person knows, or, for the user, owns on this network.
-func (p Person) find(ctx context.Context, name, version string, tell func(string)) (KnownSite, error) {
+// find returns the contact of that name, or, for the user, adopts a site of that name.
+func (p Person) find(ctx context.Context, name, version string, tell func(string)) (Contact, error) {
 	known, err := p.Known(name)
 	user, failed := User()
 	if err == nil || failed != nil || p != user {
@@ -144,7 +144,7 @@ func (p Person) find(ctx context.Context, name, version string, tell func(string
 	return k, err
 }
 
-// invitation is what a site shows, or says of itself on this network, or only its key.
+// invitation reads an address that a site shows, a key, or a name on this network.
 func (p Person) invitation(ctx context.Context, text, version string) (access.Invitation, error) {
 	text = strings.TrimSpace(text)
 	if id, err := identity.Parse(text); err == nil {

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"cmp"
@@ -23,15 +23,15 @@ import (
 	"agentsite/node/state"
 	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
 )
 
-// Target says which site the command line speaks to: the one of a data folder,
-// one that this user knows, or one behind a URL.
+// Target names one site: that of a data folder, a contact or key, or one behind a URL.
 type Target struct {
 	Folder    state.Folder
-	Site      string // a name of Known's
+	Site      string // a contact's name
 	Peer      string // the peer ID or did:key of a site, wherever that is
 	As        string // with Site or Peer: an agent of the user's, "" for the user
 	URL       string
@@ -130,6 +130,31 @@ func dialHTTP(t Target) (*client.Client, error) {
 	return client.New(c, "agentsite", t.Version), nil
 }
 
+// checkListens verifies, over the site's own socket, that the folder's site serves plain HTTP
+// at a URL, and sets the URL's host to its listener's. Where it fails another program may
+// listen there, which must not get the folder's token.
+func checkListens(f state.Folder, u *url.URL) error {
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	c, err := Dial(Target{Folder: f})
+	var all owner.Routes
+	if err == nil {
+		defer c.Close()
+		all, err = c.Owner.Routes(ctx)
+	}
+	for _, c := range all.Carriers {
+		at, err := url.Parse(c.Address)
+		if err == nil && c.Kind == owner.HTTPCarrier && at.Port() == u.Port() && (at.Host == u.Host || u.Hostname() == "localhost") {
+			u.Host = at.Host
+			return nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the site that runs from %s listens elsewhere", f)
+	}
+	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is for nobody else (--token-file names another)", err)}
+}
+
 // trustedBy returns the certificates that a site behind a URL may be signed by: the one of
 // CACert, or those that this machine trusts and that of the folder's own site.
 func trustedBy(t Target) (*x509.CertPool, error) {
@@ -162,14 +187,14 @@ func trustedBy(t Target) (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// loopback reports whether a host is this machine, by its address or as localhost.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Connect is the door for a client that speaks MCP over standard input and
-// output: it carries bytes to and from the site that runs on this machine, and
-// opens no hardware.
+// Connect copies bytes between an MCP client on in and out and the site that runs from the
+// folder. It opens no hardware.
 func Connect(ctx context.Context, f state.Folder, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", f.SocketPath(state.AgentSocket))
 	if err != nil {

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"net"
@@ -12,9 +12,9 @@ type endless struct{ net.Conn }
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-func TestPaced(t *testing.T) {
+func TestRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPaced(endless{})
+		p := limitRate(endless{})
 		buf := make([]byte, 16<<10)
 		read := func(most int) time.Duration {
 			begun := time.Now()
@@ -23,14 +23,14 @@ func TestPaced(t *testing.T) {
 			}
 			return time.Since(begun)
 		}
-		if took := read(saysAtOnce); took != 0 {
+		if took := read(readBurst); took != 0 {
 			t.Error("what may come at once takes", took)
 		}
-		if took := read(10 * saysPerSecond); took < 9*time.Second || took > 11*time.Second {
+		if took := read(10 * readRate); took < 9*time.Second || took > 11*time.Second {
 			t.Error("what floods comes in", took)
 		}
 		time.Sleep(time.Minute)
-		if took := read(saysAtOnce); took != 0 {
+		if took := read(readBurst); took != 0 {
 			t.Error("after a pause it takes", took)
 		}
 	})

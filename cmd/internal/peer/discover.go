@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type Found struct {
 	Public []discovery.Kind `json:"public,omitzero"`
 }
 
-// Looking is what Discover is told.
-type Looking struct {
+// DiscoverOptions narrow what Discover looks for.
+type DiscoverOptions struct {
 	For     time.Duration // 0 for until the context ends
 	Name    string        // only sites that call themselves so; "" for all
 	Version string        // of the program
@@ -34,7 +34,7 @@ type Looking struct {
 // Discover emits the sites that are found and what changes, one at a time. A site that the
 // user does not know is asked whether the user owns it, by its configuration or another
 // owner's word; where it says so that is a change.
-func Discover(ctx context.Context, l Looking, emit func(discovery.Change, Found)) error {
+func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change, Found)) error {
 	user, err := User()
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func Discover(ctx context.Context, l Looking, emit func(discovery.Change, Found)
 	if err != nil {
 		return err
 	}
-	yours := newOwnership(user, l.Version)
+	yours := newOwnershipProbe(user, l.Version)
 	looking := ctx
 	if l.For > 0 {
 		var cancel context.CancelFunc
@@ -82,7 +82,7 @@ func Discover(ctx context.Context, l Looking, emit func(discovery.Change, Found)
 	return nil
 }
 
-// names are by what the person knows sites, by their did:keys.
+// names returns the contacts' names by their did:keys, and their keys.
 func (p Person) names() (called map[string]string, all []identity.ID, err error) {
 	known, err := p.Sites()
 	called = make(map[string]string)
@@ -95,7 +95,7 @@ func (p Person) names() (called map[string]string, all []identity.ID, err error)
 	return called, all, err
 }
 
-// watch looks at the network until ctx ends. The pinned sites have places of their own.
+// watch browses the network until ctx ends. The pinned sites are never evicted.
 func watch(ctx context.Context, pinned []identity.ID, emit func(discovery.Change, discovery.Site)) {
 	d := discovery.NewDirectory(slog.Default(), map[string]discovery.Medium{"mdns": new(mdns.Medium)})
 	d.Pin(pinned...)
@@ -111,9 +111,9 @@ func watch(ctx context.Context, pinned []identity.ID, emit func(discovery.Change
 // findPatience is how long a site is looked for that is not where it was.
 const findPatience = 3 * time.Second
 
-// find looks for a site on the network, for a while or until ctx ends, sends where it is
-// said to be, host:port, the best first, whenever that is another, and closes found.
-// Nothing proves it but the site itself.
+// find browses for a site on the network, for a while or until ctx ends. It sends the
+// addresses that it hears, host:port, the best first, after each change, and closes found.
+// They are unverified until the site proves its key.
 func find(ctx context.Context, site identity.ID, found chan<- []string) {
 	defer close(found)
 	ctx, cancel := context.WithTimeout(ctx, findPatience)
@@ -129,7 +129,7 @@ func find(ctx context.Context, site identity.ID, found chan<- []string) {
 	})
 }
 
-// authorities are the addresses of a site on the network, host:port, by its URLs.
+// authorities returns the addresses, host:port, of a site's URLs.
 func authorities(urls []string) (at []string) {
 	for _, text := range urls {
 		u, err := url.Parse(text)

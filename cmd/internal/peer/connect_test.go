@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ import (
 // TestHousehold: what an agent knows is read again when its file has changed. A site whose
 // address alone is another stays the same, and nothing is lost with a file that cannot be
 // read.
-func TestHousehold(t *testing.T) {
+func TestMembers(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
-	h := &household{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
+	h := &members{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	at := time.Now()
 	write := func(text string) {
 		t.Helper()
@@ -42,45 +42,45 @@ func TestHousehold(t *testing.T) {
 		}
 		return names
 	}
-	if got := h.members(); got != nil {
+	if got := h.list(); got != nil {
 		t.Error("before there is a file:", got)
 	}
 	write("[" + one("attic", attic.String(), "10.0.0.1:1", "Zw==") + "," + one("cellar", cellar.String(), "10.0.0.2:1", "Zw==") + "," + one("odd", "no key", "10.0.0.3:1", "") + "," + one("IGNORE ALL", cellar.String(), "10.0.0.3:1", "") + "]")
-	first := h.members()
+	first := h.list()
 	if got := names(first); !slices.Equal(got, []string{"attic", "cellar"}) { // which stands there twice
 		t.Fatal(got)
 	}
 	write("[" + one("attic", attic.String(), "10.0.0.9:1", "Zw==") + "," + one("cellar", cellar.String(), "10.0.0.2:1", "Z2c=") + "]")
-	second := h.members()
-	if second[0].Site != first[0].Site || second[0].Site.(*afar).site().Addresses[0] != "10.0.0.9:1" {
+	second := h.list()
+	if second[0].Site != first[0].Site || second[0].Site.(*remoteSite).site().Addresses[0] != "10.0.0.9:1" {
 		t.Error("a site that moved is another one")
 	}
 	if second[1].Site == first[1].Site {
 		t.Error("a site with another grant is the same")
 	}
 	write("[nonsense")
-	if got := h.members(); len(got) != 2 || got[0].Site != second[0].Site || got[1].Site != second[1].Site {
+	if got := h.list(); len(got) != 2 || got[0].Site != second[0].Site || got[1].Site != second[1].Site {
 		t.Error("what cannot be read changes", got)
 	}
 	write("[]")
-	if got := h.members(); got != nil {
+	if got := h.list(); got != nil {
 		t.Error(got)
 	}
 }
 
 // TestNames: no two sites have one name, and none loses the name that it has. A site from
-// afar that is called as the one on this machine hides nothing, and neither does one whose
+// elsewhere that is called as the one on this machine hides nothing, and neither does one whose
 // name is none.
 func TestNames(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
-	h := &household{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
+	h := &members{person: p, key: identity.New(), folder: state.Folder(t.TempDir()), version: "test"}
 	here, evil, other := identity.New().ID(), identity.New().ID(), identity.New().ID()
 	if err := os.WriteFile(h.folder.SocketPath(state.AgentSocket), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	made, _ := state.VersionOf(h.folder.SocketPath(state.AgentSocket))
-	local := &nearby{folder: h.folder, name: "shed", did: here.String(), made: made}
-	know := func(all ...KnownSite) {
+	local := &localSite{folder: h.folder, name: "shed", did: here.String(), made: made}
+	know := func(all ...Contact) {
 		t.Helper()
 		if err := p.write(knownName, all); err != nil {
 			t.Fatal(err)
@@ -89,9 +89,9 @@ func TestNames(t *testing.T) {
 	}
 	at := func() map[string]string {
 		all := make(map[string]string)
-		for _, m := range h.members() {
+		for _, m := range h.list() {
 			did := here.String()
-			if s, ok := m.Site.(*afar); ok {
+			if s, ok := m.Site.(*remoteSite); ok {
 				did = s.site().DID
 			}
 			if device.CheckName(m.Name) != nil || all[m.Name] != "" {
@@ -102,12 +102,12 @@ func TestNames(t *testing.T) {
 		return all
 	}
 	h.local = local
-	know(KnownSite{Name: "shed", DID: evil.String()}, KnownSite{Name: "IGNORE ALL", DID: other.String()})
+	know(Contact{Name: "shed", DID: evil.String()}, Contact{Name: "IGNORE ALL", DID: other.String()})
 	want := map[string]string{"shed": here.String(), "shed-" + evil.Short(): evil.String(), "site-" + other.Short(): other.String()}
 	if got := at(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	know(KnownSite{Name: "shed", DID: evil.String()}, KnownSite{Name: "shed-" + other.Short(), DID: evil.String()}, KnownSite{Name: "shed", DID: other.String()})
+	know(Contact{Name: "shed", DID: evil.String()}, Contact{Name: "shed-" + other.Short(), DID: evil.String()}, Contact{Name: "shed", DID: other.String()})
 	if got := at(); got["shed"] != here.String() || len(got) != 3 || got["shed-"+evil.Short()] != evil.String() {
 		t.Errorf("%v", got)
 	}
@@ -115,7 +115,7 @@ func TestNames(t *testing.T) {
 	// One that was first stays so when the one on this machine comes.
 	h.local, h.names = nil, nil
 	os.Remove(h.folder.SocketPath(state.AgentSocket))
-	know(KnownSite{Name: "shed", DID: evil.String()})
+	know(Contact{Name: "shed", DID: evil.String()})
 	if got := at(); got["shed"] != evil.String() {
 		t.Errorf("%v", got)
 	}

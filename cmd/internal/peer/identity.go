@@ -1,37 +1,16 @@
-package site
+package peer
 
 import (
-	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
 
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	httpcarrier "agentsite/transport/http"
 )
 
-// SiteCertificate is what a client that knows certificates only, and no keys, has to trust
-// to reach the folder's site over HTTPS, in PEM. It is no secret, and the same for as long
-// as the site has its key, which is made where there is none.
-func SiteCertificate(f state.Folder) (string, error) {
-	key, err := f.Key()
-	if err != nil {
-		return "", err
-	}
-	der, err := httpcarrier.Authority(key)
-	if err != nil {
-		return "", err
-	}
-	return certificateText(der), nil
-}
-
-func certificateText(der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
-
-// OwnerIdentity is that of this machine's user as an owner of sites. Its key is made
-// where there is none.
+// OwnerIdentity returns this machine's user as an owner of sites. It creates the key where
+// there is none.
 func OwnerIdentity() (state.Identity, error) {
 	p, err := User()
 	if err != nil {
@@ -40,8 +19,8 @@ func OwnerIdentity() (state.Identity, error) {
 	return p.Folder.Identity()
 }
 
-// KnownIdentity is OwnerIdentity of a user who has a key already, and else zero: so it is for
-// a service's user whose home folder is another's.
+// KnownIdentity is OwnerIdentity for a user with a key, and otherwise zero, as for a service's
+// user whose home folder belongs to another.
 func KnownIdentity() (state.Identity, error) {
 	p, err := User()
 	if err != nil {
@@ -53,7 +32,7 @@ func KnownIdentity() (state.Identity, error) {
 	return p.Folder.Identity()
 }
 
-// OwnerKey is the key of OwnerIdentity.
+// OwnerKey returns the key of OwnerIdentity.
 func OwnerKey() (identity.Key, error) {
 	p, err := User()
 	if err != nil {
@@ -62,7 +41,7 @@ func OwnerKey() (identity.Key, error) {
 	return p.key()
 }
 
-// key is Folder.Key for somebody whose commands run side by side.
+// key is Folder.Key, safe for commands that run side by side.
 func (p Person) key() (key identity.Key, err error) {
 	if key, err = p.ReadKey(); errors.Is(err, fs.ErrNotExist) {
 		err = p.exclusive(changePatience, func() error { key, err = p.KeyLocked(); return err })

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -37,13 +37,13 @@ func TestFreshWays(t *testing.T) {
 		(&rpc.Stream{Dispatcher: dispatcher, Terms: rpc.Terms{Codec: rpc.CBOR}}).Serve(ctx, s)
 	})
 
-	out := &outside{key: identity.New(), version: "test"}
+	out := &lazyNetwork{key: identity.New(), version: "test"}
 	defer out.Close()
 	where := func() []string { return []string{site.Addrs()[0].String()} }
 	away := func(context.Context) (net.Conn, error) { return nil, errors.New("it is on no network of ours") }
-	w := newWays(key.ID(), where, rpc.JSON, away, out)
+	w := newRouter(key.ID(), where, rpc.JSON, away, out)
 	for i := range uint64(100) {
-		w.fresh()
+		w.invalidateRoute()
 		if _, err := w.Call(ctx, rpc.Request{ID: rpc.NumberID(i), Method: "echo"}, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"fmt"
@@ -18,11 +18,11 @@ import (
 func TestStaleCalls(t *testing.T) {
 	did := identity.New().ID().String()
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
-	was := KnownSite{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}, Grant: []byte("old")}
+	was := Contact{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}, Grant: []byte("old")}
 	for name, since := range map[string]func(Person) error{
 		"owned":       func(p Person) error { return p.Owned("shed") },
-		"granted":     func(p Person) error { return p.remember(KnownSite{Name: "shed", DID: did, Grant: []byte("new")}) },
-		"renamed":     func(p Person) error { return p.remember(KnownSite{Name: "barn", DID: did, Owner: true}) },
+		"granted":     func(p Person) error { return p.remember(Contact{Name: "shed", DID: did, Grant: []byte("new")}) },
+		"renamed":     func(p Person) error { return p.remember(Contact{Name: "barn", DID: did, Owner: true}) },
 		"found again": func(p Person) error { p.moved(did, []string{"192.0.2.3:1"}); return nil },
 		"forgotten":   func(p Person) error { return p.Forget("shed") },
 	} {
@@ -42,7 +42,7 @@ func TestStaleCalls(t *testing.T) {
 				t.Fatalf("%+v %v, want %+v", got, err, want)
 			}
 			for i, k := range got {
-				near, _ := sorted(want[i].Addresses)
+				near, _ := splitAddresses(want[i].Addresses)
 				at := append(append([]string{"192.0.2.2:1"}, near...), "/ip4/203.0.113.8/udp/8475/quic-v1")
 				if k.Name != want[i].Name || k.Owner != want[i].Owner || string(k.Grant) != string(want[i].Grant) || !slices.Equal(k.Addresses, at) {
 					t.Errorf("%+v, was %+v", k, want[i])
@@ -67,14 +67,14 @@ func TestFilesOfAPerson(t *testing.T) {
 			}
 			keys[i] = key.ID()
 			did := identity.New().ID().String()
-			if err := p.remember(KnownSite{Name: fmt.Sprint("site-", i), DID: did, Addresses: []string{"192.0.2.1:1"}}); err != nil {
+			if err := p.remember(Contact{Name: fmt.Sprint("site-", i), DID: did, Addresses: []string{"192.0.2.1:1"}}); err != nil {
 				t.Error(err)
 			}
 			r, err := discovery.NewRealm(fmt.Sprint("realm-", i))
 			if err != nil {
 				t.Error(err)
 			}
-			if _, err := p.Join(Joined{Realm: r.String()}); err != nil {
+			if _, err := p.Join(Realm{Realm: r.String()}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -103,7 +103,7 @@ func TestFilesAreHeld(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
 	did := identity.New().ID().String()
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
-	if err := p.remember(KnownSite{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
+	if err := p.remember(Contact{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := p.OpenLockFile(changesName)

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"errors"
@@ -25,15 +25,15 @@ const (
 	AssistantMay = "read *, set *, show *, capture *, stop"
 )
 
-// UsersAgent is one of the user's agents.
-type UsersAgent struct {
-	Name  string      `json:"name"`
-	DID   string      `json:"did"`
-	Sites []KnownSite `json:"sites"`
+// Agent is one of the user's agents, with its contacts.
+type Agent struct {
+	Name  string    `json:"name"`
+	DID   string    `json:"did"`
+	Sites []Contact `json:"sites"`
 }
 
 // Agents lists the user's agents.
-func Agents() (all []UsersAgent, err error) {
+func Agents() (all []Agent, err error) {
 	user, err := User()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Agents() (all []UsersAgent, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, UsersAgent{e.Name(), key.ID().String(), known})
+		all = append(all, Agent{e.Name(), key.ID().String(), known})
 	}
 	return all, nil
 }
@@ -112,7 +112,7 @@ func (p Person) Standings() (all []Standing, err error) {
 // has the agent know it. The agent is made where there is none. tell has the site keep a
 // grant that the user signed as an owner; where the user was granted what is passed on,
 // the agent shows it by itself.
-func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, tell func(owner.Signed) error) error {
+func (p Person) Allow(agent string, k Contact, words string, until time.Time, tell func(owner.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (p Person) Allow(agent string, k KnownSite, words string, until time.Time, 
 			return err
 		}
 	}
-	_, err = a.accept(pass, k.Name, func(KnownSite) error { return nil })
+	_, err = a.accept(pass, k.Name, func(Contact) error { return nil })
 	return err
 }
 
@@ -157,7 +157,7 @@ func (p Person) Delegate(name, audience, words string, until time.Time) (string,
 
 // pass is a permission on a known site for a key: a grant of an owner, or a part of what
 // the person was granted.
-func (p Person) pass(k KnownSite, to identity.ID, words string, until time.Time) (access.Pass, error) {
+func (p Person) pass(k Contact, to identity.ID, words string, until time.Time) (access.Pass, error) {
 	id, err := identity.Parse(k.DID)
 	if err != nil {
 		return access.Pass{}, err

@@ -1,4 +1,4 @@
-package site
+package peer
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // here, or its own, with a number where that is another's. Of t, Version, Wait and Tell
 // count. The code is the recovery code, "" where the person owned the site already. Once
 // the site is owned, k says which it is, and the code is returned also with an error.
-func (p Person) Claim(ctx context.Context, text, name string, t Target) (k KnownSite, code string, err error) {
+func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Contact, code string, err error) {
 	i, err := p.invitation(ctx, text, t.Version)
 	if err != nil {
 		return k, "", err
@@ -40,16 +40,16 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 	if err != nil {
 		return k, "", err
 	}
-	out, err := outsideOf(key, t.Version)
+	out, err := networkOf(key, t.Version)
 	if err != nil {
 		return k, "", err
 	}
 	defer out.Close()
-	c, w, err := dialKey(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, out, t.Version)
+	c, w, err := newSession(key, i.Site, func() []string { return i.Addresses }, nil, rpc.JSON, out, t.Version)
 	if err != nil {
 		return k, "", err
 	}
-	w.patience, w.again, w.tell = t.wait(), t.Wait > 0, t.Tell
+	w.timeout, w.retry, w.progress = t.wait(), t.Wait > 0, t.Tell
 	site := connected(c, out, i.Site, "").Owner
 	var called string
 	owned := i.Secret == access.Secret{} // or there would be one
@@ -77,8 +77,8 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 	if err != nil {
 		return k, "", err
 	}
-	k = KnownSite{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
-	err = p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
+	k = Contact{Name: name, DID: i.Site.String(), Addresses: i.Addresses, Owner: true}
+	err = p.changeKnown(func(all []Contact) ([]Contact, error) {
 		if name == "" {
 			k.Name = newName(all, called, k.DID)
 		}
@@ -90,22 +90,22 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Known
 	if !owned {
 		made, asked := site.NewRecovery(ctx)
 		if asked != nil {
-			err = also(err, fmt.Errorf("it made no recovery code: agentsite owners recovery --site %s does (%w)", k.Name, asked))
+			err = joinReasons(err, fmt.Errorf("it made no recovery code: agentsite owners recovery --site %s does (%w)", k.Name, asked))
 		}
 		code = made.Code
 	}
-	if told := p.greet(ctx, KnownSite{Owner: true}, c, w.patience); told != nil {
+	if told := p.greet(ctx, Contact{Owner: true}, c, w.timeout); told != nil {
 		slog.Warn("the site was not told the time", "site", k.Name, "err", told)
 	}
 	return k, code, err
 }
 
 // unused refuses a name that cannot be a site's, or by which another one is known.
-func unused(known []KnownSite, name, did string) error {
+func unused(known []Contact, name, did string) error {
 	if err := device.CheckName(name); err != nil {
 		return state.Mistakef("a site needs a name here, with --name: %w", err)
 	}
-	if slices.ContainsFunc(known, func(k KnownSite) bool { return k.Name == name && k.DID != did }) {
+	if slices.ContainsFunc(known, func(k Contact) bool { return k.Name == name && k.DID != did }) {
 		return state.Mistakef("you know another site by the name %s: give this one another with --name", name)
 	}
 	return nil
@@ -113,8 +113,8 @@ func unused(known []KnownSite, name, did string) error {
 
 // newName is a name for a site: the one by which it is known, or what it calls itself, with a
 // number where that is another's.
-func newName(known []KnownSite, called, did string) string {
-	if i := slices.IndexFunc(known, func(k KnownSite) bool { return k.DID == did && device.CheckName(k.Name) == nil }); i >= 0 {
+func newName(known []Contact, called, did string) string {
+	if i := slices.IndexFunc(known, func(k Contact) bool { return k.DID == did && device.CheckName(k.Name) == nil }); i >= 0 {
 		return known[i].Name
 	}
 	if device.CheckName(called) != nil {
@@ -130,12 +130,12 @@ func newName(known []KnownSite, called, did string) string {
 // Accept remembers a site on which the person was granted something, by that name, as
 // Claim does. Whether its issuer owns the site is not known here: a grant that the person
 // has takes the place of none but one by the same keys, and one that has ended.
-func (p Person) Accept(text, name string) (KnownSite, error) {
+func (p Person) Accept(text, name string) (Contact, error) {
 	pass, err := access.ParsePass(strings.TrimSpace(text))
 	if err != nil {
-		return KnownSite{}, state.Mistake{Err: err}
+		return Contact{}, state.Mistake{Err: err}
 	}
-	return p.accept(pass, name, func(have KnownSite) error {
+	return p.accept(pass, name, func(have Contact) error {
 		signers := pass.Grant.Signers()
 		if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
 			return state.Mistakef("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])
@@ -146,22 +146,22 @@ func (p Person) Accept(text, name string) (KnownSite, error) {
 
 // accept is Accept for a grant that takes the place of one that the person has where
 // replaces does not refuse it.
-func (p Person) accept(pass access.Pass, name string, replaces func(have KnownSite) error) (KnownSite, error) {
+func (p Person) accept(pass access.Pass, name string, replaces func(have Contact) error) (Contact, error) {
 	key, err := p.key()
 	if err != nil {
-		return KnownSite{}, err
+		return Contact{}, err
 	}
 	if pass.Grant.Audience() != key.ID() {
-		return KnownSite{}, state.Mistakef("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())
+		return Contact{}, state.Mistakef("this grant is for %v, and you are %v: have it made for you", pass.Grant.Audience(), key.ID())
 	}
 	for _, b := range pass.Grant.Blocks {
 		if b.Node != pass.Site && b.Node != (identity.ID{}) {
-			return KnownSite{}, state.Mistakef("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)
+			return Contact{}, state.Mistakef("this grant counts on %v, and says that it is for %v: have another made", b.Node, pass.Site)
 		}
 	}
-	k := KnownSite{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
-	err = p.changeKnown(func(all []KnownSite) ([]KnownSite, error) {
-		if i := slices.IndexFunc(all, func(have KnownSite) bool { return have.DID == k.DID }); i >= 0 {
+	k := Contact{Name: name, DID: pass.Site.String(), Addresses: pass.Addresses, Grant: pass.Grant.Bytes()}
+	err = p.changeKnown(func(all []Contact) ([]Contact, error) {
+		if i := slices.IndexFunc(all, func(have Contact) bool { return have.DID == k.DID }); i >= 0 {
 			have := all[i]
 			if have.Owner {
 				return nil, state.Mistakef("you own %s already, and may do all there", have.Name)

@@ -1,0 +1,363 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/cmd/internal/internet"
+	"agentsite/discovery"
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/p2p"
+	"agentsite/transport/rpc"
+)
+
+const (
+	// lanHeadStart is how long a site is dialled on the same network alone.
+	lanHeadStart = 300 * time.Millisecond
+	// internetTimeout bounds a lookup and dial anywhere else, and retryInterval is the pause
+	// between two.
+	internetTimeout = 15 * time.Second
+	retryInterval   = time.Second
+	// progressDelay is when a person who waits is told what is tried.
+	progressDelay = time.Second
+)
+
+// NearPath is the path of a call on the same network. The others are transport/p2p's.
+const NearPath p2p.Path = "lan"
+
+// joinReasons joins two errors in one sentence; the first may be nil.
+func joinReasons(all, one error) error {
+	if all == nil {
+		return one
+	}
+	return fmt.Errorf("%w; %w", all, one)
+}
+
+// unreached wraps the reason why no connection came about, so that nothing was asked.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
+
+// Unreached returns the reason why a site was never asked, nil where it may have been.
+func Unreached(err error) error {
+	var u unreached
+	if errors.As(err, &u) {
+		return u.error
+	}
+	return nil
+}
+
+// Refused reports whether a site that was not reached is there, or its relay, and takes no
+// more connections of this key or network just now.
+func Refused(err error) bool { return errors.Is(err, p2p.ErrRefused) }
+
+// router calls one site over the best route: HTTPS on the same network, or else libp2p. The
+// first call finds a route, which is cached until it fails. It is safe for concurrent use.
+type router struct {
+	site    identity.ID
+	where   func() []string // host:port and multiaddrs, the best first of each
+	dial    func(ctx context.Context) (net.Conn, error)
+	near    *httpcarrier.Client
+	network *lazyNetwork // nil for the same network alone
+
+	timeout  time.Duration // of each search for a route
+	retry    bool          // search until the timeout, also after an error
+	progress func(string)  // gets what is tried, where that takes long; may be nil
+
+	searching chan struct{} // holds the one caller that searches
+
+	mu      sync.Mutex
+	cached  rpc.Caller  // nil while there is no route
+	conn    net.Conn    // to the site, made and not used yet
+	overP2P *p2p.Caller // the route over libp2p; nil before it is first needed
+	at      []string    // where overP2P finds the site
+}
+
+var _ rpc.Caller = (*router)(nil)
+
+// newRouter makes a router to a site. dial verifies both keys.
+func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *lazyNetwork) *router {
+	w := &router{site: site, where: where, dial: dial, network: out, timeout: internetTimeout, searching: make(chan struct{}, 1)}
+	web := &http.Client{
+		// A site never redirects, and nobody else may.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialTLSContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return w.takeConn(ctx) },
+			DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
+		},
+	}
+	w.near = &httpcarrier.Client{URL: "https://" + discovery.HostName(site) + "/mcp", Codec: codec, HTTP: web}
+	return w
+}
+
+// Call implements rpc.Caller. A call that did not reach the site is tried once more over
+// another route.
+func (w *router) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
+	for again := false; ; again = true {
+		way, err := w.route(ctx)
+		if err != nil {
+			return rpc.Raw{}, err
+		}
+		raw, err := way.Call(ctx, r, note)
+		var near unreached
+		var far *p2p.Unreached
+		switch {
+		case errors.As(err, &far):
+			err = unreached{far.Err}
+		case !errors.As(err, &near):
+			return raw, err
+		}
+		w.dropRoute(way)
+		if again || ctx.Err() != nil {
+			return rpc.Raw{}, err
+		}
+	}
+}
+
+// invalidateRoute drops the cached route: the next call dials again.
+func (w *router) invalidateRoute() {
+	w.mu.Lock()
+	w.cached = nil
+	overP2P := w.overP2P
+	w.mu.Unlock()
+	w.near.HTTP.CloseIdleConnections()
+	if overP2P != nil {
+		overP2P.Fresh()
+	}
+}
+
+// dropRoute is invalidateRoute for one that another caller may have replaced already.
+func (w *router) dropRoute(way rpc.Caller) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cached == way {
+		w.cached = nil
+	}
+}
+
+// cachedRoute returns the route of the last search, nil for none.
+func (w *router) cachedRoute() rpc.Caller {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cached
+}
+
+// route returns the cached route, or searches one. One caller searches at a time.
+func (w *router) route(ctx context.Context) (rpc.Caller, error) {
+	if way := w.cachedRoute(); way != nil {
+		return way, nil
+	}
+	select {
+	case w.searching <- struct{}{}:
+		defer func() { <-w.searching }()
+	case <-ctx.Done():
+		return nil, unreached{ctx.Err()}
+	}
+	if way := w.cachedRoute(); way != nil {
+		return way, nil
+	}
+	way, err := w.findRoute(ctx)
+	if err != nil {
+		return nil, unreached{err}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cached = way
+	return way, nil
+}
+
+// findRoute searches a route within the timeout.
+func (w *router) findRoute(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	if w.progress != nil {
+		defer time.AfterFunc(progressDelay, func() { w.progress(w.describeSearch()) }).Stop()
+	}
+	for {
+		way, err := w.raceRoutes(ctx)
+		if err == nil || !w.retry {
+			return way, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// anywhere reports whether the site can be looked up beyond the same network.
+func (w *router) anywhere() bool {
+	if w.network == nil {
+		return false
+	}
+	_, far := splitAddresses(w.where())
+	return len(far)+len(w.network.realms) > 0
+}
+
+// raceRoutes dials on the same network and, after a head start, anywhere else.
+func (w *router) raceRoutes(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type end struct {
+		way rpc.Caller
+		err error
+	}
+	near, far := make(chan end, 1), make(chan end, 1)
+	go func() {
+		conn, err := w.dial(ctx)
+		if err == nil {
+			w.keepConn(conn)
+		}
+		near <- end{w.near, err}
+	}()
+	var begin <-chan time.Time
+	if w.anywhere() {
+		begin = time.After(lanHeadStart)
+	}
+	beyond := func() {
+		begin = nil
+		go func() {
+			c, err := w.dialInternet(ctx)
+			far <- end{c, err}
+		}()
+	}
+	var all error
+	for left := 1; ; {
+		var e end
+		select {
+		case <-begin:
+			left++
+			beyond()
+			continue
+		case e = <-near:
+			if e.err != nil && begin != nil {
+				left++
+				beyond()
+			}
+		case e = <-far:
+		}
+		if e.err == nil {
+			return e.way, nil
+		}
+		all = joinReasons(all, e.err)
+		if left--; left == 0 {
+			return nil, all
+		}
+	}
+}
+
+// describeSearch says where the site is looked for, and for how long.
+func (w *router) describeSearch() string {
+	near, far := splitAddresses(w.where())
+	places := append(near, "this network")
+	if len(far) > 0 {
+		places = append(places, fmt.Sprintf("%d addresses elsewhere", len(far)))
+	}
+	if w.network != nil && len(w.network.realms) > 0 {
+		places = append(places, fmt.Sprintf("%d realms", len(w.network.realms)))
+	}
+	return fmt.Sprintf("the site has not answered yet; it is looked for at %s, for %v in all", strings.Join(places, ", "), w.timeout)
+}
+
+// dialInternet dials the site's known addresses, and those that a lookup returns. It repeats
+// both for a while: a relay that was restarted knows the site again within seconds.
+func (w *router) dialInternet(ctx context.Context) (rpc.Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, internetTimeout)
+	defer cancel()
+	_, at := splitAddresses(w.where())
+	in, err := w.network.open()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	for first := true; ; first = false {
+		err := in.Reach(ctx, w.site, at)
+		if err == nil {
+			return w.p2pCaller(in, at), nil
+		}
+		if failed == nil || ctx.Err() == nil { // and not that there was no time left
+			failed = err
+		}
+		found, lost := in.Locate(ctx, w.site)
+		switch {
+		case lost != nil && len(at) == 0:
+			return nil, lost
+		case lost == nil:
+			at = nil
+			for _, a := range found.Addrs {
+				at = append(at, a.String())
+			}
+			if first {
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failed
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// p2pCaller returns the route over libp2p, and makes it lead to these addresses. It is one
+// caller for good: each has streams of its own, of which a site allows few.
+func (w *router) p2pCaller(in *internet.Network, at []string) *p2p.Caller {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = at
+	if w.overP2P == nil {
+		w.overP2P = in.Caller(w.site, func() []string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.at
+		}, rpc.CBOR)
+	}
+	return w.overP2P
+}
+
+// keepConn stores a connection for the next request.
+func (w *router) keepConn(conn net.Conn) {
+	w.mu.Lock()
+	before := w.conn
+	w.conn = conn
+	w.mu.Unlock()
+	if before != nil {
+		before.Close()
+	}
+}
+
+// takeConn returns the stored connection, or dials.
+func (w *router) takeConn(ctx context.Context) (net.Conn, error) {
+	w.mu.Lock()
+	conn := w.conn
+	w.conn = nil
+	w.mu.Unlock()
+	if conn != nil {
+		return limitRate(conn), nil
+	}
+	conn, err := w.dial(ctx)
+	if err != nil {
+		return nil, unreached{err}
+	}
+	return limitRate(conn), nil
+}
+
+// splitAddresses separates host:port, which is near, from multiaddrs.
+func splitAddresses(addresses []string) (near, far []string) {
+	for _, a := range addresses {
+		if strings.HasPrefix(a, "/") {
+			far = append(far, a)
+		} else {
+			near = append(near, a)
+		}
+	}
+	return near, far
+}

@@ -1,0 +1,104 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"agentsite/node/identity"
+	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
+	"agentsite/transport/rpc"
+)
+
+// newSession makes a client of the site with the key site, for the caller with key. where
+// returns the known addresses and is called for each search for a route, on the same network
+// and, where out is not nil, anywhere else. moved gets a new address on the network; it may
+// be nil.
+func newSession(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, out *lazyNetwork, version string) (*client.Client, *router, error) {
+	secured, err := httpcarrier.ClientTLS(key, site)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newRouter(site, where, codec, func(ctx context.Context) (net.Conn, error) {
+		near, _ := splitAddresses(where())
+		return lanDialer{site: site, addresses: near, secured: secured, moved: moved}.dial(ctx, "tcp", "")
+	}, out)
+	return client.New(w, "agentsite", version), w, nil
+}
+
+// dialKnown connects to a contact, or to a site of which only the key is known. An owner sets
+// its time, which a board without a clock has from nobody else; others present their grant,
+// which the site may not have. Close what it returns.
+func dialKnown(t Target) (*Connection, *router, error) {
+	p, err := As(t.As)
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := p.named(t.Site, t.Peer)
+	if t.Peer == "" {
+		k, err = p.find(context.Background(), t.Site, t.Version, t.Tell)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := p.key()
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := identity.Parse(k.DID)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := networkOf(key, t.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	codec := rpc.JSON
+	if t.CBOR {
+		codec = rpc.CBOR
+	}
+	moved := func(at []string) { p.moved(k.DID, at) }
+	if k.Name == "" { // it is no contact
+		moved = nil
+	}
+	c, w, err := newSession(key, id, func() []string { return k.Addresses }, moved, codec, out, t.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.timeout, w.retry, w.progress = t.wait(), t.Wait > 0, t.Tell
+	if err := p.greet(context.Background(), k, c, w.timeout); err != nil {
+		out.Close()
+		return nil, nil, err
+	}
+	return connected(c, out, id, k.Name), w, nil
+}
+
+// greet sets a site's time, or presents the person's grant, and remembers the addresses that
+// the site answers with.
+func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, timeout time.Duration) error {
+	if !k.Owner && k.Grant == nil { // there is nothing to show
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout+answerPatience)
+	defer cancel()
+	site := ownerclient.New(c, identity.ID{}, "")
+	var reached owner.Reached
+	var err error
+	if k.Owner {
+		reached, err = site.SetTime(ctx, time.Now(), false)
+	} else {
+		reached, err = site.Present(ctx, k.Grant)
+	}
+	var refused *client.Refusal
+	switch {
+	case errors.As(err, &refused): // what is asked next says why
+		return nil
+	case err == nil && k.Name != "":
+		p.learned(k.DID, reached.At)
+	}
+	return err
+}

@@ -154,6 +154,7 @@ func (r role) hostile(ctx context.Context) error {
 			tried.Add(1)
 			first := sync.OnceFunc(tried.Done)
 			all.Go(func() {
+				defer first() // it may be ended before it has begun
 				for ctx.Err() == nil {
 					one, cancel := context.WithTimeout(ctx, 10*time.Second)
 					err := h.Connect(one, relay[0])

@@ -34,7 +34,7 @@ restarted at once. The new version is used from then on if it comes up and is we
 in between, as at every restart.
 
 Nothing is ever fetched or installed unless this command is run. Without the superuser's
-rights it needs those of the service's user: sudo -u agentops.
+rights it needs those of the service's user: sudo -u agentsite.
 
 With --check nothing is kept: it says whether the update would be taken, or without one
 what runs here.`,

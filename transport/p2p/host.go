@@ -97,11 +97,11 @@ func New(o Options) (h *Host, err error) {
 		return nil, err
 	}
 	h = &Host{punched: newPunched()}
-	defer func() {
+	defer func(h *Host) { // a return of an error sets the result to nil
 		if err != nil {
 			h.Close()
 		}
-	}()
+	}(h)
 	limits, err := newLimits(o.Relay != nil)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,11 @@ func New(o Options) (h *Host, err error) {
 	h.Host, h.basic = basic, basic
 	h.places.vouch = h.vouch
 	main.Notify(&network.NotifyBundle{DisconnectedF: h.places.disconnected})
-	h.closing(basic.Close)
+	start := sync.OnceFunc(basic.Start)
+	h.closing(func() error {
+		start() // the library cannot close what was not started
+		return basic.Close()
+	})
 	if o.Relay != nil {
 		err = o.Relay.serve(h)
 	} else {
@@ -179,7 +183,7 @@ func New(o Options) (h *Host, err error) {
 			return nil, fmt.Errorf("libp2p cannot listen at %v: %w; another program may have the port", a, err)
 		}
 	}
-	basic.Start()
+	start()
 	h.followNetwork()
 	if len(o.Relays) > 0 {
 		if err := h.reserve(o.Relays); err != nil {

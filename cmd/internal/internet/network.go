@@ -73,11 +73,11 @@ func Join(o Options) (n *Network, err error) {
 		return nil, err
 	}
 	n = &Network{Host: host, relays: o.Relays, reserving: o.P2P.Relays, serveTable: o.Server, media: make(map[string]discovery.Medium)}
-	defer func() {
+	defer func(n *Network) { // a return of an error sets the result to nil
 		if err != nil {
 			n.Close()
 		}
-	}()
+	}(n)
 	for _, r := range o.Realms {
 		if err := n.joinRealm(r, nil); err != nil {
 			return nil, err

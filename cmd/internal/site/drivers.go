@@ -23,7 +23,7 @@ func Drivers(b *board.Board) []driver.Driver {
 	)
 }
 
-// AllDrivers returns the drivers on a board of their own, for commands that open no device.
+// AllDrivers returns the drivers on a new board, for a process that runs no site.
 func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 
 // Schema is the JSON Schema of a configuration with these drivers, for editors.

@@ -105,7 +105,7 @@ func New(o Options) (*DHT, error) {
 	if o.Capabilities == nil {
 		o.Capabilities = func() []string { return nil }
 	}
-	d := &DHT{o: o, self: o.Host.ID(), store: newStore(prefixOf(o.Host)), joining: make(chan struct{}, 1), wake: make(map[chan struct{}]bool)}
+	d := &DHT{o: o, self: o.Host.ID(), store: newStore(prefixOf(o.Host), forgetAddresses(o.Host)), joining: make(chan struct{}, 1), wake: make(map[chan struct{}]bool)}
 	o.Bootstrap = slices.DeleteFunc(slices.Clone(o.Bootstrap), func(p peer.AddrInfo) bool { return p.ID == d.self })
 	d.o.Bootstrap = o.Bootstrap
 	safe := newGuarded(o.Host)

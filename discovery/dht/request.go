@@ -4,6 +4,7 @@ import (
 	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -30,6 +31,9 @@ func request(h host.Host, from peer.ID, m *pb.Message) {
 	}
 	shown := peers(m.ProviderPeers, func(p peer.ID, _ ma.Multiaddr) bool { return p == from })
 	m.ProviderPeers = shown[:min(len(shown), 1)]
+	if len(shown) > 0 { // these take the place of those that it announced before
+		h.Peerstore().UpdateAddrs(from, validity, peerstore.TempAddrTTL)
+	}
 	if len(h.Peerstore().Addrs(from)) > mostRemembered { // who shows ever more keeps the last
 		h.Peerstore().ClearAddrs(from)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/libp2p/go-libp2p-kad-dht/records"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 )
 
 const (
@@ -45,9 +46,11 @@ var (
 // has few in its full network. If all have few, what is new is refused, and whoever announces it sees that. All it does takes as long as
 // there are entries to return.
 type store struct {
-	from func(name string) netip.Prefix // where the peer of an entry is now
+	from   func(name string) netip.Prefix // where the peer of an entry is now
+	forget func(name string)              // called, with mu held, for a peer that has no entry (any more)
 
 	mu       sync.Mutex
+	held     map[string]int                      // entries of each peer, in all networks
 	folders  map[string]map[string]*list.Element // by what stands before the last part, and by that
 	prefixes map[netip.Prefix]*subnet
 	most     ranking[*subnet]
@@ -90,8 +93,18 @@ func prefixOf(h host.Host) func(name string) netip.Prefix {
 	}
 }
 
-func newStore(from func(name string) netip.Prefix) *store {
-	return &store{from: from, folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
+// forgetAddresses returns the function that ends the lifetime of a provider's addresses on a
+// host: the library keeps them beside the store, whatever becomes of the entry.
+func forgetAddresses(h host.Host) func(name string) {
+	return func(name string) {
+		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(name); err == nil {
+			h.Peerstore().UpdateAddrs(peer.ID(b), validity, peerstore.TempAddrTTL)
+		}
+	}
+}
+
+func newStore(from func(name string) netip.Prefix, forget func(name string)) *store {
+	return &store{from: from, forget: forget, held: make(map[string]int), folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
 }
 
 // Put refuses what is too long, more of a peer than it may have, and what is new when all is
@@ -113,6 +126,9 @@ func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 		return nil
 	}
 	if err := s.room(from, name); err != nil {
+		if s.held[name] == 0 {
+			s.forget(name)
+		}
 		return err
 	}
 	n := s.prefixes[from]
@@ -161,6 +177,7 @@ func (s *store) add(e *entry) {
 	n.most.set(e.name, n.peers[e.name].Len()-1, n.peers[e.name].Len())
 	n.size++
 	s.most.set(n, n.size-1, n.size)
+	s.held[e.name]++
 }
 
 // dropOf forgets the oldest entry of the peer that has the most in a network. The caller
@@ -189,6 +206,10 @@ func (s *store) drop(at *list.Element) {
 	s.most.set(n, n.size+1, n.size)
 	if n.size == 0 {
 		delete(s.prefixes, n.prefix)
+	}
+	if s.held[e.name]--; s.held[e.name] == 0 {
+		delete(s.held, e.name)
+		s.forget(e.name)
 	}
 }
 

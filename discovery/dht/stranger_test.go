@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	recpb "github.com/libp2p/go-libp2p-record/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -186,7 +189,7 @@ func TestSilentStrangers(t *testing.T) {
 }
 
 func TestStore(t *testing.T) {
-	s := newStore(func(string) netip.Prefix { return netip.Prefix{} })
+	s := newStore(func(string) netip.Prefix { return netip.Prefix{} }, func(string) {})
 	put := func(key string) error { return s.Put(t.Context(), ds.NewKey(key), []byte("x")) }
 	for i := range mostStoredEach {
 		if err := put(fmt.Sprintf("/providers/K%d/ALICE", i)); err != nil {
@@ -245,8 +248,10 @@ func (s *store) empty(t testing.TB) {
 // what they have; and a site whose entry finds no room is told so.
 func TestStoreIsFull(t *testing.T) {
 	from := make(map[string]netip.Prefix)
-	s := newStore(func(name string) netip.Prefix { return from[name] })
+	addresses := make(map[string]bool) // as the library keeps them, of peers
+	s := newStore(func(name string) netip.Prefix { return from[name] }, func(name string) { delete(addresses, name) })
 	put := func(name string, n int, key string) error {
+		addresses[name] = true
 		from[name] = quota.Prefix(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}))
 		return s.Put(t.Context(), ds.NewKey("/providers/"+key+"/"+name), []byte("x"))
 	}
@@ -302,6 +307,13 @@ func TestStoreIsFull(t *testing.T) {
 	}
 	if err := put("ANN", 5, "H0"); err != nil || !kept("ANN", "H0") || !kept("LATE", "H0") {
 		t.Errorf("one that has a place cannot say so again: %v", err)
+	}
+	entries := make(map[string]bool)
+	for at := s.order.Front(); at != nil; at = at.Next() {
+		entries[at.Value.(*entry).name] = true
+	}
+	if !maps.Equal(addresses, entries) {
+		t.Errorf("addresses of %d peers are kept, and entries of %d", len(addresses), len(entries))
 	}
 	s.empty(t)
 }
@@ -432,4 +444,32 @@ func mustPeer(t testing.TB, key identity.Key) peer.ID {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// TestProviderAddresses: of a stranger that announces itself with other addresses each time, a
+// server keeps those of its last announcement.
+func TestProviderAddresses(t *testing.T) {
+	n := newNet(t, 1)
+	server := n.servers[0]
+	stranger := n.open(identity.New(), Options{Realm: realm(t, "home")})
+	for round := range 6 {
+		var at []ma.Multiaddr
+		for i := range 12 {
+			at = append(at, ma.StringCast(fmt.Sprintf("/ip4/198.51.100.%d/tcp/%d", i, 1000+round)))
+		}
+		key := stranger.DHT.key("site", fmt.Sprint(round)).Hash()
+		if err := stranger.messenger.PutProviderAddrs(t.Context(), server.self, key, peer.AddrInfo{ID: stranger.self, Addrs: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	server.host.Peerstore().UpdateAddrs(stranger.self, peerstore.TempAddrTTL, 0)
+	for _, a := range server.host.Peerstore().Addrs(stranger.self) {
+		if strings.HasPrefix(a.String(), "/ip4/198.51.100.") {
+			kept++
+		}
+	}
+	if kept != 12 {
+		t.Errorf("%d addresses are kept", kept)
+	}
 }

@@ -45,10 +45,30 @@ func TestPunched(t *testing.T) {
 				begun := time.Now()
 				site := start(t, home(), given{Relays: all})
 				placed = append(placed, site.await(10*time.Second, "a place at the relay", placeAt(at[strings.LastIndex(at, "/")+1:])).At.Sub(begun))
-				caller := start(t, home(), given{Relays: all})
-				begun = time.Now() // and it knows nothing yet
-				caller.must("connect", at+"/p2p-circuit/p2p/"+site.id)
-				e := caller.await(15*time.Second, "a hole is punched", caller.directTo(site))
+				var caller *process
+				var e told
+				// Both ends have to dial at once, which a busy machine does not do: after three
+				// attempts in vain, the library's most, another caller tries.
+				for try := 1; e.Addr == ""; try++ {
+					caller = start(t, home(), given{Relays: all})
+					begun = time.Now() // and it knows nothing yet
+					caller.must("connect", at+"/p2p-circuit/p2p/"+site.id)
+					caller.until(30*time.Second, "a hole is punched, or three attempts fail", func(all []told) bool {
+						failed := 0
+						for _, one := range all {
+							if caller.directTo(site)(one) {
+								e = one
+							}
+							if one.What == "no hole" {
+								failed++
+							}
+						}
+						return e.Addr != "" || failed == 3
+					})
+					if e.Addr == "" && try == 3 {
+						t.Fatalf("three callers punched no hole: %s", listed(caller.all()))
+					}
+				}
 				opened = append(opened, e.At.Sub(begun))
 				if !strings.Contains(e.Addr, way) {
 					t.Errorf("a hole for %s over a relay by %s", e.Addr, way)

@@ -210,7 +210,7 @@ func TestUnusableFolder(t *testing.T) {
 
 func TestDefaultFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("other variables, another folder")
+		t.Skip("SKIPPED: on Windows the folder depends on other variables")
 	}
 	for _, tt := range []struct{ service, xdg, home, want string }{
 		{"/var/lib/agentsite", "/x", "/h", "/var/lib/agentsite"},

@@ -196,8 +196,8 @@ func (p Person) Forget(name string) error {
 	})
 }
 
-// changeKnown has what is known now changed, and lets nobody else change it meanwhile; nil
-// leaves it as it is.
+// changeKnown reads the contacts, calls change and writes its result, under the lock of the
+// contacts file. Where change returns nil, nothing is written.
 func (p Person) changeKnown(change func(all []Contact) ([]Contact, error)) error {
 	return p.exclusive(changePatience, func() error { return p.rewriteKnown(change) })
 }

@@ -29,7 +29,7 @@ func Find(ctx context.Context, j Realm, capability, version string, emit func(Fo
 	if err != nil {
 		return err
 	}
-	out := &lazyNetwork{key: identity.New(), realms: []Realm{j}, version: version} // a new key: the one who looks stays anonymous
+	out := &lazyNetwork{key: identity.New(), realms: []Realm{j}, version: version} // with a new key, so that the lookup does not reveal the user's
 	in, err := out.open()
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, time
 	}
 	var refused *client.Refusal
 	switch {
-	case errors.As(err, &refused): // what is asked next says why
+	case errors.As(err, &refused): // the next call returns the reason
 		return nil
 	case err == nil && k.Name != "":
 		p.learned(k.DID, reached.At)

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// minPassphrase is in characters. An attacker who has the file guesses without limit.
+	// minPassphrase is the shortest passphrase, in characters: an attacker with the file can try
+	// any number of them offline.
 	minPassphrase = 12
 	// workFactor is what a guess costs, as a power of two: 64 MiB of memory, which a board
 	// of 512 MB has to spare beside its site.

@@ -30,6 +30,8 @@ type simulated struct {
 	asked  int
 	dials  []time.Time // when the keeper connected
 	ends   []time.Time // when a failed request or a reservation ended
+	known  []time.Time // when the keeper could know of each of ends: at once, or after the request that it waited for
+	asking bool
 	begun  []time.Time // when each reservation began, as far as there was one
 	stray  bool        // a renewal without a connection
 	told   bool
@@ -49,6 +51,9 @@ func (s *simulated) end(number int) {
 	if ended {
 		s.held = false
 		s.ends = append(s.ends, time.Now())
+		if !s.asking {
+			s.known = append(s.known, time.Now())
+		}
 	}
 	s.mu.Unlock()
 	if ended {
@@ -63,6 +68,7 @@ func (s *simulated) ask(ctx context.Context, dial bool) ([]ma.Multiaddr, error) 
 		a = s.answers[s.asked%len(s.answers)]
 	}
 	s.asked++
+	s.asking = true
 	if dial {
 		s.dials = append(s.dials, time.Now())
 		s.number++
@@ -77,6 +83,12 @@ func (s *simulated) ask(ctx context.Context, dial bool) ([]ma.Multiaddr, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() {
+		s.asking = false
+		for len(s.known) < len(s.ends) {
+			s.known = append(s.known, time.Now())
+		}
+	}()
 	switch {
 	case !a.OK, !dial && !s.held: // the connection is closed, as place does
 		if dial || s.held {
@@ -142,7 +154,7 @@ func TestKeeperModel(t *testing.T) {
 		for i, at := range s.dials[1:] {
 			end := s.ends[i]
 			if n := len(s.begun); n > 0 && s.begun[0].Before(end) {
-				if end.Sub(s.begun[0]) >= relaySettled {
+				if s.known[i].Sub(s.begun[0]) >= relaySettled {
 					failures = 0
 				}
 				s.begun = s.begun[1:]

@@ -16,10 +16,10 @@ import (
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -207,11 +207,11 @@ func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispat
 	if err != nil {
 		b.Fatal(err)
 	}
-	handler := httpcarrier.Handler(httpcarrier.Options{
+	handler := web.Handler(web.Options{
 		Hosts: []string{ln.Addr().String()}, Dispatcher: dispatcher, Admit: func(rpc.Evidence) (string, error) { return "a", nil },
 	})
-	serving.Go(func() { httpcarrier.Serve(ctx, ln, handler) })
+	serving.Go(func() { web.Serve(ctx, ln, handler) })
 	transport := &http.Transport{DisableCompression: true}
 	b.Cleanup(transport.CloseIdleConnections)
-	return &httpcarrier.Client{URL: fmt.Sprintf("http://%v/mcp", ln.Addr()), Token: token, Codec: codec, HTTP: &http.Client{Transport: transport}}
+	return &web.Client{URL: fmt.Sprintf("http://%v/mcp", ln.Addr()), Token: token, Codec: codec, HTTP: &http.Client{Transport: transport}}
 }

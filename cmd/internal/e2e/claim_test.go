@@ -26,9 +26,9 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
+	"agentsite/transport/web"
 
 	"github.com/go-json-experiment/json"
 )
@@ -79,7 +79,7 @@ func tapped(t *testing.T, r *running, i access.Invitation, claimant identity.Key
 	if err != nil {
 		t.Fatal(err)
 	}
-	secured, err := httpcarrier.ClientTLS(claimant, i.Site)
+	secured, err := web.ClientTLS(claimant, i.Site)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (p *tap) note(text []byte) {
 // pretender answers as a site with that key would, and returns where.
 func pretender(t *testing.T, key identity.Key, h http.HandlerFunc) string {
 	t.Helper()
-	cfg, err := httpcarrier.ServerTLS(key, nil, time.Now)
+	cfg, err := web.ServerTLS(key, nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

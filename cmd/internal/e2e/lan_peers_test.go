@@ -18,7 +18,7 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/bed"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/web"
 )
 
 // id is the site's identity, as the test needs it.
@@ -120,7 +120,7 @@ func TestLANAvahi(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := httpcarrier.Authority(k)
+	der, err := web.Authority(k)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,10 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 // startOpen starts a site with a relay that listens on HTTPS, and that nobody owns.
@@ -165,14 +165,14 @@ func (g granting) made(grant *access.Grant, err error) *access.Grant {
 // as speaks to the site that i names as whoever has a key.
 func as(t testing.TB, key identity.Key, i access.Invitation) *client.Client {
 	t.Helper()
-	secured, err := httpcarrier.ClientTLS(key, i.Site)
+	secured, err := web.ClientTLS(key, i.Site)
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{TLSClientConfig: secured}
 	t.Cleanup(transport.CloseIdleConnections)
 	at := "https://" + i.Addresses[0] + "/mcp"
-	return client.New(&httpcarrier.Client{URL: at, Codec: rpc.JSON, HTTP: &http.Client{Transport: transport}}, "e2e", "1")
+	return client.New(&web.Client{URL: at, Codec: rpc.JSON, HTTP: &http.Client{Transport: transport}}, "e2e", "1")
 }
 
 // owned is a site that listens on HTTPS and libp2p, and its owner.

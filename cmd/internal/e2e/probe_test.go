@@ -24,9 +24,9 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	httpcarrier "agentsite/transport/http"
 	ownerapi "agentsite/transport/owner"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 // probed is a site, with all that it must not tell.
@@ -171,7 +171,7 @@ func TestProbe(t *testing.T) {
 							if err != nil {
 								t.Fatal(err)
 							}
-							secured, err := httpcarrier.ClientTLS(identity.New(), pinned)
+							secured, err := web.ClientTLS(identity.New(), pinned)
 							if err != nil {
 								t.Fatal(err)
 							}

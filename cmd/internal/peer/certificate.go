@@ -8,7 +8,7 @@ import (
 
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/web"
 )
 
 // SiteCertificate returns the certificate, in PEM, that a client without our keys has to trust
@@ -19,7 +19,7 @@ func SiteCertificate(f state.Folder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	der, err := httpcarrier.Authority(key)
+	der, err := web.Authority(key)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,7 @@ func KnownCertificate(ctx context.Context, t Target) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	secured, err := httpcarrier.ClientTLS(identity.New(), id) // whoever asks is shown it
+	secured, err := web.ClientTLS(identity.New(), id) // whoever asks is shown it
 	if err != nil {
 		return "", err
 	}
@@ -58,7 +58,7 @@ func KnownCertificate(ctx context.Context, t Target) (string, error) {
 	defer conn.Close()
 	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
 	authority := shown[len(shown)-1]
-	if !httpcarrier.IsAuthority(authority, id) {
+	if !web.IsAuthority(authority, id) {
 		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", t.Site)
 	}
 	return certificateText(authority.Raw), nil

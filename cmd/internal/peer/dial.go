@@ -21,11 +21,11 @@ import (
 
 	"agentsite/node/identity"
 	"agentsite/node/state"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
+	"agentsite/transport/web"
 )
 
 // Target names one site: that of a data folder, a contact or key, or one behind a URL.
@@ -125,8 +125,8 @@ func dialHTTP(t Target) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	web := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: trusted}}}
-	c := &httpcarrier.Client{URL: u.String(), Token: secret, Codec: codec, HTTP: web}
+	over := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	c := &web.Client{URL: u.String(), Token: secret, Codec: codec, HTTP: over}
 	return client.New(c, "agentsite", t.Version), nil
 }
 
@@ -174,7 +174,7 @@ func trustedBy(t Target) (*x509.CertPool, error) {
 		pool = x509.NewCertPool()
 	}
 	if key, err := t.Folder.ReadKey(); err == nil { // without one there is no such site
-		der, err := httpcarrier.Authority(key)
+		der, err := web.Authority(key)
 		if err != nil {
 			return nil, err
 		}

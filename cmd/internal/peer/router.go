@@ -13,9 +13,9 @@ import (
 	"agentsite/cmd/internal/internet"
 	"agentsite/discovery"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 const (
@@ -64,7 +64,7 @@ type router struct {
 	site    identity.ID
 	where   func() []string // host:port and multiaddrs, the best first of each
 	dial    func(ctx context.Context) (net.Conn, error)
-	near    *httpcarrier.Client
+	near    *web.Client
 	network *lazyNetwork // nil for the same network alone
 
 	timeout  time.Duration // of each search for a route
@@ -85,7 +85,7 @@ var _ rpc.Caller = (*router)(nil)
 // newRouter makes a router to a site. dial verifies both keys.
 func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *lazyNetwork) *router {
 	w := &router{site: site, where: where, dial: dial, network: out, timeout: internetTimeout, searching: make(chan struct{}, 1)}
-	web := &http.Client{
+	over := &http.Client{
 		// A site never redirects, and nobody else may.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -93,7 +93,7 @@ func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial fu
 			DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second,
 		},
 	}
-	w.near = &httpcarrier.Client{URL: "https://" + discovery.HostName(site) + "/mcp", Codec: codec, HTTP: web}
+	w.near = &web.Client{URL: "https://" + discovery.HostName(site) + "/mcp", Codec: codec, HTTP: over}
 	return w
 }
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 // newSession makes a client of the site with the key site, for the caller with key. where
@@ -19,7 +19,7 @@ import (
 // and, where out is not nil, anywhere else. moved gets a new address on the network; it may
 // be nil.
 func newSession(key identity.Key, site identity.ID, where func() []string, moved func(at []string), codec rpc.Codec, out *lazyNetwork, version string) (*client.Client, *router, error) {
-	secured, err := httpcarrier.ClientTLS(key, site)
+	secured, err := web.ClientTLS(key, site)
 	if err != nil {
 		return nil, nil, err
 	}

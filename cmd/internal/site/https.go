@@ -13,20 +13,20 @@ import (
 	"agentsite/discovery"
 	"agentsite/node/config"
 	"agentsite/node/identity"
-	httpcarrier "agentsite/transport/http"
+	"agentsite/transport/web"
 )
 
 // listenHTTPS opens the site to the network. Where the configuration says that it is not to
 // be, the listener and the error are nil. now returns the site's best-known time.
-func listenHTTPS(key identity.Key, web config.HTTP, now func() (t time.Time, sure bool)) (net.Listener, error) {
-	if web.HTTPS == config.Nowhere {
+func listenHTTPS(key identity.Key, listen config.HTTP, now func() (t time.Time, sure bool)) (net.Listener, error) {
+	if listen.HTTPS == config.Nowhere {
 		return nil, nil
 	}
-	secured, err := httpcarrier.ServerTLS(key, names(key.ID(), web), func() time.Time { t, _ := now(); return t })
+	secured, err := web.ServerTLS(key, names(key.ID(), listen), func() time.Time { t, _ := now(); return t })
 	if err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", web.HTTPS)
+	ln, err := net.Listen("tcp", listen.HTTPS)
 	if err != nil {
 		return nil, fmt.Errorf("HTTPS cannot listen: %w; choose another port with --listen-https, or under http: https: in the configuration (none is for nobody)", err)
 	}
@@ -42,8 +42,8 @@ func addressOf(ln net.Listener) net.Addr {
 }
 
 // names are those that the site's machine has.
-func names(id identity.ID, web config.HTTP) []string {
-	all := append([]string{"localhost", discovery.HostName(id)}, web.Hosts...)
+func names(id identity.ID, listen config.HTTP) []string {
+	all := append([]string{"localhost", discovery.HostName(id)}, listen.Hosts...)
 	if name, err := os.Hostname(); err == nil && name != "" {
 		all = append(all, strings.ToLower(name), strings.ToLower(name)+".local")
 	}

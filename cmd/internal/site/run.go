@@ -27,13 +27,13 @@ import (
 	"agentsite/node/history"
 	"agentsite/node/state"
 	"agentsite/node/update"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
+	"agentsite/transport/web"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -71,21 +71,21 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	web := cfg.HTTP
+	listen := cfg.HTTP
 	if o.Listen != "" {
 		if err := config.CheckListen(o.Listen); err != nil {
 			return state.Mistakef("--listen %w", err)
 		}
-		web.Listen, web.HTTPS = o.Listen, config.Nowhere // a second site, or a try
+		listen.Listen, listen.HTTPS = o.Listen, config.Nowhere // a second site, or a try
 	}
 	if from == "" {
-		web.HTTPS = config.Nowhere // what is simulated is nobody else's
+		listen.HTTPS = config.Nowhere // what is simulated is nobody else's
 	}
 	if o.ListenHTTPS != "" {
 		if err := config.CheckHTTPS(o.ListenHTTPS); err != nil {
 			return state.Mistakef("--listen-https %w", err)
 		}
-		web.HTTPS = o.ListenHTTPS
+		listen.HTTPS = o.ListenHTTPS
 	}
 	peers := cfg.Internet
 	if o.Listen != "" && o.ListenPeers == "" {
@@ -178,12 +178,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	listener, err := net.Listen("tcp", web.Listen)
+	listener, err := net.Listen("tcp", listen.Listen)
 	if err != nil {
 		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
 	}
 	defer listener.Close()
-	secure, err := listenHTTPS(key, web, book.Now)
+	secure, err := listenHTTPS(key, listen, book.Now)
 	if err != nil {
 		return err
 	}
@@ -212,24 +212,24 @@ func Run(ctx context.Context, o Options) error {
 
 	url := "http://" + listener.Addr().String()
 	resource := url + "/mcp"
-	called := hosts(listener.Addr(), names(key.ID(), web))
+	called := hosts(listener.Addr(), names(key.ID(), listen))
 	if secure != nil {
 		_, port, _ := net.SplitHostPort(secure.Addr().String())
 		resource = "https://" + net.JoinHostPort(discovery.HostName(key.ID()), port) + "/mcp"
 		called = append(called, discovery.HostName(key.ID())) // whoever knows the key says no port
-		called = append(called, hosts(secure.Addr(), names(key.ID(), web))...)
+		called = append(called, hosts(secure.Addr(), names(key.ID(), listen))...)
 	}
 	door.Obey(access.Authorizer{Book: book, URL: resource})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
 	listening := []owner.Carrier{
-		{Kind: owner.HTTPCarrier, Address: url, Routes: httpcarrier.Routes()},
+		{Kind: owner.HTTPCarrier, Address: url, Routes: web.Routes()},
 		{Kind: owner.OwnerCarrier, Address: o.Folder.SocketPath(state.OwnerSocket)},
 		{Kind: owner.AgentsCarrier, Address: o.Folder.SocketPath(state.AgentSocket)},
 	}
 	if secure != nil {
-		listening = append(listening, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + secure.Addr().String(), Routes: httpcarrier.Routes()})
+		listening = append(listening, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + secure.Addr().String(), Routes: web.Routes()})
 	}
 	configuration := from
 	if from != "" {
@@ -262,7 +262,7 @@ func Run(ctx context.Context, o Options) error {
 	dispatcher.Urgent = mcp.Urgent
 	older := legacy.New(door, self.Name, o.Version, instructions)
 	admit := func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) }
-	handler := httpcarrier.Handler(httpcarrier.Options{
+	handler := web.Handler(web.Options{
 		Resource:   resource,
 		Hosts:      called,
 		Dispatcher: dispatcher,
@@ -306,9 +306,9 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { there.Run(ctx); return nil })
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
-	all.Go(func() error { return httpcarrier.Serve(ctx, listener, handler) })
+	all.Go(func() error { return web.Serve(ctx, listener, handler) })
 	if secure != nil {
-		all.Go(func() error { return httpcarrier.Serve(ctx, secure, handler) })
+		all.Go(func() error { return web.Serve(ctx, secure, handler) })
 	}
 	if far != nil {
 		all.Go(func() error { far.Run(ctx); return nil })

@@ -1,4 +1,4 @@
-package rooms
+package layers
 
 import (
 	"fmt"
@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// room is a folder, what of ours it may import, and why no more.
-type room struct {
+// layer is a package, what of ours it may import, and why no more.
+type layer struct {
 	folder string
 	may    []string
 	why    string
 }
 
-// everything marks the room that wires the others.
+// everything marks a package that joins all others.
 const everything = "*"
 
-var mcpFaces = []string{"transport/rpc", "node", "agents", "device"}
+var mcpImports = []string{"transport/rpc", "node", "agents", "device"}
 
-// rooms is the plan. A room that is not listed may not exist.
-var rooms = []room{
+// layers is the plan. A package that is not listed may not exist.
+var layers = []layer{
 	{"device", nil, "the vocabulary of physical things knows nobody"},
 	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
 	{"device/guard", []string{"device"}, "what keeps outputs safe must not depend on people, protocols or drivers"},
@@ -56,12 +56,12 @@ var rooms = []room{
 	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
-	{"transport/http", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
+	{"transport/web", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
-	{"transport/owner", append([]string{"node/access", "node/config", "node/identity", "node/state"}, mcpFaces...), "the owner's methods beside MCP; what they need of the site comes as values"},
+	{"transport/owner", append([]string{"node/access", "node/config", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
-	{"transport/mcp", mcpFaces, "a protocol speaks to the door"},
-	{"transport/mcp/legacy", mcpFaces, "older revisions come by the official SDK, behind the same door"},
+	{"transport/mcp", mcpImports, "a protocol speaks to the door"},
+	{"transport/mcp/legacy", mcpImports, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
 	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
 	{"discovery/bed", nil, "a network for tests knows nobody who is on it"},
@@ -74,14 +74,14 @@ var rooms = []room{
 	{"cmd/internal/memory", nil, "the process's own memory, whatever the process is"},
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
-	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/things", "device", "node", "node/access", "node/identity", "node/state", "transport/http", "transport/p2p", "transport/rpc", "transport/stdio",
+	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/things", "device", "node", "node/access", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, of agents/things the tools that connect presents"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
 		"discovery", "discovery/mdns", "agents", "transport/owner", "transport/owner/client", "transport/rpc"},
 		"what is done without a running site knows the machine and the data folder; the list of drivers, and a connection for doctor to ask the site that runs, are passed in"},
-	{"cmd/internal/rooms", nil, "the plan is read, not linked"},
+	{"cmd/internal/layers", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
 	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
 		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
@@ -92,13 +92,13 @@ const module = "agentsite/"
 func TestImports(t *testing.T) {
 	for _, tags := range []string{"", "conformance", "e2e"} {
 		for pkg, imports := range packages(t, tags) {
-			i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == pkg })
+			i := slices.IndexFunc(layers, func(l layer) bool { return l.folder == pkg })
 			if i < 0 {
 				t.Errorf("%s is in no plan: add it to the table with what it may import and why, or move its lines to where they belong", pkg)
 				continue
 			}
 			for _, imp := range imports {
-				if err := allowed(rooms[i], imp); err != nil {
+				if err := allowed(layers[i], imp); err != nil {
 					t.Error(err)
 				}
 			}
@@ -106,29 +106,29 @@ func TestImports(t *testing.T) {
 	}
 }
 
-func allowed(r room, imp string) error {
-	if slices.Contains(r.may, everything) || slices.Contains(r.may, imp) {
+func allowed(l layer, imp string) error {
+	if slices.Contains(l.may, everything) || slices.Contains(l.may, imp) {
 		return nil
 	}
-	return fmt.Errorf("%s imports %s, which it may not: %s (it may import %v)", r.folder, imp, r.why, r.may)
+	return fmt.Errorf("%s imports %s, which it may not: %s (it may import %v)", l.folder, imp, l.why, l.may)
 }
 
-// TestPlanBites shows that the table would refuse what it is there to refuse.
+// TestPlanRefuses shows that the table would refuse what it is there to refuse.
 func TestPlanBites(t *testing.T) {
 	for _, arrow := range [][2]string{
 		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
 		{"agents/things", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},
 		{"transport/mcp", "transport/owner"}, {"transport/owner/client", "transport/mcp/client"},
 	} {
-		i := slices.IndexFunc(rooms, func(r room) bool { return r.folder == arrow[0] })
-		if i < 0 || allowed(rooms[i], arrow[1]) == nil {
+		i := slices.IndexFunc(layers, func(l layer) bool { return l.folder == arrow[0] })
+		if i < 0 || allowed(layers[i], arrow[1]) == nil {
 			t.Errorf("%s may import %s", arrow[0], arrow[1])
 		}
 	}
 }
 
 // packages lists our packages and what of ours they import, tests left out: a
-// test may use a fake from another room.
+// test may use a fake from another package.
 func packages(t *testing.T, tags string) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-tags", tags, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "agentsite/...")

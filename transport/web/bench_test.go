@@ -1,4 +1,4 @@
-package http_test
+package web_test
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 
 	"agentsite/agents"
 	"agentsite/node"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 // reader is an agent with a read_points whose answer is always the same.
@@ -49,7 +49,7 @@ func BenchmarkToolsCall(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() {
-				ended <- httpcarrier.Serve(ctx, ln, httpcarrier.Handler(httpcarrier.Options{
+				ended <- web.Serve(ctx, ln, web.Handler(web.Options{
 					Hosts:      []string{host},
 					Dispatcher: rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()),
 					Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },

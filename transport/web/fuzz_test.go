@@ -1,4 +1,4 @@
-package http_test
+package web_test
 
 import (
 	"bufio"
@@ -14,10 +14,10 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/node"
-	httpcarrier "agentsite/transport/http"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
 	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
 const (
@@ -65,7 +65,7 @@ func (forgetful) Record(device.Reading) {}
 func fuzzSite() (http.Handler, *legacy.Server) {
 	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
 	older := legacy.New(door, "fuzz", "1", fuzzSecret)
-	return httpcarrier.Handler(httpcarrier.Options{
+	return web.Handler(web.Options{
 		Hosts:      []string{fuzzHost},
 		Dispatcher: rpc.NewDispatcher(mcp.New(context.Background(), door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods()),
 		Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },

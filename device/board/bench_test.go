@@ -7,38 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"agentsite/device"
 )
-
-// BenchmarkSwitch is a relay's Apply beside the bare write of its line, on the same
-// fake. Apply reads the line back, which the bare write does not.
-func BenchmarkSwitch(b *testing.B) {
-	b.Run("line", func(b *testing.B) {
-		line, err := FakeLines(FakeHeader()).Output("GPIO17", OutputOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			line.lines.set(uint64(i & 1))
-		}
-	})
-	b.Run("apply", func(b *testing.B) {
-		dev, err := configured(FakeLines(FakeHeader()))["relay"].Open(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer dev.Close()
-		relay := dev.(device.Actuator)
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			if err := relay.Apply(b.Context(), "relay", device.Bool(i&1 != 0)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
 
 // clocked is lines that note when they were set.
 type clocked struct {
@@ -67,19 +36,19 @@ func BenchmarkPulse(b *testing.B) {
 			}
 			const on = 1500 * time.Microsecond
 			c := &clocked{}
-			t, err := New().pulse(newLine("GPIO17", c), on, servoPeriod)
+			t, err := New().Pulse(newLine("GPIO17", c), on, pulsePeriod)
 			if err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				time.Sleep(servoPeriod)
+				time.Sleep(pulsePeriod)
 			}
-			t.stop()
+			t.Stop()
 			var long, late []float64
 			for i := 1; i < len(c.at); i += 2 {
 				long = append(long, float64((c.at[i].Sub(c.at[i-1]) - on).Microseconds()))
 				if i > 1 {
-					late = append(late, float64((c.at[i-1].Sub(c.at[i-3]) - servoPeriod).Microseconds()))
+					late = append(late, float64((c.at[i-1].Sub(c.at[i-3]) - pulsePeriod).Microseconds()))
 				}
 			}
 			for name, all := range map[string][]float64{"long": long, "late": late} {

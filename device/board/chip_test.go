@@ -122,7 +122,7 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 		edges := make(chan Edge)
 		go func() {
 			defer close(edges)
-			line.lines.watch(ctx, func(e edge) { edges <- e.Edge }) // those from before it begins too
+			line.lines.watch(ctx, func(e Edge) { edges <- e }) // those from before it begins too
 		}()
 		now, err := line.Get() // whatever was left there
 		if err != nil {

@@ -60,15 +60,8 @@ type lines interface {
 	// watch emits edges in their order until ctx ends, and then returns ctx's
 	// error; any other error means that there will be no more. It begins with
 	// those that the kernel has kept since the last watch.
-	watch(ctx context.Context, emit func(edge)) error
+	watch(ctx context.Context, emit func(Edge)) error
 	// close releases the lines. What becomes of an output's level is the
 	// kernel's affair: see Line.Close.
 	close() error
-}
-
-// edge is a change of one of several lines.
-type edge struct {
-	line  int           // in the order of the request
-	clock time.Duration // when the kernel saw it, by a clock of its own that nobody sets
-	Edge
 }

@@ -226,7 +226,7 @@ func (c *FakeChip) report(offset int) {
 	p.reported = p.level
 	if p.by.setup.edges {
 		now := time.Now()
-		p.by.add(edge{p.by.index(offset), time.Duration(now.UnixNano()), Edge{Active: p.level != p.by.setup.activeLow, At: now}})
+		p.by.add(Edge{Line: p.by.index(offset), Active: p.level != p.by.setup.activeLow, At: now, Clock: time.Duration(now.UnixNano())})
 	}
 }
 
@@ -291,7 +291,7 @@ type fakeLines struct {
 	setup   setup
 	values  uint64
 	ended   error
-	edges   []edge
+	edges   []Edge
 	lost    bool
 	wake    chan struct{} // there are edges, or the end
 }
@@ -348,7 +348,7 @@ func (l *fakeLines) set(values uint64) error {
 }
 
 // add keeps an edge until it is fetched. The kernel's queue is bounded too.
-func (l *fakeLines) add(e edge) {
+func (l *fakeLines) add(e Edge) {
 	if len(l.edges) == 64 {
 		l.edges, l.lost = l.edges[1:], true
 	}
@@ -368,7 +368,7 @@ func (l *fakeLines) end(why error) {
 	l.ring()
 }
 
-func (l *fakeLines) watch(ctx context.Context, emit func(edge)) error {
+func (l *fakeLines) watch(ctx context.Context, emit func(Edge)) error {
 	for {
 		l.chip.mu.Lock()
 		edges, ended := l.edges, l.check()

@@ -55,8 +55,8 @@ func (b *Board) take(pins []Pin, c setup) (lines, error) {
 	return l, nil
 }
 
-// free reports why the pins could not be taken, without taking them.
-func (b *Board) free(pins ...Pin) error {
+// CheckFree reports why the pins could not be requested, without requesting them.
+func (b *Board) CheckFree(pins ...Pin) error {
 	all, err := b.gpio().list()
 	if err != nil {
 		return fault(pins[0], err)

@@ -47,7 +47,7 @@ func (k kernelChips) list() ([]chip, error) {
 		switch {
 		case err == nil:
 			all = append(all, c)
-		case !gone(err):
+		case !Unplugged(err):
 			return nil, err
 		}
 	}
@@ -168,7 +168,7 @@ func (l *kernelLines) set(values uint64) error {
 
 func (l *kernelLines) close() error { return l.file.Close() }
 
-func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {
+func (l *kernelLines) watch(ctx context.Context, emit func(Edge)) error {
 	if err := l.file.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -193,11 +193,13 @@ func (l *kernelLines) watch(ctx context.Context, emit func(edge)) error {
 		}
 		now, clock := time.Now(), monotonic()
 		for _, e := range events[:n/size] {
-			emit(edge{slices.Index(l.offsets, int(e.Offset)), time.Duration(e.Timestamp), Edge{
+			emit(Edge{
+				Line:   slices.Index(l.offsets, int(e.Offset)),
 				Active: e.ID == uapi.LineEventRisingEdge,
 				At:     now.Add(-(clock - time.Duration(e.Timestamp))),
+				Clock:  time.Duration(e.Timestamp),
 				Lost:   seq != 0 && e.Seqno != seq+1,
-			}})
+			})
 			seq = e.Seqno
 		}
 	}

@@ -77,8 +77,8 @@ func TestKernelEdges(t *testing.T) {
 		uapi.LineEvent{Timestamp: uint64(now + time.Second), ID: uapi.LineEventRisingEdge, Offset: 18, Seqno: 2},
 		uapi.LineEvent{Timestamp: uint64(now + 2*time.Second), ID: uapi.LineEventFallingEdge, Offset: 17, Seqno: 5})
 	ctx, cancel := context.WithCancel(t.Context())
-	var got []edge
-	err := line.edges(ctx, time.Now(), func(e edge) {
+	var got []Edge
+	err := line.Watch(ctx, time.Now(), func(e Edge) {
 		got = append(got, e)
 		if len(got) == 2 {
 			cancel()
@@ -87,7 +87,7 @@ func TestKernelEdges(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(got) != 2 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	if got[0].line != 1 || !got[0].Active || got[0].Lost || got[1].line != 0 || got[1].Active || !got[1].Lost {
+	if got[0].Line != 1 || !got[0].Active || got[0].Lost || got[1].Line != 0 || got[1].Active || !got[1].Lost {
 		t.Errorf("%+v", got)
 	}
 	if apart := got[1].At.Sub(got[0].At); apart < 999*time.Millisecond || apart > 1001*time.Millisecond {
@@ -97,7 +97,7 @@ func TestKernelEdges(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	later := monotonic() + time.Hour
 	send(t, w, uapi.LineEvent{Timestamp: uint64(later), ID: uapi.LineEventRisingEdge, Offset: 17, Seqno: 6})
-	if err := line.edges(ctx, time.Now(), func(edge) { cancel() }); !errors.Is(err, context.Canceled) {
+	if err := line.Watch(ctx, time.Now(), func(Edge) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -106,12 +106,12 @@ func TestKernelEdges(t *testing.T) {
 func TestKernelWatchEnds(t *testing.T) {
 	line, w := pipeLines(t)
 	w.Close()
-	if err := line.Watch(t.Context(), nil); err == nil {
+	if err := line.Watch(t.Context(), time.Now(), nil); err == nil {
 		t.Error("a watch without a chip ended well")
 	}
 	line, _ = pipeLines(t)
 	ended := make(chan error)
-	go func() { ended <- line.Watch(t.Context(), nil) }()
+	go func() { ended <- line.Watch(t.Context(), time.Now(), nil) }()
 	line.Close()
 	faulted(t, <-ended, device.Offline, "its device is closed")
 }

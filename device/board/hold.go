@@ -22,23 +22,6 @@ type Hold struct {
 // Holder is a Config whose lines move something.
 type Holder interface{ Holds() []Hold }
 
-// Holds is the line at its safe value.
-func (c *Switch) Holds() []Hold {
-	high := c.Safe != c.ActiveLow
-	return []Hold{{Pin: c.Pin, High: high, Open: c.Drive == OpenDrain && high || c.Drive == OpenSource && !high}}
-}
-
-// Holds is the line at its safe value.
-func (c *Dimmer) Holds() []Hold { return []Hold{{Pin: c.Pin, High: (c.Safe != 0) != c.ActiveLow}} }
-
-// Holds is a low line: without pulses a servo stays where it is.
-func (c *Servo) Holds() []Hold { return []Hold{{Pin: c.Pin}} }
-
-// Holds is both lines off.
-func (c *Motor) Holds() []Hold {
-	return []Hold{{Pin: c.Forward, High: c.ActiveLow}, {Pin: c.Backward, High: c.ActiveLow}}
-}
-
 // words are those of gpio= in config.txt: an output that drives low or high, or an
 // input without a resistor.
 func (h Hold) words() string {

@@ -5,17 +5,14 @@ import (
 	"testing"
 )
 
-// TestPowerOn has outputs of every kind on a Raspberry Pi, whose config.txt holds none,
-// some or all of them.
+// TestPowerOn has outputs on a Raspberry Pi, whose config.txt holds none, some or all of
+// them.
 func TestPowerOn(t *testing.T) {
-	pump := (&Switch{Pin: "GPIO17"}).Holds()
-	lamp := (&Switch{Pin: "GPIO27", ActiveLow: true}).Holds()
-	valve := (&Switch{Pin: "GPIO22", Safe: true, ActiveLow: true}).Holds()
-	bus := (&Switch{Pin: "GPIO23", Safe: true, Drive: OpenDrain}).Holds()
-	pulled := (&Switch{Pin: "GPIO24", Drive: OpenDrain}).Holds()
-	fan := (&Dimmer{Pin: "pinctrl-rp1/12", Safe: 100}).Holds()
-	arm := (&Servo{Pin: "GPIO18", Safe: 90}).Holds()
-	wheel := (&Motor{Forward: "GPIO5", Backward: "GPIO6", ActiveLow: true}).Holds()
+	pump := []Hold{{Pin: "GPIO17"}}
+	lamp := []Hold{{Pin: "GPIO27", High: true}}
+	bus := []Hold{{Pin: "GPIO23", High: true, Open: true}}
+	fan := []Hold{{Pin: "pinctrl-rp1/12", High: true}}
+	wheel := []Hold{{Pin: "GPIO5", High: true}, {Pin: "GPIO6", High: true}}
 	const add, file = "warning %s: until the site runs, nothing holds it at its safe level; add %l at the end of /boot/firmware/config.txt, below [all], and start the board again", "/boot/firmware/config.txt"
 	missing := func(device, line string) string {
 		return strings.NewReplacer("%s", device, "%l", line).Replace(add)
@@ -26,27 +23,24 @@ func TestPowerOn(t *testing.T) {
 		holds  map[string][]Hold
 		want   string
 	}{
-		"low":                    {"", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
-		"active low":             {"", map[string][]Hold{"lamp": lamp}, missing("lamp", "gpio=27=op,dh")},
-		"on is safe, active low": {"", map[string][]Hold{"valve": valve}, missing("valve", "gpio=22=op,dl")},
-		"let go":                 {"", map[string][]Hold{"bus": bus}, missing("bus", "gpio=23=ip,pn")},
-		"open drain, driven":     {"", map[string][]Hold{"pulled": pulled}, missing("pulled", "gpio=24=op,dl")},
-		"a chip's line":          {"", map[string][]Hold{"fan": fan}, missing("fan", "gpio=12=op,dh")},
-		"a servo has no pulses":  {"", map[string][]Hold{"arm": arm}, missing("arm", "gpio=18=op,dl")},
-		"a motor's two":          {"", map[string][]Hold{"wheel": wheel}, missing("wheel", "gpio=5,6=op,dh")},
-		"one of two":             {"gpio=5=op,dh", map[string][]Hold{"wheel": wheel}, missing("wheel", "gpio=5,6=op,dh")},
-		"two, in their order":    {"", map[string][]Hold{"pump": pump, "lamp": lamp}, missing("lamp", "gpio=27=op,dh") + "\n" + missing("pump", "gpio=17=op,dl")},
-		"held":                   {"gpio=17=op,dl\n", map[string][]Hold{"pump": pump}, held},
-		"held, of Windows":       {"[all]\r\ngpio=17=op,dl\r\n", map[string][]Hold{"pump": pump}, held},
-		"held, in a range":       {"gpio=4,16-20=op,dl\n", map[string][]Hold{"pump": pump}, held},
-		"held, in two lines":     {"gpio=0-27=op\ngpio=17=dl\n", map[string][]Hold{"pump": pump}, held},
-		"the last counts":        {"gpio=17=op,dh\ngpio=17=op,dl\n", map[string][]Hold{"pump": pump}, held},
-		"a comment":              {"#gpio=17=op,dl\n", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
-		"of another board":       {"[pi3]\ngpio=17=op,dl\n", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
-		"nonsense":               {"gpio=\ngpio=17\ngpio=99-3=op,dl\ngpio=0-9999999=op\ngpio=x=op\ngpio=17=\ngpio==\n", map[string][]Hold{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=; put gpio=17=op,dl in its place and start the board again"},
-		"the other level":        {"gpio=17=op,dh\n", map[string][]Hold{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=op,dh; put gpio=17=op,dl in its place and start the board again"},
-		"an adapter's line":      {"", map[string][]Hold{"far": {{Pin: "gpiochip7/3"}}}, "note far: gpiochip7/3 is no line of the board's own header: until the site runs, its chip decides where it is; "},
-		"no outputs":             {"", nil, ""},
+		"low":                 {"", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
+		"high":                {"", map[string][]Hold{"lamp": lamp}, missing("lamp", "gpio=27=op,dh")},
+		"let go":              {"", map[string][]Hold{"bus": bus}, missing("bus", "gpio=23=ip,pn")},
+		"a chip's line":       {"", map[string][]Hold{"fan": fan}, missing("fan", "gpio=12=op,dh")},
+		"two lines":           {"", map[string][]Hold{"wheel": wheel}, missing("wheel", "gpio=5,6=op,dh")},
+		"one of two":          {"gpio=5=op,dh", map[string][]Hold{"wheel": wheel}, missing("wheel", "gpio=5,6=op,dh")},
+		"two, in their order": {"", map[string][]Hold{"pump": pump, "lamp": lamp}, missing("lamp", "gpio=27=op,dh") + "\n" + missing("pump", "gpio=17=op,dl")},
+		"held":                {"gpio=17=op,dl\n", map[string][]Hold{"pump": pump}, held},
+		"held, of Windows":    {"[all]\r\ngpio=17=op,dl\r\n", map[string][]Hold{"pump": pump}, held},
+		"held, in a range":    {"gpio=4,16-20=op,dl\n", map[string][]Hold{"pump": pump}, held},
+		"held, in two lines":  {"gpio=0-27=op\ngpio=17=dl\n", map[string][]Hold{"pump": pump}, held},
+		"the last counts":     {"gpio=17=op,dh\ngpio=17=op,dl\n", map[string][]Hold{"pump": pump}, held},
+		"a comment":           {"#gpio=17=op,dl\n", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
+		"of another board":    {"[pi3]\ngpio=17=op,dl\n", map[string][]Hold{"pump": pump}, missing("pump", "gpio=17=op,dl")},
+		"nonsense":            {"gpio=\ngpio=17\ngpio=99-3=op,dl\ngpio=0-9999999=op\ngpio=x=op\ngpio=17=\ngpio==\n", map[string][]Hold{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=; put gpio=17=op,dl in its place and start the board again"},
+		"the other level":     {"gpio=17=op,dh\n", map[string][]Hold{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=op,dh; put gpio=17=op,dl in its place and start the board again"},
+		"an adapter's line":   {"", map[string][]Hold{"far": {{Pin: "gpiochip7/3"}}}, "note far: gpiochip7/3 is no line of the board's own header: until the site runs, its chip decides where it is; "},
+		"no outputs":          {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := machine(t, map[string]string{"proc/device-tree/model": pi, "boot/firmware/config.txt": tt.config}).WithLines(FakeHeader())

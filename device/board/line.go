@@ -67,9 +67,11 @@ type InputOptions struct {
 
 // Edge is a change of an input.
 type Edge struct {
-	Active bool      // the new value, after ActiveLow
-	At     time.Time // when the kernel saw it
-	Lost   bool      // there were more before this one, which nobody has fetched in time
+	Line   int           // in the order of the request
+	Active bool          // the new value, after ActiveLow
+	At     time.Time     // when the kernel saw it
+	Clock  time.Duration // the same by the kernel's monotonic clock, to measure intervals
+	Lost   bool          // the kernel dropped edges before this one, because they were not read in time
 }
 
 // Line is one line of the board, taken for its owner alone. Its methods are safe
@@ -107,16 +109,13 @@ func (o OutputOptions) setup() setup {
 	return setup{output: true, values: bit(o.Initial), activeLow: o.ActiveLow, drive: o.Drive}
 }
 
-// Input takes a line and reads it. A chip that reports no edges, as some adapters
-// on USB do, is taken without: only Watch fails then.
-func (b *Board) Input(pin Pin, i InputOptions) (*Line, error) { return b.inputs([]Pin{pin}, i) }
-
-// inputs takes several lines of one chip together, so that their edges keep their
-// order.
-func (b *Board) inputs(pins []Pin, i InputOptions) (*Line, error) {
-	l, err := b.take(pins, i.setup())
-	if gone(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
-		line, again := b.inputs(pins, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull})
+// Input requests a line for reading, and others of the same chip with it, so that
+// their edges keep their order. A chip that reports no edges, as some adapters on USB
+// do, is used without them: only Watch fails then.
+func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
+	l, err := b.take(append([]Pin{pin}, others...), i.setup())
+	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
+		line, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...)
 		if again == nil {
 			line.mute = true
 			return line, nil
@@ -125,7 +124,7 @@ func (b *Board) inputs(pins []Pin, i InputOptions) (*Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLine(pins[0], l), nil
+	return newLine(pin, l), nil
 }
 
 func (i InputOptions) setup() setup {
@@ -142,11 +141,12 @@ func bit(on bool) uint64 {
 // Get reads the level at the line, of an output as well: on the processor's own
 // lines that is what the pin really has, on some adapters what was written.
 func (l *Line) Get() (bool, error) {
-	values, err := l.values()
+	values, err := l.Values()
 	return values&1 != 0, err
 }
 
-func (l *Line) values() (uint64, error) {
+// Values reads all lines of an Input, one bit each in the order of the request.
+func (l *Line) Values() (uint64, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.lines == nil {
@@ -172,15 +172,13 @@ func (l *Line) Set(on bool) error {
 	return nil
 }
 
-// Watch emits the changes of an input that was taken with Edges, until ctx ends,
-// and then returns ctx's error; any other error, Close among them, ends it too.
-// Changes from before the call are left out. A second Watch waits for the first.
-func (l *Line) Watch(ctx context.Context, emit func(Edge)) error {
-	return l.edges(ctx, time.Now(), func(e edge) { emit(e.Edge) })
-}
+// ReportsEdges says whether Watch can work.
+func (l *Line) ReportsEdges() bool { return !l.mute }
 
-// edges is Watch with the changes since then.
-func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) error {
+// Watch emits the changes, from since on, of an input that was requested with Edges,
+// until ctx ends, and then returns ctx's error; any other error, Close among them, ends
+// it too. A second Watch waits for the first.
+func (l *Line) Watch(ctx context.Context, since time.Time, emit func(Edge)) error {
 	if err := l.watching.Take(ctx); err != nil {
 		return err
 	}
@@ -194,7 +192,7 @@ func (l *Line) edges(ctx context.Context, since time.Time, emit func(edge)) erro
 	case l.mute:
 		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
 	}
-	err := lines.watch(ctx, func(e edge) {
+	err := lines.watch(ctx, func(e Edge) {
 		if !e.At.Before(since) {
 			emit(e)
 		}
@@ -244,7 +242,7 @@ func fault(pin Pin, err error) error {
 		return device.Faultf(device.Busy, "%s is in use by another program or by the kernel; end that, or choose another line: %w", pin, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return device.Faultf(device.Denied, "%s may not be used; add the user to the group gpio and start again: %w", pin, err)
-	case gone(err):
+	case Unplugged(err):
 		return device.Faultf(device.Offline, "the chip with %s is gone; plug it in again: %w", pin, err)
 	case errors.Is(err, syscall.EINVAL):
 		return device.Faultf(device.Invalid, "%s cannot be set up like this; its chip may know no pull, debounce or drive, or the kernel is older than 5.10: %w", pin, err)
@@ -252,7 +250,7 @@ func fault(pin Pin, err error) error {
 	return device.Faultf(device.Offline, "%s does not answer; look at its chip and wiring: %w", pin, err)
 }
 
-// gone reports whether the chip of a line has been unplugged.
-func gone(err error) bool {
+// Unplugged reports whether err says that the chip of a line is gone.
+func Unplugged(err error) bool {
 	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENOENT)
 }

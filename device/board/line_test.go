@@ -130,7 +130,7 @@ func TestInput(t *testing.T) {
 func watching(t *testing.T, line *Line, ctx context.Context) (chan Edge, chan error) {
 	t.Helper()
 	edges, ended := make(chan Edge, 200), make(chan error, 1)
-	go func() { ended <- line.Watch(ctx, func(e Edge) { edges <- e }) }()
+	go func() { ended <- line.Watch(ctx, time.Now(), func(e Edge) { edges <- e }) }()
 	synctest.Wait()
 	return edges, ended
 }
@@ -197,7 +197,7 @@ func TestWatchLoses(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		slow, seen := make(chan struct{}), make(chan Edge, 200)
-		go line.Watch(ctx, func(e Edge) { <-slow; seen <- e })
+		go line.Watch(ctx, time.Now(), func(e Edge) { <-slow; seen <- e })
 		synctest.Wait()
 		chip.Drive(17, true)
 		synctest.Wait()
@@ -236,5 +236,5 @@ func TestMuteChip(t *testing.T) {
 	if on, err := line.Get(); !on || err != nil {
 		t.Error(on, err)
 	}
-	faulted(t, line.Watch(t.Context(), nil), device.Offline, "only read from time to time")
+	faulted(t, line.Watch(t.Context(), time.Now(), nil), device.Offline, "only read from time to time")
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// longestHold is the longest pulse that is timed exactly: a servo's.
-const longestHold = 3 * time.Millisecond
+// MaxExactPulse is the longest pulse that is timed exactly: a servo's.
+const MaxExactPulse = 3 * time.Millisecond
 
 // pulser makes the pulses on a chip's lines, all of them by one thread. Pulses of one
 // period begin together. So the time for which the thread keeps a processor, to time them
@@ -29,12 +29,12 @@ type pulser struct {
 
 	mu    sync.Mutex
 	runs  bool
-	fresh []*train // that the thread does not know yet
+	fresh []*PulseTrain // that the thread does not know yet
 }
 
-// train is pulses on a line, until it is stopped or a write fails. It ends with the line
-// off.
-type train struct {
+// PulseTrain is pulses on a line, until Stop or until a write fails. It ends with the
+// line off.
+type PulseTrain struct {
 	pulser     *pulser
 	line       *Line
 	on, period time.Duration
@@ -49,9 +49,10 @@ type train struct {
 	next  time.Time // when the line is to change
 }
 
-// pulse starts a train and returns once its first pulse has begun.
-func (b *Board) pulse(line *Line, on, period time.Duration) (*train, error) {
-	t := &train{
+// Pulse starts pulses of the length on, one each period, on an output, and returns once
+// the first has begun. The caller does not use the line until Stop has returned.
+func (b *Board) Pulse(line *Line, on, period time.Duration) (*PulseTrain, error) {
+	t := &PulseTrain{
 		pulser: b.pulserOf(line.pin), line: line, on: on, period: period,
 		stopping: make(chan struct{}), begun: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -81,7 +82,7 @@ func (b *Board) pulserOf(pin Pin) *pulser {
 	return b.pulsers[chip]
 }
 
-func (p *pulser) add(t *train) {
+func (p *pulser) add(t *PulseTrain) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fresh = append(p.fresh, t)
@@ -105,7 +106,7 @@ func (p *pulser) run() {
 	hold := p.pulses()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var trains []*train
+	var trains []*PulseTrain
 	for {
 		now := time.Now()
 		p.mu.Lock()
@@ -115,15 +116,15 @@ func (p *pulser) run() {
 		}
 		p.fresh = nil
 		p.mu.Unlock()
-		trains = slices.DeleteFunc(trains, func(t *train) bool { return t.step(now) })
+		trains = slices.DeleteFunc(trains, func(t *PulseTrain) bool { return t.step(now) })
 		if len(trains) == 0 && p.rest() {
 			return
 		}
 		if len(trains) == 0 {
 			continue
 		}
-		wait := time.Until(slices.MinFunc(trains, func(a, b *train) int { return cmp.Compare(a.next.UnixNano(), b.next.UnixNano()) }).next)
-		if slices.ContainsFunc(trains, func(t *train) bool { return t.high && t.on <= longestHold }) {
+		wait := time.Until(slices.MinFunc(trains, func(a, b *PulseTrain) int { return cmp.Compare(a.next.UnixNano(), b.next.UnixNano()) }).next)
+		if slices.ContainsFunc(trains, func(t *PulseTrain) bool { return t.high && t.on <= MaxExactPulse }) {
 			hold(max(wait, 0))
 			continue
 		}
@@ -144,9 +145,9 @@ func (p *pulser) rest() bool {
 }
 
 // begin plans the first pulse: together with those of the same period.
-func (t *train) begin(now time.Time, others []*train) {
+func (t *PulseTrain) begin(now time.Time, others []*PulseTrain) {
 	t.start = now
-	if i := slices.IndexFunc(others, func(o *train) bool { return o.period == t.period }); i >= 0 {
+	if i := slices.IndexFunc(others, func(o *PulseTrain) bool { return o.period == t.period }); i >= 0 {
 		if t.start = others[i].start; others[i].high {
 			t.start = t.start.Add(t.period)
 		}
@@ -155,7 +156,7 @@ func (t *train) begin(now time.Time, others []*train) {
 }
 
 // step changes the line if it is time to, and reports whether the train has ended.
-func (t *train) step(now time.Time) (ended bool) {
+func (t *PulseTrain) step(now time.Time) (ended bool) {
 	stop := false
 	select {
 	case <-t.stopping:
@@ -184,7 +185,7 @@ func (t *train) step(now time.Time) (ended bool) {
 	return true
 }
 
-func (t *train) hasBegun() {
+func (t *PulseTrain) hasBegun() {
 	select {
 	case <-t.begun:
 	default:
@@ -192,16 +193,17 @@ func (t *train) hasBegun() {
 	}
 }
 
-// stop ends the train with the line off. Only its starter may call it, once.
-func (t *train) stop() error {
+// Stop ends the pulses with the line off and returns the error of the last write. Only
+// the caller of Pulse may call it, once.
+func (t *PulseTrain) Stop() error {
 	close(t.stopping)
 	t.pulser.poke()
 	<-t.ended
 	return t.err
 }
 
-// broken is why there are no pulses any more.
-func (t *train) broken() error {
+// Err is the error that ended the pulses; nil while there are pulses.
+func (t *PulseTrain) Err() error {
 	select {
 	case <-t.ended:
 		return t.err

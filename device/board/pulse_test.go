@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const pulsePeriod = 20 * time.Millisecond
+
 // patient counts for how long a processor is kept.
 type patient struct {
 	chips
@@ -26,22 +28,22 @@ func TestPulsesOverlap(t *testing.T) {
 		b := New()
 		b.chips = patient{kept: &kept}
 		var lines [servos]clocked
-		var trains [servos]*train
+		var trains [servos]*PulseTrain
 		for i := range servos {
 			time.Sleep(time.Duration(i) * time.Millisecond) // moved at any time
 			length := time.Duration(i+1) * 300 * time.Microsecond
 			var err error
-			if trains[i], err = b.pulse(newLine("GPIO17", &lines[i]), length, servoPeriod); err != nil {
+			if trains[i], err = b.Pulse(newLine("GPIO17", &lines[i]), length, pulsePeriod); err != nil {
 				t.Fatal(err)
 			}
 		}
 		kept.Store(0)
-		time.Sleep(frames * servoPeriod)
+		time.Sleep(frames * pulsePeriod)
 		if longest := servos * 300 * time.Microsecond; time.Duration(kept.Load()) > (frames+1)*longest {
 			t.Errorf("in %d periods a processor is kept for %v; the longest pulse is %v", frames, time.Duration(kept.Load()), longest)
 		}
 		for i, train := range trains {
-			if err := train.stop(); err != nil {
+			if err := train.Stop(); err != nil {
 				t.Error(err)
 			}
 			at, length := lines[i].at, time.Duration(i+1)*300*time.Microsecond
@@ -49,7 +51,7 @@ func TestPulsesOverlap(t *testing.T) {
 				t.Fatalf("line %d changed %d times", i, len(at))
 			}
 			for n := 2; n+2 < len(at); n += 2 {
-				if on, period := at[n+1].Sub(at[n]), at[n].Sub(at[n-2]); on != length || period != servoPeriod {
+				if on, period := at[n+1].Sub(at[n]), at[n].Sub(at[n-2]); on != length || period != pulsePeriod {
 					t.Fatalf("line %d: a pulse of %v after %v", i, on, period)
 				}
 			}

@@ -55,14 +55,14 @@ pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	for _, pin := range []Pin{"GPIO3", "GPIO25", "GPIO18"} { // a bus's, another program's, our own
-		if err := b.free(pin); device.AsFault(err).Kind != device.Busy {
+		if err := b.CheckFree(pin); device.AsFault(err).Kind != device.Busy {
 			t.Errorf("%s can be had: %v", pin, err)
 		}
 		if _, err := b.Input(pin, InputOptions{}); device.AsFault(err).Kind != device.Busy {
 			t.Errorf("%s is taken: %v", pin, err)
 		}
 	}
-	if err := b.free("GPIO17"); err != nil {
+	if err := b.CheckFree("GPIO17"); err != nil {
 		t.Error(err)
 	}
 	conn, err := b.I2C(0x76).Conn()

@@ -150,17 +150,17 @@ func (d *hx711) off() (err error) {
 
 // wake switches the chip on, with our gain.
 func (d *hx711) wake(ctx context.Context) error {
-	if err := pause(ctx, hx711Off); err != nil {
+	if err := device.Sleep(ctx, hx711Off); err != nil {
 		return err
 	}
 	if err := d.clock.Set(false); err != nil {
 		return err
 	}
 	d.asleep = false
-	err := pause(ctx, hx711Settle)
+	err := device.Sleep(ctx, hx711Settle)
 	if err == nil && d.config.Gain != hx711Gains[0] { // that of a chip that has just been switched on
 		if _, err = d.result(ctx); err == nil {
-			err = pause(ctx, hx711Settle)
+			err = device.Sleep(ctx, hx711Settle)
 		}
 	}
 	return err
@@ -200,7 +200,7 @@ func (d *hx711) result(ctx context.Context) (int32, error) {
 		case time.Since(begun) >= 4*hx711Every:
 			return 0, errHX711Silent
 		}
-		if err := pause(ctx, hx711Look); err != nil {
+		if err := device.Sleep(ctx, hx711Look); err != nil {
 			return 0, err
 		}
 	}
@@ -238,16 +238,4 @@ func (d *hx711) shift() (int32, error) {
 		return 0, errHX711Lines
 	}
 	return int32(raw<<8) >> 8, nil
-}
-
-// pause sleeps, or ends with ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -72,7 +72,7 @@ func (b *button) watch(ctx context.Context, emit func(device.Reading)) error {
 			turn++
 		}
 		emit(edge(true))
-		if err := sleep(ctx, b.clock.real(pressFor)); err != nil {
+		if err := device.Sleep(ctx, b.clock.real(pressFor)); err != nil {
 			return err
 		}
 		emit(edge(false))
@@ -100,15 +100,4 @@ func (b *button) next(ctx context.Context, seen int, t float64) (hand bool, err 
 
 func edge(down bool) device.Reading {
 	return device.Reading{Point: "button", Value: device.Bool(down), Quality: device.Good, At: time.Now()}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -61,7 +61,7 @@ func (b stopButton) Watch(ctx context.Context, emit func(device.Reading)) error 
 		return ctx.Err()
 	}
 	for before := b.pressed(); ; {
-		if err := sleep(ctx, stopLook); err != nil {
+		if err := device.Sleep(ctx, stopLook); err != nil {
 			return err
 		}
 		if now := b.pressed(); now || before {

@@ -17,6 +17,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/chip"
+	"agentsite/device/gpio"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
 	"agentsite/node"
@@ -49,7 +50,7 @@ func benchSite(entry string) string { return head + "  x: " + entry + "\n" }
 // benched is a site with one device, on a board of a test.
 func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 	b.Helper()
-	cfg, err := config.Parse("bench", []byte(benchSite(entry)), slices.Concat(board.Drivers(on), chip.Drivers(on)))
+	cfg, err := config.Parse("bench", []byte(benchSite(entry)), slices.Concat(gpio.Drivers(on), chip.Drivers(on)))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func benchGuard(latch string) error {
 	}
 	proc.Realtime() // where it may
 	on := board.FakeLines(board.FakeHeader())
-	cfg, err := config.Parse("bench", []byte(benchSite(relayEntry)), board.Drivers(on))
+	cfg, err := config.Parse("bench", []byte(benchSite(relayEntry)), gpio.Drivers(on))
 	if err != nil {
 		return err
 	}

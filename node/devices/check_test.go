@@ -12,6 +12,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
+	"agentsite/device/gpio"
 	"agentsite/device/host"
 	"agentsite/device/sim"
 	"agentsite/node/config"
@@ -19,7 +20,7 @@ import (
 
 // drivers are those that the configurations of these tests use.
 func drivers(b *board.Board) []driver.Driver {
-	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, board.Drivers(b), chip.Drivers(b))
+	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, gpio.Drivers(b), chip.Drivers(b))
 }
 
 // checkFails checks a configuration of these devices, and looks for what it says; "" is

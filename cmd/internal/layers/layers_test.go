@@ -31,6 +31,7 @@ var layers = []layer{
 	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/board", []string{"device", "device/driver"}, "buses and lines know the board, not the chips on it"},
 	{"device/board/pinout", []string{"device/board"}, "a picture of the board's header"},
+	{"device/gpio", []string{"device", "device/driver", "device/board"}, "a part on bare lines gets them from the board"},
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},
 	{"device/kernel", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},

@@ -6,6 +6,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
+	"agentsite/device/gpio"
 	"agentsite/device/host"
 	"agentsite/device/kernel"
 	"agentsite/device/sim"
@@ -18,7 +19,7 @@ func Drivers(b *board.Board) []driver.Driver {
 	return slices.Concat(
 		[]driver.Driver{host.Driver(), sim.Driver()},
 		kernel.Drivers(),
-		board.Drivers(b),
+		gpio.Drivers(b),
 		chip.Drivers(b),
 	)
 }

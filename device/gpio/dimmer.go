@@ -1,4 +1,4 @@
-package board
+package gpio
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
@@ -13,15 +14,15 @@ import (
 // a heater or a small motor behind a transistor. A light that must not flicker
 // while the board is busy belongs on a PWM channel of the board (driver pwm).
 type Dimmer struct {
-	Pin       Pin     `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
-	ActiveLow bool    `json:"active_low,omitempty" jsonschema:"on where a low level switches on"`
-	Frequency float64 `json:"frequency,omitempty" jsonschema:"pulses in a second, 1 to 1000; each costs the processor two wake-ups"`
-	Safe      float64 `json:"safe" jsonschema:"0 or 100, whichever harms nobody: there are no pulses once the program has ended"`
+	Pin       board.Pin `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
+	ActiveLow bool      `json:"active_low,omitempty" jsonschema:"on where a low level switches on"`
+	Frequency float64   `json:"frequency,omitempty" jsonschema:"pulses in a second, 1 to 1000; each costs the processor two wake-ups"`
+	Safe      float64   `json:"safe" jsonschema:"0 or 100, whichever harms nobody: there are no pulses once the program has ended"`
 
-	board *Board
+	board *board.Board
 }
 
-func (b *Board) newDimmer() driver.Config { return &Dimmer{Frequency: 100, board: b} }
+func newDimmer(b *board.Board) driver.Config { return &Dimmer{Frequency: 100, board: b} }
 
 // Validate finds mistakes without hardware.
 func (c *Dimmer) Validate() error {
@@ -51,10 +52,10 @@ func (c *Dimmer) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.Pin); err != nil {
+	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
-	options := OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe != 0}
+	options := board.OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe != 0}
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin, options: options}, period: c.period()}
 	drive := func(_ context.Context, v device.Value) error { return line.set(share(c.period(), v.Number())) }
 	return driver.NewOutput(c.Describe(), drive, line.read, line.release), nil

@@ -1,4 +1,4 @@
-package board
+package gpio
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 )
 
 // ultrasonic makes a sensor of GPIO17 (trigger) and GPIO18 (echo), with echoes of
 // that length; with 0 there is none, and a negative one does not end.
-func ultrasonic(chip *FakeChip, echo time.Duration) *FakeChip {
+func ultrasonic(chip *board.FakeChip, echo time.Duration) *board.FakeChip {
 	var asked time.Time
 	chip.React(func(offset int, level bool, _ func(int, bool)) {
 		switch {
@@ -28,13 +29,13 @@ func ultrasonic(chip *FakeChip, echo time.Duration) *FakeChip {
 	return chip
 }
 
-func distanceOn(chip *FakeChip) *Distance {
-	return &Distance{Trigger: "GPIO17", Echo: "GPIO18", Temperature: 20, board: FakeLines(chip)}
+func distanceOn(chip *board.FakeChip) *Distance {
+	return &Distance{Trigger: "GPIO17", Echo: "GPIO18", Temperature: 20, board: board.FakeLines(chip)}
 }
 
 func TestDistance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := ultrasonic(FakeHeader(), time.Millisecond)
+		chip := ultrasonic(board.FakeHeader(), time.Millisecond)
 		dev := open(t, distanceOn(chip))
 		read := func() device.Reading {
 			t.Helper()

@@ -1,4 +1,4 @@
-package board
+package gpio
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
@@ -15,11 +16,11 @@ import (
 // 58 µs for each centimetre, and a board that is busy sees its ends late. The kernel
 // takes their times, in its interrupt, so that only what holds up the kernel counts.
 type Distance struct {
-	Trigger     Pin     `json:"trigger" jsonschema:"the line of the sensor's Trig"`
-	Echo        Pin     `json:"echo" jsonschema:"the line of the sensor's Echo; its 5 V have to be divided to 3.3 V"`
-	Temperature float64 `json:"temperature,omitempty" jsonschema:"of the air, in degrees Celsius, which the speed of sound depends on"`
+	Trigger     board.Pin `json:"trigger" jsonschema:"the line of the sensor's Trig"`
+	Echo        board.Pin `json:"echo" jsonschema:"the line of the sensor's Echo; its 5 V have to be divided to 3.3 V"`
+	Temperature float64   `json:"temperature,omitempty" jsonschema:"of the air, in degrees Celsius, which the speed of sound depends on"`
 
-	board *Board
+	board *board.Board
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 	distanceStale = time.Millisecond       // so much may two clocks of the kernel differ
 )
 
-func (b *Board) newDistance() driver.Config { return &Distance{Temperature: 20, board: b} }
+func newDistance(b *board.Board) driver.Config { return &Distance{Temperature: 20, board: b} }
 
 // Validate finds mistakes without hardware.
 func (c *Distance) Validate() error {
@@ -61,12 +62,12 @@ func (c *Distance) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.Trigger, c.Echo); err != nil {
+	if err := c.board.CheckFree(c.Trigger, c.Echo); err != nil {
 		return nil, err
 	}
 	return &distance{
 		desc: c.Describe(), turn: device.NewTurn(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
-		trigger: driven{board: c.board, pin: c.Trigger}, echo: holding(c.board, InputOptions{Edges: true}, c.Echo),
+		trigger: driven{board: c.board, pin: c.Trigger}, echo: holding(c.board, board.InputOptions{Edges: true}, c.Echo),
 	}, nil
 }
 
@@ -116,8 +117,8 @@ func (d *distance) ping(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if line.mute {
-		return 0, device.Faultf(device.Invalid, "the chip with %s reports no changes; choose a line of the board itself", line.pin)
+	if !line.ReportsEdges() {
+		return 0, device.Faultf(device.Invalid, "the chip with %s reports no changes; choose a line of the board itself", d.echo.pins[0])
 	}
 	early, err := line.Get()
 	if err != nil {
@@ -143,18 +144,18 @@ func (d *distance) ask() error {
 	return d.trigger.set(false)
 }
 
-func (d *distance) listen(ctx context.Context, line *Line, asked time.Time) (time.Duration, error) {
+func (d *distance) listen(ctx context.Context, line *board.Line, asked time.Time) (time.Duration, error) {
 	waiting, cancel := context.WithTimeout(ctx, distanceEcho)
 	defer cancel()
 	var begun, ended, lost bool
 	var from, length time.Duration
-	err := line.edges(waiting, asked.Add(-distanceStale), func(e edge) {
+	err := line.Watch(waiting, asked.Add(-distanceStale), func(e board.Edge) {
 		lost = lost || e.Lost
 		switch {
 		case e.Active && !begun:
-			begun, from = true, e.clock
+			begun, from = true, e.Clock
 		case !e.Active && begun && !ended:
-			ended, length = true, e.clock-from
+			ended, length = true, e.Clock-from
 			cancel()
 		}
 	})

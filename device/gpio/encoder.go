@@ -1,4 +1,4 @@
-package board
+package gpio
 
 import (
 	"context"
@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
 // Encoder is the YAML of the driver "encoder": a rotary encoder with two switches,
 // such as a KY-040. Its push button is a button of its own.
 type Encoder struct {
-	A        Pin           `json:"pin_a" jsonschema:"the line of output A (CLK)"`
-	B        Pin           `json:"pin_b" jsonschema:"the line of output B (DT), on the same chip"`
-	Pull     Pull          `json:"pull,omitempty" jsonschema:"the resistors inside the board: up, down or none"`
+	A        board.Pin     `json:"pin_a" jsonschema:"the line of output A (CLK)"`
+	B        board.Pin     `json:"pin_b" jsonschema:"the line of output B (DT), on the same chip"`
+	Pull     board.Pull    `json:"pull,omitempty" jsonschema:"the resistors inside the board: up, down or none"`
 	Debounce time.Duration `json:"debounce,omitempty" jsonschema:"a level counts once it has lasted that long, at most 100ms"`
 	PerStep  int           `json:"per_step,omitempty" jsonschema:"changes of the two lines for each step that one can feel: 1, 2 or 4"`
 
-	board *Board
+	board *board.Board
 }
 
-func (b *Board) newEncoder() driver.Config {
-	return &Encoder{Pull: PullUp, Debounce: time.Millisecond, PerStep: 4, board: b}
+func newEncoder(b *board.Board) driver.Config {
+	return &Encoder{Pull: board.PullUp, Debounce: time.Millisecond, PerStep: 4, board: b}
 }
 
 // Validate finds mistakes without hardware.
@@ -54,10 +55,10 @@ func (c *Encoder) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.A, c.B); err != nil {
+	if err := c.board.CheckFree(c.A, c.B); err != nil {
 		return nil, err
 	}
-	options := InputOptions{Pull: c.Pull, Edges: true, Debounce: c.Debounce}
+	options := board.InputOptions{Pull: c.Pull, Edges: true, Debounce: c.Debounce}
 	return &encoder{desc: c.Describe(), perStep: c.PerStep, held: holding(c.board, options, c.A, c.B)}, nil
 }
 
@@ -111,11 +112,14 @@ func (e *encoder) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if err != nil {
 		return err
 	}
-	return e.held.watch(ctx, time.Now(), func(change edge) {
+	return e.held.watch(ctx, time.Now(), func(change board.Edge) {
 		if change.Lost {
 			emit(missed("turned", change.At))
 		}
-		next := levels&^(1<<change.line) | bit(change.Active)<<change.line
+		next := levels &^ (1 << change.Line)
+		if change.Active {
+			next |= 1 << change.Line
+		}
 		e.mu.Lock()
 		before := e.step()
 		e.count += turns[levels][next]

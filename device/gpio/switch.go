@@ -1,26 +1,27 @@
-package board
+package gpio
 
 import (
 	"context"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
 // Switch is the YAML of gpio-out, relay, mosfet and buzzer: a line that is on or
 // off. After each move the line is read back.
 type Switch struct {
-	Pin       Pin   `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
-	ActiveLow bool  `json:"active_low,omitempty" jsonschema:"on where a low level switches on, as with most relay boards"`
-	Drive     Drive `json:"drive,omitempty" jsonschema:"push-pull, open-drain or open-source; push-pull when not written"`
-	Safe      bool  `json:"safe" jsonschema:"off or on, whichever harms nobody; the line is left like this"`
+	Pin       board.Pin   `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
+	ActiveLow bool        `json:"active_low,omitempty" jsonschema:"on where a low level switches on, as with most relay boards"`
+	Drive     board.Drive `json:"drive,omitempty" jsonschema:"push-pull, open-drain or open-source; push-pull when not written"`
+	Safe      bool        `json:"safe" jsonschema:"off or on, whichever harms nobody; the line is left like this"`
 
-	board *Board
+	board *board.Board
 	point device.Point
 }
 
-func (b *Board) newSwitch(name, description string) func() driver.Config {
-	return func() driver.Config {
+func newSwitch(name, description string) func(*board.Board) driver.Config {
+	return func(b *board.Board) driver.Config {
 		return &Switch{board: b, point: device.Point{Name: name, Kind: device.KindSwitch, Description: description}}
 	}
 }
@@ -38,10 +39,10 @@ func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} 
 // Open finds the line. It is taken by the first move, at that value: what it does
 // before is what it did without us. Close leaves it at its safe value.
 func (c *Switch) Open(context.Context) (device.Device, error) {
-	if err := c.board.free(c.Pin); err != nil {
+	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
-	line := &driven{board: c.board, pin: c.Pin, options: OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe, Drive: c.Drive}}
+	line := &driven{board: c.board, pin: c.Pin, options: board.OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe, Drive: c.Drive}}
 	drive := func(_ context.Context, v device.Value) error {
 		if err := line.set(v.Bool()); err != nil {
 			return err

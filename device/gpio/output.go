@@ -1,19 +1,20 @@
-package board
+package gpio
 
 import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 )
 
 // driven is a line that is taken when it is first driven, with that value, and
 // anew after its chip has been away.
 type driven struct {
-	board   *Board
-	pin     Pin
-	options OutputOptions
-	line    *Line // nil before
-	on      bool  // as it was driven last
+	board   *board.Board
+	pin     board.Pin
+	options board.OutputOptions
+	line    *board.Line // nil before
+	on      bool        // as it was driven last
 }
 
 func (d *driven) set(on bool) error {
@@ -26,7 +27,7 @@ func (d *driven) set(on bool) error {
 		return err
 	}
 	err := d.line.Set(on)
-	if gone(err) {
+	if board.Unplugged(err) {
 		d.release()
 		return d.set(on)
 	}
@@ -63,7 +64,7 @@ func (d *driven) release() error {
 type pulsed struct {
 	driven
 	period time.Duration
-	train  *train // nil while the line keeps still
+	train  *board.PulseTrain // nil while the line keeps still
 }
 
 // set makes pulses of that length, none for 0, and no pauses for the whole period.
@@ -77,8 +78,8 @@ func (p *pulsed) set(on time.Duration) error {
 			return err
 		}
 	}
-	t, err := p.board.pulse(p.line, on, p.period)
-	if gone(err) {
+	t, err := p.board.Pulse(p.line, on, p.period)
+	if board.Unplugged(err) {
 		p.driven.release()
 	}
 	p.train = t
@@ -91,9 +92,9 @@ func (p *pulsed) halt() {
 	if p.train == nil {
 		return
 	}
-	err := p.train.stop()
+	err := p.train.Stop()
 	p.train = nil
-	if gone(err) {
+	if board.Unplugged(err) {
 		p.driven.release()
 	}
 }
@@ -101,7 +102,7 @@ func (p *pulsed) halt() {
 // broken is why the pulses have ended, or the line that keeps still does not follow.
 func (p *pulsed) broken() error {
 	if p.train != nil {
-		return p.train.broken()
+		return p.train.Err()
 	}
 	return p.follows()
 }

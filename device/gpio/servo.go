@@ -1,4 +1,4 @@
-package board
+package gpio
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
@@ -14,13 +15,13 @@ import (
 // not tremble while the board is busy belongs on a PWM channel of the board: driver
 // pwm with min_pulse and max_pulse.
 type Servo struct {
-	Pin      Pin           `json:"pin" jsonschema:"the line, such as GPIO18, P1_12 (its position on the header) or gpiochip0/18"`
+	Pin      board.Pin     `json:"pin" jsonschema:"the line, such as GPIO18, P1_12 (its position on the header) or gpiochip0/18"`
 	Angles   device.Range  `json:"angles,omitempty" jsonschema:"the degrees at the shortest and at the longest pulse"`
 	MinPulse time.Duration `json:"min_pulse,omitempty" jsonschema:"the pulse at the first of angles"`
 	MaxPulse time.Duration `json:"max_pulse,omitempty" jsonschema:"the pulse at the last of angles, at most 3ms"`
 	Safe     float64       `json:"safe" jsonschema:"the angle that harms nobody, such as 0"`
 
-	board  *Board
+	board  *board.Board
 	travel time.Duration // to get from any angle to any other
 }
 
@@ -29,15 +30,15 @@ const (
 	shortest    = 100 * time.Microsecond // no servo takes shorter ones
 )
 
-func (b *Board) newServo() driver.Config {
+func newServo(b *board.Board) driver.Config {
 	return &Servo{Angles: device.Range{Max: 180}, MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, board: b, travel: 500 * time.Millisecond}
 }
 
 // Validate finds mistakes without hardware.
 func (c *Servo) Validate() error {
 	switch {
-	case c.MinPulse < shortest || c.MaxPulse <= c.MinPulse || c.MaxPulse > longestHold:
-		return device.Faultf(device.Invalid, "min_pulse and max_pulse: %v to %v is not within %v to %v; most servos take 500us to 2500us", c.MinPulse, c.MaxPulse, shortest, longestHold)
+	case c.MinPulse < shortest || c.MaxPulse <= c.MinPulse || c.MaxPulse > board.MaxExactPulse:
+		return device.Faultf(device.Invalid, "min_pulse and max_pulse: %v to %v is not within %v to %v; most servos take 500us to 2500us", c.MinPulse, c.MaxPulse, shortest, board.MaxExactPulse)
 	case !(c.Angles.Min < c.Angles.Max) || math.Abs(c.Angles.Min) > 3600 || math.Abs(c.Angles.Max) > 3600:
 		return device.Faultf(device.Invalid, "angles: a servo turns within -3600..3600 degrees, not %v; write it like 0..180", c.Angles)
 	}
@@ -63,7 +64,7 @@ func (c *Servo) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.Pin); err != nil {
+	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
 	line := &pulsed{driven: driven{board: c.board, pin: c.Pin}, period: servoPeriod}

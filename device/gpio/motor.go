@@ -1,10 +1,11 @@
-package board
+package gpio
 
 import (
 	"context"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
@@ -13,17 +14,17 @@ import (
 // same time, and one goes on only once the other has been off for the dead time. It is
 // no driver for a bridge of relays, which cannot follow pulses.
 type Motor struct {
-	Forward   Pin           `json:"forward" jsonschema:"the line of the bridge's input that turns the motor forward"`
-	Backward  Pin           `json:"backward" jsonschema:"the line of the other input, on the same or another chip"`
+	Forward   board.Pin     `json:"forward" jsonschema:"the line of the bridge's input that turns the motor forward"`
+	Backward  board.Pin     `json:"backward" jsonschema:"the line of the other input, on the same or another chip"`
 	ActiveLow bool          `json:"active_low,omitempty" jsonschema:"on where low levels switch the bridge on"`
 	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses in a second at part speed, 1 to 1000"`
 	Safe      float64       `json:"safe" jsonschema:"0, which is off"`
 	DeadTime  time.Duration `json:"dead_time,omitempty" jsonschema:"the pause between the directions, 1ms to 1s"`
 
-	board *Board
+	board *board.Board
 }
 
-func (b *Board) newMotor() driver.Config {
+func newMotor(b *board.Board) driver.Config {
 	return &Motor{Frequency: 100, DeadTime: 100 * time.Millisecond, board: b}
 }
 
@@ -61,12 +62,12 @@ func (c *Motor) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.Forward, c.Backward); err != nil {
+	if err := c.board.CheckFree(c.Forward, c.Backward); err != nil {
 		return nil, err
 	}
 	period := time.Duration(float64(time.Second) / c.Frequency)
-	way := func(pin Pin) *pulsed {
-		return &pulsed{driven: driven{board: c.board, pin: pin, options: OutputOptions{ActiveLow: c.ActiveLow}}, period: period}
+	way := func(pin board.Pin) *pulsed {
+		return &pulsed{driven: driven{board: c.board, pin: pin, options: board.OutputOptions{ActiveLow: c.ActiveLow}}, period: period}
 	}
 	m := &motor{ways: [2]*pulsed{way(c.Forward), way(c.Backward)}, dead: c.DeadTime}
 	return driver.NewOutput(c.Describe(), m.drive, m.read, m.release), nil
@@ -95,7 +96,7 @@ func (m *motor) drive(ctx context.Context, v device.Value) error {
 		way = backward
 	}
 	if way != m.last {
-		if err := sleep(ctx, time.Until(m.off.Add(m.dead))); err != nil {
+		if err := device.Sleep(ctx, time.Until(m.off.Add(m.dead))); err != nil {
 			return err
 		}
 	}
@@ -138,15 +139,4 @@ func (m *motor) release() error {
 		err = other
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,51 +1,52 @@
-package board
+package gpio
 
 import (
 	"context"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
 // Input is the YAML of gpio-in, button, motion, contact and stop-button: a line that is
 // read.
 type Input struct {
-	Pin       Pin           `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
+	Pin       board.Pin     `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool          `json:"active_low,omitempty" jsonschema:"on where a low level counts as on, as with a button to ground"`
-	Pull      Pull          `json:"pull,omitempty" jsonschema:"the resistor inside the board: up, down or none; left as it is when not written"`
+	Pull      board.Pull    `json:"pull,omitempty" jsonschema:"the resistor inside the board: up, down or none; left as it is when not written"`
 	Debounce  time.Duration `json:"debounce,omitempty" jsonschema:"a level counts once it has lasted that long, at most 10s; the kernel waits, not this program"`
 
-	board        *Board
+	board        *board.Board
 	state, event device.Point // event has no name where there is none
 	stops        bool         // the state is an emergency stop
 }
 
-func (b *Board) newGPIOIn() driver.Config {
+func newGPIOIn(b *board.Board) driver.Config {
 	return &Input{board: b, state: state("input", "the level at the line")}
 }
 
-func (b *Board) newButton() driver.Config {
+func newButton(b *board.Board) driver.Config {
 	return &Input{
-		ActiveLow: true, Pull: PullUp, Debounce: 20 * time.Millisecond, board: b,
+		ActiveLow: true, Pull: board.PullUp, Debounce: 20 * time.Millisecond, board: b,
 		state: state("pressed", "somebody holds it"), event: event("button", "true when it is pressed, false when it is released"),
 	}
 }
 
-func (b *Board) newMotion() driver.Config {
+func newMotion(b *board.Board) driver.Config {
 	return &Input{
-		Pull: PullDown, Debounce: 30 * time.Millisecond, board: b,
+		Pull: board.PullDown, Debounce: 30 * time.Millisecond, board: b,
 		state: state("moving", "the sensor sees something"), event: event("motion", "true when a movement begins, false when the sensor lets go"),
 	}
 }
 
-func (b *Board) newContact() driver.Config {
-	return &Input{ActiveLow: true, Pull: PullUp, Debounce: 20 * time.Millisecond, board: b, state: state("closed", "the magnet is there")}
+func newContact(b *board.Board) driver.Config {
+	return &Input{ActiveLow: true, Pull: board.PullUp, Debounce: 20 * time.Millisecond, board: b, state: state("closed", "the magnet is there")}
 }
 
 // newStopButton is wired to open when it is pressed: a broken wire stops too.
-func (b *Board) newStopButton() driver.Config {
-	return &Input{Pull: PullUp, Debounce: 5 * time.Millisecond, board: b, stops: true, state: state("pressed", "the emergency stop is pressed, or its wire is broken")}
+func newStopButton(b *board.Board) driver.Config {
+	return &Input{Pull: board.PullUp, Debounce: 5 * time.Millisecond, board: b, stops: true, state: state("pressed", "the emergency stop is pressed, or its wire is broken")}
 }
 
 func state(name, description string) device.Point {
@@ -90,10 +91,10 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := c.board.free(c.Pin); err != nil {
+	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
-	options := InputOptions{ActiveLow: c.ActiveLow, Pull: c.Pull, Edges: true, Debounce: c.Debounce}
+	options := board.InputOptions{ActiveLow: c.ActiveLow, Pull: c.Pull, Edges: true, Debounce: c.Debounce}
 	return &input{desc: c.Describe(), state: c.state.Name, event: c.event.Name, stops: c.stops, held: holding(c.board, options, c.Pin)}, nil
 }
 
@@ -127,7 +128,7 @@ func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 		}
 		emit(all[0])
 	}
-	return in.held.watch(ctx, since, func(e edge) {
+	return in.held.watch(ctx, since, func(e board.Edge) {
 		r := device.Reading{Value: device.Bool(e.Active), Quality: device.Good, At: e.At}
 		for _, point := range []string{in.event, in.state} {
 			if point == "" {
@@ -152,22 +153,22 @@ func (in *input) Close() error { return in.held.close() }
 // held is lines that are taken when they are first needed, and anew after their
 // chip has been away.
 type held struct {
-	board   *Board
-	pins    []Pin
-	options InputOptions
+	board   *board.Board
+	pins    []board.Pin
+	options board.InputOptions
 
 	busy device.Turn // while the line is looked up
 	// of who has it:
-	line   *Line
+	line   *board.Line
 	closed bool
 }
 
-func holding(b *Board, o InputOptions, pins ...Pin) *held {
+func holding(b *board.Board, o board.InputOptions, pins ...board.Pin) *held {
 	return &held{board: b, pins: pins, options: o, busy: device.NewTurn()}
 }
 
 // use returns the line, which lives until close or until it is dropped.
-func (h *held) use(ctx context.Context) (*Line, error) {
+func (h *held) use(ctx context.Context) (*board.Line, error) {
 	if err := h.busy.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (h *held) use(ctx context.Context) (*Line, error) {
 		return nil, device.Faultf(device.Offline, "%s is not read any more: its device is closed", h.pins[0])
 	}
 	if h.line == nil {
-		line, err := h.board.inputs(h.pins, h.options)
+		line, err := h.board.Input(h.pins[0], h.options, h.pins[1:]...)
 		if err != nil {
 			return nil, err
 		}
@@ -186,8 +187,8 @@ func (h *held) use(ctx context.Context) (*Line, error) {
 }
 
 // drop lets a line go whose chip is away.
-func (h *held) drop(line *Line, err error) {
-	if !gone(err) {
+func (h *held) drop(line *board.Line, err error) {
+	if !board.Unplugged(err) {
 		return
 	}
 	h.busy.Wait()
@@ -203,17 +204,17 @@ func (h *held) get(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	values, err := line.values()
+	values, err := line.Values()
 	h.drop(line, err)
 	return values, err
 }
 
-func (h *held) watch(ctx context.Context, since time.Time, emit func(edge)) error {
+func (h *held) watch(ctx context.Context, since time.Time, emit func(board.Edge)) error {
 	line, err := h.use(ctx)
 	if err != nil {
 		return err
 	}
-	err = line.edges(ctx, since, emit)
+	err = line.Watch(ctx, since, emit)
 	h.drop(line, err)
 	return err
 }

@@ -1,19 +1,21 @@
-package board
+package gpio
 
 import (
 	"context"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 )
 
 // configured is each driver as the tests use it.
-func configured(b *Board) map[string]driver.Config {
+func configured(b *board.Board) map[string]driver.Config {
 	all := map[string]driver.Config{}
 	for _, d := range Drivers(b) {
 		c := d.Config()
@@ -39,19 +41,19 @@ func configured(b *Board) map[string]driver.Config {
 }
 
 func TestConformance(t *testing.T) {
-	for _, d := range Drivers(New()) {
+	for _, d := range Drivers(board.New()) {
 		t.Run(d.Name, func(t *testing.T) {
-			var chip *FakeChip
+			var chip *board.FakeChip
 			o := devicetest.Options{Level: func(point string) device.Value { return witness(chip, d.Name) }}
 			if d.Name == "servo" { // an angle is not to be seen at once: see TestServo
 				o.Level = nil
 			}
 			o.Run(t, func(t *testing.T) device.Device {
-				chip = FakeHeader()
+				chip = board.FakeHeader()
 				if d.Name == "hc-sr04" {
 					ultrasonic(chip, time.Millisecond)
 				}
-				c := configured(FakeLines(chip))[d.Name]
+				c := configured(board.FakeLines(chip))[d.Name]
 				if servo, ok := c.(*Servo); ok {
 					servo.travel = time.Millisecond
 				}
@@ -62,11 +64,11 @@ func TestConformance(t *testing.T) {
 }
 
 // witness is what the pins say of an output that is fully on or off.
-func witness(chip *FakeChip, name string) device.Value {
-	on := device.Number(100 * float64(bit(chip.Level(17))))
+func witness(chip *board.FakeChip, name string) device.Value {
+	on := device.Number(100 * float64(level(chip, 17)))
 	switch name {
 	case "motor":
-		return device.Number(on.Number() - 100*float64(bit(chip.Level(18))))
+		return device.Number(on.Number() - 100*float64(level(chip, 18)))
 	case "dimmer":
 		return on
 	}
@@ -93,6 +95,29 @@ func apply(t *testing.T, dev device.Device, v device.Value) error {
 	return dev.(device.Actuator).Apply(t.Context(), dev.Describe().Points[0].Name, v)
 }
 
+func faulted(t *testing.T, err error, kind device.FaultKind, says string) {
+	t.Helper()
+	if err == nil || device.AsFault(err).Kind != kind || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want a fault %s with %q", err, kind, says)
+	}
+}
+
+func level(c *board.FakeChip, offset int) int {
+	if c.Level(offset) {
+		return 1
+	}
+	return 0
+}
+
+// levels are the changes of a pin, such as "101".
+func levels(c *board.FakeChip, offset int) string {
+	s := ""
+	for _, change := range c.Changes(offset) {
+		s += map[bool]string{false: "0", true: "1"}[change.Level]
+	}
+	return s
+}
+
 func sampled(t *testing.T, dev device.Device) device.Reading {
 	t.Helper()
 	readings, err := dev.(device.Sensor).Sample(t.Context())
@@ -104,21 +129,21 @@ func sampled(t *testing.T, dev device.Device) device.Reading {
 
 // TestOpenMovesNothing, and tells at once what stands in the way.
 func TestOpenMovesNothing(t *testing.T) {
-	chip := FakeHeader()
-	for name, c := range configured(FakeLines(chip)) {
+	chip := board.FakeHeader()
+	for name, c := range configured(board.FakeLines(chip)) {
 		open(t, c)
 		if chip.Driven(17) || len(chip.Changes(17)) > 0 {
 			t.Errorf("%s: opening it moved the pin", name)
 		}
 	}
 	chip.Take(17, "somebody")
-	for name, c := range configured(FakeLines(chip)) {
+	for name, c := range configured(board.FakeLines(chip)) {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Open(t.Context())
 			faulted(t, err, device.Busy, `GPIO17 is in use by "somebody"`)
 		})
 	}
-	for name, c := range configured(FakeLines()) {
+	for name, c := range configured(board.FakeLines()) {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Open(t.Context())
 			faulted(t, err, device.Offline, "no line GPIO17")
@@ -127,9 +152,9 @@ func TestOpenMovesNothing(t *testing.T) {
 }
 
 func TestSwitch(t *testing.T) {
-	chip := FakeHeader()
+	chip := board.FakeHeader()
 	chip.Drive(17, true) // an active-low relay board pulls its input up
-	c := configured(FakeLines(chip))["relay"].(*Switch)
+	c := configured(board.FakeLines(chip))["relay"].(*Switch)
 	c.ActiveLow = true
 	dev := open(t, c)
 	if r := sampled(t, dev); r.Quality != device.Bad {
@@ -149,8 +174,8 @@ func TestSwitch(t *testing.T) {
 }
 
 func TestSwitchFaults(t *testing.T) {
-	chip := FakeHeader()
-	dev := open(t, configured(FakeLines(chip))["gpio-out"])
+	chip := board.FakeHeader()
+	dev := open(t, configured(board.FakeLines(chip))["gpio-out"])
 	if err := apply(t, dev, device.Bool(false)); err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +202,8 @@ func TestSwitchFaults(t *testing.T) {
 }
 
 func TestSafeOn(t *testing.T) {
-	chip := FakeHeader()
-	c := configured(FakeLines(chip))["gpio-out"].(*Switch)
+	chip := board.FakeHeader()
+	c := configured(board.FakeLines(chip))["gpio-out"].(*Switch)
 	c.Safe = true
 	dev := open(t, c)
 	apply(t, dev, device.Bool(false))
@@ -188,7 +213,7 @@ func TestSafeOn(t *testing.T) {
 }
 
 // highs are how long a pin was high, each time that it was.
-func highs(chip *FakeChip, offset int) (all []time.Duration) {
+func highs(chip *board.FakeChip, offset int) (all []time.Duration) {
 	var up time.Time
 	for _, c := range chip.Changes(offset) {
 		if c.Level {
@@ -202,8 +227,8 @@ func highs(chip *FakeChip, offset int) (all []time.Duration) {
 
 func TestDimmer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		dev := open(t, configured(FakeLines(chip))["dimmer"])
+		chip := board.FakeHeader()
+		dev := open(t, configured(board.FakeLines(chip))["dimmer"])
 		for _, level := range []float64{0, 25, 100, 60, 0} {
 			before := len(highs(chip, 17))
 			if err := apply(t, dev, device.Number(level)); err != nil {
@@ -230,8 +255,8 @@ func TestDimmer(t *testing.T) {
 func TestReadBackOfAStillLine(t *testing.T) {
 	for _, name := range []string{"dimmer", "motor"} {
 		for _, level := range []float64{0, 100} {
-			chip := FakeHeader()
-			dev := open(t, configured(FakeLines(chip))[name])
+			chip := board.FakeHeader()
+			dev := open(t, configured(board.FakeLines(chip))[name])
 			apply(t, dev, device.Number(level))
 			if r := sampled(t, dev); r.Value != device.Number(level) {
 				t.Errorf("%s at %v: %+v", name, level, r)
@@ -247,8 +272,8 @@ func TestReadBackOfAStillLine(t *testing.T) {
 // TestDimmerStopsAtOnce: a return to safe does not wait for the end of a pulse.
 func TestDimmerStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		c := configured(FakeLines(chip))["dimmer"].(*Dimmer)
+		chip := board.FakeHeader()
+		c := configured(board.FakeLines(chip))["dimmer"].(*Dimmer)
 		c.Frequency = 1
 		dev := open(t, c)
 		apply(t, dev, device.Number(90))
@@ -264,8 +289,8 @@ func TestPulsesBreak(t *testing.T) {
 	for _, name := range []string{"dimmer", "servo", "motor"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				chip := FakeHeader()
-				dev := open(t, configured(FakeLines(chip))[name])
+				chip := board.FakeHeader()
+				dev := open(t, configured(board.FakeLines(chip))[name])
 				if err := apply(t, dev, device.Number(50)); err != nil {
 					t.Fatal(err)
 				}
@@ -307,8 +332,8 @@ func TestPulsesBreak(t *testing.T) {
 
 func TestServo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		c := configured(FakeLines(chip))["servo"].(*Servo)
+		chip := board.FakeHeader()
+		c := configured(board.FakeLines(chip))["servo"].(*Servo)
 		c.Safe = 45
 		dev := open(t, c)
 		for angle, want := range map[float64]time.Duration{0: 500 * time.Microsecond, 90: 1500 * time.Microsecond, 180: 2500 * time.Microsecond, 45: time.Millisecond} {
@@ -338,8 +363,8 @@ func TestServo(t *testing.T) {
 // follows the other after the dead time at the earliest.
 func TestMotor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		c := configured(FakeLines(chip))["motor"].(*Motor)
+		chip := board.FakeHeader()
+		c := configured(board.FakeLines(chip))["motor"].(*Motor)
 		c.DeadTime = 50 * time.Millisecond
 		dev := open(t, c)
 		for _, speed := range []float64{100, -100, 0, 100, 30, -30, 30, 0, -100, -20, 100, -1, 0} {
@@ -372,7 +397,7 @@ func TestMotor(t *testing.T) {
 }
 
 // apart checks the record of both lines of a bridge.
-func apart(t *testing.T, chip *FakeChip, dead time.Duration) {
+func apart(t *testing.T, chip *board.FakeChip, dead time.Duration) {
 	t.Helper()
 	type span struct{ from, to time.Time }
 	spans := func(offset int) (all []span) {
@@ -398,161 +423,10 @@ func apart(t *testing.T, chip *FakeChip, dead time.Duration) {
 	}
 }
 
-func readings(t *testing.T, dev device.Device, ctx context.Context) (chan device.Reading, chan error) {
-	t.Helper()
-	all, ended := make(chan device.Reading, 200), make(chan error, 1)
-	go func() {
-		ended <- dev.(device.Watcher).Watch(ctx, func(r device.Reading) { all <- r })
-	}()
-	synctest.Wait()
-	return all, ended
-}
-
-func TestButton(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		dev := open(t, configured(FakeLines(chip))["button"])
-		if r := sampled(t, dev); r.Point != "pressed" || r.Value != device.Bool(false) {
-			t.Errorf("nobody presses: %+v", r)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		all, ended := readings(t, dev, ctx)
-		for range 3 { // it bounces
-			chip.Drive(17, false)
-			time.Sleep(time.Millisecond)
-			chip.Drive(17, true)
-			time.Sleep(time.Millisecond)
-		}
-		chip.Drive(17, false)
-		time.Sleep(time.Second)
-		if r := sampled(t, dev); r.Value != device.Bool(true) {
-			t.Errorf("held down: %+v", r)
-		}
-		chip.Drive(17, true)
-		time.Sleep(time.Second)
-		for _, want := range []device.Reading{
-			{Point: "button", Value: device.Bool(true)}, {Point: "pressed", Value: device.Bool(true)},
-			{Point: "button", Value: device.Bool(false)}, {Point: "pressed", Value: device.Bool(false)},
-		} {
-			if r := <-all; r.Point != want.Point || r.Value != want.Value || r.Quality != device.Good {
-				t.Errorf("got %+v, want %+v", r, want)
-			}
-		}
-		if len(all) > 0 {
-			t.Errorf("%d more", len(all))
-		}
-		// Unplugged, the watch ends, so that the node marks it; plugged in again, it
-		// goes on.
-		chip.Unplug()
-		faulted(t, <-ended, device.Offline, "plug it in again")
-		_, err := dev.(device.Sensor).Sample(t.Context())
-		faulted(t, err, device.Offline, "GPIO17")
-		chip.Plug()
-		all, _ = readings(t, dev, ctx)
-		chip.Drive(17, false)
-		time.Sleep(time.Second)
-		if r := <-all; r.Value != device.Bool(true) {
-			t.Error(r)
-		}
-	})
-}
-
-// TestStopPressedBeforeWatch: a press that came before the watch of an emergency stop began
-// is told, as long as it lasts: the guard may have looked before it.
-func TestStopPressedBeforeWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		dev := open(t, configured(FakeLines(chip))["stop-button"])
-		chip.Drive(17, false) // the wire is closed
-		time.Sleep(time.Second)
-		if r := sampled(t, dev); r.Value != device.Bool(false) {
-			t.Fatalf("nobody presses: %+v", r)
-		}
-		chip.Drive(17, true)
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		all, ended := readings(t, dev, ctx)
-		if len(all) != 1 {
-			t.Fatalf("%d readings", len(all))
-		}
-		if r := <-all; r.Point != "pressed" || r.Value != device.Bool(true) || r.Quality != device.Good {
-			t.Errorf("%+v", r)
-		}
-		chip.Unplug()
-		faulted(t, <-ended, device.Offline, "plug it in again")
-	})
-}
-
-func TestOtherInputs(t *testing.T) {
-	for name, want := range map[string]struct {
-		high  bool // the level that counts as on
-		state string
-	}{"gpio-in": {true, "input"}, "motion": {true, "moving"}, "contact": {false, "closed"}, "button": {false, "pressed"}} {
-		chip := FakeHeader()
-		dev := open(t, configured(FakeLines(chip))[name])
-		for _, on := range []bool{true, false} {
-			dev.Close()
-			chip.Drive(17, on == want.high)
-			dev = open(t, configured(FakeLines(chip))[name])
-			if r := sampled(t, dev); r.Point != want.state || r.Value != device.Bool(on) {
-				t.Errorf("%s: %+v, want %s %v", name, r, want.state, on)
-			}
-		}
-	}
-}
-
-func TestEncoder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		dev := open(t, configured(FakeLines(chip))["encoder"])
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		all, _ := readings(t, dev, ctx)
-		const a, b = 17, 18
-		turn := func(lines ...int) {
-			for _, l := range lines {
-				chip.Drive(l, !chip.Level(l))
-				time.Sleep(5 * time.Millisecond)
-			}
-		}
-		want := func(doing string, position float64, events ...float64) {
-			t.Helper()
-			synctest.Wait()
-			for _, e := range events {
-				r, p := <-all, <-all
-				if r.Point != "turned" || r.Value != device.Number(e) || p.Point != "position" {
-					t.Errorf("%s: %+v, %+v", doing, r, p)
-				}
-			}
-			if r := sampled(t, dev); r.Value != device.Number(position) || len(all) > 0 {
-				t.Errorf("%s: at %v, want %v; %d more", doing, r.Value, position, len(all))
-			}
-		}
-		want("at rest", 0)
-		turn(a, b, a, b, a, b, a, b)
-		want("two steps", 2, 1, 1)
-		turn(b, a, b, a)
-		want("one back", 1, -1)
-		turn(a, a, a, a)
-		want("trembling", 1)
-		turn(b, a, b, a, b, a, b, a)
-		want("two back", -1, -1, -1)
-		// Too fast for whoever reads.
-		for range 200 {
-			chip.Drive(a, !chip.Level(a))
-			time.Sleep(time.Microsecond)
-		}
-		time.Sleep(time.Second)
-		want("a bouncing contact", -1)
-	})
-}
-
 func TestValidate(t *testing.T) {
 	nan := 0.0
 	nan /= nan
-	b := FakeLines(FakeHeader())
+	b := board.FakeLines(board.FakeHeader())
 	for want, spoil := range map[string]func(map[string]driver.Config) driver.Config{
 		"frequency: 2000": func(c map[string]driver.Config) driver.Config {
 			d := c["dimmer"].(*Dimmer)

@@ -82,6 +82,7 @@ var layers = []layer{
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
 		"discovery", "discovery/mdns", "agents", "transport/owner", "transport/owner/client", "transport/rpc"},
 		"what is done without a running site knows the machine and the data folder; the list of drivers, and a connection for doctor to ask the site that runs, are passed in"},
+	{"cmd/internal/systemd", nil, "the service manager, whatever the program does"},
 	{"cmd/internal/layers", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
 	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},

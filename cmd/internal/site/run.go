@@ -18,6 +18,7 @@ import (
 	"agentsite/agents"
 	"agentsite/agents/things"
 	"agentsite/cmd/internal/memory"
+	"agentsite/cmd/internal/systemd"
 	"agentsite/device/board"
 	"agentsite/discovery"
 	"agentsite/node"
@@ -318,12 +319,12 @@ func Run(ctx context.Context, o Options) error {
 			}})
 		})
 	}
-	all.Go(func() error { <-ctx.Done(); notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
+	all.Go(func() error { <-ctx.Done(); systemd.Notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
 	state := outputsNow(unsafe, outputs.Stopped())
 	welcome(o, cfg, from, url, state, invitation)
 	memory.Release()
-	notify("READY=1\nSTATUS=" + state)
-	all.Go(func() error { reassure(ctx, managerPatience(), outputs.Alive); return nil })
+	systemd.Notify("READY=1\nSTATUS=" + state)
+	all.Go(func() error { systemd.FeedWatchdog(ctx, outputs.Alive); return nil })
 	all.Go(func() error {
 		if err := update.ProveRunning(ctx, outputs.Alive); err != nil && ctx.Err() == nil {
 			slog.Error("this version cannot say that it is well; the one before it is started the next time", "err", err)

@@ -52,7 +52,7 @@ var layers = []layer{
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
 	{"node/devices", []string{"agents/things", "device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in (agents/things goes when operations are typed)"},
-	{"node/state", []string{"device/guard", "node/identity"}, "the data folder is paths, locks and modes; of what others keep in it, it knows the names, and of the emergency stop the two files"},
+	{"node/state", []string{"device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; of what others keep in it, it knows the names, and of the emergency stop the two files"},
 	{"node/state/backup", []string{"device", "node/access", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
 	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
 	{"transport/rpc", nil, "messages know no principal and no tool"},

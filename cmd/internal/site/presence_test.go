@@ -172,7 +172,7 @@ func TestNoDigestWithoutRealm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := seedOwner(book, identity.New().ID().String()); err != nil {
+	if err := state.SeedOwner(book, identity.New().ID().String()); err != nil {
 		t.Fatal(err)
 	}
 	secret, err := discovery.NewRealm("home")

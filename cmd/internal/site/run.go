@@ -20,6 +20,7 @@ import (
 	"agentsite/cmd/internal/memory"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/device/board"
+	"agentsite/device/host"
 	"agentsite/discovery"
 	"agentsite/node"
 	"agentsite/node/access"
@@ -148,16 +149,16 @@ func Run(ctx context.Context, o Options) error {
 	extra, runExtra := extraAgents(hub.Announce)
 	record := new(written)
 	door := node.New(hub, token, record)
-	var book *access.Book
-	book, err = openAccess(o.Folder, key.ID(), func() {
-		returnRevoked(ctx, book, outputs)
-		door.Recheck()
-	})
+	book, err := state.OpenAccess(o.Folder, key.ID(), host.SystemClock)
 	if err != nil {
 		return err
 	}
 	book.LastKnown = cfg.LastKnown
-	if err := seedOwner(book, cfg.Owner); err != nil {
+	book.Ended = func() {
+		devices.ReleaseRevoked(ctx, outputs, func(holder, output string) bool { return !access.ByGrant(holder) || book.Holds(holder, output) })
+		door.Recheck()
+	}
+	if err := state.SeedOwner(book, cfg.Owner); err != nil {
 		return err
 	}
 	var there *presence // as soon as there is something to be found
@@ -319,7 +320,11 @@ func Run(ctx context.Context, o Options) error {
 			}})
 		})
 	}
-	all.Go(func() error { <-ctx.Done(); systemd.Notify("STOPPING=1\nSTATUS=outputs go to their safe values"); return nil })
+	all.Go(func() error {
+		<-ctx.Done()
+		systemd.Notify("STOPPING=1\nSTATUS=outputs go to their safe values")
+		return nil
+	})
 	state := outputsNow(unsafe, outputs.Stopped())
 	welcome(o, cfg, from, url, state, invitation)
 	memory.Release()

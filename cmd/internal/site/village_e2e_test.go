@@ -18,6 +18,7 @@ import (
 	"agentsite/agents/things"
 	"agentsite/cmd/internal/internet"
 	"agentsite/device"
+	"agentsite/device/host"
 	"agentsite/discovery"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -86,7 +87,7 @@ func (v *village) settle(points ...device.Point) *villager {
 	v.t.Helper()
 	n := len(v.sites)
 	key, folder := identity.New(), state.Folder(v.t.TempDir())
-	book, err := openAccess(folder, key.ID(), nil)
+	book, err := state.OpenAccess(folder, key.ID(), host.SystemClock)
 	if err != nil {
 		v.t.Fatal(err)
 	}

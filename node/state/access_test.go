@@ -1,4 +1,4 @@
-package site
+package state
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 
 	"agentsite/node/access"
 	"agentsite/node/identity"
-	"agentsite/node/state"
 )
 
 // grantToken makes a token of a permission in words that an owner signs, who becomes the
@@ -30,29 +29,31 @@ func grantToken(b *access.Book, own identity.Key, name, words string) error {
 	return err
 }
 
+func hostClock() (time.Time, bool) { return time.Now(), false }
+
 // TestAccessFiles: the access store's files are the site's alone, and it is not opened
 // without them where they are damaged.
 func TestAccessFiles(t *testing.T) {
-	f := state.Folder(t.TempDir())
-	b, err := openAccess(f, identity.New().ID(), nil)
+	f := Folder(t.TempDir())
+	b, err := OpenAccess(f, identity.New().ID(), hostClock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(grantToken(b, identity.New(), "a", "read x, set x/y 1/h"), b.Tell(time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{state.AccessFile, state.CountsFile} {
-		if info, err := os.Stat(f.Path(name)); err != nil || state.OthersCanRead(info.Mode()) {
+	for _, name := range []string{AccessFile, CountsFile} {
+		if info, err := os.Stat(f.Path(name)); err != nil || OthersCanRead(info.Mode()) {
 			t.Error(name, info, err)
 		}
 	}
-	if again, err := openAccess(f, b.Site, nil); err != nil || len(again.Tokens()) != 1 {
+	if again, err := OpenAccess(f, b.Site, hostClock); err != nil || len(again.Tokens()) != 1 {
 		t.Error(err)
 	}
-	if err := os.WriteFile(f.Path(state.AccessFile), []byte("nonsense"), 0o600); err != nil {
+	if err := os.WriteFile(f.Path(AccessFile), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openAccess(f, b.Site, nil); err == nil || !strings.Contains(err.Error(), "move both away") {
+	if _, err := OpenAccess(f, b.Site, hostClock); err == nil || !strings.Contains(err.Error(), "move both away") {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,64 @@
+package state
+
+import (
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"agentsite/node/access"
+	"agentsite/node/identity"
+)
+
+// OpenAccess loads the access store of the folder's site. clock is the system's clock, and
+// whether something synchronises it. The caller holds the lock.
+func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchronised bool)) (*access.Book, error) {
+	o := access.Options{
+		Site: site, Build: buildTime(), System: clock,
+		SaveBook:  func(b []byte) error { return WriteAtomic(f.Path(AccessFile), b, 0o600) },
+		SaveMeter: func(b []byte) error { return WriteAtomic(f.Path(CountsFile), b, 0o600) },
+	}
+	var err, err2 error
+	o.Book, err = f.Read(AccessFile)
+	o.Meter, err2 = f.Read(CountsFile)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, f.Unusable(err)
+	}
+	b, err := access.NewBook(o)
+	if err != nil {
+		return nil, f.Unusable(errors.Join(err, errors.New("put back the files "+AccessFile+" and "+CountsFile+" as they were, or move both away: then nobody but you has a permission any more")))
+	}
+	return b, nil
+}
+
+// SeedOwner makes the configuration's owner, a did:key, the owner of a site that has none.
+// "" is for a configuration that names none.
+func SeedOwner(b *access.Book, did string) error {
+	if did == "" {
+		return nil
+	}
+	id, err := identity.Parse(did)
+	if err != nil {
+		return Mistakef("owner: %w", err)
+	}
+	if !b.Claimed() {
+		return b.Claim(access.Owner{ID: id})
+	}
+	if !b.Owns(id.String()) {
+		slog.Warn("site has other owners; the configuration's owner is ignored, see agentsite owners", "owner", did)
+	}
+	return nil
+}
+
+// buildTime returns when the program's source was committed, the zero Time where the build
+// did not record it.
+func buildTime() (t time.Time) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				t, _ = time.Parse(time.RFC3339, s.Value) // zero after an error, which is never too late
+			}
+		}
+	}
+	return t
+}

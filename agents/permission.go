@@ -1,6 +1,8 @@
 package agents
 
-import "time"
+import (
+	"time"
+)
 
 // Effect is what a call does to the world. The zero Effect is the strongest: what
 // nobody has said to be less may move something.
@@ -11,13 +13,6 @@ const (
 	Reads                 // it changes nothing
 	Returns               // it goes to safe, and nowhere else
 )
-
-// EmergencyStop is the tool that sends every output to safe.
-const EmergencyStop = "emergency_stop"
-
-// ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
-// admission decides on a call before it is planned.
-func ReturnsToSafe(tool string) bool { return tool == EmergencyStop || tool == "release_output" }
 
 // Ask is what a call is about to do, as far as permissions go.
 type Ask struct {

@@ -39,7 +39,7 @@ var layers = []layer{
 	{"device/testbed/guest", []string{"device/testbed"}, "the emulated board does as it is told; what is tested, and what is right, stands in the tests"},
 	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel"}, "it looks for parts, and runs none"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
-	{"agents", nil, "the vocabulary of what is offered knows no device and no protocol"},
+	{"agents", []string{"device"}, "the vocabulary above devices knows no protocol"},
 	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
 	{"agents/remote", []string{"agents", "device"}, "a site afar is what it says; how it is reached is the wiring's concern"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},

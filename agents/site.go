@@ -1,0 +1,258 @@
+package agents
+
+import (
+	"context"
+
+	"agentsite/device"
+)
+
+// Site is the operations on a site, or on several that are presented as one. The node,
+// the client of a remote site and a group implement it; whoever needs fewer methods
+// declares an interface of its own. Errors are faults with a kind (see device.AsFault),
+// and *ApprovalNeeded where an owner has to approve the call first. A principal is told
+// nothing of what it may not see. Methods are safe for concurrent use.
+type Site interface {
+	// Offer returns what p may ask for. The same pointer is the same offer.
+	Offer(ctx context.Context, p Principal) (*Offer, error)
+	Points(ctx context.Context, p Principal, r SiteRequest) (PointList, error)
+	Read(ctx context.Context, p Principal, r ReadRequest) (Readings, error)
+	History(ctx context.Context, p Principal, r HistoryRequest) (History, error)
+	Move(ctx context.Context, p Principal, r MoveRequest) (Output, error)
+	Stop(ctx context.Context, p Principal, r SiteRequest) (Stops, error)
+	Show(ctx context.Context, p Principal, r ShowRequest) error
+	Capture(ctx context.Context, p Principal, r CaptureRequest) (Picture, error)
+	Status(ctx context.Context, p Principal, r SiteRequest) (Statuses, error)
+}
+
+// ApprovalNeeded is the error of a call that its site's owner has to approve. The very
+// same call with Terms.Approval set to State is made once that has happened.
+type ApprovalNeeded struct{ Says, State string }
+
+func (e *ApprovalNeeded) Error() string     { return e.Says }
+func (e *ApprovalNeeded) FaultKind() string { return string(device.Unavailable) }
+
+// SiteRequest asks about a site as a whole.
+type SiteRequest struct {
+	Site  string `json:"site,omitzero" jsonschema:"all when left out"` // in a group: one of its sites
+	Terms `json:"-"`
+}
+
+// PointList answers OpPoints.
+type PointList struct {
+	Points []Point  `json:"points"`
+	Missed []Missed `json:"not_answered,omitzero"`
+}
+
+// Point describes a point of a site.
+type Point struct {
+	Point       string       `json:"point"` // its address
+	Kind        device.Kind  `json:"kind"`
+	Unit        string       `json:"unit,omitzero"` // a UCUM code
+	Description string       `json:"description,omitzero"`
+	Device      string       `json:"device,omitzero"` // the model
+	Min         *float64     `json:"min,omitzero"`
+	Max         *float64     `json:"max,omitzero"`
+	Values      []string     `json:"values,omitzero"`
+	Safe        device.Value `json:"safe,omitzero"`        // of an output, as all that follow
+	MaxSeconds  float64      `json:"max_seconds,omitzero"` // away from safe; 0 for without limit
+	Limits      string       `json:"limits,omitzero"`
+	Confirm     string       `json:"confirm,omitzero"` // who has to approve each move
+}
+
+// Missed is a site of a group that did not answer.
+type Missed struct {
+	Site string `json:"site"`
+	Why  string `json:"why"`
+}
+
+// ReadRequest asks for the latest readings.
+type ReadRequest struct {
+	Points []string `json:"points,omitzero" jsonschema:"all when left out"`
+	Terms  `json:"-"`
+	// Detail asks for Reading.Detail of outputs, where the site has it.
+	Detail bool `json:"-"`
+}
+
+// Readings answers OpRead, in the order of the request.
+type Readings struct {
+	Readings []Reading `json:"readings"`
+	Missed   []Missed  `json:"not_answered,omitzero"`
+}
+
+// Reading is a point's latest reading.
+type Reading struct {
+	Point   string         `json:"point"`
+	Value   device.Value   `json:"value"`
+	Unit    string         `json:"unit,omitzero"`
+	Time    string         `json:"time,omitzero"` // RFC 3339 in UTC; "" where there was no reading
+	Age     float64        `json:"age_seconds"`
+	Quality device.Quality `json:"quality"`
+	Why     string         `json:"why,omitzero"`
+
+	Detail *OutputDetail `json:"-"`
+}
+
+// OutputDetail is what an output may do and is doing.
+type OutputDetail struct {
+	Safe    device.Value `json:"safe"`
+	Max     float64      `json:"max_seconds,omitzero"`
+	Limits  string       `json:"limits,omitzero"`
+	Confirm string       `json:"confirm,omitzero"`
+	Goal    device.Value `json:"going_to,omitzero"`
+	Holder  string       `json:"held_by,omitzero"`
+	Left    float64      `json:"seconds_left,omitzero"`
+	Rest    float64      `json:"rest_seconds,omitzero"`
+	Needs   string       `json:"needs,omitzero"`
+	Ended   string       `json:"returned_because,omitzero"`
+}
+
+// HistoryRequest asks how a measurement went, up to now.
+type HistoryRequest struct {
+	Point string   `json:"point"`
+	Hours *float64 `json:"hours,omitzero" jsonschema:"12 when left out"`
+	Steps *float64 `json:"steps,omitzero" jsonschema:"24 when left out"`
+	Terms `json:"-"`
+}
+
+// History is a measurement over a time; steps without readings are left out.
+type History struct {
+	Point string  `json:"point"`
+	Unit  string  `json:"unit,omitzero"`
+	Step  float64 `json:"step_seconds"`
+	Min   float64 `json:"min"`
+	Mean  float64 `json:"mean"`
+	Max   float64 `json:"max"`
+	Steps []Step  `json:"steps"`
+}
+
+// Step is a measurement over one step of its history, from Time on.
+type Step struct {
+	Time string  `json:"time"`
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}
+
+// MoveRequest asks to move an output, and to hold it there for a time. Without a value it
+// releases the output: that returns to safe.
+type MoveRequest struct {
+	Output string
+	Value  device.Value
+	For    *float64 // seconds; nil leaves it to the output. A release takes none.
+	Terms
+}
+
+// Arguments of the tools that move an output.
+type (
+	SwitchArgs struct {
+		Output string   `json:"output"`
+		On     *bool    `json:"on"`
+		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
+	}
+	LevelArgs struct {
+		Output string   `json:"output"`
+		Value  *float64 `json:"value" jsonschema:"within its range, see list_points"`
+		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
+	}
+	ReleaseArgs struct {
+		Output string `json:"output"`
+	}
+)
+
+// Tool returns the tool that renders the move, and its arguments.
+func (r MoveRequest) Tool() (name string, args any) {
+	switch name = moveTool(r.Value); name {
+	case SwitchOutput:
+		return name, SwitchArgs{r.Output, new(r.Value.Bool()), r.For}
+	case SetLevel:
+		return name, LevelArgs{r.Output, new(r.Value.Number()), r.For}
+	}
+	return name, ReleaseArgs{r.Output}
+}
+
+// Output is where an output is, and what it will do.
+type Output struct {
+	Output string       `json:"output"`
+	Value  device.Value `json:"value"`
+	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
+	Safe   device.Value `json:"safe"`
+	Left   float64      `json:"seconds_left,omitzero"`
+}
+
+// Stops answers OpStop: what one site did, or each of a group.
+type Stops struct {
+	Sites  []Stopped
+	Missed []Missed
+}
+
+// Stopped is a site whose emergency stop is latched.
+type Stopped struct {
+	Site    string   `json:"site,omitzero"` // in a group
+	Stopped bool     `json:"emergency_stop"`
+	Outputs []Output `json:"outputs"`
+}
+
+// ShowRequest asks to show a text.
+type ShowRequest struct {
+	Display string `json:"display"`
+	Text    string `json:"text"`
+	Terms   `json:"-"`
+}
+
+// CaptureRequest asks for a picture.
+type CaptureRequest struct {
+	Camera string `json:"camera"`
+	Terms  `json:"-"`
+}
+
+// Picture answers OpCapture.
+type Picture struct {
+	Camera string `json:"camera"`
+	Time   string `json:"time"`
+	MIME   string `json:"mime_type"`
+	Size   int    `json:"bytes"`
+	Data   []byte `json:"-"`
+}
+
+// Statuses answers OpStatus: how one site is, or each of a group.
+type Statuses struct {
+	Sites  []Status
+	Missed []Missed
+}
+
+// Status is how a site is.
+type Status struct {
+	Site      string          `json:"site"`
+	Version   string          `json:"version"`
+	Uptime    float64         `json:"uptime_seconds"`
+	Simulated bool            `json:"simulated,omitzero"`
+	Stopped   bool            `json:"emergency_stop"`
+	Devices   []DeviceStatus  `json:"devices"`
+	Moved     []MovedOutput   `json:"outputs_away_from_safe"`
+	Blocked   []BlockedOutput `json:"outputs_not_ready,omitzero"`
+}
+
+// DeviceStatus is how a device is.
+type DeviceStatus struct {
+	Device string   `json:"device"`
+	Model  string   `json:"model"`
+	Faults []string `json:"faults,omitzero"`
+}
+
+// MovedOutput is an output away from safe.
+type MovedOutput struct {
+	Output string       `json:"output"`
+	Value  device.Value `json:"value"`
+	Goal   device.Value `json:"going_to,omitzero"`
+	Holder string       `json:"held_by,omitzero"`
+	Left   float64      `json:"seconds_left,omitzero"`
+	Fault  string       `json:"fault,omitzero"`
+}
+
+// BlockedOutput is an output at safe that its own limits keep there.
+type BlockedOutput struct {
+	Output string  `json:"output"`
+	Rest   float64 `json:"rest_seconds,omitzero"`
+	Needs  string  `json:"needs,omitzero"`
+	Why    string  `json:"returned_because,omitzero"`
+}

@@ -6,5 +6,6 @@
 // its own. So after a crash a call is known to have been done, known not to have
 // been begun, or its outcome is unknown, and it is never done a second time.
 //
-// What a call means may not enter: tools, devices and people are names here.
+// What a call means may not enter: tools, devices and people are names here. It imports node,
+// for the interface that Recorder implements, and device for faults.
 package journal

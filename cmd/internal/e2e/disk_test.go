@@ -110,7 +110,7 @@ func TestDiskFails(t *testing.T) {
 				t.Errorf("the emergency stop: %s", answer)
 			}
 			shows("b", "off")
-			if n := strings.Count(r.Log.String(), "the journal cannot be written"); n < 1 || n > 2 {
+			if n := strings.Count(r.Log.String(), "journal cannot be written; "); n < 1 || n > 2 {
 				t.Errorf("the log says it %d times:\n%s", n, r.Log)
 			}
 			if mend == nil { // nothing but another disk would; the stop outlives this one

@@ -47,7 +47,7 @@ var layers = []layer{
 	{"node/identity", nil, "a key knows nobody"},
 	{"node/quota", nil, "who counts as one is told by addresses; what is counted is not its concern"},
 	{"node/access", []string{"agents", "device", "node/identity"}, "who may is decided by names alone, and a refusal is a fault; what a tool does stands elsewhere"},
-	{"node/journal", nil, "what a call means is no matter of its record"},
+	{"node/journal", []string{"device", "node"}, "it records calls for the node, in its words, and knows no agent and no device"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"device", "device/driver"}, "each driver decodes its own part"},
 	{"node/devices", []string{"agents/things", "device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},

@@ -27,6 +27,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
+	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/node/update"
 	"agentsite/transport/mcp"
@@ -147,7 +148,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	extra, runExtra := extraAgents(hub.Announce)
-	record := new(written)
+	record := journal.NewRecorder()
 	door := node.New(hub, token, record)
 	book, err := state.OpenAccess(o.Folder, key.ID(), host.SystemClock)
 	if err != nil {
@@ -292,7 +293,7 @@ func Run(ctx context.Context, o Options) error {
 	if outputs.Stopped() {
 		slog.Warn("the emergency stop is latched: outputs stay safe until agentsite reset")
 	}
-	record.open(o.Folder) // when outputs are safe, and before anybody is heard
+	record.Open(o.Folder.Path(state.JournalFolder)) // when outputs are safe, and before anybody is heard
 	recording, endRecord := context.WithCancel(context.WithoutCancel(ctx))
 	var recorded sync.WaitGroup
 	recorded.Go(func() { record.Run(recording) })

@@ -1,0 +1,126 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+
+	"agentsite/device"
+	"agentsite/node"
+)
+
+// Recorder is the journal as the node writes to it. While it cannot be opened or written,
+// calls that move an output away from safe fail with an Unavailable fault, and everything
+// else goes on; each call tries the disk again.
+type Recorder struct {
+	*Journal
+	unopened error
+	failing  atomic.Bool // a failed write was logged, and none has succeeded since
+}
+
+var _ node.Journal = (*Recorder)(nil)
+
+// NewRecorder returns a Recorder that refuses calls until Open.
+func NewRecorder() *Recorder { return &Recorder{unopened: errors.New("it is not open yet")} }
+
+// Open opens the journal in a folder. It comes before all other methods and may take
+// seconds on a small board. A journal that is damaged stays closed until the next start.
+func (r *Recorder) Open(folder string) {
+	r.Journal, r.unopened = Open(folder)
+	if r.unopened != nil {
+		slog.Error("journal cannot be opened; no output moves away from safe until the next start", "err", r.unopened)
+	}
+}
+
+// Run writes what Add and Deny gather, until ctx ends.
+func (r *Recorder) Run(ctx context.Context) {
+	if r.unopened != nil {
+		return
+	}
+	if err := r.Journal.Run(ctx); err != nil {
+		slog.Error("journal's last entries were not written", "err", err)
+	}
+}
+
+// Replay implements node.Journal.
+func (r *Recorder) Replay(a node.Asked) (*node.Outcome, error) {
+	if r.unopened != nil {
+		return nil, r.fault(r.unopened)
+	}
+	earlier, err := r.Journal.Replay(Call(a))
+	return (*node.Outcome)(earlier), r.fault(err)
+}
+
+// Begin implements node.Journal.
+func (r *Recorder) Begin(a node.Asked) (end func(node.Outcome), earlier *node.Outcome, err error) {
+	if r.unopened != nil {
+		return nil, nil, r.fault(r.unopened)
+	}
+	ticket, was, err := r.Journal.Begin(Call(a))
+	if was != nil || err != nil {
+		return nil, (*node.Outcome)(was), r.fault(err)
+	}
+	if r.failing.Swap(false) {
+		slog.Info("journal can be written again")
+	}
+	return func(o node.Outcome) {
+		if err := r.End(ticket, Outcome(o)); err != nil {
+			r.logFailure(err)
+		}
+	}, nil, nil
+}
+
+// Add implements node.Journal.
+func (r *Recorder) Add(a node.Asked, o node.Outcome) {
+	if r.unopened == nil {
+		r.Journal.Add(Call(a), Outcome(o))
+	}
+}
+
+// Note writes down an event that nobody asked for. It blocks for the disk.
+func (r *Recorder) Note(says string) error {
+	if r.unopened != nil {
+		return r.unopened
+	}
+	return r.Journal.Note(says)
+}
+
+// Deny implements node.Journal.
+func (r *Recorder) Deny(who, tool string, kind device.FaultKind) {
+	if r.unopened == nil {
+		r.Journal.Deny(who, tool, string(kind))
+	}
+}
+
+// fault returns the caller's fault for an error of the journal, without names of files,
+// which only the log has.
+func (r *Recorder) fault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrReused):
+		return device.Faultf(device.Invalid, "%w", err)
+	case errors.Is(err, ErrPending):
+		return device.Faultf(device.Busy, "%w", err)
+	case errors.Is(err, ErrUnknown):
+		return device.Faultf(device.UnknownOutcome, "%w", err)
+	}
+	r.logFailure(err)
+	var path *fs.PathError
+	why := "its disk does not take it"
+	if errors.Is(err, ErrDamaged) {
+		why = "it is damaged: agentsite journal --verify says where"
+	} else if errors.As(err, &path) {
+		why = path.Err.Error()
+	}
+	return device.Faultf(device.Unavailable, "the site's journal cannot be written (%s), so nothing moves away from safe; have the owner see to its disk. A return to safe and the emergency stop work", why)
+}
+
+// logFailure logs the first failure since the last success.
+func (r *Recorder) logFailure(err error) {
+	if !r.failing.Swap(true) {
+		slog.Error("journal cannot be written; no output moves away from safe", "err", err)
+	}
+}

@@ -1,0 +1,81 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"agentsite/device"
+	"agentsite/node"
+)
+
+// TestRecorderFaults: what callers are told of the journal's errors.
+func TestRecorderFaults(t *testing.T) {
+	w := NewRecorder()
+	for _, tt := range []struct {
+		err  error
+		kind device.FaultKind
+		says string
+	}{
+		{ErrReused, device.Invalid, "take a new key"},
+		{ErrPending, device.Busy, "ask again"},
+		{ErrUnknown, device.UnknownOutcome, "look where things are"},
+		{&fs.PathError{Op: "write", Path: "/secret/journal", Err: syscall.ENOSPC}, device.Unavailable, "cannot be written (no space left on device), so nothing moves away from safe"},
+		{errors.New("anything"), device.Unavailable, "cannot be written (its disk does not take it)"},
+	} {
+		f := device.AsFault(w.fault(tt.err))
+		if f.Kind != tt.kind || !strings.Contains(f.Msg, tt.says) || strings.Contains(f.Msg, "/secret") {
+			t.Errorf("%v: %s: %s", tt.err, f.Kind, f.Msg)
+		}
+	}
+	if err := w.fault(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDamagedJournal: it is not written on, and all but moves away from safe goes on.
+func TestDamagedJournal(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "journal")
+	w := NewRecorder()
+	w.Open(folder)
+	if _, _, err := w.Begin(node.Asked{Who: "ann", Tool: "switch_output"}); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.Run(ended)
+	files, err := filepath.Glob(filepath.Join(folder, "*.journal"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-50] ^= 1
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w = NewRecorder()
+	w.Open(folder)
+	for range 2 {
+		_, _, err := w.Begin(node.Asked{Who: "ann", Tool: "switch_output", Key: "k"})
+		if err == nil || device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "it is damaged: agentsite journal --verify says where") {
+			t.Error(err)
+		}
+	}
+	if _, err := w.Replay(node.Asked{Who: "ann", Tool: "switch_output", Key: "k"}); err == nil {
+		t.Error("a damaged journal is believed")
+	}
+	w.Add(node.Asked{}, node.Outcome{})
+	w.Deny("ann", "switch_output", device.Denied)
+	w.Run(t.Context())
+	if after, err := os.ReadFile(files[0]); err != nil || string(after) != string(b) {
+		t.Errorf("it was written on: %v", err)
+	}
+}

@@ -18,35 +18,35 @@ const (
 	// MaxSites is how many sites a directory holds besides those that are pinned.
 	MaxSites = 256
 
-	maxAt = 8 // addresses of a site as media see it
+	maxSeenAt = 8 // addresses of a site as media see it
 
 	// Signatures that are verified: a few milliseconds each on the smallest board.
-	verifyAtOnce  = MaxSites
-	verifyASecond = 8.0
+	verifyBurst  = MaxSites
+	verifyPerSecond = 8.0
 
-	pauseLeast = time.Second // before a medium that failed is tried again
-	pauseMost  = time.Minute
+	minRetryPause = time.Second // before a medium that failed is tried again
+	maxRetryPause  = time.Minute
 )
 
 // Why a record is not taken besides what is wrong with itself.
 var (
 	ErrReplayed = errors.New("a newer record of its site is known, or another of the same sequence")
 	ErrExpired  = errors.New("it holds no longer")
-	ErrCrowded  = errors.New("there are more sites here than fit, or more records than can be verified")
+	ErrFull  = errors.New("there are more sites here than fit, or more records than can be verified")
 )
 
 // Older is why a record is not taken: a newer one of its site is known, which can be shown
 // to the site, so that its next is newer still. It is ErrReplayed.
-type Older struct{ Newest *Signed }
+type OlderError struct{ Newest *Signed }
 
-func (*Older) Error() string { return ErrReplayed.Error() }
+func (*OlderError) Error() string { return ErrReplayed.Error() }
 
 // Is reports whether it is that error.
-func (*Older) Is(err error) bool { return err == ErrReplayed }
+func (*OlderError) Is(err error) bool { return err == ErrReplayed }
 
 // Ignored counts what was not taken, by reason.
 type Ignored struct {
-	Oversized, Malformed, Forged, Replayed, Expired, Crowded uint64
+	Oversized, Malformed, Forged, Replayed, Expired, Full uint64
 }
 
 // Directory holds the records of the sites that are there. It is made of media, and is
@@ -60,7 +60,7 @@ type Ignored struct {
 type Directory struct {
 	log   *slog.Logger
 	media map[string]Medium
-	slept func() time.Duration
+	suspended func() time.Duration
 
 	mu       sync.Mutex
 	sites    map[identity.ID]*entry
@@ -68,7 +68,7 @@ type Directory struct {
 	watchers map[chan struct{}]struct{}
 	ignored  Ignored
 
-	strangers, friends budget // of signatures to verify
+	verifyOthers, verifyPinned budget // of signatures to verify
 }
 
 // entry is a site that was heard of. It stays after the site has gone, until its place
@@ -84,43 +84,43 @@ type entry struct {
 // NewDirectory makes a directory of media, each with its name. It does nothing before Run.
 func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	return &Directory{
-		log: log, media: media, slept: Slept,
+		log: log, media: media, suspended: Suspended,
 		sites: make(map[identity.ID]*entry), watchers: make(map[chan struct{}]struct{}),
-		strangers: budget{left: verifyAtOnce}, friends: budget{left: verifyAtOnce},
+		verifyOthers: budget{left: verifyBurst}, verifyPinned: budget{left: verifyBurst},
 	}
 }
 
 // Run finds sites on all media until ctx ends. A medium that fails is tried again.
 func (d *Directory) Run(ctx context.Context) {
-	d.all(ctx, func(name string, m Medium) error {
-		return m.Find(ctx, func(s Sighting) error { return d.see(name, s) })
+	d.runMedia(ctx, func(name string, m Medium) error {
+		return m.Find(ctx, func(s Sighting) error { return d.handleSighting(name, s) })
 	})
 }
 
 // Announce shows a record on all media until ctx ends. A medium that fails is tried
 // again.
 func (d *Directory) Announce(ctx context.Context, record *Signed) error {
-	d.all(ctx, func(_ string, m Medium) error { return m.Announce(ctx, record) })
+	d.runMedia(ctx, func(_ string, m Medium) error { return m.Announce(ctx, record) })
 	return nil
 }
 
-func (d *Directory) all(ctx context.Context, do func(name string, m Medium) error) {
+func (d *Directory) runMedia(ctx context.Context, do func(name string, m Medium) error) {
 	var wait sync.WaitGroup
 	for name, m := range d.media {
 		wait.Go(func() {
-			pause := pauseLeast
+			pause := minRetryPause
 			for ctx.Err() == nil {
 				start := time.Now()
 				err := do(name, m)
 				if ctx.Err() != nil {
 					return
 				}
-				if time.Since(start) > pauseMost { // it worked
-					pause = pauseLeast
+				if time.Since(start) > maxRetryPause { // it worked
+					pause = minRetryPause
 				}
 				d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
 				Sleep(ctx, pause)
-				pause = min(2*pause, pauseMost)
+				pause = min(2*pause, maxRetryPause)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func Sleep(ctx context.Context, pause time.Duration) {
 }
 
 // now is the time by which the directory counts.
-func (d *Directory) now() time.Time { return time.Now().Add(d.slept()) }
+func (d *Directory) now() time.Time { return time.Now().Add(d.suspended()) }
 
 // Pin keeps a place for each of these, whether they are there or not, and for no
 // others: sites that the user knows.
@@ -153,12 +153,12 @@ func (d *Directory) Pin(sites ...identity.ID) {
 
 // Lost says that a site was not found at any of its addresses. It is gone until a
 // medium shows it again, which takes a minute or two if it is there after all.
-func (d *Directory) Lost(site identity.ID) {
+func (d *Directory) MarkGone(site identity.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.sites[site]; e != nil {
 		clear(e.sources)
-		d.wake()
+		d.notifyWatchers()
 	}
 }
 
@@ -170,41 +170,41 @@ func (d *Directory) Ignored() Ignored {
 }
 
 // see takes a sighting in, or says why not.
-func (d *Directory) see(medium string, s Sighting) error {
+func (d *Directory) handleSighting(medium string, s Sighting) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.Record == nil {
 		if e := d.sites[s.Site]; e != nil {
 			delete(e.sources, medium)
-			d.wake()
+			d.notifyWatchers()
 		}
 		return nil
 	}
 	now := d.now()
 	before := d.revision(s.Site, now)
-	e, err := d.take(s, now)
+	e, err := d.accept(s, now)
 	if err != nil {
 		d.ignored.count(err)
 		return err
 	}
 	e.sources[medium] = now.Add(min(s.For, e.record.Lifetime))
-	e.meet(s.At)
+	e.addAddrs(s.At)
 	if e.revision != before {
-		d.wake()
+		d.notifyWatchers()
 	}
 	return nil
 }
 
 // revision is what watchers know of a site, 0 of one that is not there.
 func (d *Directory) revision(site identity.ID, now time.Time) uint64 {
-	if e := d.sites[site]; e != nil && e.until().After(now) {
+	if e := d.sites[site]; e != nil && e.expires().After(now) {
 		return e.revision
 	}
 	return 0
 }
 
 // take returns the entry that has the sighting's record now.
-func (d *Directory) take(s Sighting, now time.Time) (*entry, error) {
+func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 	r, err := read(s.Record)
 	if err != nil {
 		return nil, err
@@ -225,13 +225,13 @@ func (d *Directory) take(s Sighting, now time.Time) (*entry, error) {
 		return e, nil
 	}
 	if e != nil && r.Sequence < e.record.Sequence {
-		return nil, &Older{e.record}
+		return nil, &OlderError{e.record}
 	}
 	if e != nil && r.Sequence == e.record.Sequence {
 		return nil, ErrReplayed
 	}
-	if e == nil && !d.room(r.Site, now) || !d.budget(r.Site).take(now) {
-		return nil, ErrCrowded
+	if e == nil && !d.makeRoom(r.Site, now) || !d.verifyBucket(r.Site).take(now) {
+		return nil, ErrFull
 	}
 	if err := r.verify(); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (d *Directory) take(s Sighting, now time.Time) (*entry, error) {
 }
 
 // room reports whether there is a place for a new site. One that has gone gives up its.
-func (d *Directory) room(site identity.ID, now time.Time) bool {
+func (d *Directory) makeRoom(site identity.ID, now time.Time) bool {
 	if d.pinned[site] {
 		return true
 	}
@@ -255,7 +255,7 @@ func (d *Directory) room(site identity.ID, now time.Time) bool {
 	for id, e := range d.sites {
 		if !d.pinned[id] {
 			strangers++
-			if !e.until().After(now) {
+			if !e.expires().After(now) {
 				gone = id
 			}
 		}
@@ -270,11 +270,11 @@ func (d *Directory) room(site identity.ID, now time.Time) bool {
 
 // budget is what verifying a site's record is taken from: strangers do not use up that
 // of the sites that the user knows.
-func (d *Directory) budget(site identity.ID) *budget {
+func (d *Directory) verifyBucket(site identity.ID) *budget {
 	if d.pinned[site] {
-		return &d.friends
+		return &d.verifyPinned
 	}
-	return &d.strangers
+	return &d.verifyOthers
 }
 
 type budget struct {
@@ -284,7 +284,7 @@ type budget struct {
 
 func (b *budget) take(now time.Time) bool {
 	if !b.at.IsZero() {
-		b.left = min(b.left+now.Sub(b.at).Seconds()*verifyASecond, verifyAtOnce)
+		b.left = min(b.left+now.Sub(b.at).Seconds()*verifyPerSecond, verifyBurst)
 	}
 	b.at = now
 	if b.left < 1 {
@@ -295,7 +295,7 @@ func (b *budget) take(now time.Time) bool {
 }
 
 // until is when the site is gone if nothing is heard of it.
-func (e *entry) until() (until time.Time) {
+func (e *entry) expires() (until time.Time) {
 	for _, t := range e.sources {
 		if t.After(until) {
 			until = t
@@ -308,10 +308,10 @@ func (e *entry) until() (until time.Time) {
 }
 
 // meet puts addresses before those that are known.
-func (e *entry) meet(at []netip.Addr) {
+func (e *entry) addAddrs(at []netip.Addr) {
 	var all []netip.Addr
 	for _, a := range slices.Concat(at, e.at) {
-		if a.IsValid() && !slices.Contains(all, a) && len(all) < maxAt {
+		if a.IsValid() && !slices.Contains(all, a) && len(all) < maxSeenAt {
 			all = append(all, a)
 		}
 	}
@@ -324,7 +324,7 @@ func (e *entry) meet(at []netip.Addr) {
 func (i *Ignored) count(err error) {
 	for reason, n := range map[error]*uint64{
 		ErrOversized: &i.Oversized, ErrMalformed: &i.Malformed, ErrForged: &i.Forged,
-		ErrReplayed: &i.Replayed, ErrExpired: &i.Expired, ErrCrowded: &i.Crowded,
+		ErrReplayed: &i.Replayed, ErrExpired: &i.Expired, ErrFull: &i.Full,
 	} {
 		if errors.Is(err, reason) {
 			*n++

@@ -101,8 +101,8 @@ func TestGone(t *testing.T) {
 
 		lan.Send(seen(r, time.Minute))
 		w.expect("appeared 1 [198.51.100.1 192.0.2.1]")
-		d.Lost(key.ID())
-		d.Lost(identity.New().ID())
+		d.MarkGone(key.ID())
+		d.MarkGone(identity.New().ID())
 		w.expect("gone 1 [198.51.100.1 192.0.2.1]")
 		lan.Send(seen(r, time.Minute))
 		w.expect("appeared 1 [198.51.100.1 192.0.2.1]")
@@ -239,7 +239,7 @@ func TestFlood(t *testing.T) {
 		if len(there) != discovery.MaxSites+1 || !there[early.ID()] || !there[mine.ID()] || there[late.ID()] {
 			t.Errorf("%d sites: early %v, mine %v, late %v", len(there), there[early.ID()], there[mine.ID()], there[late.ID()])
 		}
-		if n := d.Ignored(); n != (discovery.Ignored{Crowded: 10_000 - discovery.MaxSites + 1 + 1}) {
+		if n := d.Ignored(); n != (discovery.Ignored{Full: 10_000 - discovery.MaxSites + 1 + 1}) {
 			t.Errorf("%+v", n)
 		}
 		time.Sleep(time.Hour)
@@ -274,12 +274,12 @@ func TestForgedFlood(t *testing.T) {
 		if s := d.Sites(); len(s) != 2 {
 			t.Errorf("%d sites", len(s))
 		}
-		if n := d.Ignored(); n.Forged != discovery.MaxSites-1 || n.Forged+n.Crowded != 1000 {
+		if n := d.Ignored(); n.Forged != discovery.MaxSites-1 || n.Forged+n.Full != 1000 {
 			t.Errorf("%+v", n)
 		}
 		time.Sleep(time.Second)
 		lan.Send(seen(discoverytest.Record(mine, 2), time.Hour))
-		if n := d.Ignored(); n.Replayed+n.Forged+n.Crowded != 1000 {
+		if n := d.Ignored(); n.Replayed+n.Forged+n.Full != 1000 {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -414,7 +414,7 @@ func TestModel(t *testing.T) {
 					air.Send(discovery.Sighting{Site: keys[i].ID()})
 					*until = time.Time{}
 				case "lost":
-					d.Lost(keys[i].ID())
+					d.MarkGone(keys[i].ID())
 					a.lan, a.far = time.Time{}, time.Time{}
 				case "wait":
 					time.Sleep(time.Duration(rapid.IntRange(1, 60).Draw(rt, "minutes")) * time.Minute)

@@ -17,7 +17,7 @@ func isMultiaddr(text string) bool { return strings.HasPrefix(text, "/") }
 // checkMultiaddr takes what leads to a site without naming it: the record does that.
 func checkMultiaddr(text string) error {
 	a, err := ma.NewMultiaddr(text)
-	if err != nil || a.String() != text || strings.ContainsFunc(text, unprinted) || !leads(a) {
+	if err != nil || a.String() != text || strings.ContainsFunc(text, isNotPrintable) || !isSiteAddr(a) {
 		return fmt.Errorf("%.160q is no address of a site: one looks like /ip4/192.0.2.7/udp/8473/quic-v1, without the site's own /p2p/… behind it", text)
 	}
 	return nil
@@ -25,7 +25,7 @@ func checkMultiaddr(text string) error {
 
 // leads reports whether an address leads from a machine to the site, or over a relay
 // that it names.
-func leads(a ma.Multiaddr) bool {
+func isSiteAddr(a ma.Multiaddr) bool {
 	if !slices.Contains(hosts, a[0].Code()) {
 		return false
 	}
@@ -45,4 +45,4 @@ func leads(a ma.Multiaddr) bool {
 	return true
 }
 
-func unprinted(c rune) bool { return c <= ' ' || c > '~' }
+func isNotPrintable(c rune) bool { return c <= ' ' || c > '~' }

@@ -128,10 +128,10 @@ func (k *Kind) check() error {
 
 // isName is the pattern of the names of sites, kinds and points.
 func isName(s string) bool {
-	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, notOfName)
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, isNotNameRune)
 }
 
-func notOfName(c rune) bool {
+func isNotNameRune(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
 }
 
@@ -144,7 +144,7 @@ func checkAddress(text string) error {
 		return checkMultiaddr(text)
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.String() != text || strings.ContainsFunc(text, unprinted) || !slices.Contains([]string{"http", "https"}, u.Scheme) ||
+	if err != nil || u.String() != text || strings.ContainsFunc(text, isNotPrintable) || !slices.Contains([]string{"http", "https"}, u.Scheme) ||
 		u.Hostname() == "" || u.Port() == "0" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return fmt.Errorf("%.160q is no address of a site: one looks like https://192.0.2.7:8473/mcp", text)
 	}

@@ -28,7 +28,7 @@ func (s *Sequence) Next(least uint64) (uint64, error) {
 
 // Beyond has the next number be greater than that of a record of the site, which others
 // know, and reports whether it would not have been.
-func (s *Sequence) Beyond(n uint64) bool {
+func (s *Sequence) Advance(n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n <= s.last {

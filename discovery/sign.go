@@ -57,7 +57,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	if r.Site != key.ID() {
 		return nil, fmt.Errorf("a record of %v is signed by its key, not by that of %v", r.Site, key.ID())
 	}
-	r.Addresses, r.Offer = slices.Clone(r.Addresses), inOrder(r.Offer)
+	r.Addresses, r.Offer = slices.Clone(r.Addresses), sortOffer(r.Offer)
 	s := &Signed{Record: r}
 	var err error
 	if len(r.Offer) > 0 {
@@ -84,7 +84,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 }
 
 // inOrder is an offer as it has to stand in a record.
-func inOrder(offer []Kind) []Kind {
+func sortOffer(offer []Kind) []Kind {
 	offer = slices.Clone(offer)
 	for i := range offer {
 		offer[i].Points = slices.Sorted(slices.Values(offer[i].Points))
@@ -94,13 +94,13 @@ func inOrder(offer []Kind) []Kind {
 }
 
 // Bytes are the record as it travels, at most MaxRecord.
-func (s *Signed) Bytes() []byte { return s.travel(s.offer) }
+func (s *Signed) Bytes() []byte { return s.encode(s.offer) }
 
 // Short is the record without its public offer, at most MaxShort bytes. Open takes it,
 // and it is the same record.
-func (s *Signed) Short() []byte { return s.travel(nil) }
+func (s *Signed) Short() []byte { return s.encode(nil) }
 
-func (s *Signed) travel(offer []byte) []byte {
+func (s *Signed) encode(offer []byte) []byte {
 	b, err := form.Encode(envelope{version, s.body, s.signature, offer})
 	if err != nil {
 		panic(err) // three strings of bytes and a number can be written

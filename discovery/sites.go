@@ -63,7 +63,7 @@ func (d *Directory) Sites() (sites []Site) {
 	defer d.mu.Unlock()
 	now := d.now()
 	for _, e := range d.sites {
-		if s, there := e.site(now); there {
+		if s, there := e.snapshot(now); there {
 			sites = append(sites, s)
 		}
 	}
@@ -78,13 +78,13 @@ func (d *Directory) Site(id identity.ID) (Site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.sites[id]; e != nil {
-		return e.site(d.now())
+		return e.snapshot(d.now())
 	}
 	return Site{}, false
 }
 
-func (e *entry) site(now time.Time) (s Site, there bool) {
-	until := e.until()
+func (e *entry) snapshot(now time.Time) (s Site, there bool) {
+	until := e.expires()
 	if !until.After(now) {
 		return Site{}, false
 	}
@@ -99,7 +99,7 @@ func (e *entry) site(now time.Time) (s Site, there bool) {
 }
 
 // watchMost is after what time a watcher looks at the latest whether a site is gone.
-const watchMost = time.Minute
+const maxWatchInterval = time.Minute
 
 // Change is what a watcher is told.
 type Change string
@@ -127,11 +127,11 @@ func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
 	told := make(map[identity.ID]Site)
 	for ctx.Err() == nil {
 		there := d.Sites()
-		tell(told, there, emit)
+		emitChanges(told, there, emit)
 		var end <-chan time.Time // of the first that nothing more is heard of
 		if len(there) > 0 {
 			first := slices.MinFunc(there, func(a, b Site) int { return a.Until.Compare(b.Until) })
-			end = time.After(min(first.Until.Sub(d.now()), watchMost)) // a timer stands still while the machine sleeps
+			end = time.After(min(first.Until.Sub(d.now()), maxWatchInterval)) // a timer stands still while the machine sleeps
 		}
 		select {
 		case <-ctx.Done():
@@ -142,7 +142,7 @@ func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
 }
 
 // tell emits what is different, and notes that it is told.
-func tell(told map[identity.ID]Site, there []Site, emit func(Change, Site)) {
+func emitChanges(told map[identity.ID]Site, there []Site, emit func(Change, Site)) {
 	gone := make(map[identity.ID]bool, len(told))
 	for id := range told {
 		gone[id] = true
@@ -165,7 +165,7 @@ func tell(told map[identity.ID]Site, there []Site, emit func(Change, Site)) {
 }
 
 // wake has the watchers look. The caller holds mu.
-func (d *Directory) wake() {
+func (d *Directory) notifyWatchers() {
 	for w := range d.watchers {
 		select {
 		case w <- struct{}{}:

@@ -15,10 +15,10 @@ import (
 // of what follows from it have a clock of their own.
 func TestSleptIsBootTime(t *testing.T) {
 	if os.Getenv("SLEPT") != "" {
-		fmt.Println("slept", int(Slept().Seconds()))
+		fmt.Println("slept", int(Suspended().Seconds()))
 		return
 	}
-	before := int(Slept().Seconds())
+	before := int(Suspended().Seconds())
 	c := exec.Command("unshare", "--time", "--fork", "--boottime", "100000", os.Args[0], "-test.run=TestSleptIsBootTime", "-test.v")
 	c.Env = append(os.Environ(), "SLEPT=1")
 	out, err := c.CombinedOutput()

@@ -8,7 +8,7 @@ import (
 
 // Slept is for how long the machine has been suspended since it was started, in which time
 // timers stand still and time.Since counts nothing.
-func Slept() time.Duration {
+func Suspended() time.Duration {
 	var boot, mono unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
 		return 0

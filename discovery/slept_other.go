@@ -6,4 +6,4 @@ import "time"
 
 // Slept is for how long the machine has been suspended since it was started, as far as
 // that is known: not on this system.
-func Slept() time.Duration { return 0 }
+func Suspended() time.Duration { return 0 }

@@ -18,7 +18,7 @@ func TestSleepEndsWhatHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
 		d := NewDirectory(slog.New(slog.DiscardHandler), nil)
-		d.slept = func() time.Duration { return time.Duration(slept.Load()) }
+		d.suspended = func() time.Duration { return time.Duration(slept.Load()) }
 		key := identity.New()
 		sign := func(sequence uint64) *Signed {
 			r, err := Record{Site: key.ID(), Sequence: sequence, Name: "garden", Addresses: []string{"https://192.0.2.1/mcp"}, Lifetime: 24 * time.Hour}.Sign(key)
@@ -28,11 +28,11 @@ func TestSleepEndsWhatHolds(t *testing.T) {
 			return r
 		}
 		newest := sign(5)
-		if err := d.see("air", Sighting{Site: key.ID(), Record: newest.Bytes(), For: time.Hour}); err != nil {
+		if err := d.handleSighting("air", Sighting{Site: key.ID(), Record: newest.Bytes(), For: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		var older *Older
-		if err := d.see("air", Sighting{Site: key.ID(), Record: sign(4).Bytes(), For: time.Hour}); !errors.As(err, &older) || !errors.Is(err, ErrReplayed) || older.Newest.Sequence != 5 {
+		var older *OlderError
+		if err := d.handleSighting("air", Sighting{Site: key.ID(), Record: sign(4).Bytes(), For: time.Hour}); !errors.As(err, &older) || !errors.Is(err, ErrReplayed) || older.Newest.Sequence != 5 {
 			t.Errorf("of an older record: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -54,21 +54,21 @@ func TestCard(t *testing.T) {
 	stop := Serve(site, home, func() Card { return says }, nil)
 	defer stop()
 
-	c, err := Ask(t.Context(), asker, home, at(site))
+	c, err := Fetch(t.Context(), asker, home, at(site))
 	if err != nil || !bytes.Equal(c.Record, record) || !slices.Equal(c.Capabilities, []string{"measurement/temperature", "switch"}) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for _, other := range []discovery.Realm{realm(t, "home"), realm(t, "away"), discovery.PublicRealm()} {
-		if c, err := Ask(t.Context(), asker, other, at(site)); err == nil {
+		if c, err := Fetch(t.Context(), asker, other, at(site)); err == nil {
 			t.Errorf("%#v reads the card of home: %+v", other, c)
 		}
 	}
 	says = Card{discoverytest.Record(identity.New(), 1).Bytes(), nil}
-	if c, err := Ask(t.Context(), asker, home, at(site)); err == nil {
+	if c, err := Fetch(t.Context(), asker, home, at(site)); err == nil {
 		t.Errorf("a site shows the record of another: %+v", c)
 	}
 	says = Card{record, []string{"Bad Name"}}
-	if c, err := Ask(t.Context(), asker, home, at(site)); err == nil {
+	if c, err := Fetch(t.Context(), asker, home, at(site)); err == nil {
 		t.Errorf("a bad name is taken: %+v", c)
 	}
 }
@@ -109,13 +109,13 @@ func TestNewer(t *testing.T) {
 	site, asker, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
 	heard := make(chan uint64, 10)
 	defer Serve(site, home, func() Card { return Card{} }, func(r *discovery.Signed) { heard <- r.Sequence })()
-	if err := Tell(t.Context(), asker, home, at(site), discoverytest.Record(key, 7)); err != nil || <-heard != 7 {
+	if err := SendNewer(t.Context(), asker, home, at(site), discoverytest.Record(key, 7)); err != nil || <-heard != 7 {
 		t.Error(err)
 	}
-	if Tell(t.Context(), asker, home, at(site), discoverytest.Record(identity.New(), 8)) == nil {
+	if SendNewer(t.Context(), asker, home, at(site), discoverytest.Record(identity.New(), 8)) == nil {
 		t.Error("another's record is taken")
 	}
-	if Tell(t.Context(), asker, realm(t, "home"), at(site), discoverytest.Record(key, 8)) == nil {
+	if SendNewer(t.Context(), asker, realm(t, "home"), at(site), discoverytest.Record(key, 8)) == nil {
 		t.Error("an outsider is heard")
 	}
 	if len(heard) > 0 {
@@ -134,7 +134,7 @@ func TestBrokenOff(t *testing.T) {
 		}
 		return Card{Record: discoverytest.Record(key, 1).Bytes()}
 	}, nil)()
-	if _, err := Ask(t.Context(), asker, home, at(site)); err != nil || asked != 2 {
+	if _, err := Fetch(t.Context(), asker, home, at(site)); err != nil || asked != 2 {
 		t.Errorf("asked %d times, %v", asked, err)
 	}
 }
@@ -147,8 +147,8 @@ func TestCrowd(t *testing.T) {
 	if err := stranger.Connect(t.Context(), at(site)); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, mostEach+1)
-	for range mostEach + 1 {
+	ended := make(chan error, maxServedPerPeer+1)
+	for range maxServedPerPeer + 1 {
 		s, err := stranger.NewStream(t.Context(), site.ID(), Protocol)
 		if err != nil {
 			t.Fatal(err)
@@ -167,10 +167,10 @@ func TestCrowd(t *testing.T) {
 		if err == nil {
 			t.Error("who has too many is answered")
 		}
-	case <-time.After(patience / 2):
+	case <-time.After(timeout / 2):
 		t.Error("one has more places than each may")
 	}
-	if _, err := Ask(t.Context(), open(t, identity.New(), nil), home, at(site)); err != nil {
+	if _, err := Fetch(t.Context(), open(t, identity.New(), nil), home, at(site)); err != nil {
 		t.Error(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestRelayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := ma.StringCast(fmt.Sprintf("%v/p2p/%v/p2p-circuit", relay.Addrs()[0], relay.ID()))
-	if _, err := Ask(t.Context(), asker, discovery.PublicRealm(), peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{over}}); err != nil {
+	if _, err := Fetch(t.Context(), asker, discovery.PublicRealm(), peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{over}}); err != nil {
 		t.Fatal(err)
 	}
 	if !asker.Network().ConnsToPeer(site.ID())[0].Stat().Limited {
@@ -214,13 +214,13 @@ func TestRelayedCrowd(t *testing.T) {
 		if err := h.Connect(ctx, there); err != nil {
 			t.Fatal(err)
 		}
-		for range mostEach {
+		for range maxServedPerPeer {
 			if s, err := h.NewStream(ctx, site.ID(), Protocol); err == nil {
 				s.Write([]byte("so"))
 			}
 		}
 	}
-	if _, err := Ask(t.Context(), open(t, identity.New(), nil), discovery.PublicRealm(), there); err != nil {
+	if _, err := Fetch(t.Context(), open(t, identity.New(), nil), discovery.PublicRealm(), there); err != nil {
 		t.Error(err)
 	}
 }
@@ -250,7 +250,7 @@ func TestImpostor(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		start := time.Now()
-		if c, err := Ask(ctx, asker, home, at(impostor)); err == nil {
+		if c, err := Fetch(ctx, asker, home, at(impostor)); err == nil {
 			t.Errorf("who answers with %s has the card %+v", what, c)
 		}
 		if took := time.Since(start); took > 3*time.Second {
@@ -321,7 +321,7 @@ func FuzzCard(f *testing.F) {
 				t.Fatalf("%x is written as %x, %v", b, again, err)
 			}
 		}
-		if c, err := ask(both{bytes.NewReader(b), io.Discard}, public, "asker", key.ID(), "site"); err == nil {
+		if c, err := exchange(both{bytes.NewReader(b), io.Discard}, public, "asker", key.ID(), "site"); err == nil {
 			t.Fatalf("an answer to no question is taken: %+v", c)
 		}
 	})

@@ -24,12 +24,12 @@ const NewerProtocol protocol.ID = "/agentsite/newer/1"
 
 // Tell tells a site of a newer record of it, and connects to it if need be. It blocks for
 // at most five seconds after it is connected.
-func Tell(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, newest *discovery.Signed) error {
+func SendNewer(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, newest *discovery.Signed) error {
 	ctx = network.WithAllowLimitedConn(ctx, "card")
 	if err := h.Connect(ctx, site); err != nil {
 		return fmt.Errorf("%v cannot be told of its newer record: %w", newest.Site, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, site.ID, NewerProtocol)
 	if err != nil {
@@ -51,8 +51,8 @@ func Tell(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Add
 }
 
 // hear takes a record of the site itself.
-func (s *server) hear(stream network.Stream, site, teller peer.ID) error {
-	if err := stream.SetDeadline(time.Now().Add(patience)); err != nil {
+func (s *server) receiveNewer(stream network.Stream, site, teller peer.ID) error {
+	if err := stream.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	b, err := io.ReadAll(io.LimitReader(stream, proofSize+discovery.MaxRecord+1))
@@ -60,7 +60,7 @@ func (s *server) hear(stream network.Stream, site, teller peer.ID) error {
 		return err
 	}
 	if len(b) < proofSize || !hmac.Equal(b[:proofSize], proof(s.realm, "newer", site, teller, nil, b[proofSize:])) {
-		return errNotOfRealm
+		return errOtherRealm
 	}
 	r, err := discovery.Open(b[proofSize:])
 	if err != nil {

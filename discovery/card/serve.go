@@ -21,13 +21,13 @@ import (
 const Protocol protocol.ID = "/agentsite/card/1"
 
 const (
-	patience = 5 * time.Second
+	timeout = 5 * time.Second
 
 	// Strangers, who have sixteen connections, cannot take all places. They do not count by
 	// network: all who come over one relay have the same, and what one network may have of
 	// the connections is bounded there.
-	mostAsked = 64
-	mostEach  = 3
+	maxServed = 64
+	maxServedPerPeer  = 3
 
 	nonceSize = 16
 	proofSize = 32
@@ -41,18 +41,18 @@ func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card 
 
 type server struct {
 	realm discovery.Realm
-	now   func() Card
+	card   func() Card
 	newer func(*discovery.Signed)
-	turns quota.Quota
+	served quota.Quota
 }
 
 // Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
 // Others learn nothing, not even whether there is one. now is called by many at a time, and
 // so is newer, with records that the site itself has signed and others know.
 func Serve(h host.Host, realm discovery.Realm, now func() Card, newer func(*discovery.Signed)) (stop func()) {
-	s := &server{realm: realm, now: now, newer: newer}
-	h.SetStreamHandler(Protocol, func(stream network.Stream) { s.handle(stream, s.answer) })
-	h.SetStreamHandler(NewerProtocol, func(stream network.Stream) { s.handle(stream, s.hear) })
+	s := &server{realm: realm, card: now, newer: newer}
+	h.SetStreamHandler(Protocol, func(stream network.Stream) { s.handle(stream, s.sendCard) })
+	h.SetStreamHandler(NewerProtocol, func(stream network.Stream) { s.handle(stream, s.receiveNewer) })
 	return func() {
 		h.RemoveStreamHandler(Protocol)
 		h.RemoveStreamHandler(NewerProtocol)
@@ -61,12 +61,12 @@ func Serve(h host.Host, realm discovery.Realm, now func() Card, newer func(*disc
 
 func (s *server) handle(stream network.Stream, serve func(network.Stream, peer.ID, peer.ID) error) {
 	asker := stream.Conn().RemotePeer()
-	turn := []quota.Limit{{Group: asker, Most: mostEach}, {Most: mostAsked}}
-	if !s.turns.Take(turn...) {
+	turn := []quota.Limit{{Group: asker, Most: maxServedPerPeer}, {Most: maxServed}}
+	if !s.served.Take(turn...) {
 		stream.Reset()
 		return
 	}
-	defer s.turns.Done(turn...)
+	defer s.served.Release(turn...)
 	if serve(stream, stream.Conn().LocalPeer(), asker) != nil {
 		stream.Reset()
 		return
@@ -74,8 +74,8 @@ func (s *server) handle(stream network.Stream, serve func(network.Stream, peer.I
 	stream.Close()
 }
 
-func (s *server) answer(stream network.Stream, site, asker peer.ID) error {
-	if err := stream.SetDeadline(time.Now().Add(patience)); err != nil {
+func (s *server) sendCard(stream network.Stream, site, asker peer.ID) error {
+	if err := stream.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	question := make([]byte, nonceSize+proofSize)
@@ -84,9 +84,9 @@ func (s *server) answer(stream network.Stream, site, asker peer.ID) error {
 	}
 	nonce, shown := question[:nonceSize], question[nonceSize:]
 	if !hmac.Equal(shown, proof(s.realm, "ask", site, asker, nonce, nil)) {
-		return errNotOfRealm
+		return errOtherRealm
 	}
-	b, err := s.now().write()
+	b, err := s.card().write()
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestNamedAfterDisconnect(t *testing.T) {
 		}
 	}
 	client := n.open(identity.New(), Options{Realm: r})
-	at, err := client.Near(t.Context(), site.key.ID())
+	at, err := client.QuickLocate(t.Context(), site.key.ID())
 	if err != nil || len(at.Addrs) == 0 {
 		t.Errorf("the site is at %v: %v", at.Addrs, err)
 	}

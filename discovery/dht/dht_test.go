@@ -307,11 +307,11 @@ func TestWhere(t *testing.T) {
 	home := realm(t, "home")
 	site := n.site(home)
 	looks := n.open(identity.New(), Options{Realm: home})
-	at, err := looks.Where(t.Context(), site.key.ID())
+	at, err := looks.Locate(t.Context(), site.key.ID())
 	if err != nil || !slices.ContainsFunc(at.Addrs, func(a ma.Multiaddr) bool { return ma.Contains(site.host.Addrs(), a) }) {
 		t.Fatalf("%v, %v", at, err)
 	}
-	if got, err := looks.Where(t.Context(), identity.New().ID()); err == nil {
+	if got, err := looks.Locate(t.Context(), identity.New().ID()); err == nil {
 		t.Errorf("who is nowhere is at %v", got)
 	}
 
@@ -328,7 +328,7 @@ func TestWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
-	if at, err := looks.Where(t.Context(), key.ID()); err != nil || !ma.Contains(at.Addrs, ma.StringCast(relayed)) {
+	if at, err := looks.Locate(t.Context(), key.ID()); err != nil || !ma.Contains(at.Addrs, ma.StringCast(relayed)) {
 		t.Errorf("%v, %v", at, err)
 	}
 }
@@ -411,7 +411,7 @@ func TestRestored(t *testing.T) {
 	}
 	looks := n.open(identity.New(), Options{Realm: home})
 	known := discoverytest.Record(key, 100)
-	err := looks.Lookup(t.Context(), "", func(discovery.Sighting) error { return &discovery.Older{Newest: known} })
+	err := looks.Lookup(t.Context(), "", func(discovery.Sighting) error { return &discovery.OlderError{Newest: known} })
 	if r := site.told.Load(); err != nil || r == nil || r.Sequence != 100 {
 		t.Errorf("the site is told of %v, %v", r, err)
 	}

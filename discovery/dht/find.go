@@ -113,7 +113,7 @@ func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery
 func (d *DHT) newer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	if err := card.Tell(ctx, d.o.Host, d.o.Realm, p, newest); err != nil {
+	if err := card.SendNewer(ctx, d.o.Host, d.o.Realm, p, newest); err != nil {
 		d.o.Log.Debug("a site is not told that a newer record of it is known", "peer", p.ID, "error", err)
 	}
 }
@@ -135,7 +135,7 @@ func (d *DHT) ask(ctx context.Context, p peer.AddrInfo) (discovery.Sighting, []s
 	before := net.Connectedness(p.ID)
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	c, err := card.Ask(ctx, d.o.Host, d.o.Realm, p)
+	c, err := card.Fetch(ctx, d.o.Host, d.o.Realm, p)
 	at := ends(net.ConnsToPeer(p.ID))
 	if before == network.NotConnected {
 		d.part(p.ID)

@@ -66,7 +66,7 @@ func (g *guarded) SetStreamHandler(id protocol.ID, handle network.StreamHandler)
 			s.Reset()
 			return
 		}
-		defer g.turns.Done(turn...)
+		defer g.turns.Release(turn...)
 		s.SetReadDeadline(time.Now().Add(readPatience))
 		handle(&short{Stream: s})
 	})

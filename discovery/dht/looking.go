@@ -182,7 +182,7 @@ func (l *looking) ask(p peer.AddrInfo) bool {
 	l.emitting.Lock()
 	err = l.emit(seen) // whether it is taken there changes nothing here
 	l.emitting.Unlock()
-	var older *discovery.Older
+	var older *discovery.OlderError
 	if errors.As(err, &older) && p.ID != l.d.self {
 		l.d.newer(l.ctx, p, older.Newest)
 	}

@@ -351,7 +351,7 @@ func (n *net) again(sites []*node) {
 	reached := 0
 	for _, s := range sites {
 		last := s.host.Addrs()[0].String()
-		_, _ = looks.Where(t.Context(), s.key.ID()) // whatever it says
+		_, _ = looks.Locate(t.Context(), s.key.ID()) // whatever it says
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if err := looks.host.Reach(ctx, s.key.ID(), []string{last}); err != nil {
 			t.Error(err)
@@ -368,7 +368,7 @@ func (n *net) again(sites []*node) {
 // reach sees that a site is reached where it is said to be.
 func (m *node) reach(t *testing.T, site *node) {
 	start := time.Now()
-	at, err := m.Where(t.Context(), site.key.ID())
+	at, err := m.Locate(t.Context(), site.key.ID())
 	if err != nil {
 		t.Error(err)
 		return
@@ -416,7 +416,7 @@ func TestEachAlone(t *testing.T) {
 						return nil
 					})
 				},
-				func() { _, _ = m.Where(ctx, key.ID()) },
+				func() { _, _ = m.Locate(ctx, key.ID()) },
 				func() {
 					if b, _ := m.library.GetValue(ctx, keyOf(p)); b != nil && !bytes.Equal(b, stale[keyOf(p)]) {
 						t.Error("a value is taken that is no record")

@@ -25,7 +25,7 @@ const (
 // Where returns the addresses at which a site may be, also over relays: first those that
 // are known here, then what the site signed, then what servers say. Nothing but the
 // handshake proves them. It takes at most ten seconds; the error says that there is none.
-func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	p, err := peer.Decode(id.PeerID())
 	if err != nil {
 		return peer.AddrInfo{}, err
@@ -60,7 +60,7 @@ func (d *DHT) Where(ctx context.Context, id identity.ID) (peer.AddrInfo, error) 
 
 // Near is Where for many sites: the known servers are asked, one after the other until one
 // knows the site, and the network only where none does.
-func (d *DHT) Near(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
+func (d *DHT) QuickLocate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	p, err := peer.Decode(id.PeerID())
 	if err != nil {
 		return peer.AddrInfo{}, err
@@ -71,7 +71,7 @@ func (d *DHT) Near(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 			return *said[i], nil
 		}
 	}
-	return d.Where(ctx, id)
+	return d.Locate(ctx, id)
 }
 
 // search asks the network in all ways that there are.

@@ -189,7 +189,7 @@ func TestFlood(t *testing.T) {
 	before, earlyBefore := find.memory(), early.memory()
 
 	flood := b.start(b.Host("10.77.0.66/16"), "flood")
-	find.await(20*time.Second, "more than can be taken", func(e event) bool { return e.Ignored.Crowded > 0 })
+	find.await(20*time.Second, "more than can be taken", func(e event) bool { return e.Ignored.Full > 0 })
 	late := b.announce(b.Host("10.77.0.2/16"), "a-known-one", string(known.PEM())) // first by name
 	find.await(10*time.Second, "the known site, in the flood", reachedAt(late.label, "10.77.0.2"))
 	if line := <-flood.lines; line != "flooded" {
@@ -197,7 +197,7 @@ func TestFlood(t *testing.T) {
 	}
 	e, _ := find.await(10*time.Second, "the early site, after it", reachedAt(early.label, "10.77.0.1"))
 	t.Logf("%d sites, %+v; the finder grew from %d to %d KiB, a site from %d to %d KiB", e.Sites, e.Ignored, before, find.memory(), earlyBefore, early.memory())
-	if e.Sites > discovery.MaxSites+1 || e.Ignored.Forged == 0 || e.Ignored.Malformed == 0 || e.Ignored.Crowded == 0 {
+	if e.Sites > discovery.MaxSites+1 || e.Ignored.Forged == 0 || e.Ignored.Malformed == 0 || e.Ignored.Full == 0 {
 		t.Errorf("%+v", e)
 	}
 	if grew := find.memory() - before; grew > 20<<10 {

@@ -69,7 +69,7 @@ func (q *Quota) Take(limits ...Limit) bool {
 }
 
 // Done gives back what one Take took.
-func (q *Quota) Done(limits ...Limit) {
+func (q *Quota) Release(limits ...Limit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range limits {

@@ -57,8 +57,8 @@ func TestQuota(t *testing.T) {
 		t.Error("the reserve is not there, or is larger")
 	}
 	for range 2 {
-		q.Done(ann, all)
-		q.Done(eve, all)
+		q.Release(ann, all)
+		q.Release(eve, all)
 	}
 	if len(q.held) > 0 {
 		t.Errorf("%v is left", q.held)
@@ -69,7 +69,7 @@ func TestQuota(t *testing.T) {
 // forgotten.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := Rate{Every: time.Second, Burst: 3}
+		r := RateLimiter{Every: time.Second, Burst: 3}
 		often := func(groups ...any) (n int) {
 			for r.Allow(groups...) {
 				n++

@@ -7,7 +7,7 @@ import (
 
 // Rate bounds how often each group may do something: Burst times at once, and then once in
 // Every. It is safe for concurrent use, and forgets groups that may do all of Burst again.
-type Rate struct {
+type RateLimiter struct {
 	Every time.Duration
 	Burst int
 
@@ -18,7 +18,7 @@ type Rate struct {
 
 // Allow reports whether each of some groups may do it now, and counts it for all of them
 // then, and for none otherwise.
-func (r *Rate) Allow(groups ...any) bool {
+func (r *RateLimiter) Allow(groups ...any) bool {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

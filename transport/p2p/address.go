@@ -17,7 +17,7 @@ import (
 )
 
 // Anywhere is where a host listens on all addresses of its machine, by TCP and by QUIC.
-func Anywhere(port uint16) []string {
+func ListenAll(port uint16) []string {
 	return []string{
 		fmt.Sprintf("/ip4/0.0.0.0/tcp/%d", port), fmt.Sprintf("/ip4/0.0.0.0/udp/%d/quic-v1", port),
 		fmt.Sprintf("/ip6/::/tcp/%d", port), fmt.Sprintf("/ip6/::/udp/%d/quic-v1", port),
@@ -25,7 +25,7 @@ func Anywhere(port uint16) []string {
 }
 
 // PeerOf is an identity as libp2p has it.
-func PeerOf(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
+func PeerID(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
 
 func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }
 
@@ -47,13 +47,13 @@ func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 		peers[i].Addrs = append(peers[i].Addrs, one.Addrs...)
 	}
 	for i := range peers {
-		peers[i].Addrs = byBoth(peers[i].Addrs)
+		peers[i].Addrs = addOtherTransport(peers[i].Addrs)
 	}
 	return peers, nil
 }
 
 // WithBoth is addresses that name their peer, each with that for the other of QUIC and TCP.
-func WithBoth(all []string) ([]string, error) {
+func WithBothTransports(all []string) ([]string, error) {
 	peers, err := ParsePeers(all)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func WithBoth(all []string) ([]string, error) {
 
 // byBoth adds to each address by QUIC the one by TCP, and the other way round, as far as
 // they are not among them. The order stays, and what is added comes last.
-func byBoth(addrs []ma.Multiaddr) []ma.Multiaddr {
+func addOtherTransport(addrs []ma.Multiaddr) []ma.Multiaddr {
 	all := slices.Clone(addrs)
 	for _, a := range addrs {
 		var host, port, rest string
@@ -88,21 +88,21 @@ func byBoth(addrs []ma.Multiaddr) []ma.Multiaddr {
 }
 
 // OverRelay reports whether an address leads to its host through a relay.
-func OverRelay(a ma.Multiaddr) bool {
+func IsRelayed(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
 	return err == nil
 }
 
 // At is where a host listens that is told an address and a port of its machine, such as
 // 192.0.2.7:8475 or, for all addresses, :8475.
-func At(listen string) ([]string, error) {
+func ListenAddrs(listen string) ([]string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return nil, err
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" {
-		return Anywhere(uint16(n)), err
+		return ListenAll(uint16(n)), err
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -118,26 +118,26 @@ func At(listen string) ([]string, error) {
 // tell is which of the host's addresses others are told, and those that lead through relays
 // besides. An address that it only heard of is told once others have reached it there: who
 // calls, or punches a hole, waits for each that leads nowhere before it tries another way.
-func (h *Host) tell(all []ma.Multiaddr) []ma.Multiaddr {
+func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
 	interfaces, _ := h.Network().InterfaceListenAddresses() // where none is told, others have to confirm
 	reached, _, _ := h.basic.ConfirmedAddrs()
 	all = slices.DeleteFunc(slices.Clone(all), func(a ma.Multiaddr) bool {
-		return manet.IsPublicAddr(a) && !OverRelay(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
+		return manet.IsPublicAddr(a) && !IsRelayed(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
 	})
-	return h.reserved.add(all)
+	return h.relayAddrs.add(all)
 }
 
 // portMapTime is how long it may take until the router has opened a port.
-const portMapTime = 15 * time.Second
+const portMapTimeout = 15 * time.Second
 
 // patient says nothing of what others see until a moment: each of these tries an address
 // once in two minutes, and the first should be that of the port which the router opens.
-type patient struct {
+type delayedObservations struct {
 	*observedaddrs.Manager
 	until time.Time
 }
 
-func (p patient) AddrsFor(local ma.Multiaddr) []ma.Multiaddr {
+func (p delayedObservations) AddrsFor(local ma.Multiaddr) []ma.Multiaddr {
 	if time.Now().Before(p.until) {
 		return nil
 	}

@@ -17,11 +17,11 @@ func TestWithBoth(t *testing.T) {
 		{[]string{"/ip4/192.0.2.7/udp/1/quic-v1" + one + "/p2p-circuit" + two}, []string{"/ip4/192.0.2.7/udp/1/quic-v1" + one + "/p2p-circuit" + two}},
 		{nil, nil},
 	} {
-		if got, err := WithBoth(c.given); err != nil || !slices.Equal(got, c.want) {
+		if got, err := WithBothTransports(c.given); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q becomes %q %v, not %q", c.given, got, err, c.want)
 		}
 	}
-	if _, err := WithBoth([]string{"192.0.2.7"}); err == nil {
+	if _, err := WithBothTransports([]string{"192.0.2.7"}); err == nil {
 		t.Error("an address that names nobody is taken")
 	}
 }

@@ -191,7 +191,7 @@ func answer(h *Host, verb string, words []string) told {
 		if err != nil {
 			return fail(err)
 		}
-		h.forgive(to.ID) // who waits has to be asked again at once
+		h.clearBackoff(to.ID) // who waits has to be asked again at once
 		if err := h.Connect(network.WithAllowLimitedConn(ctx, "test"), *to); err != nil {
 			return fail(err)
 		}
@@ -262,7 +262,7 @@ func start(t *testing.T, on string, g given) *process {
 		g.Key = string(identity.New().PEM())
 	}
 	if g.Listen == nil {
-		g.Listen = Anywhere(4001)
+		g.Listen = ListenAll(4001)
 	}
 	key, err := identity.ParsePEM([]byte(g.Key))
 	if err != nil {

@@ -62,7 +62,7 @@ type params struct {
 	} `json:"_meta"`
 }
 
-func call(id uint64) rpc.Request {
+func inboundConn(id uint64) rpc.Request {
 	p := params{Name: "read_points"}
 	p.Arguments.Points = []string{"greenhouse/temperature"}
 	p.Meta.Version = rpc.Revision
@@ -99,7 +99,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
 	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
-		site.Serve(ctx, p2p.Serving{
+		site.Serve(ctx, p2p.Handlers{
 			Admit: func(rpc.Evidence) (string, error) { return "a", nil },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, t rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalOwner}, Terms: t}).Serve(ctx, rw)
@@ -116,7 +116,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 		next := uint64(0)
 		return func() {
 			next++
-			if _, err := c.Call(ctx, call(next), nil); err != nil {
+			if _, err := c.Call(ctx, inboundConn(next), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -126,7 +126,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	byHTTP()
 	protocols := map[rpc.Codec]protocol.ID{rpc.CBOR: "/agentsite/mcp/1/cbor", rpc.JSON: "/agentsite/mcp/1/json"}
 	var request bytes.Buffer
-	if err := rpc.EncodeRequest(codec, &request, call(1)); err != nil {
+	if err := rpc.EncodeRequest(codec, &request, inboundConn(1)); err != nil {
 		b.Fatal(err)
 	}
 	if codec == rpc.JSON {

@@ -23,15 +23,15 @@ const maxPeerID = 64 // bytes
 
 // vouch tells a relay of a caller who came through it, and reports whether it took that: it
 // does if it is a relay of ours. It blocks for seconds at most.
-func (h *Host) vouch(relay, caller peer.ID) bool {
-	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), why), relayPatient)
+func (h *Host) reportCaller(relay, caller peer.ID) bool {
+	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), limitedReason), relayTimeout)
 	defer cancel()
 	s, err := h.NewStream(ctx, relay, callersProtocol)
 	if err != nil {
 		return false
 	}
 	defer s.Reset()
-	s.SetDeadline(time.Now().Add(relayPatient))
+	s.SetDeadline(time.Now().Add(relayTimeout))
 	if _, err = io.WriteString(s, string(caller)); err == nil && s.CloseWrite() == nil {
 		_, err = s.Read(make([]byte, 1)) // until it is taken
 	}
@@ -39,22 +39,22 @@ func (h *Host) vouch(relay, caller peer.ID) bool {
 }
 
 // learn takes in whom a site knows that has a place here. Others are not asked.
-func (c *circuits) learn(s network.Stream) {
+func (c *circuits) receiveCaller(s network.Stream) {
 	defer s.Reset()
 	site := s.Conn().RemotePeer()
-	turn := quota.Limit{Group: telling{site}, Most: 4}
+	turn := quota.Limit{Group: callerReports{site}, Most: 4}
 	if !c.held.Take(turn) {
 		return
 	}
-	defer c.held.Done(turn)
-	s.SetReadDeadline(time.Now().Add(relayPatient))
+	defer c.held.Release(turn)
+	s.SetReadDeadline(time.Now().Add(relayTimeout))
 	b, err := io.ReadAll(io.LimitReader(s, maxPeerID+1))
 	caller, bad := peer.IDFromBytes(b)
 	if err != nil || bad != nil || len(b) > maxPeerID {
 		return
 	}
 	c.mu.Lock()
-	if p := c.places[site]; p != nil && p.here {
+	if p := c.reservations[site]; p != nil && p.active {
 		p.callers = append(slices.DeleteFunc(p.callers, func(have peer.ID) bool { return have == caller }), caller)
 		p.callers = p.callers[max(0, len(p.callers)-maxCallers):]
 	}
@@ -64,7 +64,7 @@ func (c *circuits) learn(s network.Stream) {
 
 // relayOf is the relay that an address leads over, or "".
 func relayOf(a ma.Multiaddr) peer.ID {
-	if !OverRelay(a) {
+	if !IsRelayed(a) {
 		return ""
 	}
 	text, _ := a.ValueForProtocol(ma.P_P2P) // the first is the relay's

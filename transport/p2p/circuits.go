@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	relayPlaces     = 1024
-	placesPerPrefix = 64 // many homes share one address
-	placeTime       = time.Hour
+	maxReservations     = 1024
+	maxReservationsPerPrefix = 64 // many homes share one address
+	reservationTTL       = time.Hour
 
 	circuitTime  = 30 * time.Minute
 	circuitBytes = 16 << 20 // each way
 
 	// openPatience is how long a circuit may take to be open, and its caller to be told.
-	openPatience = 3 * relayPatient
+	openTimeout = 3 * relayTimeout
 
-	maxHop = 4 << 10 // bytes of a request, as the library has it
+	maxHopRequest = 4 << 10 // bytes of a request, as the library has it
 )
 
 // limits of circuits. Where two are given, they are for callers who are known and for
@@ -60,21 +60,21 @@ type circuits struct {
 	allow func(identity.ID) bool // who may have a place; nil for everybody
 
 	held                         quota.Quota
-	keyOften, prefixOften, often quota.Rate // of strangers: to a site by a key and from a prefix, and from a prefix to all
+	keyOften, prefixOften, often quota.RateLimiter // of strangers: to a site by a key and from a prefix, and from a prefix to all
 
 	mu     sync.Mutex
-	places map[peer.ID]*place
-	open   map[pair][]*openCircuit // in the order in which they came
+	reservations map[peer.ID]*reservation
+	open   map[route][]*openCircuit // in the order in which they came
 }
 
 // pair is a caller and a site.
-type pair struct{ from, to peer.ID }
+type route struct{ from, to peer.ID }
 
 // place is a site's at a relay.
-type place struct {
+type reservation struct {
 	prefix  netip.Prefix
 	until   time.Time
-	here    bool      // and counted; without it, the callers are remembered for the site's return
+	active    bool      // and counted; without it, the callers are remembered for the site's return
 	callers []peer.ID // whom the site says that it knows
 }
 
@@ -87,35 +87,35 @@ type (
 		from netip.Prefix
 		to   peer.ID
 	}
-	placesOf struct{ prefix netip.Prefix }
-	awayFrom struct{ prefix netip.Prefix }
-	telling  struct{ site peer.ID }
+	reservationsFrom struct{ prefix netip.Prefix }
+	inactiveFrom struct{ prefix netip.Prefix }
+	callerReports  struct{ site peer.ID }
 )
 
 func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
 	return &circuits{
 		Host: h, allow: allow,
-		keyOften:    quota.Rate{Every: time.Second, Burst: 8},
-		prefixOften: quota.Rate{Every: time.Second, Burst: 16},
-		often:       quota.Rate{Every: 50 * time.Millisecond, Burst: 256},
-		places:      make(map[peer.ID]*place), open: make(map[pair][]*openCircuit),
+		keyOften:    quota.RateLimiter{Every: time.Second, Burst: 8},
+		prefixOften: quota.RateLimiter{Every: time.Second, Burst: 16},
+		often:       quota.RateLimiter{Every: 50 * time.Millisecond, Burst: 256},
+		reservations:      make(map[peer.ID]*reservation), open: make(map[route][]*openCircuit),
 	}
 }
 
 // follow has the relay know who is here, and whom sites know.
-func (c *circuits) follow() {
+func (c *circuits) start() {
 	c.Network().Notify(&network.NotifyBundle{DisconnectedF: func(n network.Network, conn network.Conn) {
 		if n.Connectedness(conn.RemotePeer()) != network.Connected {
-			c.lose(conn.RemotePeer())
+			c.deactivate(conn.RemotePeer())
 		}
 	}})
-	c.Host.SetStreamHandler(callersProtocol, c.learn)
+	c.Host.SetStreamHandler(callersProtocol, c.receiveCaller)
 }
 
 // SetStreamHandler has requests be read, and bounded, before the library has them.
 func (c *circuits) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	c.Host.SetStreamHandler(id, func(s network.Stream) {
-		if g := c.request(s); g != nil {
+		if g := c.admitRequest(s); g != nil {
 			handle(g)
 		}
 	})
@@ -123,14 +123,14 @@ func (c *circuits) SetStreamHandler(id protocol.ID, handle network.StreamHandler
 
 // request reads what a stream is for, and returns what the library is to have of it; nil
 // where it was refused.
-func (c *circuits) request(s network.Stream) network.Stream {
+func (c *circuits) admitRequest(s network.Stream) network.Stream {
 	var (
 		said bytes.Buffer
 		m    pb.HopMessage
 	)
-	s.SetReadDeadline(time.Now().Add(relayPatient))
-	s.SetWriteDeadline(time.Now().Add(openPatience))
-	r := util.NewDelimitedReader(io.TeeReader(s, &said), maxHop)
+	s.SetReadDeadline(time.Now().Add(relayTimeout))
+	s.SetWriteDeadline(time.Now().Add(openTimeout))
+	r := util.NewDelimitedReader(io.TeeReader(s, &said), maxHopRequest)
 	defer r.Close()
 	if err := r.ReadMsg(&m); err != nil {
 		s.Reset()
@@ -138,10 +138,10 @@ func (c *circuits) request(s network.Stream) network.Stream {
 	}
 	s.SetReadDeadline(time.Time{})
 	who, from := s.Conn().RemotePeer(), quota.PrefixOf(s.Conn().RemoteMultiaddr())
-	first := &hop{Stream: s, said: said.Bytes()}
+	first := &hopStream{Stream: s, request: said.Bytes()}
 	switch m.GetType() {
 	case pb.HopMessage_RESERVE:
-		if c.allow != nil && !c.named(who) {
+		if c.allow != nil && !c.isAllowed(who) {
 			refuse(s, pb.Status_PERMISSION_DENIED)
 			return nil
 		}
@@ -150,14 +150,14 @@ func (c *circuits) request(s network.Stream) network.Stream {
 			return nil
 		}
 		if c.Network().Connectedness(who) != network.Connected { // it has gone meanwhile
-			c.lose(who)
+			c.deactivate(who)
 		}
 	case pb.HopMessage_CONNECT:
 		to, err := util.PeerToPeerInfoV2(m.GetPeer())
 		if err != nil {
 			break // the library says so
 		}
-		if g := c.enter(first, pair{who, to.ID}, from); g != nil {
+		if g := c.admitCircuit(first, route{who, to.ID}, from); g != nil {
 			return g
 		}
 		refuse(s, pb.Status_RESOURCE_LIMIT_EXCEEDED)
@@ -176,17 +176,17 @@ func refuse(s network.Stream, why pb.Status) {
 
 // NewStream opens one to a site, which has to answer soon.
 func (c *circuits) NewStream(ctx context.Context, to peer.ID, ids ...protocol.ID) (network.Stream, error) {
-	ctx, cancel := context.WithTimeout(ctx, relayPatient)
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	s, err := c.Host.NewStream(ctx, to, ids...)
 	if err != nil {
 		return nil, err
 	}
-	return stop{s}, nil
+	return stopStream{s}, nil
 }
 
 // named reports whether the relay's owner has named a peer.
-func (c *circuits) named(who peer.ID) bool {
+func (c *circuits) isAllowed(who peer.ID) bool {
 	id, err := idOf(who)
 	return c.allow != nil && err == nil && c.allow(id)
 }
@@ -195,34 +195,34 @@ func (c *circuits) named(who peer.ID) bool {
 func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, now := c.places[who], time.Now()
-	if p == nil || !p.here {
-		if !c.take(now, placeLimits(from, true)) {
+	p, now := c.reservations[who], time.Now()
+	if p == nil || !p.active {
+		if !c.takeOrExpire(now, reservationLimits(from, true)) {
 			return false
 		}
-		if p = c.places[who]; p == nil {
-			p = new(place)
+		if p = c.reservations[who]; p == nil {
+			p = new(reservation)
 		} else {
-			c.held.Done(placeLimits(p.prefix, false)...)
+			c.held.Release(reservationLimits(p.prefix, false)...)
 		}
-		p.prefix, p.here = from, true
-		c.places[who] = p
+		p.prefix, p.active = from, true
+		c.reservations[who] = p
 	}
-	p.until = now.Add(placeTime)
+	p.until = now.Add(reservationTTL)
 	return true
 }
 
 // placeLimits are those of places, and as many of sites that are remembered when they have
 // gone: or who comes and goes with ever new keys would have all others be forgotten.
-func placeLimits(from netip.Prefix, here bool) []quota.Limit {
+func reservationLimits(from netip.Prefix, here bool) []quota.Limit {
 	if !here {
-		return []quota.Limit{{Group: awayFrom{from}, Most: placesPerPrefix}, {Group: awayFrom{}, Most: relayPlaces}}
+		return []quota.Limit{{Group: inactiveFrom{from}, Most: maxReservationsPerPrefix}, {Group: inactiveFrom{}, Most: maxReservations}}
 	}
-	return []quota.Limit{{Group: placesOf{from}, Most: placesPerPrefix}, {Group: placesOf{}, Most: relayPlaces}}
+	return []quota.Limit{{Group: reservationsFrom{from}, Most: maxReservationsPerPrefix}, {Group: reservationsFrom{}, Most: maxReservations}}
 }
 
 // take takes what may be had once others have expired. It is called with mu held.
-func (c *circuits) take(now time.Time, limits []quota.Limit) bool {
+func (c *circuits) takeOrExpire(now time.Time, limits []quota.Limit) bool {
 	if c.held.Take(limits...) {
 		return true
 	}
@@ -232,35 +232,35 @@ func (c *circuits) take(now time.Time, limits []quota.Limit) bool {
 
 // expire forgets what was not renewed. It is called with mu held.
 func (c *circuits) expire(now time.Time) {
-	for who, p := range c.places {
+	for who, p := range c.reservations {
 		if p.until.Before(now) {
-			c.held.Done(placeLimits(p.prefix, p.here)...)
-			delete(c.places, who)
+			c.held.Release(reservationLimits(p.prefix, p.active)...)
+			delete(c.reservations, who)
 		}
 	}
 }
 
 // lose ends the place of a peer that has gone. Whom it knows is remembered for a while.
-func (c *circuits) lose(who peer.ID) {
+func (c *circuits) deactivate(who peer.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.places[who]
-	if p == nil || !p.here {
+	p := c.reservations[who]
+	if p == nil || !p.active {
 		return
 	}
-	c.held.Done(placeLimits(p.prefix, true)...)
-	delete(c.places, who)
-	if p.here = false; len(p.callers) > 0 && c.take(time.Now(), placeLimits(p.prefix, false)) {
-		c.places[who] = p
+	c.held.Release(reservationLimits(p.prefix, true)...)
+	delete(c.reservations, who)
+	if p.active = false; len(p.callers) > 0 && c.takeOrExpire(time.Now(), reservationLimits(p.prefix, false)) {
+		c.reservations[who] = p
 	}
 }
 
 // enter has a circuit be counted, or returns nil where there is no room for it.
-func (c *circuits) enter(h *hop, who pair, from netip.Prefix) *openCircuit {
+func (c *circuits) admitCircuit(h *hopStream, who route, from netip.Prefix) *openCircuit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	site := c.places[who.to]
-	known := site != nil && slices.Contains(site.callers, who.from) || c.named(who.from)
+	site := c.reservations[who.to]
+	known := site != nil && slices.Contains(site.callers, who.from) || c.isAllowed(who.from)
 	if !known && !(c.keyOften.Allow(who) && c.prefixOften.Allow(prefixPair{from, who.to}) && c.often.Allow(from)) {
 		return nil
 	}
@@ -276,11 +276,11 @@ func (c *circuits) enter(h *hop, who pair, from netip.Prefix) *openCircuit {
 		most(prefixPair{from, who.to}, prefixToSite, prefixToSiteStranger),
 		{Group: who.from, Most: keyCircuits},
 	}
-	g := &openCircuit{hop: h, by: c, who: who, limits: append(to, quota.Limit{Group: from, Most: prefixCircuits}, quota.Limit{Most: relayCircuits})}
+	g := &openCircuit{hopStream: h, circuits: c, who: who, limits: append(to, quota.Limit{Group: from, Most: prefixCircuits}, quota.Limit{Most: relayCircuits})}
 	if all := c.open[who]; len(all) >= own.Most { // a caller that was killed leaves some behind
-		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return cmp.Compare(a.heard.Load(), b.heard.Load()) })
-		c.leave(quietest)
-		go quietest.hop.Stream.Reset()
+		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return cmp.Compare(a.lastRead.Load(), b.lastRead.Load()) })
+		c.removeCircuit(quietest)
+		go quietest.hopStream.Stream.Reset()
 	}
 	if !c.held.Take(g.limits...) {
 		if !known || site == nil {
@@ -291,13 +291,13 @@ func (c *circuits) enter(h *hop, who pair, from netip.Prefix) *openCircuit {
 			return nil
 		}
 	}
-	g.heard.Store(time.Now().UnixNano())
+	g.lastRead.Store(time.Now().UnixNano())
 	c.open[who] = append(c.open[who], g)
 	return g
 }
 
 // leave has a circuit be counted no more, once. It is called with mu held.
-func (c *circuits) leave(g *openCircuit) {
+func (c *circuits) removeCircuit(g *openCircuit) {
 	all := c.open[g.who]
 	i := slices.Index(all, g)
 	if i < 0 {
@@ -306,63 +306,63 @@ func (c *circuits) leave(g *openCircuit) {
 	if c.open[g.who] = slices.Delete(all, i, i+1); len(c.open[g.who]) == 0 {
 		delete(c.open, g.who)
 	}
-	c.held.Done(g.limits...)
+	c.held.Release(g.limits...)
 }
 
 // hop is a caller's stream whose request was read already. Its deadlines are ours until
 // the circuit is open.
-type hop struct {
+type hopStream struct {
 	network.Stream
-	said []byte
+	request []byte
 }
 
-func (h *hop) Read(b []byte) (int, error) {
-	if len(h.said) > 0 {
-		n := copy(b, h.said)
-		h.said = h.said[n:]
+func (h *hopStream) Read(b []byte) (int, error) {
+	if len(h.request) > 0 {
+		n := copy(b, h.request)
+		h.request = h.request[n:]
 		return n, nil
 	}
 	return h.Stream.Read(b)
 }
 
-func (*hop) SetReadDeadline(time.Time) error  { return nil }
-func (*hop) SetWriteDeadline(time.Time) error { return nil }
+func (*hopStream) SetReadDeadline(time.Time) error  { return nil }
+func (*hopStream) SetWriteDeadline(time.Time) error { return nil }
 
 // openCircuit is the caller's stream of one that is counted.
 type openCircuit struct {
-	*hop
-	by     *circuits
-	who    pair
+	*hopStream
+	circuits     *circuits
+	who    route
 	limits []quota.Limit
-	heard  atomic.Int64 // when the caller said something last
+	lastRead  atomic.Int64 // when the caller said something last
 }
 
 func (g *openCircuit) Read(b []byte) (int, error) {
-	n, err := g.hop.Read(b)
-	g.heard.Store(time.Now().UnixNano())
+	n, err := g.hopStream.Read(b)
+	g.lastRead.Store(time.Now().UnixNano())
 	return n, err
 }
 
-func (g *openCircuit) Close() error { g.ended(); return g.hop.Close() }
-func (g *openCircuit) Reset() error { g.ended(); return g.hop.Reset() }
+func (g *openCircuit) Close() error { g.remove(); return g.hopStream.Close() }
+func (g *openCircuit) Reset() error { g.remove(); return g.hopStream.Reset() }
 func (g *openCircuit) ResetWithError(code network.StreamErrorCode) error {
-	g.ended()
-	return g.hop.ResetWithError(code)
+	g.remove()
+	return g.hopStream.ResetWithError(code)
 }
 
-func (g *openCircuit) ended() {
-	g.by.mu.Lock()
-	defer g.by.mu.Unlock()
-	g.by.leave(g)
+func (g *openCircuit) remove() {
+	g.circuits.mu.Lock()
+	defer g.circuits.mu.Unlock()
+	g.circuits.removeCircuit(g)
 }
 
 // stop is the stream of a circuit to its site.
-type stop struct{ network.Stream }
+type stopStream struct{ network.Stream }
 
 // SetDeadline gives the site seconds where the library gives it a minute to answer.
-func (s stop) SetDeadline(t time.Time) error {
-	if d := time.Until(t); d > relayPatient && d <= circuitrelay.HandshakeTimeout {
-		t = time.Now().Add(relayPatient)
+func (s stopStream) SetDeadline(t time.Time) error {
+	if d := time.Until(t); d > relayTimeout && d <= circuitrelay.HandshakeTimeout {
+		t = time.Now().Add(relayTimeout)
 	}
 	return s.Stream.SetDeadline(t)
 }

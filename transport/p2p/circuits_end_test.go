@@ -24,7 +24,7 @@ func TestAllIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { service.Close() })
-	c.follow()
+	c.start()
 	reserve := func(h *Host) {
 		join(t, relay, h)
 		if _, err := circuit.Reserve(ctx, h, peer.AddrInfo{ID: relay.ID()}); err != nil {
@@ -39,17 +39,17 @@ func TestAllIsGivenBack(t *testing.T) {
 	reserve(away)
 	await := func(what string, is func() bool) {
 		t.Helper()
-		for end := time.Now().Add(3 * relayPatient); !is(); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(3 * relayTimeout); !is(); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: %d circuits and %d places are counted", what, c.held.Held(nil), c.held.Held(placesOf{}))
+				t.Fatalf("%s: %d circuits and %d places are counted", what, c.held.Held(nil), c.held.Held(reservationsFrom{}))
 			}
 		}
 	}
-	if n := c.held.Held(placesOf{}); n != 3 {
+	if n := c.held.Held(reservationsFrom{}); n != 3 {
 		t.Fatalf("%d places", n)
 	}
 	away.Close()
-	await("a site that has gone", func() bool { return c.held.Held(placesOf{}) == 2 })
+	await("a site that has gone", func() bool { return c.held.Held(reservationsFrom{}) == 2 })
 
 	caller, hasty := newHost(t, Options{}, from(2)), newHost(t, Options{}, from(3))
 	join(t, relay, caller, hasty)
@@ -74,11 +74,11 @@ func TestAllIsGivenBack(t *testing.T) {
 	await("callers that have gone", func() bool { return c.held.Held(nil) == 0 })
 	site.Close()
 	dumb.Close()
-	await("all have gone", func() bool { return c.held.Held(placesOf{}) == 0 })
+	await("all have gone", func() bool { return c.held.Held(reservationsFrom{}) == 0 })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) > 0 || len(c.places) > 0 {
-		t.Errorf("%v, %v are left", c.open, c.places)
+	if len(c.open) > 0 || len(c.reservations) > 0 {
+		t.Errorf("%v, %v are left", c.open, c.reservations)
 	}
 }
 
@@ -86,10 +86,10 @@ func TestAllIsGivenBack(t *testing.T) {
 // holds up the end of a site's places by one of them.
 func TestRemindingEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p, told := newPlaces(nil, nil, false), 0
-	p.vouch = func(peer.ID, peer.ID) bool { told++; cancel(); return true }
-	p.told = []pair{{"a", "relay"}, {"b", "relay"}, {"c", "relay"}}
-	if p.remind(ctx, "relay"); told != 1 {
+	p, told := newConnLimiter(nil, nil, false), 0
+	p.reportCaller = func(peer.ID, peer.ID) bool { told++; cancel(); return true }
+	p.reported = []route{{"a", "relay"}, {"b", "relay"}, {"c", "relay"}}
+	if p.resendCallers(ctx, "relay"); told != 1 {
 		t.Errorf("it is told of %d", told)
 	}
 }

@@ -32,7 +32,7 @@ import (
 // halfOpen asks a relay for a circuit to a site, and says nothing through it. It reports
 // whether the relay gave one.
 func (h *Host) halfOpen(ctx context.Context, relay, site *Host) bool {
-	s, err := h.NewStream(network.WithNoDial(ctx, why), relay.ID(), proto.ProtoIDv2Hop)
+	s, err := h.NewStream(network.WithNoDial(ctx, limitedReason), relay.ID(), proto.ProtoIDv2Hop)
 	if err != nil {
 		return false
 	}
@@ -41,7 +41,7 @@ func (h *Host) halfOpen(ctx context.Context, relay, site *Host) bool {
 	if util.NewDelimitedWriter(s).WriteMsg(m) != nil {
 		return false
 	}
-	r := util.NewDelimitedReader(s, maxHop)
+	r := util.NewDelimitedReader(s, maxHopRequest)
 	defer r.Close()
 	var answer pb.HopMessage
 	return r.ReadMsg(&answer) == nil && answer.GetStatus() == pb.Status_OK
@@ -121,8 +121,8 @@ func TestKnownCallersReserve(t *testing.T) {
 	serve(t, site, nil)
 	at := over(t, relay, site)
 	learnt := make(chan bool, 1)
-	vouch := site.places.vouch
-	site.places.vouch = func(relay, caller peer.ID) bool { taken := vouch(relay, caller); learnt <- taken; return taken }
+	vouch := site.limiter.reportCaller
+	site.limiter.reportCaller = func(relay, caller peer.ID) bool { taken := vouch(relay, caller); learnt <- taken; return taken }
 	call := func(key identity.Key) error {
 		owner := newHost(t, Options{Key: key})
 		defer owner.Close()
@@ -167,8 +167,8 @@ func TestRefused(t *testing.T) {
 		&quicgo.IdleTimeoutError{}: false,
 		context.DeadlineExceeded:   false,
 	} {
-		all := &swarm.DialError{DialErrors: []swarm.TransportError{{Address: nowhere, Cause: context.Canceled}, {Address: nowhere, Cause: fmt.Errorf("failed: %w", err)}}}
-		if got := errors.Is(unanswered(all, nil), ErrRefused); got != want {
+		all := &swarm.DialError{DialErrors: []swarm.TransportError{{Address: unlimitedAddr, Cause: context.Canceled}, {Address: unlimitedAddr, Cause: fmt.Errorf("failed: %w", err)}}}
+		if got := errors.Is(dialFailure(all, nil), ErrRefused); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
@@ -226,14 +226,14 @@ func TestPlacesByPrefix(t *testing.T) {
 	}
 	places := 0
 	for n := range 4 {
-		for i := range 2 * relayPlaces / 4 {
+		for i := range 2 * maxReservations / 4 {
 			if c.reserve(peer.ID(fmt.Sprint(n, i)), net(n, i)) {
 				places++
 			}
 		}
 	}
-	if places != 4*placesPerPrefix-1 {
-		t.Errorf("four networks have %d of %d places", places, relayPlaces)
+	if places != 4*maxReservationsPerPrefix-1 {
+		t.Errorf("four networks have %d of %d places", places, maxReservations)
 	}
 	if !c.reserve(honest, net(1, 0)) {
 		t.Error("who had a place does not keep it")
@@ -241,10 +241,10 @@ func TestPlacesByPrefix(t *testing.T) {
 	if !c.reserve(peer.ID("another"), net(5, 0)) {
 		t.Error("another network has none")
 	}
-	for who := range c.places {
-		c.lose(who)
+	for who := range c.reservations {
+		c.deactivate(who)
 	}
-	if n := c.held.Held(placesOf{}) + len(c.places); n != 0 {
+	if n := c.held.Held(reservationsFrom{}) + len(c.reservations); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }
@@ -258,10 +258,10 @@ func TestCircuitShares(t *testing.T) {
 			site, owner := peer.ID("site"), peer.ID("owner")
 			home := netip.MustParsePrefix("192.0.2.200/32")
 			c.reserve(site, home)
-			c.places[site].callers = []peer.ID{owner}
+			c.reservations[site].callers = []peer.ID{owner}
 			var open []*openCircuit
 			enter := func(who peer.ID, from netip.Prefix) bool {
-				g := c.enter(&hop{Stream: silent{}}, pair{who, site}, from)
+				g := c.admitCircuit(&hopStream{Stream: silent{}}, route{who, site}, from)
 				if g != nil {
 					open = append(open, g)
 				}
@@ -274,7 +274,7 @@ func TestCircuitShares(t *testing.T) {
 				case 1:
 					if len(open) > 0 {
 						i := rapid.IntRange(0, len(open)-1).Draw(rt, "ends")
-						open[i].ended()
+						open[i].remove()
 					}
 				default:
 					net := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 4).Draw(rt, "net"))}), 32)
@@ -298,7 +298,7 @@ func TestCircuitShares(t *testing.T) {
 				t.Errorf("%d are counted, %d open", n, counted)
 			}
 			for _, g := range open {
-				g.ended()
+				g.remove()
 			}
 			if n := c.held.Held(nil); n != 0 || len(c.open) > 0 {
 				t.Errorf("%d circuits are left", n)
@@ -318,18 +318,18 @@ func TestOwnSites(t *testing.T) {
 		for i := range 40 {
 			hostile = append(hostile, peer.ID(fmt.Sprint("hostile", i)))
 			c.reserve(hostile[i], net(i%4))
-			c.places[hostile[i]].callers = hostile
+			c.reservations[hostile[i]].callers = hostile
 		}
 		for i := range 50 {
 			site := peer.ID(fmt.Sprint("site", i))
 			c.reserve(site, net(100+i))
-			c.places[site].callers = []peer.ID{"owner"}
+			c.reservations[site].callers = []peer.ID{"owner"}
 			hostile = append(hostile, site) // is called by them too
 		}
 		for range 20 {
 			for i := range 40 {
 				for _, to := range hostile {
-					c.enter(&hop{Stream: silent{}}, pair{hostile[i], to}, net(i%4))
+					c.admitCircuit(&hopStream{Stream: silent{}}, route{hostile[i], to}, net(i%4))
 				}
 			}
 			time.Sleep(time.Second)
@@ -337,10 +337,10 @@ func TestOwnSites(t *testing.T) {
 		t.Logf("they have %d circuits, and %d of the reserve", c.held.Held(nil), c.held.Held(reserveOf{}))
 		for i := range 50 {
 			site := peer.ID(fmt.Sprint("site", i))
-			if c.enter(&hop{Stream: silent{}}, pair{"visitor", site}, net(200)) == nil {
+			if c.admitCircuit(&hopStream{Stream: silent{}}, route{"visitor", site}, net(200)) == nil {
 				t.Errorf("a visitor does not get through to %v", site)
 			}
-			if c.enter(&hop{Stream: silent{}}, pair{"owner", site}, net(0)) == nil {
+			if c.admitCircuit(&hopStream{Stream: silent{}}, route{"owner", site}, net(0)) == nil {
 				t.Errorf("an owner does not get through to %v", site)
 			}
 		}
@@ -357,27 +357,27 @@ func TestForgotten(t *testing.T) {
 			if !c.reserve(who, net(n)) {
 				t.Fatalf("%v has no place", who)
 			}
-			if len(c.places[who].callers) == 0 {
-				c.places[who].callers = []peer.ID{"owner"}
+			if len(c.reservations[who].callers) == 0 {
+				c.reservations[who].callers = []peer.ID{"owner"}
 			}
 		}
-		for i := range 3 * relayPlaces {
+		for i := range 3 * maxReservations {
 			come(peer.ID(fmt.Sprint("hostile", i)), 1)
-			c.lose(peer.ID(fmt.Sprint("hostile", i)))
+			c.deactivate(peer.ID(fmt.Sprint("hostile", i)))
 		}
 		come("site", 2)
-		c.lose("site")
-		if len(c.places) > placesPerPrefix+1 {
-			t.Errorf("%d sites are remembered", len(c.places))
+		c.deactivate("site")
+		if len(c.reservations) > maxReservationsPerPrefix+1 {
+			t.Errorf("%d sites are remembered", len(c.reservations))
 		}
-		if p := c.places["site"]; p == nil || len(p.callers) == 0 {
+		if p := c.reservations["site"]; p == nil || len(p.callers) == 0 {
 			t.Error("a site's callers are forgotten")
 		}
 		come("site", 3)
-		time.Sleep(2 * placeTime)
+		time.Sleep(2 * reservationTTL)
 		come("another", 4)
-		c.expire(time.Now().Add(2 * placeTime))
-		for _, group := range []any{placesOf{}, placesOf{net(3)}, awayFrom{}, awayFrom{net(1)}, awayFrom{net(2)}} {
+		c.expire(time.Now().Add(2 * reservationTTL))
+		for _, group := range []any{reservationsFrom{}, reservationsFrom{net(3)}, inactiveFrom{}, inactiveFrom{net(1)}, inactiveFrom{net(2)}} {
 			if n := c.held.Held(group); n != 0 {
 				t.Errorf("%d are left of %v", n, group)
 			}
@@ -420,13 +420,13 @@ func (visitor) RemoteMultiaddr() ma.Multiaddr { return ma.StringCast("/ip4/192.0
 // oldest of them, also one that was counted a moment ago.
 func TestCircuitsAtOnce(t *testing.T) {
 	c, site := newCircuits(nil, nil), identity.New().ID()
-	to, err := PeerOf(site)
+	to, err := PeerID(site)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asking sync.WaitGroup
 	for range 4 * keyToSiteStranger {
-		asking.Go(func() { c.request(newConnect(to)) })
+		asking.Go(func() { c.admitRequest(newConnect(to)) })
 	}
 	asking.Wait()
 	if n := c.held.Held(toSite{to}); n != keyToSiteStranger {
@@ -439,10 +439,10 @@ func TestCircuitsAtOnce(t *testing.T) {
 func TestQuietestCircuit(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, 3 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			c, who := newCircuits(nil, nil), pair{"visitor", "site"}
+			c, who := newCircuits(nil, nil), route{"visitor", "site"}
 			var all []*openCircuit
 			for range keyToSiteStranger + 2 {
-				all = append(all, c.enter(&hop{Stream: silent{}}, who, netip.Prefix{}))
+				all = append(all, c.admitCircuit(&hopStream{Stream: silent{}}, who, netip.Prefix{}))
 				time.Sleep(pause)
 			}
 			if open := c.open[who]; !slices.Equal(open, all[2:]) {

@@ -71,9 +71,9 @@ type Options struct {
 type Host struct {
 	host.Host
 	basic    *bhost.BasicHost // the same
-	places   *places
-	punched  *punched
-	reserved reserved
+	limiter   *connLimiter
+	punched  *punchTracker
+	relayAddrs relayAddrs
 
 	mu      sync.Mutex
 	closers []func() error // in the order in which they are made; closed in the other
@@ -81,22 +81,22 @@ type Host struct {
 }
 
 // once sets what the library has for all hosts of a process.
-var once = sync.OnceFunc(func() {
+var setLibraryDefaults = sync.OnceFunc(func() {
 	// Who has two relays of its own has no four that could tell it its address.
 	observedaddrs.ActivationThresh = 2
 	// One relay that does not answer keeps all others from being tried for the same peer.
-	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayPatient, relayPatient, relayPatient
-	swarm.BackoffMax = dialBackoff
+	circuit.DialTimeout, circuit.DialRelayTimeout, circuit.ReserveTimeout = relayTimeout, relayTimeout, relayTimeout
+	swarm.BackoffMax = maxDialBackoff
 })
 
 // New makes a host. It listens and speaks to others until Close.
 func New(o Options) (h *Host, err error) {
-	once()
+	setLibraryDefaults()
 	key, err := crypto.UnmarshalEd25519PrivateKey(o.Key.Private())
 	if err != nil {
 		return nil, err
 	}
-	h = &Host{punched: newPunched()}
+	h = &Host{punched: newPunchTracker()}
 	defer func(h *Host) { // a return of an error sets the result to nil
 		if err != nil {
 			h.Close()
@@ -106,13 +106,13 @@ func New(o Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.closing(limits.Close)
-	conns, err := newConns(o.Relay != nil)
+	h.onClose(limits.Close)
+	conns, err := newConnManager(o.Relay != nil)
 	if err != nil {
 		return nil, err
 	}
-	h.closing(conns.Close)
-	h.places = newPlaces(o.Account, conns, o.Relay != nil)
+	h.onClose(conns.Close)
+	h.limiter = newConnLimiter(o.Account, conns, o.Relay != nil)
 
 	bus := eventbus.NewBus()
 	var server func(peer.ID) bool // those that say whether the host is reached: all, where none is known
@@ -121,11 +121,11 @@ func New(o Options) (h *Host, err error) {
 			return slices.ContainsFunc(o.Relays, func(r peer.AddrInfo) bool { return r.ID == p })
 		}
 	}
-	peers, err := newPeers(server, o.Relay != nil)
+	peers, err := newPeerStore(server, o.Relay != nil)
 	if err != nil {
 		return nil, err
 	}
-	main, err := h.swarm(key, peers, bus, limits, h.places, swarm.WithDialRanker(rank))
+	main, err := h.swarm(key, peers, bus, limits, h.limiter, swarm.WithDialRanker(rankDials))
 	if err != nil {
 		return nil, err
 	}
@@ -134,47 +134,47 @@ func New(o Options) (h *Host, err error) {
 		return nil, err
 	}
 	observed.Start(main)
-	h.closing(observed.Close)
+	h.onClose(observed.Close)
 	reachable, err := h.autonat(limits)
 	if err != nil {
 		return nil, err
 	}
 	opts := &bhost.HostOpts{
 		EventBus: bus, ConnManager: conns, UserAgent: o.Agent, ProtocolVersion: "agentsite/1", EnablePing: true,
-		ObservedAddrsManager: observed, AutoNATv2: reachable, AddrsFactory: h.tell,
+		ObservedAddrsManager: observed, AutoNATv2: reachable, AddrsFactory: h.announcedAddrs,
 	}
 	if o.PortMap {
 		opts.NATManager = bhost.NewNATManager
-		opts.ObservedAddrsManager = patient{observed, time.Now().Add(portMapTime)}
+		opts.ObservedAddrsManager = delayedObservations{observed, time.Now().Add(portMapTimeout)}
 	}
-	basic, err := bhost.NewHost(guarded{main, h.places}, opts)
+	basic, err := bhost.NewHost(streamLimiter{main, h.limiter}, opts)
 	if err != nil {
 		return nil, err
 	}
 	h.Host, h.basic = basic, basic
-	h.places.vouch = h.vouch
-	main.Notify(&network.NotifyBundle{DisconnectedF: h.places.disconnected})
+	h.limiter.reportCaller = h.reportCaller
+	main.Notify(&network.NotifyBundle{DisconnectedF: h.limiter.disconnected})
 	start := sync.OnceFunc(basic.Start)
-	h.closing(func() error {
+	h.onClose(func() error {
 		start() // the library cannot close what was not started
 		return basic.Close()
 	})
 	if o.Relay != nil {
 		err = o.Relay.serve(h)
 	} else {
-		err = h.punch(basic, observed)
+		err = h.startHolePunching(basic, observed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	up, err := newUpgrader(key, limits, h.places)
+	up, err := newUpgrader(key, limits, h.limiter)
 	if err != nil {
 		return nil, err
 	}
 	if err := circuit.AddTransport(basic, up); err != nil {
 		return nil, err
 	}
-	listen, err := multiaddrs(o.Listen)
+	listen, err := parseMultiaddrs(o.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +184,9 @@ func New(o Options) (h *Host, err error) {
 		}
 	}
 	start()
-	h.followNetwork()
+	h.watchNetwork()
 	if len(o.Relays) > 0 {
-		if err := h.reserve(o.Relays); err != nil {
+		if err := h.keepReservations(o.Relays); err != nil {
 			return nil, err
 		}
 	}
@@ -211,21 +211,21 @@ func (h *Host) Close() error {
 }
 
 // run runs what Close waits for.
-func (h *Host) run(f func()) {
+func (h *Host) spawn(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running.Go(f)
 }
 
-func (h *Host) closing(end func() error) {
+func (h *Host) onClose(end func() error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closers = append(h.closers, end)
 }
 
 // swarm speaks TCP and QUIC. It closes the peerstore with the host.
-func (h *Host) swarm(key crypto.PrivKey, peers *peers, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
-	h.closing(peers.Close)
+func (h *Host) swarm(key crypto.PrivKey, peers *peerStore, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
+	h.onClose(peers.Close)
 	self, err := peer.IDFromPublicKey(key.GetPublic())
 	if err != nil {
 		return nil, err
@@ -237,15 +237,15 @@ func (h *Host) swarm(key crypto.PrivKey, peers *peers, bus event.Bus, limits net
 	if err != nil {
 		return nil, err
 	}
-	h.closing(udp.Close)
+	h.onClose(udp.Close)
 	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate),
 		// These take a site that is away, and is called for a hundred times, for a network
 		// without UDP: then no relay is called by QUIC any more.
-		swarm.WithDialTimeoutLocal(nearPatience), swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
+		swarm.WithDialTimeoutLocal(localDialTimeout), swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
 	if err != nil {
 		return nil, err
 	}
-	h.closing(s.Close)
+	h.onClose(s.Close)
 	up, err := newUpgrader(key, limits, gate)
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func newUpgrader(key crypto.PrivKey, limits network.ResourceManager, gate connmg
 	if err != nil {
 		return nil, err
 	}
-	return upgrader.New([]sec.SecureTransport{byTLS, byNoise}, muxers, nil, limits, gate, upgrader.WithAcceptTimeout(handshakePatience))
+	return upgrader.New([]sec.SecureTransport{byTLS, byNoise}, muxers, nil, limits, gate, upgrader.WithAcceptTimeout(handshakeTimeout))
 }
 
 // autonat asks others whether they reach this host. It dials back on their behalf too, by
@@ -307,22 +307,22 @@ func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, erro
 	if err != nil {
 		return nil, err
 	}
-	peers, err := newPeers(nil, false)
+	peers, err := newPeerStore(nil, false)
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.swarm(key, peers, eventbus.NewBus(), limits, nobodyElse{},
+	s, err := h.swarm(key, peers, eventbus.NewBus(), limits, outboundOnly{},
 		swarm.WithDialRanker(swarm.NoDelayDialRanker), swarm.WithReadOnlyBlackHoleDetector())
 	if err != nil {
 		return nil, err
 	}
 	dialer := blankhost.NewBlankHost(s)
-	h.closing(dialer.Close)
+	h.onClose(dialer.Close)
 	return autonatv2.New(dialer)
 }
 
 // multiaddrs reads addresses.
-func multiaddrs(all []string) (read []ma.Multiaddr, err error) {
+func parseMultiaddrs(all []string) (read []ma.Multiaddr, err error) {
 	for _, text := range all {
 		a, err := ma.NewMultiaddr(text)
 		if err != nil {

@@ -15,7 +15,7 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	taken, err := At(l.Addr().String())
+	taken, err := ListenAddrs(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,53 +12,53 @@ const (
 	// relaySoon is the longest pause before a relay is asked again after a reservation that
 	// lasted, and doubles with each failure up to relayLate: a relay that returns is asked
 	// again within a minute, connection time included.
-	relaySoon, relayLate = 500 * time.Millisecond, 25 * time.Second
+	minRetryPause, maxRetryPause = 500 * time.Millisecond, 25 * time.Second
 
 	// A reservation that ends before relaySettled counts as a failure.
-	relaySettled = time.Minute
+	stableAfter = time.Minute
 
 	// relayGrace is how long the addresses through a relay are announced after it stopped
 	// answering: it may be restarting, and everybody who knows the site would be told twice.
-	relayGrace = 3 * time.Second
+	announceGrace = 3 * time.Second
 )
 
 // keeper keeps a reservation at one relay.
-type keeper struct {
-	ask   func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
-	held  func() bool                                                  // whether the connection that the reservation depends on exists
+type reservationKeeper struct {
+	request   func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
+	isConnected  func() bool                                                  // whether the connection that the reservation depends on exists
 	lost  <-chan struct{}                                              // receives after a connection to the relay has ended
-	turns <-chan time.Time                                             // receives when the reservation is to be renewed
-	tell  func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
+	renewals <-chan time.Time                                             // receives when the reservation is to be renewed
+	announce  func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
 }
 
 // run blocks until ctx ends. A failed request, and the end of a reservation, is followed by
 // a random pause that nothing shortens. Pauses double until a reservation has lasted for
 // relaySettled.
-func (k *keeper) run(ctx context.Context) {
+func (k *reservationKeeper) run(ctx context.Context) {
 	var since, until time.Time // of the last reservation; the former is zero while there is none
 	for failures := 0; ctx.Err() == nil; {
-		at, err := k.ask(ctx, since.IsZero())
+		at, err := k.request(ctx, since.IsZero())
 		if err == nil {
-			k.tell(at)
+			k.announce(at)
 			until = time.Now()
 			if since.IsZero() {
 				since = until
 			}
-			if k.due(ctx) {
+			if k.waitRenewal(ctx) {
 				continue
 			}
 		}
 		if !since.IsZero() {
-			if until = time.Now(); until.Sub(since) >= relaySettled {
+			if until = time.Now(); until.Sub(since) >= stableAfter {
 				failures = 0
 			}
 			since = time.Time{}
 		}
-		if err != nil && time.Since(until) > relayGrace {
-			k.tell(nil)
+		if err != nil && time.Since(until) > announceGrace {
+			k.announce(nil)
 		}
-		pause := min(relaySoon<<failures, relayLate)
-		if relaySoon<<failures < relayLate {
+		pause := min(minRetryPause<<failures, maxRetryPause)
+		if minRetryPause<<failures < maxRetryPause {
 			failures++
 		}
 		select {
@@ -69,17 +69,17 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // due waits until the reservation is to be renewed, and returns false if it is lost before.
-func (k *keeper) due(ctx context.Context) bool {
+func (k *reservationKeeper) waitRenewal(ctx context.Context) bool {
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-k.lost:
-			if !k.held() { // else an earlier connection has ended
+			if !k.isConnected() { // else an earlier connection has ended
 				return false
 			}
-		case <-k.turns:
-			return k.held()
+		case <-k.renewals:
+			return k.isConnected()
 		}
 	}
 }

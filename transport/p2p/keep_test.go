@@ -104,7 +104,7 @@ func (s *simulated) ask(ctx context.Context, dial bool) ([]ma.Multiaddr, error) 
 			time.AfterFunc(min(a.Held, max(0, time.Until(s.good))), func() { s.end(number) })
 		}
 	}
-	return []ma.Multiaddr{nowhere}, nil
+	return []ma.Multiaddr{unlimitedAddr}, nil
 }
 
 // TestKeeperModel: whatever a relay answers, and in whatever order connections end, are
@@ -117,11 +117,11 @@ func TestKeeperModel(t *testing.T) {
 		return rapid.Map(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 50), rapid.Int64Range(0, most.Milliseconds())), func(n int64) time.Duration { return time.Duration(n) * time.Millisecond })
 	}
 	answers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) reply {
-		return reply{rapid.Bool().Draw(t, "ok"), ms(2*relayPatient).Draw(t, "takes"), ms(2*relaySettled).Draw(t, "held")}
+		return reply{rapid.Bool().Draw(t, "ok"), ms(2*relayTimeout).Draw(t, "takes"), ms(2*stableAfter).Draw(t, "held")}
 	}), 1, 10)
 	rapid.Check(t, func(r *rapid.T) {
 		s := &simulated{answers: answers.Draw(r, "answers")}
-		every := ms(relayCheck).Draw(r, "turns") + time.Second
+		every := ms(renewInterval).Draw(r, "turns") + time.Second
 		strays := rapid.SliceOfN(ms(bad), 0, 20).Draw(r, "strays") // ends of connections that are no news
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -131,15 +131,15 @@ func TestKeeperModel(t *testing.T) {
 			}
 			turns := time.NewTicker(every)
 			held := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.held }
-			k := &keeper{s.ask, held, s.lost, turns.C, func(at []ma.Multiaddr) { s.told = len(at) > 0 }}
+			k := &reservationKeeper{s.ask, held, s.lost, turns.C, func(at []ma.Multiaddr) { s.told = len(at) > 0 }}
 			var running sync.WaitGroup
 			running.Go(func() { k.run(ctx) })
-			time.Sleep(bad + relayLate + 2*relayPatient + time.Second)
+			time.Sleep(bad + maxRetryPause + 2*relayTimeout + time.Second)
 			synctest.Wait()
 			cancel()
 			running.Wait()
 		})
-		if most := relayLate + 2*relayPatient; !s.told || !s.held || most > time.Minute {
+		if most := maxRetryPause + 2*relayTimeout; !s.told || !s.held || most > time.Minute {
 			r.Errorf("no reservation %v after the relay gives one", most)
 		}
 		if s.stray {
@@ -154,12 +154,12 @@ func TestKeeperModel(t *testing.T) {
 		for i, at := range s.dials[1:] {
 			end := s.ends[i]
 			if n := len(s.begun); n > 0 && s.begun[0].Before(end) {
-				if s.known[i].Sub(s.begun[0]) >= relaySettled {
+				if s.known[i].Sub(s.begun[0]) >= stableAfter {
 					failures = 0
 				}
 				s.begun = s.begun[1:]
 			}
-			if least := min(relaySoon<<failures, relayLate) / 2; at.Sub(end) < least {
+			if least := min(minRetryPause<<failures, maxRetryPause) / 2; at.Sub(end) < least {
 				r.Errorf("connected again %v after failure %d, want %v", at.Sub(end), failures, least)
 			}
 			failures = min(failures+1, 10)
@@ -194,28 +194,28 @@ func TestHerd(t *testing.T) {
 						return nil, errors.New("connection refused")
 					}
 					if !dial {
-						return []ma.Multiaddr{nowhere}, nil
+						return []ma.Multiaddr{unlimitedAddr}, nil
 					}
 					handshakes[i]++
 					busy = later(busy, time.Now()).Add(handshake)
 					wait := time.Until(busy)
 					mu.Unlock()
-					time.Sleep(min(wait, relayPatient))
+					time.Sleep(min(wait, relayTimeout))
 					mu.Lock()
-					if wait > relayPatient || !up {
+					if wait > relayTimeout || !up {
 						return nil, errors.New("timeout")
 					}
 					placed[i] = true
 					if back++; back == sites {
 						first = time.Now()
 					}
-					return []ma.Multiaddr{nowhere}, nil
+					return []ma.Multiaddr{unlimitedAddr}, nil
 				}
 				held := func() bool { mu.Lock(); defer mu.Unlock(); return placed[i] }
-				k := &keeper{ask, held, lost[i], make(chan time.Time), func([]ma.Multiaddr) {}}
+				k := &reservationKeeper{ask, held, lost[i], make(chan time.Time), func([]ma.Multiaddr) {}}
 				running.Go(func() { k.run(ctx) })
 			}
-			time.Sleep(2 * relaySettled)
+			time.Sleep(2 * stableAfter)
 			mu.Lock()
 			up, back = false, 0
 			clear(placed[:])

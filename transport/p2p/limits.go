@@ -21,12 +21,12 @@ import (
 const (
 	// A board with 512 MB, and connections beyond which some are ended that nobody
 	// needs. A relay has a machine of its own, and more than it gives places to.
-	fewConns, mostConns           = 16, 32
-	relayFewConns, relayMostConns = relayPlaces + 512, relayPlaces + 1024
+	connsLow, connsHigh           = 16, 32
+	relayConnsLow, relayConnsHigh = maxReservations + 512, maxReservations + 1024
 	connGrace                     = 20 * time.Second
 
 	// handshakePatience is how long who has said nothing holds a place.
-	handshakePatience = 5 * time.Second
+	handshakeTimeout = 5 * time.Second
 )
 
 // newLimits bounds what all peers together may take up, before they are known too.
@@ -45,9 +45,9 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
 		System: few, Transient: transient,
 		// More than places gives a key: those that are on their way, and those that have ended.
-		PeerDefault:  rcmgr.ResourceLimits{Conns: 2 * maxOfKey, ConnsInbound: 2 * maxOfKey, FD: 2 * maxOfKey},
+		PeerDefault:  rcmgr.ResourceLimits{Conns: 2 * maxPerPeer, ConnsInbound: 2 * maxPerPeer, FD: 2 * maxPerPeer},
 		Protocol:     map[protocol.ID]rcmgr.ResourceLimits{proto.ProtoIDv2Hop: {Streams: 4096, StreamsInbound: 4096}},
-		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: maxOfKey}},
+		ProtocolPeer: map[protocol.ID]rcmgr.ResourceLimits{ping.ID: {StreamsInbound: maxPerPeer}},
 	}
 	m, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits.Build(rcmgr.DefaultLimits.Scale(memory, files))),
 		rcmgr.WithMetricsDisabled(),
@@ -62,37 +62,37 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 				GracePeriod:      time.Minute,
 			},
 		}))
-	return byCaller{m}, err
+	return inboundLimits{m}, err
 }
 
 // byCaller has the limits of an address hold for who calls from there. The library has
 // them hold for whom we call as well, and takes all whom a relay brings for the relay: a
 // few strangers who call through it would keep out the others, and us from it.
-type byCaller struct{ network.ResourceManager }
+type inboundLimits struct{ network.ResourceManager }
 
-func (m byCaller) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
-	if way == network.DirOutbound || OverRelay(to) {
-		to = nowhere
+func (m inboundLimits) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
+	if way == network.DirOutbound || IsRelayed(to) {
+		to = unlimitedAddr
 	}
 	return m.ResourceManager.OpenConnection(way, file, to)
 }
 
 // nowhere is an address to which none of these limits apply. All without one of the
 // internet would share the limits of one.
-var nowhere = ma.StringCast("/ip4/127.0.0.1")
+var unlimitedAddr = ma.StringCast("/ip4/127.0.0.1")
 
-func newConns(relay bool) (*connmgr.BasicConnMgr, error) {
+func newConnManager(relay bool) (*connmgr.BasicConnMgr, error) {
 	if relay {
-		return connmgr.NewConnManager(relayFewConns, relayMostConns, connmgr.WithGracePeriod(connGrace))
+		return connmgr.NewConnManager(relayConnsLow, relayConnsHigh, connmgr.WithGracePeriod(connGrace))
 	}
-	return connmgr.NewConnManager(fewConns, mostConns, connmgr.WithGracePeriod(connGrace))
+	return connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connGrace))
 }
 
 // muxers is yamux with less memory, and fewer of the wake-ups that keep a router's entry
 // alive: over TCP these last for minutes.
-var muxers = []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: thrifty()}}
+var muxers = []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamuxConfig()}}
 
-func thrifty() network.Multiplexer {
+func yamuxConfig() network.Multiplexer {
 	c := goyamux.DefaultConfig()
 	c.MaxStreamWindowSize = 1 << 20
 	c.KeepAliveInterval = time.Minute

@@ -13,27 +13,27 @@ import (
 const (
 	// dialBackoff is the longest time for which the library refuses to dial an address that
 	// did not answer. What returns is found within a minute; the library's is five.
-	dialBackoff = 20 * time.Second
+	maxDialBackoff = 20 * time.Second
 
 	// networkCheck is how often the addresses of the machine are looked at. The library
 	// looks once a minute.
-	networkCheck = 10 * time.Second
+	networkInterval = 10 * time.Second
 )
 
 // followNetwork looks whether the machine has come to another network, until Close.
-func (h *Host) followNetwork() {
-	every, ended := time.NewTicker(networkCheck), make(chan struct{})
-	h.closing(func() error { close(ended); return nil })
-	h.run(func() {
+func (h *Host) watchNetwork() {
+	every, ended := time.NewTicker(networkInterval), make(chan struct{})
+	h.onClose(func() error { close(ended); return nil })
+	h.spawn(func() {
 		defer every.Stop()
-		for before := ownAddresses(); ; {
+		for before := interfaceIPs(); ; {
 			select {
 			case <-ended:
 				return
 			case <-every.C:
 			}
-			if now := ownAddresses(); now != nil {
-				h.moved(before, now)
+			if now := interfaceIPs(); now != nil {
+				h.handleAddrChange(before, now)
 				before = now
 			}
 		}
@@ -41,7 +41,7 @@ func (h *Host) followNetwork() {
 }
 
 // ownAddresses are those of the machine's interfaces; nil if they cannot be read.
-func ownAddresses() (all []net.IP) {
+func interfaceIPs() (all []net.IP) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		slog.Debug("the machine's addresses cannot be read", "err", err)
@@ -57,11 +57,11 @@ func ownAddresses() (all []net.IP) {
 // moved acts on the machine's addresses. Where one is new it forgives all peers that did
 // not answer, for here they may. It closes the connections from addresses that have gone,
 // which over TCP would be noticed after a minute. It does not wait for that.
-func (h *Host) moved(before, now []net.IP) {
+func (h *Host) handleAddrChange(before, now []net.IP) {
 	has := func(all []net.IP, ip net.IP) bool { return slices.ContainsFunc(all, ip.Equal) }
 	if slices.ContainsFunc(now, func(ip net.IP) bool { return !has(before, ip) }) {
 		for _, p := range h.Peerstore().PeersWithAddrs() {
-			h.forgive(p)
+			h.clearBackoff(p)
 		}
 	}
 	gone := func(at ma.Multiaddr) bool {
@@ -69,7 +69,7 @@ func (h *Host) moved(before, now []net.IP) {
 		return err == nil && has(before, ip) && !has(now, ip)
 	}
 	for _, c := range h.Network().Conns() {
-		if !OverRelay(c.RemoteMultiaddr()) && gone(c.LocalMultiaddr()) {
+		if !IsRelayed(c.RemoteMultiaddr()) && gone(c.LocalMultiaddr()) {
 			go c.Close()
 		}
 	}

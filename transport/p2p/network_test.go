@@ -29,21 +29,21 @@ func TestNewNetwork(t *testing.T) {
 	away := h.Network().(interface{ Backoff() *swarm.DialBackoff }).Backoff()
 	away.AddBackoff(who, at)
 	loopback, home, office := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 1), net.IPv4(198, 51, 100, 1)
-	h.moved([]net.IP{loopback, home}, []net.IP{loopback, home})
-	h.moved([]net.IP{loopback, home}, []net.IP{loopback}) // a cable is pulled
+	h.handleAddrChange([]net.IP{loopback, home}, []net.IP{loopback, home})
+	h.handleAddrChange([]net.IP{loopback, home}, []net.IP{loopback}) // a cable is pulled
 	if !away.Backoff(who, at) {
 		t.Error("without a new network it is dialled")
 	}
-	h.moved([]net.IP{loopback}, []net.IP{loopback, office})
+	h.handleAddrChange([]net.IP{loopback}, []net.IP{loopback, office})
 	if away.Backoff(who, at) {
 		t.Error("on another network it is not dialled")
 	}
-	if !h.straight(other.ID()) {
+	if !h.hasDirectConn(other.ID()) {
 		t.Error("a connection has ended whose address is still there")
 	}
 	ended := make(chan bool, 1)
 	h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(network.Network, network.Conn) { ended <- true }})
-	h.moved([]net.IP{loopback, office}, []net.IP{office})
+	h.handleAddrChange([]net.IP{loopback, office}, []net.IP{office})
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -66,7 +66,7 @@ func TestFailedHoles(t *testing.T) {
 	turns, ended := make(chan time.Time), make(chan bool)
 	go func() {
 		defer close(ended)
-		site.keep(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news)
+		site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news)
 	}()
 	for range 12 {
 		site.punched.mu.Lock()

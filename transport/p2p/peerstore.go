@@ -21,9 +21,9 @@ import (
 // lifetime of an address that it has for another reason (docs/upstream.md). A relay's drops
 // the addresses of a client when it disconnects. Only servers are asked whether they reach
 // this host. It is safe for concurrent use.
-type peers struct {
+type peerStore struct {
 	certified
-	server func(peer.ID) bool // nil for all
+	isServer func(peer.ID) bool // nil for all
 	relay  bool
 
 	mu        sync.RWMutex // held for both while addresses pass from one to the other
@@ -35,23 +35,23 @@ type certified interface {
 	peerstore.CertifiedAddrBook
 }
 
-func newPeers(server func(peer.ID) bool, relay bool) (*peers, error) {
+func newPeerStore(server func(peer.ID) bool, relay bool) (*peerStore, error) {
 	store, err := pstoremem.NewPeerstore()
 	if err != nil {
 		return nil, err
 	}
-	return &peers{certified: store, server: server, relay: relay, connected: make(map[peer.ID][]ma.Multiaddr)}, nil
+	return &peerStore{certified: store, isServer: server, relay: relay, connected: make(map[peer.ID][]ma.Multiaddr)}, nil
 }
 
 // AddAddrs stores addresses for a time.
-func (p *peers) AddAddrs(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
+func (p *peerStore) AddAddrs(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.add(of, all, ttl)
 }
 
 // add is AddAddrs. The caller holds mu.
-func (p *peers) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
+func (p *peerStore) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 	switch {
 	case ttl == peerstore.ConnectedAddrTTL:
 		have := slices.Clone(p.connected[of])
@@ -63,7 +63,7 @@ func (p *peers) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 		if len(have) > 0 {
 			p.connected[of] = ma.Unique(have)
 		}
-	case ttl != peerstore.RecentlyConnectedAddrTTL || !p.client(of):
+	case ttl != peerstore.RecentlyConnectedAddrTTL || !p.isRelayClient(of):
 		p.certified.AddAddrs(of, all, ttl)
 	}
 }
@@ -71,7 +71,7 @@ func (p *peers) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 // client reports whether a peer of a relay is neither a relay nor a server of the DHT, whose
 // addresses the relay tells others. The library keeps a client's for 15 minutes: objects of
 // 2,000 clients in nearly all pages of the heap, which Go then does not give back.
-func (p *peers) client(of peer.ID) bool {
+func (p *peerStore) isRelayClient(of peer.ID) bool {
 	if !p.relay {
 		return false
 	}
@@ -83,7 +83,7 @@ func (p *peers) client(of peer.ID) bool {
 
 // UpdateAddrs changes the lifetime of addresses. Identify ends with it that a peer is
 // connected.
-func (p *peers) UpdateAddrs(of peer.ID, was, is time.Duration) {
+func (p *peerStore) UpdateAddrs(of peer.ID, was, is time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if was != peerstore.ConnectedAddrTTL {
@@ -95,19 +95,19 @@ func (p *peers) UpdateAddrs(of peer.ID, was, is time.Duration) {
 }
 
 // Addrs returns the addresses of a peer.
-func (p *peers) Addrs(of peer.ID) []ma.Multiaddr {
+func (p *peerStore) Addrs(of peer.ID) []ma.Multiaddr {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return ma.Unique(append(p.certified.Addrs(of), p.connected[of]...))
 }
 
 // PeerInfo returns a peer's ID and addresses.
-func (p *peers) PeerInfo(of peer.ID) peer.AddrInfo {
+func (p *peerStore) PeerInfo(of peer.ID) peer.AddrInfo {
 	return peer.AddrInfo{ID: of, Addrs: p.Addrs(of)}
 }
 
 // PeersWithAddrs returns the peers of which addresses are stored.
-func (p *peers) PeersWithAddrs() peer.IDSlice {
+func (p *peerStore) PeersWithAddrs() peer.IDSlice {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	all := slices.AppendSeq(p.certified.PeersWithAddrs(), maps.Keys(p.connected))
@@ -116,7 +116,7 @@ func (p *peers) PeersWithAddrs() peer.IDSlice {
 }
 
 // ClearAddrs removes all addresses of a peer.
-func (p *peers) ClearAddrs(of peer.ID) {
+func (p *peerStore) ClearAddrs(of peer.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.connected, of)
@@ -125,9 +125,9 @@ func (p *peers) ClearAddrs(of peer.ID) {
 
 // SupportsProtocols leaves out AutoNAT's of peers that are no servers: whoever connects may
 // claim to serve it, and two of them would decide whether the host is reachable.
-func (p *peers) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]protocol.ID, error) {
+func (p *peerStore) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]protocol.ID, error) {
 	all, err := p.certified.SupportsProtocols(of, protocols...)
-	if p.server != nil && !p.server(of) {
+	if p.isServer != nil && !p.isServer(of) {
 		all = slices.DeleteFunc(all, func(id protocol.ID) bool { return id == autonatv2.DialProtocol })
 	}
 	return all, err

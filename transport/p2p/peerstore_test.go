@@ -16,7 +16,7 @@ import (
 
 func someone(t *testing.T) peer.ID {
 	t.Helper()
-	who, err := PeerOf(identity.New().ID())
+	who, err := PeerID(identity.New().ID())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestAddressesExpire(t *testing.T) {
 	for name, disconnects := range disconnects {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, err := newPeers(nil, false)
+				s, err := newPeerStore(nil, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestAddressesKeepLifetime(t *testing.T) {
 		for _, relay := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/relay=%v", name, relay), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, err := newPeers(nil, relay)
+					s, err := newPeerStore(nil, relay)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -108,7 +108,7 @@ func TestAddressesKeepLifetime(t *testing.T) {
 // TestAddressesConnected: the addresses of a connected peer are those that it gave, each
 // once, and none of another peer.
 func TestAddressesConnected(t *testing.T) {
-	s, err := newPeers(nil, true)
+	s, err := newPeerStore(nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestRelayDropsClients(t *testing.T) {
 	at, told := ma.StringCast("/ip4/192.0.2.1/tcp/1"), ma.StringCast("/ip4/192.0.2.2/tcp/1")
 	for name, disconnects := range disconnects {
 		t.Run(name, func(t *testing.T) {
-			s, err := newPeers(nil, true)
+			s, err := newPeerStore(nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}

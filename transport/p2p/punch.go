@@ -16,30 +16,30 @@ import (
 // punchPatience is how long an attempt waits for the other end. That one may be gone, and be
 // calling again already: a command line, say, whose key is the same each time. Then the next
 // attempt leads to where it is now.
-const punchPatience = 3 * time.Second
+const punchTimeout = 3 * time.Second
 
 // punch has the host open holes to who calls it through a relay. For that both ends have
 // to have heard from somebody what their own address is. The library tries once, when the
 // call comes; if one of them has just begun, it does not know yet and that was in vain. So
 // it is tried again as soon as both say that they know, and when a hole has closed.
-func (h *Host) punch(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager) error {
+func (h *Host) startHolePunching(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager) error {
 	own := func() []ma.Multiaddr {
 		all := ma.Unique(append(basic.AllAddrs(), observed.Addrs(1)...))
 		return slices.DeleteFunc(all, func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
 	}
-	service, err := holepunch.NewService(basic, basic.IDService(), own, holepunch.WithTracer(h.punched), holepunch.DirectDialTimeout(punchPatience))
+	service, err := holepunch.NewService(basic, basic.IDService(), own, holepunch.WithTracer(h.punched), holepunch.DirectDialTimeout(punchTimeout))
 	if err != nil {
 		return err
 	}
-	h.closing(service.Close)
+	h.onClose(service.Close)
 	ready, err := h.EventBus().Subscribe([]any{new(event.EvtPeerProtocolsUpdated), new(event.EvtLocalProtocolsUpdated), new(event.EvtPeerConnectednessChanged)})
 	if err != nil {
 		return err
 	}
-	h.closing(ready.Close)
+	h.onClose(ready.Close)
 	again := func(p peer.ID) {
 		theirs, err := h.Peerstore().SupportsProtocols(p, holepunch.Protocol)
-		if err != nil || len(theirs) == 0 || !h.calledByRelay(p) || !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
+		if err != nil || len(theirs) == 0 || !h.isRelayedCaller(p) || !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) {
 			return
 		}
 		go func() { _ = service.DirectConnect(p) }() // it ends with the service, and tells h.punched
@@ -68,7 +68,7 @@ func (h *Host) punch(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager
 }
 
 // calledByRelay reports whether a peer has called, and there is no way to it but a relay.
-func (h *Host) calledByRelay(p peer.ID) bool {
+func (h *Host) isRelayedCaller(p peer.ID) bool {
 	return h.Network().Connectedness(p) == network.Limited && slices.ContainsFunc(h.Network().ConnsToPeer(p), func(c network.Conn) bool {
 		return c.Stat().Direction == network.DirInbound
 	})

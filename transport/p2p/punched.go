@@ -12,17 +12,17 @@ import (
 const maxPunched = 256
 
 // punched are the peers to which a hole was punched.
-type punched struct {
+type punchTracker struct {
 	mu     sync.Mutex
 	all    map[peer.ID]bool
 	failed time.Time                       // the last that was not
 	ended  func(who peer.ID, success bool) // for tests; nil for nobody
 }
 
-func newPunched() *punched { return &punched{all: make(map[peer.ID]bool)} }
+func newPunchTracker() *punchTracker { return &punchTracker{all: make(map[peer.ID]bool)} }
 
 // Trace is told what becomes of each attempt.
-func (p *punched) Trace(e *holepunch.Event) {
+func (p *punchTracker) Trace(e *holepunch.Event) {
 	end, ok := e.Evt.(*holepunch.EndHolePunchEvt)
 	if !ok {
 		return
@@ -41,14 +41,14 @@ func (p *punched) Trace(e *holepunch.Event) {
 	}
 }
 
-func (p *punched) to(who peer.ID) bool {
+func (p *punchTracker) to(who peer.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all[who]
 }
 
 // failedAt is when a hole could not be punched last.
-func (p *punched) failedAt() time.Time {
+func (p *punchTracker) lastFailure() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed

@@ -11,13 +11,13 @@ import (
 func TestRank(t *testing.T) {
 	around := ma.StringCast("/ip4/192.0.2.1/udp/8475/quic-v1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf/p2p-circuit")
 	for _, at := range []string{"/ip4/192.168.1.5/udp/8473/quic-v1", "/ip4/203.0.113.7/tcp/8473"} {
-		for _, a := range rank([]ma.Multiaddr{around, ma.StringCast(at)}) {
-			if wait := a.Addr.Equal(around); wait != (a.Delay >= straightFirst) {
+		for _, a := range rankDials([]ma.Multiaddr{around, ma.StringCast(at)}) {
+			if wait := a.Addr.Equal(around); wait != (a.Delay >= directHeadStart) {
 				t.Errorf("beside %s, %v is dialled after %v", at, a.Addr, a.Delay)
 			}
 		}
 	}
-	if all := rank([]ma.Multiaddr{around}); len(all) != 1 || all[0].Delay != 0 {
+	if all := rankDials([]ma.Multiaddr{around}); len(all) != 1 || all[0].Delay != 0 {
 		t.Errorf("a relay alone is dialled as %v", all)
 	}
 }

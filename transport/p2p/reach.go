@@ -25,19 +25,19 @@ import (
 
 const (
 	// reachPatience is how long it may take to reach a site, by whatever way.
-	reachPatience = 10 * time.Second
+	reachTimeout = 10 * time.Second
 	// straightFirst is how long relays are left alone while the site may answer itself: so
 	// long they are not met, and then so long nobody calls through them.
-	straightFirst = 250 * time.Millisecond
+	directHeadStart = 250 * time.Millisecond
 	// relayPatience is how long a relay may take to answer.
-	relayPatience = 3 * time.Second
+	relayDialTimeout = 3 * time.Second
 
 	// nearPatience is how long an address of a network at home may take, at which a site
 	// elsewhere will never answer.
-	nearPatience = 2 * time.Second
+	localDialTimeout = 2 * time.Second
 
 	// why is for libp2p, which uses relays only where a reason is given.
-	why = "a call does with what a relay allows"
+	limitedReason = "a call does with what a relay allows"
 )
 
 // Path is the kind of way to a site.
@@ -51,7 +51,7 @@ const (
 
 func (h *Host) path(c network.Conn) Path {
 	switch {
-	case OverRelay(c.RemoteMultiaddr()):
+	case IsRelayed(c.RemoteMultiaddr()):
 		return Relayed
 	case h.punched.to(c.RemotePeer()):
 		return Punched
@@ -60,9 +60,9 @@ func (h *Host) path(c network.Conn) Path {
 }
 
 // straight reports whether a peer is connected without a relay.
-func (h *Host) straight(who peer.ID) bool {
+func (h *Host) hasDirectConn(who peer.ID) bool {
 	return slices.ContainsFunc(h.Network().ConnsToPeer(who), func(c network.Conn) bool {
-		return !c.IsClosed() && !OverRelay(c.RemoteMultiaddr())
+		return !c.IsClosed() && !IsRelayed(c.RemoteMultiaddr())
 	})
 }
 
@@ -70,7 +70,7 @@ func (h *Host) straight(who peer.ID) bool {
 // are multiaddrs, or at one that the site gave earlier. Relays are used where nothing else
 // goes. It blocks for ten seconds at most.
 func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) error {
-	who, err := PeerOf(site)
+	who, err := PeerID(site)
 	if err != nil {
 		return err
 	}
@@ -78,40 +78,40 @@ func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) erro
 }
 
 func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
-	if h.connected(who) {
+	if h.isConnected(who) {
 		return nil
 	}
-	at, bad := multiaddrs(addrs)
+	at, bad := parseMultiaddrs(addrs)
 	h.Peerstore().AddAddrs(who, at, peerstore.TempAddrTTL)
 	if len(h.Peerstore().Addrs(who)) == 0 {
 		return errors.Join(bad, fmt.Errorf("no address of %v is known", who))
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	h.forgive(who)
+	h.clearBackoff(who)
 	relays := relaysOf(h.Peerstore().Addrs(who))
 	if len(relays) == 0 {
-		return unanswered(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
+		return dialFailure(h.Connect(ctx, peer.AddrInfo{ID: who}), bad)
 	}
 	var trying sync.WaitGroup
 	defer trying.Wait()
 	defer cancel()
 	straight := make(chan error, 1)
-	trying.Go(func() { straight <- h.Connect(network.WithForceDirectDial(ctx, why), peer.AddrInfo{ID: who}) })
+	trying.Go(func() { straight <- h.Connect(network.WithForceDirectDial(ctx, limitedReason), peer.AddrInfo{ID: who}) })
 	select {
 	case err := <-straight:
 		if err == nil {
 			return nil
 		}
-	case <-time.After(straightFirst):
+	case <-time.After(directHeadStart):
 	}
-	h.meet(ctx, relays)
-	return unanswered(h.Connect(network.WithAllowLimitedConn(ctx, why), peer.AddrInfo{ID: who}), bad)
+	h.connectAny(ctx, relays)
+	return dialFailure(h.Connect(network.WithAllowLimitedConn(ctx, limitedReason), peer.AddrInfo{ID: who}), bad)
 }
 
 // unanswered is why somebody was not reached, in a sentence: the library's has a line for
 // each address. What is bad are addresses that are none, which matters no more once one answers.
-func unanswered(err, bad error) error {
+func dialFailure(err, bad error) error {
 	var all *swarm.DialError
 	switch {
 	case err == nil:
@@ -127,7 +127,7 @@ func unanswered(err, bad error) error {
 	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
 		said += ", and it is not at its relay now"
 	}
-	if slices.ContainsFunc(all.DialErrors, refused) {
+	if slices.ContainsFunc(all.DialErrors, isRefused) {
 		return fmt.Errorf("%s; %w", said, ErrRefused)
 	}
 	return errors.New(said)
@@ -138,20 +138,20 @@ var ErrRefused = errors.New("a connection is ended at once where it is: too many
 
 // refused reports whether somebody answered at an address, and ended it at once: a bound of
 // a site or a relay, before or after the handshake.
-func refused(e swarm.TransportError) bool {
+func isRefused(e swarm.TransportError) bool {
 	var q *quicgo.TransportError
 	return errors.Is(e.Cause, io.EOF) || errors.As(e.Cause, &q) && q.Remote && q.ErrorCode == quicgo.ConnectionRefused ||
 		strings.Contains(e.Cause.Error(), pb.Status_RESOURCE_LIMIT_EXCEEDED.String())
 }
 
 // connected reports whether there is a connection, be it over a relay.
-func (h *Host) connected(who peer.ID) bool {
+func (h *Host) isConnected(who peer.ID) bool {
 	c := h.Network().Connectedness(who)
 	return c == network.Connected || c == network.Limited
 }
 
 // forgive has a peer be dialled though it did not answer a moment ago: somebody asks now.
-func (h *Host) forgive(who peer.ID) {
+func (h *Host) clearBackoff(who peer.ID) {
 	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
 		s.Backoff().Clear(who)
 	}
@@ -166,7 +166,7 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 			continue
 		}
 		if r, err := peer.AddrInfoFromP2pAddr(relay); err == nil {
-			r.Addrs = byBoth(r.Addrs)
+			r.Addrs = addOtherTransport(r.Addrs)
 			relays = append(relays, *r)
 		}
 	}
@@ -175,13 +175,13 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 
 // meet connects to relays until one answers. Each tells besides where it sees this host, so
 // that the site can punch a hole to there.
-func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
-	ctx, cancel := context.WithTimeout(ctx, relayPatience)
+func (h *Host) connectAny(ctx context.Context, relays []peer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(ctx, relayDialTimeout)
 	defer cancel()
 	var trying sync.WaitGroup
 	for _, r := range relays {
 		trying.Go(func() {
-			h.forgive(r.ID)
+			h.clearBackoff(r.ID)
 			if h.Connect(ctx, r) == nil {
 				cancel()
 			}
@@ -192,42 +192,42 @@ func (h *Host) meet(ctx context.Context, relays []peer.AddrInfo) {
 
 // Pong is what came of a ping: by which way, to which address, and how long it took there
 // and back.
-type Pong struct {
+type PingResult struct {
 	Path    Path
 	Address string
 	RTT     time.Duration
 }
 
 // Ping reaches a site, at the addresses that are known already, and measures how far it is.
-func (h *Host) Ping(ctx context.Context, site identity.ID) (Pong, error) {
-	who, err := PeerOf(site)
+func (h *Host) Ping(ctx context.Context, site identity.ID) (PingResult, error) {
+	who, err := PeerID(site)
 	if err != nil {
-		return Pong{}, err
+		return PingResult{}, err
 	}
 	if err := h.reach(ctx, who, nil); err != nil {
-		return Pong{}, err
+		return PingResult{}, err
 	}
 	return h.ping(ctx, who)
 }
 
 // ping measures the second of two exchanges: the first one opens the stream as well.
-func (h *Host) ping(ctx context.Context, who peer.ID) (Pong, error) {
-	s, err := h.stream(ctx, who, ping.ID)
+func (h *Host) ping(ctx context.Context, who peer.ID) (PingResult, error) {
+	s, err := h.openStream(ctx, who, ping.ID)
 	if err != nil {
-		return Pong{}, err
+		return PingResult{}, err
 	}
 	defer s.Reset()
 	defer context.AfterFunc(ctx, func() { s.Reset() })()
-	pong := Pong{Path: h.path(s.Conn()), Address: s.Conn().RemoteMultiaddr().String()}
+	pong := PingResult{Path: h.path(s.Conn()), Address: s.Conn().RemoteMultiaddr().String()}
 	said, heard := make([]byte, ping.PingSize), make([]byte, ping.PingSize)
 	for range 2 {
 		rand.Read(said)
 		begun := time.Now()
 		if _, err := s.Write(said); err != nil {
-			return Pong{}, errors.Join(ctx.Err(), err)
+			return PingResult{}, errors.Join(ctx.Err(), err)
 		}
 		if _, err := io.ReadFull(s, heard); err != nil {
-			return Pong{}, errors.Join(ctx.Err(), err)
+			return PingResult{}, errors.Join(ctx.Err(), err)
 		}
 		pong.RTT = time.Since(begun)
 	}

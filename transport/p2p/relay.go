@@ -20,23 +20,23 @@ func (r *Relay) serve(h *Host) error {
 	c := newCircuits(h.Host, r.Allow)
 	limits := circuitrelay.DefaultResources()
 	limits.Limit = &circuitrelay.RelayLimit{Duration: circuitTime, Data: circuitBytes}
-	limits.ReservationTTL = placeTime
+	limits.ReservationTTL = reservationTTL
 	// What is bounded below is bounded in circuits, which counts by network and spares
 	// those that are known.
-	limits.MaxReservations, limits.MaxReservationsPerIP, limits.MaxReservationsPerASN = 2*relayPlaces, 2*relayPlaces, 2*relayPlaces
+	limits.MaxReservations, limits.MaxReservationsPerIP, limits.MaxReservationsPerASN = 2*maxReservations, 2*maxReservations, 2*maxReservations
 	limits.MaxCircuits = 2 * relayCircuits
 	relay, err := circuitrelay.New(c, circuitrelay.WithResources(limits))
 	if err != nil {
 		return err
 	}
-	h.closing(relay.Close)
-	c.follow()
+	h.onClose(relay.Close)
+	c.start()
 	// The host has one of these too, which remembers for a minute who has left.
-	peers, err := pstoremanager.NewPeerstoreManager(h.Peerstore(), h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(goneSoon), pstoremanager.WithCleanupInterval(goneSoon))
+	peers, err := pstoremanager.NewPeerstoreManager(h.Peerstore(), h.EventBus(), h.Network(), pstoremanager.WithGracePeriod(releaseInterval), pstoremanager.WithCleanupInterval(releaseInterval))
 	if err != nil {
 		return err
 	}
 	peers.Start()
-	h.closing(peers.Close)
+	h.onClose(peers.Close)
 	return nil
 }

@@ -105,12 +105,12 @@ func TestRelayRestarts(t *testing.T) {
 	if err := <-ended; !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the call ended with %v", err)
 	}
-	var unreached *Unreached
+	var unreached *UnreachableError
 	if _, err := c.Call(ctx, ask(2, "echo", nil), nil); !errors.As(err, &unreached) {
 		t.Errorf("without a relay: %v", err)
 	}
 	relay = newHost(t, Options{Key: key, Relay: &Relay{}}, where...)
-	site.forgive(relay.ID())
+	site.clearBackoff(relay.ID())
 	over(t, relay, site)
 	begun := time.Now()
 	res, err := c.Call(ctx, ask(3, "echo", "x"), nil)

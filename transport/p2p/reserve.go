@@ -20,17 +20,17 @@ import (
 
 const (
 	// relayPatient is how long a relay may take to answer.
-	relayPatient = 4 * time.Second
+	relayTimeout = 4 * time.Second
 
 	// relayCheck is how often a place is asked for anew, though it would last for an hour:
 	// who calls has to be able to within ten seconds after a relay was killed and begun
 	// anew. QUIC alone notices that after 45 s, for its keep-alives are too small to be
 	// answered by who does not know what they belong to. Relays take turns: who has places
 	// at several is called through the others meanwhile.
-	relayCheck = 8 * time.Second
+	renewInterval = 8 * time.Second
 
 	// maxRelayed is how many addresses through one relay are told.
-	maxRelayed = 4
+	maxAddrsPerRelay = 4
 
 	relayTag = "relay"
 )
@@ -38,14 +38,14 @@ const (
 // reserved are the places that a host has at relays, so that it is called there where it
 // is not reached itself. The library's own keeper of places asks a relay again after five
 // seconds at best, and its dialler may refuse that then. The zero value has none.
-type reserved struct {
+type relayAddrs struct {
 	mu sync.Mutex
 	at map[peer.ID][]ma.Multiaddr // where the host is called through each
 }
 
 // add adds the addresses that lead through relays to those of the host: the library does
 // only while there is no other that anybody reaches, and not all have IPv6.
-func (r *reserved) add(own []ma.Multiaddr) []ma.Multiaddr {
+func (r *relayAddrs) add(own []ma.Multiaddr) []ma.Multiaddr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := own
@@ -56,7 +56,7 @@ func (r *reserved) add(own []ma.Multiaddr) []ma.Multiaddr {
 }
 
 // set reports whether this is news: where the host is called through a relay.
-func (r *reserved) set(relay peer.ID, at []ma.Multiaddr) bool {
+func (r *relayAddrs) set(relay peer.ID, at []ma.Multiaddr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.EqualFunc(r.at[relay], at, ma.Multiaddr.Equal) {
@@ -71,7 +71,7 @@ func (r *reserved) set(relay peer.ID, at []ma.Multiaddr) bool {
 
 // reserve keeps places at all relays until everybody reaches the host directly, on the word
 // of AutoNAT and of two of them.
-func (h *Host) reserve(relays []peer.AddrInfo) error {
+func (h *Host) keepReservations(relays []peer.AddrInfo) error {
 	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {
 		return err
@@ -80,20 +80,20 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	h.closing(news.Close)
+	h.onClose(news.Close)
 	begin := func() (stop func()) {
 		ctx, cancel := context.WithCancel(context.Background())
-		turns := time.NewTicker(relayCheck)
+		turns := time.NewTicker(renewInterval)
 		var keeping sync.WaitGroup
 		for _, relay := range relays {
-			keeping.Go(func() { h.keep(ctx, relay, turns.C, news) })
+			keeping.Go(func() { h.keepReservation(ctx, relay, turns.C, news) })
 		}
 		return func() { cancel(); turns.Stop(); keeping.Wait() }
 	}
 	var (
 		reachable atomic.Bool              // as AutoNAT has it
 		look      = make(chan struct{}, 1) // at whether places are needed
-		witnesses = newWitnesses(relays)
+		witnesses = newDialBacks(relays)
 		following sync.WaitGroup
 	)
 	again := func() {
@@ -103,7 +103,7 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 		}
 	}
 	watch := &network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) {
-		if witnesses.connected(c) {
+		if witnesses.observe(c) {
 			again()
 		}
 	}}
@@ -112,7 +112,7 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 	following.Go(func() { // the host waits for who does not drain its events
 		defer close(ended)
 		for e := range changes.Out() {
-			reachable.Store(slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, byAll))
+			reachable.Store(slices.ContainsFunc(e.(event.EvtHostReachableAddrsChanged).Reachable, isDirectIPv4))
 			again()
 		}
 	})
@@ -127,7 +127,7 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 				}
 				return
 			}
-			switch reached := reachable.Load() && witnesses.agree(); {
+			switch reached := reachable.Load() && witnesses.confirmed(); {
 			case reached && stop != nil:
 				stop()
 				stop = nil
@@ -136,7 +136,7 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 			}
 		}
 	})
-	h.closing(func() error {
+	h.onClose(func() error {
 		h.Network().StopNotify(watch)
 		err := changes.Close()
 		following.Wait()
@@ -146,18 +146,18 @@ func (h *Host) reserve(relays []peer.AddrInfo) error {
 }
 
 // byAll reports whether everybody has a way to an address: not all have IPv6.
-func byAll(a ma.Multiaddr) bool {
+func isDirectIPv4(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_IP4)
-	return err == nil && !OverRelay(a)
+	return err == nil && !IsRelayed(a)
 }
 
 // keep keeps a reservation at a relay until ctx ends, and announces the host's addresses
 // when they change. Of the relays that have given one, the one that was asked longest ago
 // takes the next of the turns.
-func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
+func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
 	tell := func(at []ma.Multiaddr) {
-		if h.reserved.set(relay.ID, at) {
-			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.reserved.add(nil)})
+		if h.relayAddrs.set(relay.ID, at) {
+			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.relayAddrs.add(nil)})
 		}
 	}
 	held := func() bool { return h.Network().Connectedness(relay.ID) == network.Connected }
@@ -181,31 +181,31 @@ func (h *Host) keep(ctx context.Context, relay peer.AddrInfo, turns <-chan time.
 	var reminding sync.WaitGroup
 	defer reminding.Wait()
 	ask := func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) {
-		dial = h.renew(relay.ID, &renewed) || dial
-		at, err := h.place(ctx, relay, dial)
+		dial = h.closeStale(relay.ID, &renewed) || dial
+		at, err := h.requestReservation(ctx, relay, dial)
 		if err == nil && dial {
-			reminding.Go(func() { h.places.remind(ctx, relay.ID) })
+			reminding.Go(func() { h.limiter.resendCallers(ctx, relay.ID) })
 		}
 		return at, err
 	}
-	(&keeper{ask, held, lost, turns, tell}).run(ctx)
+	(&reservationKeeper{ask, held, lost, turns, tell}).run(ctx)
 }
 
 // renewPause is the least time between connections that renew ends: a stranger whose hole
 // cannot be punched, on purpose or not, costs no more than one.
-const renewPause = 10 * time.Minute
+const reconnectInterval = 10 * time.Minute
 
 // renew ends a connection to a relay that is older than the last hole which could not be
 // punched, once nobody calls through it. Routers get other addresses, at night mostly, and
 // QUIC lives on through that: then nobody knows where this host is. The next one tells.
 // last is when it did so last.
-func (h *Host) renew(relay peer.ID, last *time.Time) (closed bool) {
-	failed := h.punched.failedAt()
-	if time.Since(*last) < renewPause {
+func (h *Host) closeStale(relay peer.ID, last *time.Time) (closed bool) {
+	failed := h.punched.lastFailure()
+	if time.Since(*last) < reconnectInterval {
 		return false
 	}
 	for _, c := range h.Network().ConnsToPeer(relay) {
-		if c.Stat().Opened.Before(failed) && !h.callsThrough(relay) {
+		if c.Stat().Opened.Before(failed) && !h.hasCallsThrough(relay) {
 			c.Close()
 			closed, *last = true, time.Now()
 		}
@@ -214,25 +214,25 @@ func (h *Host) renew(relay peer.ID, last *time.Time) (closed bool) {
 }
 
 // callsThrough reports whether anybody is connected through a relay.
-func (h *Host) callsThrough(relay peer.ID) bool {
+func (h *Host) hasCallsThrough(relay peer.ID) bool {
 	return slices.ContainsFunc(h.Network().Conns(), func(c network.Conn) bool {
 		id, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_P2P) // the first is the relay's
-		return err == nil && id == relay.String() && OverRelay(c.RemoteMultiaddr())
+		return err == nil && id == relay.String() && IsRelayed(c.RemoteMultiaddr())
 	})
 }
 
 // place asks a relay for a place, and returns where the host is called then. Without dial
 // it fails where there is no connection.
-func (h *Host) place(ctx context.Context, relay peer.AddrInfo, dial bool) ([]ma.Multiaddr, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*relayPatient)
+func (h *Host) requestReservation(ctx context.Context, relay peer.AddrInfo, dial bool) ([]ma.Multiaddr, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*relayTimeout)
 	defer cancel()
 	if dial {
-		h.forgive(relay.ID)
+		h.clearBackoff(relay.ID)
 		if err := h.Connect(ctx, relay); err != nil {
 			return nil, err
 		}
 	}
-	place, err := circuit.Reserve(network.WithNoDial(ctx, why), h, relay)
+	place, err := circuit.Reserve(network.WithNoDial(ctx, limitedReason), h, relay)
 	if err != nil {
 		if silent := new(circuit.ReservationError); errors.As(err, silent) && silent.Status == pb.Status_CONNECTION_FAILED {
 			h.Network().ClosePeer(relay.ID) // QUIC has not noticed yet
@@ -253,5 +253,5 @@ func (h *Host) place(ctx context.Context, relay peer.AddrInfo, dial bool) ([]ma.
 		}
 	}
 	at = ma.Unique(at)
-	return at[:min(len(at), maxRelayed)], nil
+	return at[:min(len(at), maxAddrsPerRelay)], nil
 }

@@ -35,7 +35,7 @@ func TestTurns(t *testing.T) {
 				return false
 			}
 		}}}, overTCP)
-		keeping.Go(func() { site.keep(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news) })
+		keeping.Go(func() { site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news) })
 	}
 	next := func() int {
 		t.Helper()

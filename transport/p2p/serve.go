@@ -31,17 +31,17 @@ func protocolOf(codec rpc.Codec) protocol.ID {
 }
 
 const (
-	maxStreams          = 32 // of one account
-	ownStreams          = 2  // of each peer, whatever others of its account have
-	maxStrangersStreams = 16 // of all strangers; the oldest gives way
+	maxAccountStreams          = 32 // of one account
+	minPeerStreams          = 2  // of each peer, whatever others of its account have
+	maxStrangersTotal = 16 // of all strangers; the oldest gives way
 	maxStrangerStreams  = 2  // of one of them
 
 	// strangersPatience is how long a stranger may take to become known.
-	strangersPatience = 30 * time.Second
+	strangerTimeout = 30 * time.Second
 )
 
 // Serving is what a host does for those who call it.
-type Serving struct {
+type Handlers struct {
 	// Admit returns a peer's account, which several peers may share, or why it is refused. A
 	// peer that is not admitted is a stranger: it may claim the site or present a grant, in
 	// few streams and for a short time.
@@ -51,8 +51,8 @@ type Serving struct {
 }
 
 // Serve serves those who call, until ctx ends, and returns once every stream has ended.
-func (h *Host) Serve(ctx context.Context, s Serving) error {
-	d := &desk{Serving: s, host: h, ctx: ctx, streams: make(map[string]int), peers: make(map[peer.ID]int)}
+func (h *Host) Serve(ctx context.Context, s Handlers) error {
+	d := &streamServer{Handlers: s, host: h, ctx: ctx, streams: make(map[string]int), peers: make(map[peer.ID]int)}
 	for id, codec := range codecs {
 		h.SetStreamHandler(id, func(s network.Stream) { d.serve(s, codec) })
 	}
@@ -65,8 +65,8 @@ func (h *Host) Serve(ctx context.Context, s Serving) error {
 }
 
 // desk is where streams come in.
-type desk struct {
-	Serving
+type streamServer struct {
+	Handlers
 	host *Host
 	ctx  context.Context
 
@@ -74,11 +74,11 @@ type desk struct {
 	closed    bool
 	streams   map[string]int  // how many each account has, and each stranger by its peer ID
 	peers     map[peer.ID]int // how many each peer has
-	strangers []*guest        // the streams of all of them, the oldest first
+	strangers []*peerStream        // the streams of all of them, the oldest first
 	served    sync.WaitGroup
 }
 
-func (d *desk) close() {
+func (d *streamServer) close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
@@ -86,34 +86,34 @@ func (d *desk) close() {
 }
 
 // serve is run by the host in a goroutine of the stream's own.
-func (d *desk) serve(s network.Stream, codec rpc.Codec) {
-	g := &guest{desk: d, stream: s, who: s.Conn().RemotePeer()}
-	g.evidence.Peer = g.who.String()
-	if !g.enter() {
+func (d *streamServer) serve(s network.Stream, codec rpc.Codec) {
+	g := &peerStream{server: d, stream: s, peer: s.Conn().RemotePeer()}
+	g.evidence.Peer = g.peer.String()
+	if !g.admit() {
 		s.Reset()
 		return
 	}
-	defer g.leave()
+	defer g.release()
 	terms := rpc.Terms{Codec: codec}
 	if !g.isKnown() {
-		terms.Known = g.becomes
-		late := time.AfterFunc(strangersPatience, func() {
-			if !g.becomes() {
+		terms.Known = g.recheck
+		late := time.AfterFunc(strangerTimeout, func() {
+			if !g.recheck() {
 				s.Reset()
 			}
 		})
 		defer late.Stop()
 	}
-	if err := d.Stream(d.ctx, heeded{s}, g.evidence, terms); err != nil {
-		slog.Debug("a peer's stream broke", "peer", g.who, "err", err)
+	if err := d.Stream(d.ctx, resettingStream{s}, g.evidence, terms); err != nil {
+		slog.Debug("a peer's stream broke", "peer", g.peer, "err", err)
 	}
 	s.Close()
 }
 
 // heeded is a stream that waits for nobody who does not read.
-type heeded struct{ network.Stream }
+type resettingStream struct{ network.Stream }
 
-func (h heeded) Write(b []byte) (int, error) {
+func (h resettingStream) Write(b []byte) (int, error) {
 	n, err := h.Stream.Write(b)
 	if err != nil {
 		h.Reset()
@@ -122,10 +122,10 @@ func (h heeded) Write(b []byte) (int, error) {
 }
 
 // guest is the peer of one stream.
-type guest struct {
-	desk     *desk
+type peerStream struct {
+	server     *streamServer
 	stream   network.Stream
-	who      peer.ID
+	peer      peer.ID
 	evidence rpc.Evidence
 
 	// With the desk's mu.
@@ -134,28 +134,28 @@ type guest struct {
 }
 
 // enter takes a place, and reports whether there was one.
-func (g *guest) enter() bool {
-	account, err := g.desk.Admit(g.evidence)
+func (g *peerStream) admit() bool {
+	account, err := g.server.Admit(g.evidence)
 	known := err == nil
 	if !known {
 		account = g.evidence.Peer
 	}
-	d := g.desk
+	d := g.server
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.streams[account] >= maxStreams && d.peers[g.who] >= ownStreams ||
+	if d.closed || d.streams[account] >= maxAccountStreams && d.peers[g.peer] >= minPeerStreams ||
 		!known && d.streams[account] >= maxStrangerStreams {
 		return false
 	}
 	g.account = account
 	d.streams[account]++
-	d.peers[g.who]++
+	d.peers[g.peer]++
 	d.served.Add(1)
 	if known {
-		g.welcome()
+		g.markKnown()
 		return true
 	}
-	if len(d.strangers) == maxStrangersStreams { // who only sits there keeps nobody out
+	if len(d.strangers) == maxStrangersTotal { // who only sits there keeps nobody out
 		go d.strangers[0].stream.Reset()
 		d.strangers = d.strangers[1:]
 	}
@@ -164,55 +164,55 @@ func (g *guest) enter() bool {
 }
 
 // welcome is called with the desk's mu held.
-func (g *guest) welcome() {
+func (g *peerStream) markKnown() {
 	g.known = true
-	g.desk.host.places.admit(g.stream.Conn())
+	g.server.host.limiter.markKnown(g.stream.Conn())
 }
 
-func (g *guest) isKnown() bool {
-	g.desk.mu.Lock()
-	defer g.desk.mu.Unlock()
+func (g *peerStream) isKnown() bool {
+	g.server.mu.Lock()
+	defer g.server.mu.Unlock()
 	return g.known
 }
 
 // becomes asks whether a stranger is one no more, and frees the stranger's place then.
-func (g *guest) becomes() bool {
+func (g *peerStream) recheck() bool {
 	if g.isKnown() {
 		return true
 	}
-	account, err := g.desk.Admit(g.evidence)
+	account, err := g.server.Admit(g.evidence)
 	if err != nil {
 		return false
 	}
-	d := g.desk
+	d := g.server
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !g.known {
-		g.welcome()
-		d.noStranger(g)
-		left(d.streams, g.account)
+		g.markKnown()
+		d.removeStranger(g)
+		decrement(d.streams, g.account)
 		g.account = account
 		d.streams[account]++
 	}
 	return true
 }
 
-func (g *guest) leave() {
-	d := g.desk
+func (g *peerStream) release() {
+	d := g.server
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noStranger(g)
-	left(d.streams, g.account)
-	left(d.peers, g.who)
+	d.removeStranger(g)
+	decrement(d.streams, g.account)
+	decrement(d.peers, g.peer)
 	d.served.Done()
 }
 
 // noStranger is called with mu held.
-func (d *desk) noStranger(g *guest) {
-	d.strangers = slices.DeleteFunc(d.strangers, func(s *guest) bool { return s == g })
+func (d *streamServer) removeStranger(g *peerStream) {
+	d.strangers = slices.DeleteFunc(d.strangers, func(s *peerStream) bool { return s == g })
 }
 
-func left[K comparable](count map[K]int, of K) {
+func decrement[K comparable](count map[K]int, of K) {
 	if count[of]--; count[of] == 0 {
 		delete(count, of)
 	}

@@ -86,7 +86,7 @@ func serveMethods(t testing.TB, h *Host, admit func(rpc.Evidence) error, methods
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		h.Serve(ctx, Serving{
+		h.Serve(ctx, Handlers{
 			Admit: func(e rpc.Evidence) (string, error) { return e.Peer, admit(e) },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, terms rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: terms}).Serve(ctx, rw)
@@ -203,7 +203,7 @@ func TestStreamsByAccount(t *testing.T) {
 	serving, end := context.WithCancel(t.Context())
 	var served sync.WaitGroup
 	served.Go(func() {
-		site.Serve(serving, Serving{
+		site.Serve(serving, Handlers{
 			Admit: func(e rpc.Evidence) (string, error) {
 				id, err := identity.Parse(e.Peer)
 				return accountOf(id), err
@@ -231,9 +231,9 @@ func TestStreamsByAccount(t *testing.T) {
 	}
 	all := 0
 	for range 3 {
-		all += opened(newHost(t, Options{}), maxStreams/2)
+		all += opened(newHost(t, Options{}), maxAccountStreams/2)
 	}
-	if want := maxStreams + ownStreams; all != want {
+	if want := maxAccountStreams + minPeerStreams; all != want {
 		t.Errorf("one account has %d streams, want %d", all, want)
 	}
 	if n := opened(newHost(t, Options{Key: owner}), 1); n != 1 {

@@ -31,7 +31,7 @@ func open(ctx context.Context, h, site *Host, codec rpc.Codec, say string) (netw
 	if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: site.Addrs()}); err != nil {
 		return nil, err
 	}
-	s, err := h.stream(ctx, site.ID(), protocolOf(codec))
+	s, err := h.openStream(ctx, site.ID(), protocolOf(codec))
 	if err != nil {
 		return nil, err
 	}
@@ -93,16 +93,16 @@ func TestStrangersPlaces(t *testing.T) {
 // TestPlacesByAccount: an account with many keys takes no place from another account, and
 // a key whose permission has ended is a stranger's.
 func TestPlacesByAccount(t *testing.T) {
-	conns, err := newConns(false)
+	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conns.Close()
 	accounts := make(map[identity.ID]string)
-	p := newPlaces(func(id identity.ID) string { return accounts[id] }, conns, false)
+	p := newConnLimiter(func(id identity.ID) string { return accounts[id] }, conns, false)
 	come := func(account string) *inbound {
 		id := identity.New().ID()
-		who, err := PeerOf(id)
+		who, err := PeerID(id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,15 +153,15 @@ func TestPlacesByAccount(t *testing.T) {
 // TestPlacesInAccount: one whose permission was passed on to it, and who connects without an
 // end, takes no place from who passed it on.
 func TestPlacesInAccount(t *testing.T) {
-	conns, err := newConns(false)
+	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conns.Close()
-	p := newPlaces(func(identity.ID) string { return "ann" }, conns, false)
+	p := newConnLimiter(func(identity.ID) string { return "ann" }, conns, false)
 	peers := make([]peer.ID, 2)
 	for i := range peers {
-		if peers[i], err = PeerOf(identity.New().ID()); err != nil {
+		if peers[i], err = PeerID(identity.New().ID()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,28 +176,28 @@ func TestPlacesInAccount(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if stays := p.has(ann); !stays || len(p.calls) > maxKnown {
-		t.Errorf("ann is among them: %v; there are %d", stays, len(p.calls))
+	if stays := p.has(ann); !stays || len(p.inbound) > maxKnown {
+		t.Errorf("ann is among them: %v; there are %d", stays, len(p.inbound))
 	}
 }
 
 // has reports whether a connection has its place still. It is called with mu held.
-func (p *places) has(c network.Conn) bool {
-	return slices.ContainsFunc(p.calls, func(have call) bool { return have.Conn == c })
+func (p *connLimiter) has(c network.Conn) bool {
+	return slices.ContainsFunc(p.inbound, func(have inboundConn) bool { return have.Conn == c })
 }
 
 // TestStrangersRotate: a stranger who comes over a relay again and again, and one with many
 // keys, take the place of none who comes from elsewhere, or over the same relay with
 // another key.
 func TestStrangersRotate(t *testing.T) {
-	conns, err := newConns(false)
+	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conns.Close()
-	p := newPlaces(nil, conns, false)
+	p := newConnLimiter(nil, conns, false)
 	new := func() peer.ID {
-		who, err := PeerOf(identity.New().ID())
+		who, err := PeerID(identity.New().ID())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestStrangersRotate(t *testing.T) {
 			t.Errorf("stranger %d has lost its place", i)
 		}
 	}
-	if n := len(p.calls); n > maxStrangers {
+	if n := len(p.inbound); n > maxStrangers {
 		t.Errorf("strangers have %d places", n)
 	}
 }
@@ -230,12 +230,12 @@ func TestStrangersRotate(t *testing.T) {
 // TestRelayStrangers: a relay has so many connections of strangers, and of one network; who
 // has a place is spared.
 func TestRelayStrangers(t *testing.T) {
-	conns, err := newConns(true)
+	conns, err := newConnManager(true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conns.Close()
-	p := newPlaces(nil, conns, true)
+	p := newConnLimiter(nil, conns, true)
 	come := func(n int, from string) *inbound {
 		c := &inbound{who: peer.ID(fmt.Sprint("key", n)), at: ma.StringCast(from + "/tcp/1"), closed: make(chan struct{})}
 		p.InterceptUpgraded(c)
@@ -243,17 +243,17 @@ func TestRelayStrangers(t *testing.T) {
 	}
 	site := come(0, "/ip4/192.0.2.1")
 	conns.TagPeer(site.who, reservationTag, 10)
-	for i := range 2 * maxOfPrefix {
+	for i := range 2 * maxPerPrefix {
 		come(1+i, "/ip4/192.0.2.1")
 	}
 	other := come(1000, "/ip4/192.0.2.2")
-	if n := len(p.calls); n > maxOfPrefix+2 {
+	if n := len(p.inbound); n > maxPerPrefix+2 {
 		t.Errorf("one network has %d connections", n)
 	}
-	for i := range 2 * relayStrangers {
+	for i := range 2 * maxRelayStrangers {
 		come(2000+i, fmt.Sprintf("/ip4/198.51.100.%d", i%100))
 	}
-	if n := len(p.calls); n > relayStrangers+1 || !p.has(site) || !p.has(other) {
+	if n := len(p.inbound); n > maxRelayStrangers+1 || !p.has(site) || !p.has(other) {
 		t.Errorf("strangers have %d connections; who has a place is there: %v, who has few: %v", n, p.has(site), p.has(other))
 	}
 }
@@ -315,7 +315,7 @@ func TestKilledClient(t *testing.T) {
 				if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{at}}); err != nil {
 					t.Errorf("after %d deaths: %v", i, err)
 				}
-				s, err := h.stream(ctx, site.ID(), ping.ID)
+				s, err := h.openStream(ctx, site.ID(), ping.ID)
 				if err == nil {
 					s.SetDeadline(time.Now().Add(2 * time.Second))
 					s.Write(make([]byte, ping.PingSize))
@@ -327,12 +327,12 @@ func TestKilledClient(t *testing.T) {
 				cut()
 				h.Close()
 			}
-			who, _ := PeerOf(key.ID())
+			who, _ := PeerID(key.ID())
 			conns := func() int { return len(site.Network().ConnsToPeer(who)) }
-			for end := time.Now().Add(patience); conns() > someOfKey && time.Now().Before(end); {
+			for end := time.Now().Add(patience); conns() > probeFrom && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond)
 			}
-			if n := conns(); n == 0 || n > someOfKey {
+			if n := conns(); n == 0 || n > probeFrom {
 				t.Errorf("%d connections are left", n)
 			}
 		})
@@ -346,7 +346,7 @@ func TestStrangersGiveWay(t *testing.T) {
 	defer cancel()
 	site := newHost(t, Options{}, overTCP)
 	serve(t, site, func(rpc.Evidence) error { return errStranger })
-	for range maxStrangersStreams / maxStrangerStreams {
+	for range maxStrangersTotal / maxStrangerStreams {
 		h := newHost(t, Options{})
 		for range maxStrangerStreams {
 			s, err := open(ctx, h, site, rpc.JSON, `{"jsonrpc":"2.0","id":1,"method":"echo"}`+"\n")
@@ -381,7 +381,7 @@ type inbound struct {
 func (c *inbound) RemotePeer() peer.ID { return c.who }
 func (c *inbound) RemoteMultiaddr() ma.Multiaddr {
 	if c.at == nil {
-		return nowhere
+		return unlimitedAddr
 	}
 	return c.at
 }
@@ -451,7 +451,7 @@ func TestStranger(t *testing.T) {
 	if got := text(t, res, err); len(got) != 20<<10+2 {
 		t.Errorf("%d bytes came back", len(got))
 	}
-	if !site.ConnManager().IsProtected(other.ID(), keptTag) {
+	if !site.ConnManager().IsProtected(other.ID(), knownTag) {
 		t.Error("who became known is as easily sent away as a stranger")
 	}
 	c.Close()
@@ -493,7 +493,7 @@ func TestManyStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := other.Network().ConnsToPeer(site.ID())[0]
-	for range 2 * maxStrange {
+	for range 2 * maxStreamsPerConn {
 		s, err := conn.NewStream(ctx)
 		if err != nil {
 			break

@@ -14,19 +14,19 @@ import (
 
 // witnessTime is how long a connection from a relay's network shows that the host is
 // reached. The library asks one of them an hour, at random.
-const witnessTime = 24 * time.Hour
+const dialBackTTL = 24 * time.Hour
 
 // witnesses tell from how many relays' networks the host was connected to, which is what
 // they do on its behalf when AutoNAT asks them. One of them alone can answer AutoNAT again
 // and again, but it cannot connect from another's network.
-type witnesses struct {
+type dialBacks struct {
 	mu     sync.Mutex
 	relays map[peer.ID]netip.Prefix // where each was connected to last; the zero one before
 	seen   map[netip.Prefix]time.Time
 }
 
-func newWitnesses(relays []peer.AddrInfo) *witnesses {
-	w := &witnesses{relays: make(map[peer.ID]netip.Prefix), seen: make(map[netip.Prefix]time.Time)}
+func newDialBacks(relays []peer.AddrInfo) *dialBacks {
+	w := &dialBacks{relays: make(map[peer.ID]netip.Prefix), seen: make(map[netip.Prefix]time.Time)}
 	for _, r := range relays {
 		w.relays[r.ID] = netip.Prefix{}
 	}
@@ -34,9 +34,9 @@ func newWitnesses(relays []peer.AddrInfo) *witnesses {
 }
 
 // connected notes a connection, and reports whether it may be news. It does not block.
-func (w *witnesses) connected(c network.Conn) bool {
+func (w *dialBacks) observe(c network.Conn) bool {
 	at := c.RemoteMultiaddr()
-	if OverRelay(at) {
+	if IsRelayed(at) {
 		return false
 	}
 	from := quota.PrefixOf(at)
@@ -59,7 +59,7 @@ func (w *witnesses) connected(c network.Conn) bool {
 
 // agree reports whether two relays of different networks have connected to the host, or the
 // only one where there is but one.
-func (w *witnesses) agree() bool {
+func (w *dialBacks) confirmed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var networks []netip.Prefix
@@ -70,7 +70,7 @@ func (w *witnesses) agree() bool {
 		} else if !slices.Contains(networks, of) {
 			networks = append(networks, of)
 			need++
-			if at, ok := w.seen[of]; ok && time.Since(at) < witnessTime {
+			if at, ok := w.seen[of]; ok && time.Since(at) < dialBackTTL {
 				have++
 			}
 		}

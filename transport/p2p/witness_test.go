@@ -49,15 +49,15 @@ func TestWitnesses(t *testing.T) {
 			"two of one network":       {relays(ann, bob), []network.Conn{out(ann, a+"1"), out(bob, a+"2"), in(eve, a+"3")}, true},
 			"where a relay was before": {relays(ann), []network.Conn{out(ann, a+"1"), in(eve, a+"2"), out(ann, b+"1")}, false},
 		} {
-			w := newWitnesses(test.relays)
+			w := newDialBacks(test.relays)
 			for _, c := range test.conns {
-				w.connected(c)
+				w.observe(c)
 			}
-			if got := w.agree(); got != test.want {
+			if got := w.confirmed(); got != test.want {
 				t.Errorf("%s: %v", name, got)
 			}
-			time.Sleep(witnessTime)
-			if w.agree() {
+			time.Sleep(dialBackTTL)
+			if w.confirmed() {
 				t.Errorf("%s: for ever", name)
 			}
 		}

@@ -113,7 +113,7 @@ func (a *actor) last() string {
 
 // host is one more peer on that machine.
 func (r role) host(port int) (*p2p.Host, error) {
-	listen, err := p2p.At(fmt.Sprintf("%s:%d", r.IP, port))
+	listen, err := p2p.ListenAddrs(fmt.Sprintf("%s:%d", r.IP, port))
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (r role) hostile(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			site, err := p2p.PeerOf(id)
+			site, err := p2p.PeerID(id)
 			if err != nil {
 				return err
 			}

@@ -79,11 +79,11 @@ func (p *probed) overPeers(t *testing.T, c ownerapi.Carrier) {
 			t.Fatal(err)
 		}
 		p.probes++
-		if got, err := card.Ask(ctx, h, realm, *there); err == nil {
+		if got, err := card.Fetch(ctx, h, realm, *there); err == nil {
 			t.Errorf("somebody of another realm is shown %q", got.Capabilities)
 		}
 		p.probes++
-		if card.Tell(ctx, h, realm, *there, discoverytest.Record(identity.New(), 1)) == nil {
+		if card.SendNewer(ctx, h, realm, *there, discoverytest.Record(identity.New(), 1)) == nil {
 			t.Error("somebody of another realm is believed to know a newer record")
 		}
 	}

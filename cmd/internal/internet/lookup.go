@@ -20,7 +20,7 @@ import (
 
 // Locate asks the tables of all realms for a site's addresses.
 func (n *Network) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
-	return n.locate(ctx, id, (*dht.DHT).Where)
+	return n.locate(ctx, id, (*dht.DHT).Locate)
 }
 
 // locate asks one table after another with how.
@@ -93,17 +93,17 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 	if there && known.Sequence == sequence {
 		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
 	}
-	who, err := p2p.PeerOf(id)
+	who, err := p2p.PeerID(id)
 	if err != nil {
 		return discovery.Sighting{}, err
 	}
 	at := peer.AddrInfo{ID: who}
 	if n.Network().Connectedness(who) == network.NotConnected {
-		at, err = n.locate(ctx, id, (*dht.DHT).Near)
+		at, err = n.locate(ctx, id, (*dht.DHT).QuickLocate)
 	}
 	if there && known.Sequence > sequence {
 		if err == nil {
-			err = card.Tell(ctx, n.Host, n.realm, at, known.Signed)
+			err = card.SendNewer(ctx, n.Host, n.realm, at, known.Signed)
 		}
 		if err != nil {
 			slog.Debug("a site is not told that a newer record of it is known", "site", id, "err", err)
@@ -113,6 +113,6 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 	if err != nil {
 		return discovery.Sighting{}, err
 	}
-	c, err := card.Ask(ctx, n.Host, n.realm, at)
+	c, err := card.Fetch(ctx, n.Host, n.realm, at)
 	return discovery.Sighting{Site: id, Record: c.Record}, err
 }

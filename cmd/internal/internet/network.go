@@ -210,7 +210,7 @@ func (n *Network) WaitReachable(ctx context.Context) {
 	defer cancel()
 	n.OnAddressChange(first, func() {
 		if slices.ContainsFunc(n.Addrs(), func(a multiaddr.Multiaddr) bool {
-			return p2p.OverRelay(a) || manet.IsPublicAddr(a)
+			return p2p.IsRelayed(a) || manet.IsPublicAddr(a)
 		}) {
 			cancel()
 		}
@@ -230,7 +230,7 @@ func (n *Network) Addresses() []string {
 		switch {
 		case manet.IsIPLoopback(a):
 			r = 6
-		case p2p.OverRelay(a):
+		case p2p.IsRelayed(a):
 		case manet.IsPublicAddr(a):
 			r = 2
 		default:

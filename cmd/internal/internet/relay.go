@@ -47,7 +47,7 @@ func Relay(ctx context.Context, o RelayOptions) error {
 	if err != nil {
 		return err
 	}
-	listen, err := p2p.At(o.Listen)
+	listen, err := p2p.ListenAddrs(o.Listen)
 	if err != nil {
 		return state.Mistakef("--listen takes an address and a port, or a port such as :8475 for all addresses, not %q", o.Listen)
 	}

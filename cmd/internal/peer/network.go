@@ -36,7 +36,7 @@ func (o *lazyNetwork) open() (*internet.Network, error) {
 	if err != nil {
 		return nil, state.Mistake{Err: err}
 	}
-	all := internet.Options{P2P: p2p.Options{Key: o.key, Listen: p2p.Anywhere(0), Agent: "agentsite/" + o.version}, Relays: peers}
+	all := internet.Options{P2P: p2p.Options{Key: o.key, Listen: p2p.ListenAll(0), Agent: "agentsite/" + o.version}, Relays: peers}
 	for _, j := range o.realms {
 		r, err := discovery.ParseRealm(j.Realm)
 		if err != nil {

@@ -77,7 +77,7 @@ func (p Person) Join(j Realm) (Realm, error) {
 	if err != nil {
 		return j, state.Mistake{Err: err}
 	}
-	if j.Relays, err = p2p.WithBoth(j.Relays); err != nil {
+	if j.Relays, err = p2p.WithBothTransports(j.Relays); err != nil {
 		return j, state.Mistake{Err: err}
 	}
 	return j, p.changeRealms(func(all []Realm) ([]Realm, error) {

@@ -107,7 +107,7 @@ func (w *router) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		}
 		raw, err := way.Call(ctx, r, note)
 		var near unreached
-		var far *p2p.Unreached
+		var far *p2p.UnreachableError
 		switch {
 		case errors.As(err, &far):
 			err = unreached{far.Err}
@@ -129,7 +129,7 @@ func (w *router) invalidateRoute() {
 	w.mu.Unlock()
 	w.near.HTTP.CloseIdleConnections()
 	if overP2P != nil {
-		overP2P.Fresh()
+		overP2P.InvalidateRoute()
 	}
 }
 

@@ -22,7 +22,7 @@ func openInternet(cfg *config.Internet, o p2p.Options, there *presence) (*intern
 	if cfg == nil {
 		return nil, nil
 	}
-	listen, err := p2p.At(cfg.Listen)
+	listen, err := p2p.ListenAddrs(cfg.Listen)
 	if err != nil {
 		return nil, state.Mistakef("internet: %w", err)
 	}
@@ -82,7 +82,7 @@ func carriers(far *internet.Network) (all []owner.Carrier) {
 	}
 	slices.Sort(protocols)
 	for _, a := range far.Network().ListenAddresses() {
-		if !p2p.OverRelay(a) {
+		if !p2p.IsRelayed(a) {
 			all = append(all, owner.Carrier{Kind: owner.P2PCarrier, Address: a.String(), Routes: protocols})
 		}
 	}

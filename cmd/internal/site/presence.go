@@ -65,7 +65,7 @@ type presence struct {
 func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
 	p := &presence{
 		folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1),
-		numbers: recordSequence(f), slept: discovery.Slept,
+		numbers: recordSequence(f), slept: discovery.Suspended,
 	}
 	if at == nil || !cfg.Found.MDNS {
 		return p
@@ -99,7 +99,7 @@ func (p *presence) renew() {
 // newer has the next record be newer than one of the site that others know: it was
 // restored, or could not write, or its clock was wrong.
 func (p *presence) newer(r *discovery.Signed) {
-	if p.numbers.Beyond(r.Sequence) {
+	if p.numbers.Advance(r.Sequence) {
 		slog.Info("others know a newer record of this site than its own, which is made anew", "sequence", r.Sequence)
 		p.renew()
 	}

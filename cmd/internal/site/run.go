@@ -316,7 +316,7 @@ func Run(ctx context.Context, o Options) error {
 	if far != nil {
 		all.Go(func() error { far.Run(ctx); return nil })
 		all.Go(func() error {
-			return far.Serve(ctx, p2p.Serving{Admit: admit, Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error {
+			return far.Serve(ctx, p2p.Handlers{Admit: admit, Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: t}).Serve(ctx, rw)
 			}})
 		})

@@ -49,7 +49,7 @@ type body struct {
 }
 
 // form is how records are written.
-var form = identity.NewForm(4)
+var form = identity.NewCodec(4)
 
 // Sign makes the record ready to travel. The key is the site's. The offer may stand in
 // any order; nothing of r is changed.

@@ -31,7 +31,7 @@ func (s stepper) pause() {
 // which waits for its turn.
 type stepped struct {
 	stepper
-	*access.Book
+	*access.Store
 	noJournal
 	made []made
 	yes  map[float64]int // an owner's, by the value
@@ -50,15 +50,15 @@ func (s *stepped) Bearer(string) (agents.Principal, error) { panic("nobody comes
 
 func (s *stepped) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	s.pause()
-	return s.Book.May(p, ask)
+	return s.Store.May(p, ask)
 }
 
 func (s *stepped) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
 	s.pause()
-	return s.Book.Take(p, ask, confirmed)
+	return s.Store.Take(p, ask, confirmed)
 }
 
-func (s *stepped) Sees(p agents.Principal, ask agents.Ask) bool { return s.Book.Sees(p, ask) }
+func (s *stepped) Sees(p agents.Principal, ask agents.Ask) bool { return s.Store.Sees(p, ask) }
 
 func (s *stepped) Begin(Asked) (func(Outcome), *Outcome, error) {
 	return func(Outcome) {}, nil, nil
@@ -185,29 +185,29 @@ func TestOneGrantDecides(t *testing.T) {
 		grants := []conditions{drawConditions(rng), drawConditions(rng)}
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			book, err := access.NewBook(access.Options{
-				Site: site, System: func() (time.Time, bool) { return time.Now(), true },
-				SaveBook: func([]byte) error { return nil }, SaveMeter: func([]byte) error { return nil },
+			book, err := access.NewStore(access.Options{
+				Site: site, SystemClock: func() (time.Time, bool) { return time.Now(), true },
+				SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
 			})
 			if err != nil || book.Claim(access.Owner{ID: owner.ID()}) != nil {
 				t.Fatal(err)
 			}
 			for _, c := range grants {
-				may, err := access.ParseWords(c.words)
+				may, err := access.ParsePermissions(c.words)
 				if err != nil {
 					t.Fatal(err)
 				}
-				g, err := access.Issue(owner, access.Block{Audience: caller, May: may, Until: began.Add(c.until).Unix()})
+				g, err := access.Issue(owner, access.Block{Audience: caller, Permissions: may, Until: began.Add(c.until).Unix()})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := book.Deposit(g.Bytes()); err != nil {
+				if _, err := book.AddGrant(g.Bytes()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			// All orders of this pair go over one store, hours apart, while neither grant has ended.
 			for began := began; ; began = time.Now() {
-				s := &stepped{stepper: stepper{make(chan chan struct{})}, Book: book, yes: map[float64]int{}}
+				s := &stepped{stepper: stepper{make(chan chan struct{})}, Store: book, yes: map[float64]int{}}
 				n := New(newHub(), "", s, s)
 				n.Obey(s)
 				s.interleave(t, n, who, rng)

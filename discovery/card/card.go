@@ -22,7 +22,7 @@ type Card struct {
 }
 
 var (
-	form       = identity.NewForm(4)
+	form       = identity.NewCodec(4)
 	capability = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?$`) })
 )
 

@@ -37,7 +37,7 @@ type message struct {
 	MAC      [sha256.Size]byte `cbor:"5,keyasint,omitzero"` // of the rest, by who knows the realm
 }
 
-var form = identity.NewForm(4)
+var form = identity.NewCodec(4)
 
 // topicOf is the topic of a realm.
 func topicOf(r discovery.Realm) string {

@@ -7,7 +7,7 @@ const sitePurpose identity.Purpose = "site"
 // ProveSite answers a challenge: only the site with that key can.
 func ProveSite(key identity.Key, challenge []byte) []byte { return key.Sign(sitePurpose, challenge) }
 
-// ProvedSite reports whether proof is what the site's ProveSite made of the challenge.
-func ProvedSite(site identity.ID, challenge, proof []byte) bool {
+// VerifySite reports whether proof is what the site's ProveSite made of the challenge.
+func VerifySite(site identity.ID, challenge, proof []byte) bool {
 	return site.Verify(sitePurpose, challenge, proof)
 }

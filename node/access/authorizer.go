@@ -13,13 +13,13 @@ import (
 // device faults: Busy for one that ends by itself, Unavailable where the disk does not take
 // what the call counts, and otherwise Denied.
 type Authorizer struct {
-	*Book
+	*Store
 	URL string // the site's, for which its tokens count
 }
 
 // Bearer returns the principal of a token.
 func (a Authorizer) Bearer(token string) (agents.Principal, error) {
-	p, err := a.Book.Bearer(token, a.URL)
+	p, err := a.Store.Bearer(token, a.URL)
 	return p, denial(err)
 }
 
@@ -38,18 +38,18 @@ func (a Authorizer) Peer(text string) (agents.Principal, error) {
 
 // May is Book.May.
 func (a Authorizer) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	l, err := a.Book.May(p, ask)
+	l, err := a.Store.May(p, ask)
 	return l, denial(err)
 }
 
 // Take is Book.Take.
 func (a Authorizer) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
-	l, err := a.Book.Take(p, ask, confirmed)
+	l, err := a.Store.Take(p, ask, confirmed)
 	return l, denial(err)
 }
 
 // Sees is Book.Sees.
-func (a Authorizer) Sees(p agents.Principal, ask agents.Ask) bool { return a.Book.Sees(p, ask) }
+func (a Authorizer) Sees(p agents.Principal, ask agents.Ask) bool { return a.Store.Sees(p, ask) }
 
 func denial(err error) error {
 	var d *Denied

@@ -20,38 +20,38 @@ const (
 	claimPurpose identity.Purpose = "claim"
 )
 
-// Secret is what whoever claims a site knows: 128 bits that the site shows to who
+// ClaimSecret is what whoever claims a site knows: 128 bits that the site shows to who
 // stands before it. That many nobody guesses, so that it need not be hidden behind a
 // password protocol.
-type Secret [16]byte
+type ClaimSecret [16]byte
 
 // ParseSecret reads a secret as Text writes it. The zero Secret is none.
-func ParseSecret(text string) (s Secret, err error) {
+func ParseSecret(text string) (s ClaimSecret, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != len(s) || Secret(b) == s {
+	if err != nil || len(b) != len(s) || ClaimSecret(b) == s {
 		return s, errors.New("this is no secret, which is 22 letters, digits, - and _ by chance")
 	}
-	return Secret(b), nil
+	return ClaimSecret(b), nil
 }
 
 // Text is the secret as people copy it. It has no String, so that no log shows it by
 // mistake.
-func (s Secret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
+func (s ClaimSecret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
 
 // Claim is a site that can be claimed. It keeps nothing of those who try, so that
 // nobody can use up anything. All methods are safe for concurrent use.
 type Claim struct {
 	key    identity.Key
-	secret Secret
+	secret ClaimSecret
 	take   func(identity.ID) error
 	mixer  [32]byte // makes challenges
 	opened time.Time
-	wrong  pace
+	wrong  guessLimiter
 }
 
 // NewClaim opens a window of fifteen minutes for the site with that key. take makes
 // the first owner and fails where there is one: it decides between two who are right.
-func NewClaim(key identity.Key, secret Secret, take func(identity.ID) error) *Claim {
+func NewClaim(key identity.Key, secret ClaimSecret, take func(identity.ID) error) *Claim {
 	c := &Claim{key: key, secret: secret, take: take, opened: time.Now()}
 	rand.Read(c.mixer[:])
 	return c
@@ -108,7 +108,7 @@ func mac(key, message []byte) []byte {
 }
 
 // Prove answers a site's challenge.
-func Prove(key identity.Key, site identity.ID, secret Secret, challenge [32]byte) Proof {
+func Prove(key identity.Key, site identity.ID, secret ClaimSecret, challenge [32]byte) Proof {
 	p := Proof{Claimant: key.ID(), Challenge: challenge}
 	rand.Read(p.Nonce[:])
 	t := p.transcript(claimant, site)
@@ -116,16 +116,16 @@ func Prove(key identity.Key, site identity.ID, secret Secret, challenge [32]byte
 	return p
 }
 
-// Answered reports whether it was the site that answered the proof.
-func (p Proof) Answered(site identity.ID, secret Secret, a Answer) bool {
+// VerifyAnswer reports whether it was the site that answered the proof.
+func (p Proof) VerifyAnswer(site identity.ID, secret ClaimSecret, a Answer) bool {
 	t := p.transcript(answering, site)
 	return hmac.Equal(mac(secret[:], t), a.MAC[:]) && site.Verify(claimPurpose, t, a.Signature)
 }
 
-// Take checks a proof. The first that is right makes its claimant the owner, at once,
+// Accept checks a proof. The first that is right makes its claimant the owner, at once,
 // however many wrong ones there are. A wrong one is answered a second after the one
 // before, or when ctx ends; where more of them wait than is good, at once.
-func (c *Claim) Take(ctx context.Context, p Proof) (Answer, error) {
+func (c *Claim) Accept(ctx context.Context, p Proof) (Answer, error) {
 	if time.Since(c.opened) >= ClaimWindow {
 		return Answer{}, errClosed
 	}

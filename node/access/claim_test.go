@@ -13,7 +13,7 @@ import (
 )
 
 // unclaimed is a site that can be claimed, and its book.
-func unclaimed(t *testing.T, s *shelf) (identity.Key, Secret, *Claim, *Book) {
+func unclaimed(t *testing.T, s *shelf) (identity.Key, ClaimSecret, *Claim, *Store) {
 	site := identity.New()
 	b := s.open(t, site.ID())
 	secret, err := b.Secret()
@@ -57,7 +57,7 @@ func TestClaim(t *testing.T) {
 			"no question":        Prove(eve, site.ID(), secret, [32]byte{}),
 			"nothing":            {},
 		} {
-			if _, err := c.Take(t.Context(), p); err != errWrong {
+			if _, err := c.Accept(t.Context(), p); err != errWrong {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -67,16 +67,16 @@ func TestClaim(t *testing.T) {
 		if b.Claimed() {
 			t.Fatal("it is claimed")
 		}
-		answer, err := c.Take(t.Context(), good)
-		if err != nil || !good.Answered(site.ID(), secret, answer) {
+		answer, err := c.Accept(t.Context(), good)
+		if err != nil || !good.VerifyAnswer(site.ID(), secret, answer) {
 			t.Fatal(err)
 		}
-		if good.Answered(site.ID(), wrong, answer) || good.Answered(eve.ID(), secret, answer) || relayed.Answered(site.ID(), secret, answer) {
+		if good.VerifyAnswer(site.ID(), wrong, answer) || good.VerifyAnswer(eve.ID(), secret, answer) || relayed.VerifyAnswer(site.ID(), secret, answer) {
 			t.Error("anybody answers")
 		}
 		// A replay, and another who knows the secret.
 		for _, p := range []Proof{good, Prove(eve, site.ID(), secret, challenge(eve))} {
-			if _, err := c.Take(t.Context(), p); err == nil || !strings.Contains(err.Error(), "has an owner already") {
+			if _, err := c.Accept(t.Context(), p); err == nil || !strings.Contains(err.Error(), "has an owner already") {
 				t.Error(err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestClaimInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * claimFresh)
-		if _, err := c.Take(t.Context(), Prove(ann, site.ID(), secret, old)); err != errWrong {
+		if _, err := c.Accept(t.Context(), Prove(ann, site.ID(), secret, old)); err != errWrong {
 			t.Error(err)
 		}
 		// The last moment of one challenge is in the time of the next.
@@ -106,7 +106,7 @@ func TestClaimInTime(t *testing.T) {
 		time.Sleep(2*claimFresh - time.Second - 1)
 		lost := NewClaim(site, secret, func(identity.ID) error { return nil })
 		lost.mixer, lost.opened = c.mixer, c.opened
-		if _, err := lost.Take(t.Context(), Prove(ann, site.ID(), secret, early)); err != nil {
+		if _, err := lost.Accept(t.Context(), Prove(ann, site.ID(), secret, early)); err != nil {
 			t.Error(err)
 		}
 		late, err := c.Challenge(ann.ID())
@@ -117,7 +117,7 @@ func TestClaimInTime(t *testing.T) {
 		if _, err := c.Challenge(ann.ID()); err != errClosed {
 			t.Error(err)
 		}
-		if _, err := c.Take(t.Context(), Prove(ann, site.ID(), secret, late)); err != errClosed || b.Claimed() {
+		if _, err := c.Accept(t.Context(), Prove(ann, site.ID(), secret, late)); err != errClosed || b.Claimed() {
 			t.Error(err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestThousandWrong(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if _, err := c.Take(ctx, Prove(eve, site.ID(), Secret{byte(n), byte(n >> 8)}, challenge)); err != errWrong {
+				if _, err := c.Accept(ctx, Prove(eve, site.ID(), ClaimSecret{byte(n), byte(n >> 8)}, challenge)); err != errWrong {
 					t.Error(err)
 				}
 			})
@@ -151,7 +151,7 @@ func TestThousandWrong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Take(ctx, Prove(ann, site.ID(), secret, challenge)); err != nil || time.Since(begin) != 0 || !b.Claimed() {
+		if _, err := c.Accept(ctx, Prove(ann, site.ID(), secret, challenge)); err != nil || time.Since(begin) != 0 || !b.Claimed() {
 			t.Fatal(err, time.Since(begin))
 		}
 		cancel()
@@ -169,7 +169,7 @@ func TestRace(t *testing.T) {
 		for i := range won {
 			all.Go(func() {
 				challenge, _ := c.Challenge(k[i].ID())
-				_, err := c.Take(t.Context(), Prove(k[i], site.ID(), secret, challenge))
+				_, err := c.Accept(t.Context(), Prove(k[i], site.ID(), secret, challenge))
 				won[i] = err == nil
 			})
 		}
@@ -197,7 +197,7 @@ func TestGuessesWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for range 4 * paceWaiting {
-			all.Go(func() { c.Take(ctx, Proof{}) })
+			all.Go(func() { c.Accept(ctx, Proof{}) })
 			all.Go(func() { b.Recover(ctx, "", Owner{}) })
 		}
 		synctest.Wait()
@@ -213,9 +213,9 @@ func TestInvitation(t *testing.T) {
 	site := identity.New()
 	const relayed = "/ip4/192.0.2.7/udp/8475/quic-v1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit"
 	for _, i := range []Invitation{
-		{Site: site.ID(), Secret: Secret{1, 2, 255}, Addresses: []string{"192.168.1.20:8473", "[2001:db8::1]:8473", "greenhouse.local:8473", relayed}},
+		{Site: site.ID(), Secret: ClaimSecret{1, 2, 255}, Addresses: []string{"192.168.1.20:8473", "[2001:db8::1]:8473", "greenhouse.local:8473", relayed}},
 		{Site: site.ID(), Addresses: []string{"192.168.1.20:8473"}},
-		{Site: site.ID(), Secret: Secret{1}},
+		{Site: site.ID(), Secret: ClaimSecret{1}},
 		{Site: site.ID()},
 	} {
 		text := i.String()
@@ -227,7 +227,7 @@ func TestInvitation(t *testing.T) {
 			t.Errorf("a shell acts on a letter of %s", text)
 		}
 	}
-	whole := Invitation{Site: site.ID(), Secret: Secret{1}, Addresses: []string{"192.168.100.200:8474"}}.String()
+	whole := Invitation{Site: site.ID(), Secret: ClaimSecret{1}, Addresses: []string{"192.168.100.200:8474"}}.String()
 	if len(whole) > 106 { // as many as a QR code of 37 squares has, which 24 rows hold
 		t.Errorf("%s has %d letters", whole, len(whole))
 	}
@@ -260,7 +260,7 @@ func TestHostileAddresses(t *testing.T) {
 	g := grant(t, "read *", owner, owner)
 	for _, bad := range []string{"/dns4/x;touch a;/tcp/1", "/dns4/$(touch a)/tcp/1", "/dns4/a`x`/tcp/1", "/dns4/a\nb/tcp/1", "/dns4/a\x1b[2J/tcp/1", "a b:1", "~root:1", "a+b:1", "*:1", "/dns4/é/tcp/1"} {
 		i := Invitation{Site: site.ID(), Addresses: []string{bad, good}}
-		p := Pass{Site: site.ID(), Name: "shed" + bad, Addresses: i.Addresses, Grant: g}
+		p := GrantLink{Site: site.ID(), Name: "shed" + bad, Addresses: i.Addresses, Grant: g}
 		for _, text := range []string{i.String(), p.String()} {
 			if strings.Trim(strings.TrimPrefix(text, scheme), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/.:%_-+@") != "" {
 				t.Errorf("%q stands in %q", bad, text)

@@ -77,7 +77,7 @@ func TestClock(t *testing.T) {
 			{ran: 0, network: day(1), want: day(3)},
 		}},
 	} {
-		c := NewClock(day(3), tt.saved, tt.known)
+		c := newClock(day(3), tt.saved, tt.known)
 		for i, r := range tt.all {
 			got, sure := c.Read(r.ran, r.network, !r.network.IsZero())
 			if !r.told.IsZero() {
@@ -107,11 +107,11 @@ func TestHostileTime(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		deposit := func(length time.Duration) {
 			t.Helper()
-			g, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(length).Unix(), May: words(t, "set fan, read fan")})
+			g, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(length).Unix(), Permissions: words(t, "set fan, read fan")})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = b.Deposit(g.Bytes())
+			_, err = b.AddGrant(g.Bytes())
 			wants(t, err, "")
 		}
 		deposit(30 * oneDay)
@@ -125,14 +125,14 @@ func TestHostileTime(t *testing.T) {
 			s.system = 20 * 365 * oneDay
 			may(readFan(), "")
 			may(setFan(), "does not know the time: its machine's clock")
-			if off := b.Disbelieved(); off != s.system {
+			if off := b.ClockSkew(); off != s.system {
 				t.Error(off)
 			}
 			wants(t, b.Save(), "")
 			b = s.open(t, k[0].ID())
 		}
-		wants(t, b.SetBack(built.Add(-oneDay)), "this program was made")
-		wants(t, b.Tell(time.Now()), "")
+		wants(t, b.SetClock(built.Add(-oneDay)), "this program was made")
+		wants(t, b.AdvanceClock(time.Now()), "")
 		may(setFan(), "")
 		s.system = 0
 		b = s.open(t, k[0].ID())
@@ -140,11 +140,11 @@ func TestHostileTime(t *testing.T) {
 		s.system = 6 * oneDay // as far as it is believed
 		may(setFan(), "")
 		s.system = 0
-		wants(t, b.Tell(time.Now()), "")
+		wants(t, b.AdvanceClock(time.Now()), "")
 		if now, _ := b.Now(); !now.Equal(time.Now().Add(6 * oneDay)) {
 			t.Error("an owner's word from afar sets it back:", now)
 		}
-		wants(t, b.SetBack(time.Now()), "")
+		wants(t, b.SetClock(time.Now()), "")
 		if now, sure := b.Now(); !now.Equal(time.Now()) || !sure {
 			t.Error(now, sure)
 		}
@@ -153,8 +153,8 @@ func TestHostileTime(t *testing.T) {
 		deposit(10 * time.Minute)
 		saved := time.Now()
 		var ended atomic.Int32
-		b.Options.Ended = func() { ended.Add(1) }
-		go b.Keep(t.Context())
+		b.Options.OnEnd = func() { ended.Add(1) }
+		go b.Run(t.Context())
 		time.Sleep(10*time.Minute - time.Second)
 		may(setFan(), "")
 		if ended.Load() != 0 {

@@ -26,17 +26,17 @@ const (
 // Block is one step of a grant: what its issuer allows its audience. The issuer of
 // the first is an owner, and of each other the audience of the one before.
 type Block struct {
-	Audience identity.ID  `cbor:"1,keyasint"`
-	Node     identity.ID  `cbor:"2,keyasint,omitzero"`  // the site; zero for all of the owner's
-	From     int64        `cbor:"3,keyasint,omitempty"` // seconds since 1970; 0 for always
-	Until    int64        `cbor:"4,keyasint,omitempty"` // and not at this second any more; 0 for ever
-	Nonce    [16]byte     `cbor:"5,keyasint"`           // so that two alike are two
-	May      []Permission `cbor:"6,keyasint"`           // the first that covers a call decides
+	Audience    identity.ID  `cbor:"1,keyasint"`
+	Node        identity.ID  `cbor:"2,keyasint,omitzero"`  // the site; zero for all of the owner's
+	From        int64        `cbor:"3,keyasint,omitempty"` // seconds since 1970; 0 for always
+	Until       int64        `cbor:"4,keyasint,omitempty"` // and not at this second any more; 0 for ever
+	Nonce       [16]byte     `cbor:"5,keyasint"`           // so that two alike are two
+	Permissions []Permission `cbor:"6,keyasint"`           // the first that covers a call decides
 }
 
 func (b Block) check() error {
-	if len(b.May) == 0 || len(b.May) > maxEntries {
-		return fmt.Errorf("a grant has 1 to %d parts, not %d", maxEntries, len(b.May))
+	if len(b.Permissions) == 0 || len(b.Permissions) > maxEntries {
+		return fmt.Errorf("a grant has 1 to %d parts, not %d", maxEntries, len(b.Permissions))
 	}
 	if !b.Audience.Valid() {
 		return errors.New("a grant is for somebody, with a key that is theirs alone")
@@ -44,7 +44,7 @@ func (b Block) check() error {
 	if b.From < 0 || b.Until < 0 || b.Until > 0 && b.Until <= b.From {
 		return errors.New("a grant ends after it begins")
 	}
-	for _, p := range b.May {
+	for _, p := range b.Permissions {
 		if err := p.check(); err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ func (g *Grant) Signers() []identity.ID {
 	return all
 }
 
-// Over reports whether it has ended.
-func (g *Grant) Over(now time.Time) bool {
+// Expired reports whether it has ended.
+func (g *Grant) Expired(now time.Time) bool {
 	until := g.Until()
 	return !until.IsZero() && !until.After(now)
 }
@@ -96,7 +96,7 @@ type signed struct {
 }
 
 // form is how grants and what is kept are written.
-var form = identity.NewForm(8)
+var form = identity.NewCodec(8)
 
 // readKept is Decode for what a site kept, whose first field is its version.
 func readKept(what string, b []byte, v any) error {
@@ -156,7 +156,7 @@ func (g *Grant) extend(key identity.Key, c chain, b Block) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Open(all)
+	return ParseGrant(all)
 }
 
 // last is what the next block's name begins with.
@@ -167,8 +167,8 @@ func (g *Grant) last() []byte {
 	return g.ids[len(g.ids)-1][:]
 }
 
-// Open reads a grant and verifies its signatures.
-func Open(b []byte) (*Grant, error) {
+// ParseGrant reads a grant and verifies its signatures.
+func ParseGrant(b []byte) (*Grant, error) {
 	if len(b) > maxGrant {
 		return nil, fmt.Errorf("a grant of %d bytes is longer than %d: let it permit less, or pass it on fewer times", len(b), maxGrant)
 	}
@@ -212,7 +212,7 @@ func (g *Grant) Audience() identity.ID {
 func (g *Grant) Bytes() []byte { return g.bytes }
 
 // Words are what the last block permits; those before it may permit less.
-func (g *Grant) Words() string { return Words(g.Blocks[len(g.Blocks)-1].May) }
+func (g *Grant) Words() string { return FormatPermissions(g.Blocks[len(g.Blocks)-1].Permissions) }
 
 // ID names the grant.
 func (g *Grant) ID() Hash { return g.ids[len(g.ids)-1] }
@@ -253,7 +253,7 @@ func (g *Grant) deciding(ask agents.Ask, parts []part) ([]part, error) {
 	}
 	for i, b := range g.Blocks {
 		for _, point := range points {
-			n := slices.IndexFunc(b.May, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
+			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
 			if n < 0 {
 				return nil, lacks(ask.Tool, point)
 			}
@@ -274,7 +274,7 @@ func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err er
 		return l, nil, err
 	}
 	for _, at := range parts {
-		p := g.Blocks[at.block].May[at.part]
+		p := g.Blocks[at.block].Permissions[at.part]
 		if err := p.allow(ask, &l); err != nil {
 			return l, nil, err
 		}

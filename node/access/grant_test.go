@@ -15,7 +15,7 @@ import (
 )
 
 func words(t testing.TB, text string) []Permission {
-	all, err := ParseWords(text)
+	all, err := ParsePermissions(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func words(t testing.TB, text string) []Permission {
 func grant(t testing.TB, text string, keys ...identity.Key) *Grant {
 	var g *Grant
 	for i, key := range keys[:len(keys)-1] {
-		b, err := Block{Audience: keys[i+1].ID(), May: words(t, text)}, error(nil)
+		b, err := Block{Audience: keys[i+1].ID(), Permissions: words(t, text)}, error(nil)
 		if g == nil {
 			g, err = Issue(key, b)
 		} else {
@@ -50,14 +50,14 @@ func keys(n int) []identity.Key {
 func TestChain(t *testing.T) {
 	k := keys(6)
 	g := grant(t, "read climate/*, set fan max 10m 10/h", k[:5]...)
-	again, err := Open(g.Bytes())
+	again, err := ParseGrant(g.Bytes())
 	if err != nil || again.ID() != g.ID() || again.Audience() != k[4].ID() || again.Issuer != k[0].ID() {
 		t.Fatal(again, err)
 	}
-	if _, err := g.Delegate(k[4], Block{Audience: k[5].ID(), May: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "can be passed on 3 times") {
+	if _, err := g.Delegate(k[4], Block{Audience: k[5].ID(), Permissions: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "can be passed on 3 times") {
 		t.Error(err)
 	}
-	if _, err := grant(t, "stop", k[:3]...).Delegate(k[1], Block{Audience: k[5].ID(), May: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "only its key can pass it on") {
+	if _, err := grant(t, "stop", k[:3]...).Delegate(k[1], Block{Audience: k[5].ID(), Permissions: words(t, "stop")}); err == nil || !strings.Contains(err.Error(), "only its key can pass it on") {
 		t.Error(err)
 	}
 	large := Block{Audience: k[1].ID()}
@@ -66,7 +66,7 @@ func TestChain(t *testing.T) {
 		for j := range 10 {
 			p.Points = append(p.Points, fmt.Sprintf("device-with-a-name-%02d%02d", i, j))
 		}
-		large.May = append(large.May, p)
+		large.Permissions = append(large.Permissions, p)
 	}
 	if _, err := Issue(k[0], large); err == nil || !strings.Contains(err.Error(), "longer than 4096") {
 		t.Error(err)
@@ -101,7 +101,7 @@ func TestStrict(t *testing.T) {
 		return map[any]any{1: k[1].ID(), 5: [16]byte{}, 6: []any{p}, key: value}
 	}
 	good := sign(with(4, 1, nil))
-	if _, err := Open(good); err != nil {
+	if _, err := ParseGrant(good); err != nil {
 		t.Fatal(err)
 	}
 	raw := func(hex string) cbor.RawMessage { // a value of the block's key 4
@@ -145,7 +145,7 @@ func TestStrict(t *testing.T) {
 			b[4] = 1
 			c.grant = sign(b)
 		}
-		if _, err := Open(c.grant); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ParseGrant(c.grant); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
@@ -163,7 +163,7 @@ func TestStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(all); err == nil || !strings.Contains(err.Error(), "duplicate") {
+	if _, err := ParseGrant(all); err == nil || !strings.Contains(err.Error(), "duplicate") {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(grant(f, "read climate/*, set fan 0..80 max 10m 10/h confirm", k[:n]...).Bytes())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g, err := Open(b)
+		g, err := ParseGrant(b)
 		if err != nil {
 			return
 		}
@@ -229,8 +229,8 @@ func FuzzBlock(f *testing.F) {
 		if again, err := form.Encode(block); err != nil || !bytes.Equal(again, b) {
 			t.Fatalf("%x and %x are one block", b, again)
 		}
-		for _, p := range block.May {
-			if _, err := ParseWords(p.words()); err != nil {
+		for _, p := range block.Permissions {
+			if _, err := ParsePermissions(p.words()); err != nil {
 				t.Fatalf("%q cannot be read: %v", p.words(), err)
 			}
 		}
@@ -248,7 +248,7 @@ func BenchmarkOpen(b *testing.B) {
 	open, bare := time.Hour, time.Hour
 	for b.Loop() {
 		begin := time.Now()
-		if _, err := Open(g.Bytes()); err != nil {
+		if _, err := ParseGrant(g.Bytes()); err != nil {
 			b.Fatal(err)
 		}
 		middle := time.Now()

@@ -24,8 +24,8 @@ const (
 // it is.
 type Invitation struct {
 	Site      identity.ID
-	Secret    Secret   // zero for none
-	Addresses []string // where it may be reached, host:port or a multiaddr, the best first
+	Secret    ClaimSecret // zero for none
+	Addresses []string    // where it may be reached, host:port or a multiaddr, the best first
 }
 
 // String is agentsite://KEY/SECRET/ADDRESS+ADDRESS: the key as in a did:key, "-" for no
@@ -33,7 +33,7 @@ type Invitation struct {
 // follows the last colon.
 func (i Invitation) String() string {
 	secret := noSecret
-	if i.Secret != (Secret{}) {
+	if i.Secret != (ClaimSecret{}) {
 		secret = i.Secret.Text()
 	}
 	return siteText(i.Site, secret, "", i.Addresses)
@@ -52,7 +52,7 @@ func FindInvitation(text []byte) (Invitation, error) {
 	_, after, _ := bytes.Cut(text, []byte(claimCommand))
 	uri, _, _ := bytes.Cut(after, []byte("\n"))
 	i, err := ParseInvitation(string(uri))
-	if err == nil && i.Secret == (Secret{}) {
+	if err == nil && i.Secret == (ClaimSecret{}) {
 		err = errInvitation
 	}
 	return i, err
@@ -84,9 +84,9 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	return i, nil
 }
 
-// Plain reports whether a text has only letters that neither a shell nor a terminal acts on,
+// ShellSafe reports whether a text has only letters that neither a shell nor a terminal acts on,
 // and that divide nothing in an Invitation or a Pass.
-func Plain(text string) bool {
+func ShellSafe(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:%_-", r))
 	}) < 0
@@ -100,7 +100,7 @@ func siteText(id identity.ID, proof, before string, addresses []string) string {
 		if host, port, err := net.SplitHostPort(a); err == nil {
 			a = host + ":" + port
 		}
-		if Plain(a) {
+		if ShellSafe(a) {
 			all = append(all, a)
 		}
 	}
@@ -136,11 +136,11 @@ func parseAddresses(text string) ([]string, error) {
 		return nil, errInvitation
 	}
 	for n, a := range all {
-		if strings.HasPrefix(a, "/") && Plain(a) {
+		if strings.HasPrefix(a, "/") && ShellSafe(a) {
 			continue
 		}
 		colon := strings.LastIndexByte(a, ':')
-		if colon <= 0 || colon == len(a)-1 || strings.Trim(a[colon+1:], "0123456789") != "" || strings.Contains(a, "/") || !Plain(a) {
+		if colon <= 0 || colon == len(a)-1 || strings.Trim(a[colon+1:], "0123456789") != "" || strings.Contains(a, "/") || !ShellSafe(a) {
 			return nil, cut("the last of where the site is reached looks like 192.168.1.20:8474")
 		}
 		all[n] = net.JoinHostPort(a[:colon], a[colon+1:])

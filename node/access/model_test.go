@@ -86,7 +86,7 @@ func drawPermission(pick picker) (p Permission) {
 
 func drawBlock(pick picker) (b Block) {
 	for range 1 + pick(3) {
-		b.May = append(b.May, drawPermission(pick))
+		b.Permissions = append(b.Permissions, drawPermission(pick))
 	}
 	return b
 }
@@ -137,9 +137,9 @@ func modelAllows(blocks []Block, a agents.Ask) bool {
 	for _, b := range blocks {
 		for _, point := range points {
 			var decides *Permission
-			for i := len(b.May) - 1; i >= 0; i-- {
-				if about(b.May[i], point) {
-					decides = &b.May[i]
+			for i := len(b.Permissions) - 1; i >= 0; i-- {
+				if about(b.Permissions[i], point) {
+					decides = &b.Permissions[i]
 				}
 			}
 			if decides == nil {
@@ -390,7 +390,7 @@ func TestHostileChains(t *testing.T) {
 			p.signed = make(map[Hash]identity.ID)
 			other = p.issue(t, rng.IntN, maxBlocks)
 		}
-		g, err := Open(p.attack(t, rng.IntN, p.issue(t, rng.IntN, 1+rng.IntN(maxBlocks)), other))
+		g, err := ParseGrant(p.attack(t, rng.IntN, p.issue(t, rng.IntN, 1+rng.IntN(maxBlocks)), other))
 		if err != nil {
 			continue
 		}

@@ -17,42 +17,42 @@ import (
 )
 
 // Claimed reports whether there is an owner.
-func (b *Book) Claimed() bool { return len(b.Owners()) > 0 }
+func (b *Store) Claimed() bool { return len(b.Owners()) > 0 }
 
 // Owners lists the owners.
-func (b *Book) Owners() []Owner {
+func (b *Store) Owners() []Owner {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.kept.Owners)
 }
 
 // Owns reports whether a principal's ID is an owner's now.
-func (b *Book) Owns(who string) bool {
+func (b *Store) Owns(who string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.owned(who)
 }
 
-func (b *Book) owned(who string) bool {
+func (b *Store) owned(who string) bool {
 	return slices.ContainsFunc(b.kept.Owners, func(o Owner) bool { return o.ID.String() == who })
 }
 
 // isOwner reports whether p is an owner: of a key it counts what is kept, since p may be of
 // before. Others are who they are by the carrier's word.
-func (b *Book) isOwner(p agents.Principal) bool {
+func (b *Store) isOwner(p agents.Principal) bool {
 	return p.Owner && (b.owned(p.ID) || !strings.HasPrefix(p.ID, didPrefix))
 }
 
 // Secret is that of the claim, made where there is none. It stays the same until
 // there is an owner.
-func (b *Book) Secret() (secret Secret, err error) {
+func (b *Store) Secret() (secret ClaimSecret, err error) {
 	b.mu.Lock()
 	kept := b.kept.Secret
 	b.mu.Unlock()
 	if len(kept) == len(secret) { // it is not kept once more: a start needs no room on the disk
-		return Secret(kept), nil
+		return ClaimSecret(kept), nil
 	}
-	err = b.change(func(k *book) error {
+	err = b.change(func(k *storeFile) error {
 		if len(k.Owners) > 0 {
 			return errors.New("this site has an owner already")
 		}
@@ -60,15 +60,15 @@ func (b *Book) Secret() (secret Secret, err error) {
 			rand.Read(secret[:])
 			k.Secret = secret[:]
 		}
-		secret = Secret(k.Secret)
+		secret = ClaimSecret(k.Secret)
 		return nil
 	})
 	return secret, err
 }
 
 // Claim makes the first owner, and the secret is used up.
-func (b *Book) Claim(o Owner) error {
-	return b.change(func(k *book) error {
+func (b *Store) Claim(o Owner) error {
+	return b.change(func(k *storeFile) error {
 		if len(k.Owners) > 0 {
 			return errors.New("this site has an owner already; only an owner can add another")
 		}
@@ -78,11 +78,11 @@ func (b *Book) Claim(o Owner) error {
 }
 
 // AddOwner adds an owner, at the word of another. One that is there is not added again.
-func (b *Book) AddOwner(o Owner) error {
-	return b.change(func(k *book) error { return k.add(o) })
+func (b *Store) AddOwner(o Owner) error {
+	return b.change(func(k *storeFile) error { return k.add(o) })
 }
 
-func (k *book) add(o Owner) error {
+func (k *storeFile) add(o Owner) error {
 	if !o.ID.Valid() {
 		return errors.New("with this key anybody can sign: its owner has to make another")
 	}
@@ -101,9 +101,9 @@ func (k *book) add(o Owner) error {
 
 // RemoveOwner removes an owner, but the last one, and revokes its key: what it granted and
 // held ends for good, also if it becomes an owner again.
-func (b *Book) RemoveOwner(id identity.ID) error {
-	defer b.Ended()
-	return b.change(func(k *book) error {
+func (b *Store) RemoveOwner(id identity.ID) error {
+	defer b.OnEnd()
+	return b.change(func(k *storeFile) error {
 		left := slices.DeleteFunc(k.Owners, func(o Owner) bool { return o.ID == id })
 		if len(left) == len(b.kept.Owners) {
 			return fmt.Errorf("%v is no owner here", id)
@@ -121,11 +121,11 @@ func (b *Book) RemoveOwner(id identity.ID) error {
 // only owner: 128 bits in hexadecimal digits, in groups to be written down. It is shown
 // once; only its hash is kept, and a code before it is void. A site that nobody owns has
 // none, or whoever made it would take the site from its first owner.
-func (b *Book) NewRecovery() (code string, err error) {
+func (b *Store) NewRecovery() (code string, err error) {
 	var secret [16]byte
 	rand.Read(secret[:])
 	hash := sha256.Sum256(secret[:])
-	err = b.change(func(k *book) error {
+	err = b.change(func(k *storeFile) error {
 		if len(k.Owners) == 0 {
 			return errors.New("nobody owns this site yet, so that there is nothing to recover")
 		}
@@ -148,14 +148,14 @@ var errCode = denied("this is not the recovery code of this site, or it was used
 // wrong code is answered as a wrong proof of a claim is: a second after the one before,
 // or when ctx ends. The right one never waits for those. Where there is no code, nobody
 // waits: what waits there are the proofs of those who claim the site.
-func (b *Book) Recover(ctx context.Context, code string, o Owner) error {
+func (b *Store) Recover(ctx context.Context, code string, o Owner) error {
 	secret, err := hex.DecodeString(strings.ReplaceAll(code, "-", ""))
 	if err != nil {
 		secret = nil // what nobody's hash is of
 	}
 	hash := sha256.Sum256(secret)
 	guess := false
-	err = b.change(func(k *book) error {
+	err = b.change(func(k *storeFile) error {
 		guess = len(k.Recovery) > 0
 		if !guess || subtle.ConstantTimeCompare(hash[:], k.Recovery) != 1 {
 			return errCode
@@ -170,7 +170,7 @@ func (b *Book) Recover(ctx context.Context, code string, o Owner) error {
 	})
 	switch {
 	case err == nil:
-		b.Ended()
+		b.OnEnd()
 	case err == errCode && guess:
 		b.guesses.wait(ctx)
 	}

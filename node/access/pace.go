@@ -11,9 +11,9 @@ const (
 	paceWaiting = 8           // wrong ones that wait for theirs
 )
 
-// pace slows who guesses, and nobody who is right: that one does not ask it. The zero
-// pace is ready.
-type pace struct {
+// guessLimiter slows who guesses, and nobody who is right: that one does not ask it. The zero
+// guessLimiter is ready.
+type guessLimiter struct {
 	mu      sync.Mutex
 	next    time.Time // when the next may be answered
 	waiting int
@@ -21,7 +21,7 @@ type pace struct {
 
 // wait returns when one that is wrong may be answered: a second after the one before, or
 // when ctx ends; where more of them wait than is good, at once.
-func (p *pace) wait(ctx context.Context) {
+func (p *guessLimiter) wait(ctx context.Context) {
 	p.mu.Lock()
 	if p.waiting == paceWaiting {
 		p.mu.Unlock()

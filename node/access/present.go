@@ -18,8 +18,8 @@ const (
 )
 
 // Present keeps a grant that its holder brings along, until it ends or the process does.
-func (b *Book) Present(holder identity.ID, raw []byte) (*Grant, error) {
-	g, err := Open(raw)
+func (b *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
+	g, err := ParseGrant(raw)
 	switch {
 	case err != nil:
 		return nil, err
@@ -48,9 +48,9 @@ func (b *Book) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	full := ofRoot >= maxPresented || len(all) >= maxPresentedOfAll
 	switch {
 	case full && last != h: // nobody is shut out by those to whom it passed its grant on
-		isLast := func(have holding) bool { return have == last }
+		isLast := func(have credential) bool { return have == last }
 		b.held[last.who] = slices.DeleteFunc(slices.Clone(b.held[last.who]), isLast)
-		maps.DeleteFunc(b.leases, func(_ lease, by []holding) bool { return slices.ContainsFunc(by, isLast) })
+		maps.DeleteFunc(b.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, isLast) })
 		b.dropped = true
 	case full:
 		return nil, denied("%d grants that others brought along are in use here, %d of them passed on by the same one as yours, which is as many as there can be: wait until one ends, or have the owner grant it to you", len(all), ofRoot)
@@ -63,9 +63,9 @@ func (b *Book) Present(holder identity.ID, raw []byte) (*Grant, error) {
 
 // presented are the grants that their holders brought along and that still count; the
 // others are dropped, of which Keep is told. The lock is held.
-func (b *Book) presented() (all []holding) {
+func (b *Store) presented() (all []credential) {
 	for who, held := range b.held {
-		held = slices.DeleteFunc(slices.Clone(held), func(h holding) bool {
+		held = slices.DeleteFunc(slices.Clone(held), func(h credential) bool {
 			over := h.presented && b.over(h)
 			b.dropped = b.dropped || over
 			return over
@@ -85,7 +85,7 @@ func (b *Book) presented() (all []holding) {
 // Root is the ID of whom p has its permission from, after the owner: its own, or that of
 // who passed on to it what an owner granted. Where p has several, its own goes before
 // others', and these in their order.
-func (b *Book) Root(p agents.Principal) string {
+func (b *Store) Root(p agents.Principal) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	root := ""
@@ -108,7 +108,7 @@ func (b *Book) Root(p agents.Principal) string {
 
 // Account is whom a key is counted for wherever something is bounded: an owner's its own,
 // others with their Root, and "" is for a key that has no permission here.
-func (b *Book) Account(id identity.ID) string {
+func (b *Store) Account(id identity.ID) string {
 	p := agents.Principal{ID: id.String()}
 	switch {
 	case slices.ContainsFunc(b.Owners(), func(o Owner) bool { return o.ID == id }):

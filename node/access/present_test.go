@@ -19,24 +19,24 @@ func TestPresentedInMemory(t *testing.T) {
 		k := keys(5)
 		site, owner, mallory, bob, cid := k[0], k[1], k[2], k[3], k[4]
 		var writes, ended atomic.Int32
-		b, err := NewBook(Options{
-			Site: site.ID(), Build: built, System: func() (time.Time, bool) { return time.Now(), true },
-			Ended:    func() { ended.Add(1) },
-			SaveBook: func([]byte) error { writes.Add(1); return nil }, SaveMeter: func([]byte) error { writes.Add(1); return nil },
+		b, err := NewStore(Options{
+			Site: site.ID(), Build: built, SystemClock: func() (time.Time, bool) { return time.Now(), true },
+			OnEnd:      func() { ended.Add(1) },
+			SaveAccess: func([]byte) error { writes.Add(1); return nil }, SaveCounts: func([]byte) error { writes.Add(1); return nil },
 		})
 		wants(t, err, "")
 		wants(t, b.Claim(Owner{ID: owner.ID()}), "")
 		root, roots := grant(t, "read *", owner, mallory), grant(t, "read *", owner, bob)
-		_, err = b.Deposit(root.Bytes())
+		_, err = b.AddGrant(root.Bytes())
 		wants(t, err, "")
 		writes.Store(0)
 		ctx, cancel := context.WithCancel(t.Context())
 		kept := make(chan struct{})
-		go func() { b.Keep(ctx); close(kept) }()
+		go func() { b.Run(ctx); close(kept) }()
 		defer func() { cancel(); <-kept }()
 		present := func(root *Grant, from identity.Key, until time.Time) (identity.ID, error) {
 			to := identity.New().ID()
-			g, err := root.Delegate(from, Block{Audience: to, May: words(t, "read *"), Until: until.Unix()})
+			g, err := root.Delegate(from, Block{Audience: to, Permissions: words(t, "read *"), Until: until.Unix()})
 			wants(t, err, "")
 			_, err = b.Present(to, g.Bytes())
 			return to, err

@@ -20,13 +20,13 @@ type Revocation struct {
 
 var errRevoked = denied("your permission was revoked; an owner can grant you another")
 
-func (r Revocation) covers(h holding) bool {
+func (r Revocation) covers(h credential) bool {
 	return r.Token != "" && r.Token == h.token || slices.Contains(h.grant.ids, r.Block) || h.grant.Issuer == r.Key ||
 		slices.ContainsFunc(h.grant.Blocks, func(b Block) bool { return b.Audience == r.Key })
 }
 
 // revoke notes a revocation, and forgets what it covers.
-func (k *book) revoke(r Revocation) {
+func (k *storeFile) revoke(r Revocation) {
 	if r.Block != (Hash{}) && !slices.Contains(k.Blocks, r.Block) {
 		k.Blocks = append(k.Blocks, r.Block)
 	}
@@ -34,8 +34,8 @@ func (k *book) revoke(r Revocation) {
 		k.Keys = append(k.Keys, r.Key)
 	}
 	gone := func(raw []byte, token string) bool {
-		g, err := Open(raw)
-		return err == nil && r.covers(holding{grant: g, token: token})
+		g, err := ParseGrant(raw)
+		return err == nil && r.covers(credential{grant: g, token: token})
 	}
 	k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool { return gone(raw, "") })
 	k.Tokens = slices.DeleteFunc(k.Tokens, func(t Token) bool { return gone(t.Grant, t.Name) })
@@ -44,7 +44,7 @@ func (k *book) revoke(r Revocation) {
 // Revoke ends permissions at once, before anything is kept and also where that fails;
 // then the error says that a start would forget it. An owner's key is not revoked but
 // removed, or its holder would go on owning the site.
-func (b *Book) Revoke(r Revocation) error {
+func (b *Store) Revoke(r Revocation) error {
 	b.mu.Lock()
 	if b.kept.owns(r.Key) {
 		b.mu.Unlock()
@@ -52,8 +52,8 @@ func (b *Book) Revoke(r Revocation) error {
 	}
 	b.ended = append(b.ended, r)
 	b.mu.Unlock()
-	b.Ended()
-	err := b.change(func(k *book) error {
+	b.OnEnd()
+	err := b.change(func(k *storeFile) error {
 		k.revoke(r)
 		return nil
 	})

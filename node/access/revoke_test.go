@@ -23,7 +23,7 @@ func TestFormerOwner(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: ann.ID()}), "")
 		wants(t, b.AddOwner(Owner{ID: bob.ID()}), "")
 		kept, brought, held := grant(t, "set fan", bob, kim), grant(t, "set fan", bob, kim), grant(t, "set fan", ann, bob)
-		_, err := b.Deposit(kept.Bytes())
+		_, err := b.AddGrant(kept.Bytes())
 		wants(t, err, "")
 		_, err = b.AddToken("desk", "u", grant(t, "set fan", bob, site).Bytes(), time.Now().Add(time.Hour))
 		wants(t, err, "")
@@ -47,7 +47,7 @@ func TestFormerOwner(t *testing.T) {
 			}
 			b = s.open(t, site.ID())
 		}
-		_, err = b.Deposit(grant(t, "set fan", bob, kim).Bytes())
+		_, err = b.AddGrant(grant(t, "set fan", bob, kim).Bytes())
 		wants(t, err, "")
 		_, err = b.AddToken("desk", "u", grant(t, "set fan", bob, site).Bytes(), time.Now().Add(time.Hour))
 		wants(t, err, "")
@@ -93,10 +93,10 @@ func TestHolds(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: ann.ID()}), "")
 		wants(t, b.AddOwner(Owner{ID: bob.ID()}), "")
 		once, confirmed := grant(t, "set fan 1/h", ann, kim), grant(t, "set fan confirm", ann, kim)
-		brief, err := Issue(ann, Block{Audience: lea.ID(), Until: time.Now().Add(time.Minute).Unix(), May: words(t, "set fan")})
+		brief, err := Issue(ann, Block{Audience: lea.ID(), Until: time.Now().Add(time.Minute).Unix(), Permissions: words(t, "set fan")})
 		wants(t, err, "")
 		for _, g := range []*Grant{once, confirmed, brief, grant(t, "set fan 5/h", ann, lea)} {
-			_, err := b.Deposit(g.Bytes())
+			_, err := b.AddGrant(g.Bytes())
 			wants(t, err, "")
 		}
 		take := func(k identity.Key, ok bool) {
@@ -141,7 +141,7 @@ func TestHoldsByAll(t *testing.T) {
 	wants(t, b.Claim(Owner{ID: ann.ID()}), "")
 	wide, narrow := grant(t, "set fan 50..100", ann, kim), grant(t, "set fan 0..10", ann, kim)
 	for _, g := range []*Grant{wide, narrow} {
-		_, err := b.Deposit(g.Bytes())
+		_, err := b.AddGrant(g.Bytes())
 		wants(t, err, "")
 	}
 	set := func(to float64) {
@@ -193,7 +193,7 @@ func TestRevocationsHold(t *testing.T) {
 			key := []identity.Key{bob, kim, lea}[rng.IntN(3)].ID()
 			switch rng.IntN(7) {
 			case 0, 1:
-				if _, err := b.Deposit(g.Bytes()); err == nil {
+				if _, err := b.AddGrant(g.Bytes()); err == nil {
 					deposited[g.ID()] = now
 					happened = append(happened, fmt.Sprint("deposit ", slices.Index(grants, g)))
 					if _, err := b.May(who(k[slices.IndexFunc(k, func(k identity.Key) bool { return k.ID() == g.Audience() })]), setFan()); err != nil {
@@ -228,7 +228,7 @@ func TestRevocationsHold(t *testing.T) {
 						may = may && (revoked[g.Issuer] == 0 || revoked[g.Issuer] < since)
 					}
 				}
-				if b.counts(holding{grant: g}, 0) != nil {
+				if b.counts(credential{grant: g}, 0) != nil {
 					continue
 				}
 				if counted++; !may {
@@ -245,7 +245,7 @@ func TestRevocationsHold(t *testing.T) {
 
 func passOn(t *testing.T, g *Grant, from, to identity.Key) *Grant {
 	t.Helper()
-	g, err := g.Delegate(from, Block{Audience: to.ID(), May: words(t, "set fan")})
+	g, err := g.Delegate(from, Block{Audience: to.ID(), Permissions: words(t, "set fan")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func CheckName(name string) error {
 // AddToken makes a token that stands for a grant under this site's URL until a time, the
 // zero one for as long as the grant, and returns it: 64 hexadecimal digits, which are nowhere kept. The grant's audience is the site
 // itself, which holds it for whoever brings the token.
-func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token string, err error) {
+func (b *Store) AddToken(name, url string, grant []byte, until time.Time) (token string, err error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token 
 	if url == "" || end != 0 && end <= now.Unix() {
 		return "", errors.New("a token has the site's URL, and an end that is not past")
 	}
-	g, err := Open(grant)
+	g, err := ParseGrant(grant)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token 
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
-	return hex.EncodeToString(secret[:]), b.change(func(k *book) error {
+	return hex.EncodeToString(secret[:]), b.change(func(k *storeFile) error {
 		if err := b.accepts(k, g, g.ID()); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (b *Book) AddToken(name, url string, grant []byte, until time.Time) (token 
 
 // Bearer makes a principal of a token that was brought to a URL of this site. What it
 // may do, and until when, is May's to say.
-func (b *Book) Bearer(token, url string) (agents.Principal, error) {
+func (b *Store) Bearer(token, url string) (agents.Principal, error) {
 	var text [64]byte // on the stack: this comes before every request
 	var secret [32]byte
 	copy(text[:], token)
@@ -93,7 +93,7 @@ func (b *Book) Bearer(token, url string) (agents.Principal, error) {
 }
 
 // Tokens lists the tokens, without what would let anybody use them.
-func (b *Book) Tokens() []Token {
+func (b *Store) Tokens() []Token {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.kept.Tokens)

@@ -12,19 +12,19 @@ import (
 
 // OpenAccess loads the access store of the folder's site. clock is the system's clock, and
 // whether something synchronises it. The caller holds the lock.
-func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchronised bool)) (*access.Book, error) {
+func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchronised bool)) (*access.Store, error) {
 	o := access.Options{
-		Site: site, Build: buildTime(), System: clock,
-		SaveBook:  func(b []byte) error { return WriteAtomic(f.Path(AccessFile), b, 0o600) },
-		SaveMeter: func(b []byte) error { return WriteAtomic(f.Path(CountsFile), b, 0o600) },
+		Site: site, Build: buildTime(), SystemClock: clock,
+		SaveAccess: func(b []byte) error { return WriteAtomic(f.Path(AccessFile), b, 0o600) },
+		SaveCounts: func(b []byte) error { return WriteAtomic(f.Path(CountsFile), b, 0o600) },
 	}
 	var err, err2 error
-	o.Book, err = f.Read(AccessFile)
-	o.Meter, err2 = f.Read(CountsFile)
+	o.Access, err = f.Read(AccessFile)
+	o.Counts, err2 = f.Read(CountsFile)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, f.Unusable(err)
 	}
-	b, err := access.NewBook(o)
+	b, err := access.NewStore(o)
 	if err != nil {
 		return nil, f.Unusable(errors.Join(err, errors.New("put back the files "+AccessFile+" and "+CountsFile+" as they were, or move both away: then nobody but you has a permission any more")))
 	}
@@ -33,7 +33,7 @@ func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchroni
 
 // SeedOwner makes the configuration's owner, a did:key, the owner of a site that has none.
 // "" is for a configuration that names none.
-func SeedOwner(b *access.Book, did string) error {
+func SeedOwner(b *access.Store, did string) error {
 	if did == "" {
 		return nil
 	}

@@ -13,12 +13,12 @@ import (
 
 // grantToken makes a token of a permission in words that an owner signs, who becomes the
 // first where there is none.
-func grantToken(b *access.Book, own identity.Key, name, words string) error {
-	may, err := access.ParseWords(words)
+func grantToken(b *access.Store, own identity.Key, name, words string) error {
+	may, err := access.ParsePermissions(words)
 	if err != nil {
 		return err
 	}
-	g, err := access.Issue(own, access.Block{Audience: b.Site, Node: b.Site, May: may})
+	g, err := access.Issue(own, access.Block{Audience: b.Site, Node: b.Site, Permissions: may})
 	if err == nil && !b.Claimed() {
 		err = b.Claim(access.Owner{ID: own.ID()})
 	}
@@ -39,7 +39,7 @@ func TestAccessFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(grantToken(b, identity.New(), "a", "read x, set x/y 1/h"), b.Tell(time.Now())); err != nil {
+	if err := errors.Join(grantToken(b, identity.New(), "a", "read x, set x/y 1/h"), b.AdvanceClock(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{AccessFile, CountsFile} {

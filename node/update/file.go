@@ -50,7 +50,7 @@ type signature struct {
 }
 
 var (
-	form = identity.NewForm(4)
+	form = identity.NewCodec(4)
 
 	versions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.+~_-]{1,64}$`) })
 	targets  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]{1,16}/[a-z0-9]{1,16}(/[0-9])?$`) })

@@ -19,7 +19,7 @@ import (
 // Claim lets the first caller that knows a site's secret become its owner.
 type Claim struct {
 	Node    *node.Node
-	Access  *access.Book
+	Access  *access.Store
 	Key     identity.Key // the site's
 	Name    string
 	File    string // where the address to claim the site by is kept while nobody owns it
@@ -86,7 +86,7 @@ func (c *Claim) prove(ctx context.Context, who identity.ID, p access.Proof) (Cla
 	if c.Access.Claimed() {
 		return Claimed{}, errOwned
 	}
-	answer, err := c.open.Take(ctx, p)
+	answer, err := c.open.Accept(ctx, p)
 	if err != nil {
 		return Claimed{}, rpc.Errorf(http.StatusForbidden, "%v", err)
 	}

@@ -29,15 +29,15 @@ func (s *Site) addGrants(all methods) {
 	forOwners(s, all, TimeMethod, "clock --set", func(_ context.Context, who agents.Principal, t TimeNow) (Reached, error) {
 		switch {
 		case !t.Back:
-			return Reached{s.Addresses()}, s.Access.Tell(t.Now)
+			return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
 		case access.ByGrant(who.ID):
 			return Reached{}, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
 		}
-		err := s.Node.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetBack(t.Now) })
+		err := s.Node.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetClock(t.Now) })
 		return Reached{s.Addresses()}, invalid(err)
 	})
 	forOwners(s, all, GrantMethod, "grant", func(_ context.Context, who agents.Principal, p Signed) (none None, _ error) {
-		g, err := access.Open(p.Grant)
+		g, err := access.ParseGrant(p.Grant)
 		if err == nil {
 			err = s.Node.Own(who, "grant", g.Audience().String()+": "+g.Words(), func() error { return s.addGrant(g) })
 		}
@@ -48,7 +48,7 @@ func (s *Site) addGrants(all methods) {
 		return none, nil
 	})
 	forOwners(s, all, TokenMethod, "token", func(_ context.Context, who agents.Principal, n NewToken) (m MadeToken, _ error) {
-		g, err := access.Open(n.Grant)
+		g, err := access.ParseGrant(n.Grant)
 		if err == nil {
 			err = s.Node.Own(who, "token", n.Name+": "+g.Words(), func() error {
 				m, err = s.addToken(n, g)
@@ -87,7 +87,7 @@ func (s *Site) addGrant(g *access.Grant) error {
 	if _, err := s.checkIssuer(g.Issuer); err != nil {
 		return err
 	}
-	_, err := s.Access.Deposit(g.Bytes())
+	_, err := s.Access.AddGrant(g.Bytes())
 	return err
 }
 
@@ -122,12 +122,12 @@ func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 func (s *Site) access() Access {
 	b := s.Access
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: s.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.Disbelieved().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: s.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.ClockSkew().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}
 	for _, t := range b.Tokens() {
-		if g, err := access.Open(t.Grant); err == nil {
+		if g, err := access.ParseGrant(t.Grant); err == nil {
 			row := granted(g)
 			row.Token, row.To = t.Name, ""
 			if t.Until != 0 {
@@ -145,7 +145,7 @@ func (s *Site) access() Access {
 func granted(g *access.Grant) Granted {
 	row := Granted{ID: g.ID().String(), To: g.Audience().String(), Until: g.Until()}
 	for _, block := range g.Blocks {
-		row.May = append(row.May, access.Words(block.May))
+		row.May = append(row.May, access.FormatPermissions(block.Permissions))
 	}
 	return row
 }
@@ -157,7 +157,7 @@ func (s *Site) revocation(name string) (r access.Revocation, err error) {
 		if t.Name == name {
 			return access.Revocation{Token: name}, nil
 		}
-		if g, err := access.Open(t.Grant); err == nil {
+		if g, err := access.ParseGrant(t.Grant); err == nil {
 			all = append(all, g)
 		}
 	}

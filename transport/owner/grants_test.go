@@ -41,13 +41,13 @@ func TestTokens(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	again := newSite(t, key, d)
-	p := access.Authorizer{Book: again.Access, URL: "u"}
+	p := access.Authorizer{Store: again.Access, URL: "u"}
 	who, err := p.Bearer(m.Token)
 	if err != nil || who.ID != "token:a" || who.Owner {
 		t.Fatal(who, err)
 	}
 	for url, token := range map[string]string{"v": m.Token, "u": strings.Repeat("0", 64), "": m.Token + "00"} {
-		if _, err := (access.Authorizer{Book: again.Access, URL: url}).Bearer(token); device.AsFault(err).Kind != device.Denied {
+		if _, err := (access.Authorizer{Store: again.Access, URL: url}).Bearer(token); device.AsFault(err).Kind != device.Denied {
 			t.Error(url, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestClaim(t *testing.T) {
 		return client.New(caller{methods, rpc.Evidence{Peer: key.ID().PeerID()}}, s.Key.ID(), "")
 	}
 	ann, eve := identity.New(), identity.New()
-	if _, err := as(eve).Claim(t.Context(), eve, access.Secret{1}); code(t, err) != 403 {
+	if _, err := as(eve).Claim(t.Context(), eve, access.ClaimSecret{1}); code(t, err) != 403 {
 		t.Error("a wrong secret:", err)
 	}
 	if _, err := as(eve).Claim(t.Context(), ann, i.Secret); code(t, err) != 403 {
@@ -138,7 +138,7 @@ func TestClaim(t *testing.T) {
 	if _, err := as(eve).Claim(t.Context(), eve, i.Secret); code(t, err) != 403 {
 		t.Error("after the claim:", err)
 	}
-	if _, i, err := c.Open("", nil); err != nil || i.Secret != (access.Secret{}) {
+	if _, i, err := c.Open("", nil); err != nil || i.Secret != (access.ClaimSecret{}) {
 		t.Error("an owned site shows a secret:", err)
 	}
 }

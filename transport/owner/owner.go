@@ -16,7 +16,7 @@ import (
 // Site is what the methods act on. Every field but Find is needed.
 type Site struct {
 	Node    *node.Node
-	Access  *access.Book
+	Access  *access.Store
 	Outputs Outputs
 	Reload  func(context.Context) error // fails with a *config.Error, or a device.Fault that is Invalid or Offline
 

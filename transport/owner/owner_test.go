@@ -38,10 +38,10 @@ type site struct {
 
 func newSite(t testing.TB, key identity.Key, d *disk) *site {
 	t.Helper()
-	book, err := access.NewBook(access.Options{
-		Site: key.ID(), Book: d.book, Meter: d.meter, System: func() (time.Time, bool) { return time.Now(), true },
-		SaveBook:  func(b []byte) error { d.book = slices.Clone(b); return nil },
-		SaveMeter: func(b []byte) error { d.meter = slices.Clone(b); return nil },
+	book, err := access.NewStore(access.Options{
+		Site: key.ID(), Access: d.book, Counts: d.meter, SystemClock: func() (time.Time, bool) { return time.Now(), true },
+		SaveAccess: func(b []byte) error { d.book = slices.Clone(b); return nil },
+		SaveCounts: func(b []byte) error { d.meter = slices.Clone(b); return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func code(t *testing.T, err error) int {
 // TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
-	s.Node.Obey(access.Authorizer{Book: s.Access, URL: "u"})
+	s.Node.Obey(access.Authorizer{Store: s.Access, URL: "u"})
 	stranger := identity.New().ID()
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0

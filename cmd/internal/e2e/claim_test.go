@@ -284,7 +284,7 @@ func TestClaimRefused(t *testing.T) {
 // leaves nothing to claim.
 func TestClaimWritten(t *testing.T) {
 	ann, eve := someone(t), someone(t)
-	secret := access.Secret{1, 2, 3, 255}
+	secret := access.ClaimSecret{1, 2, 3, 255}
 	r, i := startOpen(t, folder(t), "claim: "+secret.Text())
 	if i.Secret != secret {
 		t.Error("another secret is shown")
@@ -316,7 +316,7 @@ func TestClaimWritten(t *testing.T) {
 	}
 
 	// Owners have it known on their machines all the same, without a secret.
-	i.Secret = access.Secret{}
+	i.Secret = access.ClaimSecret{}
 	if log := r.Log.String(); !strings.Contains(log, "/-/"+i.Addresses[0]) || strings.Contains(log, secret.Text()) {
 		t.Errorf("its address is not shown:\n%s", log)
 	}
@@ -420,7 +420,7 @@ func TestClaimAmongWrong(t *testing.T) {
 					for {
 						challenge, err := challenged(t, c)
 						if err == nil {
-							err = proved(t, c, access.Prove(key, i.Site, access.Secret{}, challenge))
+							err = proved(t, c, access.Prove(key, i.Site, access.ClaimSecret{}, challenge))
 						}
 						pause := time.Duration(0)
 						if !denied(err, notTheSecret) {

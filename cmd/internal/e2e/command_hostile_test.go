@@ -72,7 +72,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.asked++
 	asked := l.asked
-	if g, err := access.Open(m.Params.Grant); err == nil {
+	if g, err := access.ParseGrant(m.Params.Grant); err == nil {
 		l.signed = append(l.signed, g)
 	}
 	l.mu.Unlock()
@@ -242,7 +242,7 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		case "KEY":
 			args[i] = l.victim.String()
 		case "ADDRESS":
-			args[i] = access.Invitation{Site: l.key.ID(), Addresses: []string{at}, Secret: access.Secret{1}}.String()
+			args[i] = access.Invitation{Site: l.key.ID(), Addresses: []string{at}, Secret: access.ClaimSecret{1}}.String()
 		}
 	}
 	if words[0] != "claim" {

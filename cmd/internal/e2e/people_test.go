@@ -139,11 +139,11 @@ type granting struct{ t testing.TB }
 // block permits a key something on a site, from now on for a while.
 func (g granting) block(to, node identity.ID, words string, until time.Duration) access.Block {
 	g.t.Helper()
-	may, err := access.ParseWords(words)
+	may, err := access.ParsePermissions(words)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return access.Block{Audience: to, Node: node, Until: time.Now().Add(until).Unix(), May: may}
+	return access.Block{Audience: to, Node: node, Until: time.Now().Add(until).Unix(), Permissions: may}
 }
 
 func (g granting) issue(key identity.Key, b access.Block) *access.Grant {

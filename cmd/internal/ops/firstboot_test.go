@@ -194,7 +194,7 @@ func TestWriteClaim(t *testing.T) {
 	shown := filepath.Join(o.Boot, state.ClaimFile)
 	key := identity.New()
 	for i := range 2 {
-		invitation := access.Invitation{Site: key.ID(), Secret: access.Secret{1}, Addresses: []string{fmt.Sprintf("192.168.1.%d:8474", i)}}
+		invitation := access.Invitation{Site: key.ID(), Secret: access.ClaimSecret{1}, Addresses: []string{fmt.Sprintf("192.168.1.%d:8474", i)}}
 		os.WriteFile(o.Folder.Path(state.ClaimFile), append(invitation.Text(), "\nformat c:\n"...), 0o600)
 		if did, err := WriteClaim(o); err != nil || !slices.Equal(did, []string{"write " + shown}) {
 			t.Error(did, err)

@@ -21,11 +21,11 @@ func TestAcceptKeepsWhatIsGood(t *testing.T) {
 	}
 	owner, between, eve, site := identity.New(), identity.New(), identity.New(), identity.New().ID()
 	block := func(to, on identity.ID, words string, until int64) access.Block {
-		may, err := access.ParseWords(words)
+		may, err := access.ParsePermissions(words)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return access.Block{Audience: to, Node: on, May: may, Until: until}
+		return access.Block{Audience: to, Node: on, Permissions: may, Until: until}
 	}
 	issue := func(by identity.Key, b access.Block) *access.Grant {
 		g, err := access.Issue(by, b)
@@ -35,7 +35,7 @@ func TestAcceptKeepsWhatIsGood(t *testing.T) {
 		return g
 	}
 	pass := func(g *access.Grant, at ...string) string {
-		return access.Pass{Site: site, Name: "boiler", Addresses: at, Grant: g}.String()
+		return access.GrantLink{Site: site, Name: "boiler", Addresses: at, Grant: g}.String()
 	}
 	good := issue(owner, block(key.ID(), site, "read *", 0))
 	if _, err := p.Accept(pass(good, "192.0.2.1:1"), "mine"); err != nil {

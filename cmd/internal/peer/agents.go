@@ -157,30 +157,30 @@ func (p Person) Delegate(name, audience, words string, until time.Time) (string,
 
 // pass is a permission on a known site for a key: a grant of an owner, or a part of what
 // the person was granted.
-func (p Person) pass(k Contact, to identity.ID, words string, until time.Time) (access.Pass, error) {
+func (p Person) pass(k Contact, to identity.ID, words string, until time.Time) (access.GrantLink, error) {
 	id, err := identity.Parse(k.DID)
 	if err != nil {
-		return access.Pass{}, err
+		return access.GrantLink{}, err
 	}
 	b, err := ownerclient.NewBlock(to, id, words, until)
 	if err != nil {
-		return access.Pass{}, err
+		return access.GrantLink{}, err
 	}
 	key, err := p.key()
 	if err != nil {
-		return access.Pass{}, err
+		return access.GrantLink{}, err
 	}
 	var g *access.Grant
 	if k.Owner {
 		g, err = access.Issue(key, b)
 	} else {
 		var held *access.Grant
-		if held, err = access.Open(k.Grant); err == nil {
+		if held, err = access.ParseGrant(k.Grant); err == nil {
 			g, err = held.Delegate(key, b)
 		}
 	}
 	if err != nil {
-		return access.Pass{}, state.Mistakef("on %s: %w", k.Name, err)
+		return access.GrantLink{}, state.Mistakef("on %s: %w", k.Name, err)
 	}
-	return access.Pass{Site: id, Name: k.Name, Addresses: k.Addresses, Grant: g}, nil
+	return access.GrantLink{Site: id, Name: k.Name, Addresses: k.Addresses, Grant: g}, nil
 }

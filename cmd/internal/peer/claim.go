@@ -52,7 +52,7 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Conta
 	w.timeout, w.retry, w.progress = t.wait(), t.Wait > 0, t.Tell
 	site := connected(c, out, i.Site, "").Owner
 	var called string
-	owned := i.Secret == access.Secret{} // or there would be one
+	owned := i.Secret == access.ClaimSecret{} // or there would be one
 	if !owned {
 		called, err = site.Claim(ctx, key, i.Secret)
 		var refused *client.Refusal
@@ -131,13 +131,13 @@ func newName(known []Contact, called, did string) string {
 // Claim does. Whether its issuer owns the site is not known here: a grant that the person
 // has takes the place of none but one by the same keys, and one that has ended.
 func (p Person) Accept(text, name string) (Contact, error) {
-	pass, err := access.ParsePass(strings.TrimSpace(text))
+	pass, err := access.ParseGrantLink(strings.TrimSpace(text))
 	if err != nil {
 		return Contact{}, state.Mistake{Err: err}
 	}
 	return p.accept(pass, name, func(have Contact) error {
 		signers := pass.Grant.Signers()
-		if had, err := access.Open(have.Grant); err == nil && !had.Over(time.Now()) && !slices.Equal(had.Signers(), signers) {
+		if had, err := access.ParseGrant(have.Grant); err == nil && !had.Expired(time.Now()) && !slices.Equal(had.Signers(), signers) {
 			return state.Mistakef("you have a grant on %s already, and %v, who signed this one, did not sign that: if you want this one instead, run agentsite sites forget %[1]s first", have.Name, signers[len(signers)-1])
 		}
 		return nil
@@ -146,7 +146,7 @@ func (p Person) Accept(text, name string) (Contact, error) {
 
 // accept is Accept for a grant that takes the place of one that the person has where
 // replaces does not refuse it.
-func (p Person) accept(pass access.Pass, name string, replaces func(have Contact) error) (Contact, error) {
+func (p Person) accept(pass access.GrantLink, name string, replaces func(have Contact) error) (Contact, error) {
 	key, err := p.key()
 	if err != nil {
 		return Contact{}, err

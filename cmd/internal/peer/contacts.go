@@ -297,7 +297,7 @@ func (p Person) Owned(name string) error {
 
 // May are the words of what was granted, "" for all.
 func (k Contact) May() (words string, until time.Time) {
-	if g, err := access.Open(k.Grant); err == nil {
+	if g, err := access.ParseGrant(k.Grant); err == nil {
 		return g.Words(), g.Until()
 	}
 	return "", time.Time{}

@@ -51,7 +51,7 @@ type presence struct {
 	numbers *discovery.Sequence
 	slept   func() time.Duration
 	name    string
-	book    *access.Book
+	book    *access.Store
 	https   string            // the site's URL on its own network; "" where nobody else comes to it
 	far     *internet.Network // nil where it has no part in that
 	public  bool
@@ -62,7 +62,7 @@ type presence struct {
 }
 
 // present is how the site is announced.
-func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Book, at net.Addr, all func() []things.Thing) *presence {
+func present(f state.Folder, key identity.Key, cfg *config.Site, book *access.Store, at net.Addr, all func() []things.Thing) *presence {
 	p := &presence{
 		folder: f, key: key, name: cfg.Name, book: book, public: cfg.Found.Public, things: all, again: make(chan struct{}, 1),
 		numbers: recordSequence(f), slept: discovery.Suspended,

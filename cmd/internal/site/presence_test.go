@@ -34,7 +34,7 @@ type announced struct {
 func announceOn(t *testing.T, folder state.Folder, key identity.Key, air *discoverytest.Air, others *discovery.Directory) *announced {
 	t.Helper()
 	a := &announced{t: t, others: others}
-	book, err := access.NewBook(access.Options{Site: key.ID(), System: func() (time.Time, bool) { return time.Now(), a.sure.Load() }})
+	book, err := access.NewStore(access.Options{Site: key.ID(), SystemClock: func() (time.Time, bool) { return time.Now(), a.sure.Load() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestDiskTakesNoSequence(t *testing.T) {
 func TestNoDigestWithoutRealm(t *testing.T) {
 	key := identity.New()
 	nothing := func([]byte) error { return nil }
-	book, err := access.NewBook(access.Options{Site: key.ID(), SaveBook: nothing, SaveMeter: nothing})
+	book, err := access.NewStore(access.Options{Site: key.ID(), SaveAccess: nothing, SaveCounts: nothing})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	book.LastKnown = cfg.LastKnown
-	book.Ended = func() {
+	book.OnEnd = func() {
 		devices.ReleaseRevoked(ctx, outputs, func(holder, output string) bool { return !access.ByGrant(holder) || book.Holds(holder, output) })
 		door.Recheck()
 	}
@@ -222,7 +222,7 @@ func Run(ctx context.Context, o Options) error {
 		called = append(called, discovery.HostName(key.ID())) // whoever knows the key says no port
 		called = append(called, hosts(secure.Addr(), names(key.ID(), listen))...)
 	}
-	door.Obey(access.Authorizer{Book: book, URL: resource})
+	door.Obey(access.Authorizer{Store: book, URL: resource})
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
@@ -302,7 +302,7 @@ func Run(ctx context.Context, o Options) error {
 	defer context.AfterFunc(ctx, older.Close)() // its streams would hold up the end
 	all.Go(func() error { hub.Sample(ctx, nil, outputs); return nil })
 	all.Go(func() error { devices.NoteReturns(ctx, outputs, record.Note); return nil })
-	all.Go(func() error { book.Keep(ctx); return nil })
+	all.Go(func() error { book.Run(ctx); return nil })
 	all.Go(func() error { opened.Run(ctx); return nil })
 	all.Go(func() error { opened.ReloadOnSignal(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })

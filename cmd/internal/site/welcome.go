@@ -48,7 +48,7 @@ func welcome(o Options, cfg *config.Site, from, url, outputs string, claim *acce
 	switch {
 	case from == "":
 		owned = "Whoever may use this machine owns it, and nobody else reaches it.\n"
-	case claim != nil && claim.Secret != (access.Secret{}):
+	case claim != nil && claim.Secret != (access.ClaimSecret{}):
 		owned = "Nobody's key owns it yet: whoever may use this machine does.\n"
 	}
 	fmt.Fprintf(o.Out, `agentsite %[1]s: the site %[2]q runs, with %[3]s.
@@ -71,7 +71,7 @@ With curl:
 	switch {
 	case claim == nil:
 		return
-	case claim.Secret == (access.Secret{}):
+	case claim.Secret == (access.ClaimSecret{}):
 		fmt.Fprintf(o.Out, "Its owners make it known on their own machines with:\n  agentsite claim %s\n\n", state.ShellQuote(claim.String()))
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // QR code and the line to copy, which stands last.
 func TestClaimFitsScreen(t *testing.T) {
 	for range 100 {
-		i := access.Invitation{Site: identity.New().ID(), Secret: access.Secret{1}, Addresses: []string{"192.168.100.200:18474"}}
+		i := access.Invitation{Site: identity.New().ID(), Secret: access.ClaimSecret{1}, Addresses: []string{"192.168.100.200:18474"}}
 		var out bytes.Buffer
 		welcome(Options{Out: &out, Terminal: true, Folder: "/var/lib/agentsite", Version: "v1"}, &config.Site{Name: "greenhouse"}, "agentsite.yaml", "http://127.0.0.1:8473", "", &i)
 		text := out.String()

@@ -147,7 +147,7 @@ func (b *content) verify() (*Summary, error) {
 	if key.ID().String() != b.DID || b.Of != ofSite && b.Of != ofOwner {
 		return nil, errors.New("its parts do not belong together")
 	}
-	book, err := access.NewBook(access.Options{Site: key.ID(), Book: b.Access, Meter: b.Counts})
+	book, err := access.NewStore(access.Options{Site: key.ID(), Access: b.Access, Counts: b.Counts})
 	if err != nil {
 		return nil, err
 	}

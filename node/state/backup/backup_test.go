@@ -226,7 +226,7 @@ func TestRestoreIntoAnothersFolder(t *testing.T) {
 // TestBackupBesideTheSite: what is gathered while a site grants and counts is whole.
 func TestBackupBesideTheSite(t *testing.T) {
 	f, g := ownedFolder(t)
-	if err := g.book.Tell(time.Now()); err != nil {
+	if err := g.book.AdvanceClock(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var site sync.WaitGroup
@@ -249,7 +249,7 @@ func TestBackupBesideTheSite(t *testing.T) {
 		if _, err := b.verify(); err != nil {
 			t.Error(err)
 		}
-		if _, err := access.Restored(b.Counts); err != nil {
+		if _, err := access.RestoreCounts(b.Counts); err != nil {
 			t.Error(err)
 		}
 	}

@@ -16,26 +16,26 @@ import (
 
 // owned is the site of a folder, and the key of its owner.
 type owned struct {
-	book  *access.Book
+	book  *access.Store
 	owner identity.Key
 }
 
 // openSite opens the access store of a folder, as its site does.
-func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Book {
+func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Store {
 	t.Helper()
 	o := access.Options{
-		Site:      site,
-		System:    func() (time.Time, bool) { return time.Now(), true },
-		SaveBook:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
-		SaveMeter: func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
+		Site:        site,
+		SystemClock: func() (time.Time, bool) { return time.Now(), true },
+		SaveAccess:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
+		SaveCounts:  func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
 	}
 	var err, err2 error
-	o.Book, err = f.Read(state.AccessFile)
-	o.Meter, err2 = f.Read(state.CountsFile)
+	o.Access, err = f.Read(state.AccessFile)
+	o.Counts, err2 = f.Read(state.CountsFile)
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	book, err := access.NewBook(o)
+	book, err := access.NewStore(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +44,12 @@ func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Book {
 
 // token adds a token with those permissions.
 func (o *owned) token(name, words string) error {
-	may, err := access.ParseWords(words)
+	may, err := access.ParsePermissions(words)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(time.Hour)
-	g, err := access.Issue(o.owner, access.Block{Audience: o.book.Site, Node: o.book.Site, May: may, Until: until.Unix()})
+	g, err := access.Issue(o.owner, access.Block{Audience: o.book.Site, Node: o.book.Site, Permissions: may, Until: until.Unix()})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func ownedFolder(t *testing.T) (state.Folder, *owned) {
 	if err := o.token("a", "set x/y 1/h"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(o.book.Tell(time.Now()), o.book.Save()); err != nil {
+	if err := errors.Join(o.book.AdvanceClock(time.Now()), o.book.Save()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := journal.Open(f.Path(state.JournalFolder)); err != nil {

@@ -46,7 +46,7 @@ func Restore(o Options) (*Summary, error) {
 	if err != nil {
 		return nil, state.Mistakef("%s: %w", o.File, err)
 	}
-	counts, err := access.Restored(b.Counts)
+	counts, err := access.RestoreCounts(b.Counts)
 	if err != nil {
 		return nil, err
 	}

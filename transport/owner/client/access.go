@@ -35,8 +35,8 @@ func Renewal(g owner.Granted) (words string, ok bool) {
 	if err != nil || g.Token != "" || len(g.May) != 1 {
 		return "", false
 	}
-	may, err := access.ParseWords(g.May[0])
-	return "grant " + to.String() + " " + state.ShellQuote(access.Words(may)), err == nil
+	may, err := access.ParsePermissions(g.May[0])
+	return "grant " + to.String() + " " + state.ShellQuote(access.FormatPermissions(may)), err == nil
 }
 
 // SignGrant signs a permission in words for the key audience. It returns the grant for the
@@ -51,7 +51,7 @@ func SignGrant(on Access, key func() (identity.Key, error), audience, words stri
 	if err != nil {
 		return owner.Signed{}, "", err
 	}
-	return owner.Signed{Grant: g.Bytes()}, access.Pass{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
+	return owner.Signed{Grant: g.Bytes()}, access.GrantLink{Site: on.site, Name: on.Name, Addresses: on.At, Grant: g}.String(), nil
 }
 
 // SignToken signs a permission in words for a token of that name.
@@ -87,18 +87,18 @@ func NewBlock(to, site identity.ID, words string, until time.Time) (access.Block
 	if !site.Valid() { // no site would mean every site of the owner's
 		return access.Block{}, errors.New("the site's key is not known, and a permission is for one site")
 	}
-	may, err := access.ParseWords(words)
+	may, err := access.ParsePermissions(words)
 	if err != nil {
 		return access.Block{}, state.Mistake{Err: err}
 	}
-	return access.Block{Audience: to, Node: site, Until: access.EndSecond(until), May: may}, nil
+	return access.Block{Audience: to, Node: site, Until: access.EndSecond(until), Permissions: may}, nil
 }
 
 // GrantUntil reads when a grant of a permission in words ends. "" is the usual length for
 // such a permission, and the zero time is for ever.
 func GrantUntil(text, words string) (time.Time, error) {
 	if text == "" {
-		may, err := access.ParseWords(words)
+		may, err := access.ParsePermissions(words)
 		if err != nil {
 			return time.Time{}, state.Mistake{Err: err}
 		}
@@ -134,10 +134,10 @@ func isAddress(a string) bool {
 	}
 	if strings.HasPrefix(a, "/") {
 		_, err := multiaddr.NewMultiaddr(a) // its names may be anything
-		return err == nil && access.Plain(a)
+		return err == nil && access.ShellSafe(a)
 	}
 	host, port, err := net.SplitHostPort(a)
-	if err != nil || host == "" || !access.Plain(host) || strings.Contains(host, "/") {
+	if err != nil || host == "" || !access.ShellSafe(host) || strings.Contains(host, "/") {
 		return false
 	}
 	_, err = strconv.ParseUint(port, 10, 16)

@@ -96,7 +96,7 @@ func (c *Client) Access(ctx context.Context) (Access, error) {
 		return Access{}, state.Mistakef("the site that was dialled has the key %s and says that it has %.100q: nothing was signed or sent; do not trust it with anything", c.pinned, all.Site)
 	case err != nil:
 		return Access{}, errors.New("the site does not say which key it has")
-	case c.pinned == identity.ID{} && !access.ProvedSite(id, challenge, all.Proof):
+	case c.pinned == identity.ID{} && !access.VerifySite(id, challenge, all.Proof):
 		return Access{}, errors.New("the site did not prove its key, and nothing was signed for it: is it of another version? Restart it, or reach it with --site")
 	}
 	if all.Name = cmp.Or(c.name, all.Name); device.CheckName(all.Name) != nil {
@@ -116,7 +116,7 @@ func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeTo
 		return owner.MadeToken{}, err
 	}
 	if m.Owner != "" { // it can only be the signer
-		g, err := access.Open(n.Grant)
+		g, err := access.ParseGrant(n.Grant)
 		if err != nil {
 			return m, err
 		}
@@ -200,7 +200,7 @@ func (c *Client) Claimable(ctx context.Context) error {
 
 // Claim makes key the owner of the pinned site, by the secret that the site shows, and
 // returns the name that the site has for itself. The secret never leaves this machine.
-func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.Secret) (name string, err error) {
+func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.ClaimSecret) (name string, err error) {
 	if !c.pinned.Valid() {
 		return "", errors.New("a site is claimed by a connection that verifies its key")
 	}
@@ -213,7 +213,7 @@ func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.Secr
 	if err != nil {
 		return "", err
 	}
-	if !proof.Answered(c.pinned, secret, claimed.Answer) {
+	if !proof.VerifyAnswer(c.pinned, secret, claimed.Answer) {
 		return "", errors.New("the site did not show that it knows the secret: look whether the address is whole, and whether agentsite owners on the site's machine lists your key")
 	}
 	return claimed.Name, nil

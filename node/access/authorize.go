@@ -12,7 +12,7 @@ import (
 // May decides: what p may do of what it asks, or why not, as a *Denied. It holds the
 // ask against what is kept for p and against the grants that p brought along, and
 // counts nothing.
-func (b *Book) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
+func (b *Store) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, l, _, err := b.may(p, ask, brought)
@@ -24,7 +24,7 @@ func (b *Book) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agent
 // has an owner confirm the call and nobody did yet, it charges nothing; the limits say
 // so, and the caller asks the owner and then calls Take again. What acts is counted for
 // good before Take returns; where that cannot be kept, the error is no *Denied.
-func (b *Book) Take(p agents.Principal, ask agents.Ask, confirmed bool, brought ...*Grant) (agents.Limits, error) {
+func (b *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool, brought ...*Grant) (agents.Limits, error) {
 	b.mu.Lock()
 	h, l, charges, err := b.may(p, ask, brought)
 	switch {
@@ -47,10 +47,10 @@ func (b *Book) Take(p agents.Principal, ask agents.Ask, confirmed bool, brought 
 
 // Sees reports whether p has a permission for what it asks, whatever limits and rates
 // leave of that: it is for what p is shown.
-func (b *Book) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool {
+func (b *Store) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.isOwner(p) || slices.ContainsFunc(b.holds(p, brought), func(h holding) bool {
+	return b.isOwner(p) || slices.ContainsFunc(b.holds(p, brought), func(h credential) bool {
 		if b.over(h) {
 			return false
 		}
@@ -68,16 +68,16 @@ const maxLeases = 1024
 
 // note keeps by which grants something was moved: also by those of before that still count,
 // since nothing may come of the call.
-func (b *Book) note(h holding, ask agents.Ask) {
+func (b *Store) note(h credential, ask agents.Ask) {
 	if h.grant == nil || ask.Effect != agents.Acts {
 		return
 	}
 	if len(b.leases) >= maxLeases {
-		maps.DeleteFunc(b.leases, func(_ lease, by []holding) bool { return slices.ContainsFunc(by, b.over) })
+		maps.DeleteFunc(b.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, b.over) })
 	}
 	for _, point := range ask.Points {
 		l := lease{h.who, point}
-		by := slices.DeleteFunc(b.leases[l], func(have holding) bool { return have.grant == h.grant || b.over(have) })
+		by := slices.DeleteFunc(b.leases[l], func(have credential) bool { return have.grant == h.grant || b.over(have) })
 		b.leases[l] = append(by, h)
 	}
 }
@@ -85,7 +85,7 @@ func (b *Book) note(h holding, ask agents.Ask) {
 // Holds reports whether a principal may go on holding an output away from safe: an owner
 // may, and whoever moved it by grants that all still count. Another grant does not do, whose
 // conditions were not held against the move.
-func (b *Book) Holds(who, output string) bool {
+func (b *Store) Holds(who, output string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.owned(who) {
@@ -96,19 +96,19 @@ func (b *Book) Holds(who, output string) bool {
 }
 
 // holds lists all that p has.
-func (b *Book) holds(p agents.Principal, brought []*Grant) []holding {
+func (b *Store) holds(p agents.Principal, brought []*Grant) []credential {
 	all := slices.Clip(b.held[p.ID])
 	for _, g := range brought {
 		if g.Audience().String() == p.ID {
-			all = append(all, holding{who: p.ID, grant: g})
+			all = append(all, credential{who: p.ID, grant: g})
 		}
 	}
 	return all
 }
 
-func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (decided holding, l agents.Limits, charges []charge, err error) {
+func (b *Store) may(p agents.Principal, ask agents.Ask, brought []*Grant) (decided credential, l agents.Limits, charges []charge, err error) {
 	if b.isOwner(p) {
-		return holding{}, agents.Limits{}, nil, nil
+		return credential{}, agents.Limits{}, nil, nil
 	}
 	var why *Denied
 	for _, h := range b.holds(p, brought) {
@@ -123,7 +123,7 @@ func (b *Book) may(p agents.Principal, ask agents.Ask, brought []*Grant) (decide
 	if why == nil {
 		why = lacks(ask.Tool, first(ask.Points))
 	}
-	return holding{}, agents.Limits{}, nil, why
+	return credential{}, agents.Limits{}, nil, why
 }
 
 func first(points []string) string {
@@ -134,7 +134,7 @@ func first(points []string) string {
 }
 
 // grants decides by one grant.
-func (b *Book) grants(h holding, ask agents.Ask) (l agents.Limits, charges []charge, err error) {
+func (b *Store) grants(h credential, ask agents.Ask) (l agents.Limits, charges []charge, err error) {
 	if err := b.counts(h, ask.Effect); err != nil {
 		return l, nil, err
 	}
@@ -145,7 +145,7 @@ func (b *Book) grants(h holding, ask agents.Ask) (l agents.Limits, charges []cha
 }
 
 // counts reports why a grant does not count here and now.
-func (b *Book) counts(h holding, effect agents.Effect) error {
+func (b *Store) counts(h credential, effect agents.Effect) error {
 	if err := b.accepts(&b.kept, h.grant, Hash{}); err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ func (b *Book) counts(h holding, effect agents.Effect) error {
 }
 
 // over reports whether a grant counts for nothing, not even for a return to safe.
-func (b *Book) over(h holding) bool { return b.counts(h, agents.Returns) != nil }
+func (b *Store) over(h credential) bool { return b.counts(h, agents.Returns) != nil }
 
 // inTime holds a grant against the time. Where only the earliest that it can be is
 // known, what acts is refused until a time, since that may be past.
-func (b *Book) inTime(h holding, effect agents.Effect) error {
+func (b *Store) inTime(h credential, effect agents.Effect) error {
 	now, sure := b.now()
 	for _, block := range h.grant.Blocks {
 		if block.From != 0 && block.From > now.Unix() {

@@ -7,18 +7,18 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Form is how what is signed is written: RFC 8949's core deterministic encoding, of which
+// Codec is how what is signed is written: RFC 8949's core deterministic encoding, of which
 // every value has one form. It is safe for concurrent use.
-type Form struct {
+type Codec struct {
 	encoding cbor.EncMode
 	decoding cbor.DecMode
 }
 
-// NewForm is a form whose values nest at most so deep.
-func NewForm(depth int) Form {
+// NewCodec is a form whose values nest at most so deep.
+func NewCodec(depth int) Codec {
 	to := cbor.CoreDetEncOptions()
 	to.TagsMd = cbor.TagsForbidden
-	return Form{must(to.EncMode()), must(cbor.DecOptions{
+	return Codec{must(to.EncMode()), must(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: depth,
 		NaN: cbor.NaNDecodeForbidden, Inf: cbor.InfDecodeForbidden,
@@ -33,11 +33,11 @@ func must[T any](v T, err error) T {
 }
 
 // Encode writes v.
-func (f Form) Encode(v any) ([]byte, error) { return f.encoding.Marshal(v) }
+func (f Codec) Encode(v any) ([]byte, error) { return f.encoding.Marshal(v) }
 
 // Decode fills v from b, which has to be the one way to write it, without anything that v
 // has no field for.
-func (f Form) Decode(b []byte, v any) error {
+func (f Codec) Decode(b []byte, v any) error {
 	if err := f.decoding.Unmarshal(b, v); err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ const (
 	wordUse     = "use"
 )
 
-// ParseWords reads permissions in words.
-func ParseWords(text string) ([]Permission, error) {
+// ParsePermissions reads permissions in words.
+func ParsePermissions(text string) ([]Permission, error) {
 	var all []Permission
 	for part := range strings.SplitSeq(text, ",") {
 		p, err := parsePart(strings.Fields(part))
@@ -199,8 +199,8 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Calls, per)
 }
 
-// Words writes permissions as ParseWords reads them.
-func Words(all []Permission) string {
+// FormatPermissions writes permissions as ParseWords reads them.
+func FormatPermissions(all []Permission) string {
 	parts := make([]string, len(all))
 	for i, p := range all {
 		parts[i] = p.words()
@@ -240,7 +240,7 @@ func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 // site. kinds has the kind of each of its points, by address. Text that is no permission
 // has none.
 func Unmatched(text string, kinds map[string]string) (unmatched []string) {
-	all, err := ParseWords(text)
+	all, err := ParsePermissions(text)
 	if err != nil {
 		return nil
 	}

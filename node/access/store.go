@@ -35,8 +35,8 @@ type Token struct {
 	Grant []byte `cbor:"5,keyasint"`
 }
 
-// book is what is kept of a Book.
-type book struct {
+// storeFile is what is kept of a Book.
+type storeFile struct {
 	Version  uint          `cbor:"1,keyasint"`
 	Owners   []Owner       `cbor:"2,keyasint"`
 	Secret   []byte        `cbor:"3,keyasint,omitempty"` // of the claim, until there is an owner
@@ -50,46 +50,46 @@ type book struct {
 // Options are what a Book works with.
 type Options struct {
 	Site identity.ID
-	// Book and Meter are what was last given to the functions below, nil at first.
+	// Access and Counts are what was last given to the functions below, nil at first.
 	// Those keep them so that a loss of power takes nothing back, and are called for
 	// one change at a time.
-	Book, Meter         []byte
-	SaveBook, SaveMeter func([]byte) error
-	Build               time.Time // when the program was made
-	// System is the system's clock, and whether something synchronises it.
-	System func() (t time.Time, synchronised bool)
-	// Ended is called once permissions have ended, by an owner's word, before that is
+	Access, Counts         []byte
+	SaveAccess, SaveCounts func([]byte) error
+	Build                  time.Time // when the program was made
+	// SystemClock is the system's clock, and whether something synchronises it.
+	SystemClock func() (t time.Time, synchronised bool)
+	// OnEnd is called once permissions have ended, by an owner's word, before that is
 	// kept, or by themselves, to end what is held by their leave; nil for nothing.
-	Ended func()
+	OnEnd func()
 	// LastKnown goes by the last known time while the time is not known. A permission
 	// then lasts longer by as much as the site was off.
 	LastKnown bool
 }
 
-// Book is who may do what on a site. All methods are safe for concurrent use. Those
+// Store is who may do what on a site. All methods are safe for concurrent use. Those
 // that change it return an error and change nothing where it cannot be kept, but for
 // revocations. May waits for no disk.
-type Book struct {
+type Store struct {
 	Options
 	start   time.Time
 	moved   chan struct{} // where the next end of a permission may be another
-	guesses pace          // of the recovery code
+	guesses guessLimiter  // of the recovery code
 
 	saving sync.Mutex // while something is kept, and around mu
 	mu     sync.Mutex
-	kept   book                 // changed with both
-	held   map[string][]holding // by principal
-	ends   map[Hash]bool        // the last blocks of the grants that are kept, those of tokens too
-	ended  []Revocation         // that are not kept yet
-	leases map[lease][]holding  // by which grants each output was moved, by each principal
+	kept   storeFile               // changed with both
+	held   map[string][]credential // by principal
+	ends   map[Hash]bool           // the last blocks of the grants that are kept, those of tokens too
+	ended  []Revocation            // that are not kept yet
+	leases map[lease][]credential  // by which grants each output was moved, by each principal
 	// dropped is set where grants that had ended were forgotten before Keep saw it.
 	dropped bool
-	meter   Meter
-	clock   Clock
+	meter   rateCounter
+	clock   clock
 }
 
-// holding is a grant in somebody's hands.
-type holding struct {
+// credential is a grant in somebody's hands.
+type credential struct {
 	who       string // the principal's ID
 	root      string // the same of whom an owner granted it to, who may have passed it on
 	grant     *Grant
@@ -99,33 +99,33 @@ type holding struct {
 }
 
 // newHolding is a grant in the hands of its audience.
-func newHolding(g *Grant) holding {
-	return holding{who: g.Audience().String(), root: g.Blocks[0].Audience.String(), grant: g}
+func newHolding(g *Grant) credential {
+	return credential{who: g.Audience().String(), root: g.Blocks[0].Audience.String(), grant: g}
 }
 
 // find is where a grant is among what its audience holds without a token; -1 for nowhere.
-func find(held []holding, g *Grant) int {
-	return slices.IndexFunc(held, func(h holding) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
+func find(held []credential, g *Grant) int {
+	return slices.IndexFunc(held, func(h credential) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
 }
 
-// NewBook reads what was kept.
-func NewBook(o Options) (*Book, error) {
-	if o.Ended == nil {
-		o.Ended = func() {}
+// NewStore reads what was kept.
+func NewStore(o Options) (*Store, error) {
+	if o.OnEnd == nil {
+		o.OnEnd = func() {}
 	}
-	b := &Book{Options: o, start: time.Now(), moved: make(chan struct{}, 1), leases: make(map[lease][]holding), kept: book{Version: version}}
-	if len(o.Book) > 0 {
-		if err := readKept("who may do what", o.Book, &b.kept); err != nil {
+	b := &Store{Options: o, start: time.Now(), moved: make(chan struct{}, 1), leases: make(map[lease][]credential), kept: storeFile{Version: version}}
+	if len(o.Access) > 0 {
+		if err := readKept("who may do what", o.Access, &b.kept); err != nil {
 			return nil, err
 		}
 	}
 	var saved time.Time
 	var known bool
 	var err error
-	if b.meter, saved, known, err = decodeMeter(o.Meter); err != nil {
+	if b.meter, saved, known, err = decodeMeter(o.Counts); err != nil {
 		return nil, err
 	}
-	b.clock = NewClock(o.Build, saved, known)
+	b.clock = newClock(o.Build, saved, known)
 	if b.held, b.ends, err = b.hold(b.kept); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func NewBook(o Options) (*Book, error) {
 }
 
 // hold opens the grants that are kept, those only that are not open yet. The lock is free.
-func (b *Book) hold(k book) (map[string][]holding, map[Hash]bool, error) {
+func (b *Store) hold(k storeFile) (map[string][]credential, map[Hash]bool, error) {
 	open := make(map[string]*Grant)
 	b.mu.Lock() // what is presented meanwhile changes it
 	for _, all := range b.held {
@@ -142,11 +142,11 @@ func (b *Book) hold(k book) (map[string][]holding, map[Hash]bool, error) {
 		}
 	}
 	b.mu.Unlock()
-	held, ends := make(map[string][]holding), make(map[Hash]bool)
+	held, ends := make(map[string][]credential), make(map[Hash]bool)
 	add := func(raw []byte, t *Token) (err error) {
 		g := open[string(raw)]
 		if g == nil {
-			if g, err = Open(raw); err != nil {
+			if g, err = ParseGrant(raw); err != nil {
 				return err
 			}
 		}
@@ -175,7 +175,7 @@ func (b *Book) hold(k book) (map[string][]holding, map[Hash]bool, error) {
 }
 
 // change keeps what do makes of a copy, and goes by it from then on.
-func (b *Book) change(do func(*book) error) error {
+func (b *Store) change(do func(*storeFile) error) error {
 	b.saving.Lock()
 	defer b.saving.Unlock()
 	k := b.kept
@@ -192,7 +192,7 @@ func (b *Book) change(do func(*book) error) error {
 	if err != nil {
 		return err
 	}
-	if err := b.SaveBook(text); err != nil {
+	if err := b.SaveAccess(text); err != nil {
 		return fmt.Errorf("this could not be kept, and nothing is changed: %w", err)
 	}
 	b.mu.Lock()
@@ -208,10 +208,10 @@ func (b *Book) change(do func(*book) error) error {
 	return nil
 }
 
-// Deposit keeps a grant at an owner's word, so that its audience need not bring it along.
+// AddGrant keeps a grant at an owner's word, so that its audience need not bring it along.
 // A key that was revoked has what is deposited for it afterwards.
-func (b *Book) Deposit(raw []byte) (*Grant, error) {
-	g, err := Open(raw)
+func (b *Store) AddGrant(raw []byte) (*Grant, error) {
+	g, err := ParseGrant(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +219,20 @@ func (b *Book) Deposit(raw []byte) (*Grant, error) {
 }
 
 // deposit keeps a grant, unless there are as many already.
-func (b *Book) deposit(g *Grant) error {
+func (b *Store) deposit(g *Grant) error {
 	b.mu.Lock()
 	held := b.held[g.Audience().String()]
 	b.mu.Unlock()
 	if i := find(held, g); i >= 0 && !held[i].presented {
 		return nil
 	}
-	return b.change(func(k *book) error {
+	return b.change(func(k *storeFile) error {
 		if err := b.accepts(k, g, g.ID()); err != nil {
 			return err
 		}
 		now, _ := b.Now()
 		k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool {
-			have, err := Open(raw)
+			have, err := ParseGrant(raw)
 			return err != nil || !have.Until().IsZero() && !have.Until().After(now)
 		})
 		if len(k.Grants) >= maxGrants {
@@ -244,7 +244,7 @@ func (b *Book) deposit(g *Grant) error {
 }
 
 // Grants lists the grants that are in somebody's hands, but for those of tokens.
-func (b *Book) Grants() []*Grant {
+func (b *Store) Grants() []*Grant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []*Grant
@@ -261,7 +261,7 @@ func (b *Book) Grants() []*Grant {
 
 // Standing is another when what p has a permission for may have changed, and 0 while
 // nothing that is kept for p counts.
-func (b *Book) Standing(p agents.Principal) (n uint64) {
+func (b *Store) Standing(p agents.Principal) (n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.held[p.ID] {
@@ -273,7 +273,7 @@ func (b *Book) Standing(p agents.Principal) (n uint64) {
 	return n
 }
 
-func (k *book) owns(id identity.ID) bool {
+func (k *storeFile) owns(id identity.ID) bool {
 	return slices.ContainsFunc(k.Owners, func(o Owner) bool { return o.ID == id })
 }
 
@@ -281,7 +281,7 @@ func (k *book) owns(id identity.ID) bool {
 // key loses every grant that it had or issued, also those that the site never saw. So each
 // grant of such a key that is kept was deposited afterwards, and counts; anew is one that
 // is being deposited.
-func (b *Book) accepts(k *book, g *Grant, anew Hash) error {
+func (b *Store) accepts(k *storeFile, g *Grant, anew Hash) error {
 	if !k.owns(g.Issuer) {
 		return denied("your grant is from %v, who is no owner of this site", g.Issuer)
 	}

@@ -24,11 +24,11 @@ type shelf struct {
 	adrift      bool          // nothing synchronises it
 }
 
-func (s *shelf) open(t testing.TB, site identity.ID) *Book {
-	b, err := NewBook(Options{
-		Site: site, Book: s.book, Meter: s.meter, Build: built,
-		SaveBook: func(b []byte) error { return s.save(&s.book, b) }, SaveMeter: func(b []byte) error { return s.save(&s.meter, b) },
-		System: func() (time.Time, bool) { return time.Now().Add(s.system), !s.adrift },
+func (s *shelf) open(t testing.TB, site identity.ID) *Store {
+	b, err := NewStore(Options{
+		Site: site, Access: s.book, Counts: s.meter, Build: built,
+		SaveAccess: func(b []byte) error { return s.save(&s.book, b) }, SaveCounts: func(b []byte) error { return s.save(&s.meter, b) },
+		SystemClock: func() (time.Time, bool) { return time.Now().Add(s.system), !s.adrift },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,10 +86,10 @@ func TestMay(t *testing.T) {
 		wants(t, may(who(ann)), lack) // the key alone is nobody's authority
 		wants(t, may(agents.Principal{ID: "local", Owner: true}), "")
 
-		if _, err := b.Deposit(g.Bytes()); err != nil {
+		if _, err := b.AddGrant(g.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		_, err := b.Deposit(grant(t, "set fan", eve, bob).Bytes())
+		_, err := b.AddGrant(grant(t, "set fan", eve, bob).Bytes())
 		wants(t, err, "no owner")
 		wants(t, may(who(bob)), "")
 
@@ -105,7 +105,7 @@ func TestMay(t *testing.T) {
 		wants(t, err, "you lack the permission") // but not within one call
 
 		// Passed on, with a narrower one that says more than it may.
-		passed, err := g.Delegate(bob, Block{Audience: cid.ID(), May: words(t, "set * max 1m")})
+		passed, err := g.Delegate(bob, Block{Audience: cid.ID(), Permissions: words(t, "set * max 1m")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestMay(t *testing.T) {
 
 		// For another site; later; over.
 		issue := func(block Block) *Grant {
-			block.Audience, block.May = bob.ID(), words(t, "set lamp, set fan")
+			block.Audience, block.Permissions = bob.ID(), words(t, "set lamp, set fan")
 			g, err := Issue(ann, block)
 			if err != nil {
 				t.Fatal(err)
@@ -178,7 +178,7 @@ func TestUnknownTime(t *testing.T) {
 		s := shelf{}
 		b := s.open(t, k[0].ID())
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
-		bound, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(time.Hour).Unix(), May: words(t, "set fan, read fan")})
+		bound, err := Issue(k[1], Block{Audience: k[2].ID(), Until: time.Now().Add(time.Hour).Unix(), Permissions: words(t, "set fan, read fan")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestUnknownTime(t *testing.T) {
 		_, err = b.May(who(k[2]), setFan(), bound)
 		wants(t, err, "")
 		b.LastKnown = false
-		wants(t, b.Tell(time.Now()), "")
+		wants(t, b.AdvanceClock(time.Now()), "")
 		_, err = b.May(who(k[2]), setFan(), bound)
 		wants(t, err, "")
 		time.Sleep(31 * time.Minute) // and it goes on by itself
@@ -208,7 +208,7 @@ func TestUnknownTime(t *testing.T) {
 		wants(t, err, "ended")
 		b = s.open(t, k[0].ID()) // which a clock that is set back does not undo
 		time.Sleep(time.Hour)
-		wants(t, b.Tell(time.Now().Add(-24*time.Hour)), "")
+		wants(t, b.AdvanceClock(time.Now().Add(-24*time.Hour)), "")
 		_, err = b.May(who(k[2]), readFan(), bound)
 		wants(t, err, "ended")
 	})
@@ -222,7 +222,7 @@ func TestRate(t *testing.T) {
 		b := s.open(t, k[0].ID())
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		root := grant(t, "set fan 10/h", k[1], k[2])
-		child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 3/h")})
+		child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), Permissions: words(t, "set fan 3/h")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestRate(t *testing.T) {
 		// A child without end makes no memory without end.
 		s.full = nil
 		for n := range maxChildren + 3 {
-			g, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 200/h")})
+			g, err := root.Delegate(k[2], Block{Audience: k[3].ID(), Permissions: words(t, "set fan 200/h")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestManyChildren(t *testing.T) {
-	m := Meter{uses: map[use]*used{}}
+	m := rateCounter{uses: map[use]*used{}}
 	child := func(n int) []charge { return []charge{{use{Hash{1}, Hash{2, byte(n)}, 0}, Rate{Calls: 1, Per: 60}}} }
 	for n := range maxChildren {
 		if err := m.fits(0, child(n)); err != nil {
@@ -308,7 +308,7 @@ func TestSchedules(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	k := keys(4)
 	root := grant(t, "set fan 10/h", k[1], k[2])
-	child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), May: words(t, "set fan 5/h")})
+	child, err := root.Delegate(k[2], Block{Audience: k[3].ID(), Permissions: words(t, "set fan 5/h")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestSchedules(t *testing.T) {
 				case 0: // a loss of power, and some time without
 					time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Hour))))
 					if rng.IntN(8) == 0 { // and of the card
-						restored, err := Restored(early)
+						restored, err := RestoreCounts(early)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -443,7 +443,7 @@ func TestGrantedAgain(t *testing.T) {
 	b := s.open(t, k[0].ID())
 	wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 	before, passed := grant(t, "set fan", k[1], k[2]), grant(t, "set fan", k[1], k[3], k[2])
-	_, err := b.Deposit(before.Bytes())
+	_, err := b.AddGrant(before.Bytes())
 	wants(t, err, "")
 	wants(t, b.Revoke(Revocation{Key: k[2].ID()}), "")
 	refused := func(g *Grant) {
@@ -457,12 +457,12 @@ func TestGrantedAgain(t *testing.T) {
 	refused(passed)
 	again := grant(t, "read fan", k[1], k[2])
 	refused(again) // until an owner deposits it
-	_, err = b.Deposit(again.Bytes())
+	_, err = b.AddGrant(again.Bytes())
 	wants(t, err, "")
 	b = s.open(t, k[0].ID())
 	_, err = b.May(who(k[2]), readFan())
 	wants(t, err, "")
-	on, err := again.Delegate(k[2], Block{Audience: k[4].ID(), May: words(t, "read fan")})
+	on, err := again.Delegate(k[2], Block{Audience: k[4].ID(), Permissions: words(t, "read fan")})
 	wants(t, err, "")
 	_, err = b.May(who(k[4]), readFan(), on)
 	wants(t, err, "")
@@ -499,7 +499,7 @@ func TestRecovery(t *testing.T) {
 		g := grant(t, "set fan", k[1], k[3])
 		b = s.open(t, k[0].ID())
 		ended := 0
-		b.Options.Ended = func() { ended++ }
+		b.Options.OnEnd = func() { ended++ }
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -554,7 +554,7 @@ func TestRestored(t *testing.T) {
 				wants(t, b.Save(), "")
 			}
 			var err error
-			s.meter, err = Restored(s.meter)
+			s.meter, err = RestoreCounts(s.meter)
 			wants(t, err, "")
 			b = s.open(t, k[0].ID())
 			g := grant(t, "set fan 2/h, set pump", k[1], k[2])
@@ -574,12 +574,12 @@ func TestRestored(t *testing.T) {
 			wants(t, take("fan/on"), "")
 			wants(t, take("fan/on"), "your rate is used up: again in ")
 		}
-		_, err := Restored([]byte("hello"))
+		_, err := RestoreCounts([]byte("hello"))
 		wants(t, err, "what was counted cannot be read")
-		late := Meter{began: time.Hour, since: time.Hour + 2, uses: map[use]*used{}}
+		late := rateCounter{began: time.Hour, since: time.Hour + 2, uses: map[use]*used{}}
 		text, err := late.encode(0, built, false)
 		wants(t, err, "")
-		_, err = Restored(text)
+		_, err = RestoreCounts(text)
 		wants(t, err, "damaged")
 	})
 }
@@ -652,7 +652,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		g := grant(t, "set fan", k[1], k[2])
 		hang := make(chan struct{})
-		b.SaveBook = func([]byte) error { <-hang; return nil }
+		b.SaveAccess = func([]byte) error { <-hang; return nil }
 		go b.Revoke(Revocation{Block: g.ID()})
 		synctest.Wait()
 		_, err := b.May(who(k[2]), setFan(), g)
@@ -663,10 +663,10 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 
 func TestUnreadable(t *testing.T) {
 	for name, o := range map[string]Options{
-		"a book":  {Book: []byte{1}},
-		"a meter": {Meter: []byte("hello")},
+		"a book":  {Access: []byte{1}},
+		"a meter": {Counts: []byte("hello")},
 	} {
-		if _, err := NewBook(o); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		if _, err := NewStore(o); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -674,9 +674,9 @@ func TestUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewBook(Options{Book: newer})
+	_, err = NewStore(Options{Access: newer})
 	wants(t, err, "who may do what cannot be read: it is of version 2, and needs a newer agentsite")
-	_, err = NewBook(Options{Meter: newer})
+	_, err = NewStore(Options{Counts: newer})
 	wants(t, err, "what was counted cannot be read: it is of version 2")
 }
 
@@ -687,7 +687,7 @@ func FuzzKept(f *testing.F) {
 	if err := errors.Join(b.Claim(Owner{ID: k[1].ID()}), b.Save()); err != nil {
 		f.Fatal(err)
 	}
-	if _, err := b.Deposit(grant(f, "set fan 3/h", k[1], k[2]).Bytes()); err != nil {
+	if _, err := b.AddGrant(grant(f, "set fan 3/h", k[1], k[2]).Bytes()); err != nil {
 		f.Fatal(err)
 	}
 	if _, err := b.Take(who(k[2]), setFan(), false); err != nil {
@@ -696,7 +696,7 @@ func FuzzKept(f *testing.F) {
 	f.Add(s.book, s.meter)
 	f.Fuzz(func(t *testing.T, book, meter []byte) {
 		nothing := func([]byte) error { return nil }
-		b, err := NewBook(Options{Book: book, Meter: meter, SaveBook: nothing, SaveMeter: nothing, System: func() (time.Time, bool) { return time.Time{}, false }})
+		b, err := NewStore(Options{Access: book, Counts: meter, SaveAccess: nothing, SaveCounts: nothing, SystemClock: func() (time.Time, bool) { return time.Time{}, false }})
 		if err != nil {
 			return
 		}
@@ -713,7 +713,7 @@ func FuzzKept(f *testing.F) {
 const aDay = 24 * time.Hour
 
 // soon is a time by a book's own clock.
-func soon(b *Book, in time.Duration) time.Time {
+func soon(b *Store, in time.Duration) time.Time {
 	now, _ := b.Now()
 	return now.Add(in)
 }

@@ -8,9 +8,9 @@ import (
 	"agentsite/node/identity"
 )
 
-// Pass is a grant with where it counts, as a text that its holder is given. It is no
+// GrantLink is a grant with where it counts, as a text that its holder is given. It is no
 // secret: only the holder's key can use it.
-type Pass struct {
+type GrantLink struct {
 	Site      identity.ID
 	Name      string   // what the site is called by whoever passes it on
 	Addresses []string // where it may be reached, the best first
@@ -22,8 +22,8 @@ const grantMark = "grant."
 
 // String is agentsite://KEY/grant.BASE64/NAME@ADDRESS+ADDRESS, of letters that no shell
 // acts on.
-func (p Pass) String() string {
-	if !Plain(p.Name) {
+func (p GrantLink) String() string {
+	if !ShellSafe(p.Name) {
 		p.Name = ""
 	}
 	return siteText(p.Site, grantMark+base64.RawURLEncoding.EncodeToString(p.Grant.Bytes()), p.Name+"@", p.Addresses)
@@ -31,8 +31,8 @@ func (p Pass) String() string {
 
 var errPass = errors.New("this is no grant, which looks like " + scheme + "z6Mk…/grant.…/shed@192.168.1.20:8474: copy it whole")
 
-// ParsePass reads what String wrote.
-func ParsePass(text string) (p Pass, err error) {
+// ParseGrantLink reads what String wrote.
+func ParseGrantLink(text string) (p GrantLink, err error) {
 	id, proof, rest, err := parseSite(text, maxURI+2*maxGrant)
 	coded, isGrant := strings.CutPrefix(proof, grantMark)
 	name, addresses, named := strings.Cut(rest, "@")
@@ -43,7 +43,7 @@ func ParsePass(text string) (p Pass, err error) {
 	if err != nil {
 		return p, errPass
 	}
-	if p.Grant, err = Open(raw); err != nil {
+	if p.Grant, err = ParseGrant(raw); err != nil {
 		return p, err
 	}
 	if p.Addresses, err = parseAddresses(addresses); err != nil {

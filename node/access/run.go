@@ -14,10 +14,10 @@ const saveEvery = time.Hour
 const saveSoon = time.Minute
 
 // ran is how long the process has run.
-func (b *Book) ran() time.Duration { return time.Since(b.start) }
+func (b *Store) ran() time.Duration { return time.Since(b.start) }
 
-func (b *Book) now() (t time.Time, sure bool) {
-	system, synchronised := b.System()
+func (b *Store) now() (t time.Time, sure bool) {
+	system, synchronised := b.SystemClock()
 	before := b.clock.least
 	t, sure = b.clock.Read(b.ran(), system, synchronised)
 	if b.clock.least.Sub(before) > time.Second {
@@ -27,25 +27,25 @@ func (b *Book) now() (t time.Time, sure bool) {
 }
 
 // Now is the time of day, and whether it is that and not only not earlier.
-func (b *Book) Now() (t time.Time, sure bool) {
+func (b *Store) Now() (t time.Time, sure bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now()
 }
 
-// Disbelieved is how far the system's clock is ahead of Now although something
+// ClockSkew is how far the system's clock is ahead of Now although something
 // synchronised it, where that is too far to be believed without an owner's word; 0
 // otherwise.
-func (b *Book) Disbelieved() time.Duration {
+func (b *Store) ClockSkew() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now()
 	return b.clock.off
 }
 
-// Tell is an owner who proved who it is, and says what the time is now. It moves the time
+// AdvanceClock is an owner who proved who it is, and says what the time is now. It moves the time
 // forward only. What was known well enough already is not kept once more.
-func (b *Book) Tell(t time.Time) error {
+func (b *Store) AdvanceClock(t time.Time) error {
 	b.mu.Lock()
 	before, sure := b.now()
 	b.clock.Tell(b.ran(), t)
@@ -57,9 +57,9 @@ func (b *Book) Tell(t time.Time) error {
 	return b.Save()
 }
 
-// SetBack is Tell for an owner at the site itself, who may also set the time back, but
+// SetClock is Tell for an owner at the site itself, who may also set the time back, but
 // not to before the program was built. Permissions that ended between count again.
-func (b *Book) SetBack(t time.Time) error {
+func (b *Store) SetClock(t time.Time) error {
 	if t.Before(b.Build) {
 		return fmt.Errorf("this program was made at %s, so that it cannot be %s: set this machine's clock first", when(b.Build.Unix()), when(t.Unix()))
 	}
@@ -72,7 +72,7 @@ func (b *Book) SetBack(t time.Time) error {
 
 // Save keeps the time and what was counted: what a site has run since is not credited
 // after a start.
-func (b *Book) Save() error {
+func (b *Store) Save() error {
 	b.saving.Lock()
 	defer b.saving.Unlock()
 	b.mu.Lock()
@@ -82,22 +82,22 @@ func (b *Book) Save() error {
 	if err != nil {
 		return err
 	}
-	return b.SaveMeter(text)
+	return b.SaveCounts(text)
 }
 
 // poke wakes Keep.
-func (b *Book) poke() {
+func (b *Store) poke() {
 	select {
 	case b.moved <- struct{}{}:
 	default:
 	}
 }
 
-// Keep ends what is held by leave of a permission once that ends by itself, and saves
+// Run ends what is held by leave of a permission once that ends by itself, and saves
 // then, so that no later start takes the time to be before that end; and once an hour,
 // and at the end of ctx, for which it waits. After the end of grants that are in memory it
 // saves within a minute: their holders make as many as they like.
-func (b *Book) Keep(ctx context.Context) {
+func (b *Store) Run(ctx context.Context) {
 	from, _ := b.Now()
 	saved, every := time.Now(), saveEvery
 	for ending := false; !ending; {
@@ -116,7 +116,7 @@ func (b *Book) Keep(ctx context.Context) {
 		now, _ := b.Now()
 		ended, kept := b.haveEnded(from, now)
 		if ended {
-			b.Ended()
+			b.OnEnd()
 			every = saveSoon
 		}
 		if from = now; !kept && !ending && time.Since(saved) < every {
@@ -131,7 +131,7 @@ func (b *Book) Keep(ctx context.Context) {
 
 // haveEnded reports whether a permission has ended between two times, and whether one that is
 // kept has.
-func (b *Book) haveEnded(from, now time.Time) (any, kept bool) {
+func (b *Store) haveEnded(from, now time.Time) (any, kept bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	any, b.dropped = b.dropped, false
@@ -146,7 +146,7 @@ func (b *Book) haveEnded(from, now time.Time) (any, kept bool) {
 }
 
 // nextEnd is when the first permission ends after a time; the zero Time for none.
-func (b *Book) nextEnd(from time.Time) (next time.Time) {
+func (b *Store) nextEnd(from time.Time) (next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, all := range b.held {
@@ -160,7 +160,7 @@ func (b *Book) nextEnd(from time.Time) (next time.Time) {
 }
 
 // ends is when a grant ends, with the token that it is held by; 0 for never.
-func (h holding) ends() int64 {
+func (h credential) ends() int64 {
 	until := h.until
 	if t := h.grant.Until(); !t.IsZero() && (until == 0 || t.Unix() < until) {
 		until = t.Unix()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Meter counts calls against rates, by the time that the site has run. That time
+// rateCounter counts calls against rates, by the time that the site has run. That time
 // stands still while the site is off and knows no time of day: whatever happens to
 // the clock and however often the site starts, it is never ahead of real time, and so
 // no stretch of real time sees more calls than a rate allows.
 //
 // A grant's root counts for all to whom it was passed on; a narrower rate of a block
 // besides that.
-type Meter struct {
+type rateCounter struct {
 	began time.Duration // of what it had run before, when this process began
 	since time.Duration // what was counted before then is not known; 0 where it is
 	uses  map[use]*used
@@ -45,7 +45,7 @@ const maxChildren = 16
 
 // fits reports why not all of the charges fit, and when they will; now is since the
 // process began.
-func (m *Meter) fits(now time.Duration, charges []charge) error {
+func (m *rateCounter) fits(now time.Duration, charges []charge) error {
 	now += m.began
 	var wait time.Duration
 	for _, c := range charges {
@@ -73,7 +73,7 @@ func (m *Meter) fits(now time.Duration, charges []charge) error {
 	return nil
 }
 
-func (m *Meter) children(now time.Duration, root Hash) (n int) {
+func (m *rateCounter) children(now time.Duration, root Hash) (n int) {
 	for k, u := range m.uses {
 		if k.root == root && k.block != root {
 			if u.at[len(u.at)-1]+u.per <= now {
@@ -87,7 +87,7 @@ func (m *Meter) children(now time.Duration, root Hash) (n int) {
 }
 
 // take counts one call against the charges, which fit.
-func (m *Meter) take(now time.Duration, charges []charge) {
+func (m *rateCounter) take(now time.Duration, charges []charge) {
 	now += m.began
 	for _, c := range charges {
 		u := m.uses[c.use]
@@ -123,7 +123,7 @@ type usedFile struct {
 }
 
 // encode is what outlives the process, without what no longer counts.
-func (m *Meter) encode(now time.Duration, least time.Time, known bool) ([]byte, error) {
+func (m *rateCounter) encode(now time.Duration, least time.Time, known bool) ([]byte, error) {
 	f := meterFile{Version: version, Ran: m.began + now, Time: least.Unix(), Since: m.since, Known: known}
 	for k, u := range m.uses {
 		if u.at[len(u.at)-1]+u.per > f.Ran {
@@ -138,11 +138,11 @@ func (m *Meter) encode(now time.Duration, least time.Time, known bool) ([]byte, 
 
 var errMeter = errors.New("what was counted is damaged")
 
-// Restored is what a Book keeps of what was counted, nil for nothing, as a site has to
+// RestoreCounts is what a Book keeps of what was counted, nil for nothing, as a site has to
 // take it up that is restored from a copy: what was counted since the copy was made is
 // lost. So each rate counts as used up until the site has run for that rate's stretch of
 // time. How old the copy is nobody knows, so that no bound counts from its time.
-func Restored(kept []byte) ([]byte, error) {
+func RestoreCounts(kept []byte) ([]byte, error) {
 	m, least, _, err := decodeMeter(kept)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func Restored(kept []byte) ([]byte, error) {
 }
 
 // decodeMeter reads what encode wrote; nothing is the beginning.
-func decodeMeter(b []byte) (m Meter, least time.Time, known bool, err error) {
+func decodeMeter(b []byte) (m rateCounter, least time.Time, known bool, err error) {
 	m.uses = make(map[use]*used)
 	if len(b) == 0 {
 		return m, least, known, nil

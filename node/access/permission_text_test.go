@@ -52,9 +52,9 @@ func TestWords(t *testing.T) {
 		if want == "" {
 			want = strings.ReplaceAll(text, "climate/*", "climate")
 		}
-		all, err := ParseWords(text)
-		if err != nil || Words(all) != want {
-			t.Errorf("%q is %q (%v), want %q", text, Words(all), err, want)
+		all, err := ParsePermissions(text)
+		if err != nil || FormatPermissions(all) != want {
+			t.Errorf("%q is %q (%v), want %q", text, FormatPermissions(all), err, want)
 		}
 	}
 	for text, want := range map[string]string{
@@ -85,11 +85,11 @@ func TestWords(t *testing.T) {
 		"read air, read air/x":  "comes too late",
 		"set *, set fan max 1m": "comes too late",
 	} {
-		if _, err := ParseWords(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParsePermissions(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := ParseWords("read air/x, read air, read *, set air"); err != nil {
+	if _, err := ParsePermissions("read air/x, read air, read *, set air"); err != nil {
 		t.Error(err) // from narrow to wide
 	}
 }
@@ -107,9 +107,9 @@ func TestWordsAndBack(t *testing.T) {
 				all = append(all, p)
 			}
 		}
-		again, err := ParseWords(Words(all))
+		again, err := ParsePermissions(FormatPermissions(all))
 		if err != nil || !reflect.DeepEqual(all, again) {
-			t.Fatalf("%+v is %q is %+v (%v)", all, Words(all), again, err)
+			t.Fatalf("%+v is %q is %+v (%v)", all, FormatPermissions(all), again, err)
 		}
 	})
 }
@@ -117,13 +117,13 @@ func TestWordsAndBack(t *testing.T) {
 func FuzzPermission(f *testing.F) {
 	f.Add("read climate/*, set fan max 10m 10/h, use water on bed-1 -1..1 confirm, stop")
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := ParseWords(text)
+		all, err := ParsePermissions(text)
 		if err != nil {
 			return
 		}
-		again, err := ParseWords(Words(all))
+		again, err := ParsePermissions(FormatPermissions(all))
 		if err != nil || !reflect.DeepEqual(all, again) {
-			t.Fatalf("%q is %q: %v", text, Words(all), err)
+			t.Fatalf("%q is %q: %v", text, FormatPermissions(all), err)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 
 // clocked is lines that note when they were set.
 type clocked struct {
-	lines
+	Lines
 	at []time.Time
 }
 
-func (c *clocked) set(uint64) error { c.at = append(c.at, time.Now()); return nil }
+func (c *clocked) Set(uint64) error { c.at = append(c.at, time.Now()); return nil }
 
 // BenchmarkPulse is how much too long a servo's pulses of 1.5 ms are, and how much
 // too late they begin, while so many goroutines keep the processor busy.

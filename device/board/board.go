@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"sync"
 
 	"agentsite/device"
@@ -9,24 +10,45 @@ import (
 	"periph.io/x/conn/v3/spi"
 )
 
+// Machine is how a Board reaches the hardware. A field that is not set stands for the
+// machine that this program runs on.
+type Machine struct {
+	Root       string // the folder with boot, dev, proc and sys in it
+	OpenI2C    func(bus int) (i2c.BusCloser, error)
+	OpenSPI    func(port, chipSelect int) (spi.PortCloser, error)
+	OpenSerial func(port string, baud int) (SerialPort, error)
+	GPIO       GPIO
+}
+
 // Board is the machine's buses and lines. It opens nothing until a device uses it,
 // and is safe for concurrent use.
 type Board struct {
-	root string // "/", or a test's tree of files
-	// How buses are opened; a test has its own.
-	openI2C    func(bus int) (i2c.BusCloser, error)
-	openSPI    func(port, chipSelect int) (spi.PortCloser, error)
-	openSerial func(port string, baud int) (SerialPort, error)
-	chips      chips // where lines come from; nil for the kernel's
+	machine Machine
 
 	mu      sync.Mutex
 	turns   map[string]device.Turn // by bus: the holder carries out a transfer
 	pulsers map[string]*pulser     // by chip
 }
 
-// New returns this machine's board.
-func New() *Board {
-	return &Board{root: "/", openI2C: openI2C, openSPI: openSPI, openSerial: openSerial, turns: make(map[string]device.Turn)}
+// New returns the board of the machine that this program runs on.
+func New() *Board { return On(Machine{}) }
+
+// On returns the board of a machine.
+func On(m Machine) *Board {
+	m.Root = cmp.Or(m.Root, "/")
+	if m.OpenI2C == nil {
+		m.OpenI2C = openI2C
+	}
+	if m.OpenSPI == nil {
+		m.OpenSPI = openSPI
+	}
+	if m.OpenSerial == nil {
+		m.OpenSerial = openSerial
+	}
+	if m.GPIO == nil {
+		m.GPIO = kernelGPIO(m.Root)
+	}
+	return &Board{machine: m, turns: make(map[string]device.Turn), pulsers: make(map[string]*pulser)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";

@@ -189,7 +189,7 @@ func (c *Conn) open() error {
 	if name := c.at.board.kernelDriver(c.number, c.at.Address); name != "" && c.mux == 0 {
 		return device.Faultf(device.Busy, "address %#02x on i2c-%d is held by the kernel driver %s; use driver: iio or driver: hwmon, or unbind it as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", c.at.Address, c.number, name, c.number, c.at.Address, name)
 	}
-	bus, err := c.at.board.openI2C(c.number)
+	bus, err := c.at.board.machine.OpenI2C(c.number)
 	if err != nil {
 		return c.fault(c.at.Address, err)
 	}
@@ -200,7 +200,7 @@ func (c *Conn) open() error {
 // kernelDriver is the name of the kernel driver that has the address, or "". The
 // check is ours: I2C_RDWR goes through whoever has the address.
 func (b *Board) kernelDriver(bus int, address uint16) string {
-	link, err := os.Readlink(filepath.Join(b.root, fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
+	link, err := os.Readlink(filepath.Join(b.machine.Root, fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
 	if err != nil {
 		return ""
 	}

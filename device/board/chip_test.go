@@ -1,4 +1,4 @@
-package board
+package board_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 // wiring is what a line's test can see and do from outside.
@@ -19,8 +21,8 @@ type wiring struct {
 
 // TestChipFake and TestChipReal hold a fake chip and a kernel's to the same.
 func TestChipFake(t *testing.T) {
-	chip := FakeHeader()
-	testChip(t, FakeLines(chip), "GPIO17", &wiring{
+	chip := boardtest.Header()
+	testChip(t, boardtest.Lines(chip), "GPIO17", &wiring{
 		level: func(*testing.T) bool { return chip.Level(17) },
 		drive: func(_ *testing.T, high bool) { chip.Drive(17, high) },
 	})
@@ -34,11 +36,11 @@ func TestChipReal(t *testing.T) {
 	if name == "" {
 		t.Skip("no GPIO chip to test: set AGENTSITE_TEST_GPIO to a free line such as gpiochip1/0")
 	}
-	var pin Pin
+	var pin board.Pin
 	if err := pin.UnmarshalText([]byte(name)); err != nil {
 		t.Fatal(err)
 	}
-	testChip(t, New(), pin, simulator(os.Getenv("AGENTSITE_TEST_GPIO_SIM")))
+	testChip(t, board.New(), pin, simulator(os.Getenv("AGENTSITE_TEST_GPIO_SIM")))
 }
 
 func simulator(folder string) *wiring {
@@ -64,8 +66,8 @@ func simulator(folder string) *wiring {
 	}
 }
 
-func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
-	output := func(t *testing.T, o OutputOptions) *Line {
+func testChip(t *testing.T, b *board.Board, pin board.Pin, w *wiring) {
+	output := func(t *testing.T, o board.OutputOptions) *board.Line {
 		t.Helper()
 		line, err := b.Output(pin, o)
 		if err != nil {
@@ -74,7 +76,7 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 		t.Cleanup(func() { line.Close() })
 		return line
 	}
-	is := func(t *testing.T, line *Line, on, high bool) {
+	is := func(t *testing.T, line *board.Line, on, high bool) {
 		t.Helper()
 		if got, err := line.Get(); err != nil || got != on {
 			t.Errorf("it reads %v, %v; want %v", got, err, on)
@@ -86,7 +88,7 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 	for _, low := range []bool{false, true} {
 		t.Run(map[bool]string{false: "output", true: "output_active_low"}[low], func(t *testing.T) {
 			for _, initial := range []bool{true, false} {
-				line := output(t, OutputOptions{Initial: initial, ActiveLow: low})
+				line := output(t, board.OutputOptions{Initial: initial, ActiveLow: low})
 				is(t, line, initial, initial != low)
 				for _, on := range []bool{true, false, true} {
 					if err := line.Set(on); err != nil {
@@ -101,10 +103,10 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 		})
 	}
 	t.Run("one_owner", func(t *testing.T) {
-		output(t, OutputOptions{})
-		_, err := b.Output(pin, OutputOptions{})
+		output(t, board.OutputOptions{})
+		_, err := b.Output(pin, board.OutputOptions{})
 		faulted(t, err, device.Busy, "agentsite")
-		_, err = b.Input(pin, InputOptions{})
+		_, err = b.Input(pin, board.InputOptions{})
 		faulted(t, err, device.Busy, "agentsite")
 	})
 	t.Run("input", func(t *testing.T) {
@@ -112,17 +114,17 @@ func testChip(t *testing.T, b *Board, pin Pin, w *wiring) {
 			t.Skip("nothing drives the line: set AGENTSITE_TEST_GPIO_SIM")
 		}
 		const debounce = 10 * time.Millisecond
-		line, err := b.Input(pin, InputOptions{Edges: true, Debounce: debounce})
+		line, err := b.Input(pin, board.InputOptions{Edges: true, Debounce: debounce})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer line.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		edges := make(chan Edge)
+		edges := make(chan board.Edge)
 		go func() {
 			defer close(edges)
-			line.lines.watch(ctx, func(e Edge) { edges <- e }) // those from before it begins too
+			line.Watch(ctx, time.Time{}, func(e board.Edge) { edges <- e }) // those from before it begins too
 		}()
 		now, err := line.Get() // whatever was left there
 		if err != nil {

@@ -19,7 +19,7 @@ type Controller struct {
 // Controllers lists the GPIO chips and takes no line of them. What is in taken counts
 // as used; what is no line there is left out.
 func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
-	all, err := b.gpio().list()
+	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil, fault("a GPIO line", err)
 	}
@@ -32,14 +32,14 @@ func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 	main, _ := headerOf(all)
 	var found []Controller
 	for _, c := range all {
-		one := Controller{Name: c.name, Label: c.label, Lines: len(c.lines)}
-		for offset, l := range c.lines {
-			at := spot{c.name, offset}
-			pin := at.pin(all, main.name)
-			if c.name == main.name && !slices.Contains(header, strconv.Itoa(offset)) {
+		one := Controller{Name: c.Name, Label: c.Label, Lines: len(c.Lines)}
+		for offset, l := range c.Lines {
+			at := spot{c.Name, offset}
+			pin := at.pin(all, main.Name)
+			if c.Name == main.Name && !slices.Contains(header, strconv.Itoa(offset)) {
 				continue
 			}
-			if !l.used && !slices.Contains(spots, at) && b.taken(all, at, pin) == nil {
+			if !l.Used && !slices.Contains(spots, at) && b.taken(all, at, pin) == nil {
 				one.Free = append(one.Free, pin)
 			}
 		}
@@ -50,12 +50,12 @@ func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 
 // pin is how an owner would write the line: by its name where it is the only one of
 // that name.
-func (s spot) pin(all []chip, header string) Pin {
+func (s spot) pin(all []Chip, header string) Pin {
 	if s.chip == header {
 		return Pin(fmt.Sprintf("GPIO%d", s.offset))
 	}
 	var p Pin
-	if p.UnmarshalText([]byte(s.info(all).name)) == nil {
+	if p.UnmarshalText([]byte(s.info(all).Name)) == nil {
 		if at, err := find(all, p); err == nil && at == s {
 			return p
 		}

@@ -121,12 +121,12 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 // Where the lines may not be listed, permissions says so.
 func (b *Board) lineFinding(u Use, what string) *driver.Finding {
 	pin, ok := claimedLine(driver.Claim{What: what})
-	all, err := b.gpio().list()
+	all, err := b.machine.GPIO.Chips()
 	if !ok || err != nil {
 		return nil
 	}
 	at, err := find(all, pin)
-	if err == nil && !(u.Running && strings.HasPrefix(at.info(all).consumer, consumerPrefix)) {
+	if err == nil && !(u.Running && strings.HasPrefix(at.info(all).Consumer, consumerPrefix)) {
 		err = b.taken(all, at, pin)
 	}
 	if err == nil {
@@ -157,7 +157,7 @@ func (b *Board) permissions(may func(path string) bool) []driver.Finding {
 			}
 			if !may(paths[0]) {
 				all = append(all, driver.Finding{Severity: driver.Warning, Subject: kind.group,
-					Says: "this user may not use " + strings.TrimPrefix(paths[0], strings.TrimSuffix(b.root, "/")),
+					Says: "this user may not use " + strings.TrimPrefix(paths[0], strings.TrimSuffix(b.machine.Root, "/")),
 					Do:   "sudo usermod -aG " + kind.group + " $USER, then log in again; for a service SupplementaryGroups=" + kind.group})
 			}
 			break

@@ -1,4 +1,4 @@
-package board
+package board_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/i2c"
@@ -35,7 +37,7 @@ func (h here) Tx(addr uint16, w, r []byte) error {
 	return fmt.Errorf("sysfs-i2c: %v", syscall.ENXIO)
 }
 
-func machine(t *testing.T, files map[string]string) *Board {
+func machine(t *testing.T, files map[string]string, chips ...*boardtest.Chip) *board.Board {
 	t.Helper()
 	root := t.TempDir()
 	for path, content := range files {
@@ -51,7 +53,7 @@ func machine(t *testing.T, files map[string]string) *Board {
 			t.Skipf("this system cannot have a file of that name: %v", err)
 		}
 	}
-	return FakeBuses(map[int]i2c.Bus{1: here{t, 0x76}}, nil).Below(root)
+	return boardtest.Machine{I2C: map[int]i2c.Bus{1: here{t, 0x76}}, Root: root, Chips: chips}.Board()
 }
 
 func listed(findings []driver.Finding) string {
@@ -91,15 +93,15 @@ func TestFindingsOfUses(t *testing.T) {
 		"sys/bus/i2c/devices/1-0077/name": "bmp280\n", "sys/bus/i2c/devices/1-0077/driver": "->../../drivers/bmp280",
 	})
 	at := b.I2C()
-	use := func(name, bus string, address uint16) Use {
+	use := func(name, bus string, address uint16) board.Use {
 		at.Bus, at.Address = bus, address
-		return Use{Device: name, Claims: at.Claims()}
+		return board.Use{Device: name, Claims: at.Claims()}
 	}
 	silent := use("sht", "i2c-1", 0x44)
 	silent.Silent = true
-	got := listed(b.Findings(t.Context(), []Use{
+	got := listed(b.Findings(t.Context(), []board.Use{
 		use("climate", "i2c-1", 0x76), use("attic", "i2c-1", 0x77), use("light", "i2c-1", 0x23), silent, use("shed", "i2c-4", 0x48),
-		{Device: "adc", Claims: []driver.Claim{{What: "spidev1.0"}}}, {Device: "lamp", Claims: SPI{Port: "spidev0.0"}.Claims()},
+		{Device: "adc", Claims: []driver.Claim{{What: "spidev1.0"}}}, {Device: "lamp", Claims: board.SPI{Port: "spidev0.0"}.Claims()},
 	}))
 	want := `problem attic: the kernel's driver bmp280 has i2c-1/0x77; write "driver: kernel:bmp280", or run as root: echo 1-0077 > /sys/bus/i2c/drivers/bmp280/unbind
 problem light: nothing answers at i2c-1/0x23; check its power, SDA and SCL and the address (agentsite scan); another program may hold the bus
@@ -113,14 +115,14 @@ problem adc: there is no spidev1.0 here; add dtparam=spi=on to /boot/config.txt 
 // TestFindingsOfLines: what is not there, what somebody else uses, and what the site
 // that runs has itself.
 func TestFindingsOfLines(t *testing.T) {
-	header := FakeHeader()
-	b := FakeLines(header)
+	header := boardtest.Header()
+	b := boardtest.Lines(header)
 	header.Take(4, "gpio-keys")
-	header.Take(5, consumerOf(77))
-	use := func(name string, running bool, pin Pin) Use {
-		return Use{Device: name, Running: running, Claims: []driver.Claim{pin.Claim()}}
+	header.Take(5, board.ConsumerOf(77))
+	use := func(name string, running bool, pin board.Pin) board.Use {
+		return board.Use{Device: name, Running: running, Claims: []driver.Claim{pin.Claim()}}
 	}
-	subjects := func(uses ...Use) string {
+	subjects := func(uses ...board.Use) string {
 		var all []string
 		for _, f := range b.Findings(t.Context(), uses) {
 			if f.Severity == driver.Problem {
@@ -137,16 +139,16 @@ func TestFindingsOfLines(t *testing.T) {
 // TestMissing holds the lines of a configuration to those of a Raspberry Pi, and of no
 // other machine.
 func TestMissing(t *testing.T) {
-	claims := map[string][]driver.Claim{"pump": {Pin("GPIO17").Claim()}, "fan": {Pin("GPIO45").Claim()}, "lamp": {Pin("PUMP").Claim()}, "light": {{What: "i2c-1/0x23"}}}
-	if err := FakeLines(NewFakeChip("gpiochip0", "AMDI0030", "A", "B")).Missing(claims); err != nil {
+	claims := map[string][]driver.Claim{"pump": {board.Pin("GPIO17").Claim()}, "fan": {board.Pin("GPIO45").Claim()}, "lamp": {board.Pin("PUMP").Claim()}, "light": {{What: "i2c-1/0x23"}}}
+	if err := boardtest.Lines(boardtest.NewChip("gpiochip0", "AMDI0030", "A", "B")).Missing(claims); err != nil {
 		t.Errorf("a laptop: %v", err)
 	}
-	joined, _ := FakeLines(FakeHeader()).Missing(claims).(interface{ Unwrap() []error })
+	joined, _ := boardtest.Lines(boardtest.Header()).Missing(claims).(interface{ Unwrap() []error })
 	if joined == nil || len(joined.Unwrap()) != 2 {
 		t.Fatal(joined)
 	}
 	for i, want := range []string{"fan", "lamp"} {
-		if f, ok := errors.AsType[*Finding](joined.Unwrap()[i]); !ok || f.Device != want || device.AsFault(f.Err).Kind != device.Offline {
+		if f, ok := errors.AsType[*board.Finding](joined.Unwrap()[i]); !ok || f.Device != want || device.AsFault(f.Err).Kind != device.Offline {
 			t.Errorf("%v, want %s", joined.Unwrap()[i], want)
 		}
 	}
@@ -154,7 +156,7 @@ func TestMissing(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	b := machine(t, map[string]string{"dev/i2c-1": "", "dev/gpiochip0": "", "dev/gpiochip1": "", "dev/ttyUSB0": ""})
-	got := listed(b.permissions(func(path string) bool { return strings.HasSuffix(path, "i2c-1") }))
+	got := listed(board.Permissions(b, func(path string) bool { return strings.HasSuffix(path, "i2c-1") }))
 	want := `warning gpio: this user may not use /dev/gpiochip0; sudo usermod -aG gpio $USER, then log in again; for a service SupplementaryGroups=gpio
 warning dialout: this user may not use /dev/ttyUSB0; sudo usermod -aG dialout $USER, then log in again; for a service SupplementaryGroups=dialout`
 	if got != want {
@@ -178,7 +180,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%#x: %v %v", address, got, err)
 		}
 	}
-	broken := FakeBuses(map[int]i2c.Bus{1: failing{}}, nil).I2C()
+	broken := boardtest.I2C(failing{}).I2C()
 	broken.Address = 0x20
 	if _, err := broken.Answers(t.Context()); err == nil || !errors.Is(err, errFailing) {
 		t.Error(err)

@@ -28,8 +28,8 @@ type spot struct {
 }
 
 // take finds the pins, which have to be on one chip, and requests them together.
-func (b *Board) take(pins []Pin, c setup) (lines, error) {
-	all, err := b.gpio().list()
+func (b *Board) take(pins []Pin, c LineConfig) (Lines, error) {
+	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil, fault(pins[0], err)
 	}
@@ -48,7 +48,8 @@ func (b *Board) take(pins []Pin, c setup) (lines, error) {
 		}
 		chip, offsets[i] = at.chip, at.offset
 	}
-	l, err := b.gpio().request(chip, offsets, c)
+	c.Consumer = consumer
+	l, err := b.machine.GPIO.Request(chip, offsets, c)
 	if err != nil {
 		return nil, fault(pins[0], err)
 	}
@@ -57,7 +58,7 @@ func (b *Board) take(pins []Pin, c setup) (lines, error) {
 
 // CheckFree reports why the pins could not be requested, without requesting them.
 func (b *Board) CheckFree(pins ...Pin) error {
-	all, err := b.gpio().list()
+	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return fault(pins[0], err)
 	}
@@ -75,19 +76,19 @@ func (b *Board) CheckFree(pins ...Pin) error {
 
 // taken reports a line that is in use, or that belongs to a bus of the header that is
 // switched on: taking it would cut the bus off.
-func (b *Board) taken(all []chip, at spot, p Pin) error {
-	if info := at.info(all); info.used {
+func (b *Board) taken(all []Chip, at spot, p Pin) error {
+	if info := at.info(all); info.Used {
 		return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())
 	}
 	header, ok := headerOf(all)
-	if !ok || header.name != at.chip {
+	if !ok || header.Name != at.chip {
 		return nil
 	}
 	for _, bus := range slices.Sorted(maps.Keys(headerLines)) {
 		if !slices.Contains(headerLines[bus], "GPIO"+strconv.Itoa(at.offset)) {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(b.root, "dev", bus)); err == nil {
+		if _, err := os.Stat(filepath.Join(b.machine.Root, "dev", bus)); err == nil {
 			return device.Faultf(device.Busy, "%s belongs to %s, which is switched on; choose another line, or switch the bus off in the board's configuration", p, bus)
 		}
 	}
@@ -95,33 +96,33 @@ func (b *Board) taken(all []chip, at spot, p Pin) error {
 }
 
 // user names who uses a line.
-func (i lineInfo) user() string {
-	if i.consumer == "" {
+func (i LineInfo) user() string {
+	if i.Consumer == "" {
 		return "the kernel"
 	}
-	return fmt.Sprintf("%q", i.consumer)
+	return fmt.Sprintf("%q", i.Consumer)
 }
 
-func (s spot) info(all []chip) lineInfo {
-	i := slices.IndexFunc(all, func(c chip) bool { return c.name == s.chip })
-	return all[i].lines[s.offset]
+func (s spot) info(all []Chip) LineInfo {
+	i := slices.IndexFunc(all, func(c Chip) bool { return c.Name == s.chip })
+	return all[i].Lines[s.offset]
 }
 
 // find returns the one line that p can be.
-func find(all []chip, p Pin) (spot, error) {
+func find(all []Chip, p Pin) (spot, error) {
 	if name, offset, ok := p.place(); ok {
 		return findOn(all, p, name, offset)
 	}
 	if n, ok := p.number(); ok {
-		if c, ok := headerOf(all); ok && n < len(c.lines) {
-			return spot{c.name, n}, nil
+		if c, ok := headerOf(all); ok && n < len(c.Lines) {
+			return spot{c.Name, n}, nil
 		}
 	}
 	var found []spot
 	for _, c := range all {
-		for offset, l := range c.lines {
-			if l.name == string(p) && p != "" {
-				found = append(found, spot{c.name, offset})
+		for offset, l := range c.Lines {
+			if l.Name == string(p) && p != "" {
+				found = append(found, spot{c.Name, offset})
 			}
 		}
 	}
@@ -135,10 +136,10 @@ func find(all []chip, p Pin) (spot, error) {
 }
 
 // findOn returns the line of one chip, by the chip's name or its label.
-func findOn(all []chip, p Pin, name string, offset int) (spot, error) {
-	var found []chip
+func findOn(all []Chip, p Pin, name string, offset int) (spot, error) {
+	var found []Chip
 	for _, c := range all {
-		if c.name == name || c.label == name {
+		if c.Name == name || c.Label == name {
 			found = append(found, c)
 		}
 	}
@@ -146,48 +147,48 @@ func findOn(all []chip, p Pin, name string, offset int) (spot, error) {
 	case len(found) == 0:
 		return spot{}, device.Faultf(device.Offline, "there is no chip %s; this machine has %s", name, chipNames(all))
 	case len(found) > 1:
-		return spot{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].name, offset, found[1].name, offset)
-	case offset >= len(found[0].lines):
-		return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].lines), p)
+		return spot{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].Name, offset, found[1].Name, offset)
+	case offset >= len(found[0].Lines):
+		return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].Lines), p)
 	}
-	return spot{found[0].name, offset}, nil
+	return spot{found[0].Name, offset}, nil
 }
 
 // headerOf is the chip that has the header, if there is one.
-func headerOf(all []chip) (chip, bool) {
-	i := slices.IndexFunc(all, func(c chip) bool { return slices.Contains(headerChips, c.label) })
+func headerOf(all []Chip) (Chip, bool) {
+	i := slices.IndexFunc(all, func(c Chip) bool { return slices.Contains(headerChips, c.Label) })
 	if i < 0 {
-		return chip{}, false
+		return Chip{}, false
 	}
 	return all[i], true
 }
 
-func chipNames(all []chip) string {
+func chipNames(all []Chip) string {
 	if len(all) == 0 {
 		return "no GPIO chip at all"
 	}
 	var names []string
 	for _, c := range all {
-		names = append(names, fmt.Sprintf("%s (%s)", c.name, c.label))
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, c.Label))
 	}
 	return strings.Join(names, ", ")
 }
 
 // near names some lines that p may have meant: those that begin like it.
-func near(all []chip, p Pin) string {
+func near(all []Chip, p Pin) string {
 	if len(all) == 0 {
 		return "this machine has no GPIO chip at all"
 	}
 	var names []string
 	for _, c := range all {
-		for _, l := range c.lines {
-			if l.name != "" && l.name != "-" {
-				names = append(names, l.name)
+		for _, l := range c.Lines {
+			if l.Name != "" && l.Name != "-" {
+				names = append(names, l.Name)
 			}
 		}
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("the lines of this machine have no names; write one like %s/0 (it has %s)", all[0].name, chipNames(all))
+		return fmt.Sprintf("the lines of this machine have no names; write one like %s/0 (it has %s)", all[0].Name, chipNames(all))
 	}
 	alike := func(name string) int {
 		n := 0
@@ -197,5 +198,5 @@ func near(all []chip, p Pin) string {
 		return n
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(alike(b), alike(a)) })
-	return "there are " + strings.Join(names[:min(5, len(names))], ", ") + " and such, or write a chip and its line, like " + all[0].name + "/0"
+	return "there are " + strings.Join(names[:min(5, len(names))], ", ") + " and such, or write a chip and its line, like " + all[0].Name + "/0"
 }

@@ -1,14 +1,15 @@
-package board
+package board_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
-// lines fills a chip's names from a map of those that matter.
+// named fills a chip's names from a map of those that matter.
 func named(n int, names map[int]string) []string {
 	all := make([]string, n)
 	for i, name := range names {
@@ -19,61 +20,61 @@ func named(n int, names map[int]string) []string {
 
 // The names are those of the device trees in raspberrypi/linux: bcm2708-rpi-zero.dts,
 // bcm2711-rpi-4-b.dts and bcm2712-rpi-5-b.dts as it was first and is now.
-func zero() []*FakeChip {
-	return []*FakeChip{NewFakeChip("gpiochip0", "pinctrl-bcm2835", named(54, map[int]string{
+func zero() []*boardtest.Chip {
+	return []*boardtest.Chip{boardtest.NewChip("gpiochip0", "pinctrl-bcm2835", named(54, map[int]string{
 		0: "ID_SDA", 2: "SDA1", 4: "GPIO_GCLK", 7: "SPI_CE1_N", 17: "GPIO17", 28: "SDA0", 47: "STATUS_LED_N"})...)}
 }
 
-func four() []*FakeChip {
-	return []*FakeChip{
-		NewFakeChip("gpiochip0", "pinctrl-bcm2711", named(58, map[int]string{0: "ID_SDA", 2: "GPIO2", 4: "GPIO4", 17: "GPIO17", 44: "SDA0"})...),
-		NewFakeChip("gpiochip1", "raspberrypi-exp-gpio", named(8, map[int]string{0: "BT_ON", 2: "PWR_LED_OFF"})...),
+func four() []*boardtest.Chip {
+	return []*boardtest.Chip{
+		boardtest.NewChip("gpiochip0", "pinctrl-bcm2711", named(58, map[int]string{0: "ID_SDA", 2: "GPIO2", 4: "GPIO4", 17: "GPIO17", 44: "SDA0"})...),
+		boardtest.NewChip("gpiochip1", "raspberrypi-exp-gpio", named(8, map[int]string{0: "BT_ON", 2: "PWR_LED_OFF"})...),
 	}
 }
 
-func firstFive() []*FakeChip {
-	return []*FakeChip{
-		NewFakeChip("gpiochip0", "gpio-brcmstb@107d508500", named(32, map[int]string{0: "-", 1: "2712_BOOT_CS_N", 17: "-", 20: "PWR_GPIO"})...),
-		NewFakeChip("gpiochip2", "gpio-brcmstb@107d517c00", named(17, map[int]string{8: "2712_WAKE"})...),
-		NewFakeChip("gpiochip4", "pinctrl-rp1", named(54, map[int]string{0: "ID_SD", 4: "PIN7", 17: "PIN11", 47: "2712_WAKE"})...),
+func firstFive() []*boardtest.Chip {
+	return []*boardtest.Chip{
+		boardtest.NewChip("gpiochip0", "gpio-brcmstb@107d508500", named(32, map[int]string{0: "-", 1: "2712_BOOT_CS_N", 17: "-", 20: "PWR_GPIO"})...),
+		boardtest.NewChip("gpiochip2", "gpio-brcmstb@107d517c00", named(17, map[int]string{8: "2712_WAKE"})...),
+		boardtest.NewChip("gpiochip4", "pinctrl-rp1", named(54, map[int]string{0: "ID_SD", 4: "PIN7", 17: "PIN11", 47: "2712_WAKE"})...),
 	}
 }
 
-func five() []*FakeChip {
-	return []*FakeChip{
-		NewFakeChip("gpiochip0", "pinctrl-rp1", named(54, map[int]string{0: "ID_SDA", 4: "GPIO4", 17: "GPIO17"})...),
-		NewFakeChip("gpiochip10", "gpio-brcmstb@107d508500", named(32, map[int]string{17: "-"})...),
+func five() []*boardtest.Chip {
+	return []*boardtest.Chip{
+		boardtest.NewChip("gpiochip0", "pinctrl-rp1", named(54, map[int]string{0: "ID_SDA", 4: "GPIO4", 17: "GPIO17"})...),
+		boardtest.NewChip("gpiochip10", "gpio-brcmstb@107d508500", named(32, map[int]string{17: "-"})...),
 	}
 }
 
 func TestFind(t *testing.T) {
-	board := func(chips ...*FakeChip) []*FakeChip { return chips }
+	one := func(chip *boardtest.Chip) []*boardtest.Chip { return []*boardtest.Chip{chip} }
 	for _, tc := range []struct {
 		name  string
-		chips []*FakeChip
-		pin   Pin
-		want  spot
+		chips []*boardtest.Chip
+		pin   board.Pin
+		chip  int // of chips
+		line  int
 	}{
-		{"a Zero", zero(), "GPIO17", spot{"gpiochip0", 17}},
-		{"a Zero's line with another name", zero(), "GPIO4", spot{"gpiochip0", 4}},
-		{"a Zero by the kernel's name", zero(), "GPIO_GCLK", spot{"gpiochip0", 4}},
-		{"a 4", four(), "GPIO17", spot{"gpiochip0", 17}},
-		{"a 4 by number", four(), "GPIO0", spot{"gpiochip0", 0}},
-		{"a 4's SDA0", four(), "SDA0", spot{"gpiochip0", 44}},
-		{"another chip of a 4", four(), "BT_ON", spot{"gpiochip1", 0}},
-		{"a first 5", firstFive(), "GPIO17", spot{"gpiochip4", 17}},
-		{"a first 5 by the kernel's name", firstFive(), "PIN11", spot{"gpiochip4", 17}},
-		{"a 5", five(), "GPIO17", spot{"gpiochip0", 17}},
-		{"a chip by name", five(), "gpiochip10/3", spot{"gpiochip10", 3}},
-		{"a chip by label", firstFive(), "pinctrl-rp1/3", spot{"gpiochip4", 3}},
-		{"no names", board(NewFakeChip("gpiochip0", "pinctrl-bcm2835", make([]string, 54)...)), "GPIO17", spot{"gpiochip0", 17}},
-		{"a board that is no Pi", board(NewFakeChip("gpiochip3", "gpio-sim.0", named(4, map[int]string{1: "GPIO17"})...)), "GPIO17", spot{"gpiochip3", 1}},
-		{"beside an adapter", append(five(), NewFakeChip("gpiochip11", "mcp2221", "GPIO17")), "GPIO17", spot{"gpiochip0", 17}},
+		{"a Zero", zero(), "GPIO17", 0, 17},
+		{"a Zero's line with another name", zero(), "GPIO4", 0, 4},
+		{"a Zero by the kernel's name", zero(), "GPIO_GCLK", 0, 4},
+		{"a 4", four(), "GPIO17", 0, 17},
+		{"a 4 by number", four(), "GPIO0", 0, 0},
+		{"a 4's SDA0", four(), "SDA0", 0, 44},
+		{"another chip of a 4", four(), "BT_ON", 1, 0},
+		{"a first 5", firstFive(), "GPIO17", 2, 17},
+		{"a first 5 by the kernel's name", firstFive(), "PIN11", 2, 17},
+		{"a 5", five(), "GPIO17", 0, 17},
+		{"a chip by name", five(), "gpiochip10/3", 1, 3},
+		{"a chip by label", firstFive(), "pinctrl-rp1/3", 2, 3},
+		{"no names", one(boardtest.NewChip("gpiochip0", "pinctrl-bcm2835", make([]string, 54)...)), "GPIO17", 0, 17},
+		{"a board that is no Pi", one(boardtest.NewChip("gpiochip3", "gpio-sim.0", named(4, map[int]string{1: "GPIO17"})...)), "GPIO17", 0, 1},
+		{"beside an adapter", append(five(), boardtest.NewChip("gpiochip11", "mcp2221", "GPIO17")), "GPIO17", 0, 17},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			all, _ := fakeChips(tc.chips).list()
-			if got, err := find(all, tc.pin); err != nil || got != tc.want {
-				t.Errorf("%s is %v, %v; want %v", tc.pin, got, err, tc.want)
+			if _, err := boardtest.Lines(tc.chips...).Output(tc.pin, board.OutputOptions{}); err != nil || !tc.chips[tc.chip].Driven(tc.line) {
+				t.Errorf("%s is not line %d of chip %d: %v", tc.pin, tc.line, tc.chip, err)
 			}
 		})
 	}
@@ -81,8 +82,8 @@ func TestFind(t *testing.T) {
 
 func TestFindNothing(t *testing.T) {
 	for _, tc := range []struct {
-		chips []*FakeChip
-		pin   Pin
+		chips []*boardtest.Chip
+		pin   board.Pin
 		kind  device.FaultKind
 		want  string
 	}{
@@ -91,13 +92,13 @@ func TestFindNothing(t *testing.T) {
 		{four(), "gpiochip7/0", device.Offline, "there is no chip gpiochip7; this machine has gpiochip0 (pinctrl-bcm2711), gpiochip1 (raspberrypi-exp-gpio)"},
 		{four(), "gpiochip1/8", device.Offline, "gpiochip1 has only 8 lines, counted from 0"},
 		{firstFive(), "2712_WAKE", device.Invalid, "2 lines are called 2712_WAKE; write gpiochip2/8 or gpiochip4/47"},
-		{append(five(), NewFakeChip("gpiochip11", "mcp2221", ""), NewFakeChip("gpiochip12", "mcp2221", "")), "mcp2221/0", device.Invalid, "write gpiochip11/0 or gpiochip12/0"},
+		{append(five(), boardtest.NewChip("gpiochip11", "mcp2221", ""), boardtest.NewChip("gpiochip12", "mcp2221", "")), "mcp2221/0", device.Invalid, "write gpiochip11/0 or gpiochip12/0"},
 		{nil, "GPIO17", device.Offline, "no GPIO chip at all"},
 		{nil, "gpiochip0/1", device.Offline, "no GPIO chip at all"},
-		{[]*FakeChip{NewFakeChip("gpiochip2", "mcp2221", "", "")}, "GPIO17", device.Offline, "write one like gpiochip2/0"},
-		{[]*FakeChip{NewFakeChip("gpiochip2", "mcp2221", "", "")}, "", device.Offline, "there is no line"},
+		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "GPIO17", device.Offline, "write one like gpiochip2/0"},
+		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "", device.Offline, "there is no line"},
 	} {
-		_, err := FakeLines(tc.chips...).Output(tc.pin, OutputOptions{})
+		_, err := boardtest.Lines(tc.chips...).Output(tc.pin, board.OutputOptions{})
 		faulted(t, err, tc.kind, tc.want)
 	}
 }
@@ -105,13 +106,6 @@ func TestFindNothing(t *testing.T) {
 func faulted(t *testing.T, err error, kind device.FaultKind, says string) {
 	t.Helper()
 	if err == nil || device.AsFault(err).Kind != kind || !strings.Contains(err.Error(), says) {
-		t.Errorf("got %v (%v), want a fault %s with %q", err, kindOf(err), kind, says)
+		t.Errorf("got %v, want a fault %s with %q", err, kind, says)
 	}
-}
-
-func kindOf(err error) string {
-	if err == nil {
-		return "none"
-	}
-	return fmt.Sprint(device.AsFault(err).Kind)
 }

@@ -17,13 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gpio is where the board's lines come from.
-func (b *Board) gpio() chips {
-	if b.chips != nil {
-		return b.chips
-	}
-	return kernelChips{filepath.Join(b.root, "dev")}
-}
+func kernelGPIO(root string) GPIO { return kernelChips{filepath.Join(root, "dev")} }
 
 // kernelChips are the GPIO character devices, version 2 of their interface (Linux
 // 5.10; Documentation/userspace-api/gpio/chardev.rst). Of go-gpiocdev only the
@@ -32,12 +26,12 @@ type kernelChips struct{ dev string }
 
 // A chip that may not be opened is an error, because the line that is looked for
 // may be on it. One that goes away while it is read is not there.
-func (k kernelChips) list() ([]chip, error) {
+func (k kernelChips) Chips() ([]Chip, error) {
 	paths, err := filepath.Glob(filepath.Join(k.dev, "gpiochip*"))
 	if err != nil {
 		return nil, err
 	}
-	var all []chip
+	var all []Chip
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
@@ -51,36 +45,36 @@ func (k kernelChips) list() ([]chip, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(all, func(a, b chip) int {
-		if len(a.name) != len(b.name) {
-			return len(a.name) - len(b.name)
+	slices.SortFunc(all, func(a, b Chip) int {
+		if len(a.Name) != len(b.Name) {
+			return len(a.Name) - len(b.Name)
 		}
-		return strings.Compare(a.name, b.name)
+		return strings.Compare(a.Name, b.Name)
 	})
 	return all, nil
 }
 
-func readChip(path string) (chip, error) {
+func readChip(path string) (Chip, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return chip{}, err
+		return Chip{}, err
 	}
 	defer f.Close()
 	fd := f.Fd()
 	info, err := uapi.GetChipInfo(fd)
 	if err != nil {
-		return chip{}, err
+		return Chip{}, err
 	}
-	c := chip{name: filepath.Base(path), label: uapi.BytesToString(info.Label[:])}
+	c := Chip{Name: filepath.Base(path), Label: uapi.BytesToString(info.Label[:])}
 	for offset := range int(info.Lines) {
 		l, err := uapi.GetLineInfoV2(fd, offset)
 		if err != nil {
-			return chip{}, err
+			return Chip{}, err
 		}
-		c.lines = append(c.lines, lineInfo{
-			name:     uapi.BytesToString(l.Name[:]),
-			used:     l.Flags.IsUsed(),
-			consumer: uapi.BytesToString(l.Consumer[:]),
+		c.Lines = append(c.Lines, LineInfo{
+			Name:     uapi.BytesToString(l.Name[:]),
+			Used:     l.Flags.IsUsed(),
+			Consumer: uapi.BytesToString(l.Consumer[:]),
 		})
 	}
 	runtime.KeepAlive(f)
@@ -88,35 +82,35 @@ func readChip(path string) (chip, error) {
 }
 
 // config is c as the kernel takes it, for that many lines.
-func (c setup) config(lines int) uapi.LineConfig {
+func (c LineConfig) config(lines int) uapi.LineConfig {
 	all := uapi.NewLineBitMask(lines)
 	config := uapi.LineConfig{Flags: uapi.LineFlagV2Input}
-	if c.output {
+	if c.Output {
 		config.Flags = uapi.LineFlagV2Output
-		config.AddAttribute(uapi.LineConfigAttribute{Attr: uapi.OutputValues(c.values).Encode(), Mask: all})
+		config.AddAttribute(uapi.LineConfigAttribute{Attr: uapi.OutputValues(c.Values).Encode(), Mask: all})
 	}
-	if c.activeLow {
+	if c.ActiveLow {
 		config.Flags |= uapi.LineFlagV2ActiveLow
 	}
-	config.Flags |= map[Drive]uapi.LineFlagV2{OpenDrain: uapi.LineFlagV2OpenDrain, OpenSource: uapi.LineFlagV2OpenSource}[c.drive]
-	config.Flags |= map[Pull]uapi.LineFlagV2{PullUp: uapi.LineFlagV2BiasPullUp, PullDown: uapi.LineFlagV2BiasPullDown, PullNone: uapi.LineFlagV2BiasDisabled}[c.pull]
-	if c.edges {
+	config.Flags |= map[Drive]uapi.LineFlagV2{OpenDrain: uapi.LineFlagV2OpenDrain, OpenSource: uapi.LineFlagV2OpenSource}[c.Drive]
+	config.Flags |= map[Pull]uapi.LineFlagV2{PullUp: uapi.LineFlagV2BiasPullUp, PullDown: uapi.LineFlagV2BiasPullDown, PullNone: uapi.LineFlagV2BiasDisabled}[c.Pull]
+	if c.Edges {
 		config.Flags |= uapi.LineFlagV2EdgeBoth
 	}
-	if c.debounce > 0 {
-		config.AddAttribute(uapi.LineConfigAttribute{Attr: uapi.DebouncePeriod(c.debounce).Encode(), Mask: all})
+	if c.Debounce > 0 {
+		config.AddAttribute(uapi.LineConfigAttribute{Attr: uapi.DebouncePeriod(c.Debounce).Encode(), Mask: all})
 	}
 	return config
 }
 
-func (k kernelChips) request(chip string, offsets []int, c setup) (lines, error) {
+func (k kernelChips) Request(chip string, offsets []int, c LineConfig) (Lines, error) {
 	f, err := os.Open(filepath.Join(k.dev, chip))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	r := uapi.LineRequest{Lines: uint32(len(offsets)), Config: c.config(len(offsets)), EventBufferSize: 64}
-	copy(r.Consumer[:len(r.Consumer)-1], consumer)
+	copy(r.Consumer[:len(r.Consumer)-1], c.Consumer)
 	for i, offset := range offsets {
 		r.Offsets[i] = uint32(offset)
 	}
@@ -155,20 +149,20 @@ func (l *kernelLines) ioctl(do func(fd uintptr) error) error {
 
 func (l *kernelLines) mask() uapi.LineBitmap { return uapi.NewLineBitMask(len(l.offsets)) }
 
-func (l *kernelLines) get() (uint64, error) {
+func (l *kernelLines) Get() (uint64, error) {
 	v := uapi.LineValues{Mask: l.mask()}
 	err := l.ioctl(func(fd uintptr) error { return uapi.GetLineValuesV2(fd, &v) })
 	return uint64(v.Bits), err
 }
 
-func (l *kernelLines) set(values uint64) error {
+func (l *kernelLines) Set(values uint64) error {
 	v := uapi.LineValues{Mask: l.mask(), Bits: uapi.LineBitmap(values)}
 	return l.ioctl(func(fd uintptr) error { return uapi.SetLineValuesV2(fd, v) })
 }
 
-func (l *kernelLines) close() error { return l.file.Close() }
+func (l *kernelLines) Close() error { return l.file.Close() }
 
-func (l *kernelLines) watch(ctx context.Context, emit func(Edge)) error {
+func (l *kernelLines) Watch(ctx context.Context, emit func(Edge)) error {
 	if err := l.file.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}

@@ -8,22 +8,16 @@ import (
 	"agentsite/device"
 )
 
-// gpio is where the board's lines come from.
-func (b *Board) gpio() chips {
-	if b.chips != nil {
-		return b.chips
-	}
-	return noChips{}
-}
+func kernelGPIO(string) GPIO { return noChips{} }
 
 type noChips struct{}
 
-func (noChips) list() ([]chip, error) {
+func (noChips) Chips() ([]Chip, error) {
 	return nil, device.Faultf(device.Offline, "there are no GPIO lines on this system")
 }
 
-func (noChips) request(string, []int, setup) (lines, error) {
+func (noChips) Request(string, []int, LineConfig) (Lines, error) {
 	return nil, device.Faultf(device.Offline, "there are no GPIO lines on this system")
 }
 
-func (noChips) pulses() func(time.Duration) { return time.Sleep }
+func (noChips) PrepareThread() func(time.Duration) { return time.Sleep }

@@ -65,7 +65,7 @@ func (b *Board) Header(uses []Use) (all []Position, elsewhere []string) {
 		}
 		all = append(all, p)
 	}
-	chips, _ := b.gpio().list() // without them a number is a number all the same
+	chips, _ := b.machine.GPIO.Chips() // without them a number is a number all the same
 	for _, u := range uses {
 		placed := false
 		for _, pin := range pinsOf(u, w1) {

@@ -1,4 +1,4 @@
-package board
+package board_test
 
 import (
 	"fmt"
@@ -6,22 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
 func TestHeaderAndDevices(t *testing.T) {
-	uses := []Use{
-		{Device: "climate", Claims: (&I2C{Bus: "i2c-1", Address: 0x76}).Claims()},
+	uses := []board.Use{
+		{Device: "climate", Claims: (&board.I2C{Bus: "i2c-1", Address: 0x76}).Claims()},
 		{Device: "light", Claims: []driver.Claim{{What: "i2c-1/0x23", With: "the kernel's driver bh1750"}}},
-		{Device: "pump", Claims: []driver.Claim{Pin("GPIO17").Claim()}},
-		{Device: "door", Claims: []driver.Claim{Pin("PIN7").Claim()}}, // as the kernel names it
-		{Device: "adc", Claims: (&SPI{Port: "spidev0.1"}).Claims()},
-		{Device: "gps", Claims: (&Serial{Port: "/dev/serial0"}).Claims()},
-		{Device: "boiler", Claims: []driver.Claim{OneWireClaim}},
-		{Device: "far", Claims: []driver.Claim{Pin("gpiochip0/17").Claim()}}, // of another chip than the header's
+		{Device: "pump", Claims: []driver.Claim{board.Pin("GPIO17").Claim()}},
+		{Device: "door", Claims: []driver.Claim{board.Pin("PIN7").Claim()}}, // as the kernel names it
+		{Device: "adc", Claims: (&board.SPI{Port: "spidev0.1"}).Claims()},
+		{Device: "gps", Claims: (&board.Serial{Port: "/dev/serial0"}).Claims()},
+		{Device: "boiler", Claims: []driver.Claim{board.OneWireClaim}},
+		{Device: "far", Claims: []driver.Claim{board.Pin("gpiochip0/17").Claim()}}, // of another chip than the header's
 		{Device: "board"},
 	}
-	b := machine(t, map[string]string{"proc/device-tree/model": pi, "boot/firmware/config.txt": "dtoverlay=w1-gpio,pullup=1,gpiopin=22\n"}).WithLines(firstFive()...)
+	b := machine(t, map[string]string{"proc/device-tree/model": pi, "boot/firmware/config.txt": "dtoverlay=w1-gpio,pullup=1,gpiopin=22\n"}, firstFive()...)
 	all, elsewhere := b.Header(uses)
 	var got []string
 	for _, p := range all {
@@ -47,9 +48,9 @@ func TestHeaderIsWhole(t *testing.T) {
 		kinds[p.Kind] = append(kinds[p.Kind], p.Number)
 	}
 	for kind, want := range map[string][]int{
-		ThreeVolts: {1, 17}, FiveVolts: {2, 4}, Ground: {6, 9, 14, 20, 25, 30, 34, 39},
-		I2CLine: {3, 5}, UARTLine: {8, 10}, OneWire: {7}, SPILine: {19, 21, 23, 24, 26}, IDLine: {27, 28},
-		GPIOLine: {11, 12, 13, 15, 16, 18, 22, 29, 31, 32, 33, 35, 36, 37, 38, 40},
+		board.ThreeVolts: {1, 17}, board.FiveVolts: {2, 4}, board.Ground: {6, 9, 14, 20, 25, 30, 34, 39},
+		board.I2CLine: {3, 5}, board.UARTLine: {8, 10}, board.OneWire: {7}, board.SPILine: {19, 21, 23, 24, 26}, board.IDLine: {27, 28},
+		board.GPIOLine: {11, 12, 13, 15, 16, 18, 22, 29, 31, 32, 33, 35, 36, 37, 38, 40},
 	} {
 		if !slices.Equal(kinds[kind], want) {
 			t.Errorf("%s is at %v, want %v", kind, kinds[kind], want)

@@ -47,7 +47,7 @@ func (b *Board) PowerOn(holds map[string][]Hold) (all []driver.Finding) {
 		return []driver.Finding{{Severity: driver.Warning, Subject: "gpio", Says: "what holds the outputs before the site runs is not known: " + err.Error(), Do: "run agentsite doctor as a user who may read " + file}}
 	}
 	has := atPowerOn(settings)
-	chips, _ := b.gpio().list() // without them a number is a number all the same
+	chips, _ := b.machine.GPIO.Chips() // without them a number is a number all the same
 	for _, name := range slices.Sorted(maps.Keys(holds)) {
 		for _, group := range grouped(holds[name]) {
 			f := driver.Finding{Subject: name}
@@ -97,13 +97,13 @@ func grouped(holds []Hold) (groups [][]Hold) {
 }
 
 // onHeader is the BCM number of a line of the 40-pin header.
-func onHeader(chips []chip, p Pin) (int, bool) {
+func onHeader(chips []Chip, p Pin) (int, bool) {
 	n, ok := p.number()
 	if label, offset, placed := p.place(); placed && slices.Contains(headerChips, label) {
 		n, ok = offset, true
 	} else if main, there := headerOf(chips); there {
 		at, err := find(chips, p)
-		n, ok = at.offset, err == nil && at.chip == main.name
+		n, ok = at.offset, err == nil && at.chip == main.Name
 	}
 	return n, ok && slices.Contains(header, strconv.Itoa(n))
 }

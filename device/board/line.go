@@ -86,17 +86,17 @@ type Line struct {
 	watching device.Turn
 
 	mu    sync.RWMutex // holds off Close
-	lines lines        // one, or the two of an encoder; nil once closed
+	lines Lines        // one, or the two of an encoder; nil once closed
 }
 
-func newLine(pin Pin, l lines) *Line {
+func newLine(pin Pin, l Lines) *Line {
 	return &Line{pin: pin, watching: device.NewTurn(), lines: l}
 }
 
 // Output takes a line and drives it to o.Initial in the same step: it is never at
 // any other value in between.
 func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
-	l, err := b.take([]Pin{pin}, o.setup())
+	l, err := b.take([]Pin{pin}, o.config())
 	if err != nil {
 		return nil, err
 	}
@@ -105,15 +105,15 @@ func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
 	return line, nil
 }
 
-func (o OutputOptions) setup() setup {
-	return setup{output: true, values: bit(o.Initial), activeLow: o.ActiveLow, drive: o.Drive}
+func (o OutputOptions) config() LineConfig {
+	return LineConfig{Output: true, Values: bit(o.Initial), ActiveLow: o.ActiveLow, Drive: o.Drive}
 }
 
 // Input requests a line for reading, and others of the same chip with it, so that
 // their edges keep their order. A chip that reports no edges, as some adapters on USB
 // do, is used without them: only Watch fails then.
 func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
-	l, err := b.take(append([]Pin{pin}, others...), i.setup())
+	l, err := b.take(append([]Pin{pin}, others...), i.config())
 	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
 		line, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...)
 		if again == nil {
@@ -127,8 +127,8 @@ func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
 	return newLine(pin, l), nil
 }
 
-func (i InputOptions) setup() setup {
-	return setup{activeLow: i.ActiveLow, pull: i.Pull, edges: i.Edges, debounce: i.Debounce}
+func (i InputOptions) config() LineConfig {
+	return LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce}
 }
 
 func bit(on bool) uint64 {
@@ -152,7 +152,7 @@ func (l *Line) Values() (uint64, error) {
 	if l.lines == nil {
 		return 0, l.closed()
 	}
-	values, err := l.lines.get()
+	values, err := l.lines.Get()
 	if err != nil {
 		return 0, fault(l.pin, err)
 	}
@@ -166,7 +166,7 @@ func (l *Line) Set(on bool) error {
 	if l.lines == nil {
 		return l.closed()
 	}
-	if err := l.lines.set(bit(on)); err != nil {
+	if err := l.lines.Set(bit(on)); err != nil {
 		return fault(l.pin, err)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (l *Line) Watch(ctx context.Context, since time.Time, emit func(Edge)) erro
 	case l.mute:
 		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
 	}
-	err := lines.watch(ctx, func(e Edge) {
+	err := lines.Watch(ctx, func(e Edge) {
 		if !e.At.Before(since) {
 			emit(e)
 		}
@@ -216,9 +216,9 @@ func (l *Line) Close() error {
 	}
 	var err error
 	if l.output {
-		err = l.lines.set(bit(l.safe))
+		err = l.lines.Set(bit(l.safe))
 	}
-	err = errors.Join(err, l.lines.close())
+	err = errors.Join(err, l.lines.Close())
 	l.lines = nil
 	if err != nil {
 		return fault(l.pin, err)

@@ -1,9 +1,8 @@
-package board
+package board_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"testing"
@@ -11,35 +10,38 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
-func levels(c *FakeChip, offset int) string {
+func levels(c *boardtest.Chip, offset int) string {
 	s := ""
 	for _, change := range c.Changes(offset) {
-		s += fmt.Sprint(bit(change.Level))
+		s += map[bool]string{false: "0", true: "1"}[change.Level]
 	}
 	return s
 }
 
-// TestOutputBegins is the reason for this room's own lines: a relay that is on with a
+// TestOutputBegins is the reason for this package's own lines: a relay that is on with a
 // low level must not see one for a moment.
 func TestOutputBegins(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		options OutputOptions
+		options board.OutputOptions
 		before  bool
 		want    string // the levels at the pin until it is closed
 	}{
-		{"low", OutputOptions{}, false, ""},
-		{"high", OutputOptions{Initial: true, Safe: true}, false, "1"},
-		{"off, active low, pulled up", OutputOptions{ActiveLow: true}, true, ""},
-		{"on, active low, pulled up", OutputOptions{ActiveLow: true, Initial: true}, true, "01"},
-		{"on, to be left off", OutputOptions{Initial: true}, false, "10"},
+		{"low", board.OutputOptions{}, false, ""},
+		{"high", board.OutputOptions{Initial: true, Safe: true}, false, "1"},
+		{"off, active low, pulled up", board.OutputOptions{ActiveLow: true}, true, ""},
+		{"on, active low, pulled up", board.OutputOptions{ActiveLow: true, Initial: true}, true, "01"},
+		{"on, to be left off", board.OutputOptions{Initial: true}, false, "10"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			chip := NewFakeChip("gpiochip0", "x", "a")
-			chip.pins[0].level = tc.before
-			line, err := FakeLines(chip).Output("a", tc.options)
+			chip := boardtest.NewChip("gpiochip0", "x", "a")
+			chip.Drive(0, tc.before)
+			before := len(levels(chip, 0))
+			line, err := boardtest.Lines(chip).Output("a", tc.options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +53,7 @@ func TestOutputBegins(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if got := levels(chip, 0); got != tc.want || chip.Driven(0) {
+			if got := levels(chip, 0)[before:]; got != tc.want || chip.Driven(0) {
 				t.Errorf("the pin went %q, want %q", got, tc.want)
 			}
 			faulted(t, line.Set(true), device.Offline, "its device is closed")
@@ -62,10 +64,10 @@ func TestOutputBegins(t *testing.T) {
 }
 
 func TestReleased(t *testing.T) {
-	keeps, forgets := FakeHeader(), FakeHeader()
+	keeps, forgets := boardtest.Header(), boardtest.Header()
 	forgets.Forget()
-	for _, chip := range []*FakeChip{keeps, forgets} {
-		line, err := FakeLines(chip).Output("GPIO17", OutputOptions{Initial: true, Safe: true})
+	for _, chip := range []*boardtest.Chip{keeps, forgets} {
+		line, err := boardtest.Lines(chip).Output("GPIO17", board.OutputOptions{Initial: true, Safe: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,17 +79,17 @@ func TestReleased(t *testing.T) {
 }
 
 func TestLineFaults(t *testing.T) {
-	chip := FakeHeader()
-	b := FakeLines(chip)
+	chip := boardtest.Header()
+	b := boardtest.Lines(chip)
 	chip.Take(4, "w1")
-	_, err := b.Input("GPIO4", InputOptions{})
+	_, err := b.Input("GPIO4", board.InputOptions{})
 	faulted(t, err, device.Busy, `GPIO4 is in use by "w1"`)
 	chip.Take(4, "")
-	line, err := b.Output("GPIO4", OutputOptions{})
+	line, err := b.Output("GPIO4", board.OutputOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Output("GPIO4", OutputOptions{})
+	_, err = b.Output("GPIO4", board.OutputOptions{})
 	faulted(t, err, device.Busy, "agentsite")
 	for errno, want := range map[error]device.FaultKind{
 		syscall.EIO: device.Offline, syscall.EACCES: device.Denied, syscall.EBUSY: device.Busy,
@@ -99,20 +101,20 @@ func TestLineFaults(t *testing.T) {
 			t.Errorf("%v has lost its cause %v", err, errno)
 		}
 		chip.Fail(5, errno)
-		_, err = b.Output("GPIO5", OutputOptions{})
+		_, err = b.Output("GPIO5", board.OutputOptions{})
 		faulted(t, err, want, "GPIO5")
 	}
-	faulted(t, line.Set(true), device.AsFault(fault("GPIO4", chip.pins[4].fail)).Kind, "GPIO4")
-	faulted(t, fault("GPIO4", &os.PathError{Op: "open", Path: "/dev/gpiochip0", Err: syscall.EACCES}), device.Denied, "the group gpio")
+	chip.Fail(4, &os.PathError{Op: "open", Path: "/dev/gpiochip0", Err: syscall.EACCES})
+	faulted(t, line.Set(true), device.Denied, "the group gpio")
 }
 
 func TestInput(t *testing.T) {
-	chip := FakeHeader()
-	b := FakeLines(chip)
+	chip := boardtest.Header()
+	b := boardtest.Lines(chip)
 	for _, tc := range []struct {
-		options InputOptions
+		options board.InputOptions
 		want    bool
-	}{{InputOptions{Pull: PullUp}, true}, {InputOptions{Pull: PullDown}, false}, {InputOptions{Pull: PullUp, ActiveLow: true}, false}} {
+	}{{board.InputOptions{Pull: board.PullUp}, true}, {board.InputOptions{Pull: board.PullDown}, false}, {board.InputOptions{Pull: board.PullUp, ActiveLow: true}, false}} {
 		line, err := b.Input("GPIO17", tc.options)
 		if err != nil {
 			t.Fatal(err)
@@ -127,19 +129,19 @@ func TestInput(t *testing.T) {
 	}
 }
 
-func watching(t *testing.T, line *Line, ctx context.Context) (chan Edge, chan error) {
+func watching(t *testing.T, line *board.Line, ctx context.Context) (chan board.Edge, chan error) {
 	t.Helper()
-	edges, ended := make(chan Edge, 200), make(chan error, 1)
-	go func() { ended <- line.Watch(ctx, time.Now(), func(e Edge) { edges <- e }) }()
+	edges, ended := make(chan board.Edge, 200), make(chan error, 1)
+	go func() { ended <- line.Watch(ctx, time.Now(), func(e board.Edge) { edges <- e }) }()
 	synctest.Wait()
 	return edges, ended
 }
 
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
+		chip := boardtest.Header()
 		chip.Drive(17, true)
-		line, err := FakeLines(chip).Input("GPIO17", InputOptions{Edges: true, ActiveLow: true, Debounce: 20 * time.Millisecond})
+		line, err := boardtest.Lines(chip).Input("GPIO17", board.InputOptions{Edges: true, ActiveLow: true, Debounce: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,28 +178,28 @@ func TestWatch(t *testing.T) {
 		_, ended = watching(t, line, t.Context())
 		line.Close()
 		faulted(t, <-ended, device.Offline, "its device is closed")
-		again, err := FakeLines(chip).Input("GPIO17", InputOptions{Edges: true})
+		again, err := boardtest.Lines(chip).Input("GPIO17", board.InputOptions{Edges: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, ended = watching(t, again, t.Context())
 		chip.Unplug()
 		faulted(t, <-ended, device.Offline, "plug it in again")
-		_, err = FakeLines(chip).Input("GPIO17", InputOptions{Edges: true})
+		_, err = boardtest.Lines(chip).Input("GPIO17", board.InputOptions{Edges: true})
 		faulted(t, err, device.Offline, "no GPIO chip")
 	})
 }
 
 func TestWatchLoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := FakeHeader()
-		line, err := FakeLines(chip).Input("GPIO17", InputOptions{Edges: true})
+		chip := boardtest.Header()
+		line, err := boardtest.Lines(chip).Input("GPIO17", board.InputOptions{Edges: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		slow, seen := make(chan struct{}), make(chan Edge, 200)
-		go line.Watch(ctx, time.Now(), func(e Edge) { <-slow; seen <- e })
+		slow, seen := make(chan struct{}), make(chan board.Edge, 200)
+		go line.Watch(ctx, time.Now(), func(e board.Edge) { <-slow; seen <- e })
 		synctest.Wait()
 		chip.Drive(17, true)
 		synctest.Wait()
@@ -215,21 +217,20 @@ func TestWatchLoses(t *testing.T) {
 }
 
 // mute is a chip without interrupts.
-type mute struct{ chips }
+type mute struct{ board.GPIO }
 
-func (m mute) request(chip string, offsets []int, s setup) (lines, error) {
-	if s.edges || s.debounce > 0 {
+func (m mute) Request(chip string, offsets []int, c board.LineConfig) (board.Lines, error) {
+	if c.Edges || c.Debounce > 0 {
 		return nil, syscall.ENODEV
 	}
-	return m.chips.request(chip, offsets, s)
+	return m.GPIO.Request(chip, offsets, c)
 }
 
 func TestMuteChip(t *testing.T) {
-	chip := FakeHeader()
+	chip := boardtest.Header()
 	chip.Drive(17, true)
-	b := FakeLines(chip)
-	b.chips = mute{b.chips}
-	line, err := b.Input("GPIO17", InputOptions{Edges: true, Debounce: time.Millisecond})
+	b := board.On(board.Machine{GPIO: mute{board.GPIOOf(boardtest.Lines(chip))}})
+	line, err := b.Input("GPIO17", board.InputOptions{Edges: true, Debounce: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -68,26 +67,19 @@ func (c I2C) Answers(ctx context.Context) (bool, error) {
 	return conn.Answers()
 }
 
-// Below makes the board read the kernel's files below root, a test's tree; "" changes
-// nothing.
-func (b *Board) Below(root string) *Board {
-	b.root = cmp.Or(root, b.root)
-	return b
-}
-
 func (b *Board) glob(pattern string) []string {
-	paths, _ := filepath.Glob(filepath.Join(b.root, pattern)) // fails for a bad pattern only
+	paths, _ := filepath.Glob(filepath.Join(b.machine.Root, pattern)) // fails for a bad pattern only
 	return paths
 }
 
 func (b *Board) exists(path string) bool {
-	_, err := os.Stat(filepath.Join(b.root, path))
+	_, err := os.Stat(filepath.Join(b.machine.Root, path))
 	return err == nil
 }
 
 // word is what a small file of the kernel's says, or "".
 func (b *Board) word(path string) string {
-	text, err := os.ReadFile(filepath.Join(b.root, path))
+	text, err := os.ReadFile(filepath.Join(b.machine.Root, path))
 	if err != nil || len(text) > 256 {
 		return ""
 	}

@@ -24,8 +24,8 @@ const MaxExactPulse = 3 * time.Millisecond
 // up to 2 ms, and by 80 ms on the busy core. A process that is killed leaves the line
 // as it is at that moment, which can be on.
 type pulser struct {
-	pulses func() (hold func(time.Duration)) // prepares the thread
-	wake   chan struct{}                     // a train is new, or to be stopped
+	prepare func() (sleep func(time.Duration)) // see GPIO.PrepareThread
+	wake    chan struct{}                      // a train is new, or to be stopped
 
 	mu    sync.Mutex
 	runs  bool
@@ -73,11 +73,8 @@ func (b *Board) pulserOf(pin Pin) *pulser {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pulsers == nil {
-		b.pulsers = make(map[string]*pulser)
-	}
 	if b.pulsers[chip] == nil {
-		b.pulsers[chip] = &pulser{pulses: b.gpio().pulses, wake: make(chan struct{}, 1)}
+		b.pulsers[chip] = &pulser{prepare: b.machine.GPIO.PrepareThread, wake: make(chan struct{}, 1)}
 	}
 	return b.pulsers[chip]
 }
@@ -103,7 +100,7 @@ func (p *pulser) poke() {
 // run makes pulses for as long as there are trains.
 func (p *pulser) run() {
 	runtime.LockOSThread() // and never unlocked: the thread ends here, with its priority
-	hold := p.pulses()
+	sleep := p.prepare()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var trains []*PulseTrain
@@ -125,7 +122,7 @@ func (p *pulser) run() {
 		}
 		wait := time.Until(slices.MinFunc(trains, func(a, b *PulseTrain) int { return cmp.Compare(a.next.UnixNano(), b.next.UnixNano()) }).next)
 		if slices.ContainsFunc(trains, func(t *PulseTrain) bool { return t.high && t.on <= MaxExactPulse }) {
-			hold(max(wait, 0))
+			sleep(max(wait, 0))
 			continue
 		}
 		timer.Reset(wait)

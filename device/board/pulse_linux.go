@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pulses gives the thread a real-time priority, where the process may (CAP_SYS_NICE
+// PrepareThread gives the thread a real-time priority, where the process may (CAP_SYS_NICE
 // or RLIMIT_RTPRIO), and the finest timers. It is that of the guard's other threads, with
 // which it takes turns: proc.StartRealtime says why.
-func (kernelChips) pulses() func(time.Duration) {
+func (kernelChips) PrepareThread() func(time.Duration) {
 	const priority = 10
 	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}, 0)
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	return hold
+	return sleepExactly
 }
 
-// hold sleeps in the kernel without telling Go's scheduler, which would lend our
+// sleepExactly sleeps in the kernel without telling Go's scheduler, which would lend our
 // place to another goroutine and give it back when that has had its turn: some
 // 100 ms later on a busy single core. Nothing else of the program may run there
 // meanwhile, so d has to be short.
-func hold(d time.Duration) {
+func sleepExactly(d time.Duration) {
 	until := unix.NsecToTimespec(int64(monotonic() + d))
 	for {
 		_, _, errno := unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&until)), 0, 0, 0)

@@ -14,7 +14,7 @@ func TestPulsesTakeTurns(t *testing.T) {
 	policy := make(chan uint32)
 	go func() {
 		runtime.LockOSThread() // and it ends with this
-		kernelChips{}.pulses()
+		kernelChips{}.PrepareThread()
 		attr, err := unix.SchedGetAttr(0, 0)
 		if err != nil {
 			t.Error(err)

@@ -11,11 +11,11 @@ const pulsePeriod = 20 * time.Millisecond
 
 // patient counts for how long a processor is kept.
 type patient struct {
-	chips
+	GPIO
 	kept *atomic.Int64
 }
 
-func (p patient) pulses() func(time.Duration) {
+func (p patient) PrepareThread() func(time.Duration) {
 	return func(d time.Duration) { p.kept.Add(int64(d)); time.Sleep(d) }
 }
 
@@ -25,8 +25,7 @@ func TestPulsesOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const servos, frames = 8, 50
 		var kept atomic.Int64
-		b := New()
-		b.chips = patient{kept: &kept}
+		b := On(Machine{GPIO: patient{kept: &kept}})
 		var lines [servos]clocked
 		var trains [servos]*PulseTrain
 		for i := range servos {

@@ -109,7 +109,7 @@ func (c *SerialConn) Ready() error {
 	if err := c.ctx.Err(); err != nil || c.port != nil {
 		return err
 	}
-	port, err := c.at.board.openSerial(c.at.Port, c.baud)
+	port, err := c.at.board.machine.OpenSerial(c.at.Port, c.baud)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.at.Port, err)

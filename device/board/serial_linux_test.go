@@ -1,4 +1,4 @@
-package board
+package board_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,7 @@ func pty(t *testing.T) (far *os.File, port string) {
 
 func TestSerial(t *testing.T) {
 	far, port := pty(t)
-	at := New().Serial()
+	at := board.New().Serial()
 	at.Port = port
 	conn, err := at.Conn(9600)
 	if err != nil {
@@ -68,7 +69,7 @@ func TestSerial(t *testing.T) {
 	if err := other.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	serialFault(t, other.Ready(), device.Busy, "another program")
+	faulted(t, other.Ready(), device.Busy, "another program")
 	other.End()
 	conn.End()
 
@@ -90,20 +91,20 @@ func TestSerial(t *testing.T) {
 	}
 	far.Close()
 	_, err = conn.Read(make([]byte, 1))
-	serialFault(t, err, device.Offline, "is gone")
+	faulted(t, err, device.Offline, "is gone")
 	conn.End()
 	if err := conn.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.End()
 	_, err = conn.Read(make([]byte, 1))
-	serialFault(t, err, device.Offline, "there is no "+port)
+	faulted(t, err, device.Offline, "there is no "+port)
 }
 
 // TestSerialSettings are eight bits, no parity, one stop bit, raw, at the baud rate.
 func TestSerialSettings(t *testing.T) {
 	_, port := pty(t)
-	p, err := openSerial(port, 57600)
+	p, err := board.OpenSerial(port, 57600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestSerialThatIsNone(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openSerial(file, 9600); !errors.Is(err, unix.ENOTTY) {
+	if _, err := board.OpenSerial(file, 9600); !errors.Is(err, unix.ENOTTY) {
 		t.Errorf("a file is taken for a port: %v", err)
 	}
 }

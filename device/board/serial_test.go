@@ -1,21 +1,22 @@
-package board
+package board_test
 
 import (
 	"context"
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 // TestSerialOfATest is a port that is no file.
 func TestSerialOfATest(t *testing.T) {
 	near, far := net.Pipe()
-	conn, err := FakeSerial(func() (SerialPort, error) { return near, nil }).Serial().Conn(9600)
+	conn, err := boardtest.Machine{Serial: func() (board.SerialPort, error) { return near, nil }}.Board().Serial().Conn(9600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,27 +44,19 @@ func TestSerialOfATest(t *testing.T) {
 
 func TestSerialMistakes(t *testing.T) {
 	for _, port := range []string{"", "serial0", "/etc/passwd", "/dev/../etc/passwd", "/dev/", "/dev//x", "/dev/a b", "/dev/./x"} {
-		serialFault(t, Serial{Port: port}.Validate(), device.Invalid, "like /dev/serial0")
+		faulted(t, board.Serial{Port: port}.Validate(), device.Invalid, "like /dev/serial0")
 	}
 	for _, port := range []string{"/dev/ttyUSB0", "/dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0", "/dev/serial/by-path/platform-3f980000.usb-usb-0:1.2:1.0-port0"} {
-		if err := (Serial{Port: port}).Validate(); err != nil {
+		if err := (board.Serial{Port: port}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}
-	_, err := New().Serial().Conn(9601)
-	serialFault(t, err, device.Invalid, "baud: 9601")
-	if claims := (Serial{Port: "/dev/ttyAMA0"}).Claims(); len(claims) != 3 || claims[1].What != "GPIO14" {
+	_, err := board.New().Serial().Conn(9601)
+	faulted(t, err, device.Invalid, "baud: 9601")
+	if claims := (board.Serial{Port: "/dev/ttyAMA0"}).Claims(); len(claims) != 3 || claims[1].What != "GPIO14" {
 		t.Errorf("%+v", claims)
 	}
-	if claims := (Serial{Port: "/dev/ttyUSB0"}).Claims(); len(claims) != 1 {
+	if claims := (board.Serial{Port: "/dev/ttyUSB0"}).Claims(); len(claims) != 1 {
 		t.Errorf("%+v", claims)
-	}
-}
-
-func serialFault(t *testing.T, err error, kind device.FaultKind, says string) {
-	t.Helper()
-	fault, ok := errors.AsType[*device.Fault](err)
-	if !ok || fault.Kind != kind || !strings.Contains(fault.Msg, says) {
-		t.Errorf("got %v, want a fault %s that says %q", err, kind, says)
 	}
 }

@@ -15,7 +15,7 @@ const maxSettings = 256 << 10
 // section, and those below [all]. What is below another section may not be meant for
 // this board.
 func (b *Board) settings() ([]string, error) {
-	f, err := os.Open(filepath.Join(b.root, b.ConfigFile()))
+	f, err := os.Open(filepath.Join(b.machine.Root, b.ConfigFile()))
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (c SPI) Open() (spi.PortCloser, error) {
 	m := portName().FindStringSubmatch(c.Port)
 	bus, _ := strconv.Atoi(m[1])
 	chip, _ := strconv.Atoi(m[2])
-	p, err := c.board.openSPI(bus, chip)
+	p, err := c.board.machine.OpenSPI(bus, chip)
 	if err != nil {
 		return nil, device.Faultf(device.Offline, "there is no /dev/%s to be had; switch SPI on (on a Raspberry Pi dtparam=spi=on in config.txt) and add the user to the group spi: %w", c.Port, err)
 	}

@@ -23,7 +23,7 @@ func (f *Finding) Unwrap() error { return f.Err }
 // any of it is opened: two that want one line under two names. The error joins all
 // *Finding. What the machine lacks, or others have, is no finding: opening it says so.
 func (b *Board) Survey(claims map[string][]driver.Claim) error {
-	all, err := b.gpio().list()
+	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil // opening a line says why; there may be no need of any
 	}
@@ -52,7 +52,7 @@ func (b *Board) Survey(claims map[string][]driver.Claim) error {
 // is a Raspberry Pi whose lines may be listed; of another machine it says nothing: the
 // configuration may be another board's. The error joins all *Finding.
 func (b *Board) Missing(claims map[string][]driver.Claim) error {
-	all, err := b.gpio().list()
+	all, err := b.machine.GPIO.Chips()
 	if _, ok := headerOf(all); err != nil || !ok {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package board
+package board_test
 
 import (
 	"os"
@@ -7,27 +7,29 @@ import (
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 )
 
 func TestSurvey(t *testing.T) {
-	chip := NewFakeChip("gpiochip4", "pinctrl-rp1", named(28, map[int]string{17: "PIN11"})...)
+	chip := boardtest.NewChip("gpiochip4", "pinctrl-rp1", named(28, map[int]string{17: "PIN11"})...)
 	chip.Take(8, "spi0 CS0")
 	chip.Take(25, "w1")
-	b := FakeLines(chip)
-	if _, err := b.Output("GPIO18", OutputOptions{}); err != nil {
+	root := t.TempDir()
+	b := boardtest.Machine{Chips: []*boardtest.Chip{chip}, Root: root}.Board()
+	if _, err := b.Output("GPIO18", board.OutputOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.root = t.TempDir()
 	for _, folder := range []string{"sys/bus/i2c/devices/1-0076", "sys/bus/i2c/drivers/bmp280", "dev/i2c-1"} {
-		if err := os.MkdirAll(filepath.Join(b.root, folder), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("../../drivers/bmp280", filepath.Join(b.root, "sys/bus/i2c/devices/1-0076/driver")); err != nil {
+	if err := os.Symlink("../../drivers/bmp280", filepath.Join(root, "sys/bus/i2c/devices/1-0076/driver")); err != nil {
 		t.Fatal(err)
 	}
-	line := func(pins ...Pin) (all []driver.Claim) {
+	line := func(pins ...board.Pin) (all []driver.Claim) {
 		for _, p := range pins {
 			all = append(all, p.Claim())
 		}
@@ -54,11 +56,11 @@ pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	for _, pin := range []Pin{"GPIO3", "GPIO25", "GPIO18"} { // a bus's, another program's, our own
+	for _, pin := range []board.Pin{"GPIO3", "GPIO25", "GPIO18"} { // a bus's, another program's, our own
 		if err := b.CheckFree(pin); device.AsFault(err).Kind != device.Busy {
 			t.Errorf("%s can be had: %v", pin, err)
 		}
-		if _, err := b.Input(pin, InputOptions{}); device.AsFault(err).Kind != device.Busy {
+		if _, err := b.Input(pin, board.InputOptions{}); device.AsFault(err).Kind != device.Busy {
 			t.Errorf("%s is taken: %v", pin, err)
 		}
 	}
@@ -79,13 +81,14 @@ pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another
 }
 
 func TestModel(t *testing.T) {
-	b := FakeLines()
+	b := boardtest.Lines()
 	if got := b.Model(); got != "" {
 		t.Errorf("no device tree, and a model %q", got)
 	}
-	b.root = t.TempDir()
-	os.MkdirAll(filepath.Join(b.root, "proc/device-tree"), 0o700)
-	os.WriteFile(filepath.Join(b.root, "proc/device-tree/model"), []byte("Raspberry Pi Zero W Rev 1.1\x00"), 0o600)
+	root := t.TempDir()
+	b = board.On(board.Machine{Root: root})
+	os.MkdirAll(filepath.Join(root, "proc/device-tree"), 0o700)
+	os.WriteFile(filepath.Join(root, "proc/device-tree/model"), []byte("Raspberry Pi Zero W Rev 1.1\x00"), 0o600)
 	if got := b.Model(); !strings.HasPrefix(got, "Raspberry Pi Zero W") || strings.Contains(got, "\x00") {
 		t.Errorf("%q", got)
 	}

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 	"agentsite/device/testbed"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
 )
 
@@ -120,7 +119,7 @@ func (m onBenchCase) open(t *testing.T) (*bench, device.Sensor) {
 // open is the driver's device's Config on a board whose first bus is the bench.
 func (b *bench) open(t *testing.T, name string, change func(driver.Config)) device.Device {
 	t.Helper()
-	d, ok := driver.Find(Drivers(board.FakeBuses(map[int]i2c.Bus{1: b}, nil)), name)
+	d, ok := driver.Find(Drivers(boardtest.I2C(b)), name)
 	if !ok {
 		t.Fatalf("there is no driver %s", name)
 	}

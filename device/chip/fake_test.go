@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 
@@ -76,7 +76,7 @@ func (b *registers) breaks(err error) {
 // config is a fresh Config of the driver on a board with this bus.
 func config(t testing.TB, name string, bus i2c.Bus) driver.Config {
 	t.Helper()
-	d, ok := driver.Find(Drivers(board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)), name)
+	d, ok := driver.Find(Drivers(boardtest.I2C(bus)), name)
 	if !ok {
 		t.Fatalf("there is no driver %s", name)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 )
@@ -37,7 +38,7 @@ func says(first, again string) func() (board.SerialPort, error) {
 // onSerial is the driver's Config on a board with this port.
 func onSerial(t testing.TB, name string, open func() (board.SerialPort, error)) driver.Config {
 	t.Helper()
-	d, ok := driver.Find(Drivers(board.FakeSerial(open)), name)
+	d, ok := driver.Find(Drivers(boardtest.Machine{Serial: open}.Board()), name)
 	if !ok {
 		t.Fatalf("there is no driver %s", name)
 	}

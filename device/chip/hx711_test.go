@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // loadCell is a chip at GPIO5 and GPIO6 that has a result 100 ms after the last.
 type loadCell struct {
-	lines  *board.FakeChip
+	lines  *boardtest.Chip
 	result uint32
 
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ type loadCell struct {
 }
 
 func newLoadCell(result uint32) *loadCell {
-	c := &loadCell{lines: board.FakeHeader(), result: result}
+	c := &loadCell{lines: boardtest.Header(), result: result}
 	c.lines.Drive(cellData, true)
 	c.lines.React(c.clock)
 	return c

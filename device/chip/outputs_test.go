@@ -10,6 +10,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 
@@ -166,4 +167,4 @@ func mistakes[C driver.Config](t *testing.T, name string, all map[string]func(C)
 	}
 }
 
-func noBoard() *board.Board { return board.FakeBuses(nil, nil) }
+func noBoard() *board.Board { return boardtest.Machine{}.Board() }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 
@@ -67,7 +67,7 @@ func (p *portFake) last() []byte {
 // onPort is the driver's Config on a board with this port, made complete.
 func onPort[C driver.Config](t testing.TB, name string, port *portFake, fill func(C)) driver.Config {
 	t.Helper()
-	d, ok := driver.Find(Drivers(board.FakeBuses(nil, map[string]spi.Port{"spidev0.0": port})), name)
+	d, ok := driver.Find(Drivers(boardtest.Machine{SPI: map[string]spi.Port{"spidev0.0": port}}.Board()), name)
 	if !ok {
 		t.Fatalf("there is no driver %s", name)
 	}

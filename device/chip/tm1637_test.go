@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 // digitBoard is a TM1637 at GPIO5 (clock) and GPIO6 (data) that keeps the commands
 // which it has got whole.
 type digitBoard struct {
-	lines *board.FakeChip
+	lines *boardtest.Chip
 	deaf  bool
 
 	mu           sync.Mutex
@@ -28,7 +28,7 @@ type digitBoard struct {
 }
 
 func newDigitBoard() *digitBoard {
-	d := &digitBoard{lines: board.FakeHeader(), clock: true, data: true}
+	d := &digitBoard{lines: boardtest.Header(), clock: true, data: true}
 	d.lines.Drive(5, true) // the resistors
 	d.lines.Drive(6, true)
 	d.lines.React(d.react)

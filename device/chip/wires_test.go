@@ -3,15 +3,15 @@ package chip
 import (
 	"testing"
 
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 )
 
 // onLines is the driver's Config of type C on a board with this chip of lines, made
 // complete.
-func onLines[C driver.Config](t testing.TB, name string, lines *board.FakeChip, fill func(C)) C {
+func onLines[C driver.Config](t testing.TB, name string, lines *boardtest.Chip, fill func(C)) C {
 	t.Helper()
-	d, ok := driver.Find(Drivers(board.FakeLines(lines)), name)
+	d, ok := driver.Find(Drivers(boardtest.Lines(lines)), name)
 	if !ok {
 		t.Fatalf("there is no driver %s", name)
 	}

@@ -5,13 +5,14 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 // BenchmarkSwitch is a relay's Apply beside the bare write of its line, on the same
 // fake. Apply reads the line back, which the bare write does not.
 func BenchmarkSwitch(b *testing.B) {
 	b.Run("line", func(b *testing.B) {
-		line, err := board.FakeLines(board.FakeHeader()).Output("GPIO17", board.OutputOptions{})
+		line, err := boardtest.Lines(boardtest.Header()).Output("GPIO17", board.OutputOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -21,7 +22,7 @@ func BenchmarkSwitch(b *testing.B) {
 		}
 	})
 	b.Run("apply", func(b *testing.B) {
-		dev, err := configured(board.FakeLines(board.FakeHeader()))["relay"].Open(b.Context())
+		dev, err := configured(boardtest.Lines(boardtest.Header()))["relay"].Open(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

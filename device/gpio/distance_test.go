@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 // ultrasonic makes a sensor of GPIO17 (trigger) and GPIO18 (echo), with echoes of
 // that length; with 0 there is none, and a negative one does not end.
-func ultrasonic(chip *board.FakeChip, echo time.Duration) *board.FakeChip {
+func ultrasonic(chip *boardtest.Chip, echo time.Duration) *boardtest.Chip {
 	var asked time.Time
 	chip.React(func(offset int, level bool, _ func(int, bool)) {
 		switch {
@@ -29,13 +29,13 @@ func ultrasonic(chip *board.FakeChip, echo time.Duration) *board.FakeChip {
 	return chip
 }
 
-func distanceOn(chip *board.FakeChip) *Distance {
-	return &Distance{Trigger: "GPIO17", Echo: "GPIO18", Temperature: 20, board: board.FakeLines(chip)}
+func distanceOn(chip *boardtest.Chip) *Distance {
+	return &Distance{Trigger: "GPIO17", Echo: "GPIO18", Temperature: 20, board: boardtest.Lines(chip)}
 }
 
 func TestDistance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := ultrasonic(board.FakeHeader(), time.Millisecond)
+		chip := ultrasonic(boardtest.Header(), time.Millisecond)
 		dev := open(t, distanceOn(chip))
 		read := func() device.Reading {
 			t.Helper()

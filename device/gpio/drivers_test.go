@@ -10,6 +10,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
 )
@@ -43,17 +44,17 @@ func configured(b *board.Board) map[string]driver.Config {
 func TestConformance(t *testing.T) {
 	for _, d := range Drivers(board.New()) {
 		t.Run(d.Name, func(t *testing.T) {
-			var chip *board.FakeChip
+			var chip *boardtest.Chip
 			o := devicetest.Options{Level: func(point string) device.Value { return witness(chip, d.Name) }}
 			if d.Name == "servo" { // an angle is not to be seen at once: see TestServo
 				o.Level = nil
 			}
 			o.Run(t, func(t *testing.T) device.Device {
-				chip = board.FakeHeader()
+				chip = boardtest.Header()
 				if d.Name == "hc-sr04" {
 					ultrasonic(chip, time.Millisecond)
 				}
-				c := configured(board.FakeLines(chip))[d.Name]
+				c := configured(boardtest.Lines(chip))[d.Name]
 				if servo, ok := c.(*Servo); ok {
 					servo.travel = time.Millisecond
 				}
@@ -64,7 +65,7 @@ func TestConformance(t *testing.T) {
 }
 
 // witness is what the pins say of an output that is fully on or off.
-func witness(chip *board.FakeChip, name string) device.Value {
+func witness(chip *boardtest.Chip, name string) device.Value {
 	on := device.Number(100 * float64(level(chip, 17)))
 	switch name {
 	case "motor":
@@ -102,7 +103,7 @@ func faulted(t *testing.T, err error, kind device.FaultKind, says string) {
 	}
 }
 
-func level(c *board.FakeChip, offset int) int {
+func level(c *boardtest.Chip, offset int) int {
 	if c.Level(offset) {
 		return 1
 	}
@@ -110,7 +111,7 @@ func level(c *board.FakeChip, offset int) int {
 }
 
 // levels are the changes of a pin, such as "101".
-func levels(c *board.FakeChip, offset int) string {
+func levels(c *boardtest.Chip, offset int) string {
 	s := ""
 	for _, change := range c.Changes(offset) {
 		s += map[bool]string{false: "0", true: "1"}[change.Level]
@@ -129,21 +130,21 @@ func sampled(t *testing.T, dev device.Device) device.Reading {
 
 // TestOpenMovesNothing, and tells at once what stands in the way.
 func TestOpenMovesNothing(t *testing.T) {
-	chip := board.FakeHeader()
-	for name, c := range configured(board.FakeLines(chip)) {
+	chip := boardtest.Header()
+	for name, c := range configured(boardtest.Lines(chip)) {
 		open(t, c)
 		if chip.Driven(17) || len(chip.Changes(17)) > 0 {
 			t.Errorf("%s: opening it moved the pin", name)
 		}
 	}
 	chip.Take(17, "somebody")
-	for name, c := range configured(board.FakeLines(chip)) {
+	for name, c := range configured(boardtest.Lines(chip)) {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Open(t.Context())
 			faulted(t, err, device.Busy, `GPIO17 is in use by "somebody"`)
 		})
 	}
-	for name, c := range configured(board.FakeLines()) {
+	for name, c := range configured(boardtest.Lines()) {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.Open(t.Context())
 			faulted(t, err, device.Offline, "no line GPIO17")
@@ -152,9 +153,9 @@ func TestOpenMovesNothing(t *testing.T) {
 }
 
 func TestSwitch(t *testing.T) {
-	chip := board.FakeHeader()
+	chip := boardtest.Header()
 	chip.Drive(17, true) // an active-low relay board pulls its input up
-	c := configured(board.FakeLines(chip))["relay"].(*Switch)
+	c := configured(boardtest.Lines(chip))["relay"].(*Switch)
 	c.ActiveLow = true
 	dev := open(t, c)
 	if r := sampled(t, dev); r.Quality != device.Bad {
@@ -174,8 +175,8 @@ func TestSwitch(t *testing.T) {
 }
 
 func TestSwitchFaults(t *testing.T) {
-	chip := board.FakeHeader()
-	dev := open(t, configured(board.FakeLines(chip))["gpio-out"])
+	chip := boardtest.Header()
+	dev := open(t, configured(boardtest.Lines(chip))["gpio-out"])
 	if err := apply(t, dev, device.Bool(false)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,8 +203,8 @@ func TestSwitchFaults(t *testing.T) {
 }
 
 func TestSafeOn(t *testing.T) {
-	chip := board.FakeHeader()
-	c := configured(board.FakeLines(chip))["gpio-out"].(*Switch)
+	chip := boardtest.Header()
+	c := configured(boardtest.Lines(chip))["gpio-out"].(*Switch)
 	c.Safe = true
 	dev := open(t, c)
 	apply(t, dev, device.Bool(false))
@@ -213,7 +214,7 @@ func TestSafeOn(t *testing.T) {
 }
 
 // highs are how long a pin was high, each time that it was.
-func highs(chip *board.FakeChip, offset int) (all []time.Duration) {
+func highs(chip *boardtest.Chip, offset int) (all []time.Duration) {
 	var up time.Time
 	for _, c := range chip.Changes(offset) {
 		if c.Level {
@@ -227,8 +228,8 @@ func highs(chip *board.FakeChip, offset int) (all []time.Duration) {
 
 func TestDimmer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		dev := open(t, configured(board.FakeLines(chip))["dimmer"])
+		chip := boardtest.Header()
+		dev := open(t, configured(boardtest.Lines(chip))["dimmer"])
 		for _, level := range []float64{0, 25, 100, 60, 0} {
 			before := len(highs(chip, 17))
 			if err := apply(t, dev, device.Number(level)); err != nil {
@@ -255,8 +256,8 @@ func TestDimmer(t *testing.T) {
 func TestReadBackOfAStillLine(t *testing.T) {
 	for _, name := range []string{"dimmer", "motor"} {
 		for _, level := range []float64{0, 100} {
-			chip := board.FakeHeader()
-			dev := open(t, configured(board.FakeLines(chip))[name])
+			chip := boardtest.Header()
+			dev := open(t, configured(boardtest.Lines(chip))[name])
 			apply(t, dev, device.Number(level))
 			if r := sampled(t, dev); r.Value != device.Number(level) {
 				t.Errorf("%s at %v: %+v", name, level, r)
@@ -272,8 +273,8 @@ func TestReadBackOfAStillLine(t *testing.T) {
 // TestDimmerStopsAtOnce: a return to safe does not wait for the end of a pulse.
 func TestDimmerStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		c := configured(board.FakeLines(chip))["dimmer"].(*Dimmer)
+		chip := boardtest.Header()
+		c := configured(boardtest.Lines(chip))["dimmer"].(*Dimmer)
 		c.Frequency = 1
 		dev := open(t, c)
 		apply(t, dev, device.Number(90))
@@ -289,8 +290,8 @@ func TestPulsesBreak(t *testing.T) {
 	for _, name := range []string{"dimmer", "servo", "motor"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				chip := board.FakeHeader()
-				dev := open(t, configured(board.FakeLines(chip))[name])
+				chip := boardtest.Header()
+				dev := open(t, configured(boardtest.Lines(chip))[name])
 				if err := apply(t, dev, device.Number(50)); err != nil {
 					t.Fatal(err)
 				}
@@ -332,8 +333,8 @@ func TestPulsesBreak(t *testing.T) {
 
 func TestServo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		c := configured(board.FakeLines(chip))["servo"].(*Servo)
+		chip := boardtest.Header()
+		c := configured(boardtest.Lines(chip))["servo"].(*Servo)
 		c.Safe = 45
 		dev := open(t, c)
 		for angle, want := range map[float64]time.Duration{0: 500 * time.Microsecond, 90: 1500 * time.Microsecond, 180: 2500 * time.Microsecond, 45: time.Millisecond} {
@@ -363,8 +364,8 @@ func TestServo(t *testing.T) {
 // follows the other after the dead time at the earliest.
 func TestMotor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		c := configured(board.FakeLines(chip))["motor"].(*Motor)
+		chip := boardtest.Header()
+		c := configured(boardtest.Lines(chip))["motor"].(*Motor)
 		c.DeadTime = 50 * time.Millisecond
 		dev := open(t, c)
 		for _, speed := range []float64{100, -100, 0, 100, 30, -30, 30, 0, -100, -20, 100, -1, 0} {
@@ -397,7 +398,7 @@ func TestMotor(t *testing.T) {
 }
 
 // apart checks the record of both lines of a bridge.
-func apart(t *testing.T, chip *board.FakeChip, dead time.Duration) {
+func apart(t *testing.T, chip *boardtest.Chip, dead time.Duration) {
 	t.Helper()
 	type span struct{ from, to time.Time }
 	spans := func(offset int) (all []span) {
@@ -426,7 +427,7 @@ func apart(t *testing.T, chip *board.FakeChip, dead time.Duration) {
 func TestValidate(t *testing.T) {
 	nan := 0.0
 	nan /= nan
-	b := board.FakeLines(board.FakeHeader())
+	b := boardtest.Lines(boardtest.Header())
 	for want, spoil := range map[string]func(map[string]driver.Config) driver.Config{
 		"frequency: 2000": func(c map[string]driver.Config) driver.Config {
 			d := c["dimmer"].(*Dimmer)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 )
 
 func readings(t *testing.T, dev device.Device, ctx context.Context) (chan device.Reading, chan error) {
@@ -22,8 +22,8 @@ func readings(t *testing.T, dev device.Device, ctx context.Context) (chan device
 
 func TestButton(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		dev := open(t, configured(board.FakeLines(chip))["button"])
+		chip := boardtest.Header()
+		dev := open(t, configured(boardtest.Lines(chip))["button"])
 		if r := sampled(t, dev); r.Point != "pressed" || r.Value != device.Bool(false) {
 			t.Errorf("nobody presses: %+v", r)
 		}
@@ -74,8 +74,8 @@ func TestButton(t *testing.T) {
 // is told, as long as it lasts: the guard may have looked before it.
 func TestStopPressedBeforeWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		dev := open(t, configured(board.FakeLines(chip))["stop-button"])
+		chip := boardtest.Header()
+		dev := open(t, configured(boardtest.Lines(chip))["stop-button"])
 		chip.Drive(17, false) // the wire is closed
 		time.Sleep(time.Second)
 		if r := sampled(t, dev); r.Value != device.Bool(false) {
@@ -102,12 +102,12 @@ func TestOtherInputs(t *testing.T) {
 		high  bool // the level that counts as on
 		state string
 	}{"gpio-in": {true, "input"}, "motion": {true, "moving"}, "contact": {false, "closed"}, "button": {false, "pressed"}} {
-		chip := board.FakeHeader()
-		dev := open(t, configured(board.FakeLines(chip))[name])
+		chip := boardtest.Header()
+		dev := open(t, configured(boardtest.Lines(chip))[name])
 		for _, on := range []bool{true, false} {
 			dev.Close()
 			chip.Drive(17, on == want.high)
-			dev = open(t, configured(board.FakeLines(chip))[name])
+			dev = open(t, configured(boardtest.Lines(chip))[name])
 			if r := sampled(t, dev); r.Point != want.state || r.Value != device.Bool(on) {
 				t.Errorf("%s: %+v, want %s %v", name, r, want.state, on)
 			}
@@ -117,8 +117,8 @@ func TestOtherInputs(t *testing.T) {
 
 func TestEncoder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chip := board.FakeHeader()
-		dev := open(t, configured(board.FakeLines(chip))["encoder"])
+		chip := boardtest.Header()
+		dev := open(t, configured(boardtest.Lines(chip))["encoder"])
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		all, _ := readings(t, dev, ctx)

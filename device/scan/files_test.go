@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 
 	"periph.io/x/conn/v3/i2c"
 )
@@ -59,11 +59,11 @@ func TestMachine(t *testing.T) {
 		"proc/cmdline":                       "console=serial0,115200 console=tty1 root=PARTUUID=1\n",
 	})
 	header, usb, hdmi := &bus{parts: map[uint16]model{0x76: bme280(), 0x77: &port{bytes: []byte{1}}, 0x68: new(registers), 0x20: &port{bytes: []byte{0xFF}}}}, &bus{parts: map[uint16]model{0x77: bme280()}}, &bus{}
-	gpio := board.NewFakeChip("gpiochip0", "pinctrl-bcm2711", make([]string, 58)...)
+	gpio := boardtest.NewChip("gpiochip0", "pinctrl-bcm2711", make([]string, 58)...)
 	gpio.Take(4, "w1")
-	adapter := board.NewFakeChip("gpiochip2", "usb", append(make([]string, 34), "DOOR")...)
+	adapter := boardtest.NewChip("gpiochip2", "usb", append(make([]string, 34), "DOOR")...)
 	s := &Scan{
-		Board: board.FakeBuses(map[int]i2c.Bus{1: header, 2: usb, 20: hdmi}, nil).Below(root).WithLines(gpio, adapter),
+		Board: boardtest.Machine{I2C: map[int]i2c.Bus{1: header, 2: usb, 20: hdmi}, Root: root, Chips: []*boardtest.Chip{gpio, adapter}}.Board(),
 		Root:  root, Drivers: have("bme280", "gps"), Taken: map[string]string{"i2c-1/0x20": "relays", "gpiochip0/17": "pump", "GPIO2": "relays"},
 	}
 	want := `certain /dev/gpiochip0: 58 GPIO lines of pinctrl-bcm2711

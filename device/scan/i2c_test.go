@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 
-	"periph.io/x/conn/v3/i2c"
 	"pgregory.net/rapid"
 )
 
@@ -32,7 +31,7 @@ func have(names ...string) []driver.Driver {
 }
 
 func on(b *bus) *Scan {
-	return &Scan{Board: board.FakeBuses(map[int]i2c.Bus{1: b}, nil), Root: "/nowhere", Buses: []string{"i2c-1"}, Drivers: have("bme280", "pcf8574")}
+	return &Scan{Board: boardtest.I2C(b), Root: "/nowhere", Buses: []string{"i2c-1"}, Drivers: have("bme280", "pcf8574")}
 }
 
 // run scans and returns what was found, a line each.

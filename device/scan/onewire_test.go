@@ -6,10 +6,9 @@ import (
 	"syscall"
 	"testing"
 
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/testbed"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
 )
 
@@ -46,7 +45,7 @@ func TestThermometers(t *testing.T) {
 	} {
 		b := testbed.NewBus()
 		b.Add("ds2482", 0x1b, testbed.NewDS2482(tt.behind...))
-		s := &Scan{Board: board.FakeBuses(map[int]i2c.Bus{1: emulated{b}}, nil), Root: "/nowhere", Buses: []string{"i2c-1"}, Probe: []uint16{0x1b}, Drivers: have("ds18b20")}
+		s := &Scan{Board: boardtest.I2C(emulated{b}), Root: "/nowhere", Buses: []string{"i2c-1"}, Probe: []uint16{0x1b}, Drivers: have("ds18b20")}
 		if got := run(t, s); got != tt.want {
 			t.Errorf("with %d thermometers:\n%s\nwant:\n%s", len(tt.behind), got, tt.want)
 		}

@@ -16,6 +16,7 @@ import (
 	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/chip"
 	"agentsite/device/gpio"
 	"agentsite/device/guard"
@@ -120,7 +121,7 @@ func (f fed) Watch(ctx context.Context, emit func(device.Reading)) error {
 // beside periph's bare call on the same fake bus.
 func BenchmarkRead(b *testing.B) {
 	bus := thermometer{}
-	cfg := benched(b, "{ driver: tmp102 }", board.FakeBuses(map[int]i2c.Bus{1: bus}, nil))
+	cfg := benched(b, "{ driver: tmp102 }", boardtest.I2C(bus))
 	w, err := newOpener(nil).openOne(b.Context(), cfg.Devices[0])
 	if err != nil {
 		b.Fatal(err)
@@ -172,13 +173,13 @@ const relayEntry = "{ driver: relay, pin: GPIO17, safe: off, min_off: 0s, max_on
 // BenchmarkSwitch is switch_output through the guard's process, which has a fake
 // board, beside the bare write of a line of another such board.
 func BenchmarkSwitch(b *testing.B) {
-	line, err := board.FakeLines(board.FakeHeader()).Output("GPIO17", board.OutputOptions{})
+	line, err := boardtest.Lines(boardtest.Header()).Output("GPIO17", board.OutputOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer line.Close()
 
-	cfg := benched(b, relayEntry, board.FakeLines(board.FakeHeader()))
+	cfg := benched(b, relayEntry, boardtest.Lines(boardtest.Header()))
 	plan, err := NewPlan(cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -228,7 +229,7 @@ func benchGuard(latch string) error {
 		return err
 	}
 	proc.Realtime() // where it may
-	on := board.FakeLines(board.FakeHeader())
+	on := boardtest.Lines(boardtest.Header())
 	cfg, err := config.Parse("bench", []byte(benchSite(relayEntry)), gpio.Drivers(on))
 	if err != nil {
 		return err

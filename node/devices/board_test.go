@@ -11,14 +11,13 @@ import (
 
 	"agentsite/agents/things"
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/guard"
 	"agentsite/device/guard/proc"
 	"agentsite/device/testbed"
 	"agentsite/node"
 	"agentsite/node/history"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
 )
 
@@ -74,7 +73,7 @@ func (*multiplexer) SetSpeed(f physic.Frequency) error { return nil }
 // reads, and writes, another chip.
 func TestReloadKeepsTheBoard(t *testing.T) {
 	const channels, before, samples = 4, 2, 200
-	b := board.FakeBuses(map[int]i2c.Bus{1: newMultiplexer(t, channels)}, nil)
+	b := boardtest.I2C(newMultiplexer(t, channels))
 	file := filepath.Join(t.TempDir(), "agentsite.yaml")
 	write := func(n int) {
 		t.Helper()

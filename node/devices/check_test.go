@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
 	"agentsite/device/gpio"
@@ -108,15 +109,15 @@ devices:
 	if err != nil {
 		t.Fatal(err)
 	}
-	chip := board.FakeHeader()
+	chip := boardtest.Header()
 	chip.Take(6, "w1")
 	const want = `a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
     3 |   pump: { driver: relay, pin: GPIO17, safe: off }
       |                          ^`
-	if err := checkBoard(cfg, board.FakeLines(chip)); err == nil || err.Error() != want {
+	if err := checkBoard(cfg, boardtest.Lines(chip)); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	if err := checkBoard(cfg, board.FakeLines()); err != nil {
+	if err := checkBoard(cfg, boardtest.Lines()); err != nil {
 		t.Errorf("a machine without lines: %v", err)
 	}
 }

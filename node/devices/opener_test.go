@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"agentsite/device"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/node/config"
 )
 
@@ -97,7 +97,7 @@ func TestOpeningEnds(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), 3*time.Second)
 		defer end()
 		begun := time.Now()
-		if all, err := openDevices(ctx, cfg, board.FakeLines(), newOpener(nil)); !errors.Is(err, context.DeadlineExceeded) || all != nil {
+		if all, err := openDevices(ctx, cfg, boardtest.Lines(), newOpener(nil)); !errors.Is(err, context.DeadlineExceeded) || all != nil {
 			t.Errorf("%v, %v", all, err)
 		}
 		if took := time.Since(begun); took > 4*time.Second {

@@ -30,6 +30,7 @@ var layers = []layer{
 	{"device/guard/proc", []string{"device", "device/guard"}, "a connection and a process around the guard; which devices it has is the wiring's concern"},
 	{"device/host", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
 	{"device/board", []string{"device", "device/driver"}, "buses and lines know the board, not the chips on it"},
+	{"device/board/boardtest", []string{"device/board"}, "a fake of the board; imported by tests only"},
 	{"device/board/pinout", []string{"device/board"}, "a picture of the board's header"},
 	{"device/gpio", []string{"device", "device/driver", "device/board"}, "a part on bare lines gets them from the board"},
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},

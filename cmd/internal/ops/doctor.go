@@ -71,7 +71,7 @@ func (d Diagnosis) Warnings() (n int) {
 // and removes it, and reads one byte from each I2C address that the site has. It blocks for
 // at most some seconds.
 func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
-	b := board.New().Below(o.Root)
+	b := board.On(board.Machine{Root: o.Root})
 	all := []driver.Finding{}
 	running := o.Folder.Running()
 	var site answers

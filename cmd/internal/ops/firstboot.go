@@ -50,7 +50,7 @@ func bootFolder(named, root string) (string, error) {
 		}
 		return named, nil
 	}
-	file := board.New().Below(root).ConfigFile()
+	file := board.On(board.Machine{Root: root}).ConfigFile()
 	if file == "" {
 		return "", nil
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/devices"
@@ -40,7 +40,7 @@ func flashed(t *testing.T, files map[string]string) PrepareOptions {
 	}
 	return PrepareOptions{
 		Config: filepath.Join(root, "etc/agentsite.yaml"), Folder: state.Folder(filepath.Join(root, "data")), Boot: filepath.Join(root, "boot"),
-		Drivers: site.AllDrivers(), Group: "0", Root: root, board: board.FakeBuses(map[int]i2c.Bus{}, nil).Below(root),
+		Drivers: site.AllDrivers(), Group: "0", Root: root, board: boardtest.Machine{Root: root}.Board(),
 	}
 }
 
@@ -166,7 +166,7 @@ func TestFirstBootAwry(t *testing.T) {
 func TestFirstBootFinds(t *testing.T) {
 	o := flashed(t, nil)
 	bus := &chips{at: []uint16{0x76, 0x20}}
-	o.board = board.FakeBuses(map[int]i2c.Bus{1: bus}, nil).Below(o.Root)
+	o.board = boardtest.Machine{I2C: map[int]i2c.Bus{1: bus}, Root: o.Root}.Board()
 	if err := os.MkdirAll(filepath.Join(o.Root, "dev"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func ReadPinout(o PinoutOptions) (*pinout.Pinout, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := board.New().Below(o.Root)
+	b := board.On(board.Machine{Root: o.Root})
 	p := &pinout.Pinout{Site: cfg.Name, Board: anyBoard}
 	if b.ConfigFile() != "" {
 		p.Board = cmp.Or(b.Model(), anyBoard)

@@ -55,7 +55,7 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := cmp.Or(o.board, board.New().Below(o.Root))
+	b := cmp.Or(o.board, board.On(board.Machine{Root: o.Root}))
 	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}

@@ -11,12 +11,11 @@ import (
 	"testing"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/device/scan"
 	"agentsite/node/config"
 	"agentsite/node/state"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
 )
 
@@ -45,7 +44,7 @@ func (c *chips) Tx(addr uint16, w, r []byte) error {
 
 func scanOn(t *testing.T, bus *chips, file string) *ScanResult {
 	t.Helper()
-	s, err := Scan(t.Context(), ScanOptions{Config: file, Drivers: site.AllDrivers(), Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: board.FakeBuses(map[int]i2c.Bus{1: bus}, nil)})
+	s, err := Scan(t.Context(), ScanOptions{Config: file, Drivers: site.AllDrivers(), Folder: state.Folder(t.TempDir()), Bus: "i2c-1", Root: t.TempDir(), board: boardtest.I2C(bus)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/device/board"
+	"agentsite/device/board/boardtest"
 	"agentsite/node/config"
 )
 
@@ -74,7 +75,7 @@ func TestSurveyOfTheKernel(t *testing.T) {
 		t.Skip(err)
 	}
 	for driver, says := range map[string]string{"kernel:bme280": "", "bme280": "is held by the kernel driver bmp280"} {
-		b := board.FakeLines().Below(root)
+		b := boardtest.Machine{Root: root}.Board()
 		cfg, err := config.Parse("a.yaml", []byte("site: { name: a }\ndevices: { climate: { driver: "+driver+", bus: i2c-1, address: 0x76 } }\n"), Drivers(b))
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func drawn(t *testing.T, svg []byte) (texts []string, shapes map[string]int) {
 // TestPinoutSVG has names that a picture must not take for its own words, and a bus with
 // more devices than there is room for.
 func TestPinoutSVG(t *testing.T) {
-	positions, _ := board.New().Below(t.TempDir()).Header([]board.Use{
+	positions, _ := board.On(board.Machine{Root: t.TempDir()}).Header([]board.Use{
 		{Device: "a", Claims: (&board.I2C{Bus: "i2c-1", Address: 1}).Claims()}, {Device: "b", Claims: (&board.I2C{Bus: "i2c-1", Address: 2}).Claims()},
 		{Device: "c", Claims: (&board.I2C{Bus: "i2c-1", Address: 3}).Claims()}, {Device: "d", Claims: (&board.I2C{Bus: "i2c-1", Address: 4}).Claims()},
 	})
@@ -72,7 +72,7 @@ func TestPinoutSVG(t *testing.T) {
 // TestPinoutContrast holds each colour against the letters on it, in colour and therefore
 // in grey: at least 4.5 to 1, as WCAG 2.2 has it (1.4.3), for all kinds of positions.
 func TestPinoutContrast(t *testing.T) {
-	positions, _ := board.New().Below(t.TempDir()).Header(nil)
+	positions, _ := board.On(board.Machine{Root: t.TempDir()}).Header(nil)
 	for _, pos := range positions {
 		if !slices.ContainsFunc(styles, func(s style) bool { return s.kind == pos.Kind }) {
 			t.Errorf("%s has no colours", pos.Kind)

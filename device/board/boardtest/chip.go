@@ -1,4 +1,4 @@
-package board
+package boardtest
 
 import (
 	"context"
@@ -7,119 +7,108 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"agentsite/device/board"
 )
 
-// FakeLines is a board of a test that has these GPIO chips and nothing else.
-func FakeLines(chips ...*FakeChip) *Board {
-	b := New()
-	b.root = "/nowhere"
-	return b.WithLines(chips...)
-}
-
-// WithLines gives the board these GPIO chips in place of the kernel's.
-func (b *Board) WithLines(chips ...*FakeChip) *Board {
-	b.chips = fakeChips(chips)
-	return b
-}
-
-// FakeChip is a GPIO controller of a test. It knows the levels at its pins, what
+// Chip is a GPIO controller of a test. It knows the levels at its pins, what
 // becomes of released ones, and all that can go wrong. Safe for concurrent use.
-type FakeChip struct {
+type Chip struct {
 	name, label string
 
 	mu     sync.Mutex
 	gone   bool
 	forget bool
-	pins   []fakePin
+	pins   []pin
 	react  func(offset int, level bool, drive func(offset int, level bool))
 }
 
-type fakePin struct {
-	lineInfo
-	by       *fakeLines // who has requested it
-	level    bool       // at the pin
-	outside  *bool      // what the wiring makes of it while it is an input
+type pin struct {
+	board.LineInfo
+	by       *lines // who has requested it
+	level    bool   // at the pin
+	outside  *bool  // what the wiring makes of it while it is an input
 	stuck    bool
 	fail     error
-	changes  []FakeChange
+	changes  []Change
 	reported bool        // the last level that counted
 	settle   *time.Timer // runs while a new level has not lasted yet
 }
 
 const mostChanges = 10_000
 
-// FakeChange is a new level at a pin.
-type FakeChange struct {
+// Change is a new level at a pin.
+type Change struct {
 	At    time.Time
 	Level bool
 }
 
-// NewFakeChip makes a chip, such as "gpiochip0" with the label "pinctrl-bcm2835",
+// NewChip makes a chip, such as "gpiochip0" with the label "pinctrl-bcm2835",
 // with lines of these names. All are low inputs that nobody uses.
-func NewFakeChip(name, label string, lines ...string) *FakeChip {
-	c := &FakeChip{name: name, label: label, pins: make([]fakePin, len(lines))}
+func NewChip(name, label string, lines ...string) *Chip {
+	c := &Chip{name: name, label: label, pins: make([]pin, len(lines))}
 	for i, name := range lines {
-		c.pins[i].name = name
+		c.pins[i].Name = name
 	}
 	return c
 }
 
-// FakeHeader is a chip with the 28 lines of a Raspberry Pi's header.
-func FakeHeader() *FakeChip {
-	return NewFakeChip("gpiochip0", "pinctrl-bcm2835", make([]string, 28)...)
+// Header is a chip with the 28 lines of a Raspberry Pi's header.
+func Header() *Chip {
+	return NewChip("gpiochip0", "pinctrl-bcm2835", make([]string, 28)...)
 }
 
 // Level is what is at the pin.
-func (c *FakeChip) Level(offset int) bool {
+func (c *Chip) Level(offset int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pins[offset].level
 }
 
 // Driven reports whether somebody has requested the pin as an output.
-func (c *FakeChip) Driven(offset int) bool {
+func (c *Chip) Driven(offset int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	by := c.pins[offset].by
-	return by != nil && by.setup.output
+	return by != nil && by.config.Output
 }
 
 // Changes are the last levels that the pin has had, up to ten thousand.
-func (c *FakeChip) Changes(offset int) []FakeChange {
+func (c *Chip) Changes(offset int) []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.pins[offset].changes)
 }
 
 // Drive is the wiring's level at a pin. It shows while the pin is an input.
-func (c *FakeChip) Drive(offset int, level bool) {
+func (c *Chip) Drive(offset int, level bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drive(offset, level)
 }
 
-func (c *FakeChip) drive(offset int, level bool) {
+func (c *Chip) drive(offset int, level bool) {
 	c.pins[offset].outside = &level
 	c.update(offset)
 }
 
 // React makes a part of the wiring: do is called with each new level at a pin, at
 // once. It may use drive, which is Drive, and no method of the chip.
-func (c *FakeChip) React(do func(offset int, level bool, drive func(offset int, level bool))) {
+func (c *Chip) React(do func(offset int, level bool, drive func(offset int, level bool))) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.react = do
 }
 
 // Take lets somebody else use the pin; nobody, where consumer is "".
-func (c *FakeChip) Take(offset int, consumer string) {
+func (c *Chip) Take(offset int, consumer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pins[offset].used, c.pins[offset].consumer = consumer != "", consumer
+	c.pins[offset].Used, c.pins[offset].Consumer = consumer != "", consumer
 }
 
 // Fail makes whatever is done with the pin fail, until it is called with nil.
-func (c *FakeChip) Fail(offset int, err error) {
+func (c *Chip) Fail(offset int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pins[offset].fail = err
@@ -129,7 +118,7 @@ func (c *FakeChip) Fail(offset int, err error) {
 }
 
 // Stick keeps the pin at a level, whoever drives it.
-func (c *FakeChip) Stick(offset int, level bool) {
+func (c *Chip) Stick(offset int, level bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set(offset, level)
@@ -138,14 +127,14 @@ func (c *FakeChip) Stick(offset int, level bool) {
 
 // Forget makes released outputs return to inputs. Without it they keep their
 // level, as with the kernels of the Raspberry Pi.
-func (c *FakeChip) Forget() {
+func (c *Chip) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget = true
 }
 
 // Unplug takes the chip away, and with it all that was requested.
-func (c *FakeChip) Unplug() {
+func (c *Chip) Unplug() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
@@ -158,43 +147,43 @@ func (c *FakeChip) Unplug() {
 }
 
 // Plug brings the chip back, with nothing requested.
-func (c *FakeChip) Plug() {
+func (c *Chip) Plug() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = false
 }
 
 // update makes the level at a pin what it has to be. mu is held, as in all below.
-func (c *FakeChip) update(offset int) {
+func (c *Chip) update(offset int) {
 	p := &c.pins[offset]
 	level := p.level
 	switch {
-	case p.by != nil && p.by.setup.output:
-		if level = p.by.values>>p.by.index(offset)&1 != 0 != p.by.setup.activeLow; p.by.setup.letsGo(level) && p.outside != nil {
+	case p.by != nil && p.by.config.Output:
+		if level = p.by.values>>p.by.index(offset)&1 != 0 != p.by.config.ActiveLow; releases(p.by.config, level) && p.outside != nil {
 			level = *p.outside
 		}
 	case p.outside != nil:
 		level = *p.outside
-	case p.by != nil && p.by.setup.pull == PullUp:
+	case p.by != nil && p.by.config.Pull == board.PullUp:
 		level = true
-	case p.by != nil && p.by.setup.pull == PullDown:
+	case p.by != nil && p.by.config.Pull == board.PullDown:
 		level = false
 	}
 	c.set(offset, level)
 }
 
-// letsGo reports whether an output that is to have this level does not drive it.
-func (s setup) letsGo(level bool) bool {
-	return s.drive == OpenDrain && level || s.drive == OpenSource && !level
+// releases reports whether an output that is to have this level does not drive it.
+func releases(c board.LineConfig, level bool) bool {
+	return c.Drive == board.OpenDrain && level || c.Drive == board.OpenSource && !level
 }
 
-func (c *FakeChip) set(offset int, level bool) {
+func (c *Chip) set(offset int, level bool) {
 	p := &c.pins[offset]
 	if p.stuck || level == p.level {
 		return
 	}
 	p.level = level
-	p.changes = append(p.changes, FakeChange{time.Now(), level})
+	p.changes = append(p.changes, Change{time.Now(), level})
 	if len(p.changes) > mostChanges {
 		p.changes = p.changes[1:]
 	}
@@ -205,11 +194,11 @@ func (c *FakeChip) set(offset int, level bool) {
 		p.settle.Stop()
 	}
 	switch {
-	case p.by == nil || p.by.setup.output:
-	case p.by.setup.debounce == 0:
+	case p.by == nil || p.by.config.Output:
+	case p.by.config.Debounce == 0:
 		c.report(offset)
 	default:
-		p.settle = time.AfterFunc(p.by.setup.debounce, func() {
+		p.settle = time.AfterFunc(p.by.config.Debounce, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.report(offset)
@@ -218,21 +207,21 @@ func (c *FakeChip) set(offset int, level bool) {
 }
 
 // report makes an edge of a level that has lasted.
-func (c *FakeChip) report(offset int) {
+func (c *Chip) report(offset int) {
 	p := &c.pins[offset]
 	if p.by == nil || p.reported == p.level {
 		return
 	}
 	p.reported = p.level
-	if p.by.setup.edges {
+	if p.by.config.Edges {
 		now := time.Now()
-		p.by.add(Edge{Line: p.by.index(offset), Active: p.level != p.by.setup.activeLow, At: now, Clock: time.Duration(now.UnixNano())})
+		p.by.add(board.Edge{Line: p.by.index(offset), Active: p.level != p.by.config.ActiveLow, At: now, Clock: time.Duration(now.UnixNano())})
 	}
 }
 
-func (c *FakeChip) release(offset int) {
+func (c *Chip) release(offset int) {
 	p := &c.pins[offset]
-	p.by, p.used, p.consumer = nil, false, ""
+	p.by, p.Used, p.Consumer = nil, false, ""
 	if c.forget {
 		if p.outside == nil {
 			p.outside = new(bool)
@@ -241,16 +230,17 @@ func (c *FakeChip) release(offset int) {
 	}
 }
 
-type fakeChips []*FakeChip
+// chips is a board.GPIO.
+type chips []*Chip
 
-func (all fakeChips) list() ([]chip, error) {
-	var found []chip
+func (all chips) Chips() ([]board.Chip, error) {
+	var found []board.Chip
 	for _, c := range all {
 		c.mu.Lock()
 		if !c.gone {
-			one := chip{name: c.name, label: c.label}
+			one := board.Chip{Name: c.name, Label: c.label}
 			for _, p := range c.pins {
-				one.lines = append(one.lines, p.lineInfo)
+				one.Lines = append(one.Lines, p.LineInfo)
 			}
 			found = append(found, one)
 		}
@@ -259,47 +249,47 @@ func (all fakeChips) list() ([]chip, error) {
 	return found, nil
 }
 
-func (fakeChips) pulses() func(time.Duration) { return time.Sleep }
+func (chips) PrepareThread() func(time.Duration) { return time.Sleep }
 
-func (all fakeChips) request(name string, offsets []int, s setup) (lines, error) {
-	i := slices.IndexFunc(all, func(c *FakeChip) bool { return c.name == name })
+func (all chips) Request(name string, offsets []int, config board.LineConfig) (board.Lines, error) {
+	i := slices.IndexFunc(all, func(c *Chip) bool { return c.name == name })
 	c := all[i]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := &fakeLines{chip: c, offsets: slices.Clone(offsets), wake: make(chan struct{}, 1)}
+	l := &lines{chip: c, offsets: slices.Clone(offsets), wake: make(chan struct{}, 1)}
 	for _, o := range offsets {
 		switch p := c.pins[o]; {
 		case c.gone:
 			return nil, syscall.ENODEV
 		case p.fail != nil:
 			return nil, p.fail
-		case p.used:
+		case p.Used:
 			return nil, syscall.EBUSY
 		}
 	}
 	for _, o := range offsets {
-		c.pins[o].by, c.pins[o].used, c.pins[o].consumer = l, true, consumer
+		c.pins[o].by, c.pins[o].Used, c.pins[o].Consumer = l, true, config.Consumer
 	}
-	l.setUp(s)
+	l.setUp(config)
 	return l, nil
 }
 
-// fakeLines are one request. Its chip's mu holds for all of it.
-type fakeLines struct {
-	chip    *FakeChip
+// lines are one request. Its chip's mu holds for all of it.
+type lines struct {
+	chip    *Chip
 	offsets []int
-	setup   setup
+	config  board.LineConfig
 	values  uint64
 	ended   error
-	edges   []Edge
+	edges   []board.Edge
 	lost    bool
 	wake    chan struct{} // there are edges, or the end
 }
 
-func (l *fakeLines) index(offset int) int { return slices.Index(l.offsets, offset) }
+func (l *lines) index(offset int) int { return slices.Index(l.offsets, offset) }
 
-func (l *fakeLines) setUp(s setup) {
-	l.setup, l.values = s, s.values
+func (l *lines) setUp(config board.LineConfig) {
+	l.config, l.values = config, config.Values
 	for _, o := range l.offsets {
 		l.chip.update(o)
 		l.chip.pins[o].reported = l.chip.pins[o].level
@@ -307,7 +297,7 @@ func (l *fakeLines) setUp(s setup) {
 }
 
 // check is why nothing can be done with the lines.
-func (l *fakeLines) check() error {
+func (l *lines) check() error {
 	for _, o := range l.offsets {
 		if err := l.chip.pins[o].fail; err != nil {
 			return err
@@ -316,28 +306,30 @@ func (l *fakeLines) check() error {
 	return l.ended
 }
 
-func (l *fakeLines) get() (uint64, error) {
+func (l *lines) Get() (uint64, error) {
 	l.chip.mu.Lock()
 	defer l.chip.mu.Unlock()
 	var values uint64
 	for i, o := range l.offsets {
 		p := l.chip.pins[o]
 		level := p.level
-		if l.setup.debounce > 0 {
+		if l.config.Debounce > 0 {
 			level = p.reported
 		}
-		values |= bit(level != l.setup.activeLow) << i
+		if level != l.config.ActiveLow {
+			values |= 1 << i
+		}
 	}
 	return values, l.check()
 }
 
-func (l *fakeLines) set(values uint64) error {
+func (l *lines) Set(values uint64) error {
 	l.chip.mu.Lock()
 	defer l.chip.mu.Unlock()
 	if err := l.check(); err != nil {
 		return err
 	}
-	if !l.setup.output {
+	if !l.config.Output {
 		return syscall.EPERM
 	}
 	l.values = values
@@ -348,7 +340,7 @@ func (l *fakeLines) set(values uint64) error {
 }
 
 // add keeps an edge until it is fetched. The kernel's queue is bounded too.
-func (l *fakeLines) add(e Edge) {
+func (l *lines) add(e board.Edge) {
 	if len(l.edges) == 64 {
 		l.edges, l.lost = l.edges[1:], true
 	}
@@ -356,19 +348,19 @@ func (l *fakeLines) add(e Edge) {
 	l.ring()
 }
 
-func (l *fakeLines) ring() {
+func (l *lines) ring() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (l *fakeLines) end(why error) {
+func (l *lines) end(why error) {
 	l.ended = why
 	l.ring()
 }
 
-func (l *fakeLines) watch(ctx context.Context, emit func(Edge)) error {
+func (l *lines) Watch(ctx context.Context, emit func(board.Edge)) error {
 	for {
 		l.chip.mu.Lock()
 		edges, ended := l.edges, l.check()
@@ -391,7 +383,7 @@ func (l *fakeLines) watch(ctx context.Context, emit func(Edge)) error {
 	}
 }
 
-func (l *fakeLines) close() error {
+func (l *lines) Close() error {
 	l.chip.mu.Lock()
 	defer l.chip.mu.Unlock()
 	if l.ended == nil {

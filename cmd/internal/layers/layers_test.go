@@ -85,7 +85,7 @@ var layers = []layer{
 		"what is done without a running site knows the machine and the data folder; the list of drivers, and a connection for doctor to ask the site that runs, are passed in"},
 	{"cmd/internal/systemd", nil, "the service manager, whatever the program does"},
 	{"cmd/internal/layers", nil, "the plan is read, not linked"},
-	{"cmd/internal/e2e", []string{everything}, "whole-system tests see the whole system"},
+	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
 	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
 		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
@@ -134,7 +134,7 @@ func TestPlanBites(t *testing.T) {
 // test may use a fake from another package.
 func packages(t *testing.T, tags string) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-tags", tags, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "agentsite/...")
+	cmd := exec.Command("go", "list", "-tags", tags, "-f", `{{if .GoFiles}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "agentsite/...")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, out)
@@ -142,6 +142,9 @@ func packages(t *testing.T, tags string) map[string][]string {
 	all := make(map[string][]string)
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
+		if len(words) == 0 { // nothing but tests
+			continue
+		}
 		pkg := strings.TrimPrefix(words[0], module)
 		all[pkg] = nil
 		for _, imp := range words[1:] {

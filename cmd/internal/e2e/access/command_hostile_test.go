@@ -1,0 +1,326 @@
+//go:build e2e
+
+package access
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+	ownerapi "agentsite/transport/owner"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// venom is in every text of a liar's answers: what a shell runs, a terminal acts on, and a
+// reader does not see.
+const venom = "'; touch PWNED; `touch PWNED` $(touch PWNED) \x1b[31m\u202e\u0085\u200b\n\"; touch PWNED; \""
+
+// liar is a site that somebody owns, and that lies in every field of what it answers.
+type liar struct {
+	how    string
+	key    identity.Key
+	victim identity.ID // whom it says that it is
+
+	mu     sync.Mutex
+	asked  int
+	signed []*access.Grant
+}
+
+// How a liar answers.
+const (
+	asAnother = "as another site"
+	asItself  = "with its own key" // and all else is a lie
+	refusing  = "with refusals"
+	failing   = "with failures of tools"
+	mistyped  = "with something else"
+	endless   = "without an end"
+	silent    = "not at all"
+)
+
+func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     jsontext.Value `json:"id"`
+		Method string         `json:"method"`
+		Params struct {
+			Name  string `json:"name"`
+			Grant []byte `json:"grant"`
+		} `json:"params"`
+	}
+	body, _ := io.ReadAll(r.Body)
+	if err := json.Unmarshal(body, &m); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	l.mu.Lock()
+	l.asked++
+	asked := l.asked
+	if g, err := access.ParseGrant(m.Params.Grant); err == nil {
+		l.signed = append(l.signed, g)
+	}
+	l.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch how := l.how; {
+	case how == silent:
+		<-r.Context().Done()
+	case how == endless:
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"x":"`, m.ID)
+		for {
+			if _, err := io.WriteString(w, strings.Repeat("A", 1<<10)); err != nil {
+				return
+			}
+		}
+	case how == refusing && m.Method != string(ownerapi.TimeMethod):
+		w.WriteHeader(http.StatusForbidden)
+		json.MarshalWrite(w, map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": 403, "message": "run agentsite `touch PWNED`" + venom, "data": venom}})
+	case m.Method == "subscriptions/listen":
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, n := range []string{`acknowledged`, `updated`, `updated`} {
+			method, uri := "notifications/subscriptions/"+n, ""
+			if n == "updated" {
+				method, uri = "notifications/resources/updated", `,"uri":"agentsite:///a/t"`
+			}
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":%q,\"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":%s}%s}}\n\n", method, m.ID, uri)
+			http.NewResponseController(w).Flush()
+		}
+		time.Sleep(100 * time.Millisecond) // as a site that is gone soon
+	default:
+		var result any = []any{1, venom, nil}
+		if how != mistyped {
+			result = l.lie(m.Method, m.Params.Name, asked)
+		}
+		json.MarshalWrite(w, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": result})
+	}
+}
+
+// lie is what a method answers. Of points and texts each answer has longer ones.
+func (l *liar) lie(method, tool string, asked int) any {
+	type o = map[string]any
+	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	switch method {
+	case string(ownerapi.AccessMethod):
+		says := l.key.ID()
+		if l.how == asAnother {
+			says = l.victim
+		}
+		return o{
+			"site": says.String(), "name": venom, "addresses": []string{venom, "/ip4/192.0.2.1/tcp/1" + venom, "192.0.2.1:1" + venom, "/ip4/192.0.2.1/tcp/1"}, "url": venom,
+			"time": time.Now().UTC(), "owners": []o{{"did": venom, "name": venom}}, "proof": make([]byte, 64),
+			"grants": []o{
+				{"id": venom, "to": venom, "may": []string{"read *"}, "until": soon},
+				{"id": venom, "to": l.victim.String(), "may": []string{"read *'; touch PWNED; '"}, "until": soon},
+				{"id": venom, "to": l.victim.String(), "may": []string{"read *"}, "until": soon},
+				{"id": venom, "token": venom, "may": []string{venom}, "until": soon},
+			},
+		}
+	case string(ownerapi.TokenMethod):
+		return o{"id": venom, "token": venom, "until": soon, "new_owner": venom}
+	case string(ownerapi.RequestsMethod):
+		return o{"requests": []o{{"handle": venom, "who": venom, "tool": venom, "arguments": o{"x": venom}, "seconds_left": 1e300}}}
+	case string(ownerapi.RecoveryMethod):
+		return o{"code": venom}
+	case string(ownerapi.TimeMethod), string(ownerapi.PresentMethod):
+		return o{"at": []string{venom, "/ip4/192.0.2.1/tcp/1" + venom}}
+	case string(ownerapi.FindMethod):
+		return o{"found": []o{{"name": venom, "did": venom, "urls": []string{venom}, "known_as": venom}}}
+	case string(ownerapi.ChallengeMethod):
+		return o{"challenge": make([]byte, 32)}
+	case string(ownerapi.ProveMethod):
+		return o{"answer": base64.StdEncoding.EncodeToString([]byte(venom)), "name": venom}
+	case "tools/list":
+		return o{"resultType": "complete", "tools": []o{{"name": venom, "title": venom, "description": venom, "inputSchema": o{"properties": o{venom: o{}}, "required": []string{venom}}}}}
+	case "tools/call":
+		return l.result(tool, strings.Repeat("t", asked)+venom)
+	}
+	return o{"x": venom}
+}
+
+func (l *liar) result(tool, long string) any {
+	type o = map[string]any
+	value := o{
+		"points": []o{
+			{"point": "a/t", "kind": "switch", "unit": venom, "description": venom, "values": []string{venom}, "safe": venom, "max_seconds": -1e300, "limits": venom, "confirm": venom},
+			{"point": long, "kind": venom, "unit": venom, "description": venom, "safe": o{"x": venom}, "min": 1e300, "max": -1e300},
+		},
+		"readings": []o{{"point": long, "value": venom, "unit": venom, "time": venom, "age_seconds": -1e300, "quality": venom, "why": venom}, {"point": "a/t", "value": 1e300, "unit": "s", "quality": "good"}},
+		"point":    long, "unit": "s", "step_seconds": -1, "min": -1e300, "steps": []o{{"time": "0001-01-01T00:00:00Z", "min": 1e300}},
+		"output": long, "value": venom, "going_to": venom, "safe": venom, "seconds_left": 1e300, "display": venom, "text": venom,
+		"site": venom, "version": venom, "uptime_seconds": -1, "emergency_stop": true,
+		"outputs": []o{{"output": long, "value": venom}}, "outputs_away_from_safe": []o{{"output": long, "seconds_left": 1e300, "fault": venom}},
+	}
+	res := o{"resultType": "complete", "structuredContent": value, "content": []o{{"type": "text", "text": venom}, {"type": "image", "mimeType": venom, "data": "AAAA"}}}
+	if l.how == failing {
+		res = o{"resultType": "complete", "isError": true, "content": []o{{"type": "text", "text": "run agentsite `touch PWNED`" + venom}}, "_meta": o{"agentsite/fault": venom}}
+	}
+	return res
+}
+
+// commands are all that a site is asked for, by those who own it. KEY stands for a key.
+var commands = [][]string{
+	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
+	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
+	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
+	{"grant", "KEY", "read *"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"}, {"revoke", "KEY"},
+	{"owners"}, {"owners", "add", "KEY"}, {"owners", "remove", "KEY"}, {"owners", "recovery"}, {"owners", "recover", "0000-0000-0000-0000-0000-0000-0000-0000"},
+	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
+	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
+	{"claim", "ADDRESS", "--name", "other"},
+}
+
+// signs are the commands that sign something.
+var signs = []string{"grant", "token", "agents"}
+
+// watches go on until somebody ends them.
+var watches = []string{"read --watch", "approve --watch"}
+
+// TestCommandsHostile: the whole command line against a site that its user owns and that
+// turned against who owns it. Nothing is signed for another site, nothing that it says is
+// run by a shell that what is printed is pasted into, nothing is shown that a terminal acts
+// on, and nothing takes longer than one answer may.
+func TestCommandsHostile(t *testing.T) {
+	victim := identity.New()
+	some := func(all [][]string, n int) [][]string {
+		if os.Getenv("SOAK") != "" {
+			return all
+		}
+		return all[:n]
+	}
+	slow := [][]string{{"points"}, {"grant", "KEY", "read *"}, {"stop"}}
+	for how, words := range map[string][][]string{
+		asAnother: commands, asItself: commands, refusing: commands, failing: commands, mistyped: commands,
+		endless: append(slow, some(commands, 4)...), silent: append(slow, some(commands, 0)...),
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			l := &liar{how: how, key: identity.New(), victim: victim.ID()}
+			at := harness.ServeAs(t, l.key, l.serve)
+			for i, w := range words {
+				t.Run(strings.Join(w, " "), func(t *testing.T) {
+					t.Parallel()
+					for _, asJSON := range []bool{i%2 == 0, i%2 != 0}[:1+min(len(os.Getenv("SOAK")), 1)] {
+						l.against(t, at, w, asJSON)
+					}
+				})
+			}
+		})
+	}
+}
+
+// against runs one command against the liar.
+func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
+	me := harness.NewPerson(t)
+	me.Key(t)
+	file := filepath.Join(me.Folder, "agentsite", "owner", "sites.json")
+	known := []peer.Contact{{Name: "evil", DID: l.key.ID().String(), Addresses: []string{at}, Owner: true}, {Name: "boiler", DID: l.victim.String(), Addresses: []string{"127.0.0.1:1"}, Owner: true}}
+	text, err := json.Marshal(known)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Clone(words)
+	for i, w := range args {
+		switch w {
+		case "KEY":
+			args[i] = l.victim.String()
+		case "ADDRESS":
+			args[i] = access.Invitation{Site: l.key.ID(), Addresses: []string{at}, Secret: access.ClaimSecret{1}}.String()
+		}
+	}
+	if words[0] != "claim" {
+		args = append([]string{"--site", "evil"}, args...)
+	}
+	if asJSON && words[0] != "__complete" {
+		args = append(args, "--json")
+	}
+	cmd := exec.Command(harness.Need(t, "the program", harness.Program), args...)
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+me.Folder, "XDG_STATE_HOME="+me.Folder)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(watches, strings.Join(words, " ")) {
+		end := time.AfterFunc(3*time.Second, func() { cmd.Process.Signal(os.Interrupt) })
+		defer end.Stop()
+	}
+	late := time.AfterFunc(2*time.Minute, func() { cmd.Process.Signal(syscall.SIGQUIT) })
+	defer late.Stop()
+	err = cmd.Wait()
+	took := time.Since(begun)
+	var ended *exec.ExitError
+	if err != nil && (!errors.As(err, &ended) || ended.ExitCode() < 1 || ended.ExitCode() > 7) {
+		t.Errorf("it ends with %v\n%s", err, out.String())
+	}
+	if took > 65*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	said := out.String()
+	if i := strings.IndexFunc(said, func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) || r == '\u2028'
+	}); i >= 0 {
+		t.Errorf("it shows %q", said[max(0, i-60):min(len(said), i+20)])
+	}
+	pasted(t, said)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.signed {
+		for _, b := range g.Blocks {
+			if b.Node != l.key.ID() {
+				t.Errorf("a grant was signed for %v", b.Node)
+			}
+		}
+	}
+	if l.how == asAnother && slices.Contains(signs[:2], words[0]) && slices.Contains(words, "read *") && err == nil {
+		t.Errorf("a site that says it is another was taken for itself:\n%s", said)
+	}
+	now, err := os.ReadFile(file)
+	var after []peer.Contact
+	if err == nil {
+		err = json.Unmarshal(now, &after)
+	}
+	if err != nil || len(after) < 2 || after[0].DID != known[0].DID || after[1].DID != known[1].DID || strings.Contains(string(now), "touch") {
+		t.Errorf("what is known of sites became %s, %v", now, err)
+	}
+}
+
+// pasted puts each command that is suggested into a shell.
+func pasted(t *testing.T, said string) {
+	t.Helper()
+	dir := t.TempDir()
+	for line := range strings.Lines(said) {
+		ours, _, _ := strings.Cut(line, " says: ")
+		_, suggested, there := strings.Cut(ours, "agentsite ")
+		if !there {
+			continue
+		}
+		cmd := exec.Command("sh", "-c", "agentsite() { :; }\nagentsite "+suggested)
+		cmd.Dir = dir
+		cmd.Run()
+		if _, err := os.Stat(filepath.Join(dir, "PWNED")); err == nil {
+			t.Errorf("who pastes this runs what the site wants: %s", line)
+			return
+		}
+	}
+}

@@ -1,0 +1,192 @@
+//go:build e2e
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/cmd/internal/peer"
+	"agentsite/node/state"
+	ownerapi "agentsite/transport/owner"
+)
+
+// TestRevoked: from an owner's word on, the next call is refused within 10 ms and what
+// is held is safe within 100 ms; and its subscription ends.
+func TestRevoked(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
+	r := harness.StartRelay(t)
+	owner, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	var refused, safe []time.Duration
+	for i := range harness.Repetitions(20) {
+		name := fmt.Sprint("t", i)
+		_, c := r.AddToken(t, name, "set box, read box")
+		harness.WaitFor(t, time.Minute, "the relay switches", func() bool {
+			_, err := c.Ask(t.Context(), "switch_output", []byte(`{"output":"box/relay","on":true,"for_seconds":60}`))
+			return err == nil
+		})
+		ended, live := make(chan error, 1), make(chan struct{})
+		go func() {
+			var once sync.Once
+			ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+		}()
+		<-live
+		first := time.Duration(0)
+		safe = append(safe, harness.CheckDeadline(t, 100*time.Millisecond, func() time.Duration {
+			if r.State() != "on" {
+				return 0 // a second try: it went off in the first
+			}
+			begun := time.Now()
+			done := make(chan error, 1)
+			go func() {
+				_, err := owner.CallMethod(context.WithoutCancel(t.Context()), string(ownerapi.RevokeMethod), ownerapi.Name{Name: name})
+				done <- err
+			}()
+			for {
+				_, err := c.Ask(t.Context(), "read_points", []byte(`{}`))
+				if err != nil {
+					first = time.Since(begun)
+					break
+				}
+			}
+			for r.State() != "off" && time.Since(begun) < 20*time.Second {
+				time.Sleep(time.Millisecond)
+			}
+			took := time.Since(begun)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			return took
+		}))
+		refused = append(refused, first)
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "revoked") {
+				t.Error("the subscription ended with", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("the subscription goes on")
+		}
+	}
+	harness.LogDurations(t, "revoked to refusal", refused)
+	harness.LogDurations(t, "revoked to safe", safe)
+	if middle := refused[len(refused)/2]; middle > 10*time.Millisecond {
+		t.Errorf("a call is refused after %v", middle)
+	}
+}
+
+// TestPermissionEnds: when a permission ends by itself, so does its subscription, although
+// nothing changes that it would tell of, and what is held by it goes to safe.
+func TestPermissionEnds(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
+	r := harness.StartRelay(t)
+	const length, lease = 10 * time.Second, 60
+	begun := time.Now()
+	_, c := r.AddToken(t, "brief", "set box, read box", "--until", length.String())
+	ended, live := make(chan error, 1), make(chan struct{})
+	go func() {
+		var once sync.Once
+		ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+	}()
+	select {
+	case <-live:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	harness.WaitFor(t, length, "the relay switches", func() bool {
+		_, err := c.Ask(t.Context(), "switch_output", fmt.Appendf(nil, `{"output":"box/relay","on":true,"for_seconds":%d}`, lease))
+		return err == nil
+	})
+	on := r.State() == "on"
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "revoked") {
+			t.Error("the subscription ended with", err)
+		}
+	case <-time.After(lease / 2 * time.Second):
+		t.Error("the subscription goes on")
+	}
+	harness.WaitFor(t, lease/2*time.Second, "the relay is safe", func() bool { return r.State() == "off" })
+	if took := time.Since(begun); !on || took > lease*time.Second {
+		t.Errorf("it was on: %v; it went off after %v, as its lease did", on, took)
+	} else {
+		t.Logf("a permission of %v ended after %v", length, took)
+	}
+}
+
+// TestNarrowToken: over HTTP, in every way to ask, no name of what a token does not permit.
+func TestNarrowToken(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
+	r := harness.StartRelay(t, "den: { driver: sim, model: climate }")
+	secret, c := r.AddToken(t, "shy", "read den/temperature")
+	tools, err := c.Tools(t.Context())
+	if err != nil || len(tools) != 4 {
+		t.Error(tools, err)
+	}
+	type asks struct{ method, name, params string }
+	all := []asks{}
+	for _, method := range r.Routes(t).Methods { // a new one, too
+		if method != "subscriptions/listen" {
+			all = append(all, asks{method, "", ""})
+		}
+	}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, c := range append(all, []asks{
+		{"tools/call", "list_points", `"name":"list_points","arguments":{}`},
+		{"tools/call", "read_points", `"name":"read_points","arguments":{}`},
+		{"tools/call", "read_points", `"name":"read_points","arguments":{"points":["x/y"]}`},
+		{"tools/call", "read_history", `"name":"read_history","arguments":{"point":""}`},
+		{"tools/call", "site_status", `"name":"site_status","arguments":{}`},
+		{"tools/call", "switch_output", `"name":"switch_output","arguments":{}`},
+		{"tools/call", "release_output", `"name":"release_output","arguments":{}`},
+		{"tools/call", "emergency_stop", `"name":"emergency_stop","arguments":{}`},
+		{"resources/read", "agentsite:///x/y", `"uri":"agentsite:///x/y"`},
+		{"prompts/get", "check_up", `"name":"check_up"`}, {"prompts/get", "overnight", `"name":"overnight","arguments":{"point":"x/y"}`},
+		{"completion/complete", "", `"ref":{"type":"ref/resource","uri":"agentsite:///{device}/{point}"},"argument":{"name":"device","value":""}`},
+		{"completion/complete", "", `"ref":{"type":"ref/resource","uri":"agentsite:///{device}/{point}"},"argument":{"name":"point","value":""}`},
+		{"completion/complete", "", `"ref":{"type":"ref/prompt","name":"overnight"},"argument":{"name":"point","value":""}`},
+		{"owner/revoke", "", `"name":"shy"`},
+	}...) {
+		params := meta
+		if c.params != "" {
+			params += "," + c.params
+		}
+		body := `{"jsonrpc":"2.0","id":1,"method":"` + c.method + `","params":{` + params + `}}`
+		_, answer := r.Post(t, body, "Authorization", "Bearer "+secret, "Mcp-Method", c.method, "Mcp-Name", c.name)
+		for _, word := range []string{"box", "humidity", "pressure", "local"} {
+			if strings.Contains(answer, word) && !(word == "local" && strings.Contains(answer, "an owner's")) {
+				t.Errorf("%s %s tells of %s: %s", c.method, c.params, word, answer)
+			}
+		}
+		if answer == "" {
+			t.Errorf("%s %s has no answer", c.method, c.params)
+		}
+	}
+	for _, path := range []string{"/metrics", "/", "/healthz"} {
+		req, _ := http.NewRequest("GET", r.URL+path, nil)
+		req.Header.Set("Authorization", "Bearer "+secret)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if answer := string(b); strings.Contains(answer, "agentsite_") || strings.Contains(answer, "relay") {
+			t.Errorf("%s: %s", path, answer)
+		}
+	}
+	if r.State() != "off" {
+		t.Error("the relay moved")
+	}
+}

@@ -1,0 +1,254 @@
+//go:build e2e
+
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// BenchmarkToolsCall is a tools/call from a client's socket and back: processor
+// time per call of the server's process, at one and at sixteen callers. The
+// servers take turns, and each figure is the median of the turns.
+func BenchmarkToolsCall(b *testing.B) {
+	servers := []struct {
+		name string
+		site *harness.Site
+	}{
+		{"echo", baseline(b, "echo")},
+		{"agentsite", harness.Start(b, "", harness.Need(b, "the program", harness.Program))},
+		{"sdk", baseline(b, "sdk")},
+	}
+	for _, callers := range []int{1, 16} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			cpu := make(map[string][]float64)
+			wall := make(map[string][]float64)
+			for range 5 {
+				for _, s := range servers {
+					c, w := load(b, s.site, callers, 2*time.Second)
+					cpu[s.name] = append(cpu[s.name], c)
+					wall[s.name] = append(wall[s.name], w)
+				}
+			}
+			for _, s := range servers {
+				b.ReportMetric(median(cpu[s.name]), s.name+"-cpu-µs/call")
+				b.ReportMetric(median(wall[s.name]), s.name+"-µs/call")
+			}
+			ours := median(cpu["agentsite"])
+			b.ReportMetric(ours/median(cpu["echo"]), "cpu-x-echo(≤1.6)")
+			b.ReportMetric(ours/median(cpu["sdk"]), "cpu-x-sdk(≤0.125)")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// baseline runs one of the servers in bench_servers_test.go.
+func baseline(b testing.TB, which string) *harness.Site {
+	b.Helper()
+	r := &harness.Site{Token: "none", Log: &harness.LogBuffer{}, Ended: make(chan error, 1)}
+	r.Cmd = exec.Command(os.Args[0])
+	r.Cmd.Env = append(os.Environ(), "BASELINE="+which)
+	out, err := r.Cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.Cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { r.Cmd.Process.Kill(); r.Cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.URL = string(harness.AddressPattern.FindSubmatch(line)[1])
+	return r
+}
+
+// load has callers call for a time over connections that stay open, and returns
+// the server's processor time and the wall time per call, in µs.
+func load(b testing.TB, r *harness.Site, callers int, length time.Duration) (cpu, wall float64) {
+	b.Helper()
+	host := strings.TrimPrefix(r.URL, "http://")
+	body := harness.ToolCall("read_points", `{"points":["greenhouse/temperature"]}`)
+	message := fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: read_points\r\n"+
+		"Content-Length: %d\r\n\r\n%s", host, r.Token, len(body), body)
+	var calls atomic.Int64
+	var all sync.WaitGroup
+	before, begun := harness.CPUTime(b, r.Cmd.Process.Pid), time.Now()
+	for range callers {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", host)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for time.Since(begun) < length {
+				if _, err := conn.Write(message); err != nil {
+					b.Error(err)
+					return
+				}
+				if err := skipAnswer(in); err != nil {
+					b.Error(err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	n := float64(calls.Load())
+	return float64((harness.CPUTime(b, r.Cmd.Process.Pid) - before).Microseconds()) / n, float64(time.Since(begun).Microseconds()) / n
+}
+
+// skipAnswer reads one HTTP answer with the least effort of the client's.
+func skipAnswer(in *bufio.Reader) error {
+	length := -1
+	for first := true; ; first = false {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if first && !bytes.Contains(line, []byte(" 200 ")) {
+			return fmt.Errorf("answered %s", line)
+		}
+		if v, ok := bytes.CutPrefix(bytes.ToLower(line), []byte("content-length:")); ok {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(v))); err != nil {
+				return err
+			}
+		}
+		if len(line) <= 2 {
+			break
+		}
+	}
+	if length < 0 {
+		return errors.New("an answer without a length")
+	}
+	_, err := in.Discard(length)
+	return err
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// BenchmarkFootprint is what a site of thirty devices costs at rest: the process that
+// serves, and the one that drives the outputs. What both have mapped counts in each
+// one's resident memory; proportional-MB is that of the two together.
+func BenchmarkFootprint(b *testing.B) {
+	r := harness.Start(b, harness.ThirtyDevices("10s"), harness.Need(b, "the program", harness.Program))
+	_, list := r.Post(b, strings.Replace(harness.ToolCall("x", "{}"), `"tools/call","params":{"name":"x","arguments":{},`, `"tools/list","params":{`, 1),
+		"Mcp-Method", "tools/list", "Mcp-Name", "")
+	if !strings.Contains(list, `"read_points"`) {
+		b.Fatalf("no list of tools: %.300s", list)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	time.Sleep(10 * time.Second) // let the start settle; what follows is at rest
+	site, guard := r.Cmd.Process.Pid, r.Guard(b)
+	const rest = 150 * time.Second // the runtime collects garbage every two minutes
+	woken, cpu := harness.VoluntarySwitches(b, site), harness.CPUTime(b, site)
+	guardWoken, guardCPU := harness.VoluntarySwitches(b, guard), harness.CPUTime(b, guard)
+	time.Sleep(rest)
+	woken, cpu = harness.VoluntarySwitches(b, site)-woken, harness.CPUTime(b, site)-cpu
+	guardWoken, guardCPU = harness.VoluntarySwitches(b, guard)-guardWoken, harness.CPUTime(b, guard)-guardCPU
+
+	b.Run("site", func(b *testing.B) {
+		b.ReportMetric(float64(len(list)), "tools/list-bytes(≤8192)")
+		b.ReportMetric(woken/rest.Seconds(), "voluntary-switches/s(≤3)")
+		b.ReportMetric(float64(cpu.Milliseconds())/rest.Seconds(), "cpu-ms/s")
+		b.ReportMetric(harness.Status(b, site, "VmRSS:")/1024, "resident-MB(≤16)")
+		b.ReportMetric(harness.Status(b, site, "VmHWM:")/1024, "most-MB")
+		b.ReportMetric(harness.Status(b, site, "RssAnon:")/1024, "anonymous-MB")
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("guard", func(b *testing.B) {
+		b.ReportMetric(guardWoken/rest.Seconds(), "voluntary-switches/s")
+		b.ReportMetric(float64(guardCPU.Milliseconds())/rest.Seconds(), "cpu-ms/s")
+		b.ReportMetric(harness.Status(b, guard, "VmRSS:")/1024, "resident-MB")
+		b.ReportMetric(harness.Status(b, guard, "RssAnon:")/1024, "anonymous-MB(≤6)")
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("both", func(b *testing.B) {
+		b.ReportMetric((woken+guardWoken)/rest.Seconds(), "voluntary-switches/s")
+		b.ReportMetric((harness.ProportionalMemory(b, site)+harness.ProportionalMemory(b, guard))/1024, "proportional-MB")
+		b.ReportMetric((harness.Status(b, site, "RssAnon:")+harness.Status(b, guard, "RssAnon:"))/1024, "anonymous-MB")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// BenchmarkStart is the time from starting the program to its first answer,
+// beside a bare net/http program's.
+func BenchmarkStart(b *testing.B) {
+	harness.Need(b, "the program", harness.Program)
+	var ours, bare []float64
+	for range 11 {
+		bare = append(bare, untilAnswer(b, "echo"))
+		ours = append(ours, untilAnswer(b, ""))
+	}
+	b.ReportMetric(median(ours), "agentsite-ms")
+	b.ReportMetric(median(bare), "bare-ms")
+	b.ReportMetric(median(ours)/median(bare), "x-bare(≤15)")
+	b.ReportMetric(0, "ns/op")
+}
+
+// untilAnswer starts a program and returns the milliseconds to its first answer.
+// The bare one is built from bench_bare.
+func untilAnswer(b *testing.B, which string) float64 {
+	b.Helper()
+	dir := harness.TempDir(b)
+	token := strings.Repeat("ab", 32)
+	for name, text := range map[string]string{"token": token, "armed": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	port := harness.FreePort(b)
+	cmd := exec.Command(harness.Program, "run", "--data", dir, "--listen", "127.0.0.1:"+port)
+	if which != "" {
+		cmd = exec.Command(harness.Need(b, "the bare program", os.Getenv("BARE_HTTP")), "127.0.0.1:"+port)
+	}
+	cmd.Dir = dir
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() }()
+	body := harness.ToolCall("read_points", "{}")
+	for time.Since(begun) < 20*time.Second {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			time.Sleep(200 * time.Microsecond)
+			continue
+		}
+		fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: read_points\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", port, token, len(body), body)
+		answer, err := io.ReadAll(conn)
+		conn.Close()
+		if err != nil || !bytes.Contains(answer, []byte(" 200 ")) {
+			b.Fatalf("%s, %v", answer, err)
+		}
+		return float64(time.Since(begun).Microseconds()) / 1000
+	}
+	b.Fatal("no answer")
+	return 0
+}

@@ -1,0 +1,138 @@
+//go:build e2e && linux
+
+package board
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// header has a site on the simulated lines of a Raspberry Pi's header: what is wired to
+// a line sees it move, and a subscriber hears what whoever is wired to one does.
+func (m *machine) header(t *testing.T) {
+	const config = `site: { name: board }
+devices:
+  relay: { driver: relay, pin: GPIO17, active_low: on, safe: off, min_off: 0s }
+  bell: { driver: button, pin: GPIO27 }
+  gate: { driver: button, pin: GPIO24, debounce: 200ms }
+`
+	m.Pull(t, bell, true)
+	m.Pull(t, gate, true)
+	m.StartSite(t, config)
+
+	t.Log("an output")
+	m.expect(t, on("relay/relay", false), on("bell/pressed", false), on("gate/pressed", false))
+	m.WaitForLine(t, 17, true) // off, by a relay that a low level switches on
+	m.UseTool(t, "switch_output", `{"output":"relay/relay","on":true,"for_seconds":60}`)
+	if m.Level(t, 17) {
+		t.Error("GPIO17 has not moved when the call returns")
+	}
+	m.UseTool(t, "release_output", `{"output":"relay/relay"}`)
+	if !m.Level(t, 17) {
+		t.Error("GPIO17 is not back when the call returns")
+	}
+	m.UseTool(t, "switch_output", `{"output":"relay/relay","on":true,"for_seconds":2}`)
+	m.WaitForLine(t, 17, false)
+	m.WaitForLine(t, 17, true)
+
+	m.pressed(t)
+
+	m.EndSite(t)
+}
+
+// The lines that somebody outside pulls.
+const bell, gate = 27, 24
+
+// pressed presses the buttons, bouncing and not, while somebody has subscribed to
+// them.
+func (m *machine) pressed(t *testing.T) {
+	t.Log("inputs")
+	news := m.subscribe(t, "bell/button", "gate/button")
+	var took []time.Duration
+	for i := range 20 {
+		pressed := i%2 == 0
+		begun := time.Now()
+		m.Pull(t, bell, !pressed)
+		n := next(t, news)
+		took = append(took, n.at.Sub(begun))
+		if r := m.readings(t)["bell/button"]; n.point != "bell/button" || r.Value != pressed {
+			t.Fatalf("%s has news, and the button is %v when it is %v", n.point, r.Value, pressed)
+		}
+	}
+	begun := time.Now()
+	m.Level(t, bell)
+	asking := time.Since(begun)
+	slices.Sort(took)
+	t.Logf("from before the line is pulled to the subscriber, with a debounce of 20 ms and a request to pull it (%.1f ms): %.1f ms median, %.1f ms at most, %d times",
+		ms(asking), ms(took[len(took)/2]), ms(took[len(took)-1]), len(took))
+
+	// Each bounce lasts a fraction of the debounce. The bell that follows shows that
+	// no more is to come from the gate.
+	var heard []string
+	for _, pressed := range []bool{true, false} {
+		levels := []string{"pull-down", "pull-up", "pull-down", "pull-up", "pull-down", "pull-up", "pull-down"}
+		if !pressed {
+			levels = append(levels, "pull-up")
+		}
+		harness.AskGuest[any](t, m.Machine, "PUT", "/file", []byte(strings.Join(levels, "\n")), "path", m.SimulatedLine(t, gate)+"pull", "pause", "10ms")
+		n := next(t, news)
+		heard = append(heard, fmt.Sprint(n.point, " ", m.readings(t)["gate/button"].Value))
+	}
+	m.Pull(t, bell, false)
+	heard = append(heard, next(t, news).point)
+	if got := strings.Join(heard, ", "); got != "gate/button true, gate/button false, bell/button" {
+		t.Errorf("what bounces came as %s", got)
+	}
+	m.Pull(t, bell, true)
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// news is a notification of a subscription.
+type news struct {
+	point string
+	at    time.Time // here
+}
+
+// subscribe subscribes to points until the test ends.
+func (m *machine) subscribe(t testing.TB, points ...string) <-chan news {
+	t.Helper()
+	const resource = "agentsite:///"
+	var uris []string
+	for _, p := range points {
+		uris = append(uris, resource+p)
+	}
+	heard := make(chan news, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	watching, ended := m.Client(t, true), make(chan error, 1)
+	go func() {
+		ended <- watching.Watch(ctx, uris, func(uri string) {
+			heard <- news{strings.TrimPrefix(uri, resource), time.Now()}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		t.Logf("the subscription ended: %v", <-ended)
+	})
+	if n := next(t, heard); n.point != "" {
+		t.Fatalf("a subscription begins with %q", n.point)
+	}
+	return heard
+}
+
+func next(t testing.TB, all <-chan news) news {
+	t.Helper()
+	select {
+	case n := <-all:
+		return n
+	case <-time.After(20 * time.Second):
+		t.Fatal("20 s without news")
+		return news{}
+	}
+}

@@ -1,0 +1,95 @@
+//go:build e2e && linux
+
+package board
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// stopButton is an emergency stop on a line: open, the board's own resistor pulls it up,
+// which is a button that is pressed or a wire that is off. It works while the site stands
+// still, and before the site's silence would have been noticed.
+func (m *machine) stopButton(t *testing.T) {
+	const config = `site: { name: board }
+devices:
+  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s, max_on: 1h }
+  mushroom: { driver: stop-button, pin: GPIO27, every: 1s }
+`
+	m.StartSite(t, config)
+	const lamp, mushroom = 22, 27
+	refused := func(says string) {
+		t.Helper()
+		answer, err := m.Client(t, true).Ask(t.Context(), "switch_output", []byte(`{"output":"lamp/switch","on":true}`))
+		if err == nil || !strings.Contains(err.Error(), says) || m.Level(t, lamp) {
+			t.Errorf("GPIO22 is high: %v; a move says %s %v; want %s", m.Level(t, lamp), answer.JSON, err, says)
+		}
+	}
+	reset := func() (int, string) {
+		exit, _, said := m.Run(t, "/agentsite", "reset", "--data", "/data")
+		return exit, said
+	}
+	t.Log("nothing is wired to it")
+	refused("mushroom/pressed is pressed, or its wire is broken")
+	if exit, said := reset(); exit == 0 || !strings.Contains(said, "mushroom/pressed is pressed") {
+		t.Errorf("reset ends with %d: %s", exit, said)
+	}
+	m.Pull(t, mushroom, false)
+	refused("agentsite reset")
+
+	var took []time.Duration
+	for _, still := range []bool{false, true, false, true, true} {
+		m.expect(t, on("mushroom/pressed", false))
+		if exit, said := reset(); exit != 0 {
+			t.Fatalf("reset ends with %d: %s", exit, said)
+		}
+		m.UseTool(t, "switch_output", `{"output":"lamp/switch","on":true,"for_seconds":600}`)
+		m.WaitForLine(t, lamp, true)
+		if still {
+			m.tap(syscall.SIGSTOP)
+		}
+		begun := time.Now()
+		m.Pull(t, mushroom, true)
+		for m.Level(t, lamp) {
+			if time.Since(begun) > 700*time.Millisecond {
+				t.Error("silence would have been as quick")
+				break
+			}
+		}
+		took = append(took, time.Since(begun))
+		if still {
+			m.tap(syscall.SIGCONT)
+		}
+		m.WaitForLine(t, lamp, false)
+		m.expect(t, on("mushroom/pressed", true))
+		m.Pull(t, mushroom, false)
+		refused("agentsite reset")
+	}
+	harness.LogDurations(t, "from before the line is pulled until it is asked how the lamp's is", took)
+	if exit, said := reset(); exit != 0 {
+		t.Errorf("reset ends with %d: %s", exit, said)
+	}
+	m.EndSite(t)
+
+	// Nobody presses it, so that no start after a kill stops anything. Whoever asks for a
+	// simulated line has it pulled as asked for, whatever was wired to it.
+	wired := strings.Replace(config, "every: 1s", "every: 1s, pull: down", 1)
+	m.StartSite(t, wired)
+	for range harness.Repetitions(2) {
+		m.lit(t)
+		m.Signal(t, syscall.SIGKILL)
+		m.StartSite(t, wired)
+	}
+	m.lit(t)
+	m.EndSite(t)
+}
+
+// tap signals the site's process and does not wait for its end.
+func (m *machine) tap(s syscall.Signal) {
+	m.AskWithin(500*time.Millisecond, "POST", "/signal", nil, "number", fmt.Sprint(int(s)))
+}

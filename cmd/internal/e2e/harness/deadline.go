@@ -1,0 +1,74 @@
+//go:build e2e
+
+package harness
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// times is how often what must never fail is tried: a tenth of SOAK's.
+func Repetitions(n int) int {
+	if os.Getenv("SOAK") != "" {
+		return 10 * n
+	}
+	return n
+}
+
+// punctual has the calling goroutine's thread run before others, as the guard does,
+// where that is permitted; it stays locked to it.
+func punctual() {
+	runtime.LockOSThread()
+	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 5}, 0)
+}
+
+// within holds what measures to its limit, beside a bare sleeper of the guard's
+// class: where that was late by more than a quarter of the limit, the machine was, and
+// it is measured again.
+func CheckDeadline(t *testing.T, limit time.Duration, measure func() time.Duration) time.Duration {
+	t.Helper()
+	for try := 1; ; try++ {
+		var latest atomic.Int64
+		ctx := make(chan struct{})
+		var sleeping sync.WaitGroup
+		sleeping.Go(func() {
+			punctual()
+			for {
+				begun := time.Now()
+				time.Sleep(5 * time.Millisecond)
+				latest.Store(max(latest.Load(), int64(time.Since(begun)-5*time.Millisecond)))
+				select {
+				case <-ctx:
+					return
+				default:
+				}
+			}
+		})
+		took := measure()
+		close(ctx)
+		sleeping.Wait()
+		late := time.Duration(latest.Load())
+		if took <= limit {
+			return took
+		}
+		if late <= limit/4 || try == 3 {
+			t.Errorf("it took %v, more than %v; a bare sleeper was late by %v", took, limit, late)
+			return took
+		}
+		t.Logf("repeated: it took %v, and a bare sleeper was late by %v", took, late)
+	}
+}
+
+// told prints the median, the 95th of a hundred and the longest of several times.
+func LogDurations(t *testing.T, what string, all []time.Duration) {
+	slices.Sort(all)
+	n := func(i int) time.Duration { return all[i].Round(10 * time.Microsecond) }
+	t.Logf("%s: %d times, median %v, p95 %v, longest %v", what, len(all), n(len(all)/2), n((95*len(all)+99)/100-1), n(len(all)-1))
+}

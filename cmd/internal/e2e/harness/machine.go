@@ -1,0 +1,341 @@
+//go:build e2e && linux
+
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What the script .ci/testbed makes, and the programs for an emulated board.
+var (
+	TestbedDir   = os.Getenv("TESTBED")
+	GuestProgram = os.Getenv("TESTBED_GUEST")
+	ARM64Program = os.Getenv("AGENTSITE_ARM64") // as it is released
+)
+
+// machine is an emulated board with the guest of device/testbed in charge of it; the
+// guest's control does what a test asks for.
+type Machine struct {
+	Site    // the site, once it is started
+	Control string
+	Console *LogBuffer
+	lines   string // the folder of the simulated lines, once it was asked for
+}
+
+// boot starts a board and waits until its guest answers. modules is a folder or "",
+// words are the kernel's, and args QEMU's, with a network card on net0.
+func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
+	t.Helper()
+	port, control := FreePort(t), FreePort(t)
+	dir := TempDir(t)
+	initrd := filepath.Join(dir, "initrd")
+	if err := os.WriteFile(initrd, initramfs(t, modules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	network := fmt.Sprintf("user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[1]s,hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%[2]s", port, control)
+	cmd := exec.Command("timeout", append([]string{"600", "qemu-system-aarch64", "-display", "none", "-monitor", "none", "-serial", "stdio",
+		"-no-reboot", "-netdev", network, "-initrd", initrd, "-append", words + " quiet panic=-1 port=" + port + " control=" + control}, args...)...)
+	m := &Machine{Site: Site{URL: "http://127.0.0.1:" + port, Folder: dir}, Control: "http://127.0.0.1:" + control, Console: &LogBuffer{}}
+	cmd.Stdout, cmd.Stderr = m.Console, m.Console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // however this test ends
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := time.Now(), make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			site, _ := m.AskWithin(3*time.Second, "GET", "/node", nil)
+			kernel, _ := m.AskWithin(3*time.Second, "GET", "/kernel", nil)
+			said := func(json []byte) string {
+				lines := strings.Split(string(json), `\n`)
+				return strings.Join(lines[max(0, len(lines)-40):], "\n")
+			}
+			t.Logf("the site's last words:\n%s\nthe kernel's:\n%s\nthe console:\n%s", said(site), said(kernel), m.Console)
+		}
+		cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+	})
+	WaitFor(t, most, "the board answers", func() bool {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("QEMU ended: %v", err)
+		default:
+		}
+		// QEMU accepts a connection that the board is not there for yet.
+		_, err := m.AskWithin(time.Second, "GET", "/node", nil)
+		return err == nil
+	})
+	t.Logf("%.1f s to the board's first answer", time.Since(begun).Seconds())
+	return m
+}
+
+// initramfs is the board's files, as the kernel unpacks them (its document
+// driver-api/early-userspace/buffer-format.rst): the guest, the site's program, the
+// modules, and a console to write on.
+func initramfs(t testing.TB, modules string) []byte {
+	t.Helper()
+	const file, dir, character = 0o100755, 0o040755, 0o020600
+	var b bytes.Buffer
+	add := func(name string, mode, major, minor int, content []byte) {
+		fmt.Fprintf(&b, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\x00",
+			0, mode, 0, 0, 1, 0, len(content), 0, 0, major, minor, len(name)+1, 0, name)
+		pad := func() { b.Write(make([]byte, -b.Len()&3)) }
+		pad()
+		b.Write(content)
+		pad()
+	}
+	copied := func(name, from string) {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(name, file, 0, 0, content)
+	}
+	add("dev", dir, 0, 0, nil)
+	add("dev/console", character, 5, 1, nil)
+	add("modules", dir, 0, 0, nil)
+	copied("init", GuestProgram)
+	copied("agentsite", ARM64Program)
+	files, err := filepath.Glob(filepath.Join(modules, "*.ko"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		copied("modules/"+filepath.Base(f), f)
+	}
+	add("TRAILER!!!", 0, 0, 0, nil)
+	return b.Bytes()
+}
+
+// ask asks the board's guest; its answer is JSON.
+func (m *Machine) Ask(method, path string, body []byte, query ...string) ([]byte, error) {
+	return m.AskWithin(250*time.Second, method, path, body, query...)
+}
+
+func (m *Machine) AskWithin(most time.Duration, method, path string, body []byte, query ...string) ([]byte, error) {
+	values := url.Values{}
+	for i := 0; i < len(query); i += 2 {
+		values.Set(query[i], query[i+1])
+	}
+	req, err := http.NewRequest(method, m.Control+path+"?"+values.Encode(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	res, err := (&http.Client{Timeout: most}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != 200 {
+		err = fmt.Errorf("%s", strings.TrimSpace(string(answer)))
+	}
+	return answer, err
+}
+
+// do has the guest do something that must not fail, and returns its answer.
+func AskGuest[T any](t testing.TB, m *Machine, method, path string, body []byte, query ...string) (out T) {
+	t.Helper()
+	answer, err := m.Ask(method, path, body, query...)
+	if err == nil {
+		err = json.Unmarshal(answer, &out)
+	}
+	if err != nil {
+		t.Fatalf("%s %s %v: %v", method, path, query, err)
+	}
+	return out
+}
+
+// tell tells a chip of the world, in pairs of a quantity and its value.
+func (m *Machine) Tell(t testing.TB, chip string, world ...any) {
+	t.Helper()
+	for i := 0; i < len(world); i += 2 {
+		AskGuest[any](t, m, "POST", "/tell", nil, "name", chip, "what", world[i].(string), "value", fmt.Sprint(world[i+1]))
+	}
+}
+
+// state breaks a chip's connection, or mends it: ok, deaf, absent.
+func (m *Machine) SetState(t testing.TB, chip, to string) {
+	t.Helper()
+	AskGuest[any](t, m, "POST", "/state", nil, "name", chip, "to", to)
+}
+
+// stuck holds a line of the bus low, or lets it go.
+func (m *Machine) SetStuck(t testing.TB, on bool) {
+	t.Helper()
+	AskGuest[any](t, m, "POST", "/stuck", nil, "on", fmt.Sprint(on))
+}
+
+// plug plugs the bridge in that carries the chips' bus, or unplugs it.
+func (m *Machine) SetPlugged(t testing.TB, in bool) {
+	t.Helper()
+	AskGuest[any](t, m, "POST", "/plug", nil, "in", fmt.Sprint(in))
+}
+
+// bus waits for the bus behind the bridge and names it, such as i2c-1.
+func (m *Machine) Bus(t testing.TB) (name string) {
+	t.Helper()
+	WaitFor(t, 30*time.Second, "there is a bus behind the bridge", func() bool {
+		for _, name = range m.ListFolder(t, "/sys/bus/i2c/devices") {
+			if strings.HasPrefix(name, "i2c-") && strings.Contains(m.ReadFile(t, "/sys/bus/i2c/devices/"+name+"/name"), "MCP2221") {
+				return true
+			}
+		}
+		return false
+	})
+	return name
+}
+
+// look is what an observer sees of a chip, into shows, and how often it was written
+// to.
+func (m *Machine) ReadChip(t testing.TB, chip string, shows any) (writes int) {
+	t.Helper()
+	seen := AskGuest[struct {
+		Writes int
+		Shows  json.RawMessage
+	}](t, m, "GET", "/chip", nil, "name", chip)
+	if err := json.Unmarshal(seen.Shows, shows); err != nil {
+		t.Fatal(err)
+	}
+	return seen.Writes
+}
+
+// sim is the folder of a simulated line, GPIO0 to GPIO27.
+func (m *Machine) SimulatedLine(t testing.TB, line int) string {
+	t.Helper()
+	if m.lines == "" {
+		const config = "/sys/kernel/config/gpio-sim/board/"
+		m.lines = "/sys/devices/platform/" + strings.TrimSpace(m.ReadFile(t, config+"dev_name")) +
+			"/" + strings.TrimSpace(m.ReadFile(t, config+"bank0/chip_name"))
+	}
+	return fmt.Sprintf("%s/sim_gpio%d/", m.lines, line)
+}
+
+// level is a simulated line as whatever is wired to it sees it.
+func (m *Machine) Level(t testing.TB, line int) (high bool) {
+	t.Helper()
+	return m.ReadFile(t, m.SimulatedLine(t, line)+"value") == "1\n"
+}
+
+// pull is whatever is wired to a simulated line: an input follows it.
+func (m *Machine) Pull(t testing.TB, line int, high bool) {
+	t.Helper()
+	m.WriteFile(t, m.SimulatedLine(t, line)+"pull", map[bool]string{false: "pull-down", true: "pull-up"}[high])
+}
+
+func (m *Machine) ReadFile(t testing.TB, path string) string {
+	t.Helper()
+	return AskGuest[string](t, m, "GET", "/file", nil, "path", path)
+}
+
+func (m *Machine) WriteFile(t testing.TB, path, text string) {
+	t.Helper()
+	AskGuest[any](t, m, "PUT", "/file", []byte(text), "path", path)
+}
+
+func (m *Machine) ListFolder(t testing.TB, path string) []string {
+	t.Helper()
+	return AskGuest[[]string](t, m, "GET", "/list", nil, "path", path)
+}
+
+// run runs a program on the board; the site's own is /agentsite.
+func (m *Machine) Run(t testing.TB, args ...string) (exit int, stdout, stderr string) {
+	t.Helper()
+	body, _ := json.Marshal(args)
+	ran := AskGuest[struct {
+		Exit           int
+		Stdout, Stderr string
+	}](t, m, "POST", "/run", body)
+	return ran.Exit, ran.Stdout, ran.Stderr
+}
+
+// site starts the site with a configuration and waits until it answers.
+func (m *Machine) StartSite(t testing.TB, config string) {
+	t.Helper()
+	m.WriteFile(t, "/agentsite.yaml", config)
+	AskGuest[any](t, m, "POST", "/start", nil)
+	WaitFor(t, 60*time.Second, "the site answers", func() bool {
+		if _, running, log := m.SiteProcess(t); !running {
+			t.Fatalf("the site ended:\n%s", log)
+		}
+		res, err := (&http.Client{Timeout: 5 * time.Second}).Get(m.URL + "/healthz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == 200
+	})
+	token := m.ReadFile(t, "/data/token")
+	m.Token = strings.TrimSpace(token)
+	if err := os.WriteFile(filepath.Join(m.Folder, "token"), []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is the site's process.
+func (m *Machine) SiteProcess(t testing.TB) (pid int, running bool, log string) {
+	t.Helper()
+	n := AskGuest[struct {
+		PID     int
+		Running bool
+		Log     string
+	}](t, m, "GET", "/node", nil)
+	return n.PID, n.Running, n.Log
+}
+
+// signal signals the site and waits until it has ended.
+func (m *Machine) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	AskGuest[any](t, m, "POST", "/signal", nil, "number", fmt.Sprint(int(s)))
+}
+
+// end ends the site as systemd would.
+func (m *Machine) EndSite(t testing.TB) {
+	t.Helper()
+	m.Signal(t, syscall.SIGTERM)
+	if _, _, log := m.SiteProcess(t); !strings.HasSuffix(log, "ended: <nil>\n") {
+		t.Errorf("the site did not end well:\n%s", log)
+	}
+}
+
+// follows waits until a line is high, or low.
+func (m *Machine) WaitForLine(t testing.TB, line int, high bool) {
+	t.Helper()
+	WaitFor(t, 20*time.Second, fmt.Sprintf("GPIO%d is high: %v", line, high), func() bool { return m.Level(t, line) == high })
+}
+
+// gpio17 is what the kernel says of GPIO17; its level it reads from the processor.
+func (m *Machine) GPIO17(t testing.TB) string {
+	t.Helper()
+	for line := range strings.Lines(m.ReadFile(t, "/sys/kernel/debug/gpio")) {
+		if strings.Contains(line, "(GPIO17 ") {
+			return line
+		}
+	}
+	t.Fatal("the kernel knows of no GPIO17")
+	return ""
+}
+
+// use calls a tool that must not fail, over MCP, and returns its result.
+func (m *Machine) UseTool(t testing.TB, tool, args string) []byte {
+	t.Helper()
+	answer, err := m.Client(t, true).Ask(t.Context(), tool, []byte(args))
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	return answer.JSON
+}

@@ -1,0 +1,101 @@
+//go:build e2e
+
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cpuTime is what a process has used, user and system (proc(5), stat 14 and 15,
+// in ticks of 10 ms).
+func CPUTime(b testing.TB, pid int) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// proportional is a process's resident memory in kB, where what several have mapped
+// is shared out among them.
+func ProportionalMemory(b testing.TB, pid int) float64 {
+	b.Helper()
+	return StatusFile(b, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")
+}
+
+// status is a line of /proc/PID/status, in its own unit.
+func Status(b testing.TB, pid int, key string) float64 {
+	b.Helper()
+	return StatusFile(b, fmt.Sprintf("/proc/%d/status", pid), key)
+}
+
+func StatusFile(b testing.TB, file, key string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0 // a thread that has ended
+	}
+	return StatusLine(b, string(text), file, key)
+}
+
+func StatusLine(b testing.TB, text, file, key string) float64 {
+	b.Helper()
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == key {
+			n, err := strconv.ParseFloat(f[1], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+	}
+	b.Fatalf("no %s in %s", key, file)
+	return 0
+}
+
+// voluntary is how often the process's threads went to sleep, all together.
+func VoluntarySwitches(b testing.TB, pid int) (sum float64) {
+	b.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(tasks) == 0 {
+		b.Fatalf("no threads: %v", err)
+	}
+	for _, task := range tasks {
+		sum += StatusFile(b, task, "voluntary_ctxt_switches:")
+	}
+	return sum
+}
+
+// freePort is one that nobody listens on, below those that the kernel gives to
+// connections, so that it stays free over a restart.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range 20 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if ln, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			ln.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}

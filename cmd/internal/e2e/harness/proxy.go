@@ -1,0 +1,46 @@
+package harness
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+)
+
+// Proxy puts token before a site, for tools that cannot send one, until the test
+// ends. backend is the site's address, http://host:port; the proxy's own is
+// returned. What a client says of the proxy in Host and Origin is said of the site
+// on the way through; a foreign name goes through as it is, so that the site's
+// check of names is still tested.
+func Proxy(t testing.TB, backend, token string) string {
+	t.Helper()
+	to, err := url.Parse(backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own string
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1, // streams
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			if r.Out.Host = r.In.Host; r.In.Host == own {
+				r.Out.Host = to.Host
+			}
+			if r.In.Header.Get("Origin") == "http://"+own {
+				r.Out.Header.Set("Origin", "http://"+to.Host)
+			}
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A site may begin to answer before the proxy has seen the end of the body,
+		// which would otherwise be cut off then, and the answer with it.
+		http.NewResponseController(w).EnableFullDuplex()
+		proxy.ServeHTTP(w, r)
+	}))
+	own = s.Listener.Addr().String()
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentsite/cmd/internal/e2e/harness"
+)
+
+// node runs one of the npm parts and returns what it printed.
+func node(t *testing.T, most time.Duration, script string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{filepath.Join(harness.NPMModules, script)}, args...)...)
+	cmd.Dir = t.TempDir() // where the suites leave their results
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+const suite = "@modelcontextprotocol/conformance/dist/index.js"
+
+// TestConformance runs the public suite's required scenarios against a site that
+// also hosts the suite's fixtures; everything else about it is a site's own.
+func TestConformance(t *testing.T) {
+	harness.Need(t, "Node 22", harness.NodeProgram)
+	r := harness.Start(t, "", harness.Need(t, "the conformance build", harness.ConformanceProgram))
+	url := harness.Proxy(t, r.URL, r.Token) + "/mcp"
+	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(revision, func(t *testing.T) {
+			out, err := node(t, 3*time.Minute, suite, "server", "--url", url, "--requirements", revision)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Log(tail(out, 3))
+		})
+	}
+}
+
+// TestConformanceOfTheProgram runs the scenarios that need no fixtures against the
+// program as it ships.
+func TestConformanceOfTheProgram(t *testing.T) {
+	harness.Need(t, "Node 22", harness.NodeProgram)
+	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
+	url := harness.Proxy(t, r.URL, r.Token) + "/mcp"
+	for revision, scenarios := range map[string][]string{
+		"2026-07-28": {"tools-list", "resources-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching",
+			"http-header-validation", "input-required-result-unsupported-methods"},
+		"2025-11-25": {"server-initialize", "ping", "tools-list", "resources-list", "dns-rebinding-protection"},
+	} {
+		for _, s := range scenarios {
+			t.Run(revision+"/"+s, func(t *testing.T) {
+				out, err := node(t, time.Minute, suite, "server", "--url", url, "--spec-version", revision, "--scenario", s)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// TestInspector has the MCP Inspector list and call tools, in both eras, over HTTP, over
+// HTTPS with a token, and over the pipe that agentsite connect is.
+func TestInspector(t *testing.T) {
+	harness.Need(t, "Node 22", harness.NodeProgram)
+	t.Setenv("XDG_CONFIG_HOME", harness.TempDir(t))
+	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program), "run", "--listen-https", "127.0.0.1:0")
+	at := r.HTTPS(t)
+	token, _ := r.AddToken(t, "inspector", "read *")
+	t.Setenv("NODE_EXTRA_CA_CERTS", at.Certificate)
+	over := map[string][]string{
+		"http":  {r.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + r.Token},
+		"https": {at.URL + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token},
+	}
+	for _, carrier := range []string{"http", "https", "stdio"} {
+		for _, era := range []string{"modern", "legacy"} {
+			t.Run(carrier+"/"+era, func(t *testing.T) {
+				inspect := func(args ...string) string {
+					t.Helper()
+					all := append([]string{"--cli"}, over[carrier]...)
+					all = append(append(all, "--protocol-era", era), args...)
+					if carrier == "stdio" {
+						all = append(all, "--transport", "stdio", "--", harness.Program, "connect", "--data", r.Folder)
+					}
+					out, err := node(t, time.Minute, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", all...)
+					if err != nil {
+						t.Fatalf("%v: %v\n%s", all, err, out)
+					}
+					return out
+				}
+				if out := inspect("--strict", "--method", "tools/list"); !strings.Contains(out, `"read_points"`) {
+					t.Errorf("no read_points:\n%s", out)
+				}
+				out := inspect("--method", "tools/call", "--tool-name", "read_points", "--tool-arg", `points=["greenhouse/temperature"]`)
+				if !strings.Contains(out, "greenhouse/temperature") || !strings.Contains(out, "Cel") {
+					t.Errorf("no reading:\n%s", out)
+				}
+				if out := inspect("--method", "resources/read", "--uri", "agentsite:///greenhouse/temperature"); !strings.Contains(out, "Cel") {
+					t.Errorf("no resource:\n%s", out)
+				}
+			})
+		}
+	}
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return fmt.Sprint(strings.Join(all[max(0, len(all)-lines):], "\n"))
+}

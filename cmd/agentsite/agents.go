@@ -37,7 +37,7 @@ as an owner. "agentsite connect" speaks for one to an MCP client.`,
 					continue
 				}
 				for _, k := range agent.Sites {
-					words, until := k.May()
+					words, until := k.Permission()
 					rows = append(rows, []string{agent.Name, k.Name, words, strings.TrimPrefix(ends(until), "until ")})
 				}
 			}
@@ -99,7 +99,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 	if err != nil {
 		return err
 	}
-	all, err := user.Sites()
+	all, err := user.Contacts().List()
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 		}
 	}
 	if done > 0 && wanted == "" {
-		if err := user.Stand(peer.Standing{Agent: agent, May: words, Until: until}); err != nil {
+		if err := user.SetGlobalPermission(peer.GlobalPermission{Agent: agent, May: words, Until: until}); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k pee
 
 // allowStanding permits agents on a site that is the user's now what they may do on all.
 func (a *app) allowStanding(ctx context.Context, user peer.Person, k peer.Contact) {
-	all, err := user.Standings()
+	all, err := user.GlobalPermissions()
 	for _, s := range all {
 		one := a.allowOn(ctx, user, s.Agent, k, s.May, s.Until)
 		if one == nil {

@@ -55,7 +55,7 @@ func (a *app) again() string {
 
 // target is the site that the flags name, but for its folder.
 func (a *app) target() peer.Target {
-	return peer.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Tell: a.tell}
+	return peer.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Progress: a.tell}
 }
 
 // tell says to a person what a script need not know.

@@ -149,7 +149,7 @@ func (a *app) notASite(did, also, unless string) error {
 	if err != nil {
 		return err
 	}
-	whose, err := peer.SiteOf(did, folder)
+	whose, err := peer.DescribeSite(did, folder)
 	if err == nil && whose == "" && did == also {
 		whose = "this site"
 	}

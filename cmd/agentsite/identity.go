@@ -31,7 +31,7 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				return usagef("--card is yours, and --certificate the site's: one at a time")
 			}
 			if certificate && a.site != "" {
-				text, err := peer.KnownCertificate(cmd.Context(), a.target())
+				text, err := peer.ContactCertificate(cmd.Context(), a.target())
 				if err != nil {
 					return a.undialled(err)
 				}
@@ -114,11 +114,11 @@ func (a *app) showCard(file string) error {
 		return err
 	}
 	if file == "-" && !a.json {
-		_, err := fmt.Fprint(a.out, peer.Card(who))
+		_, err := fmt.Fprint(a.out, peer.OwnerConfig(who))
 		return err
 	}
 	if file != "-" {
-		if err := peer.WriteCard(file, who); err != nil {
+		if err := peer.WriteOwnerConfig(file, who); err != nil {
 			return err
 		}
 	}

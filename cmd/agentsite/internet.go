@@ -46,7 +46,7 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 			if err != nil {
 				return err
 			}
-			joined, err := user.Realm(realm)
+			joined, err := user.Realms().Get(realm)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,13 @@ With --data, --site or --peer it is that site that looks, in its own realm; with
 func (a *app) findFrom(ctx context.Context, capability string) error {
 	return a.ownersSession("find", func(s *session) error {
 		var all []peer.Found
-		err := s.own(ctx, func(ctx context.Context) (err error) { all, err = s.Find(ctx, capability); return err })
+		err := s.own(ctx, func(ctx context.Context) error {
+			found, err := s.Owner.Find(ctx, capability)
+			for _, f := range found {
+				all = append(all, peer.Found{Found: f})
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -264,7 +270,7 @@ func (a *app) join(j peer.Realm) (peer.Realm, error) {
 	if err != nil {
 		return j, err
 	}
-	return user.Join(j)
+	return user.Realms().Join(j)
 }
 
 func (a *app) realmListCommand() *cobra.Command {
@@ -276,7 +282,7 @@ func (a *app) realmListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := user.Realms()
+			all, err := user.Realms().List()
 			if err != nil {
 				return err
 			}
@@ -315,7 +321,7 @@ func (a *app) realmLeaveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := user.Leave(args[0]); err != nil {
+			if err := user.Realms().Leave(args[0]); err != nil {
 				return err
 			}
 			return a.say("you are not in the realm %s any more", args[0])
@@ -327,7 +333,7 @@ func (a *app) realmLeaveCommand() *cobra.Command {
 func completeRealms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if user, err := peer.User(); err == nil {
-		all, _ := user.Realms()
+		all, _ := user.Realms().List()
 		for _, j := range all {
 			names = append(names, j.Name())
 		}

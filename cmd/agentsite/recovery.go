@@ -60,7 +60,7 @@ owners granted ends. The code counts once.`,
 				}
 				user, err := peer.User()
 				if err == nil {
-					err = user.Owned(a.site)
+					err = user.Contacts().SetOwned(a.site)
 				}
 				if err != nil {
 					return err

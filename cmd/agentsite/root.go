@@ -120,7 +120,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 			if a.peer == "" || cmd.Name() == "connect" {
 				return nil
 			}
-			name, err := peer.Called(a.as, a.peer)
+			name, err := peer.ContactName(a.as, a.peer)
 			if name != "" {
 				a.site, a.peer = name, ""
 			}
@@ -135,7 +135,7 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
 	flags.StringVar(&a.peer, "peer", "", "the same, by its key: a peer ID or did:key, wherever it is")
 	flags.StringVar(&a.as, "as", "", "with --site or --peer: as this one of your agents, not as yourself (agentsite agents lists them)")
-	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to reach the site (default: once, for %v)", peer.Patience))
+	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to reach the site (default: once, for %v)", peer.DefaultTimeout))
 	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
 	flags.StringVar(&a.caCert, "cacert", "", "with --url https://…: the file with the site's certificate (agentsite identity --certificate prints it)")

@@ -84,7 +84,7 @@ func (a *app) acceptCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(k)
 			}
-			words, until := k.May()
+			words, until := k.Permission()
 			return a.say("on %s you may %s, %s: agentsite --site %[1]s points", k.Name, words, ends(until))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -120,11 +120,11 @@ func (a *app) sitesCommand() *cobra.Command {
 		Use: "sites", GroupID: groupAgents, Args: noArgs,
 		Short: "List the sites that you own or may use",
 		RunE: func(*cobra.Command, []string) error {
-			who, err := peer.As(a.as)
+			who, err := peer.PersonNamed(a.as)
 			if err != nil {
 				return err
 			}
-			all, err := who.Sites()
+			all, err := who.Contacts().List()
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (a *app) sitesCommand() *cobra.Command {
 				}
 				what := "all: you own it"
 				if !k.Owner {
-					words, until := k.May()
+					words, until := k.Permission()
 					what = words + ", " + ends(until)
 				}
 				rows = append(rows, []string{k.Name, what, strings.Join(k.Addresses, " "), k.DID})
@@ -156,11 +156,11 @@ func (a *app) sitesCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "forget NAME", Args: exactly("NAME"), Short: "Forget a site; what you may do there stays",
 		RunE: func(_ *cobra.Command, args []string) error {
-			who, err := peer.As(a.as)
+			who, err := peer.PersonNamed(a.as)
 			if err != nil {
 				return err
 			}
-			if err := who.Forget(args[0]); err != nil {
+			if err := who.Contacts().Forget(args[0]); err != nil {
 				return err
 			}
 			return a.say("%s is forgotten", args[0])
@@ -172,8 +172,8 @@ func (a *app) sitesCommand() *cobra.Command {
 
 func (a *app) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if who, err := peer.As(a.as); err == nil {
-		all, _ := who.Sites()
+	if who, err := peer.PersonNamed(a.as); err == nil {
+		all, _ := who.Contacts().List()
 		for _, k := range all {
 			names = append(names, k.Name)
 		}

@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"agentsite/discovery"
 	"agentsite/node/access"
 	"agentsite/transport/rpc"
 )
@@ -196,6 +197,15 @@ type Found struct {
 	DID    string   `json:"did"`
 	URLs   []string `json:"urls"`
 	Public []Public `json:"public,omitzero"`
+}
+
+// NewFound returns a site as its record announces it.
+func NewFound(r *discovery.Signed) Found {
+	f := Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses}
+	for _, k := range r.Offer {
+		f.Public = append(f.Public, Public{k.Kind, k.Points})
+	}
+	return f
 }
 
 // Public are the points of one kind that a site announces to everybody.

@@ -60,7 +60,7 @@ var layers = []layer{
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/web", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
-	{"transport/owner", append([]string{"node/access", "node/config", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
+	{"transport/owner", append([]string{"discovery", "node/access", "node/config", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpImports, "a protocol speaks to the door"},
 	{"transport/mcp/legacy", mcpImports, "older revisions come by the official SDK, behind the same door"},

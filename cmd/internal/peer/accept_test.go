@@ -15,7 +15,7 @@ import (
 // of none, nor do its addresses and its name.
 func TestAcceptKeepsWhatIsGood(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
-	key, err := p.key()
+	key, err := p.Key()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestAcceptKeepsWhatIsGood(t *testing.T) {
 	}
 	check := func(want *access.Grant, at ...string) {
 		t.Helper()
-		if k, err := p.Known("mine"); err != nil || string(k.Grant) != string(want.Bytes()) || !slices.Equal(k.Addresses, at) {
+		if k, err := p.Contacts().Get("mine"); err != nil || string(k.Grant) != string(want.Bytes()) || !slices.Equal(k.Addresses, at) {
 			t.Errorf("%+v %v", k, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAcceptKeepsWhatIsGood(t *testing.T) {
 		t.Error(err)
 	}
 	check(passed, "192.0.2.1:1", "192.0.2.2:1")
-	if err := p.Forget("mine"); err != nil {
+	if err := p.Contacts().Forget("mine"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Accept(pass(good), "mine"); err != nil {

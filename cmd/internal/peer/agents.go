@@ -13,13 +13,11 @@ import (
 	"agentsite/node/state"
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
-
-	"github.com/go-json-experiment/json"
 )
 
-// Assistant is the agent by whose key connect speaks, where no other is named, and
-// AssistantMay what an owner mostly allows it: to read everything, and to move within the
-// site's own limits. It can approve nothing.
+// Assistant is the agent that connect presents where none is named. AssistantMay is its usual
+// permission: to read everything and to move outputs within the site's limits. It can approve
+// nothing.
 const (
 	Assistant    = "assistant"
 	AssistantMay = "read *, set *, show *, capture *, stop"
@@ -43,44 +41,44 @@ func Agents() (all []Agent, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		p, err := As(e.Name())
+		p, err := PersonNamed(e.Name())
 		if err != nil {
-			continue // somebody else's file
+			continue // not an agent's folder
 		}
-		key, err := p.ReadKey()
-		if err != nil {
-			return nil, err
-		}
-		known, err := p.Sites()
+		key, err := p.Folder.ReadKey()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Agent{e.Name(), key.ID().String(), known})
+		contacts, err := p.Contacts().List()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Agent{e.Name(), key.ID().String(), contacts})
 	}
 	return all, nil
 }
 
-// Standing is what an agent may do on all sites of the user's, those too that are claimed
-// later.
-type Standing struct {
+// GlobalPermission is what an agent may do on all of the user's sites, also on those that are
+// claimed later.
+type GlobalPermission struct {
 	Agent string    `json:"-"`
 	May   string    `json:"may"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-const standingName = "everywhere.json"
+const globalName = "everywhere.json"
 
-// Stand remembers what an agent may do everywhere, in the place of what it was before.
-func (p Person) Stand(s Standing) error {
-	a, err := p.agent(s.Agent)
+// SetGlobalPermission stores what an agent may do everywhere, in place of what was stored.
+func (p Person) SetGlobalPermission(g GlobalPermission) error {
+	a, err := p.agent(g.Agent)
 	if err != nil {
 		return err
 	}
-	return a.exclusive(changePatience, func() error { return a.write(standingName, s) })
+	return withLock(a.Folder, lockTimeout, func() error { return writeJSON(a.Folder, globalName, g) })
 }
 
-// Standings lists what agents may do everywhere and has not ended.
-func (p Person) Standings() (all []Standing, err error) {
+// GlobalPermissions lists what the user's agents may do everywhere, without what has ended.
+func (p Person) GlobalPermissions() (all []GlobalPermission, err error) {
 	agents, err := Agents()
 	if err != nil {
 		return nil, err
@@ -90,34 +88,31 @@ func (p Person) Standings() (all []Standing, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s := Standing{Agent: agent.Name}
-		text, err := os.ReadFile(a.Path(standingName))
+		g := GlobalPermission{Agent: agent.Name}
+		err = readJSON(a.Folder, globalName, &g)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = json.Unmarshal(text, &s)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("%s cannot be read: %w; remove it, and run agentsite agents allow again", a.Path(standingName), err)
+			return nil, fmt.Errorf("%s cannot be read: %w; remove it, and run agentsite agents allow again", a.Folder.Path(globalName), err)
 		}
-		if s.Until.IsZero() || s.Until.After(time.Now()) {
-			all = append(all, s)
+		if g.Until.IsZero() || g.Until.After(time.Now()) {
+			all = append(all, g)
 		}
 	}
 	return all, nil
 }
 
-// Allow permits one of the user's agents something on a site that the user knows, and
-// has the agent know it. The agent is made where there is none. tell has the site keep a
-// grant that the user signed as an owner; where the user was granted what is passed on,
-// the agent shows it by itself.
-func (p Person) Allow(agent string, k Contact, words string, until time.Time, tell func(owner.Signed) error) error {
+// Allow grants a permission on a contact of the user's to one of the user's agents, and adds
+// the site to the agent's contacts. It creates the agent where there is none. deposit sends a
+// grant that the user signed as an owner to the site; a grant that the user delegates is
+// presented by the agent itself.
+func (p Person) Allow(agent string, k Contact, words string, until time.Time, deposit func(owner.Signed) error) error {
 	a, err := p.agent(agent)
 	if err != nil {
 		return err
 	}
-	key, err := a.key()
+	key, err := a.Key()
 	if err != nil {
 		return err
 	}
@@ -126,7 +121,7 @@ func (p Person) Allow(agent string, k Contact, words string, until time.Time, te
 		return err
 	}
 	if k.Owner {
-		if err := tell(owner.Signed{Grant: pass.Grant.Bytes()}); err != nil {
+		if err := deposit(owner.Signed{Grant: pass.Grant.Bytes()}); err != nil {
 			return err
 		}
 	}
@@ -134,15 +129,15 @@ func (p Person) Allow(agent string, k Contact, words string, until time.Time, te
 	return err
 }
 
-// Delegate passes a part of what the person was granted on a site on to another key, and
-// returns the text for its holder. It asks nobody.
+// Delegate grants a part of the person's permission on a contact to another key, and returns
+// the text for its holder. It needs no connection.
 func (p Person) Delegate(name, audience, words string, until time.Time) (string, error) {
-	k, err := p.Known(name)
+	k, err := p.Contacts().Get(name)
 	if err != nil {
 		return "", err
 	}
 	if k.Owner {
-		return "", state.Mistakef("you own %s: agentsite grant --site %[1]s", name)
+		return "", state.Mistakef("you own %s: use agentsite grant --site %[1]s", name)
 	}
 	to, err := identity.Parse(audience)
 	if err != nil {
@@ -155,8 +150,8 @@ func (p Person) Delegate(name, audience, words string, until time.Time) (string,
 	return pass.String(), nil
 }
 
-// pass is a permission on a known site for a key: a grant of an owner, or a part of what
-// the person was granted.
+// pass signs a permission on a contact for a key: an owner's grant, or a delegation of the
+// person's own.
 func (p Person) pass(k Contact, to identity.ID, words string, until time.Time) (access.GrantLink, error) {
 	id, err := identity.Parse(k.DID)
 	if err != nil {
@@ -166,7 +161,7 @@ func (p Person) pass(k Contact, to identity.ID, words string, until time.Time) (
 	if err != nil {
 		return access.GrantLink{}, err
 	}
-	key, err := p.key()
+	key, err := p.Key()
 	if err != nil {
 		return access.GrantLink{}, err
 	}

@@ -11,9 +11,9 @@ import (
 	"agentsite/transport/web"
 )
 
-// SiteCertificate returns the certificate, in PEM, that a client without our keys has to trust
-// to reach the folder's site over HTTPS. It is public and stays the same as long as the site's
-// key, which is created where there is none.
+// SiteCertificate returns the certificate, in PEM, that a standard HTTPS client has to trust to
+// reach the folder's site. It is public and lasts as long as the site's key, which is created
+// where there is none.
 func SiteCertificate(f state.Folder) (string, error) {
 	key, err := f.Key()
 	if err != nil {
@@ -30,13 +30,13 @@ func certificateText(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// KnownCertificate returns the SiteCertificate of a contact, as the contact shows it.
-func KnownCertificate(ctx context.Context, t Target) (string, error) {
+// ContactCertificate fetches the SiteCertificate of a contact from the contact.
+func ContactCertificate(ctx context.Context, t Target) (string, error) {
 	p, err := User()
 	if err != nil {
 		return "", err
 	}
-	k, err := p.find(ctx, t.Site, t.Version, t.Tell)
+	k, err := p.find(ctx, t.Site, t.Version, t.Progress)
 	if err != nil {
 		return "", err
 	}
@@ -44,12 +44,12 @@ func KnownCertificate(ctx context.Context, t Target) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	secured, err := web.ClientTLS(identity.New(), id) // whoever asks is shown it
+	secured, err := web.ClientTLS(identity.New(), id) // the certificate is public, so a new key will do
 	if err != nil {
 		return "", err
 	}
 	near, _ := splitAddresses(k.Addresses)
-	ctx, cancel := context.WithTimeout(ctx, t.wait())
+	ctx, cancel := context.WithTimeout(ctx, t.timeout())
 	defer cancel()
 	conn, err := lanDialer{site: id, addresses: near, secured: secured}.dial(ctx, "tcp", "")
 	if err != nil {
@@ -59,7 +59,7 @@ func KnownCertificate(ctx context.Context, t Target) (string, error) {
 	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
 	authority := shown[len(shown)-1]
 	if !web.IsAuthority(authority, id) {
-		return "", fmt.Errorf("%s shows no certificate of its own: run agentsite identity --certificate on its machine", t.Site)
+		return "", fmt.Errorf("%s presented no certificate of its own: run agentsite identity --certificate on its machine", t.Site)
 	}
 	return certificateText(authority.Raw), nil
 }

@@ -42,7 +42,7 @@ const groupInstructions = "These are the sites that you may use: boards with sen
 // presents. some is false for an agent without contacts, and where there is no Assistant.
 // With only, a name or a key, it fails unless that is a contact.
 func Presented(name, only string) (p Person, some bool, err error) {
-	p, err = As(cmp.Or(name, Assistant))
+	p, err = PersonNamed(cmp.Or(name, Assistant))
 	if err != nil {
 		if name == "" && only == "" {
 			err = nil
@@ -50,15 +50,15 @@ func Presented(name, only string) (p Person, some bool, err error) {
 		return p, false, err
 	}
 	if only != "" {
-		k, err := p.named(only, only)
+		k, err := p.Contacts().lookup(only, only)
 		if err == nil && k.Name == "" {
-			err = state.Mistakef("your agent does not know the site %.100q: agentsite agents allow permits it something there", only)
+			err = state.Mistakef("your agent does not know the site %.100q: agentsite agents allow gives it a permission there", only)
 		}
 		return p, err == nil, err
 	}
-	known, err := p.Sites()
+	known, err := p.Contacts().List()
 	if err == nil && len(known) == 0 && name != "" { // rather than all tools of the site on this machine
-		err = state.Mistakef("your agent %s knows no site: agentsite agents allow --agent %[1]s permits it something", name)
+		err = state.Mistakef("your agent %s knows no site: agentsite agents allow --agent %[1]s gives it a permission", name)
 	}
 	return p, len(known) > 0, err
 }
@@ -67,7 +67,7 @@ func Presented(name, only string) (p Person, some bool, err error) {
 // called with the agent's key, and the site that runs from the folder, if any; or only the
 // contact only, by its name, peer ID or did:key. It blocks until in ends.
 func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version string, in io.Reader, out io.Writer) error {
-	key, err := p.key()
+	key, err := p.Key()
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 		return err
 	}
 	hub := node.NewHub(nil, nil, things.URI) // which has no readings of its own
-	far, err := networkOf(key, version)
+	far, err := userNetwork(key, version)
 	if err != nil {
 		return err
 	}
 	defer far.Close()
 	sites := &members{person: p, key: key, folder: f, network: far, version: version}
 	if only != "" {
-		k, err := p.named(only, only)
+		k, err := p.Contacts().lookup(only, only)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ type members struct {
 
 // list returns the sites that there are now. It is not safe for concurrent use.
 func (h *members) list() []remote.Member {
-	if now, _ := state.VersionOf(h.person.Path(knownName)); now != h.read {
+	if now, _ := state.VersionOf(h.person.Folder.Path(contactsName)); now != h.read {
 		h.reread(now)
 	}
 	var all []remote.Member
@@ -171,7 +171,7 @@ func (h *members) called(name, did string) string {
 // reread takes over what is in the file now. What has not changed stays connected.
 func (h *members) reread(now state.FileVersion) {
 	h.read = now // whatever is in it: what is wrong is said once
-	sites, err := h.person.Sites()
+	sites, err := h.person.Contacts().List()
 	if err != nil {
 		slog.Error("which sites there are stays as it was", "err", err)
 		return

@@ -23,7 +23,7 @@ func TestMembers(t *testing.T) {
 	at := time.Now()
 	write := func(text string) {
 		t.Helper()
-		file := p.Path(knownName)
+		file := p.Folder.Path(contactsName)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestNames(t *testing.T) {
 	local := &localSite{folder: h.folder, name: "shed", did: here.String(), made: made}
 	know := func(all ...Contact) {
 		t.Helper()
-		if err := p.write(knownName, all); err != nil {
+		if err := writeJSON(p.Folder, contactsName, all); err != nil {
 			t.Fatal(err)
 		}
 		h.read = state.FileVersion{} // the clock of files may be slower than this test

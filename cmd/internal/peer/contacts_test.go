@@ -20,24 +20,24 @@ func TestStaleCalls(t *testing.T) {
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
 	was := Contact{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}, Grant: []byte("old")}
 	for name, since := range map[string]func(Person) error{
-		"owned":       func(p Person) error { return p.Owned("shed") },
-		"granted":     func(p Person) error { return p.remember(Contact{Name: "shed", DID: did, Grant: []byte("new")}) },
-		"renamed":     func(p Person) error { return p.remember(Contact{Name: "barn", DID: did, Owner: true}) },
-		"found again": func(p Person) error { p.moved(did, []string{"192.0.2.3:1"}); return nil },
-		"forgotten":   func(p Person) error { return p.Forget("shed") },
+		"owned":       func(p Person) error { return p.Contacts().SetOwned("shed") },
+		"granted":     func(p Person) error { return p.Contacts().store(Contact{Name: "shed", DID: did, Grant: []byte("new")}) },
+		"renamed":     func(p Person) error { return p.Contacts().store(Contact{Name: "barn", DID: did, Owner: true}) },
+		"found again": func(p Person) error { p.Contacts().updateNear(did, []string{"192.0.2.3:1"}); return nil },
+		"forgotten":   func(p Person) error { return p.Contacts().Forget("shed") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Person{state.Folder(t.TempDir())}
-			if err := p.remember(was); err != nil {
+			if err := p.Contacts().store(was); err != nil {
 				t.Fatal(err)
 			}
 			if err := since(p); err != nil {
 				t.Fatal(err)
 			}
-			want, _ := p.Sites()
-			p.moved(did, []string{"192.0.2.2:1"})
-			p.learned(did, []string{"/ip4/203.0.113.8/udp/8475/quic-v1"})
-			got, err := p.Sites()
+			want, _ := p.Contacts().List()
+			p.Contacts().updateNear(did, []string{"192.0.2.2:1"})
+			p.Contacts().updateFar(did, []string{"/ip4/203.0.113.8/udp/8475/quic-v1"})
+			got, err := p.Contacts().List()
 			if err != nil || len(got) != len(want) {
 				t.Fatalf("%+v %v, want %+v", got, err, want)
 			}
@@ -60,28 +60,28 @@ func TestFilesOfAPerson(t *testing.T) {
 	keys := make([]identity.ID, many)
 	for i := range many {
 		all.Go(func() {
-			key, err := p.key()
+			key, err := p.Key()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			keys[i] = key.ID()
 			did := identity.New().ID().String()
-			if err := p.remember(Contact{Name: fmt.Sprint("site-", i), DID: did, Addresses: []string{"192.0.2.1:1"}}); err != nil {
+			if err := p.Contacts().store(Contact{Name: fmt.Sprint("site-", i), DID: did, Addresses: []string{"192.0.2.1:1"}}); err != nil {
 				t.Error(err)
 			}
 			r, err := discovery.NewRealm(fmt.Sprint("realm-", i))
 			if err != nil {
 				t.Error(err)
 			}
-			if _, err := p.Join(Realm{Realm: r.String()}); err != nil {
+			if _, err := p.Realms().Join(Realm{Realm: r.String()}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	sites, err := p.Sites()
-	realms, err2 := p.Realms()
+	sites, err := p.Contacts().List()
+	realms, err2 := p.Realms().List()
 	if err != nil || err2 != nil || len(sites) != many || len(realms) != many {
 		t.Errorf("%d sites and %d realms of %d: %v %v", len(sites), len(realms), many, err, err2)
 	}
@@ -103,10 +103,10 @@ func TestFilesAreHeld(t *testing.T) {
 	p := Person{state.Folder(t.TempDir())}
 	did := identity.New().ID().String()
 	const far = "/ip4/203.0.113.7/udp/8475/quic-v1"
-	if err := p.remember(Contact{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
+	if err := p.Contacts().store(Contact{Name: "shed", DID: did, Addresses: []string{"192.0.2.1:1", far}}); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := p.OpenLockFile(changesName)
+	lock, err := p.Folder.OpenLockFile(lockName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +118,12 @@ func TestFilesAreHeld(t *testing.T) {
 		do   func()
 		most time.Duration
 	}{
-		"nothing new":    {func() { p.learned(did, []string{far}); p.moved(did, []string{"192.0.2.1:1"}) }, 0},
-		"another place":  {func() { p.moved(did, []string{"192.0.2.2:1"}) }, time.Second},
-		"a site unknown": {func() { p.moved(identity.New().ID().String(), []string{"192.0.2.2:1"}) }, 0},
+		"nothing new": {func() {
+			p.Contacts().updateFar(did, []string{far})
+			p.Contacts().updateNear(did, []string{"192.0.2.1:1"})
+		}, 0},
+		"another place":  {func() { p.Contacts().updateNear(did, []string{"192.0.2.2:1"}) }, time.Second},
+		"a site unknown": {func() { p.Contacts().updateNear(identity.New().ID().String(), []string{"192.0.2.2:1"}) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,12 +135,12 @@ func TestFilesAreHeld(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if err := p.Forget("shed"); err == nil {
+		if err := p.Contacts().Forget("shed"); err == nil {
 			t.Error("it is forgotten while another process changes the file")
 		}
 	})
 	lock.Close() // as the kernel does where the process is killed
-	if err := p.Forget("shed"); err != nil {
+	if err := p.Contacts().Forget("shed"); err != nil {
 		t.Error(err)
 	}
 }

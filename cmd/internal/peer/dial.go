@@ -32,33 +32,32 @@ import (
 type Target struct {
 	Folder    state.Folder
 	Site      string // a contact's name
-	Peer      string // the peer ID or did:key of a site, wherever that is
-	As        string // with Site or Peer: an agent of the user's, "" for the user
+	Peer      string // a site's peer ID or did:key
+	As        string // with Site or Peer: the user's agent that calls, "" for the user
 	URL       string
 	TokenFile string // with URL; the folder's token where empty
 	CACert    string // with an https URL: the file with the only certificate to trust
 	CBOR      bool   // with Site or URL: speak CBOR
 	Version   string
-	Wait      time.Duration // how long to try again and again to reach it, with Site or Peer; 0 for once, and Patience
-	Tell      func(string)  // is told what a person waits for, and what was found; nil for nobody
+	Wait      time.Duration // with Site or Peer: how long to retry; 0 for one try of DefaultTimeout
+	Progress  func(string)  // reports what takes long, and what was found; may be nil
 }
 
-// Patience is how long a person's command tries to reach a site, and answerPatience how
-// long the site may take then to answer the first time.
 const (
-	Patience       = 4 * time.Second
-	answerPatience = 10 * time.Second
+	// DefaultTimeout bounds the search for a route to a site.
+	DefaultTimeout = 4 * time.Second
+	// firstAnswerTimeout bounds a site's first answer after that.
+	firstAnswerTimeout = 10 * time.Second
+	// routesTimeout bounds the question to a site on this machine where it listens.
+	routesTimeout = 5 * time.Second
 )
 
-func (t Target) wait() time.Duration { return cmp.Or(t.Wait, Patience) }
+func (t Target) timeout() time.Duration { return cmp.Or(t.Wait, DefaultTimeout) }
 
-// dialPatience is how long a site on this machine may take to say where it listens.
-const dialPatience = 5 * time.Second
-
-// Dial connects to a site. Close what it returns.
+// Dial connects to a site. The caller closes the connection.
 func Dial(t Target) (*Connection, error) {
 	if t.Site != "" || t.Peer != "" {
-		c, _, err := dialKnown(t)
+		c, _, err := dialSite(t)
 		return c, err
 	}
 	if t.URL != "" {
@@ -95,15 +94,15 @@ func dialHTTP(t Target) (*client.Client, error) {
 		u.Path = "/mcp"
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
-		return nil, fmt.Errorf("%s would send the token in the clear: plain HTTP is for this machine only", t.URL)
+		return nil, fmt.Errorf("plain HTTP to %s would send the token unencrypted: use https, or --site", t.URL)
 	}
 	file := t.TokenFile
 	if file == "" && !loopback(u.Hostname()) {
-		return nil, fmt.Errorf("the token of %s is in no folder here: name its file with --token-file", t.URL)
+		return nil, fmt.Errorf("the data folder has no token for %s: name its file with --token-file", t.URL)
 	}
 	if file == "" {
 		file = t.Folder.Path(state.TokenFile)
-		if u.Scheme == "http" { // over HTTPS it shows who it is
+		if u.Scheme == "http" { // over HTTPS it proves its key
 			if err := checkListens(t.Folder, u); err != nil {
 				return nil, err
 			}
@@ -115,7 +114,7 @@ func dialHTTP(t Target) (*client.Client, error) {
 	}
 	secret := strings.TrimSpace(string(token))
 	if !state.IsToken(secret) {
-		return nil, fmt.Errorf("%s holds no token, which is 64 hexadecimal digits: copy the site's file named token anew", file)
+		return nil, fmt.Errorf("%s does not contain a token (64 hexadecimal digits): copy the site's file named token again", file)
 	}
 	codec := rpc.JSON
 	if t.CBOR {
@@ -134,7 +133,7 @@ func dialHTTP(t Target) (*client.Client, error) {
 // at a URL, and sets the URL's host to its listener's. Where it fails another program may
 // listen there, which must not get the folder's token.
 func checkListens(f state.Folder, u *url.URL) error {
-	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), routesTimeout)
 	defer cancel()
 	c, err := Dial(Target{Folder: f})
 	var all owner.Routes
@@ -150,13 +149,13 @@ func checkListens(f state.Folder, u *url.URL) error {
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("the site that runs from %s listens elsewhere", f)
+		err = fmt.Errorf("the site in %s listens at another address", f)
 	}
-	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is for nobody else (--token-file names another)", err)}
+	return &url.Error{Op: "dial", URL: u.String(), Err: fmt.Errorf("%w, and its token is sent to that site only (--token-file names another)", err)}
 }
 
-// trustedBy returns the certificates that a site behind a URL may be signed by: the one of
-// CACert, or those that this machine trusts and that of the folder's own site.
+// trustedBy returns the CA certificates for a site behind a URL: that of CACert, or those of
+// this machine and of the folder's own site.
 func trustedBy(t Target) (*x509.CertPool, error) {
 	if t.CACert != "" {
 		text, err := os.ReadFile(t.CACert)
@@ -165,7 +164,7 @@ func trustedBy(t Target) (*x509.CertPool, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--cacert: %s holds no certificate in PEM; agentsite identity --certificate prints a site's", t.CACert)
+			return nil, fmt.Errorf("--cacert: %s contains no PEM certificate; agentsite identity --certificate prints a site's", t.CACert)
 		}
 		return pool, nil
 	}
@@ -173,7 +172,7 @@ func trustedBy(t Target) (*x509.CertPool, error) {
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if key, err := t.Folder.ReadKey(); err == nil { // without one there is no such site
+	if key, err := t.Folder.ReadKey(); err == nil { // without a key there is no site
 		der, err := web.Authority(key)
 		if err != nil {
 			return nil, err
@@ -207,17 +206,17 @@ func notRunning(f state.Folder, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		group, who := state.Group(string(f)), "$USER"
-		if group == "" || group == "root" { // who is in that may do more than speak to a site
-			return fmt.Errorf("the site in %s is not open to you: %w; put sudo before this command", f, err)
+		if group == "" || group == "root" { // that group gives more rights than a site needs
+			return fmt.Errorf("you may not use the site in %s: %w; put sudo before this command", f, err)
 		}
 		if u, err := user.Current(); err == nil {
 			who = u.Username
 		}
-		return fmt.Errorf("the site in %s is not open to you: %w; it is to those in its group: sudo usermod --append --groups %s %s, then log in again; or put sudo before this command", f, err, state.ShellQuote(group), state.ShellQuote(who))
+		return fmt.Errorf("you may not use the site in %s: %w; join its group with sudo usermod --append --groups %s %s and log in again, or put sudo before this command", f, err, state.ShellQuote(group), state.ShellQuote(who))
 	case f == state.ServiceFolder && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
-		return errors.New("this machine's service does not run: sudo systemctl start agentsite starts it, and journalctl -u agentsite says why it ended")
+		return errors.New("the agentsite service of this machine is not running: start it with sudo systemctl start agentsite; journalctl -u agentsite shows why it ended")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no site runs from %s: start one with agentsite run, or name its folder with --data", f)
+		return fmt.Errorf("no site is running from %s: start one with agentsite run, or name its folder with --data", f)
 	}
 	return err
 }

@@ -11,39 +11,36 @@ import (
 	"agentsite/discovery"
 	"agentsite/discovery/mdns"
 	"agentsite/node/identity"
+	"agentsite/transport/owner"
 )
 
-// Found is a site that was found on the network. It says where the site is, never that it
-// may be trusted.
+// Found is a site that was found, as it announces itself. Only its key can be trusted.
 type Found struct {
-	Name   string           `json:"name"` // by its own word
-	DID    string           `json:"did"`
-	URLs   []string         `json:"urls"`
-	Known  string           `json:"known_as,omitzero"` // by which the user knows it
-	Yours  bool             `json:"yours,omitzero"`    // it is not known yet, and says that the user owns it
-	Public []discovery.Kind `json:"public,omitzero"`
+	owner.Found
+	Known string `json:"known_as,omitzero"` // the contact's name, "" for none
+	Yours bool   `json:"yours,omitzero"`    // it is no contact yet, and says that the user owns it
 }
 
 // DiscoverOptions narrow what Discover looks for.
 type DiscoverOptions struct {
 	For     time.Duration // 0 for until the context ends
-	Name    string        // only sites that call themselves so; "" for all
+	Name    string        // only sites of that name; "" for all
 	Version string        // of the program
 }
 
-// Discover emits the sites that are found and what changes, one at a time. A site that the
-// user does not know is asked whether the user owns it, by its configuration or another
-// owner's word; where it says so that is a change.
+// Discover emits the sites on the network and their changes, one at a time. It asks a site that
+// is no contact whether the user owns it, through its configuration or another owner; a yes is
+// emitted as a change.
 func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change, Found)) error {
 	user, err := User()
 	if err != nil {
 		return err
 	}
-	called, pinned, err := user.names()
+	names, pinned, err := user.Contacts().names()
 	if err != nil {
 		return err
 	}
-	yours := newOwnershipProbe(user, l.Version)
+	probe := newOwnershipProbe(user, l.Version)
 	looking := ctx
 	if l.For > 0 {
 		var cancel context.CancelFunc
@@ -51,48 +48,48 @@ func Discover(ctx context.Context, l DiscoverOptions, emit func(discovery.Change
 		defer cancel()
 	}
 	var mu sync.Mutex
-	there := make(map[identity.ID]Found)
+	present := make(map[identity.ID]Found)
 	watch(looking, pinned, func(c discovery.Change, s discovery.Site) {
 		if l.Name != "" && l.Name != s.Name {
 			return
 		}
-		did := s.Site.String()
-		f := Found{Name: s.Name, DID: did, URLs: s.URLs(), Known: called[did], Public: s.Offer}
+		f := Found{Found: owner.NewFound(s.Signed)}
+		f.URLs, f.Known = s.URLs(), names[f.DID]
 		mu.Lock()
 		defer mu.Unlock()
-		f.Yours = there[s.Site].Yours
+		f.Yours = present[s.Site].Yours
 		if emit(c, f); c == discovery.Gone {
-			delete(there, s.Site)
+			delete(present, s.Site)
 			return
 		}
-		if _, asked := there[s.Site]; !asked && f.Known == "" {
-			yours.ask(ctx, s, func() {
+		if _, asked := present[s.Site]; !asked && f.Known == "" {
+			probe.start(ctx, s, func() {
 				mu.Lock()
 				defer mu.Unlock()
-				if now, still := there[s.Site]; still {
+				if now, still := present[s.Site]; still {
 					now.Yours = true
-					there[s.Site] = now
+					present[s.Site] = now
 					emit(discovery.Changed, now)
 				}
 			})
 		}
-		there[s.Site] = f
+		present[s.Site] = f
 	})
-	yours.asking.Wait()
+	probe.probes.Wait()
 	return nil
 }
 
 // names returns the contacts' names by their did:keys, and their keys.
-func (p Person) names() (called map[string]string, all []identity.ID, err error) {
-	known, err := p.Sites()
-	called = make(map[string]string)
+func (c Contacts) names() (names map[string]string, all []identity.ID, err error) {
+	known, err := c.List()
+	names = make(map[string]string)
 	for _, k := range known {
 		if id, err := identity.Parse(k.DID); err == nil {
 			all = append(all, id)
-			called[k.DID] = k.Name
+			names[k.DID] = k.Name
 		}
 	}
-	return called, all, err
+	return names, all, err
 }
 
 // watch browses the network until ctx ends. The pinned sites are never evicted.
@@ -108,23 +105,18 @@ func watch(ctx context.Context, pinned []identity.ID, emit func(discovery.Change
 	<-ended
 }
 
-// findPatience is how long a site is looked for that is not where it was.
-const findPatience = 3 * time.Second
+// browseTimeout bounds the search for a site that does not answer at its known addresses.
+const browseTimeout = 3 * time.Second
 
-// find browses for a site on the network, for a while or until ctx ends. It sends the
-// addresses that it hears, host:port, the best first, after each change, and closes found.
-// They are unverified until the site proves its key.
-func find(ctx context.Context, site identity.ID, found chan<- []string) {
-	defer close(found)
-	ctx, cancel := context.WithTimeout(ctx, findPatience)
+// browse looks for a site on the network until browseTimeout or ctx ends. It calls found with
+// the announced addresses, host:port, the best first, after each change. They are unverified
+// until the site proves its key.
+func browse(ctx context.Context, site identity.ID, found func(at []string)) {
+	ctx, cancel := context.WithTimeout(ctx, browseTimeout)
 	defer cancel()
 	watch(ctx, []identity.ID{site}, func(c discovery.Change, s discovery.Site) {
-		if s.Site != site || c == discovery.Gone {
-			return
-		}
-		select {
-		case found <- authorities(s.URLs()):
-		case <-ctx.Done():
+		if s.Site == site && c != discovery.Gone {
+			found(authorities(s.URLs()))
 		}
 	})
 }

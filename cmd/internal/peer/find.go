@@ -8,13 +8,14 @@ import (
 	"agentsite/discovery/card"
 	"agentsite/node/identity"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 	"agentsite/transport/p2p"
 	"agentsite/transport/rpc"
 )
 
-// Find emits the sites of a realm that have a capability, such as measurement/temperature,
-// "" for any, by their own word. emit gets each as soon as it answers, one at a time. Find
-// blocks until all were asked or ctx ends. It fails only where no site was found.
+// Find emits the sites of a realm that announce a capability, such as measurement/temperature,
+// "" for any. It calls emit for each site that answers, one at a time, and blocks until all were
+// asked or ctx ends. It fails only where no site was found.
 func Find(ctx context.Context, j Realm, capability, version string, emit func(Found)) error {
 	if capability != "" {
 		if err := card.CheckCapability(capability); err != nil {
@@ -25,7 +26,7 @@ func Find(ctx context.Context, j Realm, capability, version string, emit func(Fo
 	if err != nil {
 		return err
 	}
-	called, _, err := user.names()
+	names, _, err := user.Contacts().names()
 	if err != nil {
 		return err
 	}
@@ -36,27 +37,9 @@ func Find(ctx context.Context, j Realm, capability, version string, emit func(Fo
 	}
 	defer out.Close()
 	return in.Find(ctx, capability, func(r *discovery.Signed) {
-		f := foundAt(r)
-		f.Known = called[f.DID]
-		emit(f)
+		f := owner.NewFound(r)
+		emit(Found{Found: f, Known: names[f.DID]})
 	})
-}
-
-func foundAt(r *discovery.Signed) Found {
-	return Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses, Public: r.Offer}
-}
-
-// Find has the site that was dialled find the others of its realm, as its owner.
-func (c *Connection) Find(ctx context.Context, capability string) (all []Found, err error) {
-	found, err := c.Owner.Find(ctx, capability)
-	for _, f := range found {
-		one := Found{Name: f.Name, DID: f.DID, URLs: f.URLs}
-		for _, p := range f.Public {
-			one.Public = append(one.Public, discovery.Kind{Kind: p.Kind, Points: p.Points})
-		}
-		all = append(all, one)
-	}
-	return all, err
 }
 
 // PingResult is one answer to Ping.
@@ -70,7 +53,7 @@ type PingResult struct {
 // Ping measures n round trips to a site, a second apart, and emits each with its path, which
 // may improve.
 func Ping(ctx context.Context, t Target, n int, emit func(PingResult)) error {
-	c, w, err := dialKnown(t)
+	c, w, err := dialSite(t)
 	if err != nil {
 		return err
 	}
@@ -94,18 +77,18 @@ func Ping(ctx context.Context, t Target, n int, emit func(PingResult)) error {
 
 // ping measures one round trip over the route.
 func (w *router) ping(ctx context.Context) (PingResult, error) {
-	way, err := w.route(ctx)
+	route, err := w.route(ctx)
 	if err != nil {
 		return PingResult{}, err
 	}
-	if way != w.near {
+	if route != w.near {
 		in, err := w.network.open()
 		if err != nil {
 			return PingResult{}, err
 		}
 		p, err := in.Ping(ctx, w.site)
-		if err != nil { // it may be elsewhere by now
-			w.dropRoute(way)
+		if err != nil { // its addresses may have changed
+			w.dropRoute(route)
 		}
 		return PingResult{Path: p.Path, Address: p.Address, RTT: float64(p.RTT.Microseconds()) / 1000, Encoding: "cbor"}, err
 	}

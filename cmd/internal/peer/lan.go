@@ -15,11 +15,11 @@ import (
 const (
 	// lanTimeout bounds a dial on the network, with the search for the site.
 	lanTimeout = 10 * time.Second
-	// fallbackDelay is when the next address is dialled beside one that is silent.
+	// fallbackDelay is how long an address may be silent before the next is dialled, too.
 	fallbackDelay = 250 * time.Millisecond
-	// maxTries bounds the addresses that are dialled: anybody on the network can announce
-	// others for the site.
-	maxTries = 64
+	// maxDials bounds the addresses that are dialled: any peer on the network can announce
+	// addresses for the site.
+	maxDials = 64
 )
 
 // keepAliveDialer makes connections that end when the site has vanished: soon after a write,
@@ -37,92 +37,77 @@ type lanDialer struct {
 	moved     func(at []string) // gets the address that answered, if not the first; may be nil
 }
 
-type dialResult struct {
-	conn net.Conn
-	at   string
-	err  error
+// lanConn is a connection to a site and the address that answered.
+type lanConn struct {
+	net.Conn
+	address string
 }
 
-// dial connects to the first address at which the site answers. It dials the addresses in
-// parallel, each fallbackDelay after the one before. When the first does not answer in that
-// time, it browses for the site, too, unless that is on this machine, and dials what it finds.
-func (r lanDialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+// dial connects to the first address at which the site answers. It dials the addresses
+// concurrently, each fallbackDelay after the one before. With the second it also browses for
+// the site, unless that is on this machine, and dials each address that is announced.
+func (d lanDialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, lanTimeout)
 	defer cancel()
-	addresses, here := r.addresses, len(r.addresses) > 0 && !slices.ContainsFunc(r.addresses, elsewhere)
-	racing, end := context.WithCancel(ctx)
-	results := make(chan dialResult)
-	running, tried := 0, make(map[string]bool)
-	try := func(at string) {
-		if tried[at] || len(tried) == maxTries {
-			return
-		}
-		tried[at] = true
-		running++
-		go func() {
-			conn, err := (&tls.Dialer{NetDialer: keepAliveDialer, Config: r.secured}).DialContext(racing, network, at)
-			results <- dialResult{conn, at, err}
-		}()
+	known := slices.Clone(d.addresses[:min(len(d.addresses), maxDials)])
+	var groups [][]attempt[lanConn]
+	for _, at := range known {
+		groups = append(groups, []attempt[lanConn]{d.dialAddress(network, at)})
 	}
-	defer func() { // the losers
-		end()
-		go func() {
-			for range running {
-				if late := <-results; late.conn != nil {
-					late.conn.Close()
-				}
-			}
-		}()
-	}()
-	var all error
-	var found chan []string // while the site is looked for
-	seen := false
-	next := time.NewTimer(0)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-		case res := <-results:
-			running--
-			if res.err == nil {
-				if r.moved != nil && slices.Index(r.addresses, res.at) != 0 {
-					r.moved([]string{res.at})
-				}
-				return res.conn, nil
-			}
-			all = joinReasons(all, fmt.Errorf("%s: %v", res.at, res.err)) // what it is of is not for callers: nothing was asked yet
-		case at, more := <-found:
-			if seen = seen || more; !seen {
-				all = joinReasons(all, errors.New("it is not found on this network"))
-			}
-			if !more {
-				found = nil
-			}
-			for _, a := range at {
-				try(a)
-			}
-		case <-ctx.Done():
-			return nil, joinReasons(all, errors.New("it does not answer"))
+	if len(known) == 0 || slices.ContainsFunc(known, mayBeRemote) {
+		second := min(len(groups), 1)
+		if second == len(groups) {
+			groups = append(groups, nil)
 		}
-		first := len(tried) == 0
-		if len(addresses) > 0 {
-			try(addresses[0])
-			addresses = addresses[1:]
-			next.Reset(fallbackDelay)
-		}
+		groups[second] = append(groups[second], d.browse(network, known))
+	}
+	conn, err := race(ctx, fallbackDelay, func(c lanConn) { c.Close() }, groups...)
+	if err != nil {
+		return nil, err
+	}
+	if d.moved != nil && slices.Index(d.addresses, conn.address) != 0 {
+		d.moved([]string{conn.address})
+	}
+	return conn.Conn, nil
+}
+
+// dialAddress dials one address and verifies the site's key there.
+func (d lanDialer) dialAddress(network, at string) attempt[lanConn] {
+	return func(ctx context.Context, _ func(attempt[lanConn])) (lanConn, error) {
+		conn, err := (&tls.Dialer{NetDialer: keepAliveDialer, Config: d.secured}).DialContext(ctx, network, at)
 		switch {
-		case first && running > 0:
-		case !here:
-			here, found = true, make(chan []string)
-			go find(racing, r.site, found)
-		case running == 0 && len(addresses) == 0 && found == nil:
-			return nil, all
+		case err != nil && ctx.Err() != nil:
+			err = fmt.Errorf("%s does not answer", at)
+		case err != nil:
+			err = fmt.Errorf("%s: %v", at, err) // not wrapped: nothing was asked yet
 		}
+		return lanConn{conn, at}, err
 	}
 }
 
-// elsewhere reports whether an address may be another machine's.
-func elsewhere(address string) bool {
+// browse adds an attempt for each announced address that is not in tried. It fails when the
+// search ends.
+func (d lanDialer) browse(network string, tried []string) attempt[lanConn] {
+	return func(ctx context.Context, add func(attempt[lanConn])) (lanConn, error) {
+		heard := false
+		browse(ctx, d.site, func(at []string) {
+			heard = true
+			for _, a := range at {
+				if !slices.Contains(tried, a) && len(tried) < maxDials {
+					tried = append(tried, a)
+					add(d.dialAddress(network, a))
+				}
+			}
+		})
+		if !heard {
+			return lanConn{}, errors.New("it is not found on this network")
+		}
+		return lanConn{}, errors.New("no announced address leads to it")
+	}
+}
+
+// mayBeRemote reports whether an address may be another machine's.
+func mayBeRemote(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && !loopback(host)
 }

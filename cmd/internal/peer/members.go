@@ -45,7 +45,7 @@ func newRemoteSite(h *members, k Contact) (*remoteSite, error) {
 	}
 	s := &remoteSite{person: h.person, known: k}
 	s.client, s.router, err = newSession(h.key, id, func() []string { return s.site().Addresses }, func(at []string) {
-		h.person.moved(k.DID, at)
+		h.person.Contacts().updateNear(k.DID, at)
 	}, rpc.JSON, h.network, h.version)
 	return s, err
 }

@@ -58,13 +58,12 @@ func (o *lazyNetwork) Close() error {
 	return o.in.Close()
 }
 
-// networkOf returns the network as the holder of key sees it: in the realms that this
-// machine's user is in.
-func networkOf(key identity.Key, version string) (*lazyNetwork, error) {
+// userNetwork returns the network for a caller with key, in the realms of this machine's user.
+func userNetwork(key identity.Key, version string) (*lazyNetwork, error) {
 	user, err := User()
 	if err != nil {
 		return nil, err
 	}
-	realms, err := user.Realms()
+	realms, err := user.Realms().List()
 	return &lazyNetwork{key: key, realms: realms, version: version}, err
 }

@@ -22,46 +22,47 @@ import (
 )
 
 const (
-	// A site that is found is asked whose it is: so many at a time, and each for so long.
-	ownershipAtOnce   = 8
-	ownershipPatience = 2 * time.Second
+	// maxProbes bounds the concurrent ownership probes, and probeTimeout each of them.
+	maxProbes    = 8
+	probeTimeout = 2 * time.Second
 
-	// adoptPatience is how long a site of the user's is looked for that is not known yet.
-	adoptPatience = 2 * time.Second
+	// adoptTimeout bounds the search for a site that the user owns and that is no contact yet.
+	adoptTimeout = 2 * time.Second
 )
 
 // ownershipProbe asks sites that are no contacts whether they have the person as an owner.
 type ownershipProbe struct {
-	key     *identity.Key // nil for somebody without one, who owns nothing
+	key     *identity.Key // nil for a person without a key, who owns nothing
 	version string
-	places  chan struct{}
-	asking  sync.WaitGroup
+	slots   chan struct{}
+	probes  sync.WaitGroup
 }
 
 func newOwnershipProbe(p Person, version string) *ownershipProbe {
-	o := &ownershipProbe{version: version, places: make(chan struct{}, ownershipAtOnce)}
-	if key, err := p.ReadKey(); err == nil {
+	o := &ownershipProbe{version: version, slots: make(chan struct{}, maxProbes)}
+	if key, err := p.Folder.ReadKey(); err == nil {
 		o.key = &key
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		slog.Warn("which of these sites are yours is not known", "err", err)
+		slog.Warn("owned sites cannot be recognised", "err", err)
 	}
 	return o
 }
 
-// ask asks in the background and calls yes where the site says so. asking waits for all.
-func (o *ownershipProbe) ask(ctx context.Context, s discovery.Site, yes func()) {
+// start probes a site in the background and calls owned if it lists the key as an owner.
+// probes waits for all.
+func (o *ownershipProbe) start(ctx context.Context, s discovery.Site, owned func()) {
 	if o.key == nil {
 		return
 	}
 	at := authorities(s.URLs())
-	o.asking.Go(func() {
+	o.probes.Go(func() {
 		select {
-		case o.places <- struct{}{}:
-			defer func() { <-o.places }()
+		case o.slots <- struct{}{}:
+			defer func() { <-o.slots }()
 		case <-ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(ctx, ownershipPatience)
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		c, w, err := newSession(*o.key, s.Site, func() []string { return at }, nil, rpc.JSON, nil, o.version)
 		if err != nil {
@@ -71,18 +72,17 @@ func (o *ownershipProbe) ask(ctx context.Context, s discovery.Site, yes func()) 
 		me := o.key.ID().String()
 		all, err := ownerclient.New(c, s.Site, "").Access(ctx)
 		if err == nil && slices.ContainsFunc(all.Owners, func(w owner.Owner) bool { return w.DID == me }) {
-			yes()
+			owned()
 		}
 	})
 }
 
-// adopt finds the only site on the network that calls itself so and says that the person
-// owns it, and remembers it by that name and its key. Nothing proves a name: where two
-// say so, neither is taken.
+// adopt finds the only site on the network that has the name and lists the person as an
+// owner, and stores it as a contact. A name proves nothing: of two such sites it stores neither.
 func (p Person) adopt(ctx context.Context, name, version string) (Contact, error) {
 	mine := make(map[string]Found)
 	if device.CheckName(name) == nil {
-		err := Discover(ctx, DiscoverOptions{For: adoptPatience, Name: name, Version: version}, func(c discovery.Change, f Found) {
+		err := Discover(ctx, DiscoverOptions{For: adoptTimeout, Name: name, Version: version}, func(c discovery.Change, f Found) {
 			if delete(mine, f.DID); f.Yours && c != discovery.Gone {
 				mine[f.DID] = f
 			}
@@ -96,19 +96,19 @@ func (p Person) adopt(ctx context.Context, name, version string) (Contact, error
 		keys = append(keys, did)
 		if len(mine) == 1 {
 			k := Contact{Name: name, DID: did, Addresses: authorities(f.URLs), Owner: true}
-			return k, p.remember(k)
+			return k, p.Contacts().store(k)
 		}
 	}
 	if len(keys) == 0 {
-		return Contact{}, state.Mistakef("you know no site %q, and own none of that name on this network: agentsite sites lists those that you claimed or were granted, agentsite discover those that are here", name)
+		return Contact{}, state.Mistakef("you know no site %q and own none of that name on this network: agentsite sites lists the sites that you own or may use, agentsite discover those on this network", name)
 	}
 	slices.Sort(keys)
-	return Contact{}, state.Mistakef("several sites here call themselves %s and say that you own them: look which is yours, and take it over by its key with agentsite claim (%s)", name, strings.Join(keys, ", "))
+	return Contact{}, state.Mistakef("several sites on this network are called %s and say that you own them: compare their keys with agentsite identity on the board, and claim yours by its key (%s)", name, strings.Join(keys, ", "))
 }
 
-// SiteOf names the site that has a key, as far as this machine knows: the one that runs
-// from a folder, or one that the user claimed or was granted; "" for none.
-func SiteOf(did string, f state.Folder) (string, error) {
+// DescribeSite describes the site with a key: the one of a data folder, or a contact; "" for
+// an unknown key.
+func DescribeSite(did string, f state.Folder) (string, error) {
 	id, err := identity.Parse(did)
 	if err != nil {
 		return "", state.Mistake{Err: err}
@@ -120,7 +120,7 @@ func SiteOf(did string, f state.Folder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k, err := user.knownBy(id.String())
+	k, err := user.Contacts().byKey(id.String())
 	if k.Name == "" {
 		return "", err
 	}
@@ -128,27 +128,27 @@ func SiteOf(did string, f state.Folder) (string, error) {
 }
 
 // find returns the contact of that name, or, for the user, adopts a site of that name.
-func (p Person) find(ctx context.Context, name, version string, tell func(string)) (Contact, error) {
-	known, err := p.Known(name)
+func (p Person) find(ctx context.Context, name, version string, progress func(string)) (Contact, error) {
+	known, err := p.Contacts().Get(name)
 	user, failed := User()
 	if err == nil || failed != nil || p != user {
 		return known, err
 	}
-	if _, none := p.ReadKey(); errors.Is(none, fs.ErrNotExist) {
-		return known, err // who has no key owns nothing
+	if _, none := p.Folder.ReadKey(); errors.Is(none, fs.ErrNotExist) {
+		return known, err // without a key the user owns nothing
 	}
 	k, err := p.adopt(ctx, name, version)
-	if err == nil && tell != nil {
-		tell(fmt.Sprintf("%s on this network is yours: it is known here from now on, by the key %s", k.Name, k.DID))
+	if err == nil && progress != nil {
+		progress(fmt.Sprintf("you own %s on this network: it is stored now, with the key %s", k.Name, k.DID))
 	}
 	return k, err
 }
 
-// invitation reads an address that a site shows, a key, or a name on this network.
-func (p Person) invitation(ctx context.Context, text, version string) (access.Invitation, error) {
+// findInvitation parses an invitation address, or looks up a key or a name on this network.
+func (p Person) findInvitation(ctx context.Context, text, version string) (access.Invitation, error) {
 	text = strings.TrimSpace(text)
 	if id, err := identity.Parse(text); err == nil {
-		k, err := p.knownBy(id.String())
+		k, err := p.Contacts().byKey(id.String())
 		return access.Invitation{Site: id, Addresses: k.Addresses}, err
 	}
 	if device.CheckName(text) != nil {
@@ -158,7 +158,7 @@ func (p Person) invitation(ctx context.Context, text, version string) (access.In
 		}
 		return i, err
 	}
-	k, err := p.Known(text)
+	k, err := p.Contacts().Get(text)
 	if err != nil {
 		k, err = p.adopt(ctx, text, version)
 	}

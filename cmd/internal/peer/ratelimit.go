@@ -3,31 +3,30 @@ package peer
 import (
 	"net"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
-	// Bytes that a site may send at once, such as images in a row, and each second.
+	// Bytes that a site may send at once, such as several images, and each second.
 	readBurst = 16 << 20
 	readRate  = 2 << 20
 )
 
 // rateLimited is a connection that reads at a bounded rate, so that a site that floods its
-// caller costs little. It has one reader at a time.
+// caller costs little.
 type rateLimited struct {
 	net.Conn
-	left int // bytes that may come at once
-	at   time.Time
+	limiter *rate.Limiter
 }
 
-func limitRate(c net.Conn) *rateLimited { return &rateLimited{c, readBurst, time.Now()} }
+func limitRate(c net.Conn) *rateLimited {
+	return &rateLimited{c, rate.NewLimiter(readRate, readBurst)}
+}
 
-func (p *rateLimited) Read(b []byte) (int, error) {
-	n, err := p.Conn.Read(b)
-	now := time.Now()
-	p.left = min(p.left+int(now.Sub(p.at).Seconds()*readRate), readBurst) - n
-	p.at = now
-	if p.left < 0 {
-		time.Sleep(time.Duration(-p.left) * time.Second / readRate)
-	}
+// Read sleeps after a read beyond the rate.
+func (c *rateLimited) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b[:min(len(b), readBurst)])
+	time.Sleep(c.limiter.ReserveN(time.Now(), n).Delay())
 	return n, err
 }

@@ -19,33 +19,25 @@ import (
 )
 
 const (
-	// lanHeadStart is how long a site is dialled on the same network alone.
+	// lanHeadStart is how long only the same network is tried.
 	lanHeadStart = 300 * time.Millisecond
 	// internetTimeout bounds a lookup and dial anywhere else, and retryInterval is the pause
 	// between two.
 	internetTimeout = 15 * time.Second
 	retryInterval   = time.Second
-	// progressDelay is when a person who waits is told what is tried.
+	// progressDelay is how long a search may take before its progress is reported.
 	progressDelay = time.Second
 )
 
 // NearPath is the path of a call on the same network. The others are transport/p2p's.
 const NearPath p2p.Path = "lan"
 
-// joinReasons joins two errors in one sentence; the first may be nil.
-func joinReasons(all, one error) error {
-	if all == nil {
-		return one
-	}
-	return fmt.Errorf("%w; %w", all, one)
-}
-
-// unreached wraps the reason why no connection came about, so that nothing was asked.
+// unreached wraps the reason why there was no connection, so that no request was sent.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
 
-// Unreached returns the reason why a site was never asked, nil where it may have been.
+// Unreached returns the reason why no request was sent to a site, nil where one may have been.
 func Unreached(err error) error {
 	var u unreached
 	if errors.As(err, &u) {
@@ -54,8 +46,8 @@ func Unreached(err error) error {
 	return nil
 }
 
-// Refused reports whether a site that was not reached is there, or its relay, and takes no
-// more connections of this key or network just now.
+// Refused reports whether a site, or its relay, answers but accepts no more connections from
+// this key or network at present.
 func Refused(err error) bool { return errors.Is(err, p2p.ErrRefused) }
 
 // router calls one site over the best route: HTTPS on the same network, or else libp2p. The
@@ -69,7 +61,7 @@ type router struct {
 
 	timeout  time.Duration // of each search for a route
 	retry    bool          // search until the timeout, also after an error
-	progress func(string)  // gets what is tried, where that takes long; may be nil
+	progress func(string)  // reports a search that takes long; may be nil
 
 	searching chan struct{} // holds the one caller that searches
 
@@ -86,7 +78,7 @@ var _ rpc.Caller = (*router)(nil)
 func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial func(context.Context) (net.Conn, error), out *lazyNetwork) *router {
 	w := &router{site: site, where: where, dial: dial, network: out, timeout: internetTimeout, searching: make(chan struct{}, 1)}
 	over := &http.Client{
-		// A site never redirects, and nobody else may.
+		// A site never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DialTLSContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return w.takeConn(ctx) },
@@ -101,11 +93,11 @@ func newRouter(site identity.ID, where func() []string, codec rpc.Codec, dial fu
 // another route.
 func (w *router) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	for again := false; ; again = true {
-		way, err := w.route(ctx)
+		route, err := w.route(ctx)
 		if err != nil {
 			return rpc.Raw{}, err
 		}
-		raw, err := way.Call(ctx, r, note)
+		raw, err := route.Call(ctx, r, note)
 		var near unreached
 		var far *p2p.UnreachableError
 		switch {
@@ -114,7 +106,7 @@ func (w *router) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 		case !errors.As(err, &near):
 			return raw, err
 		}
-		w.dropRoute(way)
+		w.dropRoute(route)
 		if again || ctx.Err() != nil {
 			return rpc.Raw{}, err
 		}
@@ -134,10 +126,10 @@ func (w *router) invalidateRoute() {
 }
 
 // dropRoute is invalidateRoute for one that another caller may have replaced already.
-func (w *router) dropRoute(way rpc.Caller) {
+func (w *router) dropRoute(route rpc.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cached == way {
+	if w.cached == route {
 		w.cached = nil
 	}
 }
@@ -151,8 +143,8 @@ func (w *router) cachedRoute() rpc.Caller {
 
 // route returns the cached route, or searches one. One caller searches at a time.
 func (w *router) route(ctx context.Context) (rpc.Caller, error) {
-	if way := w.cachedRoute(); way != nil {
-		return way, nil
+	if route := w.cachedRoute(); route != nil {
+		return route, nil
 	}
 	select {
 	case w.searching <- struct{}{}:
@@ -160,17 +152,17 @@ func (w *router) route(ctx context.Context) (rpc.Caller, error) {
 	case <-ctx.Done():
 		return nil, unreached{ctx.Err()}
 	}
-	if way := w.cachedRoute(); way != nil {
-		return way, nil
+	if route := w.cachedRoute(); route != nil {
+		return route, nil
 	}
-	way, err := w.findRoute(ctx)
+	route, err := w.findRoute(ctx)
 	if err != nil {
 		return nil, unreached{err}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cached = way
-	return way, nil
+	w.cached = route
+	return route, nil
 }
 
 // findRoute searches a route within the timeout.
@@ -181,9 +173,9 @@ func (w *router) findRoute(ctx context.Context) (rpc.Caller, error) {
 		defer time.AfterFunc(progressDelay, func() { w.progress(w.describeSearch()) }).Stop()
 	}
 	for {
-		way, err := w.raceRoutes(ctx)
+		route, err := w.raceRoutes(ctx)
 		if err == nil || !w.retry {
-			return way, err
+			return route, err
 		}
 		select {
 		case <-ctx.Done():
@@ -204,57 +196,23 @@ func (w *router) anywhere() bool {
 
 // raceRoutes dials on the same network and, after a head start, anywhere else.
 func (w *router) raceRoutes(ctx context.Context) (rpc.Caller, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type end struct {
-		way rpc.Caller
-		err error
-	}
-	near, far := make(chan end, 1), make(chan end, 1)
-	go func() {
+	groups := [][]attempt[rpc.Caller]{{func(ctx context.Context, _ func(attempt[rpc.Caller])) (rpc.Caller, error) {
 		conn, err := w.dial(ctx)
-		if err == nil {
-			w.keepConn(conn)
+		if err != nil {
+			return nil, err
 		}
-		near <- end{w.near, err}
-	}()
-	var begin <-chan time.Time
+		w.keepConn(conn)
+		return w.near, nil
+	}}}
 	if w.anywhere() {
-		begin = time.After(lanHeadStart)
+		groups = append(groups, []attempt[rpc.Caller]{func(ctx context.Context, _ func(attempt[rpc.Caller])) (rpc.Caller, error) {
+			return w.dialInternet(ctx)
+		}})
 	}
-	beyond := func() {
-		begin = nil
-		go func() {
-			c, err := w.dialInternet(ctx)
-			far <- end{c, err}
-		}()
-	}
-	var all error
-	for left := 1; ; {
-		var e end
-		select {
-		case <-begin:
-			left++
-			beyond()
-			continue
-		case e = <-near:
-			if e.err != nil && begin != nil {
-				left++
-				beyond()
-			}
-		case e = <-far:
-		}
-		if e.err == nil {
-			return e.way, nil
-		}
-		all = joinReasons(all, e.err)
-		if left--; left == 0 {
-			return nil, all
-		}
-	}
+	return race(ctx, lanHeadStart, func(rpc.Caller) {}, groups...)
 }
 
-// describeSearch says where the site is looked for, and for how long.
+// describeSearch describes where a search looks, and for how long.
 func (w *router) describeSearch() string {
 	near, far := splitAddresses(w.where())
 	places := append(near, "this network")
@@ -264,7 +222,7 @@ func (w *router) describeSearch() string {
 	if w.network != nil && len(w.network.realms) > 0 {
 		places = append(places, fmt.Sprintf("%d realms", len(w.network.realms)))
 	}
-	return fmt.Sprintf("the site has not answered yet; it is looked for at %s, for %v in all", strings.Join(places, ", "), w.timeout)
+	return fmt.Sprintf("the site has not answered yet; still trying %s, for %v in all", strings.Join(places, ", "), w.timeout)
 }
 
 // dialInternet dials the site's known addresses, and those that a lookup returns. It repeats
@@ -283,7 +241,7 @@ func (w *router) dialInternet(ctx context.Context) (rpc.Caller, error) {
 		if err == nil {
 			return w.p2pCaller(in, at), nil
 		}
-		if failed == nil || ctx.Err() == nil { // and not that there was no time left
+		if failed == nil || ctx.Err() == nil { // keeps the reason before the timeout
 			failed = err
 		}
 		found, lost := in.Locate(ctx, w.site)

@@ -30,22 +30,22 @@ func newSession(key identity.Key, site identity.ID, where func() []string, moved
 	return client.New(w, "agentsite", version), w, nil
 }
 
-// dialKnown connects to a contact, or to a site of which only the key is known. An owner sets
-// its time, which a board without a clock has from nobody else; others present their grant,
-// which the site may not have. Close what it returns.
-func dialKnown(t Target) (*Connection, *router, error) {
-	p, err := As(t.As)
+// dialSite connects to a contact, or to a site by its key. An owner sets the site's time, which
+// a board without a clock needs; others present their grant, which the site may not have. The
+// caller closes the connection.
+func dialSite(t Target) (*Connection, *router, error) {
+	p, err := PersonNamed(t.As)
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := p.named(t.Site, t.Peer)
+	k, err := p.Contacts().lookup(t.Site, t.Peer)
 	if t.Peer == "" {
-		k, err = p.find(context.Background(), t.Site, t.Version, t.Tell)
+		k, err = p.find(context.Background(), t.Site, t.Version, t.Progress)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := p.key()
+	key, err := p.Key()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +53,7 @@ func dialKnown(t Target) (*Connection, *router, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := networkOf(key, t.Version)
+	out, err := userNetwork(key, t.Version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,15 +61,15 @@ func dialKnown(t Target) (*Connection, *router, error) {
 	if t.CBOR {
 		codec = rpc.CBOR
 	}
-	moved := func(at []string) { p.moved(k.DID, at) }
-	if k.Name == "" { // it is no contact
+	moved := func(at []string) { p.Contacts().updateNear(k.DID, at) }
+	if k.Name == "" { // not a contact
 		moved = nil
 	}
 	c, w, err := newSession(key, id, func() []string { return k.Addresses }, moved, codec, out, t.Version)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.timeout, w.retry, w.progress = t.wait(), t.Wait > 0, t.Tell
+	w.timeout, w.retry, w.progress = t.timeout(), t.Wait > 0, t.Progress
 	if err := p.greet(context.Background(), k, c, w.timeout); err != nil {
 		out.Close()
 		return nil, nil, err
@@ -80,10 +80,10 @@ func dialKnown(t Target) (*Connection, *router, error) {
 // greet sets a site's time, or presents the person's grant, and remembers the addresses that
 // the site answers with.
 func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, timeout time.Duration) error {
-	if !k.Owner && k.Grant == nil { // there is nothing to show
+	if !k.Owner && k.Grant == nil { // nothing to present
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout+answerPatience)
+	ctx, cancel := context.WithTimeout(ctx, timeout+firstAnswerTimeout)
 	defer cancel()
 	site := ownerclient.New(c, identity.ID{}, "")
 	var reached owner.Reached
@@ -98,7 +98,7 @@ func (p Person) greet(ctx context.Context, k Contact, c ownerclient.Caller, time
 	case errors.As(err, &refused): // the next call returns the reason
 		return nil
 	case err == nil && k.Name != "":
-		p.learned(k.DID, reached.At)
+		p.Contacts().updateFar(k.DID, reached.At)
 	}
 	return err
 }

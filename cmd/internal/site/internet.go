@@ -97,19 +97,11 @@ func finder(there *presence) owner.Finder {
 	return func(ctx context.Context, capability string) (all []owner.Found, err error) {
 		if capability == "" {
 			for _, s := range there.realm.Sites() {
-				all = append(all, found(s.Signed))
+				all = append(all, owner.NewFound(s.Signed))
 			}
 			return all, nil
 		}
-		err = there.far.Find(ctx, capability, func(r *discovery.Signed) { all = append(all, found(r)) })
+		err = there.far.Find(ctx, capability, func(r *discovery.Signed) { all = append(all, owner.NewFound(r)) })
 		return all, err
 	}
-}
-
-func found(r *discovery.Signed) owner.Found {
-	out := owner.Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses}
-	for _, k := range r.Offer {
-		out.Public = append(out.Public, owner.Public{Kind: k.Kind, Points: k.Points})
-	}
-	return out
 }

@@ -1,5 +1,6 @@
 //go:build e2e
 
+// Package access tests who may use a site, and what hostile clients can do.
 package access
 
 import (

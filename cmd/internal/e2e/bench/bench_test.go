@@ -1,5 +1,6 @@
 //go:build e2e
 
+// Package bench compares the program with bare servers in the same run.
 package bench
 
 import (
@@ -59,7 +60,7 @@ func BenchmarkToolsCall(b *testing.B) {
 	}
 }
 
-// baseline runs one of the servers in bench_servers_test.go.
+// baseline runs one of the servers in servers_test.go.
 func baseline(b testing.TB, which string) *harness.Site {
 	b.Helper()
 	r := &harness.Site{Token: "none", Log: &harness.LogBuffer{}, Ended: make(chan error, 1)}
@@ -212,7 +213,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // untilAnswer starts a program and returns the milliseconds to its first answer.
-// The bare one is built from bench_bare.
+// The bare one is built from testdata/bare.
 func untilAnswer(b *testing.B, which string) float64 {
 	b.Helper()
 	dir := harness.TempDir(b)

@@ -1,5 +1,6 @@
 //go:build e2e && linux
 
+// Package board tests the released program on emulated boards with chips and lines.
 package board
 
 import (

@@ -1,5 +1,6 @@
 //go:build e2e
 
+// Package guard tests that outputs become safe, whatever is killed, stopped, full or wrong.
 package guard
 
 import (

@@ -14,15 +14,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// house is somebody with sites, some of which an agent of theirs may use.
+// ConnectedSites are the sites of one person, some of which their agent may use through
+// agentsite connect.
 type ConnectedSites struct {
 	Person
 	Addresses map[string]string // where sites listen on HTTPS
 	Sites     map[string]*Site
 }
 
-// startHouse starts the sites and has somebody claim all but the last, and allow them to
-// the assistant.
+// StartConnectedSites starts a site for each name. One person claims all but the last, and
+// permits the assistant to use them.
 func StartConnectedSites(t *testing.T, names ...string) *ConnectedSites {
 	t.Helper()
 	h := &ConnectedSites{NewPerson(t), make(map[string]string), make(map[string]*Site)}
@@ -39,13 +40,13 @@ func StartConnectedSites(t *testing.T, names ...string) *ConnectedSites {
 	return h
 }
 
-// again starts a site once more, where it was.
+// Restart starts a site again, with its old data folder and address.
 func (h *ConnectedSites) Restart(t *testing.T, name string) {
 	t.Helper()
 	h.Sites[name] = StartHTTPSAt(t, h.Sites[name].Folder, h.Addresses[name], "  "+name+": { driver: sim, model: climate }")
 }
 
-// connect is the command that a client starts.
+// Command returns agentsite connect, as an MCP client starts it.
 func (h *ConnectedSites) Command(t *testing.T, env ...string) *exec.Cmd {
 	cmd := exec.Command(Need(t, "the program", Program), "connect")
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+h.Folder, "XDG_STATE_HOME="+TempDir(t))
@@ -53,7 +54,7 @@ func (h *ConnectedSites) Command(t *testing.T, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// model is a client of the official SDK, and what it was notified of.
+// SDKClient is a client of the official Go SDK, and the notifications that it received.
 type SDKClient struct {
 	*mcp.ClientSession
 	Process         *exec.Cmd
@@ -61,10 +62,13 @@ type SDKClient struct {
 	ResourceUpdated chan string   // resources
 }
 
+// Connect starts agentsite connect and opens a session of an MCP revision.
 func (h *ConnectedSites) Connect(t *testing.T, revision string) *SDKClient {
 	return ConnectSDK(t, h.Command(t), revision)
 }
 
+// ConnectSDK starts a command that speaks MCP on its standard input and output, and opens a
+// session of an MCP revision.
 func ConnectSDK(t *testing.T, connect *exec.Cmd, revision string) *SDKClient {
 	t.Helper()
 	m := &SDKClient{Process: connect, ToolsChanged: make(chan struct{}, 100), ResourceUpdated: make(chan string, 100)}
@@ -82,7 +86,7 @@ func ConnectSDK(t *testing.T, connect *exec.Cmd, revision string) *SDKClient {
 	return m
 }
 
-// call calls a tool, and returns its structured result, or the text of its fault.
+// Call calls a tool, and returns its structured result, or the text of its error.
 func (m *SDKClient) Call(t *testing.T, tool string, args map[string]any) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -101,7 +105,7 @@ func (m *SDKClient) Call(t *testing.T, tool string, args map[string]any) string 
 	return string(text)
 }
 
-// points are the enum of a tool's argument.
+// ArgumentEnum returns the JSON schema of a tool's argument, or "" where there is no such tool.
 func (m *SDKClient) ArgumentEnum(t *testing.T, tool, arg string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -122,6 +126,7 @@ func (m *SDKClient) ArgumentEnum(t *testing.T, tool, arg string) string {
 	return ""
 }
 
+// WaitForChange waits for a notification, and fails the test after most.
 func (m *SDKClient) WaitForChange(t *testing.T, most time.Duration, what string, of <-chan struct{}) {
 	t.Helper()
 	select {

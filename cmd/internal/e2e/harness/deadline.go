@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// times is how often what must never fail is tried: a tenth of SOAK's.
+// Repetitions returns n, or ten times as many where SOAK is set.
 func Repetitions(n int) int {
 	if os.Getenv("SOAK") != "" {
 		return 10 * n
@@ -22,16 +22,17 @@ func Repetitions(n int) int {
 	return n
 }
 
-// punctual has the calling goroutine's thread run before others, as the guard does,
-// where that is permitted; it stays locked to it.
+// punctual locks the calling goroutine to its thread and gives that the guard's real-time
+// priority, where that is permitted.
 func punctual() {
 	runtime.LockOSThread()
 	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 5}, 0)
 }
 
-// within holds what measures to its limit, beside a bare sleeper of the guard's
-// class: where that was late by more than a quarter of the limit, the machine was, and
-// it is measured again.
+// CheckDeadline fails the test where measure returns more than limit, and returns the last
+// duration. A bare sleeper of the guard's scheduling class runs beside measure. A duration
+// above the limit is repeated, at most twice and with a line in the log, if that sleeper was
+// late by more than a quarter of the limit.
 func CheckDeadline(t *testing.T, limit time.Duration, measure func() time.Duration) time.Duration {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -66,7 +67,7 @@ func CheckDeadline(t *testing.T, limit time.Duration, measure func() time.Durati
 	}
 }
 
-// told prints the median, the 95th of a hundred and the longest of several times.
+// LogDurations logs the median, the 95th percentile and the maximum of all, which it sorts.
 func LogDurations(t *testing.T, what string, all []time.Duration) {
 	slices.Sort(all)
 	n := func(i int) time.Duration { return all[i].Round(10 * time.Microsecond) }

@@ -20,7 +20,7 @@ import (
 	"agentsite/transport/web"
 )
 
-// pretender answers as a site with that key would, and returns where.
+// ServeAs serves HTTPS with the identity of key until the test ends, and returns the address.
 func ServeAs(t *testing.T, key identity.Key, h http.HandlerFunc) string {
 	t.Helper()
 	cfg, err := web.ServerTLS(key, nil, time.Now)
@@ -30,6 +30,7 @@ func ServeAs(t *testing.T, key identity.Key, h http.HandlerFunc) string {
 	return ServeTLS(t, cfg, h)
 }
 
+// ServeTLS is ServeAs with a TLS configuration.
 func ServeTLS(t *testing.T, cfg *tls.Config, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -40,14 +41,15 @@ func ServeTLS(t *testing.T, cfg *tls.Config, h http.HandlerFunc) string {
 	return s.Listener.Addr().String()
 }
 
-// secured is where a site is reached over HTTPS, and the file that a client which knows
-// certificates only has to trust for it.
+// HTTPS is where a site serves HTTPS, and the file of the certificate that a client without our
+// pinning has to trust.
 type HTTPS struct {
 	URL         string // of its address
 	Host        string // its name on the network, with the port
 	Certificate string
 }
 
+// HTTPS returns where the site serves HTTPS.
 func (r *Site) HTTPS(t testing.TB) HTTPS {
 	t.Helper()
 	out, err := r.CLI(t, "identity", "--certificate")
@@ -70,7 +72,8 @@ func (r *Site) HTTPS(t testing.TB) HTTPS {
 	return HTTPS{"https://" + at.At[0], net.JoinHostPort(discovery.HostName(id), port), file}
 }
 
-// client trusts the site's certificate and nothing else, and sends token, if any.
+// Client returns a client that trusts the site's certificate and no other. It sends token, if
+// any.
 func (s HTTPS) Client(t testing.TB, token string) *http.Client {
 	t.Helper()
 	text, err := os.ReadFile(s.Certificate)

@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// What the script .ci/testbed makes, and the programs for an emulated board.
+// .ci/testbed makes the folder, .ci/e2e builds the programs for an emulated board.
 var (
 	TestbedDir   = os.Getenv("TESTBED")
 	GuestProgram = os.Getenv("TESTBED_GUEST")
 	ARM64Program = os.Getenv("AGENTSITE_ARM64") // as it is released
 )
 
-// machine is an emulated board with the guest of device/testbed in charge of it; the
-// guest's control does what a test asks for.
+// Machine is an emulated board whose init process is the guest of device/testbed. The guest
+// does over HTTP what a test asks for.
 type Machine struct {
 	Site    // the site, once it is started
 	Control string
@@ -34,8 +34,8 @@ type Machine struct {
 	lines   string // the folder of the simulated lines, once it was asked for
 }
 
-// boot starts a board and waits until its guest answers. modules is a folder or "",
-// words are the kernel's, and args QEMU's, with a network card on net0.
+// Boot starts a board and waits until its guest answers. modules is a folder of kernel modules
+// or "", words are the kernel's parameters, and args QEMU's; the network card is net0.
 func Boot(t testing.TB, most time.Duration, modules, words string, args ...string) *Machine {
 	t.Helper()
 	port, control := FreePort(t), FreePort(t)
@@ -83,9 +83,9 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	return m
 }
 
-// initramfs is the board's files, as the kernel unpacks them (its document
-// driver-api/early-userspace/buffer-format.rst): the guest, the site's program, the
-// modules, and a console to write on.
+// initramfs returns the board's files in the format that the kernel unpacks
+// (driver-api/early-userspace/buffer-format.rst): the guest, the site's program, the modules
+// and a console.
 func initramfs(t testing.TB, modules string) []byte {
 	t.Helper()
 	const file, dir, character = 0o100755, 0o040755, 0o020600
@@ -121,11 +121,12 @@ func initramfs(t testing.TB, modules string) []byte {
 	return b.Bytes()
 }
 
-// ask asks the board's guest; its answer is JSON.
+// Ask sends a request to the guest and returns its JSON.
 func (m *Machine) Ask(method, path string, body []byte, query ...string) ([]byte, error) {
 	return m.AskWithin(250*time.Second, method, path, body, query...)
 }
 
+// AskWithin is Ask with a timeout.
 func (m *Machine) AskWithin(most time.Duration, method, path string, body []byte, query ...string) ([]byte, error) {
 	values := url.Values{}
 	for i := 0; i < len(query); i += 2 {
@@ -147,7 +148,7 @@ func (m *Machine) AskWithin(most time.Duration, method, path string, body []byte
 	return answer, err
 }
 
-// do has the guest do something that must not fail, and returns its answer.
+// AskGuest is Machine.Ask, decodes the response and fails the test on an error.
 func AskGuest[T any](t testing.TB, m *Machine, method, path string, body []byte, query ...string) (out T) {
 	t.Helper()
 	answer, err := m.Ask(method, path, body, query...)
@@ -160,7 +161,7 @@ func AskGuest[T any](t testing.TB, m *Machine, method, path string, body []byte,
 	return out
 }
 
-// tell tells a chip of the world, in pairs of a quantity and its value.
+// Tell sets quantities that a chip measures, in pairs of a name and a value.
 func (m *Machine) Tell(t testing.TB, chip string, world ...any) {
 	t.Helper()
 	for i := 0; i < len(world); i += 2 {
@@ -168,25 +169,25 @@ func (m *Machine) Tell(t testing.TB, chip string, world ...any) {
 	}
 }
 
-// state breaks a chip's connection, or mends it: ok, deaf, absent.
+// SetState breaks or restores a chip's connection: ok, deaf, absent.
 func (m *Machine) SetState(t testing.TB, chip, to string) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/state", nil, "name", chip, "to", to)
 }
 
-// stuck holds a line of the bus low, or lets it go.
+// SetStuck holds a line of the I2C bus low, or releases it.
 func (m *Machine) SetStuck(t testing.TB, on bool) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/stuck", nil, "on", fmt.Sprint(on))
 }
 
-// plug plugs the bridge in that carries the chips' bus, or unplugs it.
+// SetPlugged plugs in the USB bridge to the chips' bus, or unplugs it.
 func (m *Machine) SetPlugged(t testing.TB, in bool) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/plug", nil, "in", fmt.Sprint(in))
 }
 
-// bus waits for the bus behind the bridge and names it, such as i2c-1.
+// Bus waits for the bus behind the bridge and returns its name, such as i2c-1.
 func (m *Machine) Bus(t testing.TB) (name string) {
 	t.Helper()
 	WaitFor(t, 30*time.Second, "there is a bus behind the bridge", func() bool {
@@ -200,8 +201,8 @@ func (m *Machine) Bus(t testing.TB) (name string) {
 	return name
 }
 
-// look is what an observer sees of a chip, into shows, and how often it was written
-// to.
+// ReadChip decodes into shows what a chip displays or drives, and returns how often it was
+// written to.
 func (m *Machine) ReadChip(t testing.TB, chip string, shows any) (writes int) {
 	t.Helper()
 	seen := AskGuest[struct {
@@ -214,7 +215,7 @@ func (m *Machine) ReadChip(t testing.TB, chip string, shows any) (writes int) {
 	return seen.Writes
 }
 
-// sim is the folder of a simulated line, GPIO0 to GPIO27.
+// SimulatedLine returns the sysfs folder of a simulated line, GPIO0 to GPIO27.
 func (m *Machine) SimulatedLine(t testing.TB, line int) string {
 	t.Helper()
 	if m.lines == "" {
@@ -225,34 +226,37 @@ func (m *Machine) SimulatedLine(t testing.TB, line int) string {
 	return fmt.Sprintf("%s/sim_gpio%d/", m.lines, line)
 }
 
-// level is a simulated line as whatever is wired to it sees it.
+// Level reports whether a simulated line is high.
 func (m *Machine) Level(t testing.TB, line int) (high bool) {
 	t.Helper()
 	return m.ReadFile(t, m.SimulatedLine(t, line)+"value") == "1\n"
 }
 
-// pull is whatever is wired to a simulated line: an input follows it.
+// Pull pulls a simulated line up or down, which an input follows.
 func (m *Machine) Pull(t testing.TB, line int, high bool) {
 	t.Helper()
 	m.WriteFile(t, m.SimulatedLine(t, line)+"pull", map[bool]string{false: "pull-down", true: "pull-up"}[high])
 }
 
+// ReadFile returns a file of the board.
 func (m *Machine) ReadFile(t testing.TB, path string) string {
 	t.Helper()
 	return AskGuest[string](t, m, "GET", "/file", nil, "path", path)
 }
 
+// WriteFile writes a file of the board.
 func (m *Machine) WriteFile(t testing.TB, path, text string) {
 	t.Helper()
 	AskGuest[any](t, m, "PUT", "/file", []byte(text), "path", path)
 }
 
+// ListFolder returns the names in a folder of the board.
 func (m *Machine) ListFolder(t testing.TB, path string) []string {
 	t.Helper()
 	return AskGuest[[]string](t, m, "GET", "/list", nil, "path", path)
 }
 
-// run runs a program on the board; the site's own is /agentsite.
+// Run runs a program on the board. The site's program is /agentsite.
 func (m *Machine) Run(t testing.TB, args ...string) (exit int, stdout, stderr string) {
 	t.Helper()
 	body, _ := json.Marshal(args)
@@ -263,7 +267,7 @@ func (m *Machine) Run(t testing.TB, args ...string) (exit int, stdout, stderr st
 	return ran.Exit, ran.Stdout, ran.Stderr
 }
 
-// site starts the site with a configuration and waits until it answers.
+// StartSite starts the site with a configuration and waits until it answers.
 func (m *Machine) StartSite(t testing.TB, config string) {
 	t.Helper()
 	m.WriteFile(t, "/agentsite.yaml", config)
@@ -286,7 +290,7 @@ func (m *Machine) StartSite(t testing.TB, config string) {
 	}
 }
 
-// node is the site's process.
+// SiteProcess returns the site's process ID, whether it runs, and its log.
 func (m *Machine) SiteProcess(t testing.TB) (pid int, running bool, log string) {
 	t.Helper()
 	n := AskGuest[struct {
@@ -297,13 +301,13 @@ func (m *Machine) SiteProcess(t testing.TB) (pid int, running bool, log string) 
 	return n.PID, n.Running, n.Log
 }
 
-// signal signals the site and waits until it has ended.
+// Signal sends a signal to the site and waits until it has ended.
 func (m *Machine) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/signal", nil, "number", fmt.Sprint(int(s)))
 }
 
-// end ends the site as systemd would.
+// EndSite ends the site as systemd does, and fails the test if it does not end well.
 func (m *Machine) EndSite(t testing.TB) {
 	t.Helper()
 	m.Signal(t, syscall.SIGTERM)
@@ -312,13 +316,13 @@ func (m *Machine) EndSite(t testing.TB) {
 	}
 }
 
-// follows waits until a line is high, or low.
+// WaitForLine waits until a simulated line is high, or low.
 func (m *Machine) WaitForLine(t testing.TB, line int, high bool) {
 	t.Helper()
 	WaitFor(t, 20*time.Second, fmt.Sprintf("GPIO%d is high: %v", line, high), func() bool { return m.Level(t, line) == high })
 }
 
-// gpio17 is what the kernel says of GPIO17; its level it reads from the processor.
+// GPIO17 returns the kernel's debug line of GPIO17, whose level it reads from the processor.
 func (m *Machine) GPIO17(t testing.TB) string {
 	t.Helper()
 	for line := range strings.Lines(m.ReadFile(t, "/sys/kernel/debug/gpio")) {
@@ -330,7 +334,7 @@ func (m *Machine) GPIO17(t testing.TB) string {
 	return ""
 }
 
-// use calls a tool that must not fail, over MCP, and returns its result.
+// UseTool calls a tool over MCP and returns its result.
 func (m *Machine) UseTool(t testing.TB, tool, args string) []byte {
 	t.Helper()
 	answer, err := m.Client(t, true).Ask(t.Context(), tool, []byte(args))

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// alone runs the test again in a mount namespace of its own, where it may mount what it
-// likes, and reports whether this is that run.
+// InMountNamespace runs the calling test again in a mount namespace of its own, where it may
+// mount file systems. It reports whether this is that run; the test returns at once where it is
+// not.
 func InMountNamespace(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv("E2E_ALONE") != "" {
@@ -32,6 +33,7 @@ func InMountNamespace(t *testing.T) bool {
 	return false
 }
 
+// MustRun runs a program and returns its output without surrounding space.
 func MustRun(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
@@ -41,7 +43,8 @@ func MustRun(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// fill leaves no byte free.
+// FillDisk fills the file system of a folder to the last byte, and returns a function that
+// frees the space again.
 func FillDisk(t *testing.T, data string) func() {
 	t.Helper()
 	f, err := os.Create(filepath.Join(data, "filler"))

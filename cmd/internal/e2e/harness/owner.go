@@ -18,31 +18,34 @@ import (
 	ownerapi "agentsite/transport/owner"
 )
 
-// startOpen starts a site with a relay that listens on HTTPS, and that nobody owns.
+// StartUnclaimed starts a site with a relay that serves HTTPS and has no owner, and returns its
+// invitation.
 func StartUnclaimed(t testing.TB, data string, more ...string) (*Site, access.Invitation) {
 	t.Helper()
 	r := StartHTTPS(t, data, more...)
 	return r, r.Invitation(t)
 }
 
-// startWith is startOpen for a site that may be owned.
+// StartHTTPS is StartUnclaimed with a data folder whose site may have an owner.
 func StartHTTPS(t testing.TB, data string, more ...string) *Site {
 	t.Helper()
 	return StartHTTPSAt(t, data, "127.0.0.1:0", more...)
 }
 
-// startAt is startWith at an address for HTTPS.
+// StartHTTPSAt is StartHTTPS with an address for HTTPS.
 func StartHTTPSAt(t testing.TB, data, https string, more ...string) *Site {
 	t.Helper()
 	config := "site: { name: shed }\ndevices:\n  box: { driver: sim, model: relay, min_off: 0 }\n" + strings.Join(more, "\n") + "\n"
 	return StartIn(t, data, config, nil, Need(t, "the program", Program), "run", "--listen-https", https)
 }
 
+// ClaimFile is the file in the data folder that has the invitation.
 const ClaimFile = "agentsite-claim.txt"
 
+// InvitationPattern finds an invitation in a text.
 var InvitationPattern = regexp.MustCompile(`agentsite://\S+`)
 
-// invitation is the address that the site shows in its data folder.
+// Invitation returns the invitation in the site's data folder.
 func (r *Site) Invitation(t testing.TB) access.Invitation {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.Folder, ClaimFile))
@@ -56,7 +59,7 @@ func (r *Site) Invitation(t testing.TB) access.Invitation {
 	return i
 }
 
-// access asks a site on its own machine who may do what.
+// Access returns the site's owners, grants and tokens, as it lists them to its own machine.
 func (r *Site) Access(t testing.TB) (all ownerapi.Access) {
 	t.Helper()
 	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
@@ -71,7 +74,7 @@ func (r *Site) Access(t testing.TB) (all ownerapi.Access) {
 	return says.Access
 }
 
-// owners are the keys that own the site.
+// Owners returns the keys that own the site.
 func (r *Site) Owners(t testing.TB) (all []string) {
 	t.Helper()
 	for _, o := range r.Access(t).Owners {
@@ -80,7 +83,7 @@ func (r *Site) Owners(t testing.TB) (all []string) {
 	return all
 }
 
-// begin opens a session of an older revision with a token, and returns its name.
+// BeginSession opens a session of MCP 2025-06-18 with a token, and returns its ID.
 func (r *Site) BeginSession(t *testing.T, token string) string {
 	t.Helper()
 	req := NewRequest(t, "POST", r.URL+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`,
@@ -97,7 +100,7 @@ func (r *Site) BeginSession(t *testing.T, token string) string {
 	return id
 }
 
-// ways asks a site for its ways in.
+// Routes returns the site's carriers, routes and methods.
 func (r *Site) Routes(t *testing.T) (all ownerapi.Routes) {
 	t.Helper()
 	owner, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), Version: "e2e"})
@@ -112,6 +115,7 @@ func (r *Site) Routes(t *testing.T) (all ownerapi.Routes) {
 	return all
 }
 
+// NewRequest returns a request with headers in pairs of names and values.
 func NewRequest(t testing.TB, verb, url, body string, headers ...string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequest(verb, url, strings.NewReader(body))
@@ -124,7 +128,7 @@ func NewRequest(t testing.TB, verb, url, body string, headers ...string) *http.R
 	return req
 }
 
-// endedToken is a token that counted.
+// ExpiredToken returns a token of the site's that has expired.
 func (r *Site) ExpiredToken(t *testing.T) string {
 	t.Helper()
 	if _, err := r.CLI(t, "clock", "--set"); err != nil {
@@ -142,7 +146,7 @@ func (r *Site) ExpiredToken(t *testing.T) string {
 	return secret
 }
 
-// token makes a token of the owner's in words, and a client that has it.
+// AddToken adds a token with permissions, and returns it and a client that uses it.
 func (r *Site) AddToken(t *testing.T, name, words string, more ...string) (secret string, with *client.Client) {
 	t.Helper()
 	if _, err := r.CLI(t, "clock", "--set"); err != nil { // as whatever synchronises clocks does elsewhere

@@ -20,12 +20,14 @@ import (
 	"agentsite/transport/web"
 )
 
-// person is somebody with a key and a command line of their own, on another machine.
+// Person is somebody on another machine, with a key and a configuration folder.
 type Person struct{ Folder string }
 
+// NewPerson returns a person with an empty configuration folder.
 func NewPerson(t testing.TB) Person { return Person{TempDir(t)} }
 
-// agentsite runs a command, and returns what it printed.
+// CLI runs agentsite with these arguments and the person's configuration, and returns its
+// output.
 func (p Person) CLI(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -41,7 +43,7 @@ func (p Person) CLI(t testing.TB, args ...string) (string, error) {
 	return string(out), err
 }
 
-// must is agentsite for what has to go well.
+// MustCLI is CLI, and fails the test where the command fails.
 func (p Person) MustCLI(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := p.CLI(t, args...)
@@ -51,7 +53,7 @@ func (p Person) MustCLI(t testing.TB, args ...string) string {
 	return out
 }
 
-// key is the person's own.
+// Key returns the person's key.
 func (p Person) Key(t testing.TB) identity.Key {
 	t.Helper()
 	p.MustCLI(t, "identity", "--card", "-")
@@ -66,7 +68,7 @@ func (p Person) Key(t testing.TB) identity.Key {
 	return key
 }
 
-// as speaks to the site that i names as whoever has a key.
+// DialAs connects over HTTPS to the site of an invitation, and authenticates with key.
 func DialAs(t testing.TB, key identity.Key, i access.Invitation) *client.Client {
 	t.Helper()
 	secured, err := web.ClientTLS(key, i.Site)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// cpuTime is what a process has used, user and system (proc(5), stat 14 and 15,
-// in ticks of 10 ms).
+// CPUTime returns the user and system time of a process, in ticks of 10 ms (proc(5), stat 14
+// and 15).
 func CPUTime(b testing.TB, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -35,19 +35,20 @@ func CPUTime(b testing.TB, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// proportional is a process's resident memory in kB, where what several have mapped
-// is shared out among them.
+// ProportionalMemory returns the proportional set size of a process in kB.
 func ProportionalMemory(b testing.TB, pid int) float64 {
 	b.Helper()
 	return StatusFile(b, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")
 }
 
-// status is a line of /proc/PID/status, in its own unit.
+// Status returns the number of a line of /proc/PID/status, in its own unit.
 func Status(b testing.TB, pid int, key string) float64 {
 	b.Helper()
 	return StatusFile(b, fmt.Sprintf("/proc/%d/status", pid), key)
 }
 
+// StatusFile is Status for a file of the same form. It returns 0 where the file is gone, as
+// that of an ended thread.
 func StatusFile(b testing.TB, file, key string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(file)
@@ -57,6 +58,8 @@ func StatusFile(b testing.TB, file, key string) float64 {
 	return StatusLine(b, string(text), file, key)
 }
 
+// StatusLine returns the number in text's line that begins with key. It names file where there
+// is none.
 func StatusLine(b testing.TB, text, file, key string) float64 {
 	b.Helper()
 	for line := range strings.Lines(text) {
@@ -72,7 +75,7 @@ func StatusLine(b testing.TB, text, file, key string) float64 {
 	return 0
 }
 
-// voluntary is how often the process's threads went to sleep, all together.
+// VoluntarySwitches returns the sum of the voluntary context switches of a process's threads.
 func VoluntarySwitches(b testing.TB, pid int) (sum float64) {
 	b.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -85,8 +88,8 @@ func VoluntarySwitches(b testing.TB, pid int) (sum float64) {
 	return sum
 }
 
-// freePort is one that nobody listens on, below those that the kernel gives to
-// connections, so that it stays free over a restart.
+// FreePort returns a TCP port that nothing listens on. It is below the kernel's ephemeral
+// ports, so that it stays free while a site restarts.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 20 {

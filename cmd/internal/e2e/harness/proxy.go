@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// Proxy puts token before a site, for tools that cannot send one, until the test
-// ends. backend is the site's address, http://host:port; the proxy's own is
-// returned. What a client says of the proxy in Host and Origin is said of the site
-// on the way through; a foreign name goes through as it is, so that the site's
-// check of names is still tested.
+// Proxy serves a site at an address of its own until the test ends, and adds the token, for
+// tools that cannot send one. backend is http://host:port; the address returned has the same
+// form. It replaces its own address in Host and Origin by the site's; a foreign name passes
+// unchanged, so that the site's check of names is still tested.
 func Proxy(t testing.TB, backend, token string) string {
 	t.Helper()
 	to, err := url.Parse(backend)

@@ -11,14 +11,14 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// publicRelay is agentsite relay on a machine that everybody reaches.
+// PublicRelay is agentsite relay on a host with a public address.
 type PublicRelay struct {
 	Host, IP, Folder string
 	Addresses        []string // its addresses, with its peer ID
 	Cmd              *exec.Cmd
 }
 
-// start runs the relay, and waits until it says where it is.
+// Start runs the relay and waits until it prints its addresses.
 func (p *PublicRelay) Start(t testing.TB) {
 	t.Helper()
 	argv := bed.On(p.Host, Program, "relay", "--json", "--data", p.Folder, "--listen", ":8475")
@@ -39,7 +39,7 @@ func (p *PublicRelay) Start(t testing.TB) {
 	p.Addresses = said.Addresses
 }
 
-// kill ends the relay as kill -9 does.
+// Kill ends the relay as kill -9 does.
 func (p *PublicRelay) Kill() {
 	if p.Cmd == nil {
 		return

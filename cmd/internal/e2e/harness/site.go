@@ -24,7 +24,7 @@ import (
 	"agentsite/transport/mcp/client"
 )
 
-// The script that runs these tests builds the programs and names them here.
+// .ci/e2e builds the programs and names them in the environment.
 var (
 	Program            = os.Getenv("AGENTSITE")             // for this machine
 	ConformanceProgram = os.Getenv("AGENTSITE_CONFORMANCE") // with the public suite's fixtures
@@ -33,7 +33,8 @@ var (
 	NPMModules         = os.Getenv("NPM_MODULES")
 )
 
-// need skips loudly where the script could not provide something; CI fails then.
+// Need returns value. If it is empty, because .ci/e2e could not provide it, Need skips the
+// test, or fails it where CI is set.
 func Need(t testing.TB, what, value string) string {
 	t.Helper()
 	if value == "" {
@@ -45,17 +46,17 @@ func Need(t testing.TB, what, value string) string {
 	return value
 }
 
-// running is a site in a process of its own.
+// Site is a running site: a process of its own with a data folder of its own.
 type Site struct {
 	URL    string
 	Token  string
 	Folder string
-	Cmd    *exec.Cmd
-	Log    *LogBuffer
-	Ended  chan error
+	Cmd    *exec.Cmd  // nil or without a Process once it is stopped
+	Log    *LogBuffer // its standard error
+	Ended  chan error // receives the error of its exit; put it back after a receive
 }
 
-// logged is what a process wrote to its standard error.
+// LogBuffer keeps what a process writes. It is safe for concurrent use.
 type LogBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -73,16 +74,15 @@ func (l *LogBuffer) String() string {
 	return l.b.String()
 }
 
-// start runs a site with a configuration, "" for the demonstration, and waits
-// until it answers. The first words of argv may be an emulator; what follows a "run"
-// in it are further flags.
+// Start runs a site with a configuration, "" for the demonstration, and waits until it answers.
+// The first words of argv may be an emulator; flags may follow a "run" in it.
 func Start(t testing.TB, config string, argv ...string) *Site {
 	t.Helper()
 	return StartIn(t, TempDir(t), config, nil, argv...)
 }
 
-// startIn is start with a data folder that may have been a site's before, and with files
-// that the site has from its first moment.
+// StartIn is Start with a data folder, which may be that of an earlier site, and with open
+// files that the site inherits.
 func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string) *Site {
 	t.Helper()
 	r := &Site{Folder: data, Log: &LogBuffer{}, Ended: make(chan error, 1)}
@@ -145,9 +145,11 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 	return r
 }
 
+// AddressPattern finds the address of the site's HTTP server in its output.
 var AddressPattern = regexp.MustCompile(`curl -s (http://[^/]+)/mcp`)
 
-// folder is a short one: a socket's path has to fit into 100 bytes.
+// TempDir returns a folder that is removed when the test ends. Its path is short, because a
+// socket's path has to fit into 100 bytes.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "as")
@@ -158,7 +160,8 @@ func TempDir(t testing.TB) string {
 	return dir
 }
 
-// Stop ends the site as systemd would. A second Stop does nothing.
+// Stop ends the site as systemd does, and fails the test if it does not end well. A second Stop
+// does nothing.
 func (r *Site) Stop(t testing.TB) {
 	t.Helper()
 	if r.Cmd.Process == nil {
@@ -178,7 +181,7 @@ func (r *Site) Stop(t testing.TB) {
 	r.Cmd.Process = nil
 }
 
-// kill ends the site as kill -9 does.
+// Kill ends the site as kill -9 does.
 func (r *Site) Kill(t testing.TB) {
 	t.Helper()
 	r.Cmd.Process.Kill()
@@ -186,8 +189,8 @@ func (r *Site) Kill(t testing.TB) {
 	r.Cmd.Process = nil
 }
 
-// client speaks to the site over HTTP. It names the token's file: without that the token goes
-// only to where the folder's own site listens, and a board's does not run from a folder here.
+// Client connects to the site over HTTP. It names the token's file, because without that the
+// client sends the token only to the folder's own site, and a board's site has no folder here.
 func (r *Site) Client(t testing.TB, cbor bool) *client.Client {
 	t.Helper()
 	c, err := peer.Dial(peer.Target{Folder: state.Folder(r.Folder), URL: r.URL, TokenFile: state.Folder(r.Folder).Path(state.TokenFile), CBOR: cbor, Version: "e2e"})
@@ -198,8 +201,9 @@ func (r *Site) Client(t testing.TB, cbor bool) *client.Client {
 	return c.Client
 }
 
-// post sends one body to /mcp with the headers of a call of the tool read_points,
-// changed by the pairs of names and values that follow.
+// Post sends one body to /mcp with the headers of a call of read_points, and returns the status
+// and the body of the response. headers are pairs of names and values that replace those
+// headers; an empty value removes one.
 func (r *Site) Post(t testing.TB, body string, headers ...string) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequest("POST", r.URL+"/mcp", strings.NewReader(body))
@@ -235,13 +239,13 @@ func (r *Site) Post(t testing.TB, body string, headers ...string) (status int, a
 	return res.StatusCode, string(b)
 }
 
-// call is a tools/call message.
+// ToolCall returns a tools/call message.
 func ToolCall(tool, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,`+
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, args)
 }
 
-// agentsite runs the command line against the site and returns what it printed.
+// CLI runs agentsite with these arguments against the site, and returns its output.
 func (r *Site) CLI(t testing.TB, args ...string) (out string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -266,8 +270,8 @@ func WaitFor(t testing.TB, most time.Duration, what string, ok func() bool) {
 	}
 }
 
-// thirty is a site of thirty devices: twenty climate sensors with three points
-// and ten relays.
+// ThirtyDevices returns the configuration of a site with twenty climate sensors of three points
+// each and ten relays.
 func ThirtyDevices(every string) string {
 	var y strings.Builder
 	y.WriteString("site: { name: thirty }\ndevices:\n")
@@ -280,10 +284,10 @@ func ThirtyDevices(every string) string {
 	return y.String()
 }
 
-// keyed is a call of switch_output with an idempotency key.
+// KeyedMove returns a call of switch_output with an idempotency key.
 func KeyedMove(output, key string) string {
 	return strings.Replace(ToolCall("switch_output", fmt.Sprintf(`{"output":%q,"on":true,"for_seconds":60}`, output)), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"`+key+`",`, 1)
 }
 
-// switched is in the answer to a move that was made.
+// MovedField is in the response to a successful move.
 const MovedField = `"seconds_left":`

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// seen is a line of agentsite discover --watch --json.
+// Discovered is a line of agentsite discover --watch --json.
 type Discovered struct {
 	Change, Name, DID string
 	URLs              []string
@@ -25,7 +25,7 @@ type Discovered struct {
 	}
 }
 
-// watching is agentsite discover --watch.
+// Watch is a running agentsite discover --watch.
 type Watch struct {
 	t     testing.TB
 	Cmd   *exec.Cmd
@@ -34,6 +34,7 @@ type Watch struct {
 	End   context.CancelFunc
 }
 
+// Watch starts agentsite discover --watch on the laptop. It ends with the test.
 func (l Laptop) Watch(t testing.TB) *Watch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,7 +69,7 @@ func (l Laptop) Watch(t testing.TB) *Watch {
 	return w
 }
 
-// await waits for a line, and returns it and how long that took.
+// Await waits for a line, and returns it and how long that took.
 func (w *Watch) Await(within time.Duration, what string, is func(Discovered) bool) (Discovered, time.Duration) {
 	w.t.Helper()
 	begun, end := time.Now(), time.After(within)
@@ -87,8 +88,8 @@ func (w *Watch) Await(within time.Duration, what string, is func(Discovered) boo
 	}
 }
 
-// all waits until each of the sites was found, and returns how long that took from the
-// start of the command.
+// AwaitSites waits until each of the sites has appeared, and returns how long that took from
+// the start of the command.
 func (w *Watch) AwaitSites(within time.Duration, dids ...string) time.Duration {
 	w.t.Helper()
 	left := slices.Clone(dids)

@@ -1,5 +1,6 @@
 //go:build e2e && linux
 
+// Package install tests packages, the SD-card image, updates and the service manager.
 package install
 
 import (

@@ -1,5 +1,6 @@
 //go:build e2e && linux
 
+// Package internet tests sites behind routers, relays and the table of public sites, in network namespaces.
 package internet
 
 import (

@@ -1,5 +1,6 @@
 //go:build e2e && linux
 
+// Package lan tests discovery and calls between hosts of a local network, in network namespaces.
 package lan
 
 import (

@@ -1,5 +1,6 @@
 //go:build e2e
 
+// Package mcp tests MCP clients: the public suites, the Inspector, the SDK, a browser and agentsite connect.
 package mcp
 
 import (

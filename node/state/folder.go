@@ -131,7 +131,10 @@ func (f Folder) Sequence() uint64 {
 
 // WriteSequence replaces the number that Sequence returns, durably.
 func (f Folder) WriteSequence(n uint64) error {
-	return WriteAtomic(f.Path(sequenceName), fmt.Appendln(nil, n), 0o600)
+	if err := WriteAtomic(f.Path(sequenceName), fmt.Appendln(nil, n), 0o600); err != nil {
+		return f.Unusable(err)
+	}
+	return nil
 }
 
 // Unusable wraps an error of the folder's disk with what to do about it.

@@ -3,5 +3,5 @@
 // relay to serve both.
 //
 // It may import transport/p2p, discovery and its media, node/identity and node/state for
-// keys and the relay's folder, and cmd/internal/memory.
+// keys and the relay's folder, node/config for a site's section, and cmd/internal/memory.
 package internet

@@ -71,6 +71,19 @@ func (n *Network) Find(ctx context.Context, capability string, emit func(*discov
 	return failed
 }
 
+// Search returns the records of the sites of the site's realm that have a capability, or with
+// "" of those that are known already, without asking anybody.
+func (n *Network) Search(ctx context.Context, capability string) (all []*discovery.Signed, err error) {
+	if capability == "" {
+		for _, s := range n.directory.Sites() {
+			all = append(all, s.Signed)
+		}
+		return all, nil
+	}
+	err = n.Find(ctx, capability, func(r *discovery.Signed) { all = append(all, r) })
+	return all, err
+}
+
 // fetchSpread bounds, for each site that is known, how long a fetch is put off at random:
 // all hear of a new site at once, and that may be a small board.
 const fetchSpread = 50 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"agentsite/discovery"
@@ -60,7 +61,7 @@ type Network struct {
 	reserving  []peer.AddrInfo // the relays at which the host is reached
 	realm      discovery.Realm // the site's; the zero one for none
 	media      map[string]discovery.Medium
-	directory  *discovery.Directory
+	directory  *discovery.Directory // the other sites of the site's realm; nil without one
 	tables     []*dht.DHT
 	deferred   []func() // in the order of Join; Close runs them backwards
 	serveTable bool
@@ -141,12 +142,16 @@ func (n *Network) Realm() discovery.Realm { return n.realm }
 // not change the map.
 func (n *Network) Media() map[string]discovery.Medium { return n.media }
 
-// Directory returns the other sites of the site's realm, nil without a realm. The caller
-// runs it.
-func (n *Network) Directory() *discovery.Directory { return n.directory }
-
-// Run stays connected to the relays until ctx ends.
-func (n *Network) Run(ctx context.Context) { keepConnected(ctx, n.Host, n.relays) }
+// Run stays connected to the relays and follows the other sites of the site's realm, until
+// ctx ends.
+func (n *Network) Run(ctx context.Context) {
+	var following sync.WaitGroup
+	if n.directory != nil {
+		following.Go(func() { n.directory.Run(ctx) })
+	}
+	keepConnected(ctx, n.Host, n.relays)
+	following.Wait()
+}
 
 func keepConnected(ctx context.Context, host *p2p.Host, relays []peer.AddrInfo) {
 	every := time.NewTicker(relayInterval)

@@ -12,16 +12,18 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/agents/things"
+	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/memory"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/device/board"
 	"agentsite/device/host"
 	"agentsite/discovery"
+	"agentsite/discovery/announce"
+	"agentsite/discovery/mdns"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -162,8 +164,28 @@ func Run(ctx context.Context, o Options) error {
 	if err := state.SeedOwner(book, cfg.Owner); err != nil {
 		return err
 	}
-	var there *presence // as soon as there is something to be found
-	var now atomic.Pointer[[]things.Thing]
+	listener, err := net.Listen("tcp", listen.Listen)
+	if err != nil {
+		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
+	}
+	defer listener.Close()
+	names := web.HostNames(append([]string{discovery.HostName(key.ID())}, listen.Hosts...)...)
+	var secure net.Listener // nil where nobody else reaches the site by HTTPS
+	if listen.HTTPS != config.Nowhere {
+		if secure, err = web.ListenHTTPS(listen.HTTPS, key, names, func() time.Time { t, _ := book.Now(); return t }); err != nil {
+			return err
+		}
+		defer secure.Close()
+	}
+	announcer, near := announce.New(announce.Options{
+		Key: key, Name: cfg.Name, Public: cfg.Found.Public, Claimed: book.Claimed, Now: book.Now,
+		Sequence: discovery.NewSequence(o.Folder.Sequence(), o.Folder.WriteSequence),
+	}), make(map[string]discovery.Medium)
+	if announcer.URL = nearbyURL(secure, key.ID()); announcer.URL != "" && cfg.Found.MDNS {
+		near["mdns"] = new(mdns.Medium)
+	} else {
+		announcer.URL = ""
+	}
 	offer := func(all []things.Thing) error {
 		offered, err := things.New(things.Site{
 			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
@@ -173,34 +195,20 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		door.Host(append([]agents.Agent{offered}, extra...)...)
-		now.Store(&all)
-		there.renew()
+		announcer.SetOffer(offeredPoints(all))
 		return nil
 	}
 	if err := opened.Publish(offer); err != nil {
 		return err
 	}
 
-	listener, err := net.Listen("tcp", listen.Listen)
-	if err != nil {
-		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
-	}
-	defer listener.Close()
-	secure, err := listenHTTPS(key, listen, book.Now)
-	if err != nil {
-		return err
-	}
-	if secure != nil {
-		defer secure.Close()
-	}
-	there = present(o.Folder, key, cfg, book, addressOf(secure), func() []things.Thing { return *now.Load() })
-	far, err := openInternet(peers, p2p.Options{Key: key, Account: book.Account, Agent: "agentsite/" + o.Version}, there)
-	if err != nil {
-		return err
-	}
-	if far != nil {
+	var far *internet.Network // nil for a site that is not in the global network
+	if peers != nil {
+		far, err = internet.JoinSite(*peers, p2p.Options{Key: key, Account: book.Account, Agent: "agentsite/" + o.Version}, announcer.Card, announcer.Newer)
+		if err != nil {
+			return err
+		}
 		defer far.Close()
-		there.goFar(far)
 	}
 	ownerSocket, err := stdio.ListenOr(o.Folder.Path(state.OwnerSocket), o.Folder.RuntimePath(state.OwnerSocket))
 	if err != nil {
@@ -215,12 +223,12 @@ func Run(ctx context.Context, o Options) error {
 
 	url := "http://" + listener.Addr().String()
 	resource := url + "/mcp"
-	called := hosts(listener.Addr(), names(key.ID(), listen))
+	called := web.AllowedHosts(listener.Addr(), names)
 	if secure != nil {
 		_, port, _ := net.SplitHostPort(secure.Addr().String())
 		resource = "https://" + net.JoinHostPort(discovery.HostName(key.ID()), port) + "/mcp"
 		called = append(called, discovery.HostName(key.ID())) // whoever knows the key says no port
-		called = append(called, hosts(secure.Addr(), names(key.ID(), listen))...)
+		called = append(called, web.AllowedHosts(secure.Addr(), names)...)
 	}
 	door.Obey(access.Authorizer{Store: book, URL: resource})
 	all, ctx := errgroup.WithContext(ctx)
@@ -243,20 +251,27 @@ func Run(ctx context.Context, o Options) error {
 	var dispatcher *rpc.Dispatcher
 	owned := owner.Site{
 		Node: door, Access: book, Outputs: outputs, Reload: opened.Reload,
-		Key: key, Name: cfg.Name, URL: resource, Configuration: configuration, Find: finder(there),
-		Addresses: func() []string { return places(addressOf(secure), key.ID(), far) },
+		Key: key, Name: cfg.Name, URL: resource, Configuration: configuration,
+		Addresses: func() []string { return endpoints(secure, key.ID(), far) },
 		Routes: func() owner.Routes {
-			return owner.Routes{Carriers: slices.Concat(listening, carriers(far)), Methods: dispatcher.Methods()}
+			all := owner.Routes{Carriers: listening, Methods: dispatcher.Methods()}
+			if far != nil {
+				all.Carriers = slices.Concat(listening, peerCarriers(far))
+			}
+			return all
 		},
 	}
+	if far != nil && far.Realm().Exists() {
+		owned.Find = finder(far)
+	}
 	maps.Copy(methods, owned.Methods())
-	claim := owner.Claim{Node: door, Access: book, Key: key, Name: cfg.Name, File: o.Folder.Path(state.ClaimFile), Claimed: there.renew}
+	claim := owner.Claim{Node: door, Access: book, Key: key, Name: cfg.Name, File: o.Folder.Path(state.ClaimFile), Claimed: announcer.Renew}
 	var invitation *access.Invitation // nil where nobody else reaches the site
 	if secure == nil && far == nil {
 		claim.Close()
 	} else {
 		var claiming map[string]rpc.Method
-		if claiming, invitation, err = claim.Open(cfg.Claim, claimAddresses(addressOf(secure), key.ID(), far)); err != nil {
+		if claiming, invitation, err = claim.Open(cfg.Claim, claimAddresses(secure, key.ID(), far)); err != nil {
 			return err
 		}
 		maps.Copy(methods, claiming)
@@ -306,7 +321,14 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() error { opened.Run(ctx); return nil })
 	all.Go(func() error { opened.ReloadOnSignal(ctx, o.Hangup); return nil })
 	all.Go(func() error { runExtra(ctx); return nil })
-	all.Go(func() error { there.Run(ctx); return nil })
+	all.Go(func() error {
+		if far == nil {
+			announcer.Run(ctx, near, nil)
+		} else {
+			announcer.Run(ctx, near, far)
+		}
+		return nil
+	})
 	all.Go(func() error { return stdio.Serve(ctx, ownerSocket, rpc.LocalOwner, stream) })
 	all.Go(func() error { return stdio.Serve(ctx, agentSocket, rpc.LocalAgent, stream) })
 	all.Go(func() error { return web.Serve(ctx, listener, handler) })

@@ -2,7 +2,6 @@ package site
 
 import (
 	"log/slog"
-	"net"
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
@@ -22,27 +21,6 @@ import (
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	goleak.VerifyTestMain(m)
-}
-
-func TestHosts(t *testing.T) {
-	for _, tt := range []struct {
-		listens string
-		own     []string
-		want    string
-	}{
-		{"127.0.0.1:8473", nil, "127.0.0.1:8473 [::1]:8473 127.0.0.1:8473 localhost:8473"},
-		{"[::1]:8473", nil, "127.0.0.1:8473 [::1]:8473 [::1]:8473 localhost:8473"},
-		{"127.0.0.2:9", []string{"greenhouse.local", "fd00::1"}, "127.0.0.1:9 [::1]:9 127.0.0.2:9 localhost:9 greenhouse.local:9 [fd00::1]:9"},
-		{"127.0.0.1:80", []string{"g"}, "127.0.0.1:80 127.0.0.1 [::1]:80 [::1] 127.0.0.1:80 127.0.0.1 localhost:80 localhost g:80 g"},
-	} {
-		addr, err := net.ResolveTCPAddr("tcp", tt.listens)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(hosts(addr, append([]string{"localhost"}, tt.own...)), " "); got != tt.want {
-			t.Errorf("%s: %s\nwant %s", tt.listens, got, tt.want)
-		}
-	}
 }
 
 // stoppedGuard is one without outputs, with the emergency stop on.

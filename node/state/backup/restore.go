@@ -78,7 +78,7 @@ func Restore(o Options) (*Summary, error) {
 	}
 	if b.Sequence > 0 {
 		if err := f.WriteSequence(b.Sequence); err != nil {
-			return nil, f.Unusable(err)
+			return nil, err
 		}
 	}
 	if b.Stopped {

@@ -1,12 +1,11 @@
 //go:build e2e
 
-package site
+package internet
 
 import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -15,12 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agents/things"
-	"agentsite/cmd/internal/internet"
-	"agentsite/device"
-	"agentsite/device/host"
 	"agentsite/discovery"
-	"agentsite/node/access"
+	"agentsite/discovery/announce"
 	"agentsite/node/config"
 	"agentsite/node/identity"
 	"agentsite/node/state"
@@ -40,10 +35,11 @@ type village struct {
 
 // villager is one site: its part in the global network, and how it is announced there.
 type villager struct {
-	*presence
-	can   []string // its capabilities
-	leave func()
-	began time.Time
+	*announce.Announcer
+	network *Network
+	can     []string // its capabilities
+	leave   func()
+	began   time.Time
 }
 
 func newVillage(t *testing.T, relays int) *village {
@@ -56,11 +52,11 @@ func newVillage(t *testing.T, relays int) *village {
 	for range relays {
 		ctx, cancel := context.WithCancel(context.Background())
 		ready, ended := make(chan []string, 1), make(chan error, 1)
-		o := internet.RelayOptions{
+		o := RelayOptions{
 			Folder: state.Folder(t.TempDir()), Listen: "127.0.0.1:0", Version: "e2e", Ready: func(at []string) { ready <- at },
 			Others: slices.Clone(v.relays[max(0, len(v.relays)-2):]),
 		}
-		go func() { ended <- internet.Relay(ctx, o) }()
+		go func() { ended <- Relay(ctx, o) }()
 		stop := sync.OnceFunc(func() {
 			cancel()
 			if err := <-ended; err != nil {
@@ -83,34 +79,30 @@ func newVillage(t *testing.T, relays int) *village {
 func overQUIC(address string) bool { return strings.Contains(address, "/quic-v1/") }
 
 // settle adds a site of three of the relays, which offers these points.
-func (v *village) settle(points ...device.Point) *villager {
+func (v *village) settle(points ...announce.Point) *villager {
 	v.t.Helper()
 	n := len(v.sites)
 	key, folder := identity.New(), state.Folder(v.t.TempDir())
-	book, err := state.OpenAccess(folder, key.ID(), host.SystemClock)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	if err := book.Claim(access.Owner{ID: identity.New().ID()}); err != nil {
-		v.t.Fatal(err)
-	}
-	all := []things.Thing{{Name: "thing", Description: device.Description{Points: points}}}
-	cfg := &config.Site{Name: fmt.Sprint("site-", n), Internet: &config.Internet{Listen: "127.0.0.1:0", Realm: v.realm.String(), PortMap: true}}
+	cfg := config.Internet{Listen: "127.0.0.1:0", Realm: v.realm.String(), PortMap: true}
 	for i := range min(3, len(v.relays)) {
-		cfg.Internet.Relays = append(cfg.Internet.Relays, v.relays[(n+i)%len(v.relays)])
+		cfg.Relays = append(cfg.Relays, v.relays[(n+i)%len(v.relays)])
 	}
-	s := &villager{began: time.Now()}
-	s.presence = present(folder, key, cfg, book, net.Addr(nil), func() []things.Thing { return all })
-	s.can = s.capabilities()
-	in, err := openInternet(cfg.Internet, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.presence)
+	s := &villager{began: time.Now(), Announcer: announce.New(announce.Options{
+		Key: key, Name: fmt.Sprint("site-", n), Claimed: func() bool { return true },
+		Now:      func() (time.Time, bool) { return time.Now(), true },
+		Sequence: discovery.NewSequence(folder.Sequence(), folder.WriteSequence),
+	})}
+	s.SetOffer(points)
+	s.can = s.Card().Capabilities
+	in, err := JoinSite(cfg, p2p.Options{Key: key, Agent: "agentsite/e2e"}, s.Card, s.Newer)
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	s.goFar(in)
+	s.network = in
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { in.Run(ctx) })
-	running.Go(func() { s.Run(ctx) })
+	running.Go(func() { s.Announcer.Run(ctx, nil, in) })
 	s.leave = sync.OnceFunc(func() {
 		in.Host.Close() // as a power cut does: it says nothing
 		cancel()
@@ -127,7 +119,7 @@ func (v *village) able(capability string) map[string]bool {
 	all := make(map[string]bool)
 	for _, s := range v.sites {
 		if slices.Contains(s.can, capability) {
-			all[s.key.ID().String()] = true
+			all[s.Key.ID().String()] = true
 		}
 	}
 	return all
@@ -147,18 +139,18 @@ func (v *village) look(capability string) (whole int, took []time.Duration) {
 			defer cancel()
 			begun := time.Now()
 			got := make(map[string]bool)
-			err := s.far.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
+			err := s.network.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
 			mu.Lock()
 			defer mu.Unlock()
 			took = append(took, time.Since(begun))
-			delete(got, s.key.ID().String()) // of itself a site need not be told
+			delete(got, s.Key.ID().String()) // of itself a site need not be told
 			others := maps.Clone(want)
-			delete(others, s.key.ID().String())
+			delete(others, s.Key.ID().String())
 			if maps.Equal(got, others) {
 				whole++
 			}
 			if err != nil {
-				v.t.Errorf("%s from %s ended: %v", capability, s.name, err)
+				v.t.Errorf("%s from %s ended: %v", capability, s.Name, err)
 			}
 			for id := range got {
 				if !others[id] {
@@ -180,10 +172,10 @@ func (v *village) know(s *villager, within time.Duration) int {
 	defer cancel()
 	others := make(map[identity.ID]bool)
 	for _, o := range v.sites {
-		others[o.key.ID()] = o != s
+		others[o.Key.ID()] = o != s
 	}
 	known := make(map[identity.ID]bool)
-	s.presence.realm.Watch(ctx, func(c discovery.Change, o discovery.Site) {
+	s.network.directory.Watch(ctx, func(c discovery.Change, o discovery.Site) {
 		if delete(known, o.Site); c != discovery.Gone && others[o.Site] {
 			known[o.Site] = true
 		}
@@ -233,9 +225,9 @@ func TestVillage(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	begun := time.Now()
 	v := newVillage(t, 10)
-	temperature := device.Point{Name: "temperature", Kind: device.KindMeasurement}
-	relay, camera := device.Point{Name: "relay", Kind: device.KindSwitch}, device.Point{Name: "picture", Kind: device.KindImage}
-	kinds := [][]device.Point{{temperature}, {temperature, relay}, {relay}, {temperature, camera}, {temperature}}
+	temperature := announce.Point{Kind: "measurement", Name: "temperature"}
+	relay, camera := announce.Point{Kind: "switch", Name: "relay"}, announce.Point{Kind: "image", Name: "picture"}
+	kinds := [][]announce.Point{{temperature}, {temperature, relay}, {relay}, {temperature, camera}, {temperature}}
 	sites := 29
 	if os.Getenv("SOAK") != "" {
 		sites = 89
@@ -290,7 +282,7 @@ func (v *village) awaitFound() {
 			for want := len(v.able(capability)); ; time.Sleep(time.Second) { // each look asks all of them
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				got := make(map[string]bool)
-				err := s.far.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
+				err := s.network.Find(ctx, capability, func(r *discovery.Signed) { got[r.Site.String()] = true })
 				cancel()
 				if len(got) == want {
 					break

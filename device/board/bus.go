@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -237,6 +238,9 @@ func (c *Conn) fault(addr uint16, err error) error {
 	}
 	return device.Faultf(device.Offline, "the transfer with %#02x on i2c-%d failed: %w", addr, c.number, err)
 }
+
+// Sleep waits for d, or until the context of Begin ends.
+func (c *Conn) Sleep(d time.Duration) error { return device.Sleep(c.ctx, d) }
 
 // String is the bus's name, for messages.
 func (c *Conn) String() string { return c.at.Bus }

@@ -9,9 +9,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/mmr"
 )
 
 // ads1x15Config is the YAML of ads1115 and ads1015.
@@ -93,20 +90,14 @@ func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := sensor[*mmr.Dev8]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
-			dev := bigEndian(bus, c.Address)
-			if err := dev.WriteUint16(ads1x15Settings, ads1x15Single); err != nil {
-				return nil, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			if err := dev.writeWord(ads1x15Settings, ads1x15Single); err != nil {
+				return err
 			}
-			is, err := dev.ReadUint16(ads1x15Settings)
-			if err == nil && is&^ads1x15Idle != ads1x15Single {
-				err = another(c.I2C, c.model, is, ads1x15Single)
-			}
-			return dev, err
+			return dev.checkWord(ads1x15Settings, ^uint16(ads1x15Idle), ads1x15Single)
 		},
-		read: func(dev *mmr.Dev8, out *sample) error {
+		read: func(dev *i2cChip, out *sample) error {
 			for _, channel := range c.Channels {
 				if err := c.convert(dev, channel, out); err != nil {
 					return err
@@ -114,15 +105,14 @@ func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }
 
 // convert measures one channel and takes its result only after the chip has said
 // that it is done, with the settings that it was given.
-func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) error {
+func (c *ads1x15Config) convert(dev *i2cChip, channel string, out *sample) error {
 	set := uint16(ads1x15Single | slices.Index(ads1x15Channels, channel)<<12 | slices.Index(ads1x15Gains, c.Gain)<<9)
-	if err := dev.WriteUint16(ads1x15Settings, ads1x15Idle|set); err != nil {
+	if err := dev.writeWord(ads1x15Settings, ads1x15Idle|set); err != nil {
 		return err
 	}
 	nominal := time.Second / 128
@@ -130,8 +120,10 @@ func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) erro
 		nominal = time.Second / 1600
 	}
 	for range 3 { // the first is enough, unless the chip is slower than it may be
-		time.Sleep(nominal * 11 / 10)
-		is, err := dev.ReadUint16(ads1x15Settings)
+		if err := dev.conn.Sleep(nominal * 11 / 10); err != nil {
+			return err
+		}
+		is, err := dev.readWord(ads1x15Settings)
 		switch {
 		case err != nil:
 			return err
@@ -140,14 +132,12 @@ func (c *ads1x15Config) convert(dev *mmr.Dev8, channel string, out *sample) erro
 		case is&ads1x15Idle == 0:
 			continue
 		}
-		raw, err := readWord(dev, ads1x15Result)
+		raw, err := dev.readSteadyWord(ads1x15Result)
 		if err != nil {
 			return err
 		}
-		if is, err = dev.ReadUint16(ads1x15Settings); err != nil {
-			return err
-		} else if is&^ads1x15Idle != set {
-			return errSettings // before the result was read
+		if err := dev.checkSettings(ads1x15Settings, ^uint16(ads1x15Idle), set); err != nil {
+			return err // it was lost before the result was read
 		}
 		return c.tell(raw, out)
 	}

@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // adxl345Config is the YAML of adxl345.
@@ -53,29 +51,19 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	format := byte(adxl345Full | bits.TrailingZeros(uint(c.Accel)) - 1)
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			var id [1]byte
-			if err := dev.Tx([]byte{adxl345ID}, id[:]); err != nil {
-				return nil, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			if err := dev.checkID(adxl345ID, adxl345Is); err != nil {
+				return err
 			}
-			if id[0] != adxl345Is {
-				return nil, otherChip(c.I2C, "ADXL345", id[0], adxl345Is)
+			if err := dev.write(adxl345Format, format); err != nil {
+				return err
 			}
-			if err := dev.Tx([]byte{adxl345Format, format}, nil); err != nil {
-				return nil, err
-			}
-			if err := dev.Tx([]byte{adxl345Power, adxl345Measure}, nil); err != nil {
-				return nil, err
-			}
-			time.Sleep(adxl345Start)
-			return dev, nil
+			return dev.command(adxl345Start, adxl345Power, adxl345Measure)
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
+		read: func(dev *i2cChip, out *sample) error {
 			var all [adxl345Format - adxl345Power + 7]byte
-			if err := dev.Tx([]byte{adxl345Power}, all[:]); err != nil {
+			if err := dev.readFrom(adxl345Power, all[:]); err != nil {
 				return err
 			}
 			raw := all[adxl345Format-adxl345Power:]
@@ -87,7 +75,6 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-		halt: func(bus i2c.Bus, dev *i2c.Dev) error { return dev.Tx([]byte{adxl345Power, 0}, nil) },
-	}
-	return s.open(ctx, c.I2C)
+		halt: func(dev *i2cChip) error { return dev.write(adxl345Power, 0) },
+	})
 }

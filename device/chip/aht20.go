@@ -6,7 +6,6 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/physic"
 	"periph.io/x/devices/v3/aht20"
 )
@@ -27,18 +26,20 @@ const aht20Degrees = 1.5 // its accuracy at the ends of the range (figure 2)
 
 // Open finds the chip. It has no id; periph calibrates it where it is not.
 func (c *aht20Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*aht20.Dev]{
-		desc:  c.Describe(),
-		setUp: func(bus i2c.Bus) (*aht20.Dev, error) { return aht20.NewI2C(bus, &aht20.DefaultOpts) },
-		read: func(dev *aht20.Dev, out *sample) error {
+	var periph *aht20.Dev
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) (err error) {
+			periph, err = aht20.NewI2C(dev.conn, &aht20.DefaultOpts)
+			return err
+		},
+		read: func(_ *i2cChip, out *sample) error {
 			var env physic.Env
-			if err := dev.Sense(&env); err != nil {
+			if err := periph.Sense(&env); err != nil {
 				return err
 			}
 			out.near(env.Temperature.Celsius(), aht20Degrees)
 			out.number(float64(env.Humidity) / float64(physic.PercentRH))
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // am2320Config is the YAML of am2320.
@@ -40,15 +38,13 @@ const (
 // measures after it was asked, at most every 2 s: a sample is the measurement that
 // the sample before has caused.
 func (c *am2320Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			_, err := askAM2320(dev)
-			return dev, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			_, err := readAM2320(dev)
+			return err
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
-			b, err := askAM2320(dev)
+		read: func(dev *i2cChip, out *sample) error {
+			b, err := readAM2320(dev)
 			if err != nil {
 				return err
 			}
@@ -61,21 +57,21 @@ func (c *am2320Config) Open(ctx context.Context) (device.Device, error) {
 			out.near(float64(humidity)/10, am2320Percent)
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }
 
-// askAM2320 wakes the chip, which does not acknowledge that, and reads its four
+// readAM2320 wakes the chip, which does not acknowledge that, and reads its four
 // registers.
-func askAM2320(dev *i2c.Dev) ([]byte, error) {
-	_ = dev.Tx([]byte{0}, nil)
-	time.Sleep(am2320Wakes)
-	if err := dev.Tx(am2320Read, nil); err != nil {
+func readAM2320(dev *i2cChip) ([]byte, error) {
+	_ = dev.write(0)
+	if err := dev.conn.Sleep(am2320Wakes); err != nil {
 		return nil, err
 	}
-	time.Sleep(am2320Takes)
-	var b [8]byte // what was asked, the four, and their CRC
-	if err := dev.Tx(nil, b[:]); err != nil {
+	if err := dev.command(am2320Takes, am2320Read...); err != nil {
+		return nil, err
+	}
+	var b [8]byte // the command, the four, and their CRC
+	if err := dev.tx(nil, b[:]); err != nil {
 		return nil, err
 	}
 	switch {

@@ -7,8 +7,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // bh1750Config is the YAML of bh1750.
@@ -23,37 +21,34 @@ func (c *bh1750Config) Describe() device.Description {
 	return device.Description{Model: "BH1750", Points: []device.Point{measures("illuminance", "lx", "brightness", 0, 54612)}}
 }
 
-const bh1750Longest = 180 * time.Millisecond // of a measurement at 1 lx
-
-var (
-	bh1750On      = []byte{0x01}
-	bh1750Time    = [][]byte{{0x42}, {0x65}} // the usual sensitivity, 69, in two parts
-	bh1750Measure = []byte{0x20}             // once, at 1 lx; the chip sleeps afterwards
+const (
+	bh1750Longest = 180 * time.Millisecond // of a measurement at 1 lx
+	bh1750Measure = 0x20                   // once, at 1 lx; the chip sleeps afterwards
 )
+
+// bh1750Start switches the chip on and sets the usual sensitivity, 69, in two parts.
+var bh1750Start = []byte{0x01, 0x42, 0x65}
 
 // Open finds the chip. It has no id.
 func (c *bh1750Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			for _, command := range append([][]byte{bh1750On}, bh1750Time...) {
-				if err := dev.Tx(command, nil); err != nil {
-					return nil, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			for _, command := range bh1750Start {
+				if err := dev.write(command); err != nil {
+					return err
 				}
 			}
-			return dev, nil
+			return nil
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
+		read: func(dev *i2cChip, out *sample) error {
 			var raw [2]byte
 			// zeros and ones are measured once more: it says zero, too, when it was
 			// without supply meanwhile or the wires were disturbed, and cannot be asked
 			for range 2 {
-				if err := dev.Tx(bh1750Measure, nil); err != nil {
+				if err := dev.command(bh1750Longest, bh1750Measure); err != nil {
 					return err
 				}
-				time.Sleep(bh1750Longest)
-				if err := dev.Tx(nil, raw[:]); err != nil {
+				if err := dev.tx(nil, raw[:]); err != nil {
 					return err
 				}
 				if !uniform(raw[:]) {
@@ -68,6 +63,5 @@ func (c *bh1750Config) Open(ctx context.Context) (device.Device, error) {
 			out.number(float64(n) / 1.2)
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

@@ -1,8 +1,11 @@
 package chip
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentsite/device"
 )
@@ -12,7 +15,7 @@ func bh1750(raw uint16) *registers {
 	b := &registers{addr: 0x23}
 	var result uint16
 	b.answer = func(w, r []byte) bool {
-		if len(w) == 1 && w[0] == bh1750Measure[0] {
+		if len(w) == 1 && w[0] == bh1750Measure {
 			result = raw
 		}
 		if len(r) == 2 {
@@ -34,4 +37,23 @@ func TestBH1750(t *testing.T) {
 	absent := bh1750(1)
 	absent.addr = 0x5C
 	refused(t, config(t, "bh1750", absent), device.Offline, "0x23")
+}
+
+// TestWaitEndsWithContext: a call does not wait for a conversion longer than its caller does.
+func TestWaitEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, limit := range map[string]time.Duration{"bh1750": bh1750Longest / 2, "scd4x": scd4xStopped / 2} {
+			address := map[string]uint16{"bh1750": 0x23, "scd4x": 0x62}[name]
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begun := time.Now()
+			dev, err := config(t, name, &registers{addr: address, answer: func([]byte, []byte) bool { return true }}).Open(ctx)
+			if err == nil {
+				_, err = dev.(device.Sensor).Sample(ctx)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != limit {
+				t.Errorf("%s: %v after %v, want %v", name, err, time.Since(begun), limit)
+			}
+		}
+	})
 }

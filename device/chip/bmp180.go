@@ -7,8 +7,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // bmp180Config is the YAML of bmp180 (Bosch BST-BMP180-DS000-09).
@@ -45,30 +43,29 @@ const (
 
 // Open finds the chip and checks by its id that it is the one that was written.
 func (c *bmp180Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*bmp180]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*bmp180, error) {
-			dev := &bmp180{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
-			if err := bmxIs(dev.Dev, c.I2C, "BMP180"); err != nil {
-				return nil, err
+	var d bmp180
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			d.i2cChip = dev
+			if err := checkBoschID(dev); err != nil {
+				return err
 			}
-			return dev, dev.calibrate()
+			return d.calibrate()
 		},
-		read: (*bmp180).read,
-	}
-	return s.open(ctx, c.I2C)
+		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+	})
 }
 
 // bmp180 is a chip with its calibration.
 type bmp180 struct {
-	*i2c.Dev
+	*i2cChip
 	ac1, ac2, ac3, ac4, ac5, ac6, b1, b2, mb, mc, md int64
 }
 
 // calibrate reads the factory values: "none of the words has the value 0 or 0xFFFF"
 // (page 13).
 func (d *bmp180) calibrate() error {
-	b, err := readTwice(d.Dev, bmp180Trim, 22)
+	b, err := d.readTwice(bmp180Trim, 22)
 	if err != nil {
 		return err
 	}
@@ -87,21 +84,17 @@ func (d *bmp180) calibrate() error {
 // convert measures one quantity. The register of the order shows afterwards that it is
 // this order that was carried out; after power-on it shows none.
 func (d *bmp180) convert(order byte, takes time.Duration, b []byte) error {
-	if err := d.Tx([]byte{bmp180Control, order}, nil); err != nil {
+	if err := d.command(takes, bmp180Control, order); err != nil {
 		return err
 	}
-	time.Sleep(takes)
-	if err := readSteady(d.Dev, bmp180Result, b); err != nil {
+	if err := d.readSteady(bmp180Result, b); err != nil {
 		return err
 	}
-	var done [1]byte
-	if err := d.Tx([]byte{bmp180Control}, done[:]); err != nil {
-		return err
+	done, err := d.readByte(bmp180Control)
+	if err == nil && done != order&^bmp180Converting {
+		err = errSettings
 	}
-	if done[0] != order&^bmp180Converting {
-		return errSettings
-	}
-	return nil
+	return err
 }
 
 func (d *bmp180) read(out *sample) error {

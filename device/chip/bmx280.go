@@ -11,8 +11,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // bmx280Config is the YAML of bme280 and bmp280 (Bosch BST-BME280-DS002-15 and
@@ -71,33 +69,32 @@ var bmx280IDs = map[byte]string{0x56: "BMP280", 0x57: "BMP280", 0x58: "BMP280", 
 
 // Open finds the chip and checks by its id that it is the one that was written.
 func (c *bmx280Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*bmx280]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*bmx280, error) {
-			dev := &bmx280{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}, humid: c.model == "BME280"}
-			if err := bmxIs(dev.Dev, c.I2C, c.model); err != nil {
-				return nil, err
+	d := bmx280{humid: c.model == "BME280"}
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			d.i2cChip = dev
+			if err := checkBoschID(dev); err != nil {
+				return err
 			}
-			return dev, dev.calibrate()
+			return d.calibrate()
 		},
-		read: (*bmx280).read,
-	}
-	return s.open(ctx, c.I2C)
+		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+	})
 }
 
-// bmxIs checks the id of one of Bosch's chips.
-func bmxIs(dev *i2c.Dev, at board.I2C, model string) error {
-	var id [1]byte
-	if err := dev.Tx([]byte{bmx280ID}, id[:]); err != nil {
+// checkBoschID checks that the chip is of its model.
+func checkBoschID(dev *i2cChip) error {
+	id, err := dev.readByte(bmx280ID)
+	if err != nil {
 		return err
 	}
-	switch is := bmx280IDs[id[0]]; is {
-	case model:
+	switch is := bmx280IDs[id]; is {
+	case dev.model:
 		return nil
 	case "":
-		return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", at.Address, at.Bus, model, id[0])
+		return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", dev.at.Address, dev.at.Bus, dev.model, id)
 	default:
-		return device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", at.Address, at.Bus, is, model, strings.ToLower(is))
+		return device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", dev.at.Address, dev.at.Bus, is, dev.model, strings.ToLower(is))
 	}
 }
 
@@ -105,11 +102,11 @@ func bmxIs(dev *i2c.Dev, at board.I2C, model string) error {
 var errCalibration = errors.New("its calibration cannot be read; check the wiring and the supply")
 
 // readTwice reads what stands still, such as a calibration, until two readings agree.
-func readTwice(dev *i2c.Dev, register byte, n int) ([]byte, error) {
+func (d *i2cChip) readTwice(register byte, n int) ([]byte, error) {
 	last := make([]byte, n)
 	for try := range 4 {
 		b := make([]byte, n)
-		if err := dev.Tx([]byte{register}, b); err != nil {
+		if err := d.readFrom(register, b); err != nil {
 			return nil, err
 		}
 		if try > 0 && bytes.Equal(b, last) {
@@ -122,7 +119,7 @@ func readTwice(dev *i2c.Dev, register byte, n int) ([]byte, error) {
 
 // bmx280 is a chip with its calibration.
 type bmx280 struct {
-	*i2c.Dev
+	*i2cChip
 	humid bool
 
 	t [3]int64 // dig_T1 to dig_T3
@@ -133,17 +130,19 @@ type bmx280 struct {
 // calibrate reads the factory values. None that divides or multiplies all is 0 or all
 // ones, and the chip has them only when it has started.
 func (d *bmx280) calibrate() error {
-	var status [1]byte
 	for range 5 {
-		if err := d.Tx([]byte{bmx280Status}, status[:]); err != nil {
+		status, err := d.readByte(bmx280Status)
+		if err != nil {
 			return err
 		}
-		if status[0]&bmx280Updating == 0 {
+		if status&bmx280Updating == 0 {
 			break
 		}
-		time.Sleep(bmx280Start)
+		if err := d.conn.Sleep(bmx280Start); err != nil {
+			return err
+		}
 	}
-	b, err := readTwice(d.Dev, bmx280Trim, 26)
+	b, err := d.readTwice(bmx280Trim, 26)
 	if err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (d *bmx280) calibrate() error {
 	d.t[0], d.p[0] = d.t[0]&0xFFFF, d.p[0]&0xFFFF // these two have no sign
 	good := programmed(d.t[0], 0xFFFF) && programmed(d.t[1], -1) && programmed(d.p[0], 0xFFFF)
 	if d.humid {
-		h, err := readTwice(d.Dev, bmx280TrimHum, 7)
+		h, err := d.readTwice(bmx280TrimHum, 7)
 		if err != nil {
 			return err
 		}
@@ -183,20 +182,21 @@ func (d *bmx280) read(out *sample) error {
 	if !d.humid {
 		settings = []byte{bmx280Filter, 0, bmx280CtrlMeas, bmx280Samples | bmx280Forced}
 	}
-	if err := d.Tx(settings, nil); err != nil {
+	if err := d.write(settings...); err != nil {
 		return err
 	}
-	time.Sleep(bmx280Longest)
 	var b []byte
 	for range 3 {
-		var err error
-		if b, err = readTwice(d.Dev, bmx280CtrlHum, 13); err != nil {
+		err := d.conn.Sleep(bmx280Longest)
+		if err == nil {
+			b, err = d.readTwice(bmx280CtrlHum, 13)
+		}
+		if err != nil {
 			return err
 		}
 		if b[1]&bmx280Measuring == 0 {
 			break
 		}
-		time.Sleep(bmx280Longest)
 	}
 	switch {
 	case b[2]&^3 != bmx280Samples || b[3]&^3 != 0 || d.humid && b[0]&7 != bmx280Hum:

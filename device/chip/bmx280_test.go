@@ -122,11 +122,18 @@ func fakeBMP180() *registers {
 
 func TestBMP180(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev, err := (&bmp180Config{config(t, "bmp180", fakeBMP180()).(*bmp180Config).I2C}).Open(t.Context())
+		dev, err := newI2CChip(config(t, "bmp180", fakeBMP180()).(*bmp180Config).I2C, "BMP180")
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := dev.(*sensor[*bmp180]).part
+		if err := dev.conn.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer dev.conn.End()
+		d := bmp180{i2cChip: dev}
+		if err := d.calibrate(); err != nil {
+			t.Fatal(err)
+		}
 		if tenths, pascals := d.compensate(27898, 23843, 0); tenths != 150 || pascals != 69964 {
 			t.Errorf("%d, %d", tenths, pascals)
 		}

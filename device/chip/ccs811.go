@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // ccs811Config is the YAML of ccs811. The chip stretches the clock, which the I2C
@@ -54,7 +52,7 @@ var ccs811Errors = []string{"a write to no register", "a read of no register", "
 
 // ccs811 is a chip that measures by itself.
 type ccs811 struct {
-	*i2c.Dev
+	*i2cChip
 	at      time.Time // when it was started, or measured last
 	started bool      // and has not measured yet
 }
@@ -62,33 +60,22 @@ type ccs811 struct {
 // Open finds the chip by its id and starts its measuring. The first measurement is
 // there after about a second; until then the points are faults.
 func (c *ccs811Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*ccs811]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*ccs811, error) {
-			dev := &ccs811{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}, started: true}
-			is, err := dev.get(ccs811ID)
-			if err != nil {
-				return nil, err
+	var d ccs811
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			d = ccs811{i2cChip: dev, started: true}
+			if err := dev.checkID(ccs811ID, 0x81); err != nil {
+				return err
 			}
-			if is != 0x81 {
-				return nil, another(c.I2C, "CCS811", uint16(is), 0x81)
-			}
-			return dev, dev.start()
+			return d.start()
 		},
-		read: (*ccs811).read,
-	}
-	return s.open(ctx, c.I2C)
-}
-
-func (dev *ccs811) get(register byte) (byte, error) {
-	var b [1]byte
-	err := dev.Tx([]byte{register}, b[:])
-	return b[0], err
+		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+	})
 }
 
 // start leaves a chip that is running already its baseline.
 func (dev *ccs811) start() error {
-	status, err := dev.get(ccs811Status)
+	status, err := dev.readByte(ccs811Status)
 	if err != nil {
 		return err
 	}
@@ -96,18 +83,17 @@ func (dev *ccs811) start() error {
 		if status&ccs811Valid == 0 {
 			return errors.New("it has no program to measure with")
 		}
-		if err := dev.Tx([]byte{ccs811Start}, nil); err != nil {
+		if err := dev.command(time.Millisecond, ccs811Start); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond)
 	}
 	dev.at = time.Now()
-	return dev.Tx([]byte{ccs811Mode, ccs811Measures}, nil)
+	return dev.write(ccs811Mode, ccs811Measures)
 }
 
 func (dev *ccs811) read(out *sample) error {
 	var b [6]byte // two words, the status, the error
-	if err := dev.Tx([]byte{ccs811Result}, b[:]); err != nil {
+	if err := dev.readFrom(ccs811Result, b[:]); err != nil {
 		return err
 	}
 	status := b[4]

@@ -20,14 +20,6 @@ func textPoint(description string) []device.Point {
 	return []device.Point{{Name: "text", Kind: device.KindText, Description: description}}
 }
 
-// open makes the display dark, which also finds whether it is there.
-func (d *display) open(ctx context.Context) (device.Device, error) {
-	if err := d.use(ctx, func() error { return nil }); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
 // Show shows a text; an empty one leaves the display dark. A text with more than
 // fits is refused, and what is shown stays.
 func (d *display) Show(ctx context.Context, point, text string) error {

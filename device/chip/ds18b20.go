@@ -14,7 +14,6 @@ import (
 	"agentsite/device"
 	"agentsite/device/board"
 
-	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/onewire"
 	"periph.io/x/devices/v3/ds248x"
 )
@@ -88,22 +87,24 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 	for _, s := range c.Sensors {
 		all = append(all, address(s.ID))
 	}
-	s := sensor[*ds248x.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*ds248x.Dev, error) {
+	var bridge *ds248x.Dev
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) (err error) {
 			// of 0x18 to 0x1B periph takes the first two only
-			bridge, err := ds248x.New(board.Fixed(bus, c.Address), 0x18, &ds248x.DefaultOpts)
+			bridge, err = ds248x.New(board.Fixed(dev.conn, c.Address), 0x18, &ds248x.DefaultOpts)
 			if err == nil && len(all) == 0 { // another one that comes later is not this one
 				all, err = only(bridge)
 			}
-			return bridge, err
+			return err
 		},
-		read: func(bridge *ds248x.Dev, out *sample) error {
+		read: func(dev *i2cChip, out *sample) error {
 			// all at once: skip ROM, convert; the strong pull-up is for those without a supply
 			if err := bridge.Tx([]byte{0xCC, 0x44}, nil, onewire.StrongPullup); err != nil {
 				return onWire(err)
 			}
-			time.Sleep(ds18b20Longest)
+			if err := dev.conn.Sleep(ds18b20Longest); err != nil {
+				return err
+			}
 			for _, a := range all {
 				if err := tellDS18B20(&onewire.Dev{Bus: bridge, Addr: a}, out); err != nil {
 					return err
@@ -111,8 +112,7 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }
 
 // onWire is an error of the bridge with what to do about the wire behind it.

@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // expanderConfig is the YAML of the port expanders with registers: Microchip's
@@ -71,19 +69,19 @@ func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Conn()
+	dev, err := newI2CChip(c.I2C, c.model)
 	if err != nil {
 		return nil, err
 	}
-	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: i2c.Dev{Bus: conn, Addr: c.Address}, bytes: len(c.pins) / 8, pulls: c.pulls}
-	return openReadable(ctx, conn, c.Describe(), e, func() error { _, err := e.read(e.at.direction); return err })
+	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: dev, bytes: len(c.pins) / 8, pulls: c.pulls}
+	return openReadable(ctx, dev.conn, c.Describe(), e, func() error { _, err := e.read(e.at.direction); return err })
 }
 
 // expander is the chip.
 type expander struct {
 	ports
 	at    expanderRegisters
-	dev   i2c.Dev
+	dev   *i2cChip
 	bytes int // 8 pins each
 	pulls bool
 }
@@ -92,7 +90,7 @@ type expander struct {
 // safe already. Pins without a name become inputs, as after power-on.
 func (e *expander) setUp() error {
 	for _, w := range e.at.first {
-		if err := e.dev.Tx(w, nil); err != nil {
+		if err := e.dev.write(w...); err != nil {
 			return err
 		}
 	}
@@ -154,11 +152,11 @@ func (e *expander) set(i int, v device.Value) error {
 
 func (e *expander) write(register byte, bits uint16) error {
 	b := [3]byte{register, byte(bits), byte(bits >> 8)}
-	return e.dev.Tx(b[:1+e.bytes], nil)
+	return e.dev.write(b[:1+e.bytes]...)
 }
 
 func (e *expander) read(register byte) (uint16, error) {
 	var b [2]byte
-	err := e.dev.Tx([]byte{register}, b[:e.bytes])
+	err := e.dev.readFrom(register, b[:e.bytes])
 	return binary.LittleEndian.Uint16(b[:]), err
 }

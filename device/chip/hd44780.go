@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // hd44780Config is the YAML of hd44780: a display of characters behind a PCF8574, as
@@ -53,19 +51,22 @@ func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Conn()
+	dev, err := newI2CChip(c.I2C, "HD44780")
 	if err != nil {
 		return nil, err
 	}
-	h := &hd44780{dev: i2c.Dev{Bus: conn, Addr: c.Address}, columns: c.Columns, rows: c.Rows}
+	h := &hd44780{dev: dev, columns: c.Columns, rows: c.Rows}
 	d := &display{lay: wrapped(c.Columns, c.Rows), show: func(lines []string) error { return h.write(lines, hd44780Light) }}
-	d.kept = kept{desc: c.Describe(), on: conn, setUp: func() error { return h.write(nil, 0) }}
-	return d.open(ctx)
+	d.kept = kept{desc: c.Describe(), on: dev.conn, setUp: func() error { return h.write(nil, 0) }}
+	if err := d.open(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // hd44780 is the chip.
 type hd44780 struct {
-	dev           i2c.Dev
+	dev           *i2cChip
 	columns, rows int
 }
 
@@ -73,16 +74,15 @@ type hd44780 struct {
 // chip is made to take four bits at a time first.
 func (h *hd44780) write(lines []string, light byte) error {
 	for range 3 {
-		if err := h.dev.Tx(nibble(nil, 0x30|light), nil); err != nil {
+		if err := h.dev.command(hd44780Wake, nibble(nil, 0x30|light)...); err != nil {
 			return err
 		}
-		time.Sleep(hd44780Wake)
 	}
 	b := nibble(nil, 0x20|light)
 	b = octet(b, 0x28, light) // four bits, two lines
 	b = octet(b, 0x06, light) // from left to right
 	b = octet(b, 0x0C, light) // on, without a cursor
-	if err := h.dev.Tx(b, nil); err != nil {
+	if err := h.dev.write(b...); err != nil {
 		return err
 	}
 	for row := range h.rows {
@@ -94,7 +94,7 @@ func (h *hd44780) write(lines []string, light byte) error {
 		for _, c := range []byte(line + strings.Repeat(" ", h.columns-len(line))) {
 			b = octet(b, hd44780Code(c), light|hd44780Character)
 		}
-		if err := h.dev.Tx(b, nil); err != nil {
+		if err := h.dev.write(b...); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // hdc302xConfig is the YAML of hdc302x.
@@ -41,25 +39,19 @@ const (
 
 // Open finds the chip by its maker.
 func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			is, err := words(dev, hdc302xManufacturer, time.Millisecond, 1)
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			maker, err := dev.words(hdc302xManufacturer, time.Millisecond, 1)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if is[0] != 0x3000 {
-				return nil, another(c.I2C, "HDC302x", is[0], 0x3000)
+			if maker[0] != 0x3000 {
+				return dev.otherChip(maker[0], 0x3000)
 			}
-			if err := dev.Tx(hdc302xStop, nil); err != nil {
-				return nil, err
-			}
-			time.Sleep(hdc302xStopped)
-			return dev, nil
+			return dev.command(hdc302xStopped, hdc302xStop...)
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
-			got, err := words(dev, hdc302xMeasure, hdc302xLongest, 2)
+		read: func(dev *i2cChip, out *sample) error {
+			got, err := dev.words(hdc302xMeasure, hdc302xLongest, 2)
 			if err != nil {
 				return err
 			}
@@ -67,6 +59,5 @@ func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
 			out.number(100 * share(got[1]))
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

@@ -6,9 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/mmr"
 )
 
 // ina2xxConfig is the YAML of ina219 and ina226, and, without its shunt, of ina260.
@@ -109,47 +106,37 @@ func (c *ina260Config) Open(ctx context.Context) (device.Device, error) { return
 // open finds the chip by its ids. An INA219 has none, so that it keeps its settings
 // has to do.
 func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.Device, error) {
-	s := sensor[*mmr.Dev8]{
-		desc: i.describe(shunt),
-		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
-			dev := bigEndian(bus, at.Address)
+	return openSensor(ctx, at, i.describe(shunt), sensor{
+		configure: func(dev *i2cChip) error {
 			for register, want := range i.ids {
-				if is, err := dev.ReadUint16(register); err != nil {
-					return nil, err
-				} else if is&^ina2xxRevision != want&^ina2xxRevision {
-					return nil, another(at, i.model, is, want)
+				if err := dev.checkWord(register, ^uint16(ina2xxRevision), want); err != nil {
+					return err
 				}
 			}
-			if err := dev.WriteUint16(ina2xxSettings, i.settings); err != nil {
-				return nil, err
+			if err := dev.writeWord(ina2xxSettings, i.settings); err != nil {
+				return err
 			}
-			if is, err := dev.ReadUint16(ina2xxSettings); err != nil {
-				return nil, err
-			} else if is != i.settings {
-				return nil, another(at, i.model, is, i.settings)
+			if err := dev.checkWord(ina2xxSettings, 0xFFFF, i.settings); err != nil {
+				return err
 			}
-			time.Sleep(i.takes)
-			return dev, nil
+			return dev.conn.Sleep(i.takes)
 		},
-		read: func(dev *mmr.Dev8, out *sample) error { return i.read(dev, shunt, out) },
-	}
-	return s.open(ctx, at)
+		read: func(dev *i2cChip, out *sample) error { return i.read(dev, shunt, out) },
+	})
 }
 
-func (i *ina2xx) read(dev *mmr.Dev8, shunt float64, out *sample) error {
-	across, err := readWord(dev, ina2xxShunt)
+func (i *ina2xx) read(dev *i2cChip, shunt float64, out *sample) error {
+	across, err := dev.readSteadyWord(ina2xxShunt)
 	if err != nil {
 		return err
 	}
-	bus, err := readWord(dev, ina2xxBus)
+	bus, err := dev.readSteadyWord(ina2xxBus)
 	if err != nil {
 		return err
 	}
 	// one that lost its supply measures otherwise, and one that sleeps not at all
-	if is, err := dev.ReadUint16(ina2xxSettings); err != nil {
+	if err := dev.checkSettings(ina2xxSettings, 0xFFFF, i.settings); err != nil {
 		return err
-	} else if is != i.settings {
-		return errSettings
 	}
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
 	out.near(volts, i.volts/100) // the accuracy of the least accurate, INA219: 1 %

@@ -35,6 +35,9 @@ type link interface {
 	fmt.Stringer
 }
 
+// open sets the chip up, which also finds whether it is there.
+func (k *kept) open(ctx context.Context) error { return k.use(ctx, func() error { return nil }) }
+
 // find asks whether the chip is there, in a way that changes nothing.
 func (k *kept) find(ctx context.Context, ask func() error) error {
 	if err := k.on.Begin(ctx); err != nil {
@@ -72,13 +75,10 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 // sample is one use that tells all points.
 func (k *kept) sample(ctx context.Context, tell func(*sample) error) ([]device.Reading, error) {
 	took := sample{points: k.desc.Points, readings: make([]device.Reading, 0, len(k.desc.Points))}
-	err := k.use(ctx, func() error {
-		if err := tell(&took); err != nil {
-			return err
-		}
-		return ctx.Err()
-	})
-	return took.whole(), err
+	if err := k.use(ctx, func() error { return tell(&took) }); err != nil {
+		return nil, err
+	}
+	return took.whole(), unwell(k.desc.Model, k.on, ctx.Err())
 }
 
 func (k *kept) prepare() (err error) {

@@ -59,7 +59,10 @@ func (c *max7219Config) Open(ctx context.Context) (device.Device, error) {
 	m := max7219{conn, c}
 	d := &display{lay: digits(c.Digits), show: func(lines []string) error { return m.write(lines[0], 1) }}
 	d.kept = kept{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
-	return d.open(ctx)
+	if err := d.open(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // max7219 is the chip.

@@ -6,9 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/mmr"
 )
 
 // mcp9808Config is the YAML of mcp9808.
@@ -42,41 +39,26 @@ const (
 
 // Open finds the chip by its two ids.
 func (c *mcp9808Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*mmr.Dev8]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
-			dev := bigEndian(bus, c.Address)
-			if is, err := dev.ReadUint16(mcp9808Manufacturer); err != nil {
-				return nil, err
-			} else if is != 0x0054 {
-				return nil, another(c.I2C, "MCP9808", is, 0x0054)
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			if err := dev.checkWord(mcp9808Manufacturer, 0xFFFF, 0x0054); err != nil {
+				return err
 			}
-			if is, err := dev.ReadUint16(mcp9808Device); err != nil {
-				return nil, err
-			} else if is>>8 != 0x04 {
-				return nil, another(c.I2C, "MCP9808", is, 0x0400)
+			if err := dev.checkWord(mcp9808Device, 0xFF00, 0x0400); err != nil {
+				return err
 			}
-			if err := dev.WriteUint16(mcp9808Settings, mcp9808Mark); err != nil {
-				return nil, err
+			if err := dev.writeWord(mcp9808Settings, mcp9808Mark); err != nil {
+				return err
 			}
-			if err := dev.WriteUint8(mcp9808Resolution, mcp9808Finest); err != nil {
-				return nil, err
-			}
-			time.Sleep(mcp9808First)
-			return dev, nil
+			return dev.command(mcp9808First, mcp9808Resolution, mcp9808Finest)
 		},
-		read: func(dev *mmr.Dev8, out *sample) error {
-			raw, err := readWord(dev, mcp9808Temperature)
+		read: func(dev *i2cChip, out *sample) error {
+			raw, err := dev.readSteadyWord(mcp9808Temperature)
 			if err != nil {
 				return err
 			}
 			out.near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
-			is, err := dev.ReadUint16(mcp9808Settings)
-			if err == nil && is&mcp9808Ours != mcp9808Mark {
-				err = errSettings
-			}
-			return err
+			return dev.checkSettings(mcp9808Settings, mcp9808Ours, mcp9808Mark)
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

@@ -21,7 +21,7 @@ func TestMCP9808(t *testing.T) {
 		lacks(t, open(t, "mcp9808", mcp9808(0x1000)), map[string]string{"temperature": "-256"})
 		lacks(t, open(t, "mcp9808", mcp9808(0xC7F0)), map[string]string{"temperature": "127"})
 	})
-	for register, says := range map[byte]string{mcp9808Manufacturer: "0x0054", mcp9808Device: "0x0400"} {
+	for register, says := range map[byte]string{mcp9808Manufacturer: "0x54", mcp9808Device: "0x400"} {
 		bus := mcp9808(0)
 		bus.words[register] = 0x1234
 		refused(t, config(t, "mcp9808", bus), device.Invalid, says)

@@ -1,9 +1,6 @@
 package chip
 
-import (
-	"agentsite/device"
-	"agentsite/device/board"
-)
+import "agentsite/device"
 
 // gravity is what 1 g is in m/s2.
 const gravity = 9.80665
@@ -13,7 +10,7 @@ const gravity = 9.80665
 func axes(name, unit, what string, most float64) []device.Point {
 	var all []device.Point
 	for _, axis := range []string{"x", "y", "z"} {
-		all = append(all, device.Point{Name: name + "_" + axis, Kind: device.KindMeasurement, Unit: unit, Description: what + " " + axis, Range: device.Range{Min: -most, Max: most}})
+		all = append(all, measures(name+"_"+axis, unit, what+" "+axis, -most, most))
 	}
 	return all
 }
@@ -26,9 +23,4 @@ func (s *sample) clipped(raw int16, full int32, most float64) {
 		return
 	}
 	s.number(float64(raw) / float64(full) * most)
-}
-
-// otherChip is the fault of a chip that says it is not the one that was written.
-func otherChip(at board.I2C, model string, says, wants byte) error {
-	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: it says %#02x, not %#02x; check which chip this is and its address", at.Address, at.Bus, model, says, wants)
 }

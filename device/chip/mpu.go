@@ -8,8 +8,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // mpuConfig is the YAML of mpu6050, mpu6500 and mpu9250, whose compass is a chip of
@@ -69,7 +67,7 @@ func (c *mpuConfig) Validate() error {
 func (c *mpuConfig) Describe() device.Description {
 	points := slices.Concat(
 		axes("accel", "m/s2", "acceleration, gravity included, along", float64(c.Accel)*gravity),
-		[]device.Point{{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature of the chip", Range: device.Range{Min: -40, Max: 85}}},
+		[]device.Point{measures("temperature", "Cel", "temperature of the chip", -40, 85)},
 		axes("gyro", "deg/s", "rotation about", float64(c.Gyro)),
 	)
 	return device.Description{Model: c.model.name, Points: points}
@@ -81,40 +79,30 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	settings := [3]byte{mpu44Hz, byte(slices.Index(mpuDegs, c.Gyro)) << 3, byte(slices.Index(mpuGs, c.Accel)) << 3}
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			var id [1]byte
-			if err := dev.Tx([]byte{mpuID}, id[:]); err != nil {
-				return nil, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			if err := dev.checkID(mpuID, c.model.id); err != nil {
+				return err
 			}
-			if id[0] != c.model.id {
-				return nil, otherChip(c.I2C, c.model.name, id[0], c.model.id)
+			if err := dev.write(mpuPower, mpuAwake); err != nil {
+				return err
 			}
-			if err := dev.Tx([]byte{mpuPower, mpuAwake}, nil); err != nil {
-				return nil, err
-			}
-			if err := dev.Tx(append([]byte{mpuFilter}, settings[:]...), nil); err != nil {
-				return nil, err
-			}
-			time.Sleep(mpuStart)
-			return dev, nil
+			return dev.command(mpuStart, append([]byte{mpuFilter}, settings[:]...)...)
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
+		read: func(dev *i2cChip, out *sample) error {
 			var has [3]byte
-			if err := dev.Tx([]byte{mpuFilter}, has[:]); err != nil {
+			if err := dev.readFrom(mpuFilter, has[:]); err != nil {
 				return err
 			}
-			var power [1]byte
-			if err := dev.Tx([]byte{mpuPower}, power[:]); err != nil {
+			power, err := dev.readByte(mpuPower)
+			if err != nil {
 				return err
 			}
-			if has != settings || power[0] != mpuAwake {
+			if has != settings || power != mpuAwake {
 				return errSettings
 			}
 			var raw [14]byte
-			if err := readSteady(dev, mpuData, raw[:]); err != nil {
+			if err := dev.readSteady(mpuData, raw[:]); err != nil {
 				return err
 			}
 			for i := range 7 {
@@ -130,7 +118,6 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-		halt: func(bus i2c.Bus, dev *i2c.Dev) error { return dev.Tx([]byte{mpuPower, 0x40}, nil) },
-	}
-	return s.open(ctx, c.I2C)
+		halt: func(dev *i2cChip) error { return dev.write(mpuPower, 0x40) },
+	})
 }

@@ -11,8 +11,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // pca9685Config is the YAML of pca9685.
@@ -168,22 +166,22 @@ func (c *pca9685Config) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Conn()
+	dev, err := newI2CChip(c.I2C, "PCA9685")
 	if err != nil {
 		return nil, err
 	}
 	desc := c.Describe()
-	p := &pca9685{dev: i2c.Dev{Bus: conn, Addr: c.Address}, prescaler: c.prescaler(), channels: make([]pca9685Channel, len(desc.Points))}
+	p := &pca9685{dev: dev, prescaler: c.prescaler(), channels: make([]pca9685Channel, len(desc.Points))}
 	for i, point := range desc.Points {
 		o := c.Outputs[point.Name]
 		p.channels[i] = pca9685Channel{pca9685Output: o, limits: point.Range, safe: point.Safe.Number(), period: c.period()}
 	}
-	return openReadable(ctx, conn, desc, p, func() error { _, err := p.read(pca9685Mode1); return err })
+	return openReadable(ctx, dev.conn, desc, p, func() error { _, err := p.dev.readByte(pca9685Mode1); return err })
 }
 
 // pca9685 is the chip.
 type pca9685 struct {
-	dev       i2c.Dev
+	dev       *i2cChip
 	prescaler byte
 	channels  []pca9685Channel // of the points
 }
@@ -210,36 +208,35 @@ var (
 // setUp writes the safe values first: a chip that runs takes them at once, and one
 // that sleeps wakes with them. Only a sleeping chip takes a prescaler.
 func (p *pca9685) setUp() error {
-	mode, err := p.read(pca9685Mode1)
+	mode, err := p.dev.readByte(pca9685Mode1)
 	if err != nil {
 		return err
 	}
-	prescaler, err := p.read(pca9685Prescaler)
+	prescaler, err := p.dev.readByte(pca9685Prescaler)
 	if err != nil {
 		return err
 	}
-	if err := p.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep); err != nil {
+	if err := p.dev.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep); err != nil {
 		return err
 	}
 	if err := p.rest(); err != nil {
 		return err
 	}
-	if err := p.write(pca9685Mode2, pca9685Drive); err != nil {
+	if err := p.dev.write(pca9685Mode2, pca9685Drive); err != nil {
 		return err
 	}
 	if prescaler != p.prescaler {
-		if err := p.write(pca9685Mode1, pca9685Awake|pca9685Sleep); err != nil {
+		if err := p.dev.write(pca9685Mode1, pca9685Awake|pca9685Sleep); err != nil {
 			return err
 		}
-		if err := p.write(pca9685Prescaler, p.prescaler); err != nil {
+		if err := p.dev.write(pca9685Prescaler, p.prescaler); err != nil {
 			return err
 		}
 	}
-	if err := p.write(pca9685Mode1, pca9685Awake); err != nil {
+	if err := p.dev.command(pca9685Start, pca9685Mode1, pca9685Awake); err != nil {
 		return err
 	}
-	time.Sleep(pca9685Start)
-	if err := p.write(pca9685Mode1, pca9685Awake|pca9685Restart); err != nil {
+	if err := p.dev.write(pca9685Mode1, pca9685Awake|pca9685Restart); err != nil {
 		return err
 	}
 	if intact, err := p.intact(); err != nil || !intact {
@@ -275,10 +272,10 @@ func (p *pca9685) rest() error {
 // intact reads the settings and all outputs.
 func (p *pca9685) intact() (bool, error) {
 	var modes [2]byte
-	if err := p.dev.Tx([]byte{pca9685Mode1}, modes[:]); err != nil {
+	if err := p.dev.readFrom(pca9685Mode1, modes[:]); err != nil {
 		return false, err
 	}
-	prescaler, err := p.read(pca9685Prescaler)
+	prescaler, err := p.dev.readByte(pca9685Prescaler)
 	if err != nil || modes[0]&^pca9685Restart != pca9685Awake || modes[1] != pca9685Drive || prescaler != p.prescaler {
 		return false, err
 	}
@@ -362,23 +359,15 @@ func (c *pca9685Channel) number(w pulse) (n float64, ok bool) {
 	return 100 * share, true
 }
 
-func (p *pca9685) write(register, value byte) error { return p.dev.Tx([]byte{register, value}, nil) }
-
-func (p *pca9685) read(register byte) (byte, error) {
-	var b [1]byte
-	err := p.dev.Tx([]byte{register}, b[:])
-	return b[0], err
-}
-
 func (p *pca9685) writePulse(channel int, w pulse) error {
 	b := []byte{byte(pca9685Channel0 + 4*channel)}
 	b = binary.LittleEndian.AppendUint16(b, w.on)
-	return p.dev.Tx(binary.LittleEndian.AppendUint16(b, w.off), nil)
+	return p.dev.write(binary.LittleEndian.AppendUint16(b, w.off)...)
 }
 
 func (p *pca9685) readPulse(c *pca9685Channel) error {
 	var b [4]byte
-	err := p.dev.Tx([]byte{byte(pca9685Channel0 + 4*c.Channel)}, b[:])
+	err := p.dev.readFrom(byte(pca9685Channel0+4*c.Channel), b[:])
 	c.seen = pulse{binary.LittleEndian.Uint16(b[:]), binary.LittleEndian.Uint16(b[2:])}
 	return err
 }

@@ -7,8 +7,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // pcf857xConfig is the YAML of pcf8574 and pcf8575 (NXP, the PCF8574 with revision 5,
@@ -36,18 +34,18 @@ func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Conn()
+	dev, err := newI2CChip(c.I2C, c.model)
 	if err != nil {
 		return nil, err
 	}
-	p := &pcf857x{ports: ports{named: c.named()}, dev: i2c.Dev{Bus: conn, Addr: c.Address}, bytes: len(c.pins) / 8}
-	return openReadable(ctx, conn, c.Describe(), p, p.look)
+	p := &pcf857x{ports: ports{named: c.named()}, dev: dev, bytes: len(c.pins) / 8}
+	return openReadable(ctx, dev.conn, c.Describe(), p, p.look)
 }
 
 // pcf857x is the chip.
 type pcf857x struct {
 	ports
-	dev   i2c.Dev
+	dev   *i2cChip
 	bytes int
 	doubt bool // a transfer failed: it may have been without supply
 }
@@ -75,7 +73,7 @@ func (p *pcf857x) intact() (bool, error) {
 
 func (p *pcf857x) look() error {
 	var b [2]byte
-	err := p.dev.Tx(nil, b[:p.bytes])
+	err := p.dev.tx(nil, b[:p.bytes])
 	p.level = binary.LittleEndian.Uint16(b[:])
 	p.doubt = p.doubt || err != nil
 	return err
@@ -83,7 +81,7 @@ func (p *pcf857x) look() error {
 
 func (p *pcf857x) write(level uint16) error {
 	b := [2]byte{byte(level), byte(level >> 8)}
-	err := p.dev.Tx(b[:p.bytes], nil)
+	err := p.dev.write(b[:p.bytes]...)
 	p.latch = level
 	p.doubt = p.doubt || err != nil
 	return err

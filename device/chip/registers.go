@@ -9,8 +9,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // registersConfig is the YAML of registers: a chip that is described by its owner,
@@ -212,22 +210,24 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := sensor[*registerChip]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*registerChip, error) {
-			dev := &registerChip{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
-			return dev, c.begin(dev)
+	// settings are those that the chip shows as they were written. A register that shows
+	// something else, such as one that takes orders, is none of them.
+	var settings []registerWord
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) (err error) {
+			settings, err = c.configure(dev)
+			return err
 		},
-		read: func(dev *registerChip, out *sample) error {
-			for _, w := range dev.settings {
-				if is, err := w.read(dev.Dev); err != nil {
+		read: func(dev *i2cChip, out *sample) error {
+			for _, w := range settings {
+				if is, err := w.read(dev); err != nil {
 					return err
 				} else if is != w.Value {
 					return errSettings
 				}
 			}
 			for _, p := range c.Registers {
-				raw, err := p.read(dev.Dev)
+				raw, err := p.read(dev)
 				if err != nil {
 					return err
 				}
@@ -235,47 +235,38 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }
 
-// registerChip is a chip and those of its settings that it shows as they were written. A
-// register that shows something else, such as one that takes orders, is none of them.
-type registerChip struct {
-	*i2c.Dev
-	settings []registerWord
-}
-
-// begin checks who is there before anything is written. Without an id and init it
-// reads the first register, so that a chip that is not there is found at once.
-func (c *registersConfig) begin(dev *registerChip) error {
+// configure checks the id before it writes anything. Without id and init it reads the
+// first register, so that a chip that is not there is found at once.
+func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord, err error) {
 	if c.ID != nil {
-		is, err := c.ID.read(dev.Dev)
+		is, err := c.ID.read(dev)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if is != c.ID.Value {
-			return device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value)
+			return nil, device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value)
 		}
 	}
 	for _, w := range c.Init {
-		if err := dev.Tx(append([]byte{w.Register}, w.bytes(w.Value)...), nil); err != nil {
-			return err
+		if err := dev.command(w.Wait, append([]byte{w.Register}, w.bytes(w.Value)...)...); err != nil {
+			return nil, err
 		}
-		time.Sleep(w.Wait)
 	}
 	for _, w := range c.Init {
-		if is, err := w.read(dev.Dev); err == nil && is == w.Value {
-			dev.settings = append(dev.settings, w.registerWord)
+		if is, err := w.read(dev); err == nil && is == w.Value {
+			settings = append(settings, w.registerWord)
 		}
 	}
-	_, err := c.Registers[0].read(dev.Dev)
-	return err
+	_, err = c.Registers[0].read(dev)
+	return settings, err
 }
 
-func (p registerPlace) read(dev *i2c.Dev) (uint32, error) {
+func (p registerPlace) read(dev *i2cChip) (uint32, error) {
 	raw := make([]byte, p.width()/8)
-	if err := readSteady(dev, p.Register, raw); err != nil {
+	if err := dev.readSteady(p.Register, raw); err != nil {
 		return 0, err
 	}
 	var n uint32

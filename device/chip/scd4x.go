@@ -6,8 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // scd4xConfig is the YAML of scd4x.
@@ -46,7 +44,7 @@ const (
 
 // scd4x is a chip that measures by itself, and what it said last.
 type scd4x struct {
-	*i2c.Dev
+	*i2cChip
 	since time.Time // when it was started, or measured last
 	last  []float64 // none before the first measurement
 }
@@ -59,37 +57,37 @@ type scd4x struct {
 // until then, and when the chip has measured nothing for three periods, the points
 // are faults, because nothing is known.
 func (c *scd4xConfig) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*scd4x]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*scd4x, error) {
-			dev := &scd4x{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
+	var d scd4x
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			d = scd4x{i2cChip: dev}
 			// one that sleeps does not acknowledge that it wakes up, and one that
 			// measures already listens to hardly anything but an end
-			_ = dev.Tx(scd4xWake, nil)
-			time.Sleep(scd4xAwake)
-			if err := dev.Tx(scd4xStop, nil); err != nil {
-				return nil, err
+			_ = dev.write(scd4xWake...)
+			if err := dev.conn.Sleep(scd4xAwake); err != nil {
+				return err
 			}
-			time.Sleep(scd4xStopped)
-			if _, err := words(dev.Dev, scd4xSerial, scd4xSoon, 3); err != nil {
-				return nil, err
+			if err := dev.command(scd4xStopped, scd4xStop...); err != nil {
+				return err
 			}
-			dev.since = time.Now()
-			return dev, dev.Tx(scd4xStart, nil)
+			if _, err := dev.words(scd4xSerial, scd4xSoon, 3); err != nil {
+				return err
+			}
+			d.since = time.Now()
+			return dev.write(scd4xStart...)
 		},
-		read: (*scd4x).read,
-		halt: func(_ i2c.Bus, dev *scd4x) error { return dev.Tx(scd4xStop, nil) },
-	}
-	return s.open(ctx, c.I2C)
+		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		halt: func(dev *i2cChip) error { return dev.write(scd4xStop...) },
+	})
 }
 
 func (dev *scd4x) read(out *sample) error {
-	ready, err := words(dev.Dev, scd4xReady, scd4xSoon, 1)
+	ready, err := dev.words(scd4xReady, scd4xSoon, 1)
 	if err != nil {
 		return err
 	}
 	if ready[0]&0x07FF != 0 {
-		got, err := words(dev.Dev, scd4xRead, scd4xSoon, 3)
+		got, err := dev.words(scd4xRead, scd4xSoon, 3)
 		if err != nil {
 			return err
 		}

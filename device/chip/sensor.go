@@ -3,61 +3,55 @@ package chip
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3"
-	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/mmr"
 )
 
-// sensor is a measuring chip on an I2C bus. P is the chip as periph knows it. The
-// chip is set up before its first sample and again after an error, because one that
-// lost its supply or its bus has lost its settings too.
-type sensor[P any] struct {
-	desc  device.Description
-	setUp func(i2c.Bus) (P, error) // finds the chip, checks that it is the right one, configures it
-	read  func(P, *sample) error   // one measurement, told to the sample
-	halt  func(i2c.Bus, P) error   // at Close; may be nil
-
-	conn *board.Conn
-	// of who has begun on conn:
-	part   P
-	ready  bool
-	closed bool
+// sensor is a measuring chip on an I2C bus. It is configured before its first sample and
+// again after an error, because a chip that lost its supply or its bus has lost its
+// settings too.
+type sensor struct {
+	kept
+	dev       *i2cChip
+	configure func(*i2cChip) error          // finds the chip, checks that it is the right one, writes its settings
+	read      func(*i2cChip, *sample) error // one measurement, added to the sample
+	halt      func(*i2cChip) error          // at Close; may be nil
 }
 
-// open finds the chip and so tells its owner at once when it is not there.
-func (s *sensor[P]) open(ctx context.Context, at board.I2C) (device.Device, error) {
-	conn, err := at.Conn()
+// openSensor finds the chip, so that its owner is told at once when it is not there.
+func openSensor(ctx context.Context, at board.I2C, desc device.Description, s sensor) (device.Device, error) {
+	dev, err := newI2CChip(at, desc.Model)
 	if err != nil {
 		return nil, err
 	}
-	s.conn = conn
-	if err := conn.Begin(ctx); err != nil {
+	s.dev = dev
+	s.kept = kept{desc: desc, on: dev.conn, setUp: func() error { return s.configure(dev) }}
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	defer conn.End()
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return &s, nil
 }
 
-func (s *sensor[P]) prepare() (err error) {
-	if s.ready {
-		return nil
+// Sample takes one measurement of all points. It blocks for the chip's conversion.
+func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
+	return s.sample(ctx, func(out *sample) error { return s.read(s.dev, out) })
+}
+
+// Close halts the chip where it knows how. A chip that does not answer any more has no
+// output to leave unsafe, so that is no error.
+func (s *sensor) Close() error {
+	if err := s.on.Begin(context.Background()); err != nil {
+		return err
 	}
-	if s.part, err = s.setUp(s.conn); err != nil {
-		return unwell(s.desc.Model, s.conn, err)
+	defer s.on.End()
+	if s.ready && s.halt != nil {
+		s.halt(s.dev)
 	}
-	s.ready = true
+	s.ready, s.closed = false, true
 	return nil
 }
 
@@ -78,78 +72,8 @@ func measures(name, unit, what string, min, max float64) device.Point {
 	return device.Point{Name: name, Kind: device.KindMeasurement, Unit: unit, Description: what, Range: device.Range{Min: min, Max: max}}
 }
 
-// another is the fault of a chip that does not say that it is this one.
-func another(at board.I2C, model string, says, wants uint16) error {
-	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: it says %#04x, not %#04x; check which chip this is and its address", at.Address, at.Bus, model, says, wants)
-}
-
 // errSettings is of a chip that does not have the settings any more that it got.
 var errSettings = errors.New("it has lost its settings; check its supply")
-
-// readSteady reads from a register on. Bits that are all zeros or all ones are read
-// once more: so a transfer reads during which the data line was held low or let go,
-// and one such transfer is no measurement.
-func readSteady(dev conn.Conn, register byte, b []byte) error {
-	err := dev.Tx([]byte{register}, b)
-	if err == nil && uniform(b) {
-		err = dev.Tx([]byte{register}, b)
-	}
-	return err
-}
-
-// uniform reports whether all bits of b are the same.
-func uniform(b []byte) bool {
-	return !slices.ContainsFunc(b, func(c byte) bool { return c != b[0] || c != 0 && c != 0xFF })
-}
-
-// readWord is readSteady of a word.
-func readWord(dev *mmr.Dev8, register byte) (uint16, error) {
-	var b [2]byte
-	err := readSteady(dev.Conn, register, b[:])
-	return dev.Order.Uint16(b[:]), err
-}
-
-// bigEndian is a chip whose words begin with their higher byte.
-func bigEndian(bus i2c.Bus, address uint16) *mmr.Dev8 {
-	return &mmr.Dev8{Conn: &i2c.Dev{Bus: bus, Addr: address}, Order: binary.BigEndian}
-}
-
-// Describe is of the chip as its datasheet has it.
-func (s *sensor[P]) Describe() device.Description { return s.desc }
-
-// Sample takes one measurement of all points. It blocks for the chip's conversion.
-func (s *sensor[P]) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := s.conn.Begin(ctx); err != nil {
-		return nil, err
-	}
-	defer s.conn.End()
-	if s.closed {
-		return nil, device.Faultf(device.Offline, "%s is closed", s.desc.Model)
-	}
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
-	took := sample{points: s.desc.Points, readings: make([]device.Reading, 0, len(s.desc.Points))}
-	if err := s.read(s.part, &took); err != nil {
-		s.ready = false
-		return nil, unwell(s.desc.Model, s.conn, err)
-	}
-	return took.whole(), unwell(s.desc.Model, s.conn, ctx.Err())
-}
-
-// Close puts the chip to rest where it knows how. One that does not answer any
-// more has no output to leave unsafe, so that is no error.
-func (s *sensor[P]) Close() error {
-	if err := s.conn.Begin(context.Background()); err != nil {
-		return err
-	}
-	defer s.conn.End()
-	if s.ready && s.halt != nil {
-		s.halt(s.conn, s.part)
-	}
-	s.ready, s.closed = false, true
-	return nil
-}
 
 // sample collects the readings of one measurement.
 type sample struct {

@@ -6,8 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // sgp30Config is the YAML of sgp30.
@@ -44,7 +42,7 @@ const (
 
 // sgp30 is a chip that has to be asked each second, and what it said last.
 type sgp30 struct {
-	*i2c.Dev
+	*i2cChip
 	started, at time.Time
 	last        [2]float64
 	learnt      bool // it had a baseline
@@ -52,41 +50,36 @@ type sgp30 struct {
 }
 
 // sgp30Device asks by itself while it is watched.
-type sgp30Device struct{ *sensor[*sgp30] }
+type sgp30Device struct{ *sensor }
 
 // Open finds the chip by its type of product. For the first 15 s after that, and
 // after an error, its points are faults: it warms up.
 func (c *sgp30Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*sgp30]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*sgp30, error) {
-			dev := &sgp30{Dev: &i2c.Dev{Bus: bus, Addr: c.Address}}
-			is, err := words(dev.Dev, sgp30Features, sgp30Soon, 1)
+	var d sgp30
+	s, err := openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			features, err := dev.words(sgp30Features, sgp30Soon, 1)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if is[0]>>12 != 0 {
-				return nil, another(c.I2C, "SGP30", is[0], 0x0022)
+			if features[0]>>12 != 0 {
+				return dev.otherChip(features[0], 0x0022)
 			}
-			dev.started = time.Now()
-			if err := dev.Tx(sgp30Start, nil); err != nil {
-				return nil, err
-			}
-			time.Sleep(sgp30Soon)
-			return dev, nil
+			d = sgp30{i2cChip: dev, started: time.Now()}
+			return dev.command(sgp30Soon, sgp30Start...)
 		},
-		read: (*sgp30).read,
-	}
-	if _, err := s.open(ctx, c.I2C); err != nil {
+		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+	})
+	if err != nil {
 		return nil, err
 	}
-	return sgp30Device{&s}, nil
+	return sgp30Device{s.(*sensor)}, nil
 }
 
 // read does not ask more often than the chip wants to be asked, whoever samples.
 func (dev *sgp30) read(out *sample) error {
 	if time.Since(dev.at) >= sgp30Enough {
-		got, err := words(dev.Dev, sgp30Measure, sgp30Takes, 2)
+		got, err := dev.words(sgp30Measure, sgp30Takes, 2)
 		if err != nil {
 			return err
 		}
@@ -119,7 +112,7 @@ func (dev *sgp30) idle() (doubt bool, err error) {
 	if !clean && (dev.learnt || age < sgp30Asks) {
 		return false, nil
 	}
-	got, err := words(dev.Dev, sgp30Baseline, sgp30Soon, 2)
+	got, err := dev.words(sgp30Baseline, sgp30Soon, 2)
 	switch {
 	case err != nil:
 		return false, err

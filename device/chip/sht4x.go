@@ -6,8 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // sht4xConfig is the YAML of sht4x. periph has no adapter.
@@ -34,15 +32,13 @@ const (
 // Open finds the chip by its serial number, whose CRC no other kind of chip has by
 // accident.
 func (c *sht4xConfig) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*i2c.Dev]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*i2c.Dev, error) {
-			dev := &i2c.Dev{Bus: bus, Addr: c.Address}
-			_, err := words(dev, sht4xSerial, time.Millisecond, 2)
-			return dev, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			_, err := dev.words(sht4xSerial, time.Millisecond, 2)
+			return err
 		},
-		read: func(dev *i2c.Dev, out *sample) error {
-			got, err := words(dev, sht4xMeasure, sht4xLongest, 2)
+		read: func(dev *i2cChip, out *sample) error {
+			got, err := dev.words(sht4xMeasure, sht4xLongest, 2)
 			if err != nil {
 				return err
 			}
@@ -51,6 +47,5 @@ func (c *sht4xConfig) Open(ctx context.Context) (device.Device, error) {
 			out.number(min(max(-6+125*share(got[1]), 0), 100))
 			return nil
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"agentsite/device/board"
 
 	"golang.org/x/image/font/basicfont"
-	"periph.io/x/conn/v3/i2c"
 )
 
 // ssd1306Config is the YAML of ssd1306.
@@ -45,19 +44,22 @@ func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Conn()
+	dev, err := newI2CChip(c.I2C, "SSD1306")
 	if err != nil {
 		return nil, err
 	}
-	s := &ssd1306{dev: i2c.Dev{Bus: conn, Addr: c.Address}, pages: c.Height / 8, rotated: c.Rotated}
+	s := &ssd1306{dev: dev, pages: c.Height / 8, rotated: c.Rotated}
 	d := &display{lay: wrapped(ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height), show: s.show}
-	d.kept = kept{desc: c.Describe(), on: conn, setUp: s.dark}
-	return d.open(ctx)
+	d.kept = kept{desc: c.Describe(), on: dev.conn, setUp: s.dark}
+	if err := d.open(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // ssd1306 is the chip.
 type ssd1306 struct {
-	dev     i2c.Dev
+	dev     *i2cChip
 	pages   int // eight lines of dots each
 	rotated bool
 }
@@ -105,19 +107,19 @@ func (s *ssd1306) show(lines []string) error {
 // draw writes the settings, the dots, each byte eight of them below each other, and
 // then the last command.
 func (s *ssd1306) draw(dots []byte, last byte) error {
-	if err := s.dev.Tx(s.settings(), nil); err != nil {
+	if err := s.dev.write(s.settings()...); err != nil {
 		return err
 	}
 	for page := range s.pages {
-		if err := s.dev.Tx([]byte{ssd1306Commands, 0xB0 | byte(page), 0x00, 0x10}, nil); err != nil {
+		if err := s.dev.write(ssd1306Commands, 0xB0|byte(page), 0x00, 0x10); err != nil {
 			return err
 		}
 		line := dots[page*ssd1306Width : (page+1)*ssd1306Width]
-		if err := s.dev.Tx(append([]byte{ssd1306Data}, line...), nil); err != nil {
+		if err := s.dev.write(append([]byte{ssd1306Data}, line...)...); err != nil {
 			return err
 		}
 	}
-	return s.dev.Tx([]byte{ssd1306Commands, last}, nil)
+	return s.dev.write(ssd1306Commands, last)
 }
 
 // degreeDots is the sign that the font lacks, a line of dots in each byte.

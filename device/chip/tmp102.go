@@ -6,9 +6,6 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
-
-	"periph.io/x/conn/v3/i2c"
-	"periph.io/x/conn/v3/mmr"
 )
 
 // tmp102Config is the YAML of tmp102.
@@ -40,35 +37,26 @@ const (
 // Open finds the chip. It has no id, so its settings are one: two of their bits are
 // always set.
 func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
-	s := sensor[*mmr.Dev8]{
-		desc: c.Describe(),
-		setUp: func(bus i2c.Bus) (*mmr.Dev8, error) {
-			dev := bigEndian(bus, c.Address)
-			if err := dev.WriteUint16(tmp102Settings, tmp102Normal); err != nil {
-				return nil, err
+	return openSensor(ctx, c.I2C, c.Describe(), sensor{
+		configure: func(dev *i2cChip) error {
+			if err := dev.writeWord(tmp102Settings, tmp102Normal); err != nil {
+				return err
 			}
-			is, err := dev.ReadUint16(tmp102Settings)
-			if err != nil {
-				return nil, err
+			if err := dev.checkWord(tmp102Settings, ^uint16(tmp102Alert), tmp102Normal); err != nil {
+				return err
 			}
-			if is|tmp102Alert != tmp102Normal {
-				return nil, another(c.I2C, "TMP102", is, tmp102Normal)
-			}
-			time.Sleep(tmp102First)
-			return dev, nil
+			return dev.conn.Sleep(tmp102First)
 		},
-		read: func(dev *mmr.Dev8, out *sample) error {
-			raw, err := readWord(dev, tmp102Temperature)
+		read: func(dev *i2cChip, out *sample) error {
+			raw, err := dev.readSteadyWord(tmp102Temperature)
 			if err != nil {
 				return err
 			}
-			is, err := dev.ReadUint16(tmp102Settings)
-			if err == nil && (is|tmp102Alert != tmp102Normal || raw&0x0F != 0) { // the lowest is set in the extended mode, the others never
-				err = errSettings
+			if raw&0x0F != 0 { // the lowest is set in the extended mode, the others never
+				return errSettings
 			}
 			out.near(float64(int16(raw))/256, tmp102Degrees)
-			return err
+			return dev.checkSettings(tmp102Settings, ^uint16(tmp102Alert), tmp102Normal)
 		},
-	}
-	return s.open(ctx, c.I2C)
+	})
 }

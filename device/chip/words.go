@@ -4,23 +4,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
-
-	"periph.io/x/conn/v3/i2c"
 )
 
 // errCRC is of an answer that was changed on its way.
 var errCRC = errors.New("the CRC of its answer is wrong; the wires are too long or disturbed")
 
-// words gives a command to a chip and reads n words of 16 bits, each with its CRC,
-// as Sensirion's chips and some of Texas Instruments' send them. The chip gets the
-// time to do it in between.
-func words(dev *i2c.Dev, command []byte, takes time.Duration, n int) ([]uint16, error) {
-	if err := dev.Tx(command, nil); err != nil {
+// words writes a command, waits for the time that the chip takes, and reads n words of 16
+// bits, each with its CRC, as Sensirion's chips and some of Texas Instruments' send them.
+func (d *i2cChip) words(command []byte, takes time.Duration, n int) ([]uint16, error) {
+	if err := d.command(takes, command...); err != nil {
 		return nil, err
 	}
-	time.Sleep(takes)
 	raw := make([]byte, 3*n)
-	if err := dev.Tx(nil, raw); err != nil {
+	if err := d.tx(nil, raw); err != nil {
 		return nil, err
 	}
 	all := make([]uint16, n)

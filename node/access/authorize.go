@@ -1,186 +1,188 @@
 package access
 
 import (
-	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/identity"
 )
 
-// May decides: what p may do of what it asks, or why not, as a *Denied. It holds the
-// ask against what is kept for p and against the grants that p brought along, and
-// counts nothing.
-func (b *Store) May(p agents.Principal, ask agents.Ask, brought ...*Grant) (agents.Limits, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, l, _, err := b.may(p, ask, brought)
+// Peer returns the principal of a proven key, a peer ID or did:key, that belongs to an owner
+// or has a permission.
+func (s *Store) Peer(text string) (agents.Principal, error) {
+	id, err := identity.Parse(text)
+	if err != nil {
+		return agents.Principal{}, denied("%v", err)
+	}
+	if s.Account(id) == "" {
+		return agents.Principal{}, denied("your key, %v, has no permission here: an owner can grant one", id)
+	}
+	return agents.Principal{ID: id.String(), Owner: s.Owns(id.String())}, nil
+}
+
+// May decides about an ask of p. It counts nothing and waits for no disk.
+func (s *Store) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, l, _, err := s.decide(p, ask)
 	return l, err
 }
 
 // Take decides as May does, just before the call is made, and charges the grant that
-// decided: both under one lock, so that the limits returned are that grant's. Where it
-// has an owner confirm the call and nobody did yet, it charges nothing; the limits say
-// so, and the caller asks the owner and then calls Take again. What acts is counted for
-// good before Take returns; where that cannot be kept, the error is no *Denied.
-func (b *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool, brought ...*Grant) (agents.Limits, error) {
-	b.mu.Lock()
-	h, l, charges, err := b.may(p, ask, brought)
+// decided: both under one lock, so that the limits returned are that grant's. Where the
+// grant requires an owner's confirmation and confirmed is false, it charges nothing; the
+// limits say so, and the caller asks the owner and calls Take again. A call that acts is
+// counted durably before Take returns; where that fails, the error is Unavailable.
+func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
+	s.mu.Lock()
+	c, l, charges, err := s.decide(p, ask)
 	switch {
 	case err != nil:
 	case l.Confirm && !confirmed:
 		charges = nil
 	default:
-		b.meter.take(b.ran(), charges)
-		b.note(h, ask)
+		s.counter.take(s.uptime(), charges)
+		s.recordMove(c, ask)
 	}
-	b.mu.Unlock()
+	s.mu.Unlock()
 	if err != nil || len(charges) == 0 || ask.Effect != agents.Acts {
-		return l, err // a read that a crash forgets harms nobody
+		return l, err // losing the count of a read in a crash does no harm
 	}
-	if err := b.Save(); err != nil {
-		return agents.Limits{}, fmt.Errorf("this call could not be counted, and so is not made: %w", err)
+	if err := s.Save(); err != nil {
+		slog.Error("call not counted", "err", err)
+		return agents.Limits{}, device.Faultf(device.Unavailable, "this call counts against a rate, and the site's disk does not store that, so the call is not made; ask an owner to look at the disk. A return to safe and the emergency stop work")
 	}
 	return l, nil
 }
 
-// Sees reports whether p has a permission for what it asks, whatever limits and rates
-// leave of that: it is for what p is shown.
-func (b *Store) Sees(p agents.Principal, ask agents.Ask, brought ...*Grant) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.isOwner(p) || slices.ContainsFunc(b.holds(p, brought), func(h credential) bool {
-		if b.over(h) {
+// Sees reports whether p has a permission for an ask, regardless of limits and rates. It
+// decides what p is shown.
+func (s *Store) Sees(p agents.Principal, ask agents.Ask) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isOwner(p) || slices.ContainsFunc(s.credentials[p.ID], func(c credential) bool {
+		if s.invalid(c) {
 			return false
 		}
-		var few [8]part
-		_, err := h.grant.deciding(ask, few[:0])
+		var few [8]partIndex
+		_, err := c.grant.findParts(ask, few[:0])
 		return err == nil
 	})
 }
 
-// lease is an output that somebody moved away from safe.
-type lease struct{ who, output string }
+// lease is an output that a principal moved away from safe.
+type lease struct{ principal, output string }
 
-// maxLeases is how many are noted before those are looked for whose permission has ended.
+// maxLeases is how many are recorded before those without a valid permission are dropped.
 const maxLeases = 1024
 
-// note keeps by which grants something was moved: also by those of before that still count,
-// since nothing may come of the call.
-func (b *Store) note(h credential, ask agents.Ask) {
-	if h.grant == nil || ask.Effect != agents.Acts {
+// recordMove records which grants a principal moved an output by. Earlier grants that are
+// still valid stay, because the call may yet fail.
+func (s *Store) recordMove(c credential, ask agents.Ask) {
+	if c.grant == nil || ask.Effect != agents.Acts {
 		return
 	}
-	if len(b.leases) >= maxLeases {
-		maps.DeleteFunc(b.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, b.over) })
+	if len(s.leases) >= maxLeases {
+		maps.DeleteFunc(s.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, s.invalid) })
 	}
 	for _, point := range ask.Points {
-		l := lease{h.who, point}
-		by := slices.DeleteFunc(b.leases[l], func(have credential) bool { return have.grant == h.grant || b.over(have) })
-		b.leases[l] = append(by, h)
+		l := lease{c.principal, point}
+		by := slices.DeleteFunc(s.leases[l], func(have credential) bool { return have.grant == c.grant || s.invalid(have) })
+		s.leases[l] = append(by, c)
 	}
 }
 
-// Holds reports whether a principal may go on holding an output away from safe: an owner
-// may, and whoever moved it by grants that all still count. Another grant does not do, whose
-// conditions were not held against the move.
-func (b *Store) Holds(who, output string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.owned(who) {
+// Holds reports whether a principal may keep an output away from safe: an owner may, and
+// one that moved it by grants that are all still valid. A later grant does not help, because
+// the move was not checked against its conditions.
+func (s *Store) Holds(principal, output string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ownsLocked(principal) {
 		return true
 	}
-	by := b.leases[lease{who, output}]
-	return by != nil && !slices.ContainsFunc(by, b.over)
+	by := s.leases[lease{principal, output}]
+	return by != nil && !slices.ContainsFunc(by, s.invalid)
 }
 
-// holds lists all that p has.
-func (b *Store) holds(p agents.Principal, brought []*Grant) []credential {
-	all := slices.Clip(b.held[p.ID])
-	for _, g := range brought {
-		if g.Audience().String() == p.ID {
-			all = append(all, credential{who: p.ID, grant: g})
-		}
-	}
-	return all
-}
-
-func (b *Store) may(p agents.Principal, ask agents.Ask, brought []*Grant) (decided credential, l agents.Limits, charges []charge, err error) {
-	if b.isOwner(p) {
+// decide finds the first credential of p that permits the ask. Its error is a Denied fault,
+// or Busy where waiting helps. The caller holds the lock.
+func (s *Store) decide(p agents.Principal, ask agents.Ask) (by credential, l agents.Limits, charges []charge, err error) {
+	if s.isOwner(p) {
 		return credential{}, agents.Limits{}, nil, nil
 	}
-	var why *Denied
-	for _, h := range b.holds(p, brought) {
-		l, charges, err := b.grants(h, ask)
+	var why error
+	for _, c := range s.credentials[p.ID] {
+		l, charges, err := s.check(c, ask)
 		if err == nil {
-			return h, l, charges, nil
+			return c, l, charges, nil
 		}
-		if d, ok := err.(*Denied); ok && (why == nil || why.Retry == 0) {
-			why = d // what to wait for is worth more than what is missing
+		if why == nil || device.AsFault(why).Kind != device.Busy {
+			why = err // a rate limit to wait for helps more than a missing permission
 		}
 	}
 	if why == nil {
-		why = lacks(ask.Tool, first(ask.Points))
+		point := ""
+		if len(ask.Points) > 0 {
+			point = ask.Points[0]
+		}
+		why = missingPermission(ask.Tool, point)
 	}
 	return credential{}, agents.Limits{}, nil, why
 }
 
-func first(points []string) string {
-	if len(points) == 0 {
-		return ""
-	}
-	return points[0]
-}
-
-// grants decides by one grant.
-func (b *Store) grants(h credential, ask agents.Ask) (l agents.Limits, charges []charge, err error) {
-	if err := b.counts(h, ask.Effect); err != nil {
+// check decides by one credential.
+func (s *Store) check(c credential, ask agents.Ask) (l agents.Limits, charges []charge, err error) {
+	if err := s.checkValid(c, ask.Effect); err != nil {
 		return l, nil, err
 	}
-	if l, charges, err = h.grant.allow(ask); err != nil {
+	if l, charges, err = c.grant.allow(ask); err != nil {
 		return l, nil, err
 	}
-	return l, charges, b.meter.fits(b.ran(), charges)
+	return l, charges, s.counter.check(s.uptime(), charges)
 }
 
-// counts reports why a grant does not count here and now.
-func (b *Store) counts(h credential, effect agents.Effect) error {
-	if err := b.accepts(&b.kept, h.grant, Hash{}); err != nil {
+// checkValid refuses a credential that is not valid here and now.
+func (s *Store) checkValid(c credential, effect agents.Effect) error {
+	if err := s.accepts(&s.file, c.grant, Hash{}); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(b.ended, func(r Revocation) bool { return r.covers(h) }) {
+	if slices.ContainsFunc(s.revoking, func(r Revocation) bool { return r.covers(c) }) {
 		return errRevoked
 	}
-	return b.inTime(h, effect)
+	return s.checkTime(c, effect)
 }
 
-// over reports whether a grant counts for nothing, not even for a return to safe.
-func (b *Store) over(h credential) bool { return b.counts(h, agents.Returns) != nil }
+// invalid reports whether a credential permits nothing, not even a return to safe.
+func (s *Store) invalid(c credential) bool { return s.checkValid(c, agents.Returns) != nil }
 
-// inTime holds a grant against the time. Where only the earliest that it can be is
-// known, what acts is refused until a time, since that may be past.
-func (b *Store) inTime(h credential, effect agents.Effect) error {
-	now, sure := b.now()
-	for _, block := range h.grant.Blocks {
+// checkTime refuses a credential outside its time. While only a lower bound of the time is
+// known, a grant that expires permits no call that acts, because it may have expired.
+func (s *Store) checkTime(c credential, effect agents.Effect) error {
+	now, sure := s.now()
+	for _, block := range c.grant.Blocks {
 		if block.From != 0 && block.From > now.Unix() {
-			return denied("your grant begins at %s; it is %s here", when(block.From), when(now.Unix()))
+			return denied("your grant begins at %s; it is %s here", formatTime(block.From), formatTime(now.Unix()))
 		}
 	}
-	switch until := h.ends(); {
+	switch until := c.expires(); {
 	case until == 0:
 		return nil
 	case until <= now.Unix():
-		return denied("your permission ended at %s: ask an owner for another", when(until))
-	case sure || b.LastKnown || effect != agents.Acts:
+		return denied("your permission ended at %s: ask an owner for another", formatTime(until))
+	case sure || s.LastKnown || effect != agents.Acts:
 		return nil
-	case b.clock.off != 0:
-		return denied("your permission ends at %s, and this site does not know the time: its machine's clock is at %s, too far from %s, when it last knew it, to be believed. %s", when(until), when(now.Add(b.clock.off).Unix()), when(now.Unix()), tellTime)
+	case s.clock.skew != 0:
+		return denied("your permission ends at %s, and this site does not know the time: its machine's clock is at %s, too far from %s, the last time that it knew, to be believed. %s", formatTime(until), formatTime(now.Add(s.clock.skew).Unix()), formatTime(now.Unix()), setTimeHint)
 	default:
-		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network. %s", when(until), tellTime)
+		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network. %s", formatTime(until), setTimeHint)
 	}
 }
 
-const tellTime = "Or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
+const setTimeHint = "Or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
 
-func when(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+func formatTime(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }

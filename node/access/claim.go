@@ -14,51 +14,60 @@ import (
 )
 
 const (
-	ClaimWindow = 15 * time.Minute // after the start
-	claimFresh  = 2 * time.Minute  // a challenge counts for one to two of these
+	// ClaimWindow is how long after its start a site can be claimed.
+	ClaimWindow     = 15 * time.Minute
+	challengePeriod = 2 * time.Minute // a challenge is valid for one to two of these
 
 	claimPurpose identity.Purpose = "claim"
+	sitePurpose  identity.Purpose = "site"
 )
 
-// ClaimSecret is what whoever claims a site knows: 128 bits that the site shows to who
-// stands before it. That many nobody guesses, so that it need not be hidden behind a
-// password protocol.
+// ProveSite answers a challenge with the site's signature.
+func ProveSite(key identity.Key, challenge []byte) []byte { return key.Sign(sitePurpose, challenge) }
+
+// VerifySite reports whether proof is the result of ProveSite with the site's key.
+func VerifySite(site identity.ID, challenge, proof []byte) bool {
+	return site.Verify(sitePurpose, challenge, proof)
+}
+
+// ClaimSecret is what a claimant of a site has to know: 128 bits that the site shows to people
+// in front of it. That cannot be guessed, so that no password protocol is needed.
 type ClaimSecret [16]byte
 
-// ParseSecret reads a secret as Text writes it. The zero Secret is none.
+// ParseSecret reverses ClaimSecret.Text. It refuses the zero secret.
 func ParseSecret(text string) (s ClaimSecret, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != len(s) || ClaimSecret(b) == s {
-		return s, errors.New("this is no secret, which is 22 letters, digits, - and _ by chance")
+		return s, errors.New("this is no secret, which is 22 random letters, digits, - and _")
 	}
 	return ClaimSecret(b), nil
 }
 
-// Text is the secret as people copy it. It has no String, so that no log shows it by
-// mistake.
+// Text returns the secret for people to copy. There is no String method, so that no log shows
+// it by mistake.
 func (s ClaimSecret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
 
-// Claim is a site that can be claimed. It keeps nothing of those who try, so that
-// nobody can use up anything. All methods are safe for concurrent use.
+// Claim lets the first owner claim a site. It stores nothing per attempt, so that attempts
+// exhaust nothing. All methods are safe for concurrent use.
 type Claim struct {
 	key    identity.Key
 	secret ClaimSecret
 	take   func(identity.ID) error
-	mixer  [32]byte // makes challenges
+	seed   [32]byte // of the challenges
 	opened time.Time
 	wrong  guessLimiter
 }
 
-// NewClaim opens a window of fifteen minutes for the site with that key. take makes
-// the first owner and fails where there is one: it decides between two who are right.
+// NewClaim opens the ClaimWindow of the site with that key. take adds the first owner and
+// fails where there is one: it decides between two right proofs.
 func NewClaim(key identity.Key, secret ClaimSecret, take func(identity.ID) error) *Claim {
 	c := &Claim{key: key, secret: secret, take: take, opened: time.Now()}
-	rand.Read(c.mixer[:])
+	rand.Read(c.seed[:])
 	return c
 }
 
-// Challenge is what a claimant has to answer within two minutes. It is another for
-// each claimant, and nothing is remembered of it.
+// Challenge returns what a claimant has to answer within two minutes. It differs for each
+// claimant and is not stored.
 func (c *Claim) Challenge(claimant identity.ID) ([32]byte, error) {
 	if time.Since(c.opened) >= ClaimWindow {
 		return [32]byte{}, errClosed
@@ -67,8 +76,8 @@ func (c *Claim) Challenge(claimant identity.ID) ([32]byte, error) {
 }
 
 func (c *Claim) challenge(claimant identity.ID, ago int64) [32]byte {
-	epoch := int64(time.Since(c.opened)/claimFresh) - ago
-	return [32]byte(mac(c.mixer[:], binary.BigEndian.AppendUint64(claimant[:], uint64(epoch))))
+	epoch := int64(time.Since(c.opened)/challengePeriod) - ago
+	return [32]byte(mac(c.seed[:], binary.BigEndian.AppendUint64(claimant[:], uint64(epoch))))
 }
 
 var (
@@ -76,7 +85,7 @@ var (
 	errWrong  = denied("this is not the secret of this site, or it came too late: take the newest address that the site shows, and try again")
 )
 
-// Proof shows that a claimant knows a site's secret, without showing that, and has the
+// Proof proves that a claimant knows a site's secret, without revealing it, and has the
 // private key of its ID. It is for one site and one challenge.
 type Proof struct {
 	Claimant  identity.ID `json:"claimant"`
@@ -86,13 +95,13 @@ type Proof struct {
 	Signature []byte      `json:"signature"`
 }
 
-// Answer shows that a site knew the secret of a proof, and has its own private key.
+// Answer proves that the site knows the secret of a proof and has its own private key.
 type Answer struct {
 	MAC       [32]byte `json:"mac"`
 	Signature []byte   `json:"signature"`
 }
 
-// transcript is what both sides prove. All of its parts have fixed lengths.
+// transcript returns what a side authenticates. All of its parts have fixed lengths.
 func (p Proof) transcript(side string, site identity.ID) []byte {
 	b := append([]byte("agentsite claim 1 "+side+"\x00"), site[:]...)
 	b = append(append(b, p.Claimant[:]...), p.Challenge[:]...)
@@ -116,15 +125,15 @@ func Prove(key identity.Key, site identity.ID, secret ClaimSecret, challenge [32
 	return p
 }
 
-// VerifyAnswer reports whether it was the site that answered the proof.
+// VerifyAnswer reports whether the answer to the proof is the site's.
 func (p Proof) VerifyAnswer(site identity.ID, secret ClaimSecret, a Answer) bool {
 	t := p.transcript(answering, site)
 	return hmac.Equal(mac(secret[:], t), a.MAC[:]) && site.Verify(claimPurpose, t, a.Signature)
 }
 
-// Accept checks a proof. The first that is right makes its claimant the owner, at once,
-// however many wrong ones there are. A wrong one is answered a second after the one
-// before, or when ctx ends; where more of them wait than is good, at once.
+// Accept checks a proof. The first right one makes its claimant the owner, at once, however
+// many wrong ones there are. A wrong one is answered a second after the previous one, or when
+// ctx ends; with too many waiting, at once.
 func (c *Claim) Accept(ctx context.Context, p Proof) (Answer, error) {
 	if time.Since(c.opened) >= ClaimWindow {
 		return Answer{}, errClosed

@@ -16,7 +16,7 @@ import (
 func unclaimed(t *testing.T, s *shelf) (identity.Key, ClaimSecret, *Claim, *Store) {
 	site := identity.New()
 	b := s.open(t, site.ID())
-	secret, err := b.Secret()
+	secret, err := b.ClaimSecret()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestClaimInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * claimFresh)
+		time.Sleep(2 * challengePeriod)
 		if _, err := c.Accept(t.Context(), Prove(ann, site.ID(), secret, old)); err != errWrong {
 			t.Error(err)
 		}
@@ -103,9 +103,9 @@ func TestClaimInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2*claimFresh - time.Second - 1)
+		time.Sleep(2*challengePeriod - time.Second - 1)
 		lost := NewClaim(site, secret, func(identity.ID) error { return nil })
-		lost.mixer, lost.opened = c.mixer, c.opened
+		lost.seed, lost.opened = c.seed, c.opened
 		if _, err := lost.Accept(t.Context(), Prove(ann, site.ID(), secret, early)); err != nil {
 			t.Error(err)
 		}
@@ -143,7 +143,7 @@ func TestThousandWrong(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if c.wrong.waiting != paceWaiting {
+		if c.wrong.waiting != maxGuesses {
 			t.Errorf("%d wait", c.wrong.waiting)
 		}
 		begin := time.Now()
@@ -196,13 +196,13 @@ func TestGuessesWait(t *testing.T) {
 		_, _, c, b := unclaimed(t, &shelf{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for range 4 * paceWaiting {
+		for range 4 * maxGuesses {
 			all.Go(func() { c.Accept(ctx, Proof{}) })
 			all.Go(func() { b.Recover(ctx, "", Owner{}) })
 		}
 		synctest.Wait()
-		if n := c.wrong.waiting + b.guesses.waiting; n != paceWaiting {
-			t.Errorf("%d wait, not %d", n, paceWaiting)
+		if n := c.wrong.waiting + b.guesses.waiting; n != maxGuesses {
+			t.Errorf("%d wait, not %d", n, maxGuesses)
 		}
 		cancel()
 		all.Wait()

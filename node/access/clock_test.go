@@ -79,15 +79,15 @@ func TestClock(t *testing.T) {
 	} {
 		c := newClock(day(3), tt.saved, tt.known)
 		for i, r := range tt.all {
-			got, sure := c.Read(r.ran, r.network, !r.network.IsZero())
+			got, sure := c.read(r.ran, r.network, !r.network.IsZero())
 			if !r.told.IsZero() {
-				c.Tell(r.ran, r.told)
+				c.advance(r.ran, r.told)
 			}
 			if !r.set.IsZero() {
-				c.Set(r.ran, r.set)
+				c.set(r.ran, r.set)
 			}
 			if !r.told.IsZero() || !r.set.IsZero() {
-				got, sure = c.Read(r.ran, r.network, !r.network.IsZero())
+				got, sure = c.read(r.ran, r.network, !r.network.IsZero())
 			}
 			if !got.Equal(r.want) || sure != r.sure {
 				t.Errorf("%s, %d: %v %v, want %v %v", name, i, got, sure, r.want, r.sure)

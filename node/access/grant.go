@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/identity"
 
 	"github.com/fxamacker/cbor/v2"
@@ -20,17 +21,17 @@ const (
 	maxBlocks = 4
 	maxGrant  = 4 << 10 // bytes
 
-	purpose identity.Purpose = "grant"
+	grantPurpose identity.Purpose = "grant"
 )
 
-// Block is one step of a grant: what its issuer allows its audience. The issuer of
-// the first is an owner, and of each other the audience of the one before.
+// Block is one step of a grant: what its issuer permits its audience. The issuer of the
+// first block is an owner, and of each other one the audience of the block before.
 type Block struct {
 	Audience    identity.ID  `cbor:"1,keyasint"`
 	Node        identity.ID  `cbor:"2,keyasint,omitzero"`  // the site; zero for all of the owner's
-	From        int64        `cbor:"3,keyasint,omitempty"` // seconds since 1970; 0 for always
-	Until       int64        `cbor:"4,keyasint,omitempty"` // and not at this second any more; 0 for ever
-	Nonce       [16]byte     `cbor:"5,keyasint"`           // so that two alike are two
+	From        int64        `cbor:"3,keyasint,omitempty"` // seconds since 1970; 0 for no start
+	Until       int64        `cbor:"4,keyasint,omitempty"` // exclusive; 0 for ever
+	Nonce       [16]byte     `cbor:"5,keyasint"`           // makes two equal blocks distinct
 	Permissions []Permission `cbor:"6,keyasint"`           // the first that covers a call decides
 }
 
@@ -39,7 +40,7 @@ func (b Block) check() error {
 		return fmt.Errorf("a grant has 1 to %d parts, not %d", maxEntries, len(b.Permissions))
 	}
 	if !b.Audience.Valid() {
-		return errors.New("a grant is for somebody, with a key that is theirs alone")
+		return errors.New("the audience's key is one with which anybody can sign")
 	}
 	if b.From < 0 || b.Until < 0 || b.Until > 0 && b.Until <= b.From {
 		return errors.New("a grant ends after it begins")
@@ -52,13 +53,13 @@ func (b Block) check() error {
 	return nil
 }
 
-// Hash names a block with all before it.
+// Hash identifies a block with all blocks before it.
 type Hash [sha256.Size]byte
 
 func (h Hash) String() string { return fmt.Sprintf("%x", h[:8]) }
 
-// Grant is a chain of blocks whose signatures were verified. It says nothing yet of
-// whether its issuer is an owner here. It is not changed once it is made.
+// Grant is a chain of blocks with verified signatures. Whether its issuer is an owner of a
+// site is for that site to decide. It is immutable.
 type Grant struct {
 	Issuer identity.ID
 	Blocks []Block
@@ -66,7 +67,8 @@ type Grant struct {
 	bytes  []byte
 }
 
-// Signers are the keys that signed it: its issuer's, and of whoever passed it on.
+// Signers returns the keys that signed the grant: the issuer's, and those of the audiences
+// that passed it on.
 func (g *Grant) Signers() []identity.ID {
 	all := []identity.ID{g.Issuer}
 	for _, b := range g.Blocks[:len(g.Blocks)-1] {
@@ -75,37 +77,37 @@ func (g *Grant) Signers() []identity.ID {
 	return all
 }
 
-// Expired reports whether it has ended.
+// Expired reports whether the grant has ended.
 func (g *Grant) Expired(now time.Time) bool {
 	until := g.Until()
 	return !until.IsZero() && !until.After(now)
 }
 
-// chain is a grant as it travels.
-type chain struct {
+// grantWire is the encoded form of a grant.
+type grantWire struct {
 	_       struct{} `cbor:",toarray"`
 	Version uint
 	Issuer  identity.ID
-	Blocks  []signed
+	Blocks  []signedBlock
 }
 
-type signed struct {
+type signedBlock struct {
 	_         struct{} `cbor:",toarray"`
 	Block     cbor.RawMessage
 	Signature []byte
 }
 
-// form is how grants and what is kept are written.
-var form = identity.NewCodec(8)
+// codec encodes grants and stored files.
+var codec = identity.NewCodec(8)
 
-// readKept is Decode for what a site kept, whose first field is its version.
-func readKept(what string, b []byte, v any) error {
-	var kept struct {
+// decodeFile decodes what a site stored, whose first field is its version.
+func decodeFile(what string, b []byte, v any) error {
+	var file struct {
 		Version uint `cbor:"1,keyasint"`
 	}
-	err := form.Decode(b, v)
-	if cbor.Unmarshal(b, &kept) == nil && kept.Version > version {
-		err = fmt.Errorf("it is of version %d, and needs a newer agentsite", kept.Version)
+	err := codec.Decode(b, v)
+	if cbor.Unmarshal(b, &file) == nil && file.Version > version {
+		err = fmt.Errorf("it has version %d, and needs a newer agentsite", file.Version)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", what, err)
@@ -113,70 +115,69 @@ func readKept(what string, b []byte, v any) error {
 	return nil
 }
 
-// after names a block with all before it; before the first there is the issuer.
-func after(before []byte, block []byte) Hash {
+// hashBlock returns the hash of a block and of what is before it: the hash of the block
+// before, or the issuer.
+func hashBlock(before, block []byte) Hash {
 	h := sha256.New()
 	h.Write(before)
 	h.Write(block)
 	return Hash(h.Sum(nil))
 }
 
-// Issue makes a grant, of which key's owner is the issuer. It gives the block its
-// nonce.
+// Issue creates a grant with key as the issuer. It sets the block's nonce.
 func Issue(key identity.Key, b Block) (*Grant, error) {
-	return (&Grant{Issuer: key.ID()}).extend(key, chain{Version: version, Issuer: key.ID()}, b)
+	return (&Grant{Issuer: key.ID()}).extend(key, grantWire{Version: version, Issuer: key.ID()}, b)
 }
 
-// Delegate passes a grant on to the block's audience. The key is the audience's of
-// the last block, and nobody is asked. What the block allows and those before it do
-// not stays refused.
+// Delegate passes a grant on to the block's audience. key is that of the last block's
+// audience. What the block permits beyond those before it stays refused.
 func (g *Grant) Delegate(key identity.Key, b Block) (*Grant, error) {
 	if key.ID() != g.Audience() {
 		return nil, fmt.Errorf("this grant is for %v: only its key can pass it on", g.Audience())
 	}
-	var c chain
-	if err := form.Decode(g.bytes, &c); err != nil {
+	var c grantWire
+	if err := codec.Decode(g.bytes, &c); err != nil {
 		return nil, err
 	}
 	return g.extend(key, c, b)
 }
 
-func (g *Grant) extend(key identity.Key, c chain, b Block) (*Grant, error) {
+func (g *Grant) extend(key identity.Key, c grantWire, b Block) (*Grant, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
 	rand.Read(b.Nonce[:])
-	raw, err := form.Encode(b)
+	raw, err := codec.Encode(b)
 	if err != nil {
 		return nil, err
 	}
-	id := after(g.last(), raw)
-	c.Blocks = append(c.Blocks, signed{Block: raw, Signature: key.Sign(purpose, id[:])})
-	all, err := form.Encode(c)
+	id := hashBlock(g.lastHash(), raw)
+	c.Blocks = append(c.Blocks, signedBlock{Block: raw, Signature: key.Sign(grantPurpose, id[:])})
+	all, err := codec.Encode(c)
 	if err != nil {
 		return nil, err
 	}
 	return ParseGrant(all)
 }
 
-// last is what the next block's name begins with.
-func (g *Grant) last() []byte {
+// lastHash returns what the next block's hash continues from.
+func (g *Grant) lastHash() []byte {
 	if len(g.ids) == 0 {
 		return g.Issuer[:]
 	}
 	return g.ids[len(g.ids)-1][:]
 }
 
-// ParseGrant reads a grant and verifies its signatures.
+// ParseGrant decodes a grant and verifies its signatures.
 func ParseGrant(b []byte) (*Grant, error) {
 	if len(b) > maxGrant {
 		return nil, fmt.Errorf("a grant of %d bytes is longer than %d: let it permit less, or pass it on fewer times", len(b), maxGrant)
 	}
 	if len(b) > 2 && b[0] == 0x83 && b[1] != version { // an array of three
-		return nil, fmt.Errorf("this grant is of a version that is not known here: it needs a newer agentsite")
+		return nil, fmt.Errorf("this grant has a version that is not known here: it needs a newer agentsite")
 	}
-	var c chain
-	if err := form.Decode(b, &c); err != nil {
+	var c grantWire
+	if err := codec.Decode(b, &c); err != nil {
 		return nil, fmt.Errorf("this is no grant: %w", err)
 	}
 	if len(c.Blocks) == 0 || len(c.Blocks) > maxBlocks {
@@ -185,14 +186,14 @@ func ParseGrant(b []byte) (*Grant, error) {
 	g := &Grant{Issuer: c.Issuer, bytes: bytes.Clone(b)}
 	for i, s := range c.Blocks {
 		var block Block
-		if err := form.Decode(s.Block, &block); err != nil {
-			return nil, fmt.Errorf("block %d of the grant cannot be read, and what is not understood is refused: %w", i+1, err)
+		if err := codec.Decode(s.Block, &block); err != nil {
+			return nil, fmt.Errorf("block %d of the grant cannot be read, so that the grant is refused: %w", i+1, err)
 		}
 		if err := block.check(); err != nil {
 			return nil, fmt.Errorf("block %d of the grant: %w", i+1, err)
 		}
-		issuer, id := g.Audience(), after(g.last(), s.Block)
-		if !issuer.Verify(purpose, id[:], s.Signature) {
+		issuer, id := g.Audience(), hashBlock(g.lastHash(), s.Block)
+		if !issuer.Verify(grantPurpose, id[:], s.Signature) {
 			return nil, fmt.Errorf("block %d of the grant is not signed by %v", i+1, issuer)
 		}
 		g.Blocks, g.ids = append(g.Blocks, block), append(g.ids, id)
@@ -200,7 +201,7 @@ func ParseGrant(b []byte) (*Grant, error) {
 	return g, nil
 }
 
-// Audience is who holds the grant: before there is a block, its issuer.
+// Audience returns the key that has the grant: without a block, its issuer.
 func (g *Grant) Audience() identity.ID {
 	if len(g.Blocks) == 0 {
 		return g.Issuer
@@ -208,17 +209,17 @@ func (g *Grant) Audience() identity.ID {
 	return g.Blocks[len(g.Blocks)-1].Audience
 }
 
-// Bytes are the grant as it travels. They are not to be changed.
+// Bytes returns the encoded grant. The caller does not change it.
 func (g *Grant) Bytes() []byte { return g.bytes }
 
-// Words are what the last block permits; those before it may permit less.
+// Words returns the permissions of the last block as text; those before it may permit less.
 func (g *Grant) Words() string { return FormatPermissions(g.Blocks[len(g.Blocks)-1].Permissions) }
 
-// ID names the grant.
+// ID returns the hash of the last block, which identifies the grant.
 func (g *Grant) ID() Hash { return g.ids[len(g.ids)-1] }
 
-// EndSecond is the first whole second that is not before t, in seconds since 1970, and 0 for
-// the zero Time: grants and tokens end at whole seconds, and last no shorter than was said.
+// EndSecond returns t in seconds since 1970, rounded up, and 0 for the zero Time: grants and
+// tokens end at whole seconds, and never earlier than asked for.
 func EndSecond(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -226,7 +227,7 @@ func EndSecond(t time.Time) int64 {
 	return t.Add(time.Second - 1).Unix()
 }
 
-// Until is when the first of its blocks ends; the zero Time for never.
+// Until returns when the first of the blocks ends; the zero Time for never.
 func (g *Grant) Until() time.Time {
 	var until int64
 	for _, b := range g.Blocks {
@@ -240,13 +241,13 @@ func (g *Grant) Until() time.Time {
 	return time.Unix(until, 0).UTC()
 }
 
-// part is the place of a permission in a chain.
-type part struct{ block, part int }
+// partIndex is the place of a permission in a grant.
+type partIndex struct{ block, part int }
 
-// deciding finds, in every block and for every point of an ask, the part that decides.
-// Where a block has none, the ask is denied. It appends them to parts, so that few need
-// no memory.
-func (g *Grant) deciding(ask agents.Ask, parts []part) ([]part, error) {
+// findParts finds, in every block and for every point of an ask, the permission that decides.
+// It refuses the ask where a block has none. It appends them to parts, so that few need no
+// allocation.
+func (g *Grant) findParts(ask agents.Ask, parts []partIndex) ([]partIndex, error) {
 	points := ask.Points
 	if len(points) == 0 {
 		points = []string{""}
@@ -255,9 +256,9 @@ func (g *Grant) deciding(ask agents.Ask, parts []part) ([]part, error) {
 		for _, point := range points {
 			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
 			if n < 0 {
-				return nil, lacks(ask.Tool, point)
+				return nil, missingPermission(ask.Tool, point)
 			}
-			if p := (part{i, n}); !slices.Contains(parts, p) {
+			if p := (partIndex{i, n}); !slices.Contains(parts, p) {
 				parts = append(parts, p)
 			}
 		}
@@ -265,11 +266,11 @@ func (g *Grant) deciding(ask agents.Ask, parts []part) ([]part, error) {
 	return parts, nil
 }
 
-// allow holds an ask against every part that decides: all have to allow it, and the
-// limits are the narrowest. It also says which rates the ask counts against.
+// allow checks an ask against every permission that decides: all have to allow it, and the
+// narrowest limits hold. It also returns the rates that the ask counts against.
 func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err error) {
-	var few [8]part
-	parts, err := g.deciding(ask, few[:0])
+	var few [8]partIndex
+	parts, err := g.findParts(ask, few[:0])
 	if err != nil {
 		return l, nil, err
 	}
@@ -285,19 +286,19 @@ func (g *Grant) allow(ask agents.Ask) (l agents.Limits, charges []charge, err er
 	return l, charges, nil
 }
 
-// lacks is the denial of what no part covers.
-func lacks(tool, point string) *Denied {
+// missingPermission is the refusal of a tool on a point, "" for none, that no permission covers.
+func missingPermission(tool, point string) *device.Fault {
 	p := Permission{Tools: []string{tool}}
 	if point != "" {
 		p.Points = []string{point}
 	}
 	if p.check() != nil {
-		return denied("you lack a permission for this") // there are no such names anywhere
+		return denied("you lack a permission for this") // no site has such names
 	}
-	for _, v := range verbs {
-		if slices.Contains(v.tools, tool) && (point != "" || v.word == wordStop) {
-			p.Tools = v.tools
+	for _, a := range actions {
+		if slices.Contains(a.tools, tool) && (point != "" || a.word == wordStop) {
+			p.Tools = a.tools
 		}
 	}
-	return denied("you lack the permission '%s', which an owner can grant", p.words())
+	return denied("you lack the permission '%s', which an owner can grant", p.String())
 }

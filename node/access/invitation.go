@@ -19,18 +19,17 @@ const (
 	noSecret  = "-"
 )
 
-// Invitation is what a site shows to be claimed by, as a text of letters that no shell acts
-// on and that a small QR code can hold. One without a secret tells a site's owners where
-// it is.
+// Invitation is the address by which a site can be claimed, as a text that is safe in a shell
+// and fits a small QR code. Without a secret it tells a site's owners where the site is.
 type Invitation struct {
 	Site      identity.ID
 	Secret    ClaimSecret // zero for none
 	Addresses []string    // where it may be reached, host:port or a multiaddr, the best first
 }
 
-// String is agentsite://KEY/SECRET/ADDRESS+ADDRESS: the key as in a did:key, "-" for no
-// secret. A host of IPv6 has no brackets, which some shells would act on: the port is what
-// follows the last colon.
+// String returns agentsite://KEY/SECRET/ADDRESS+ADDRESS: the key as in a did:key, "-" for no
+// secret. An IPv6 host has no brackets, which some shells interpret: the port follows the
+// last colon.
 func (i Invitation) String() string {
 	secret := noSecret
 	if i.Secret != (ClaimSecret{}) {
@@ -39,15 +38,15 @@ func (i Invitation) String() string {
 	return siteText(i.Site, secret, "", i.Addresses)
 }
 
-// claimCommand is what the text of an invitation has before its address.
+// claimCommand is what Invitation.Text has before the address.
 const claimCommand = "agentsite claim "
 
-// Text tells a person how to claim the site, for a file.
+// Text returns instructions for claiming the site, for a file.
 func (i Invitation) Text() []byte {
-	return fmt.Appendf(nil, "Whoever opens this address first owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  "+claimCommand+"%s\n", i)
+	return fmt.Appendf(nil, "The first person to use this address owns the site. With agentsite on another machine, within\nfifteen minutes of the start of this one:\n\n  "+claimCommand+"%s\n", i)
 }
 
-// FindInvitation finds the address in what Text wrote. It has a secret.
+// FindInvitation returns the address in a text of Invitation.Text. It has a secret.
 func FindInvitation(text []byte) (Invitation, error) {
 	_, after, _ := bytes.Cut(text, []byte(claimCommand))
 	uri, _, _ := bytes.Cut(after, []byte("\n"))
@@ -58,15 +57,15 @@ func FindInvitation(text []byte) (Invitation, error) {
 	return i, err
 }
 
-// errInvitation is for what is something else, and cut for an address of which a part is
+// errInvitation is for a text that is no address, and incomplete for an address with a part
 // missing. Neither shows anything of the text, which may hold a secret.
 var errInvitation = errors.New("this is no address to claim a site by, which looks like " + scheme + "z6Mk…/SECRET/192.168.1.20:8474: copy it whole")
 
-func cut(part string) error {
+func incomplete(part string) error {
 	return fmt.Errorf("this address is not whole: %s: copy it from %s to its end", part, scheme)
 }
 
-// ParseInvitation reads what String wrote, and names what is missing of it.
+// ParseInvitation reverses Invitation.String. Its error names a part that is missing.
 func ParseInvitation(text string) (i Invitation, err error) {
 	id, secret, addresses, err := parseSite(text, maxURI)
 	if err != nil {
@@ -74,7 +73,7 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	}
 	if secret != noSecret {
 		if i.Secret, err = ParseSecret(secret); err != nil {
-			return Invitation{}, cut("its secret, between the first two strokes after the key, has 22 letters")
+			return Invitation{}, incomplete("its secret, between the first two strokes after the key, has 22 letters")
 		}
 	}
 	if i.Addresses, err = parseAddresses(addresses); err != nil {
@@ -84,16 +83,16 @@ func ParseInvitation(text string) (i Invitation, err error) {
 	return i, nil
 }
 
-// ShellSafe reports whether a text has only letters that neither a shell nor a terminal acts on,
-// and that divide nothing in an Invitation or a Pass.
+// ShellSafe reports whether a text has only letters that neither a shell nor a terminal
+// interprets, and that separate nothing in an Invitation or a GrantLink.
 func ShellSafe(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:%_-", r))
 	}) < 0
 }
 
-// siteText leaves out the addresses that are not Plain: a site says where it is reached, and
-// people paste the text into a shell.
+// siteText writes the common form of invitations and grant links. It omits addresses that are
+// not ShellSafe, because sites send them and people paste the text into a shell.
 func siteText(id identity.ID, proof, before string, addresses []string) string {
 	var all []string
 	for _, a := range addresses {
@@ -107,7 +106,7 @@ func siteText(id identity.ID, proof, before string, addresses []string) string {
 	return scheme + strings.TrimPrefix(id.String(), didPrefix) + "/" + proof + "/" + before + strings.Join(all, "+")
 }
 
-// parseSite takes apart what siteText wrote.
+// parseSite splits a text of siteText.
 func parseSite(text string, longest int) (id identity.ID, proof, addresses string, err error) {
 	rest, ours := strings.CutPrefix(text, scheme)
 	if !ours || len(text) > longest {
@@ -116,17 +115,17 @@ func parseSite(text string, longest int) (id identity.ID, proof, addresses strin
 	key, rest, more := strings.Cut(rest, "/")
 	if id, err = identity.Parse(didPrefix + key); err != nil {
 		if id, err = identity.Parse(key); err != nil { // a peer ID, as people know it
-			return id, "", "", cut("the site's key, which it begins with, has a part missing")
+			return id, "", "", incomplete("the site's key, which it begins with, has a part missing")
 		}
 	}
 	if !more {
-		return id, "", "", cut("it ends after the site's key, before the secret")
+		return id, "", "", incomplete("it ends after the site's key, before the secret")
 	}
 	proof, addresses, _ = strings.Cut(rest, "/")
 	return id, proof, addresses, nil
 }
 
-// parseAddresses reads where a site may be reached; there may be none.
+// parseAddresses splits the addresses of a siteText; there may be none.
 func parseAddresses(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -141,7 +140,7 @@ func parseAddresses(text string) ([]string, error) {
 		}
 		colon := strings.LastIndexByte(a, ':')
 		if colon <= 0 || colon == len(a)-1 || strings.Trim(a[colon+1:], "0123456789") != "" || strings.Contains(a, "/") || !ShellSafe(a) {
-			return nil, cut("the last of where the site is reached looks like 192.168.1.20:8474")
+			return nil, incomplete("the last of where the site is reached looks like 192.168.1.20:8474")
 		}
 		all[n] = net.JoinHostPort(a[:colon], a[colon+1:])
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/identity"
 
 	"pgregory.net/rapid"
@@ -59,8 +60,8 @@ var (
 )
 
 func drawPermission(pick picker) (p Permission) {
-	if v := pick(len(verbs) + 2); v < len(verbs) {
-		p.Tools = verbs[v].tools
+	if v := pick(len(actions) + 2); v < len(actions) {
+		p.Tools = actions[v].tools
 	} else {
 		p.Tools = some(pick, worldTools...)
 	}
@@ -171,7 +172,7 @@ func judge(blocks []Block, a agents.Ask) string {
 		return "the model says otherwise"
 	}
 	if err != nil {
-		if d, ok := err.(*Denied); !ok || d.Retry != 0 {
+		if device.AsFault(err).Kind != device.Denied {
 			return "it is refused without a reason"
 		}
 		return ""
@@ -317,18 +318,18 @@ func (p *parties) issue(t *testing.T, pick picker, length int) *Grant {
 
 // attack makes of two honest chains what hostile hands can.
 func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
-	var c, d chain
-	if form.Decode(one.bytes, &c) != nil || form.Decode(other.bytes, &d) != nil {
+	var c, d grantWire
+	if codec.Decode(one.bytes, &c) != nil || codec.Decode(other.bytes, &d) != nil {
 		t.Fatal("it made what it does not read")
 	}
 	evil := p.keys[mallory-pick(2)]
 	resign := func(i int) {
 		g := &Grant{Issuer: c.Issuer}
 		for _, s := range c.Blocks[:i] {
-			g.ids = append(g.ids, after(g.last(), s.Block))
+			g.ids = append(g.ids, hashBlock(g.lastHash(), s.Block))
 		}
-		id := after(g.last(), c.Blocks[i].Block)
-		c.Blocks[i].Signature = evil.Sign(purpose, id[:])
+		id := hashBlock(g.lastHash(), c.Blocks[i].Block)
+		c.Blocks[i].Signature = evil.Sign(grantPurpose, id[:])
 	}
 	for range 1 + pick(3) {
 		if len(c.Blocks) == 0 {
@@ -347,7 +348,7 @@ func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 		case 4, 5: // another content, signed by somebody
 			b := drawBlock(pick)
 			b.Audience = evil.ID()
-			c.Blocks[i].Block, _ = form.Encode(b)
+			c.Blocks[i].Block, _ = codec.Encode(b)
 			if pick(2) == 0 {
 				resign(i)
 			}
@@ -357,14 +358,14 @@ func (p *parties) attack(t *testing.T, pick picker, one, other *Grant) []byte {
 		case 7:
 			b := drawBlock(pick)
 			b.Audience = evil.ID()
-			raw, _ := form.Encode(b)
-			c.Blocks = append(c.Blocks, signed{Block: raw})
+			raw, _ := codec.Encode(b)
+			c.Blocks = append(c.Blocks, signedBlock{Block: raw})
 			resign(len(c.Blocks) - 1)
 		case 8:
 			resign(i)
 		}
 	}
-	raw, err := form.Encode(c)
+	raw, err := codec.Encode(c)
 	if err != nil {
 		t.Fatal(err)
 	}

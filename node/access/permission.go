@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 )
 
-// Permission is one part of a block: some tools, on some points, within some limits.
-// This list is closed: a block with anything else in it is refused. What is zero
-// limits nothing, except that no points means calls that name none.
+// Permission is one part of a block: some tools, on some points, within some limits. A block
+// with any other field is refused. Zero fields limit nothing, except that no points means
+// calls that name none.
 type Permission struct {
 	Tools   []string `cbor:"1,keyasint"`           // sorted
 	Points  []string `cbor:"2,keyasint,omitempty"` // patterns, sorted
-	Range   *Range   `cbor:"3,keyasint,omitempty"` // of the values that are set
+	Range   *Range   `cbor:"3,keyasint,omitempty"` // of the values to set
 	Lease   Seconds  `cbor:"4,keyasint,omitempty"` // the longest
-	Rate    *Rate    `cbor:"5,keyasint,omitempty"` // of calls, all together; returns to safe are none
+	Rate    *Rate    `cbor:"5,keyasint,omitempty"` // of all calls except returns to safe
 	Confirm bool     `cbor:"6,keyasint,omitempty"` // an owner confirms each call
 }
 
@@ -30,7 +31,7 @@ type Range struct {
 	Min, Max float64
 }
 
-// Rate is how many calls there may be in any stretch of time of a length.
+// Rate limits the calls in any stretch of time of a length.
 type Rate struct {
 	_     struct{} `cbor:",toarray"`
 	Calls uint16
@@ -40,37 +41,43 @@ type Rate struct {
 // Seconds is a length of time.
 type Seconds uint32
 
+// Duration returns s as a time.Duration.
 func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
 
 const (
-	maxCalls   = 250 // in a rate: each is remembered
+	maxCalls   = 250 // in a rate: the time of each is stored
 	maxLength  = Seconds(366 * 24 * 3600)
 	maxEntries = 32 // in each list of a block
 )
 
-// A pattern is "*" for all points, "device" for all of one device, or "device/point".
-var (
-	patternForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\*|[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?)$`) })
-	toolForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
-)
+var toolPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,40}$`) })
 
-func matches(pattern, point string) bool {
-	device, _, ok := strings.Cut(point, "/")
-	return ok && (pattern == "*" || pattern == point || pattern == device)
+func isTool(name string) bool { return toolPattern().MatchString(name) }
+
+// isPattern reports whether a text is "*" for all points, "device" for all of one device, or
+// "device/point".
+func isPattern(text string) bool {
+	name, point, hasPoint := strings.Cut(text, "/")
+	return text == "*" || device.CheckName(name) == nil && (!hasPoint || device.CheckName(point) == nil)
 }
 
-// check refuses what has no meaning, or more than one form.
+func matches(pattern, point string) bool {
+	name, _, ok := strings.Cut(point, "/")
+	return ok && (pattern == "*" || pattern == point || pattern == name)
+}
+
+// check refuses a permission without a meaning, and all but one form of it.
 func (p Permission) check() error {
 	for _, list := range []struct {
 		what, example string
 		names         []string
-		form          *regexp.Regexp
-	}{{"tool", "read_points", p.Tools, toolForm()}, {"point", "climate/temperature, climate or *", p.Points, patternForm()}} {
+		valid         func(string) bool
+	}{{"tool", "read_points", p.Tools, isTool}, {"point", "climate/temperature, climate or *", p.Points, isPattern}} {
 		if len(list.names) > maxEntries {
-			return fmt.Errorf("%d %ss are more than the %d of one part: make two of it", len(list.names), list.what, maxEntries)
+			return fmt.Errorf("one part has at most %d %ss, not %d: make two of it", maxEntries, list.what, len(list.names))
 		}
 		for i, name := range list.names {
-			if !list.form.MatchString(name) {
+			if !list.valid(name) {
 				return fmt.Errorf("%.40q is no %s, which looks like %s", name, list.what, list.example)
 			}
 			if i > 0 && list.names[i-1] >= name {
@@ -91,10 +98,9 @@ func (p Permission) check() error {
 	return nil
 }
 
-// covers reports whether this part is the one that decides about a tool on a point,
-// "" for a call that names none. Such a call is covered where all points are, or none
-// is named here either; a reading one everywhere, since it is told no more than its
-// caller may read.
+// covers reports whether p decides about a tool on a point, "" for a call that names none.
+// Such a call is covered where all points are, or p names none either; one that reads is
+// covered everywhere, because its result has only what the caller may read.
 func (p Permission) covers(tool, point string, effect agents.Effect) bool {
 	if !slices.Contains(p.Tools, tool) {
 		return false
@@ -105,8 +111,8 @@ func (p Permission) covers(tool, point string, effect agents.Effect) bool {
 	return slices.ContainsFunc(p.Points, func(pattern string) bool { return matches(pattern, point) })
 }
 
-// allow holds an ask that the part covers against its limits, and narrows l by them.
-// A limit that the ask does not show is not kept.
+// allow checks an ask that p covers against the limits of p, and narrows l by them. It
+// refuses an ask without the value that a limit is about.
 func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 	l.Confirm = l.Confirm || p.Confirm
 	if ask.Effect != agents.Acts {
@@ -132,13 +138,7 @@ func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 	return nil
 }
 
-// Denied is why somebody may not do something: what is missing, never what else
-// there is.
-type Denied struct {
-	Msg   string
-	Retry time.Duration // when the same may be allowed; 0 for never
+// denied returns a refusal, which names what is missing and never what else exists.
+func denied(format string, args ...any) *device.Fault {
+	return device.Faultf(device.Denied, format, args...)
 }
-
-func (d *Denied) Error() string { return d.Msg }
-
-func denied(format string, args ...any) *Denied { return &Denied{Msg: fmt.Sprintf(format, args...)} }

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// A permission in words is
+// A permission is written as
 //
-//	VERB PLACES [LOW..HIGH] [max TIME] [CALLS/TIME] [confirm]
+//	ACTION PATTERNS [MIN..MAX] [max TIME] [CALLS/TIME] [confirm]
 //
-// and several are divided by commas: read climate/*, set fan+vent 0..80 max 10m 10/h.
-// PLACES are patterns, divided by plus signs; "device" and "device/*" are the same.
-// "stop" has none. "use TOOL on PLACES", or "use TOOL", is any other tool.
+// and several are separated by commas: read climate/*, set fan+vent 0..80 max 10m 10/h.
+// PATTERNS of points are separated by plus signs; "device" and "device/*" are the same.
+// "stop" has none. "use TOOL on PATTERNS", or "use TOOL", is any other tool.
 
-// verb is a word for some of the tools that a site's things have.
-type verb struct {
+// action is a word for some of the tools of a site.
+type action struct {
 	word  string
 	tools []string // sorted
 }
 
-var verbs = []verb{ // reading is the first
+var actions = []action{ // read is the first
 	{"read", []string{"list_points", "read_history", "read_points", "site_status"}},
 	{wordSet, []string{"release_output", "set_level", "switch_output"}},
 	{wordShow, []string{"show_text"}},
@@ -41,7 +41,7 @@ const (
 	wordUse     = "use"
 )
 
-// ParsePermissions reads permissions in words.
+// ParsePermissions parses permissions.
 func ParsePermissions(text string) ([]Permission, error) {
 	var all []Permission
 	for part := range strings.SplitSeq(text, ",") {
@@ -51,7 +51,7 @@ func ParsePermissions(text string) ([]Permission, error) {
 		}
 		for _, before := range all {
 			if before.hides(p) {
-				return nil, fmt.Errorf("%q comes too late: %q decides about that already; put what is narrower first", strings.TrimSpace(part), before.words())
+				return nil, fmt.Errorf("%q has no effect: %q decides about that before; put the narrower one first", strings.TrimSpace(part), before.String())
 			}
 		}
 		all = append(all, p)
@@ -59,7 +59,7 @@ func ParsePermissions(text string) ([]Permission, error) {
 	return all, nil
 }
 
-// hides reports whether p decides about all that a later one could.
+// hides reports whether p decides about everything that a later permission could.
 func (p Permission) hides(later Permission) bool {
 	for _, tool := range later.Tools {
 		if !slices.Contains(p.Tools, tool) {
@@ -67,8 +67,8 @@ func (p Permission) hides(later Permission) bool {
 		}
 	}
 	for _, pattern := range later.Points {
-		device, _, _ := strings.Cut(pattern, "/")
-		if !slices.ContainsFunc(p.Points, func(mine string) bool { return mine == "*" || mine == pattern || mine == device }) {
+		name, _, _ := strings.Cut(pattern, "/")
+		if !slices.ContainsFunc(p.Points, func(mine string) bool { return mine == "*" || mine == pattern || mine == name }) {
 			return false
 		}
 	}
@@ -80,22 +80,22 @@ func parsePart(words []string) (p Permission, err error) {
 		return p, fmt.Errorf("a part is missing; one looks like: read climate/*, or: set fan max 10m 10/h")
 	}
 	word, words := words[0], words[1:]
-	places := word != wordStop
+	hasPoints := word != wordStop
 	if word == wordUse {
 		if len(words) == 0 {
 			return p, fmt.Errorf("use what? Name a tool (agentsite tools lists them)")
 		}
 		p.Tools = split(words[0])
 		words = words[1:]
-		if places = len(words) > 0 && words[0] == "on"; places {
+		if hasPoints = len(words) > 0 && words[0] == "on"; hasPoints {
 			words = words[1:]
 		}
-	} else if i := slices.IndexFunc(verbs, func(v verb) bool { return v.word == word }); i >= 0 {
-		p.Tools = verbs[i].tools
+	} else if i := slices.IndexFunc(actions, func(a action) bool { return a.word == word }); i >= 0 {
+		p.Tools = actions[i].tools
 	} else {
 		return p, fmt.Errorf("%q is none of read, set, show, capture, stop, use", word)
 	}
-	if places {
+	if hasPoints {
 		if len(words) == 0 {
 			return p, fmt.Errorf("%s what? Name points (climate/temperature), devices (climate) or all (*)", word)
 		}
@@ -116,7 +116,7 @@ func parsePart(words []string) (p Permission, err error) {
 	return p, p.check()
 }
 
-// split divides a list and puts it in order.
+// split splits and sorts a list.
 func split(list string) []string {
 	names := strings.Split(list, "+")
 	for i, n := range names {
@@ -163,15 +163,15 @@ func parseNumber(text string) (float64, error) {
 }
 
 var (
-	lengthForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,9})([smhd])$`) })
-	units      = []struct {
+	secondsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,9})([smhd])$`) })
+	units          = []struct {
 		letter string
 		size   Seconds
 	}{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}} // the largest first
 )
 
 func parseSeconds(text string) (Seconds, error) {
-	if m := lengthForm().FindStringSubmatch(text); m != nil {
+	if m := secondsPattern().FindStringSubmatch(text); m != nil {
 		n, _ := strconv.ParseUint(m[1], 10, 32)
 		for _, u := range units {
 			if u.letter == m[2] && n > 0 && n <= uint64(maxLength/u.size) {
@@ -199,21 +199,22 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Calls, per)
 }
 
-// FormatPermissions writes permissions as ParseWords reads them.
+// FormatPermissions reverses ParsePermissions.
 func FormatPermissions(all []Permission) string {
 	parts := make([]string, len(all))
 	for i, p := range all {
-		parts[i] = p.words()
+		parts[i] = p.String()
 	}
 	return strings.Join(parts, ", ")
 }
 
-func (p Permission) words() string {
+// String returns p as ParsePermissions reads it.
+func (p Permission) String() string {
 	word := wordUse + " " + strings.Join(p.Tools, "+")
 	on := " on "
-	for _, v := range verbs {
-		if slices.Equal(v.tools, p.Tools) && (v.word == wordStop) == (len(p.Points) == 0) {
-			word, on = v.word, " "
+	for _, a := range actions {
+		if slices.Equal(a.tools, p.Tools) && (a.word == wordStop) == (len(p.Points) == 0) {
+			word, on = a.word, " "
 		}
 	}
 	if len(p.Points) > 0 {
@@ -236,9 +237,8 @@ func (p Permission) words() string {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// Unmatched lists the verbs and places of permissions in words that match no point of a
-// site. kinds has the kind of each of its points, by address. Text that is no permission
-// has none.
+// Unmatched lists the actions and patterns of permissions that match no point of a site. kinds
+// has the kind of each of its points, by address. For an invalid text it returns nothing.
 func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	all, err := ParsePermissions(text)
 	if err != nil {
@@ -246,13 +246,17 @@ func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	}
 	for _, p := range all {
 		word := wordUse
-		for _, v := range verbs {
-			if slices.Equal(v.tools, p.Tools) {
-				word = v.word
+		for _, a := range actions {
+			if slices.Equal(a.tools, p.Tools) {
+				word = a.word
 			}
 		}
 		for _, pattern := range p.Points {
-			if pattern != "*" && !matchesAny(word, pattern, kinds) {
+			found := pattern == "*"
+			for point, kind := range kinds {
+				found = found || matches(pattern, point) && appliesTo(word, kind)
+			}
+			if !found {
 				unmatched = append(unmatched, word+" "+pattern)
 			}
 		}
@@ -260,16 +264,7 @@ func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	return unmatched
 }
 
-func matchesAny(word, pattern string, kinds map[string]string) bool {
-	for point, kind := range kinds {
-		if matches(pattern, point) && appliesTo(word, kind) {
-			return true
-		}
-	}
-	return false
-}
-
-// appliesTo reports whether a permission with that verb can be about a point of a kind.
+// appliesTo reports whether a permission for an action can be about a point of a kind.
 func appliesTo(word, kind string) bool {
 	switch word {
 	case wordSet:
@@ -282,13 +277,13 @@ func appliesTo(word, kind string) bool {
 	return true
 }
 
-// DefaultLength is how long a grant lasts where nothing else is said: 90 days for
-// reading alone, and else seven.
+// DefaultLength returns how long a grant lasts by default: 90 days for reading only, seven
+// for anything else.
 func DefaultLength(all []Permission) time.Duration {
 	const day = 24 * time.Hour
 	for _, p := range all {
 		for _, tool := range p.Tools {
-			if !slices.Contains(verbs[0].tools, tool) {
+			if !slices.Contains(actions[0].tools, tool) {
 				return 7 * day
 			}
 		}
@@ -296,9 +291,9 @@ func DefaultLength(all []Permission) time.Duration {
 	return 90 * day
 }
 
-// ParseUntil reads when a grant ends, in the time zone of now: a length (7d), a day
-// (today, tomorrow, fri, 2026-12-24), at whose end it does, a time (2026-12-24T18:00:00Z), or never,
-// which is the zero Time.
+// ParseUntil parses when a grant ends, in the time zone of now: a length (7d), a day (today,
+// tomorrow, fri, 2026-12-24), meaning its end, a time (2026-12-24T18:00:00Z), or never, which
+// is the zero Time.
 func ParseUntil(text string, now time.Time) (time.Time, error) {
 	if text == "never" {
 		return time.Time{}, nil

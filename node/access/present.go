@@ -8,17 +8,17 @@ import (
 	"agentsite/node/identity"
 )
 
-// Presented grants are kept in memory alone, since their holders bring them along again:
-// whoever may pass a grant on can make as many as they like. So many are kept of those
-// that were passed on from one whom an owner granted something, and of all. There one that
-// was passed on more often gives way to one that was less, and what is held by it ends.
+// Presented grants are only in memory, because their holders present them again, and anyone
+// who may pass a grant on can make any number of them. These are the limits for those that
+// descend from one grantee of an owner, and for all. At the first limit, a grant that was
+// passed on more often is evicted for one that was passed on less, and its leases end.
 const (
-	maxPresented      = 8
-	maxPresentedOfAll = 256
+	maxPresentedPerRoot = 8
+	maxPresented        = 256
 )
 
-// Present keeps a grant that its holder brings along, until it ends or the process does.
-func (b *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
+// Present adds a grant that its holder presents, until it expires or the process ends.
+func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	g, err := ParseGrant(raw)
 	switch {
 	case err != nil:
@@ -26,78 +26,77 @@ func (b *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	case g.Audience() != holder:
 		return nil, denied("this grant is for %v, and you are %v", g.Audience(), holder)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := newHolding(g)
-	if find(b.held[h.who], g) >= 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := newCredential(g)
+	if find(s.credentials[c.principal], g) >= 0 {
 		return g, nil
 	}
-	if err := b.counts(h, agents.Returns); err != nil {
+	if err := s.checkValid(c, agents.Returns); err != nil {
 		return nil, err
 	}
-	all := b.presented()
-	ofRoot, last := 0, h // the one of these that was passed on most often
+	all := s.presented()
+	ofRoot, longest := 0, c // of the same root; the one that was passed on most often
 	for _, have := range all {
-		if have.root == h.root {
+		if have.root == c.root {
 			ofRoot++
-			if len(have.grant.Blocks) > len(last.grant.Blocks) {
-				last = have
+			if len(have.grant.Blocks) > len(longest.grant.Blocks) {
+				longest = have
 			}
 		}
 	}
-	full := ofRoot >= maxPresented || len(all) >= maxPresentedOfAll
+	full := ofRoot >= maxPresentedPerRoot || len(all) >= maxPresented
 	switch {
-	case full && last != h: // nobody is shut out by those to whom it passed its grant on
-		isLast := func(have credential) bool { return have == last }
-		b.held[last.who] = slices.DeleteFunc(slices.Clone(b.held[last.who]), isLast)
-		maps.DeleteFunc(b.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, isLast) })
-		b.dropped = true
+	case full && longest != c: // no holder is shut out by those that it passed its grant on to
+		evicted := func(have credential) bool { return have == longest }
+		s.credentials[longest.principal] = slices.DeleteFunc(slices.Clone(s.credentials[longest.principal]), evicted)
+		maps.DeleteFunc(s.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, evicted) })
+		s.dropped = true
 	case full:
-		return nil, denied("%d grants that others brought along are in use here, %d of them passed on by the same one as yours, which is as many as there can be: wait until one ends, or have the owner grant it to you", len(all), ofRoot)
+		return nil, denied("%d presented grants are in use here, %d of them passed on by the same holder as yours, which is the maximum: wait until one expires, or have the owner grant it to you", len(all), ofRoot)
 	}
-	h.presented = true
-	b.held[h.who] = append(b.held[h.who], h)
-	b.poke()
+	c.presented = true
+	s.credentials[c.principal] = append(s.credentials[c.principal], c)
+	s.wake()
 	return g, nil
 }
 
-// presented are the grants that their holders brought along and that still count; the
-// others are dropped, of which Keep is told. The lock is held.
-func (b *Store) presented() (all []credential) {
-	for who, held := range b.held {
-		held = slices.DeleteFunc(slices.Clone(held), func(h credential) bool {
-			over := h.presented && b.over(h)
-			b.dropped = b.dropped || over
-			return over
+// presented returns the presented credentials that are still valid, and drops the others, for
+// Run to notice. The caller holds the lock.
+func (s *Store) presented() (all []credential) {
+	for principal, have := range s.credentials {
+		have = slices.DeleteFunc(slices.Clone(have), func(c credential) bool {
+			drop := c.presented && s.invalid(c)
+			s.dropped = s.dropped || drop
+			return drop
 		})
-		if b.held[who] = held; len(held) == 0 {
-			delete(b.held, who)
+		if s.credentials[principal] = have; len(have) == 0 {
+			delete(s.credentials, principal)
 		}
-		for _, h := range held {
-			if h.presented {
-				all = append(all, h)
+		for _, c := range have {
+			if c.presented {
+				all = append(all, c)
 			}
 		}
 	}
 	return all
 }
 
-// Root is the ID of whom p has its permission from, after the owner: its own, or that of
-// who passed on to it what an owner granted. Where p has several, its own goes before
-// others', and these in their order.
-func (b *Store) Root(p agents.Principal) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// Root returns the ID of the principal to which an owner granted what p has: p itself, or the
+// one that passed it on to p. Of several, p itself comes first, and the others in their order.
+func (s *Store) Root(p agents.Principal) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	root := ""
-	for _, h := range b.held[p.ID] {
-		if b.over(h) {
+	for _, c := range s.credentials[p.ID] {
+		if s.invalid(c) {
 			continue
 		}
-		if h.root == p.ID {
+		if c.root == p.ID {
 			return p.ID
 		}
-		if root == "" || h.root < root {
-			root = h.root
+		if root == "" || c.root < root {
+			root = c.root
 		}
 	}
 	if root == "" {
@@ -106,15 +105,15 @@ func (b *Store) Root(p agents.Principal) string {
 	return root
 }
 
-// Account is whom a key is counted for wherever something is bounded: an owner's its own,
-// others with their Root, and "" is for a key that has no permission here.
-func (b *Store) Account(id identity.ID) string {
+// Account returns the name that a key's use of quotas is counted under: an owner's own, the
+// Root of another, and "" for a key without a permission here.
+func (s *Store) Account(id identity.ID) string {
 	p := agents.Principal{ID: id.String()}
 	switch {
-	case slices.ContainsFunc(b.Owners(), func(o Owner) bool { return o.ID == id }):
+	case s.Owns(p.ID):
 		return p.ID
-	case b.Standing(p) == 0:
+	case s.Standing(p) == 0:
 		return ""
 	}
-	return b.Root(p)
+	return s.Root(p)
 }

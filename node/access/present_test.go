@@ -42,7 +42,7 @@ func TestPresentedInMemory(t *testing.T) {
 			return to, err
 		}
 		for range 50 {
-			for range maxPresented {
+			for range maxPresentedPerRoot {
 				to, err := present(root, mallory, time.Now().Add(time.Second))
 				wants(t, err, "")
 				p := agents.Principal{ID: to.String()}
@@ -51,17 +51,17 @@ func TestPresentedInMemory(t *testing.T) {
 				}
 			}
 			_, err := present(root, mallory, time.Now().Add(time.Second))
-			wants(t, err, "as many as there can be")
+			wants(t, err, "maximum")
 			time.Sleep(time.Second)
 		}
 		if writes.Load() != 0 || ended.Load() == 0 {
 			t.Errorf("%d writes, and what they held has ended %d times", writes.Load(), ended.Load())
 		}
-		time.Sleep(saveSoon)
+		time.Sleep(saveDelay)
 		if synctest.Wait(); writes.Load() != 1 {
 			t.Errorf("%d writes, so that a start could revive what has ended, or too many", writes.Load())
 		}
-		for range maxPresented {
+		for range maxPresentedPerRoot {
 			_, err := present(root, mallory, time.Now().Add(time.Hour))
 			wants(t, err, "")
 		}
@@ -77,7 +77,7 @@ func TestPresentedInMemory(t *testing.T) {
 		if b.Standing(agents.Principal{ID: to.String()}) != 0 || b.Standing(who(bob)) != 0 {
 			t.Error("they outlive their revocation")
 		}
-		if n := len(b.Grants()); n != 1+maxPresented {
+		if n := len(b.Grants()); n != 1+maxPresentedPerRoot {
 			t.Errorf("%d grants", n)
 		}
 	})
@@ -96,7 +96,7 @@ func TestPresentedNearer(t *testing.T) {
 	}
 	anns := grant(t, "set fan", owner, ann)
 	bobs, mallorys := passOn(t, anns, ann, bob), passOn(t, anns, ann, mallory)
-	for range maxPresented {
+	for range maxPresentedPerRoot {
 		g := passOn(t, mallorys, mallory, identity.New())
 		wants(t, present(g), "")
 		_, err := b.Take(agents.Principal{ID: g.Audience().String()}, setFan(), false)
@@ -104,16 +104,16 @@ func TestPresentedNearer(t *testing.T) {
 	}
 	wants(t, present(anns), "")
 	wants(t, present(bobs), "")
-	wants(t, present(passOn(t, mallorys, mallory, identity.New())), "as many as there can be")
+	wants(t, present(passOn(t, mallorys, mallory, identity.New())), "maximum")
 	for _, p := range []identity.Key{ann, bob} {
 		if b.Standing(who(p)) == 0 {
 			t.Error("it has lost its place again")
 		}
 	}
-	if n, leases := len(b.Grants()), len(b.leases); n != maxPresented || leases != maxPresented-2 {
+	if n, leases := len(b.Grants()), len(b.leases); n != maxPresentedPerRoot || leases != maxPresentedPerRoot-2 {
 		t.Errorf("%d grants are kept, and %d leases", n, leases)
 	}
-	if any, _ := b.haveEnded(time.Now(), time.Now()); !any {
+	if any, _ := b.expiredBetween(time.Now(), time.Now()); !any {
 		t.Error("nobody is told that two have no standing any more")
 	}
 }
@@ -130,7 +130,7 @@ func TestPresentedAmidChanges(t *testing.T) {
 		_, err := b.Present(g.Audience(), g.Bytes())
 		return err
 	}
-	for range maxPresented {
+	for range maxPresentedPerRoot {
 		wants(t, bring(passOn(t, anns, ann, identity.New())), "")
 	}
 	more := passOn(t, anns, ann, identity.New())
@@ -180,7 +180,7 @@ func TestRoot(t *testing.T) {
 	present(grant(t, "read *", owner, cid)) // its own goes before what others passed on
 	root(who(cid), cid.ID().String())
 	for name, g := range map[string]*Grant{"token:t": grant(t, "read *", owner, site), "token:passed": grant(t, "read *", owner, bob, site)} {
-		_, err := b.AddToken(name[len(tokenPrefix):], "u", g.Bytes(), time.Now().Add(time.Hour))
+		_, err := b.AddToken(name[len(tokenPrefix):], g.Bytes(), time.Now().Add(time.Hour))
 		wants(t, err, "")
 		want := name
 		if len(g.Blocks) > 1 {

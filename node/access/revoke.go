@@ -7,11 +7,11 @@ import (
 	"agentsite/node/identity"
 )
 
-// Revocation says what is revoked: a token by its name, a block of a grant with all
-// that was passed on from it, or a key with all that it holds, issued and passed on.
+// Revocation says what is revoked: a token by its name, a block of a grant with all that was
+// passed on from it, or a key with all that it has, issued and passed on.
 //
-// It is for good: no grant of a revoked key from before counts again, whether the site saw
-// it or not. What an owner deposits for the key afterwards does.
+// It is permanent: no earlier grant of a revoked key is valid again, whether the site saw it
+// or not. A grant that an owner adds for the key afterwards is.
 type Revocation struct {
 	Token string
 	Block Hash
@@ -20,48 +20,48 @@ type Revocation struct {
 
 var errRevoked = denied("your permission was revoked; an owner can grant you another")
 
-func (r Revocation) covers(h credential) bool {
-	return r.Token != "" && r.Token == h.token || slices.Contains(h.grant.ids, r.Block) || h.grant.Issuer == r.Key ||
-		slices.ContainsFunc(h.grant.Blocks, func(b Block) bool { return b.Audience == r.Key })
+func (r Revocation) covers(c credential) bool {
+	return r.Token != "" && r.Token == c.token || slices.Contains(c.grant.ids, r.Block) || c.grant.Issuer == r.Key ||
+		slices.ContainsFunc(c.grant.Blocks, func(b Block) bool { return b.Audience == r.Key })
 }
 
-// revoke notes a revocation, and forgets what it covers.
-func (k *storeFile) revoke(r Revocation) {
-	if r.Block != (Hash{}) && !slices.Contains(k.Blocks, r.Block) {
-		k.Blocks = append(k.Blocks, r.Block)
+// revoke records a revocation and removes what it covers.
+func (f *storeFile) revoke(r Revocation) {
+	if r.Block != (Hash{}) && !slices.Contains(f.Blocks, r.Block) {
+		f.Blocks = append(f.Blocks, r.Block)
 	}
-	if r.Key != (identity.ID{}) && !slices.Contains(k.Keys, r.Key) {
-		k.Keys = append(k.Keys, r.Key)
+	if r.Key != (identity.ID{}) && !slices.Contains(f.Keys, r.Key) {
+		f.Keys = append(f.Keys, r.Key)
 	}
-	gone := func(raw []byte, token string) bool {
+	covered := func(raw []byte, token string) bool {
 		g, err := ParseGrant(raw)
 		return err == nil && r.covers(credential{grant: g, token: token})
 	}
-	k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool { return gone(raw, "") })
-	k.Tokens = slices.DeleteFunc(k.Tokens, func(t Token) bool { return gone(t.Grant, t.Name) })
+	f.Grants = slices.DeleteFunc(f.Grants, func(raw []byte) bool { return covered(raw, "") })
+	f.Tokens = slices.DeleteFunc(f.Tokens, func(t Token) bool { return covered(t.Grant, t.Name) })
 }
 
-// Revoke ends permissions at once, before anything is kept and also where that fails;
-// then the error says that a start would forget it. An owner's key is not revoked but
-// removed, or its holder would go on owning the site.
-func (b *Store) Revoke(r Revocation) error {
-	b.mu.Lock()
-	if b.kept.owns(r.Key) {
-		b.mu.Unlock()
+// Revoke ends permissions at once, before it stores that and also where that fails; then the
+// error says that a restart would undo it. It refuses an owner's key, which RemoveOwner
+// revokes, because its holder would still own the site.
+func (s *Store) Revoke(r Revocation) error {
+	s.mu.Lock()
+	if s.file.owns(r.Key) {
+		s.mu.Unlock()
 		return fmt.Errorf("%v is an owner of this site: agentsite owners remove ends that, and all that it granted", r.Key)
 	}
-	b.ended = append(b.ended, r)
-	b.mu.Unlock()
-	b.OnEnd()
-	err := b.change(func(k *storeFile) error {
-		k.revoke(r)
+	s.revoking = append(s.revoking, r)
+	s.mu.Unlock()
+	s.OnEnd()
+	err := s.change(func(f *storeFile) error {
+		f.revoke(r)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("it is revoked, but a start would forget that: look after the data folder, then revoke it again (%w)", err)
+		return fmt.Errorf("it is revoked, but a restart would undo that: look at the disk of the data folder, then revoke it again (%w)", err)
 	}
-	b.mu.Lock()
-	b.ended = slices.DeleteFunc(b.ended, func(e Revocation) bool { return e == r })
-	b.mu.Unlock()
+	s.mu.Lock()
+	s.revoking = slices.DeleteFunc(s.revoking, func(e Revocation) bool { return e == r })
+	s.mu.Unlock()
 	return nil
 }

@@ -7,163 +7,152 @@ import (
 	"time"
 )
 
-// saveEvery is how often the time and what was counted are kept besides.
-const saveEvery = time.Hour
+const (
+	saveInterval = time.Hour   // between saves of the time and the counts
+	saveDelay    = time.Minute // after a grant that is only in memory has expired
+)
 
-// saveSoon is how soon they are after the end of a grant that is only in memory.
-const saveSoon = time.Minute
+// uptime returns how long the process has run.
+func (s *Store) uptime() time.Duration { return time.Since(s.start) }
 
-// ran is how long the process has run.
-func (b *Store) ran() time.Duration { return time.Since(b.start) }
-
-func (b *Store) now() (t time.Time, sure bool) {
-	system, synchronised := b.SystemClock()
-	before := b.clock.least
-	t, sure = b.clock.Read(b.ran(), system, synchronised)
-	if b.clock.least.Sub(before) > time.Second {
-		b.poke()
+func (s *Store) now() (t time.Time, sure bool) {
+	system, synchronised := s.SystemClock()
+	before := s.clock.least
+	t, sure = s.clock.read(s.uptime(), system, synchronised)
+	if s.clock.least.Sub(before) > time.Second {
+		s.wake()
 	}
 	return t, sure
 }
 
-// Now is the time of day, and whether it is that and not only not earlier.
-func (b *Store) Now() (t time.Time, sure bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.now()
+// Now returns the time of day. Where sure is false, it is only a lower bound.
+func (s *Store) Now() (t time.Time, sure bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now()
 }
 
-// ClockSkew is how far the system's clock is ahead of Now although something
-// synchronised it, where that is too far to be believed without an owner's word; 0
-// otherwise.
-func (b *Store) ClockSkew() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.now()
-	return b.clock.off
+// ClockSkew returns how far the system's clock, although synchronised, is ahead of Now, where
+// that is too far to be believed without an owner's confirmation; 0 otherwise.
+func (s *Store) ClockSkew() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now()
+	return s.clock.skew
 }
 
-// AdvanceClock is an owner who proved who it is, and says what the time is now. It moves the time
-// forward only. What was known well enough already is not kept once more.
-func (b *Store) AdvanceClock(t time.Time) error {
-	b.mu.Lock()
-	before, sure := b.now()
-	b.clock.Tell(b.ran(), t)
-	b.poke()
-	b.mu.Unlock()
+// AdvanceClock moves the time forward to the time that an authenticated owner says. It saves,
+// except where the time was known and moves by less than a minute.
+func (s *Store) AdvanceClock(t time.Time) error {
+	s.mu.Lock()
+	before, sure := s.now()
+	s.clock.advance(s.uptime(), t)
+	s.wake()
+	s.mu.Unlock()
 	if sure && t.Sub(before) < time.Minute {
 		return nil
 	}
-	return b.Save()
+	return s.Save()
 }
 
-// SetClock is Tell for an owner at the site itself, who may also set the time back, but
-// not to before the program was built. Permissions that ended between count again.
-func (b *Store) SetClock(t time.Time) error {
-	if t.Before(b.Build) {
-		return fmt.Errorf("this program was made at %s, so that it cannot be %s: set this machine's clock first", when(b.Build.Unix()), when(t.Unix()))
+// SetClock is AdvanceClock for an owner at the site itself, who may also move the time back,
+// down to when the program was built. Permissions that expired in between are valid again.
+func (s *Store) SetClock(t time.Time) error {
+	if t.Before(s.Build) {
+		return fmt.Errorf("this program was made at %s, so that it cannot be %s: set this machine's clock first", formatTime(s.Build.Unix()), formatTime(t.Unix()))
 	}
-	b.mu.Lock()
-	b.clock.Set(b.ran(), t)
-	b.poke()
-	b.mu.Unlock()
-	return b.Save()
+	s.mu.Lock()
+	s.clock.set(s.uptime(), t)
+	s.wake()
+	s.mu.Unlock()
+	return s.Save()
 }
 
-// Save keeps the time and what was counted: what a site has run since is not credited
-// after a start.
-func (b *Store) Save() error {
-	b.saving.Lock()
-	defer b.saving.Unlock()
-	b.mu.Lock()
-	least, _ := b.now()
-	text, err := b.meter.encode(b.ran(), least, !b.clock.anchor.IsZero())
-	b.mu.Unlock()
+// Save writes the time and the counts. Uptime after the last save is not credited at the next
+// start.
+func (s *Store) Save() error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	least, _ := s.now()
+	text, err := s.counter.encode(s.uptime(), least, !s.clock.anchor.IsZero())
+	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return b.SaveCounts(text)
+	return s.SaveCounts(text)
 }
 
-// poke wakes Keep.
-func (b *Store) poke() {
+// wake makes Run look again at when the next permission expires.
+func (s *Store) wake() {
 	select {
-	case b.moved <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Run ends what is held by leave of a permission once that ends by itself, and saves
-// then, so that no later start takes the time to be before that end; and once an hour,
-// and at the end of ctx, for which it waits. After the end of grants that are in memory it
-// saves within a minute: their holders make as many as they like.
-func (b *Store) Run(ctx context.Context) {
-	from, _ := b.Now()
-	saved, every := time.Now(), saveEvery
+// Run calls OnEnd when permissions expire, and saves then, so that no later start takes the
+// time to be earlier; once an hour; and at the end of ctx, until which it blocks. After the
+// expiry of grants that are only in memory it saves within a minute, because their holders
+// can make any number of them.
+func (s *Store) Run(ctx context.Context) {
+	from, _ := s.Now()
+	saved, interval := time.Now(), saveInterval
 	for ending := false; !ending; {
-		wait := every - time.Since(saved)
-		if next := b.nextEnd(from); !next.IsZero() {
+		wait := interval - time.Since(saved)
+		if next := s.nextExpiry(from); !next.IsZero() {
 			wait = min(wait, next.Sub(from))
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-b.moved:
+		case <-s.changed:
 		case <-timer.C:
 		case <-ctx.Done():
 			ending = true
 		}
 		timer.Stop()
-		now, _ := b.Now()
-		ended, kept := b.haveEnded(from, now)
-		if ended {
-			b.OnEnd()
-			every = saveSoon
+		now, _ := s.Now()
+		expired, stored := s.expiredBetween(from, now)
+		if expired {
+			s.OnEnd()
+			interval = saveDelay
 		}
-		if from = now; !kept && !ending && time.Since(saved) < every {
+		if from = now; !stored && !ending && time.Since(saved) < interval {
 			continue
 		}
-		if err := b.Save(); err != nil {
-			slog.Error("the time and what was counted cannot be kept", "err", err)
+		if err := s.Save(); err != nil {
+			slog.Error("time and counts not saved", "err", err)
 		}
-		saved, every = time.Now(), saveEvery
+		saved, interval = time.Now(), saveInterval
 	}
 }
 
-// haveEnded reports whether a permission has ended between two times, and whether one that is
-// kept has.
-func (b *Store) haveEnded(from, now time.Time) (any, kept bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	any, b.dropped = b.dropped, false
-	for _, all := range b.held {
-		for _, h := range all {
-			if until := h.ends(); until > from.Unix() && until <= now.Unix() {
-				any, kept = true, kept || !h.presented
+// expiredBetween reports whether a permission has expired between two times, and whether a
+// stored one has.
+func (s *Store) expiredBetween(from, now time.Time) (any, stored bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	any, s.dropped = s.dropped, false
+	for _, all := range s.credentials {
+		for _, c := range all {
+			if until := c.expires(); until > from.Unix() && until <= now.Unix() {
+				any, stored = true, stored || !c.presented
 			}
 		}
 	}
-	return any, kept
+	return any, stored
 }
 
-// nextEnd is when the first permission ends after a time; the zero Time for none.
-func (b *Store) nextEnd(from time.Time) (next time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, all := range b.held {
-		for _, h := range all {
-			if until := h.ends(); until != 0 && until > from.Unix() && (next.IsZero() || until < next.Unix()) {
+// nextExpiry returns when the first permission expires after a time; the zero Time for none.
+func (s *Store) nextExpiry(from time.Time) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, all := range s.credentials {
+		for _, c := range all {
+			if until := c.expires(); until != 0 && until > from.Unix() && (next.IsZero() || until < next.Unix()) {
 				next = time.Unix(until, 0)
 			}
 		}
 	}
 	return next
-}
-
-// ends is when a grant ends, with the token that it is held by; 0 for never.
-func (h credential) ends() int64 {
-	until := h.until
-	if t := h.grant.Until(); !t.IsZero() && (until == 0 || t.Unix() < until) {
-		until = t.Unix()
-	}
-	return until
 }

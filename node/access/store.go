@@ -12,7 +12,7 @@ import (
 	"agentsite/node/identity"
 )
 
-// bounds of what is kept.
+// Limits of the store.
 const (
 	maxOwners = 8
 	maxGrants = 64
@@ -29,13 +29,13 @@ type Owner struct {
 // Token is a bearer token that stands for a grant.
 type Token struct {
 	Name  string `cbor:"1,keyasint"`
-	Hash  Hash   `cbor:"2,keyasint"` // of the token, which is nowhere kept
-	URL   string `cbor:"3,keyasint"` // the site's, for which alone it counts
+	Hash  Hash   `cbor:"2,keyasint"` // of the token, which is not stored
+	URL   string `cbor:"3,keyasint"` // the site's, for which alone it is valid
 	Until int64  `cbor:"4,keyasint"` // seconds since 1970; 0 for ever
 	Grant []byte `cbor:"5,keyasint"`
 }
 
-// storeFile is what is kept of a Book.
+// storeFile is the stored form of a Store.
 type storeFile struct {
 	Version  uint          `cbor:"1,keyasint"`
 	Owners   []Owner       `cbor:"2,keyasint"`
@@ -47,211 +47,217 @@ type storeFile struct {
 	Keys     []identity.ID `cbor:"8,keyasint"` // revoked, those of former owners too
 }
 
-// Options are what a Book works with.
+// Options are the parameters of a Store.
 type Options struct {
 	Site identity.ID
-	// Access and Counts are what was last given to the functions below, nil at first.
-	// Those keep them so that a loss of power takes nothing back, and are called for
-	// one change at a time.
+	URL  string // the site's, for which its tokens are valid; set before the first Bearer
+	// Access and Counts are what was last given to SaveAccess and SaveCounts, nil at first.
+	// Those write so that a loss of power undoes nothing; each is called for one change at a
+	// time.
 	Access, Counts         []byte
 	SaveAccess, SaveCounts func([]byte) error
-	Build                  time.Time // when the program was made
-	// SystemClock is the system's clock, and whether something synchronises it.
+	Build                  time.Time // of the program
+	// SystemClock returns the system's time, and whether something synchronises it.
 	SystemClock func() (t time.Time, synchronised bool)
-	// OnEnd is called once permissions have ended, by an owner's word, before that is
-	// kept, or by themselves, to end what is held by their leave; nil for nothing.
+	// OnEnd is called when permissions have ended, by a revocation, before that is stored,
+	// or because they expired, to end the leases that depended on them; nil for nothing.
 	OnEnd func()
-	// LastKnown goes by the last known time while the time is not known. A permission
-	// then lasts longer by as much as the site was off.
+	// LastKnown uses the last known time while the time is not known. A permission then lasts
+	// longer by as long as the site was off.
 	LastKnown bool
 }
 
-// Store is who may do what on a site. All methods are safe for concurrent use. Those
-// that change it return an error and change nothing where it cannot be kept, but for
-// revocations. May waits for no disk.
+// Store decides who may do what on a site. All methods are safe for concurrent use. Those
+// that change it return an error and change nothing where that cannot be stored, except for
+// revocations. Its refusals are faults: Busy where waiting helps, otherwise Denied.
 type Store struct {
 	Options
 	start   time.Time
-	moved   chan struct{} // where the next end of a permission may be another
+	changed chan struct{} // wakes Run, as the next expiry may be another
 	guesses guessLimiter  // of the recovery code
 
-	saving sync.Mutex // while something is kept, and around mu
-	mu     sync.Mutex
-	kept   storeFile               // changed with both
-	held   map[string][]credential // by principal
-	ends   map[Hash]bool           // the last blocks of the grants that are kept, those of tokens too
-	ended  []Revocation            // that are not kept yet
-	leases map[lease][]credential  // by which grants each output was moved, by each principal
-	// dropped is set where grants that had ended were forgotten before Keep saw it.
+	saving      sync.Mutex // held during a save; locked before mu
+	mu          sync.Mutex
+	file        storeFile               // changed with both locks
+	credentials map[string][]credential // by principal
+	blocks      map[Hash]bool           // the last blocks of the stored grants, those of tokens too
+	revoking    []Revocation            // that are not stored yet
+	leases      map[lease][]credential  // by which grants each principal moved each output
+	// dropped is set where expired presented grants were dropped before Run saw it.
 	dropped bool
-	meter   rateCounter
+	counter rateCounter
 	clock   clock
 }
 
-// credential is a grant in somebody's hands.
+// credential is a grant that a principal has.
 type credential struct {
-	who       string // the principal's ID
-	root      string // the same of whom an owner granted it to, who may have passed it on
+	principal string // its ID
+	root      string // the ID of the principal that an owner granted it to, which may have passed it on
 	grant     *Grant
 	token     string // its name; "" without one
 	until     int64  // of the token
-	presented bool   // and so not kept on the disk
+	presented bool   // by its holder, and so only in memory
 }
 
-// newHolding is a grant in the hands of its audience.
-func newHolding(g *Grant) credential {
-	return credential{who: g.Audience().String(), root: g.Blocks[0].Audience.String(), grant: g}
+// newCredential returns a grant as its audience's credential.
+func newCredential(g *Grant) credential {
+	return credential{principal: g.Audience().String(), root: g.Blocks[0].Audience.String(), grant: g}
 }
 
-// find is where a grant is among what its audience holds without a token; -1 for nowhere.
-func find(held []credential, g *Grant) int {
-	return slices.IndexFunc(held, func(h credential) bool { return h.token == "" && bytes.Equal(h.grant.bytes, g.bytes) })
+// expires returns when the grant, or the token that stands for it, expires; 0 for never.
+func (c credential) expires() int64 {
+	until := c.until
+	if t := c.grant.Until(); !t.IsZero() && (until == 0 || t.Unix() < until) {
+		until = t.Unix()
+	}
+	return until
 }
 
-// NewStore reads what was kept.
+// find returns the index of a grant among credentials that are no tokens, -1 for none.
+func find(all []credential, g *Grant) int {
+	return slices.IndexFunc(all, func(c credential) bool { return c.token == "" && bytes.Equal(c.grant.bytes, g.bytes) })
+}
+
+// NewStore decodes and verifies what was stored.
 func NewStore(o Options) (*Store, error) {
 	if o.OnEnd == nil {
 		o.OnEnd = func() {}
 	}
-	b := &Store{Options: o, start: time.Now(), moved: make(chan struct{}, 1), leases: make(map[lease][]credential), kept: storeFile{Version: version}}
+	s := &Store{Options: o, start: time.Now(), changed: make(chan struct{}, 1), leases: make(map[lease][]credential), file: storeFile{Version: version}}
 	if len(o.Access) > 0 {
-		if err := readKept("who may do what", o.Access, &b.kept); err != nil {
+		if err := decodeFile("the access store", o.Access, &s.file); err != nil {
 			return nil, err
 		}
 	}
 	var saved time.Time
 	var known bool
 	var err error
-	if b.meter, saved, known, err = decodeMeter(o.Counts); err != nil {
+	if s.counter, saved, known, err = decodeCounts(o.Counts); err != nil {
 		return nil, err
 	}
-	b.clock = newClock(o.Build, saved, known)
-	if b.held, b.ends, err = b.hold(b.kept); err != nil {
+	s.clock = newClock(o.Build, saved, known)
+	if s.credentials, s.blocks, err = s.load(s.file); err != nil {
 		return nil, err
 	}
-	return b, nil
+	return s, nil
 }
 
-// hold opens the grants that are kept, those only that are not open yet. The lock is free.
-func (b *Store) hold(k storeFile) (map[string][]credential, map[Hash]bool, error) {
-	open := make(map[string]*Grant)
-	b.mu.Lock() // what is presented meanwhile changes it
-	for _, all := range b.held {
-		for _, h := range all {
-			open[string(h.grant.bytes)] = h.grant
+// load returns the credentials of a file and the last blocks of its grants. It parses only
+// grants that are not loaded yet. The caller does not hold the lock.
+func (s *Store) load(f storeFile) (map[string][]credential, map[Hash]bool, error) {
+	parsed := make(map[string]*Grant)
+	s.mu.Lock() // Present may change it meanwhile
+	for _, all := range s.credentials {
+		for _, c := range all {
+			parsed[string(c.grant.bytes)] = c.grant
 		}
 	}
-	b.mu.Unlock()
-	held, ends := make(map[string][]credential), make(map[Hash]bool)
+	s.mu.Unlock()
+	credentials, blocks := make(map[string][]credential), make(map[Hash]bool)
 	add := func(raw []byte, t *Token) (err error) {
-		g := open[string(raw)]
+		g := parsed[string(raw)]
 		if g == nil {
 			if g, err = ParseGrant(raw); err != nil {
 				return err
 			}
 		}
-		h := newHolding(g)
+		c := newCredential(g)
 		if t != nil {
-			h.who, h.token, h.until = tokenPrefix+t.Name, t.Name, t.Until
-			if len(g.Blocks) == 1 { // the site holds it for whoever brings the token
-				h.root = h.who
+			c.principal, c.token, c.until = tokenPrefix+t.Name, t.Name, t.Until
+			if len(g.Blocks) == 1 { // the site has it for the bearer of the token
+				c.root = c.principal
 			}
 		}
-		ends[g.ID()] = true
-		held[h.who] = append(held[h.who], h)
+		blocks[g.ID()] = true
+		credentials[c.principal] = append(credentials[c.principal], c)
 		return nil
 	}
-	for _, raw := range k.Grants {
+	for _, raw := range f.Grants {
 		if err := add(raw, nil); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, t := range k.Tokens {
+	for _, t := range f.Tokens {
 		if err := add(t.Grant, &t); err != nil {
 			return nil, nil, err
 		}
 	}
-	return held, ends, nil
+	return credentials, blocks, nil
 }
 
-// change keeps what do makes of a copy, and goes by it from then on.
-func (b *Store) change(do func(*storeFile) error) error {
-	b.saving.Lock()
-	defer b.saving.Unlock()
-	k := b.kept
-	k.Owners, k.Grants, k.Tokens = slices.Clone(k.Owners), slices.Clone(k.Grants), slices.Clone(k.Tokens)
-	k.Blocks, k.Keys = slices.Clone(k.Blocks), slices.Clone(k.Keys)
-	if err := do(&k); err != nil {
+// change stores what edit makes of a copy of the file, and then uses it.
+func (s *Store) change(edit func(*storeFile) error) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	f := s.file
+	f.Owners, f.Grants, f.Tokens = slices.Clone(f.Owners), slices.Clone(f.Grants), slices.Clone(f.Tokens)
+	f.Blocks, f.Keys = slices.Clone(f.Blocks), slices.Clone(f.Keys)
+	if err := edit(&f); err != nil {
 		return err
 	}
-	held, ends, err := b.hold(k)
+	credentials, blocks, err := s.load(f)
 	if err != nil {
 		return err
 	}
-	text, err := form.Encode(k)
+	text, err := codec.Encode(f)
 	if err != nil {
 		return err
 	}
-	if err := b.SaveAccess(text); err != nil {
-		return fmt.Errorf("this could not be kept, and nothing is changed: %w", err)
+	if err := s.SaveAccess(text); err != nil {
+		return fmt.Errorf("this could not be stored, and nothing is changed: %w", err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	presented := b.presented()
-	b.kept, b.held, b.ends = k, held, ends
-	for _, h := range presented {
-		if find(held[h.who], h.grant) < 0 {
-			held[h.who] = append(held[h.who], h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	presented := s.presented()
+	s.file, s.credentials, s.blocks = f, credentials, blocks
+	for _, c := range presented {
+		if find(credentials[c.principal], c.grant) < 0 {
+			credentials[c.principal] = append(credentials[c.principal], c)
 		}
 	}
-	b.poke()
+	s.wake()
 	return nil
 }
 
-// AddGrant keeps a grant at an owner's word, so that its audience need not bring it along.
-// A key that was revoked has what is deposited for it afterwards.
-func (b *Store) AddGrant(raw []byte) (*Grant, error) {
+// AddGrant stores a grant at an owner's request, so that its audience need not present it.
+// For a revoked key, a grant that is added afterwards is valid.
+func (s *Store) AddGrant(raw []byte) (*Grant, error) {
 	g, err := ParseGrant(raw)
 	if err != nil {
 		return nil, err
 	}
-	return g, b.deposit(g)
-}
-
-// deposit keeps a grant, unless there are as many already.
-func (b *Store) deposit(g *Grant) error {
-	b.mu.Lock()
-	held := b.held[g.Audience().String()]
-	b.mu.Unlock()
-	if i := find(held, g); i >= 0 && !held[i].presented {
-		return nil
+	s.mu.Lock()
+	have := s.credentials[g.Audience().String()]
+	s.mu.Unlock()
+	if i := find(have, g); i >= 0 && !have[i].presented {
+		return g, nil
 	}
-	return b.change(func(k *storeFile) error {
-		if err := b.accepts(k, g, g.ID()); err != nil {
+	return g, s.change(func(f *storeFile) error {
+		if err := s.accepts(f, g, g.ID()); err != nil {
 			return err
 		}
-		now, _ := b.Now()
-		k.Grants = slices.DeleteFunc(k.Grants, func(raw []byte) bool {
+		now, _ := s.Now()
+		f.Grants = slices.DeleteFunc(f.Grants, func(raw []byte) bool {
 			have, err := ParseGrant(raw)
-			return err != nil || !have.Until().IsZero() && !have.Until().After(now)
+			return err != nil || have.Expired(now)
 		})
-		if len(k.Grants) >= maxGrants {
-			return denied("%d grants are kept here, which is as many as there can be: revoke one first", len(k.Grants))
+		if len(f.Grants) >= maxGrants {
+			return denied("%d grants are stored here, which is the maximum: revoke one first", len(f.Grants))
 		}
-		k.Grants = append(k.Grants, g.Bytes())
+		f.Grants = append(f.Grants, g.Bytes())
 		return nil
 	})
 }
 
-// Grants lists the grants that are in somebody's hands, but for those of tokens.
-func (b *Store) Grants() []*Grant {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// Grants lists the grants that principals have, stored and presented, without those of tokens.
+func (s *Store) Grants() []*Grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []*Grant
-	for _, held := range b.held {
-		for _, h := range held {
-			if h.token == "" {
-				all = append(all, h.grant)
+	for _, have := range s.credentials {
+		for _, c := range have {
+			if c.token == "" {
+				all = append(all, c.grant)
 			}
 		}
 	}
@@ -259,43 +265,43 @@ func (b *Store) Grants() []*Grant {
 	return all
 }
 
-// Standing is another when what p has a permission for may have changed, and 0 while
-// nothing that is kept for p counts.
-func (b *Store) Standing(p agents.Principal) (n uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, h := range b.held[p.ID] {
-		if !b.over(h) {
-			id := h.grant.ID()
+// Standing returns a number that changes when the permissions of p may have changed, and is
+// 0 while p has no valid one.
+func (s *Store) Standing(p agents.Principal) (n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.credentials[p.ID] {
+		if !s.invalid(c) {
+			id := c.grant.ID()
 			n = n*31 + binary.BigEndian.Uint64(id[:]) | 1
 		}
 	}
 	return n
 }
 
-func (k *storeFile) owns(id identity.ID) bool {
-	return slices.ContainsFunc(k.Owners, func(o Owner) bool { return o.ID == id })
+func (f *storeFile) owns(id identity.ID) bool {
+	return slices.ContainsFunc(f.Owners, func(o Owner) bool { return o.ID == id })
 }
 
-// accepts reports why a grant means nothing here: it is another's, or revoked. A revoked
-// key loses every grant that it had or issued, also those that the site never saw. So each
-// grant of such a key that is kept was deposited afterwards, and counts; anew is one that
-// is being deposited.
-func (b *Store) accepts(k *storeFile, g *Grant, anew Hash) error {
-	if !k.owns(g.Issuer) {
+// accepts refuses a grant that is not this site's, or revoked. A revoked key loses every
+// grant that it had or issued, also those that the site never saw. So each stored grant of
+// such a key was added afterwards, and is valid; adding is the last block of a grant that is
+// being added, zero for none.
+func (s *Store) accepts(f *storeFile, g *Grant, adding Hash) error {
+	if !f.owns(g.Issuer) {
 		return denied("your grant is from %v, who is no owner of this site", g.Issuer)
 	}
-	ended := func(key identity.ID, block Hash) bool {
-		return slices.Contains(k.Keys, key) && block != anew && !b.ends[block]
+	revoked := func(key identity.ID, block Hash) bool {
+		return slices.Contains(f.Keys, key) && block != adding && !s.blocks[block]
 	}
-	if ended(g.Issuer, g.ids[0]) {
+	if revoked(g.Issuer, g.ids[0]) {
 		return errRevoked
 	}
 	for i, block := range g.Blocks {
-		if block.Node != (identity.ID{}) && block.Node != b.Site {
+		if block.Node != (identity.ID{}) && block.Node != s.Site {
 			return denied("your grant is for another site, %s", block.Node.PeerID())
 		}
-		if slices.Contains(k.Blocks, g.ids[i]) || ended(block.Audience, g.ids[i]) {
+		if slices.Contains(f.Blocks, g.ids[i]) || revoked(block.Audience, g.ids[i]) {
 			return errRevoked
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/identity"
 )
 
@@ -26,7 +27,7 @@ type shelf struct {
 
 func (s *shelf) open(t testing.TB, site identity.ID) *Store {
 	b, err := NewStore(Options{
-		Site: site, Access: s.book, Counts: s.meter, Build: built,
+		Site: site, URL: "u", Access: s.book, Counts: s.meter, Build: built,
 		SaveAccess: func(b []byte) error { return s.save(&s.book, b) }, SaveCounts: func(b []byte) error { return s.save(&s.meter, b) },
 		SystemClock: func() (time.Time, bool) { return time.Now().Add(s.system), !s.adrift },
 	})
@@ -70,38 +71,38 @@ func TestMay(t *testing.T) {
 		site, ann, bob, cid, eve := k[0], k[1], k[2], k[3], k[4]
 		var s shelf
 		b := s.open(t, site.ID())
-		may := func(p agents.Principal, brought ...*Grant) error {
-			_, err := b.May(p, setFan(), brought...)
+		mayBring := func(p agents.Principal, brought ...*Grant) error {
+			_, err := may(b, p, setFan(), brought...)
 			return err
 		}
 		const lack = "you lack the permission 'set fan/on'"
 		g := grant(t, "set fan", ann, bob)
-		wants(t, may(who(bob)), lack)
-		wants(t, may(who(bob), g), "who is no owner of this site")
+		wants(t, mayBring(who(bob)), lack)
+		wants(t, mayBring(who(bob), g), "who is no owner of this site")
 		wants(t, b.Claim(Owner{ID: ann.ID(), Name: "ann"}), "")
-		wants(t, may(who(bob), g), "")
-		wants(t, may(who(bob)), lack)
-		wants(t, may(who(eve), g), lack) // another's
-		wants(t, may(agents.Principal{}, g), lack)
-		wants(t, may(who(ann)), lack) // the key alone is nobody's authority
-		wants(t, may(agents.Principal{ID: "local", Owner: true}), "")
+		wants(t, mayBring(who(bob), g), "")
+		wants(t, mayBring(who(bob)), lack)
+		wants(t, mayBring(who(eve), g), lack) // another's
+		wants(t, mayBring(agents.Principal{}, g), lack)
+		wants(t, mayBring(who(ann)), lack) // the key alone is nobody's authority
+		wants(t, mayBring(agents.Principal{ID: "local", Owner: true}), "")
 
 		if _, err := b.AddGrant(g.Bytes()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := b.AddGrant(grant(t, "set fan", eve, bob).Bytes())
 		wants(t, err, "no owner")
-		wants(t, may(who(bob)), "")
+		wants(t, mayBring(who(bob)), "")
 
 		// Two grants add up, and the denial is the one that helps most.
 		other, more := grant(t, "set fan 1/h", ann, eve), grant(t, "set lamp", ann, eve)
 		for _, want := range []string{"", "again in"} {
-			_, err = b.Take(who(eve), setFan(), false, other, more)
+			_, err = take(b, who(eve), setFan(), other, more)
 			wants(t, err, want)
 		}
-		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, false, other, more)
+		_, err = take(b, who(eve), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, other, more)
 		wants(t, err, "")
-		_, err = b.Take(who(eve), agents.Ask{Tool: "switch_output", Points: []string{"fan/on", "lamp/on"}}, false, other, more)
+		_, err = take(b, who(eve), agents.Ask{Tool: "switch_output", Points: []string{"fan/on", "lamp/on"}}, other, more)
 		wants(t, err, "you lack the permission") // but not within one call
 
 		// Passed on, with a narrower one that says more than it may.
@@ -109,11 +110,11 @@ func TestMay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := b.May(who(cid), setFan(), passed)
+		l, err := may(b, who(cid), setFan(), passed)
 		if err != nil || l.Lease != time.Minute {
 			t.Error(l, err)
 		}
-		_, err = b.May(who(cid), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, passed)
+		_, err = may(b, who(cid), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, passed)
 		wants(t, err, "set lamp/on")
 
 		// For another site; later; over.
@@ -126,7 +127,7 @@ func TestMay(t *testing.T) {
 			return g
 		}
 		lamp := func(g *Grant) error {
-			_, err := b.May(who(bob), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, g)
+			_, err := may(b, who(bob), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, g)
 			return err
 		}
 		now := time.Now().Unix()
@@ -142,10 +143,10 @@ func TestMay(t *testing.T) {
 
 		level := agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}}
 		ranged := grant(t, "set fan 0..80", ann, bob)
-		if _, err := b.May(who(eve), level, ranged); b.Sees(who(eve), level, ranged) || err == nil {
+		if _, err := may(b, who(eve), level, ranged); sees(b, who(eve), level, ranged) || err == nil {
 			t.Error("somebody sees what another may")
 		}
-		if !b.Sees(who(bob), level, ranged) || b.Sees(who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || b.Sees(agents.Principal{}, level, ranged) {
+		if !sees(b, who(bob), level, ranged) || sees(b, who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || sees(b, agents.Principal{}, level, ranged) {
 			t.Error("somebody sees too little, or too much")
 		}
 		if !b.Sees(agents.Principal{ID: "local", Owner: true}, level) {
@@ -154,20 +155,20 @@ func TestMay(t *testing.T) {
 
 		// What was kept is there after a start.
 		b = s.open(t, site.ID())
-		wants(t, may(who(bob)), "")
+		wants(t, mayBring(who(bob)), "")
 		// Revoked: the key in the middle ends what it passed on.
-		wants(t, may(who(cid), passed), "")
+		wants(t, mayBring(who(cid), passed), "")
 		wants(t, b.Revoke(Revocation{Key: bob.ID()}), "")
-		wants(t, may(who(cid), passed), "revoked")
-		wants(t, may(who(bob), g), "revoked")
-		if b.Sees(who(cid), setFan(), passed) {
+		wants(t, mayBring(who(cid), passed), "revoked")
+		wants(t, mayBring(who(bob), g), "revoked")
+		if sees(b, who(cid), setFan(), passed) {
 			t.Error("what is revoked is seen")
 		}
 		if len(b.Grants()) != 0 {
 			t.Error(b.Grants())
 		}
 		b = s.open(t, site.ID())
-		wants(t, may(who(cid), passed), "revoked")
+		wants(t, mayBring(who(cid), passed), "revoked")
 	})
 }
 
@@ -183,33 +184,33 @@ func TestUnknownTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		free := grant(t, "set fan", k[1], k[2])
-		_, err = b.Take(who(k[2]), setFan(), false, bound)
+		_, err = take(b, who(k[2]), setFan(), bound)
 		wants(t, err, "")
 		wants(t, b.Save(), "")
 
 		s.adrift, s.system = true, -10*365*24*time.Hour
 		time.Sleep(30 * time.Minute) // off
 		b = s.open(t, k[0].ID())
-		_, err = b.May(who(k[2]), setFan(), bound)
+		_, err = may(b, who(k[2]), setFan(), bound)
 		wants(t, err, "does not know the time yet")
-		_, err = b.May(who(k[2]), readFan(), bound)
+		_, err = may(b, who(k[2]), readFan(), bound)
 		wants(t, err, "")
-		_, err = b.May(who(k[2]), setFan(), free)
+		_, err = may(b, who(k[2]), setFan(), free)
 		wants(t, err, "")
 		b.LastKnown = true
-		_, err = b.May(who(k[2]), setFan(), bound)
+		_, err = may(b, who(k[2]), setFan(), bound)
 		wants(t, err, "")
 		b.LastKnown = false
 		wants(t, b.AdvanceClock(time.Now()), "")
-		_, err = b.May(who(k[2]), setFan(), bound)
+		_, err = may(b, who(k[2]), setFan(), bound)
 		wants(t, err, "")
 		time.Sleep(31 * time.Minute) // and it goes on by itself
-		_, err = b.May(who(k[2]), setFan(), bound)
+		_, err = may(b, who(k[2]), setFan(), bound)
 		wants(t, err, "ended")
 		b = s.open(t, k[0].ID()) // which a clock that is set back does not undo
 		time.Sleep(time.Hour)
 		wants(t, b.AdvanceClock(time.Now().Add(-24*time.Hour)), "")
-		_, err = b.May(who(k[2]), readFan(), bound)
+		_, err = may(b, who(k[2]), readFan(), bound)
 		wants(t, err, "ended")
 	})
 }
@@ -226,48 +227,49 @@ func TestRate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := func(n int, g *Grant, want string) {
+		repeat := func(n int, g *Grant, want string) {
 			t.Helper()
 			for range n {
-				_, err := b.Take(agents.Principal{ID: g.Audience().String()}, setFan(), false, g)
+				_, err := take(b, agents.Principal{ID: g.Audience().String()}, setFan(), g)
 				wants(t, err, want)
 			}
 		}
 		for range 50 { // what is only asked is not counted, and neither is a return
-			if _, err := b.May(who(k[2]), setFan(), root); err != nil {
+			if _, err := may(b, who(k[2]), setFan(), root); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.Take(who(k[2]), agents.Ask{Tool: "release_output", Points: []string{"fan/on"}, Effect: agents.Returns}, false, root); err != nil {
+			if _, err := take(b, who(k[2]), agents.Ask{Tool: "release_output", Points: []string{"fan/on"}, Effect: agents.Returns}, root); err != nil {
 				t.Fatal(err)
 			}
 		}
-		take(3, child, "")
-		take(1, child, "your rate is used up: again in 1h")
+		repeat(3, child, "")
+		repeat(1, child, "your rate is used up: again in 1h")
 		time.Sleep(10 * time.Minute)
-		take(7, root, "")
-		take(1, root, "your rate is used up: again in 50m")
-		var d *Denied
-		if _, err := b.May(who(k[2]), setFan(), root); !errors.As(err, &d) || d.Retry != 50*time.Minute {
-			t.Errorf("%+v", d)
+		repeat(7, root, "")
+		repeat(1, root, "your rate is used up: again in 50m")
+		if _, err := may(b, who(k[2]), setFan(), root); device.AsFault(err).Kind != device.Busy {
+			t.Error(err)
 		}
 		// Off for a day, with what was counted ten minutes before the end.
 		b = s.open(t, k[0].ID())
 		time.Sleep(24 * time.Hour)
 		b = s.open(t, k[0].ID())
-		take(1, root, "again in 50m")
-		take(1, child, "again in 50m")
+		repeat(1, root, "again in 50m")
+		repeat(1, child, "again in 50m")
 		time.Sleep(50 * time.Minute)
-		take(3, root, "")
-		take(1, child, "again in 10m") // its own three came back, the root's did not
-		if !b.Sees(who(k[2]), setFan(), root) {
+		repeat(3, root, "")
+		repeat(1, child, "again in 10m") // its own three came back, the root's did not
+		if !sees(b, who(k[2]), setFan(), root) {
 			t.Error("a rate that is used up hides what it is for")
 		}
 		// What could not be counted is not done.
 		time.Sleep(time.Hour)
 		s.full = errors.New("disk full")
-		take(1, root, "could not be counted, and so is not made: disk full")
-		_, err = b.Take(who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, false, root)
-		if !errors.As(err, &d) {
+		if _, err := take(b, who(k[2]), setFan(), root); device.AsFault(err).Kind != device.Unavailable {
+			t.Error(err)
+		}
+		_, err = take(b, who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{"lamp/on"}}, root)
+		if device.AsFault(err).Kind != device.Denied {
 			t.Error(err)
 		}
 		// A child without end makes no memory without end.
@@ -278,28 +280,28 @@ func TestRate(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(6 * time.Minute)
-			_, err = b.Take(who(k[3]), setFan(), false, g)
+			_, err = take(b, who(k[3]), setFan(), g)
 			if n < 9 {
 				wants(t, err, "")
 			}
 		}
-		if n := len(b.meter.uses); n > maxChildren+1 {
+		if n := len(b.counter.uses); n > maxChildren+1 {
 			t.Errorf("%d uses are counted", n)
 		}
 	})
 }
 
 func TestManyChildren(t *testing.T) {
-	m := rateCounter{uses: map[use]*used{}}
+	m := rateCounter{uses: map[use]*usage{}}
 	child := func(n int) []charge { return []charge{{use{Hash{1}, Hash{2, byte(n)}, 0}, Rate{Calls: 1, Per: 60}}} }
 	for n := range maxChildren {
-		if err := m.fits(0, child(n)); err != nil {
+		if err := m.check(0, child(n)); err != nil {
 			t.Fatal(err)
 		}
 		m.take(0, child(n))
 	}
-	wants(t, m.fits(59*time.Second, child(100)), "16 narrower rates")
-	wants(t, m.fits(time.Minute, child(100)), "") // those are over
+	wants(t, m.check(59*time.Second, child(100)), "16 narrower rates")
+	wants(t, m.check(time.Minute, child(100)), "") // those are over
 }
 
 // TestSchedules: never an eleventh within any hour of real time, over starts with and
@@ -355,7 +357,7 @@ func TestSchedules(t *testing.T) {
 					if rng.IntN(2) == 0 {
 						g = child
 					}
-					if _, err := b.Take(agents.Principal{ID: g.Audience().String()}, setFan(), false, g); err == nil {
+					if _, err := take(b, agents.Principal{ID: g.Audience().String()}, setFan(), g); err == nil {
 						taken++
 						done = append(done, time.Now())
 					}
@@ -376,11 +378,11 @@ func TestOwners(t *testing.T) {
 	k := keys(12)
 	s := shelf{}
 	b := s.open(t, k[0].ID())
-	secret, err := b.Secret()
+	secret, err := b.ClaimSecret()
 	wants(t, err, "")
 	b = s.open(t, k[0].ID())
 	s.full = errors.New("disk full")
-	if again, err := b.Secret(); err != nil || again != secret {
+	if again, err := b.ClaimSecret(); err != nil || again != secret {
 		t.Error("the secret is another after a start, or takes a disk", err)
 	}
 	if b.Claimed() {
@@ -394,7 +396,7 @@ func TestOwners(t *testing.T) {
 	wants(t, b.Claim(Owner{}), "anybody can sign")
 	wants(t, b.Claim(Owner{ID: k[1].ID(), Name: "ann"}), "")
 	wants(t, b.Claim(Owner{ID: k[2].ID()}), "has an owner already")
-	_, err = b.Secret()
+	_, err = b.ClaimSecret()
 	wants(t, err, "has an owner already")
 	if bytes.Contains(s.book, secret[:]) {
 		t.Error("the secret is still kept")
@@ -407,10 +409,10 @@ func TestOwners(t *testing.T) {
 	wants(t, b.AddOwner(Owner{ID: k[2].ID()}), "") // again
 	wants(t, b.AddOwner(Owner{ID: k[11].ID()}), "8 owners")
 	g := grant(t, "set fan", k[2], k[11])
-	_, err = b.May(who(k[11]), setFan(), g)
+	_, err = may(b, who(k[11]), setFan(), g)
 	wants(t, err, "")
 	wants(t, b.RemoveOwner(k[2].ID()), "")
-	_, err = b.May(who(k[11]), setFan(), g)
+	_, err = may(b, who(k[11]), setFan(), g)
 	wants(t, err, "no owner")
 }
 
@@ -421,17 +423,17 @@ func TestEndlessToken(t *testing.T) {
 	b := s.open(t, k[0].ID())
 	wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 	g := grant(t, "read fan", k[1], k[0])
-	token, err := b.AddToken("kept", "u", g.Bytes(), time.Time{})
+	token, err := b.AddToken("kept", g.Bytes(), time.Time{})
 	wants(t, err, "")
-	_, err = b.AddToken("ends", "u", grant(t, "read fan", k[1], k[0]).Bytes(), soon(b, time.Hour))
+	_, err = b.AddToken("ends", grant(t, "read fan", k[1], k[0]).Bytes(), soon(b, time.Hour))
 	wants(t, err, "")
 	b = s.open(t, k[0].ID())
-	p, err := b.Bearer(token, "u")
+	p, err := b.Bearer(token)
 	wants(t, err, "")
 	_, err = b.May(p, readFan())
 	wants(t, err, "")
 	wants(t, b.Revoke(Revocation{Token: "kept"}), "")
-	_, err = b.Bearer(token, "u")
+	_, err = b.Bearer(token)
 	wants(t, err, "no token of this site")
 }
 
@@ -450,7 +452,7 @@ func TestGrantedAgain(t *testing.T) {
 		t.Helper()
 		_, err := b.Present(g.Audience(), g.Bytes())
 		wants(t, err, "was revoked")
-		_, err = b.May(who(k[2]), setFan(), g)
+		_, err = may(b, who(k[2]), setFan(), g)
 		wants(t, err, "was revoked")
 	}
 	refused(before)
@@ -464,7 +466,7 @@ func TestGrantedAgain(t *testing.T) {
 	wants(t, err, "")
 	on, err := again.Delegate(k[2], Block{Audience: k[4].ID(), Permissions: words(t, "read fan")})
 	wants(t, err, "")
-	_, err = b.May(who(k[4]), readFan(), on)
+	_, err = may(b, who(k[4]), readFan(), on)
 	wants(t, err, "")
 	_, err = b.May(who(k[2]), setFan())
 	wants(t, err, "lack the permission")
@@ -485,7 +487,7 @@ func TestRecovery(t *testing.T) {
 		s := shelf{}
 		b := s.open(t, k[0].ID())
 		_, err := b.NewRecovery()
-		wants(t, err, "nobody owns this site yet")
+		wants(t, err, "no owner yet")
 		wants(t, b.Recover(t.Context(), "", Owner{ID: k[4].ID()}), "not the recovery code")
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		wants(t, b.AddOwner(Owner{ID: k[2].ID()}), "")
@@ -519,11 +521,11 @@ func TestRecovery(t *testing.T) {
 			all.Go(func() { b.Recover(ctx, void, Owner{ID: k[4].ID()}) })
 		}
 		synctest.Wait()
-		if b.guesses.waiting != paceWaiting || ended != 0 {
+		if b.guesses.waiting != maxGuesses || ended != 0 {
 			t.Error(b.guesses.waiting, "wait;", ended)
 		}
 		begin = time.Now()
-		_, err = b.May(who(k[3]), setFan(), g)
+		_, err = may(b, who(k[3]), setFan(), g)
 		wants(t, err, "")
 		s.full = errors.New("disk full")
 		wants(t, b.Recover(ctx, code, Owner{ID: k[4].ID()}), "nothing is changed: disk full")
@@ -532,7 +534,7 @@ func TestRecovery(t *testing.T) {
 		if o := b.Owners(); len(o) != 1 || o[0].ID != k[4].ID() || time.Since(begin) != 0 || ended != 1 {
 			t.Error(o, time.Since(begin), ended)
 		}
-		_, err = b.May(who(k[3]), setFan(), g)
+		_, err = may(b, who(k[3]), setFan(), g)
 		wants(t, err, "no owner")
 		cancel()
 		all.Wait()
@@ -559,7 +561,7 @@ func TestRestored(t *testing.T) {
 			b = s.open(t, k[0].ID())
 			g := grant(t, "set fan 2/h, set pump", k[1], k[2])
 			take := func(point string) error {
-				_, err := b.Take(who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{point}}, false, g)
+				_, err := take(b, who(k[2]), agents.Ask{Tool: "switch_output", Points: []string{point}}, g)
 				return err
 			}
 			wants(t, take("pump/on"), "") // without a rate
@@ -575,8 +577,8 @@ func TestRestored(t *testing.T) {
 			wants(t, take("fan/on"), "your rate is used up: again in ")
 		}
 		_, err := RestoreCounts([]byte("hello"))
-		wants(t, err, "what was counted cannot be read")
-		late := rateCounter{began: time.Hour, since: time.Hour + 2, uses: map[use]*used{}}
+		wants(t, err, "cannot be read")
+		late := rateCounter{before: time.Hour, since: time.Hour + 2, uses: map[use]*usage{}}
 		text, err := late.encode(0, built, false)
 		wants(t, err, "")
 		_, err = RestoreCounts(text)
@@ -590,24 +592,23 @@ func TestTokens(t *testing.T) {
 		s := shelf{}
 		b := s.open(t, k[0].ID())
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
-		const url = "https://greenhouse.local:8473"
 		fan := grant(t, "set fan", k[1], k[0]).Bytes()
-		token, err := b.AddToken("desk", url, fan, soon(b, aDay))
+		token, err := b.AddToken("desk", fan, soon(b, aDay))
 		wants(t, err, "")
 		if len(token) != 64 || bytes.Contains(s.book, []byte(token)) {
 			t.Error("it is kept, or no token: ", token)
 		}
-		_, err = b.AddToken("desk", url, fan, soon(b, aDay))
+		_, err = b.AddToken("desk", fan, soon(b, aDay))
 		wants(t, err, "a token desk already")
-		_, err = b.AddToken("Desk", url, fan, soon(b, aDay))
-		wants(t, err, "no name for a token")
-		_, err = b.AddToken("eve", url, grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, aDay))
+		_, err = b.AddToken("Desk", fan, soon(b, aDay))
+		wants(t, err, "is not a name")
+		_, err = b.AddToken("eve", grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, aDay))
 		wants(t, err, "no owner")
-		_, err = b.AddToken("bob", url, grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, aDay))
+		_, err = b.AddToken("bob", grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, aDay))
 		wants(t, err, "for the site itself")
 
 		b = s.open(t, k[0].ID())
-		p, err := b.Bearer(token, url)
+		p, err := b.Bearer(token)
 		wants(t, err, "")
 		if p != (agents.Principal{ID: "token:desk"}) {
 			t.Error(p)
@@ -618,24 +619,26 @@ func TestTokens(t *testing.T) {
 		}
 		wants(t, may(p), "")
 		for _, wrong := range []string{"", "desk", token[:62], token + "00", strings.Repeat("0", 64), strings.ToUpper(token) + "x"} {
-			_, err := b.Bearer(wrong, url)
+			_, err := b.Bearer(wrong)
 			wants(t, err, "no token of this site")
 		}
-		_, err = b.Bearer(token, "https://boiler.local:8473")
+		b.URL = "https://boiler.local:8473"
+		_, err = b.Bearer(token)
+		b.URL = "u"
 		wants(t, err, "for another address")
 		time.Sleep(aDay)
-		_, err = b.Bearer(token, url)
+		_, err = b.Bearer(token)
 		wants(t, err, "has ended")
 		wants(t, may(p), "your permission ended")
 
-		token, err = b.AddToken("desk", url, fan, soon(b, time.Hour)) // in the place of what has ended
+		token, err = b.AddToken("desk", fan, soon(b, time.Hour)) // in the place of what has ended
 		wants(t, err, "")
 		s.full = errors.New("disk full") // revoked all the same
-		wants(t, b.Revoke(Revocation{Token: "desk"}), "it is revoked, but a start would forget that")
+		wants(t, b.Revoke(Revocation{Token: "desk"}), "it is revoked, but")
 		wants(t, may(p), "revoked")
 		s.full = nil
 		wants(t, b.Revoke(Revocation{Token: "desk"}), "")
-		_, err = b.Bearer(token, url)
+		_, err = b.Bearer(token)
 		wants(t, err, "no token of this site")
 		if len(b.Tokens()) != 0 {
 			t.Error(b.Tokens())
@@ -655,7 +658,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 		b.SaveAccess = func([]byte) error { <-hang; return nil }
 		go b.Revoke(Revocation{Block: g.ID()})
 		synctest.Wait()
-		_, err := b.May(who(k[2]), setFan(), g)
+		_, err := may(b, who(k[2]), setFan(), g)
 		wants(t, err, "revoked")
 		close(hang)
 	})
@@ -670,14 +673,14 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	newer, err := form.Encode(map[int]any{1: 2, 99: "new"})
+	newer, err := codec.Encode(map[int]any{1: 2, 99: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = NewStore(Options{Access: newer})
-	wants(t, err, "who may do what cannot be read: it is of version 2, and needs a newer agentsite")
+	wants(t, err, "newer agentsite")
 	_, err = NewStore(Options{Counts: newer})
-	wants(t, err, "what was counted cannot be read: it is of version 2")
+	wants(t, err, "newer agentsite")
 }
 
 func FuzzKept(f *testing.F) {
@@ -700,7 +703,7 @@ func FuzzKept(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for name := range b.held {
+		for name := range b.credentials {
 			b.Take(agents.Principal{ID: name}, setFan(), false)
 		}
 		if err := b.Save(); err != nil {

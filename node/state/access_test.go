@@ -25,7 +25,8 @@ func grantToken(b *access.Store, own identity.Key, name, words string) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.AddToken(name, "u", g.Bytes(), time.Now().Add(time.Hour))
+	b.URL = "u"
+	_, err = b.AddToken(name, g.Bytes(), time.Now().Add(time.Hour))
 	return err
 }
 

@@ -44,7 +44,7 @@ func (c *Claim) Open(secret string, addresses []string) (map[string]rpc.Method, 
 	}
 	var err error
 	if secret == "" {
-		i.Secret, err = c.Access.Secret()
+		i.Secret, err = c.Access.ClaimSecret()
 	} else {
 		i.Secret, err = access.ParseSecret(secret)
 	}

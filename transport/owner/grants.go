@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 	"agentsite/transport/rpc"
@@ -93,13 +94,13 @@ func (s *Site) addGrant(g *access.Grant) error {
 
 func (s *Site) addToken(n NewToken, g *access.Grant) (m MadeToken, err error) {
 	m = MadeToken{ID: g.ID().String(), Until: n.Until}
-	if err := access.CheckName(n.Name); err != nil { // before it makes anybody an owner
+	if err := device.CheckName(n.Name); err != nil { // before it makes anybody an owner
 		return m, err
 	}
 	if m.Owner, err = s.checkIssuer(g.Issuer); err != nil {
 		return m, err
 	}
-	m.Token, err = s.Access.AddToken(n.Name, s.URL, n.Grant, n.Until)
+	m.Token, err = s.Access.AddToken(n.Name, n.Grant, n.Until)
 	return m, err
 }
 
@@ -122,7 +123,7 @@ func (s *Site) checkIssuer(id identity.ID) (first string, err error) {
 func (s *Site) access() Access {
 	b := s.Access
 	now, sure := b.Now()
-	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: s.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.ClockSkew().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
+	out := Access{Site: b.Site.String(), Name: s.Name, At: s.Addresses(), URL: b.URL, Time: now.UTC().Truncate(time.Second), Sure: sure, Off: b.ClockSkew().Seconds(), LastKnown: b.LastKnown, Owners: []Owner{}, Grants: []Granted{}}
 	for _, o := range b.Owners() {
 		out.Owners = append(out.Owners, Owner{DID: o.ID.String(), Name: o.Name})
 	}

@@ -41,16 +41,18 @@ func TestTokens(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	again := newSite(t, key, d)
-	p := access.Authorizer{Store: again.Access, URL: "u"}
+	p := again.Access
 	who, err := p.Bearer(m.Token)
 	if err != nil || who.ID != "token:a" || who.Owner {
 		t.Fatal(who, err)
 	}
 	for url, token := range map[string]string{"v": m.Token, "u": strings.Repeat("0", 64), "": m.Token + "00"} {
-		if _, err := (access.Authorizer{Store: again.Access, URL: url}).Bearer(token); device.AsFault(err).Kind != device.Denied {
+		p.URL = url
+		if _, err := p.Bearer(token); device.AsFault(err).Kind != device.Denied {
 			t.Error(url, err)
 		}
 	}
+	p.URL = "u"
 	set := agents.Ask{Tool: "set_level", Points: []string{"x/y"}}
 	if _, err := p.Take(who, set, false); err != nil {
 		t.Error(err)

@@ -22,7 +22,6 @@ type Site struct {
 
 	Key           identity.Key
 	Name          string
-	URL           string          // for which its tokens count
 	Configuration string          // the absolute path of its file; "" for the demonstration
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes

@@ -39,7 +39,7 @@ type site struct {
 func newSite(t testing.TB, key identity.Key, d *disk) *site {
 	t.Helper()
 	book, err := access.NewStore(access.Options{
-		Site: key.ID(), Access: d.book, Counts: d.meter, SystemClock: func() (time.Time, bool) { return time.Now(), true },
+		Site: key.ID(), URL: "u", Access: d.book, Counts: d.meter, SystemClock: func() (time.Time, bool) { return time.Now(), true },
 		SaveAccess: func(b []byte) error { d.book = slices.Clone(b); return nil },
 		SaveCounts: func(b []byte) error { d.meter = slices.Clone(b); return nil },
 	})
@@ -49,7 +49,7 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 	return &site{
 		owner.Site{
 			Node: node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), Access: book,
-			Key: key, Name: "greenhouse", URL: "u", Addresses: func() []string { return []string{"192.0.2.1:1"} },
+			Key: key, Name: "greenhouse", Addresses: func() []string { return []string{"192.0.2.1:1"} },
 		},
 		rpc.Evidence{Local: rpc.LocalOwner},
 	}
@@ -104,7 +104,7 @@ func code(t *testing.T, err error) int {
 // TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
-	s.Node.Obey(access.Authorizer{Store: s.Access, URL: "u"})
+	s.Node.Obey(s.Access)
 	stranger := identity.New().ID()
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0

@@ -230,7 +230,8 @@ func Run(ctx context.Context, o Options) error {
 		called = append(called, discovery.HostName(key.ID())) // whoever knows the key says no port
 		called = append(called, web.AllowedHosts(secure.Addr(), names)...)
 	}
-	door.Obey(access.Authorizer{Store: book, URL: resource})
+	book.URL = resource
+	door.Obey(book)
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
 	methods := mcp.New(ctx, door, self, instructions).Methods()
@@ -251,7 +252,7 @@ func Run(ctx context.Context, o Options) error {
 	var dispatcher *rpc.Dispatcher
 	owned := owner.Site{
 		Node: door, Access: book, Outputs: outputs, Reload: opened.Reload,
-		Key: key, Name: cfg.Name, URL: resource, Configuration: configuration,
+		Key: key, Name: cfg.Name, Configuration: configuration,
 		Addresses: func() []string { return endpoints(secure, key.ID(), far) },
 		Routes: func() owner.Routes {
 			all := owner.Routes{Carriers: listening, Methods: dispatcher.Methods()}

@@ -25,6 +25,7 @@ func openSite(t *testing.T, f state.Folder, site identity.ID) *access.Store {
 	t.Helper()
 	o := access.Options{
 		Site:        site,
+		URL:         "u",
 		SystemClock: func() (time.Time, bool) { return time.Now(), true },
 		SaveAccess:  func(b []byte) error { return state.WriteAtomic(f.Path(state.AccessFile), b, 0o600) },
 		SaveCounts:  func(b []byte) error { return state.WriteAtomic(f.Path(state.CountsFile), b, 0o600) },
@@ -53,7 +54,7 @@ func (o *owned) token(name, words string) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.book.AddToken(name, "u", g.Bytes(), until)
+	_, err = o.book.AddToken(name, g.Bytes(), until)
 	return err
 }
 

@@ -21,18 +21,18 @@ const (
 	maxSeenAt = 8 // addresses of a site as media see it
 
 	// Signatures that are verified: a few milliseconds each on the smallest board.
-	verifyBurst  = MaxSites
+	verifyBurst     = MaxSites
 	verifyPerSecond = 8.0
 
 	minRetryPause = time.Second // before a medium that failed is tried again
-	maxRetryPause  = time.Minute
+	maxRetryPause = time.Minute
 )
 
 // Why a record is not taken besides what is wrong with itself.
 var (
 	ErrReplayed = errors.New("a newer record of its site is known, or another of the same sequence")
 	ErrExpired  = errors.New("it holds no longer")
-	ErrFull  = errors.New("there are more sites here than fit, or more records than can be verified")
+	ErrFull     = errors.New("there are more sites here than fit, or more records than can be verified")
 )
 
 // Older is why a record is not taken: a newer one of its site is known, which can be shown
@@ -58,8 +58,8 @@ type Ignored struct {
 // often it is repeated, and while a medium vouches for it. What is played back can
 // therefore say where a site was, for as long; whoever connects sees if it is there.
 type Directory struct {
-	log   *slog.Logger
-	media map[string]Medium
+	log       *slog.Logger
+	media     map[string]Medium
 	suspended func() time.Duration
 
 	mu       sync.Mutex

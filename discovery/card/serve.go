@@ -26,8 +26,8 @@ const (
 	// Strangers, who have sixteen connections, cannot take all places. They do not count by
 	// network: all who come over one relay have the same, and what one network may have of
 	// the connections is bounded there.
-	maxServed = 64
-	maxServedPerPeer  = 3
+	maxServed        = 64
+	maxServedPerPeer = 3
 
 	nonceSize = 16
 	proofSize = 32
@@ -40,9 +40,9 @@ func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card 
 }
 
 type server struct {
-	realm discovery.Realm
+	realm  discovery.Realm
 	card   func() Card
-	newer func(*discovery.Signed)
+	newer  func(*discovery.Signed)
 	served quota.Quota
 }
 

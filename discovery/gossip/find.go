@@ -87,8 +87,9 @@ type finder struct {
 // passed on to us, soon where it was silent, and once more: where many came at a time, some
 // answered before they were passed on, and would say nothing more for minutes.
 func (f *finder) look(ctx context.Context) {
-	hearing := f.m.hearing.listen()
+	hearing, others := f.m.hearing.listen(), f.m.looked.listen()
 	defer f.m.hearing.leave(hearing)
+	defer f.m.looked.leave(others)
 	again, last := time.NewTimer(twice), false
 	defer again.Stop()
 	for ctx.Err() == nil {
@@ -106,6 +107,11 @@ func (f *finder) look(ctx context.Context) {
 					again.Reset(lookLast/2 + rand.N(lookLast))
 				}
 				last = !last
+			case <-others: // all hear the answers: where many come at a time, one asks for all
+				if last && f.heard.Load() {
+					again.Stop()
+					last = false
+				}
 			case <-hearing:
 				again.Reset(twice + settling)
 				last = false

@@ -30,7 +30,8 @@ const (
 	patience  = 30 * time.Second       // with a site that is asked
 	lingering = 200 * time.Millisecond // for a goodbye to leave this machine
 
-	enough = 8 // peers by which all is heard and said: one more brings nothing that is new
+	enough    = 8         // peers that bring all messages: one more brings nothing new
+	returning = time.Hour // within which a peer comes back
 )
 
 var (
@@ -40,7 +41,7 @@ var (
 
 // Options are what a medium is made with.
 type Options struct {
-	// Host is what it speaks on. A host has one Medium or Forward at a time.
+	// Host is the libp2p host that it uses. A host has one Medium or Forward at a time.
 	Host host.Host
 
 	Realm discovery.Realm
@@ -79,6 +80,7 @@ type Medium struct {
 	peers          atomic.Int32 // of the topic, as far as they were told
 
 	mu      sync.Mutex
+	events  bounded[peerEvent, time.Time] // when each was last
 	own     discovery.Sighting // what is announced here
 	said    budget
 	answers budget
@@ -105,7 +107,7 @@ func New(o Options) (*Medium, error) {
 	if o.Heartbeat == 0 {
 		o.Heartbeat = heartbeat
 	}
-	m := &Medium{o: o, self: self, guard: newGuard(), judge: newJudge(o.Realm)}
+	m := &Medium{o: o, self: self, guard: newGuard(), judge: newJudge(o.Realm), events: newBounded[peerEvent, time.Time](maxOrigins)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.join(); err != nil {
 		m.Close()
@@ -155,7 +157,7 @@ func (m *Medium) join() (err error) {
 			switch {
 			case e.Type == pubsub.PeerLeave:
 				m.peers.Add(-1)
-			case m.peers.Add(1) <= enough:
+			case m.peers.Add(1) <= enough && m.isNew("join", e.Peer):
 				m.joined.ring()
 				m.hearing.ring()
 			}
@@ -167,9 +169,25 @@ func (m *Medium) join() (err error) {
 // Trace is pubsub's, and tells of a peer that passes on to us what others say. It may do so
 // only from its next heartbeat on: who looked before that has not heard all the answers.
 func (m *Medium) Trace(e *pb.TraceEvent) {
-	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enough {
+	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enough && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
 		m.hearing.ring()
 	}
+}
+
+// isNew reports whether an event of a peer matters: a peer that comes back, as members do to
+// fetch a record, brings nothing that the peers did not bring that stayed.
+func (m *Medium) isNew(event string, p peer.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, now := m.events.of(peerEvent{event, p}, time.Now()), time.Now()
+	defer func() { *last = now }()
+	return m.peers.Load() <= 1 || now.Sub(*last) > returning
+}
+
+// peerEvent is a kind of event of one peer.
+type peerEvent struct {
+	kind string
+	peer peer.ID
 }
 
 // Close leaves the gossip. It is called once no Announce and no Find lasts.

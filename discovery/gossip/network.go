@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// speaks is gossipsub 1.2, without the peers of other programs: what these would
-	// send does not fit our bounds.
-	speaks protocol.ID = "/agentsite/meshsub/1.2.0"
+	// Protocol is gossipsub 1.2 under a name of its own: what other programs send does not
+	// fit the bounds here.
+	Protocol protocol.ID = "/agentsite/meshsub/1.2.0"
 
 	// A forwarder's first call names all its topics, of some 100 bytes each.
 	maxCall          = 32 << 10
@@ -29,7 +29,7 @@ func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubPa
 	params.Connectors, params.PrunePeers = 0, 0 // nobody is told of peers, and none is believed
 	params.MaxIHaveLength = 256
 	opts = append([]pubsub.Option{
-		pubsub.WithGossipSubProtocols([]protocol.ID{speaks}, func(f pubsub.GossipSubFeature, _ protocol.ID) bool {
+		pubsub.WithGossipSubProtocols([]protocol.ID{Protocol}, func(f pubsub.GossipSubFeature, _ protocol.ID) bool {
 			return f == pubsub.GossipSubFeatureMesh || f == pubsub.GossipSubFeatureIdontwant
 		}),
 		pubsub.WithGossipSubParams(params),
@@ -63,10 +63,10 @@ func scored(g *guard, topics map[string]*pubsub.TopicScoreParams) pubsub.Option 
 
 // stop ends what pubsub leaves of itself on the host. Its context has ended.
 func stop(h host.Host) {
-	h.RemoveStreamHandler(speaks)
+	h.RemoveStreamHandler(Protocol)
 	for _, c := range h.Network().Conns() {
 		for _, s := range c.GetStreams() {
-			if s.Protocol() == speaks {
+			if s.Protocol() == Protocol {
 				_ = s.Reset()
 			}
 		}

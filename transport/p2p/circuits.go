@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	maxReservations     = 1024
+	maxReservations          = 1024
 	maxReservationsPerPrefix = 64 // many homes share one address
-	reservationTTL       = time.Hour
+	reservationTTL           = time.Hour
 
 	circuitTime  = 30 * time.Minute
 	circuitBytes = 16 << 20 // each way
@@ -62,9 +62,9 @@ type circuits struct {
 	held                         quota.Quota
 	keyOften, prefixOften, often quota.RateLimiter // of strangers: to a site by a key and from a prefix, and from a prefix to all
 
-	mu     sync.Mutex
+	mu           sync.Mutex
 	reservations map[peer.ID]*reservation
-	open   map[route][]*openCircuit // in the order in which they came
+	open         map[route][]*openCircuit // in the order in which they came
 }
 
 // pair is a caller and a site.
@@ -74,7 +74,7 @@ type route struct{ from, to peer.ID }
 type reservation struct {
 	prefix  netip.Prefix
 	until   time.Time
-	active    bool      // and counted; without it, the callers are remembered for the site's return
+	active  bool      // and counted; without it, the callers are remembered for the site's return
 	callers []peer.ID // whom the site says that it knows
 }
 
@@ -88,17 +88,17 @@ type (
 		to   peer.ID
 	}
 	reservationsFrom struct{ prefix netip.Prefix }
-	inactiveFrom struct{ prefix netip.Prefix }
-	callerReports  struct{ site peer.ID }
+	inactiveFrom     struct{ prefix netip.Prefix }
+	callerReports    struct{ site peer.ID }
 )
 
 func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
 	return &circuits{
 		Host: h, allow: allow,
-		keyOften:    quota.RateLimiter{Every: time.Second, Burst: 8},
-		prefixOften: quota.RateLimiter{Every: time.Second, Burst: 16},
-		often:       quota.RateLimiter{Every: 50 * time.Millisecond, Burst: 256},
-		reservations:      make(map[peer.ID]*reservation), open: make(map[route][]*openCircuit),
+		keyOften:     quota.RateLimiter{Every: time.Second, Burst: 8},
+		prefixOften:  quota.RateLimiter{Every: time.Second, Burst: 16},
+		often:        quota.RateLimiter{Every: 50 * time.Millisecond, Burst: 256},
+		reservations: make(map[peer.ID]*reservation), open: make(map[route][]*openCircuit),
 	}
 }
 
@@ -331,10 +331,10 @@ func (*hopStream) SetWriteDeadline(time.Time) error { return nil }
 // openCircuit is the caller's stream of one that is counted.
 type openCircuit struct {
 	*hopStream
-	circuits     *circuits
-	who    route
-	limits []quota.Limit
-	lastRead  atomic.Int64 // when the caller said something last
+	circuits *circuits
+	who      route
+	limits   []quota.Limit
+	lastRead atomic.Int64 // when the caller said something last
 }
 
 func (g *openCircuit) Read(b []byte) (int, error) {

@@ -36,15 +36,15 @@ func (u *UnreachableError) Unwrap() error { return u.Err }
 // to; it goes over to a connection without a relay as soon as there is one. It is safe for
 // concurrent use.
 type Caller struct {
-	host  *Host
-	site  peer.ID
-	addrs func() []string
-	codec rpc.Codec
-	opening  chan struct{} // to open a stream
+	host    *Host
+	site    peer.ID
+	addrs   func() []string
+	codec   rpc.Codec
+	opening chan struct{} // to open a stream
 
-	mu    sync.Mutex
+	mu      sync.Mutex
 	stream  *clientStream // for what is asked next; nil for none
-	suspect bool  // whether the connection is alive
+	suspect bool          // whether the connection is alive
 }
 
 var _ rpc.Caller = (*Caller)(nil)
@@ -106,9 +106,9 @@ func (c *Caller) Close() error {
 // line is one stream.
 type clientStream struct {
 	network.Stream
-	client *rpc.StreamClient
+	client  *rpc.StreamClient
 	relayed bool          // over a relay
-	reads  atomic.Uint64 // how often something came
+	reads   atomic.Uint64 // how often something came
 
 	calls int // that are under way; guarded by the Caller's mu
 }

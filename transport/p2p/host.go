@@ -21,6 +21,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
 	"github.com/libp2p/go-libp2p/core/transport"
 	bhost "github.com/libp2p/go-libp2p/p2p/host/basic"
@@ -63,16 +64,20 @@ type Options struct {
 	// Relay has the host be a relay for others; nil for none.
 	Relay *Relay
 
-	// Agent is what the host says that it is, such as agentsite/1.2.
+	// Agent is the host's user agent, such as agentsite/1.2.
 	Agent string
+
+	// Background is a protocol whose streams do not keep a connection open.
+	Background protocol.ID
 }
 
 // Host is a node of a network of peers. It is safe for concurrent use.
 type Host struct {
 	host.Host
-	basic    *bhost.BasicHost // the same
-	limiter   *connLimiter
-	punched  *punchTracker
+	basic      *bhost.BasicHost // the same
+	limiter    *connLimiter
+	background protocol.ID
+	punched    *punchTracker
 	relayAddrs relayAddrs
 
 	mu      sync.Mutex
@@ -96,7 +101,7 @@ func New(o Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h = &Host{punched: newPunchTracker()}
+	h = &Host{punched: newPunchTracker(), background: o.Background}
 	defer func(h *Host) { // a return of an error sets the result to nil
 		if err != nil {
 			h.Close()

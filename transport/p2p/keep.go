@@ -24,11 +24,11 @@ const (
 
 // keeper keeps a reservation at one relay.
 type reservationKeeper struct {
-	request   func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
-	isConnected  func() bool                                                  // whether the connection that the reservation depends on exists
-	lost  <-chan struct{}                                              // receives after a connection to the relay has ended
-	renewals <-chan time.Time                                             // receives when the reservation is to be renewed
-	announce  func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
+	request     func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
+	isConnected func() bool                                                  // whether the connection that the reservation depends on exists
+	lost        <-chan struct{}                                              // receives after a connection to the relay has ended
+	renewals    <-chan time.Time                                             // receives when the reservation is to be renewed
+	announce    func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
 }
 
 // run blocks until ctx ends. A failed request, and the end of a reservation, is followed by

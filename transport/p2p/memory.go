@@ -13,8 +13,8 @@ const (
 	releaseAfter = 64
 	// goneSoon is how long that waits for more of them. It is done so often as the library
 	// takes to forget what it knew of their peers: it looks once a minute.
-	releaseInterval  = 15 * time.Second
-	releaseRounds = 5
+	releaseInterval = 15 * time.Second
+	releaseRounds   = 5
 )
 
 // released gives back the memory of connections that have ended, once there are many. The

@@ -6,21 +6,27 @@ import (
 	"slices"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 const (
-	// dialBackoff is the longest time for which the library refuses to dial an address that
-	// did not answer. What returns is found within a minute; the library's is five.
+	// maxDialBackoff bounds how long the library refuses to dial an address that did not
+	// answer: a peer that returns is found within a minute. The library's value is five.
 	maxDialBackoff = 20 * time.Second
 
-	// networkCheck is how often the addresses of the machine are looked at. The library
-	// looks once a minute.
+	// networkInterval is how often the machine's addresses and idle connections are checked.
+	// The library looks at addresses once a minute.
 	networkInterval = 10 * time.Second
+
+	// idleGrace is the age from which an idle connection is closed: the other end often
+	// uses it too, soon after it was opened.
+	idleGrace = 30 * time.Second
 )
 
-// followNetwork looks whether the machine has come to another network, until Close.
+// watchNetwork follows changes of the machine's addresses and closes idle connections, until
+// Close.
 func (h *Host) watchNetwork() {
 	every, ended := time.NewTicker(networkInterval), make(chan struct{})
 	h.onClose(func() error { close(ended); return nil })
@@ -36,15 +42,29 @@ func (h *Host) watchNetwork() {
 				h.handleAddrChange(before, now)
 				before = now
 			}
+			h.closeIdle()
 		}
 	})
 }
 
-// ownAddresses are those of the machine's interfaces; nil if they cannot be read.
+// closeIdle closes connections that this host opened, that nothing protects, and that carry
+// no streams but background ones: each is kept alive every 15 s at both ends, for nothing.
+func (h *Host) closeIdle() {
+	background := func(s network.Stream) bool { return h.background != "" && s.Protocol() == h.background }
+	for _, c := range h.Network().Conns() {
+		info := c.Stat()
+		if info.Direction == network.DirOutbound && time.Since(info.Opened) > idleGrace &&
+			!h.ConnManager().IsProtected(c.RemotePeer(), "") && !slices.ContainsFunc(c.GetStreams(), not(background)) {
+			go c.Close()
+		}
+	}
+}
+
+// interfaceIPs returns the addresses of the machine's interfaces, nil if they cannot be read.
 func interfaceIPs() (all []net.IP) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		slog.Debug("the machine's addresses cannot be read", "err", err)
+		slog.Debug("interface addresses unavailable", "err", err)
 	}
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok {
@@ -54,9 +74,9 @@ func interfaceIPs() (all []net.IP) {
 	return all
 }
 
-// moved acts on the machine's addresses. Where one is new it forgives all peers that did
-// not answer, for here they may. It closes the connections from addresses that have gone,
-// which over TCP would be noticed after a minute. It does not wait for that.
+// handleAddrChange acts on a change of the machine's addresses. After a new one it clears the
+// dial back-off of all peers, which may answer from here. It closes the connections from
+// addresses that are gone, which TCP would notice after a minute. It does not block.
 func (h *Host) handleAddrChange(before, now []net.IP) {
 	has := func(all []net.IP, ip net.IP) bool { return slices.ContainsFunc(all, ip.Equal) }
 	if slices.ContainsFunc(now, func(ip net.IP) bool { return !has(before, ip) }) {

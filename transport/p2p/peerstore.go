@@ -24,7 +24,7 @@ import (
 type peerStore struct {
 	certified
 	isServer func(peer.ID) bool // nil for all
-	relay  bool
+	relay    bool
 
 	mu        sync.RWMutex // held for both while addresses pass from one to the other
 	connected map[peer.ID][]ma.Multiaddr

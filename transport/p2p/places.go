@@ -38,14 +38,14 @@ const (
 	// maxStrange is how many streams each of a stranger's connections may have, each of
 	// 256 KiB: together they take less than all that newLimits allows. At a relay all
 	// those of one network may have prefixStreams, as much as an eighth of it.
-	maxStreamsPerConn    = 10
+	maxStreamsPerConn   = 10
 	maxStreamsPerPrefix = 256
 )
 
 // keptTag is why a peer's connections are not ended when there are many. The others are the
 // library's, for those that have a place or a circuit at a relay.
 const (
-	knownTag        = "known"
+	knownTag       = "known"
 	reservationTag = "relay-reservation"
 	hopTag         = "relay-v2-hop"
 )
@@ -56,16 +56,16 @@ const (
 // only sit there, and who has few keeps them. All that come over one relay count as one
 // network.
 type connLimiter struct {
-	account func(identity.ID) string // "" for a stranger
-	conns   connmgr.ConnManager
-	relay   bool                             // everybody has a place, within what a network may have
-	reportCaller   func(relay, caller peer.ID) bool // tells a relay whom the site knows
+	account      func(identity.ID) string // "" for a stranger
+	conns        connmgr.ConnManager
+	relay        bool                             // everybody has a place, within what a network may have
+	reportCaller func(relay, caller peer.ID) bool // tells a relay whom the site knows
 
 	releaser memoryReleaser
 
-	mu    sync.Mutex
-	inbound []inboundConn // by others, in the order in which they came
-	reported  []route // callers who came through relays that were told of them, the last ones
+	mu       sync.Mutex
+	inbound  []inboundConn // by others, in the order in which they came
+	reported []route       // callers who came through relays that were told of them, the last ones
 }
 
 // call is a connection that another has made.
@@ -83,10 +83,12 @@ func newConnLimiter(account func(identity.ID) string, conns connmgr.ConnManager,
 	return &connLimiter{account: account, conns: conns, relay: relay, reportCaller: func(peer.ID, peer.ID) bool { return false }}
 }
 
-func (*connLimiter) InterceptPeerDial(peer.ID) bool                                           { return true }
-func (*connLimiter) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                             { return true }
-func (*connLimiter) InterceptAccept(network.ConnMultiaddrs) bool                              { return true }
-func (*connLimiter) InterceptSecured(network.Direction, peer.ID, network.ConnMultiaddrs) bool { return true }
+func (*connLimiter) InterceptPeerDial(peer.ID) bool               { return true }
+func (*connLimiter) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
+func (*connLimiter) InterceptAccept(network.ConnMultiaddrs) bool  { return true }
+func (*connLimiter) InterceptSecured(network.Direction, peer.ID, network.ConnMultiaddrs) bool {
+	return true
+}
 
 // InterceptUpgraded is asked when a connection is whole and its peer proved.
 func (p *connLimiter) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
@@ -153,7 +155,7 @@ func (p *connLimiter) limitPrefix(from netip.Prefix) {
 	}
 }
 
-func not(f func(inboundConn) bool) func(inboundConn) bool { return func(c inboundConn) bool { return !f(c) } }
+func not[T any](f func(T) bool) func(T) bool { return func(v T) bool { return !f(v) } }
 
 // some are the connections for which something holds, in their order. It is called with mu
 // held.

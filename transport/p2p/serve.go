@@ -31,10 +31,10 @@ func protocolOf(codec rpc.Codec) protocol.ID {
 }
 
 const (
-	maxAccountStreams          = 32 // of one account
-	minPeerStreams          = 2  // of each peer, whatever others of its account have
-	maxStrangersTotal = 16 // of all strangers; the oldest gives way
-	maxStrangerStreams  = 2  // of one of them
+	maxAccountStreams  = 32 // of one account
+	minPeerStreams     = 2  // of each peer, whatever others of its account have
+	maxStrangersTotal  = 16 // of all strangers; the oldest gives way
+	maxStrangerStreams = 2  // of one of them
 
 	// strangersPatience is how long a stranger may take to become known.
 	strangerTimeout = 30 * time.Second
@@ -74,7 +74,7 @@ type streamServer struct {
 	closed    bool
 	streams   map[string]int  // how many each account has, and each stranger by its peer ID
 	peers     map[peer.ID]int // how many each peer has
-	strangers []*peerStream        // the streams of all of them, the oldest first
+	strangers []*peerStream   // the streams of all of them, the oldest first
 	served    sync.WaitGroup
 }
 
@@ -123,9 +123,9 @@ func (h resettingStream) Write(b []byte) (int, error) {
 
 // guest is the peer of one stream.
 type peerStream struct {
-	server     *streamServer
+	server   *streamServer
 	stream   network.Stream
-	peer      peer.ID
+	peer     peer.ID
 	evidence rpc.Evidence
 
 	// With the desk's mu.

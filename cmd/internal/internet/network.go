@@ -69,6 +69,7 @@ type Network struct {
 
 // Join opens the host and what Options name. It does not wait for the network.
 func Join(o Options) (n *Network, err error) {
+	o.P2P.Background = gossip.Protocol
 	host, err := p2p.New(o.P2P)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 )
 
 const (
@@ -20,15 +21,15 @@ const (
 
 	maxSeenAt = 8 // addresses of a site as media see it
 
-	// Signatures that are verified: a few milliseconds each on the smallest board.
-	verifyBurst     = MaxSites
-	verifyPerSecond = 8.0
-
 	minRetryPause = time.Second // before a medium that failed is tried again
 	maxRetryPause = time.Minute
 )
 
-// Why a record is not taken besides what is wrong with itself.
+// verifyRate bounds the signatures that are verified: each takes milliseconds on the smallest
+// board.
+var verifyRate = quota.Rate{PerSecond: 8, Burst: MaxSites}
+
+// Errors of a record that is valid in itself.
 var (
 	ErrReplayed = errors.New("a newer record of its site is known, or another of the same sequence")
 	ErrExpired  = errors.New("it holds no longer")
@@ -68,7 +69,7 @@ type Directory struct {
 	watchers map[chan struct{}]struct{}
 	ignored  Ignored
 
-	verifyOthers, verifyPinned budget // of signatures to verify
+	verifyOthers, verifyPinned quota.Bucket
 }
 
 // entry is a site that was heard of. It stays after the site has gone, until its place
@@ -86,7 +87,6 @@ func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	return &Directory{
 		log: log, media: media, suspended: Suspended,
 		sites: make(map[identity.ID]*entry), watchers: make(map[chan struct{}]struct{}),
-		verifyOthers: budget{left: verifyBurst}, verifyPinned: budget{left: verifyBurst},
 	}
 }
 
@@ -230,7 +230,7 @@ func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 	if e != nil && r.Sequence == e.record.Sequence {
 		return nil, ErrReplayed
 	}
-	if e == nil && !d.makeRoom(r.Site, now) || !d.verifyBucket(r.Site).take(now) {
+	if e == nil && !d.makeRoom(r.Site, now) || !d.verifyBucket(r.Site).Take(now, verifyRate, 1) {
 		return nil, ErrFull
 	}
 	if err := r.verify(); err != nil {
@@ -268,30 +268,13 @@ func (d *Directory) makeRoom(site identity.ID, now time.Time) bool {
 	return some
 }
 
-// budget is what verifying a site's record is taken from: strangers do not use up that
-// of the sites that the user knows.
-func (d *Directory) verifyBucket(site identity.ID) *budget {
+// verifyBucket returns the bucket that limits verifying a site's records: others do not use up
+// that of the pinned sites.
+func (d *Directory) verifyBucket(site identity.ID) *quota.Bucket {
 	if d.pinned[site] {
 		return &d.verifyPinned
 	}
 	return &d.verifyOthers
-}
-
-type budget struct {
-	left float64
-	at   time.Time
-}
-
-func (b *budget) take(now time.Time) bool {
-	if !b.at.IsZero() {
-		b.left = min(b.left+now.Sub(b.at).Seconds()*verifyPerSecond, verifyBurst)
-	}
-	b.at = now
-	if b.left < 1 {
-		return false
-	}
-	b.left--
-	return true
 }
 
 // until is when the site is gone if nothing is heard of it.

@@ -24,27 +24,27 @@ func direct(a ma.Multiaddr) bool {
 
 // best are the addresses that are shown of a peer which has many: those that lead from
 // far away before those that do not, and some over relays.
-func best(all []ma.Multiaddr) (some []ma.Multiaddr) {
+func selectAddrs(all []ma.Multiaddr) (some []ma.Multiaddr) {
 	relayed := 0
 	for _, a := range all {
-		if !direct(a) && relayed < maxRelayed && fits(a) {
+		if !direct(a) && relayed < maxRelayed && isAnnounceable(a) {
 			relayed++
 			some = append(some, a)
 		}
 	}
-	near := slices.SortedStableFunc(slices.Values(all), func(a, b ma.Multiaddr) int { return cmp.Compare(distance(a), distance(b)) })
+	near := slices.SortedStableFunc(slices.Values(all), func(a, b ma.Multiaddr) int { return cmp.Compare(reachRank(a), reachRank(b)) })
 	for _, a := range near {
-		if direct(a) && len(some) < maxAddresses && fits(a) {
+		if direct(a) && len(some) < maxAddresses && isAnnounceable(a) {
 			some = append(some, a)
 		}
 	}
 	return some
 }
 
-func fits(a ma.Multiaddr) bool { return len(a) > 0 && len(a.Bytes()) <= maxAddress }
+func isAnnounceable(a ma.Multiaddr) bool { return len(a) > 0 && len(a.Bytes()) <= maxAddress }
 
 // distance is 0 for an address that leads from anywhere, and more for others.
-func distance(a ma.Multiaddr) int {
+func reachRank(a ma.Multiaddr) int {
 	switch {
 	case manet.IsIPLoopback(a):
 		return 2
@@ -56,7 +56,7 @@ func distance(a ma.Multiaddr) int {
 }
 
 // ends are the IP addresses from which connections come that are direct.
-func ends(all []network.Conn) (at []netip.Addr) {
+func directIPs(all []network.Conn) (at []netip.Addr) {
 	for _, c := range all {
 		ip, err := manet.ToIP(c.RemoteMultiaddr())
 		if err != nil || !direct(c.RemoteMultiaddr()) {

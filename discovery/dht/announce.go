@@ -23,28 +23,28 @@ import (
 
 const (
 	// Servers forget after a day, and the addresses earlier on some.
-	announceLeast = 6 * time.Hour
-	announceMost  = 10 * time.Hour
+	minAnnounceInterval = 6 * time.Hour
+	maxAnnounceInterval = 10 * time.Hour
 
-	pauseLeast = 2 * time.Second // before what failed is tried again
-	pauseMost  = 5 * time.Minute
-	awayMost   = 30 * time.Second // before a known server is looked for again that is away
+	minRetryPause = 2 * time.Second // before what failed is tried again
+	maxRetryPause = 5 * time.Minute
+	maxAwayPause  = 30 * time.Second // before a known server is looked for again that is away
 
 	// Known servers are asked now and then whether they still know this host: others may
 	// have taken its place there.
-	checkLeast = 4 * time.Minute
-	checkMost  = 6 * time.Minute
+	minCheckInterval = 4 * time.Minute
+	maxCheckInterval = 6 * time.Minute
 
-	settle = time.Second // in which changes that come together are one
+	changeDelay = time.Second // in which changes that come together are one
 
 	// Where servers did not take it that should have, they are told soon again: who looks
 	// does not ask all. Not for ever: some may never take it.
-	tellSoon = 20 * time.Second
-	mostSoon = 4 // times, each after twice as long
+	partialRetry      = 20 * time.Second
+	maxPartialRetries = 4 // times, each after twice as long
 
-	closest    = 20 // servers of a key, as the library has it
-	keysAtOnce = 4
-	tellAgain  = 250 * time.Millisecond // and after twice and four times as long
+	replication    = 20 // servers of a key, as the library has it
+	maxKeysAtOnce  = 4
+	sendRetryPause = 250 * time.Millisecond // and after twice and four times as long
 )
 
 // Announce has servers of the network know that this host has the realm's site, and what
@@ -66,10 +66,10 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	defer changes.end()
 	d.announced.Store(record)
 	defer d.announced.CompareAndSwap(record, nil)
-	s := newStanding()
+	s := newAnnounceState()
 	next := time.NewTimer(0)
 	defer next.Stop()
-	check := time.NewTimer(checkLeast + rand.N(checkMost-checkLeast))
+	check := time.NewTimer(minCheckInterval + rand.N(maxCheckInterval-minCheckInterval))
 	defer check.Stop()
 	started, failing := false, false
 	for {
@@ -81,19 +81,19 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 				continue
 			}
 			for _, p := range changes.take() {
-				s.doubt(time.Now(), p)
+				s.suspect(time.Now(), p)
 			}
-			if !s.shows(best(d.o.Host.Addrs())) {
-				s.due = time.Now().Add(settle)
+			if !s.isCurrent(selectAddrs(d.o.Host.Addrs())) {
+				s.due = time.Now().Add(changeDelay)
 			}
 		case <-check.C:
-			check.Reset(checkLeast + rand.N(checkMost-checkLeast))
+			check.Reset(minCheckInterval + rand.N(maxCheckInterval-minCheckInterval))
 			for _, b := range d.o.Bootstrap {
-				s.doubt(time.Now(), b.ID)
+				s.suspect(time.Now(), b.ID)
 			}
 		case <-next.C:
 			started = true
-			err := d.keep(ctx, record, s)
+			err := d.update(ctx, record, s)
 			if err != nil && !failing && ctx.Err() == nil {
 				d.o.Log.Warn("the site could not be announced everywhere in the DHT, and that is tried again", "error", err)
 			}
@@ -104,7 +104,7 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 }
 
 // changes are what events say that concerns what is announced.
-type changes struct {
+type changeWatcher struct {
 	woken chan struct{}
 	end   func()
 
@@ -114,12 +114,12 @@ type changes struct {
 
 // watch takes events as they come, whatever else is done meanwhile: who emits one waits for
 // whoever does not take it, and with that all of the host.
-func (d *DHT) watch(events event.Subscription) *changes {
-	c := &changes{woken: make(chan struct{}, 1)}
+func (d *DHT) watch(events event.Subscription) *changeWatcher {
+	c := &changeWatcher{woken: make(chan struct{}, 1)}
 	var taking sync.WaitGroup
 	taking.Go(func() {
 		for e := range events.Out() {
-			if e, ok := e.(event.EvtPeerConnectednessChanged); ok && !c.note(e.Peer, d.known) {
+			if e, ok := e.(event.EvtPeerConnectednessChanged); ok && !c.note(e.Peer, d.isKnown) {
 				continue
 			}
 			select {
@@ -136,7 +136,7 @@ func (d *DHT) watch(events event.Subscription) *changes {
 }
 
 // note reports whether a peer is a known server.
-func (c *changes) note(p peer.ID, known func(peer.ID) bool) bool {
+func (c *changeWatcher) note(p peer.ID, known func(peer.ID) bool) bool {
 	if !known(p) {
 		return false
 	}
@@ -149,7 +149,7 @@ func (c *changes) note(p peer.ID, known func(peer.ID) bool) bool {
 }
 
 // take returns the servers since it was called last.
-func (c *changes) take() (servers []peer.ID) {
+func (c *changeWatcher) take() (servers []peer.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	servers, c.servers = c.servers, nil
@@ -157,79 +157,79 @@ func (c *changes) take() (servers []peer.ID) {
 }
 
 // standing is what the network knows of the site. It knows no clock and no network.
-type standing struct {
-	at    []ma.Multiaddr // where it is
-	due   time.Time      // when all have to be told again
-	pause time.Duration  // after which that is tried again
-	soon  int            // how often it was told to some only, one time after the other
+type announceState struct {
+	addrs   []ma.Multiaddr // where it is
+	due     time.Time      // when all have to be told again
+	pause   time.Duration  // after which that is tried again
+	partial int            // how often it was told to some only, one time after the other
 
-	untold map[peer.ID]bool // known servers that were away, or may have forgotten
-	remind time.Time        // when these are asked
-	wait   time.Duration    // after which that is tried again
-	hasty  time.Time        // before which what happens to them changes nothing of that
+	unconfirmed     map[peer.ID]bool // known servers that were away, or may have forgotten
+	recheckAt       time.Time        // when these are asked
+	recheckPause    time.Duration    // after which that is tried again
+	noRecheckBefore time.Time        // before which what happens to them changes nothing of that
 }
 
-func newStanding() *standing {
-	return &standing{pause: pauseLeast, untold: make(map[peer.ID]bool), wait: pauseLeast}
+func newAnnounceState() *announceState {
+	return &announceState{pause: minRetryPause, unconfirmed: make(map[peer.ID]bool), recheckPause: minRetryPause}
 }
 
-func (s *standing) shows(at []ma.Multiaddr) bool {
-	return len(s.at) == len(at) && !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return !ma.Contains(s.at, a) })
+func (s *announceState) isCurrent(at []ma.Multiaddr) bool {
+	return len(s.addrs) == len(at) && !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return !ma.Contains(s.addrs, a) })
 }
 
 // next is when something is due.
-func (s *standing) next() time.Time {
-	if len(s.untold) > 0 && s.remind.Before(s.due) {
-		return s.remind
+func (s *announceState) next() time.Time {
+	if len(s.unconfirmed) > 0 && s.recheckAt.Before(s.due) {
+		return s.recheckAt
 	}
 	return s.due
 }
 
 // doubt notes that a known server may have forgotten the site, or is back. It is asked
 // soon; not soon again where its connections come and go all the time.
-func (s *standing) doubt(now time.Time, server peer.ID) {
-	waits := len(s.untold) > 0
-	s.untold[server] = true
+func (s *announceState) suspect(now time.Time, server peer.ID) {
+	waits := len(s.unconfirmed) > 0
+	s.unconfirmed[server] = true
 	switch {
-	case now.After(s.hasty):
-		s.hasty = now.Add(awayMost)
-		s.remind = now.Add(settle)
+	case now.After(s.noRecheckBefore):
+		s.noRecheckBefore = now.Add(maxAwayPause)
+		s.recheckAt = now.Add(changeDelay)
 	case !waits:
-		s.remind = s.hasty
+		s.recheckAt = s.noRecheckBefore
 	}
 }
 
 // reminded notes whether all known servers know of the site now.
-func (s *standing) reminded(now time.Time, all bool) {
+func (s *announceState) rechecked(now time.Time, all bool) {
 	if all {
-		s.wait = pauseLeast
+		s.recheckPause = minRetryPause
 		return
 	}
-	s.remind = now.Add(jitter(s.wait))
-	s.wait = min(2*s.wait, awayMost)
+	s.recheckAt = now.Add(jitter(s.recheckPause))
+	s.recheckPause = min(2*s.recheckPause, maxAwayPause)
 }
 
 // told notes what came of telling all.
-func (s *standing) told(now time.Time, at []ma.Multiaddr, untold map[peer.ID]bool, whole bool, err error) {
-	s.at = at
-	if len(untold) > 0 && len(s.untold) == 0 {
-		s.remind = now.Add(jitter(s.wait))
+func (s *announceState) announced(now time.Time, at []ma.Multiaddr, untold map[peer.ID]bool, whole bool, err error) {
+	s.addrs = at
+	if len(untold) > 0 && len(s.unconfirmed) == 0 {
+		s.recheckAt = now.Add(jitter(s.recheckPause))
 	}
-	clear(s.untold)
-	maps.Copy(s.untold, untold)
+	clear(s.unconfirmed)
+	maps.Copy(s.unconfirmed, untold)
 	if err != nil {
 		s.due = now.Add(jitter(s.pause))
-		if s.pause = min(2*s.pause, pauseMost); errors.Is(err, errAway) { // which costs little
-			s.pause = min(s.pause, awayMost)
+		if s.pause = min(2*s.pause, maxRetryPause); errors.Is(err, errUnreachable) { // which costs little
+			s.pause = min(s.pause, maxAwayPause)
 		}
 		return
 	}
-	s.pause = pauseLeast
-	wait := announceLeast + rand.N(announceMost-announceLeast) // not all at once
-	if s.soon++; whole || s.soon > mostSoon {
-		s.soon = 0
+	s.pause = minRetryPause
+	wait := minAnnounceInterval + rand.N(maxAnnounceInterval-minAnnounceInterval) // not all at once
+	if s.partial++; whole || s.partial > maxPartialRetries {
+		s.partial = 0
 	} else {
-		wait = tellSoon << s.soon / 2
+		wait = partialRetry << s.partial / 2
 	}
 	s.due = now.Add(wait)
 }
@@ -237,19 +237,19 @@ func (s *standing) told(now time.Time, at []ma.Multiaddr, untold map[peer.ID]boo
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
 // errAway is that of servers which do not answer.
-var errAway = errors.New("not reached")
+var errUnreachable = errors.New("not reached")
 
 // keep tells the network what it does not know any more, or fails.
-func (d *DHT) keep(ctx context.Context, record *discovery.Signed, s *standing) (err error) {
-	if at := best(d.o.Host.Addrs()); !s.shows(at) || !time.Now().Before(s.due) {
+func (d *DHT) update(ctx context.Context, record *discovery.Signed, s *announceState) (err error) {
+	if at := selectAddrs(d.o.Host.Addrs()); !s.isCurrent(at) || !time.Now().Before(s.due) {
 		var untold map[peer.ID]bool
 		var whole bool
 		untold, whole, err = d.announce(ctx, record, at)
-		s.told(time.Now(), at, untold, whole, err)
+		s.announced(time.Now(), at, untold, whole, err)
 	}
-	if len(s.untold) > 0 && !time.Now().Before(s.remind) {
-		away := d.remind(ctx, s)
-		s.reminded(time.Now(), away == nil)
+	if len(s.unconfirmed) > 0 && !time.Now().Before(s.recheckAt) {
+		away := d.recheck(ctx, s)
+		s.rechecked(time.Now(), away == nil)
 		err = errors.Join(err, away)
 	}
 	return err
@@ -267,19 +267,19 @@ func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Mu
 		return untold, false, err
 	}
 	if err := d.join(ctx); err != nil {
-		return untold, false, fmt.Errorf("%w: %w", errAway, err)
+		return untold, false, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	var all errgroup.Group
 	var mu sync.Mutex
 	refused := 0
-	all.SetLimit(keysAtOnce)
+	all.SetLimit(maxKeysAtOnce)
 	for _, k := range keys {
 		all.Go(func() error {
 			silent, refusing, err := d.provide(ctx, k, at)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, p := range refusing {
-				if d.known(p) {
+				if d.isKnown(p) {
 					untold[p] = true
 				} else {
 					refused++
@@ -311,10 +311,10 @@ func (d *DHT) keys() ([]cid.Cid, error) {
 
 // put has the servers nearest to the site hold its record.
 func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	err := d.library.PutValue(ctx, keyOf(d.self), record.Bytes())
-	if d.alone() {
+	if d.isAlone() {
 		return nil
 	}
 	// Servers keep the newer one, and do not say so.
@@ -327,7 +327,7 @@ func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 }
 
 // alone reports whether this is a server that knows no other: it holds what it is told.
-func (d *DHT) alone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
+func (d *DHT) isAlone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
 
 // provide tells the servers nearest to a key, and those that are known, that this host
 // has it. The library would tell the former alone, and not say whether they took it. It
@@ -337,13 +337,13 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (sile
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
 		return 0, nil, err
 	}
-	near, cancel := context.WithTimeout(ctx, lookPatience)
+	near, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	servers, err := d.library.GetClosestPeers(near, string(key.Hash())) // as many as it found
-	if len(servers) == 0 && d.alone() {
+	if len(servers) == 0 && d.isAlone() {
 		return 0, nil, nil
 	}
-	silent = max(0, min(d.library.RoutingTable().Size(), closest)-len(servers)) // who should be among them
+	silent = max(0, min(d.library.RoutingTable().Size(), replication)-len(servers)) // who should be among them
 	for _, b := range d.o.Bootstrap {
 		if !slices.Contains(servers, b.ID) {
 			servers = append(servers, b.ID)
@@ -353,7 +353,7 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (sile
 	var all errgroup.Group
 	for _, s := range servers {
 		all.Go(func() error {
-			err := d.tell(ctx, s, key, at)
+			err := d.announceTo(ctx, s, key, at)
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -370,9 +370,9 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (sile
 }
 
 // tell tells one server, which may have much to do just then.
-func (d *DHT) tell(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Multiaddr) (err error) {
-	for pause := tellAgain; ; pause *= 2 {
-		if err = d.messenger.PutProviderAddrs(ctx, server, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at}); err == nil || pause > 4*tellAgain {
+func (d *DHT) announceTo(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Multiaddr) (err error) {
+	for pause := sendRetryPause; ; pause *= 2 {
+		if err = d.messenger.PutProviderAddrs(ctx, server, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at}); err == nil || pause > 4*sendRetryPause {
 			return err
 		}
 		select {
@@ -383,40 +383,40 @@ func (d *DHT) tell(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Mul
 	}
 }
 
-func (d *DHT) known(p peer.ID) bool {
+func (d *DHT) isKnown(p peer.ID) bool {
 	return slices.ContainsFunc(d.o.Bootstrap, func(b peer.AddrInfo) bool { return b.ID == p })
 }
 
 // remind meets known servers that may not know of this host, and tells those that do not.
 // It fails while one does not answer, or does not take it.
-func (d *DHT) remind(ctx context.Context, s *standing) error {
+func (d *DHT) recheck(ctx context.Context, s *announceState) error {
 	keys, err := d.keys()
 	if err != nil {
 		return err
 	}
 	var all errgroup.Group
 	var mu sync.Mutex
-	for _, b := range slices.DeleteFunc(slices.Clone(d.o.Bootstrap), func(b peer.AddrInfo) bool { return !s.untold[b.ID] }) {
+	for _, b := range slices.DeleteFunc(slices.Clone(d.o.Bootstrap), func(b peer.AddrInfo) bool { return !s.unconfirmed[b.ID] }) {
 		all.Go(func() error {
-			err := d.remindOne(ctx, b, keys, s.at)
+			err := d.recheckServer(ctx, b, keys, s.addrs)
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				delete(s.untold, b.ID)
+				delete(s.unconfirmed, b.ID)
 			}
 			return err
 		})
 	}
 	if err := all.Wait(); err != nil {
-		return fmt.Errorf("%w: %w", errAway, err)
+		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return nil
 }
 
 // remindOne asks a known server for this host under its own key, the realm's, and another
 // one, and tells it all where it does not know one.
-func (d *DHT) remindOne(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at []ma.Multiaddr) error {
-	if err := d.meet(ctx, b); err != nil {
+func (d *DHT) recheckServer(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at []ma.Multiaddr) error {
+	if err := d.contact(ctx, b); err != nil {
 		return fmt.Errorf("the known server %v does not answer: %w", b.ID, err)
 	}
 	ask := keys[:2:2]
@@ -436,9 +436,9 @@ func (d *DHT) remindOne(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at
 		return nil
 	}
 	var all errgroup.Group
-	all.SetLimit(keysAtOnce)
+	all.SetLimit(maxKeysAtOnce)
 	for _, k := range keys {
-		all.Go(func() error { return d.tell(ctx, b.ID, k, at) })
+		all.Go(func() error { return d.announceTo(ctx, b.ID, k, at) })
 	}
 	return all.Wait()
 }

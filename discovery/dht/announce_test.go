@@ -108,8 +108,8 @@ func TestEvicted(t *testing.T) {
 	t.Parallel()
 	n := newNet(t, 1)
 	site, server := n.site(realm(t, "home"), "switch"), n.servers[0]
-	s := newStanding()
-	s.told(time.Now(), best(site.host.Addrs()), nil, true, nil)
+	s := newAnnounceState()
+	s.announced(time.Now(), selectAddrs(site.host.Addrs()), nil, true, nil)
 	keys, err := site.keys()
 	if err != nil {
 		t.Fatal(err)
@@ -123,15 +123,15 @@ func TestEvicted(t *testing.T) {
 		if err := server.store.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		s.doubt(time.Now(), server.self)
-		if err := site.remind(t.Context(), s); err != nil || len(s.untold) > 0 {
-			t.Fatalf("%v, %v", s.untold, err)
+		s.suspect(time.Now(), server.self)
+		if err := site.recheck(t.Context(), s); err != nil || len(s.unconfirmed) > 0 {
+			t.Fatalf("%v, %v", s.unconfirmed, err)
 		}
 		server.knows(t, 0, site, words[0], words[1:]...)
 	}
 	before := site.Requests()
-	s.doubt(time.Now(), server.self)
-	if err := site.remind(t.Context(), s); err != nil || site.Requests()-before > 4 {
+	s.suspect(time.Now(), server.self)
+	if err := site.recheck(t.Context(), s); err != nil || site.Requests()-before > 4 {
 		t.Errorf("%d requests for nothing, %v", site.Requests()-before, err)
 	}
 }
@@ -196,19 +196,19 @@ func TestStanding(t *testing.T) {
 	server := peer.ID("server")
 	// run has a server be up as up says, each second, and returns when it was asked.
 	run := func(seconds int, up func(int) bool, event func(int) bool) (asked []int) {
-		s := newStanding()
-		s.told(start(0), at, map[peer.ID]bool{server: true}, true, nil)
+		s := newAnnounceState()
+		s.announced(start(0), at, map[peer.ID]bool{server: true}, true, nil)
 		for i := range seconds {
 			now := start(i)
 			if event(i) {
-				s.doubt(now, server)
+				s.suspect(now, server)
 			}
-			if len(s.untold) > 0 && !now.Before(s.remind) {
+			if len(s.unconfirmed) > 0 && !now.Before(s.recheckAt) {
 				asked = append(asked, i)
 				if up(i) {
-					clear(s.untold)
+					clear(s.unconfirmed)
 				}
-				s.reminded(now, up(i))
+				s.rechecked(now, up(i))
 			}
 		}
 		return asked
@@ -225,21 +225,21 @@ func TestStanding(t *testing.T) {
 		}
 	}
 	// All are told again after hours, and soon where none was reached.
-	s := newStanding()
-	s.told(start(0), at, nil, true, nil)
-	if d := s.next().Sub(start(0)); d < announceLeast || d > announceMost {
+	s := newAnnounceState()
+	s.announced(start(0), at, nil, true, nil)
+	if d := s.next().Sub(start(0)); d < minAnnounceInterval || d > maxAnnounceInterval {
 		t.Error(d)
 	}
 	for range 20 {
-		s.told(start(0), at, nil, false, errAway)
+		s.announced(start(0), at, nil, false, errUnreachable)
 	}
-	if d := s.next().Sub(start(0)); d > awayMost {
+	if d := s.next().Sub(start(0)); d > maxAwayPause {
 		t.Error(d)
 	}
 	for range 20 {
-		s.told(start(0), at, nil, false, errors.New("most refuse"))
+		s.announced(start(0), at, nil, false, errors.New("most refuse"))
 	}
-	if d := s.next().Sub(start(0)); d < pauseMost/2 || d > pauseMost {
+	if d := s.next().Sub(start(0)); d < maxRetryPause/2 || d > maxRetryPause {
 		t.Error(d)
 	}
 }

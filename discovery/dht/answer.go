@@ -19,7 +19,7 @@ const (
 
 // answer reads what a server says to a question. What the library could stumble over is
 // an error, and who or what cannot be is left out.
-func answer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
+func decodeAnswer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	a := new(pb.Message)
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, a); err != nil {
 		return nil, err
@@ -46,9 +46,9 @@ func answer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	if a.Type == pb.Message_FIND_NODE {
 		wanted = peer.ID(to.Key)
 	}
-	a.CloserPeers = peers(a.CloserPeers, func(p peer.ID, at ma.Multiaddr) bool { return p != self && (p == wanted || direct(at)) })
+	a.CloserPeers = validPeers(a.CloserPeers, func(p peer.ID, at ma.Multiaddr) bool { return p != self && (p == wanted || direct(at)) })
 	if a.Type == pb.Message_GET_PROVIDERS {
-		a.ProviderPeers = peers(a.ProviderPeers, func(peer.ID, ma.Multiaddr) bool { return true })
+		a.ProviderPeers = validPeers(a.ProviderPeers, func(peer.ID, ma.Multiaddr) bool { return true })
 	} else {
 		a.ProviderPeers = nil
 	}
@@ -56,7 +56,7 @@ func answer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 }
 
 // peers are those that can be, each once, with the addresses that may be used.
-func peers(all []*pb.Message_Peer, may func(peer.ID, ma.Multiaddr) bool) (good []*pb.Message_Peer) {
+func validPeers(all []*pb.Message_Peer, may func(peer.ID, ma.Multiaddr) bool) (good []*pb.Message_Peer) {
 	seen := make(map[peer.ID]bool)
 	for _, p := range all {
 		if len(good) >= maxProviders {

@@ -30,8 +30,8 @@ const (
 	Prefix protocol.ID = "/agentsite"
 	Amino  protocol.ID = kad.DefaultPrefix
 
-	dialPatience = 3 * time.Second
-	joinPatience = 10 * time.Second
+	dialTimeout = 3 * time.Second
+	joinTimeout = 10 * time.Second
 )
 
 // Options are what a DHT is made with.
@@ -108,11 +108,11 @@ func New(o Options) (*DHT, error) {
 	d := &DHT{o: o, self: o.Host.ID(), store: newStore(prefixOf(o.Host), forgetAddresses(o.Host)), joining: make(chan struct{}, 1), wake: make(map[chan struct{}]bool)}
 	o.Bootstrap = slices.DeleteFunc(slices.Clone(o.Bootstrap), func(p peer.AddrInfo) bool { return p.ID == d.self })
 	d.o.Bootstrap = o.Bootstrap
-	safe := newGuarded(o.Host)
+	safe := newLimitedHost(o.Host)
 	options := []kad.Option{
 		kad.ProtocolPrefix(o.Prefix),
 		kad.WithCustomMessageSender(func(_ host.Host, protocols []protocol.ID) pb.MessageSenderWithDisconnect {
-			d.sender = newSender(safe, protocols, d.known)
+			d.sender = newSender(safe, protocols, d.isKnown)
 			return d.sender
 		}),
 		kad.LookupCheckConcurrency(16),
@@ -121,9 +121,11 @@ func New(o Options) (*DHT, error) {
 		options = append(options,
 			kad.Validator(record.NamespacedValidator{namespace: validator{}}),
 			kad.Datastore(d.store), kad.MaxRecordAge(validity),
-			kad.ProviderManagerOpts(records.ProvideValidity(validity), records.ProviderAddrTTL(validity), records.Cache(uncached{})),
-			kad.AddressFilter(best),
-			kad.OnRequestHook(func(_ context.Context, s network.Stream, m *pb.Message) { request(safe, s.Conn().RemotePeer(), m) }),
+			kad.ProviderManagerOpts(records.ProvideValidity(validity), records.ProviderAddrTTL(validity), records.Cache(noCache{})),
+			kad.AddressFilter(selectAddrs),
+			kad.OnRequestHook(func(_ context.Context, s network.Stream, m *pb.Message) {
+				sanitizeRequest(safe, s.Conn().RemotePeer(), m)
+			}),
 		)
 	}
 	if o.Server {
@@ -139,19 +141,19 @@ func New(o Options) (*DHT, error) {
 		return nil, err
 	}
 	for _, b := range o.Bootstrap {
-		o.Host.ConnManager().Protect(b.ID, keptTag)
+		o.Host.ConnManager().Protect(b.ID, bootstrapTag)
 		o.Host.Peerstore().AddAddrs(b.ID, b.Addrs, peerstore.PermanentAddrTTL)
 	}
 	return d, nil
 }
 
 // keptTag is why connections to known servers are not ended when there are many.
-const keptTag = "bootstrap"
+const bootstrapTag = "bootstrap"
 
 // Close ends what is under way and returns when it has ended.
 func (d *DHT) Close() error {
 	for _, b := range d.o.Bootstrap {
-		d.o.Host.ConnManager().Unprotect(b.ID, keptTag)
+		d.o.Host.ConnManager().Unprotect(b.ID, bootstrapTag)
 	}
 	d.sender.cancel()
 	err := d.library.Close()
@@ -187,14 +189,14 @@ func (d *DHT) join(ctx context.Context) error {
 		return nil
 	}
 	// Some that are known may be silent: who has met one waits no longer for them.
-	meeting, cancel := context.WithTimeout(d.sender.ctx, joinPatience)
+	meeting, cancel := context.WithTimeout(d.sender.ctx, joinTimeout)
 	met, all := make(chan struct{}, len(d.o.Bootstrap)), make(chan struct{})
-	if !d.sender.begin(func() {
+	if !d.sender.spawn(func() {
 		defer cancel()
 		var asking sync.WaitGroup
 		for _, b := range d.o.Bootstrap {
 			asking.Go(func() {
-				if err := d.meet(meeting, b); err != nil {
+				if err := d.contact(meeting, b); err != nil {
 					d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
 					return
 				}
@@ -228,7 +230,7 @@ func (d *DHT) join(ctx context.Context) error {
 }
 
 // meet asks a server that is known for others, and remembers it if it answers.
-func (d *DHT) meet(ctx context.Context, server peer.AddrInfo) (err error) {
+func (d *DHT) contact(ctx context.Context, server peer.AddrInfo) (err error) {
 	for range 2 { // a connection may end just when it is used
 		if err = d.sender.host.Connect(ctx, server); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (n *net) open(key identity.Key, o Options) *node {
 		n.t.Fatal(err)
 	}
 	if n.patience > 0 {
-		m.sender.patience = n.patience
+		m.sender.timeout = n.patience
 	}
 	m.end = sync.OnceFunc(func() {
 		if err := m.DHT.Close(); err != nil {
@@ -112,7 +112,7 @@ func (n *net) site(realm discovery.Realm, capabilities ...string) *node {
 	r := discoverytest.Record(m.key, current)
 	n.t.Cleanup(m.show(realm, r, capabilities...))
 	m.announced.Store(r)
-	if _, _, err := m.announce(n.t.Context(), r, best(m.host.Addrs())); err != nil {
+	if _, _, err := m.announce(n.t.Context(), r, selectAddrs(m.host.Addrs())); err != nil {
 		n.t.Fatal(err)
 	}
 	return m
@@ -324,7 +324,7 @@ func TestWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := n.open(key, Options{Realm: discovery.PublicRealm()})
-	if _, _, err := open.announce(t.Context(), signed, best(open.host.Addrs())); err != nil {
+	if _, _, err := open.announce(t.Context(), signed, selectAddrs(open.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	looks = n.open(identity.New(), Options{Realm: discovery.PublicRealm()})
@@ -406,7 +406,7 @@ func TestRestored(t *testing.T) {
 	key := identity.New()
 	site := n.open(key, Options{Realm: home})
 	t.Cleanup(site.show(home, discoverytest.Record(key, 5)))
-	if _, _, err := site.announce(t.Context(), discoverytest.Record(key, 5), best(site.host.Addrs())); err != nil {
+	if _, _, err := site.announce(t.Context(), discoverytest.Record(key, 5), selectAddrs(site.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	looks := n.open(identity.New(), Options{Realm: home})
@@ -423,7 +423,7 @@ func TestRestored(t *testing.T) {
 			open.end()
 			open = n.open(key, Options{Realm: discovery.PublicRealm()})
 		}
-		if _, _, err := open.announce(t.Context(), discoverytest.Record(key, sequence), best(open.host.Addrs())); err != nil {
+		if _, _, err := open.announce(t.Context(), discoverytest.Record(key, sequence), selectAddrs(open.host.Addrs())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -481,7 +481,7 @@ func TestAmino(t *testing.T) {
 	site := n.open(identity.New(), Options{Realm: home, Prefix: Amino})
 	record := discoverytest.Record(site.key, current)
 	t.Cleanup(site.show(home, record, "switch"))
-	if _, _, err := site.announce(t.Context(), record, best(site.host.Addrs())); err != nil {
+	if _, _, err := site.announce(t.Context(), record, selectAddrs(site.host.Addrs())); err != nil {
 		t.Fatal(err)
 	}
 	n.known = n.known[1:]

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	findLeast = 25 * time.Minute
-	findMost  = 35 * time.Minute
-	holds     = 70 * time.Minute // what was found
+	minFindInterval = 25 * time.Minute
+	maxFindInterval = 35 * time.Minute
+	sightingTTL     = 70 * time.Minute // what was found
 
-	lookPatience = 30 * time.Second // for all that the servers say
-	askPatience  = 4 * time.Second  // for a site
+	lookupTimeout = 30 * time.Second // for all that the servers say
+	askTimeout    = 4 * time.Second  // for a site
 )
 
 // Find finds all sites of the realm at once, every half an hour, and after Refresh. It
@@ -43,19 +43,19 @@ func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) err
 		delete(d.wake, woken)
 	}()
 	there := make(map[peer.ID]peer.AddrInfo) // who answered, and where
-	pause := pauseLeast
+	pause := minRetryPause
 	for {
-		found, err := d.look(ctx, d.key("realm"), slices.Collect(maps.Values(there)), "", emit)
+		found, err := d.runLookup(ctx, d.key("realm"), slices.Collect(maps.Values(there)), "", emit)
 		if ctx.Err() != nil {
 			return nil
 		}
-		wait := findLeast + rand.N(findMost-findLeast)
+		wait := minFindInterval + rand.N(maxFindInterval-minFindInterval)
 		if err != nil {
 			d.o.Log.Warn("sites could not be found in the DHT, and that is tried again", "after", pause, "error", err)
-			wait, pause = pause, min(2*pause, pauseMost)
+			wait, pause = pause, min(2*pause, maxRetryPause)
 			maps.Copy(there, found)
 		} else {
-			pause = pauseLeast
+			pause = minRetryPause
 			for p := range there {
 				if _, still := found[p]; !still {
 					goodbye(p, emit)
@@ -105,13 +105,13 @@ func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery
 		}
 		key = d.key("capability", capability)
 	}
-	_, err := d.look(ctx, key, nil, capability, emit)
+	_, err := d.runLookup(ctx, key, nil, capability, emit)
 	return err
 }
 
 // newer has a site that shows an older record than is known go beyond that.
-func (d *DHT) newer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func (d *DHT) sendNewer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := card.SendNewer(ctx, d.o.Host, d.o.Realm, p, newest); err != nil {
 		d.o.Log.Debug("a site is not told that a newer record of it is known", "peer", p.ID, "error", err)
@@ -129,28 +129,28 @@ func (d *DHT) ask(ctx context.Context, p peer.AddrInfo) (discovery.Sighting, []s
 		if r == nil {
 			return discovery.Sighting{}, nil, errors.New("this host announces nothing")
 		}
-		return discovery.Sighting{Site: id, Record: r.Bytes(), For: holds}, d.o.Capabilities(), nil
+		return discovery.Sighting{Site: id, Record: r.Bytes(), For: sightingTTL}, d.o.Capabilities(), nil
 	}
 	net := d.o.Host.Network()
 	before := net.Connectedness(p.ID)
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	c, err := card.Fetch(ctx, d.o.Host, d.o.Realm, p)
-	at := ends(net.ConnsToPeer(p.ID))
+	at := directIPs(net.ConnsToPeer(p.ID))
 	if before == network.NotConnected {
-		d.part(p.ID)
+		d.closeUnused(p.ID)
 	}
 	if err != nil {
 		return discovery.Sighting{}, nil, err
 	}
-	return discovery.Sighting{Site: id, Record: c.Record, At: at, For: holds}, c.Capabilities, nil
+	return discovery.Sighting{Site: id, Record: c.Record, At: at, For: sightingTTL}, c.Capabilities, nil
 }
 
 // addresses are those at which a peer may be, as far as is known here.
 func (d *DHT) addresses(p peer.ID) []ma.Multiaddr { return d.o.Host.Peerstore().Addrs(p) }
 
 // part ends connections to who was only asked: there may be many.
-func (d *DHT) part(p peer.ID) {
+func (d *DHT) closeUnused(p peer.ID) {
 	if d.library.RoutingTable().Find(p) != "" || d.o.Host.ConnManager().IsProtected(p, "") {
 		return
 	}
@@ -164,7 +164,7 @@ func (d *DHT) part(p peer.ID) {
 // providers emits who is said to have a key, and by whom, from one goroutine and some more
 // than once, as servers answer.
 func (d *DHT) providers(ctx context.Context, key cid.Cid, emit func(server peer.ID, p peer.AddrInfo)) error {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	if d.o.Server {
 		held, err := d.library.ProviderStore().GetProviders(ctx, key.Hash())

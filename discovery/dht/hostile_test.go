@@ -152,7 +152,7 @@ func TestAmongHostile(t *testing.T) {
 				other.end()
 				again := n.open(identity.New(), Options{Server: true})
 				again.o.Bootstrap = nil
-				if err := again.meet(t.Context(), knows.at()); err != nil {
+				if err := again.contact(t.Context(), knows.at()); err != nil {
 					t.Fatal(err)
 				}
 				other = again

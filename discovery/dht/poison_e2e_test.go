@@ -270,7 +270,7 @@ func TestPoison(t *testing.T) {
 	}
 	for i, m := range sites {
 		announcing.Go(func() {
-			if _, _, err := m.announce(t.Context(), m.announced.Load(), best(m.host.Addrs())); err != nil {
+			if _, _, err := m.announce(t.Context(), m.announced.Load(), selectAddrs(m.host.Addrs())); err != nil {
 				t.Logf("site %d: %v", i, err) // not all take it
 			}
 		})
@@ -424,9 +424,9 @@ func TestEachAlone(t *testing.T) {
 				},
 			} {
 				m.sender.mu.Lock()
-				clear(m.sender.shun)
+				clear(m.sender.backoffs)
 				m.sender.mu.Unlock()
-				if err := m.meet(ctx, n.known[0]); err != nil {
+				if err := m.contact(ctx, n.known[0]); err != nil {
 					t.Error(err)
 				}
 				do()

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	keySize        = 34 // a multihash of SHA-256
-	mostRemembered = 64 // addresses of one peer
+	keySize             = 34 // a multihash of SHA-256
+	maxAddrsPerProvider = 64 // addresses of one peer
 )
 
 // request bounds what a server keeps of a request before the library looks at it: a
 // record only of the site that sends it, and a provider only of itself, with few
 // addresses. The library refuses a request that has none then.
-func request(h host.Host, from peer.ID, m *pb.Message) {
+func sanitizeRequest(h host.Host, from peer.ID, m *pb.Message) {
 	m.ProtoReflect().SetUnknown(nil)
 	m.CloserPeers = nil
 	if m.Type == pb.Message_PUT_VALUE && m.Record != nil && string(m.Key) == keyOf(from) {
@@ -29,12 +29,12 @@ func request(h host.Host, from peer.ID, m *pb.Message) {
 		m.ProviderPeers = nil
 		return
 	}
-	shown := peers(m.ProviderPeers, func(p peer.ID, _ ma.Multiaddr) bool { return p == from })
+	shown := validPeers(m.ProviderPeers, func(p peer.ID, _ ma.Multiaddr) bool { return p == from })
 	m.ProviderPeers = shown[:min(len(shown), 1)]
 	if len(shown) > 0 { // these take the place of those that it announced before
 		h.Peerstore().UpdateAddrs(from, validity, peerstore.TempAddrTTL)
 	}
-	if len(h.Peerstore().Addrs(from)) > mostRemembered { // who shows ever more keeps the last
+	if len(h.Peerstore().Addrs(from)) > maxAddrsPerProvider { // who shows ever more keeps the last
 		h.Peerstore().ClearAddrs(from)
 	}
 }

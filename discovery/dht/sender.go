@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	patience = 4 * time.Second // for an answer
-	shunned  = time.Minute     // who let us wait, or answered what is no answer; twice as long each time
-	shunMost = 10 * time.Minute
-	mostShun = 1024
+	answerTimeout = 4 * time.Second // for an answer
+	minBackoff    = time.Minute     // who let us wait, or answered what is no answer; twice as long each time
+	maxBackoff    = 10 * time.Minute
+	maxBackoffs   = 1024
 )
 
 var errClosed = errors.New("the DHT is closed")
@@ -35,21 +35,21 @@ var errClosed = errors.New("the DHT is closed")
 type sender struct {
 	host      host.Host
 	protocols []protocol.ID
-	patience  time.Duration
-	kept      func(peer.ID) bool // who is asked in any case
+	timeout   time.Duration
+	isKnown   func(peer.ID) bool // who is asked in any case
 	requests  atomic.Uint64
 
 	ctx    context.Context // until it is closed
 	cancel context.CancelFunc
 
-	mu     sync.Mutex
-	shun   map[peer.ID]shunning
-	closed bool
-	busy   sync.WaitGroup
+	mu       sync.Mutex
+	backoffs map[peer.ID]backoff
+	closed   bool
+	busy     sync.WaitGroup
 }
 
 // shunning is until when a peer is not asked, and for how long that was.
-type shunning struct {
+type backoff struct {
 	until time.Time
 	pause time.Duration
 }
@@ -57,7 +57,7 @@ type shunning struct {
 var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
 
 func newSender(h host.Host, protocols []protocol.ID, kept func(peer.ID) bool) *sender {
-	s := &sender{host: h, protocols: protocols, patience: patience, kept: kept, shun: make(map[peer.ID]shunning)}
+	s := &sender{host: h, protocols: protocols, timeout: answerTimeout, isKnown: kept, backoffs: make(map[peer.ID]backoff)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -73,7 +73,7 @@ func (s *sender) close() {
 
 // begin runs what goes on after whoever began it has its answer, and close waits for. It
 // reports false when the sender is closed.
-func (s *sender) begin(f func()) bool {
+func (s *sender) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
@@ -87,10 +87,10 @@ func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a 
 	if m.Type == pb.Message_PUT_VALUE && string(m.Key) != keyOf(s.host.ID()) {
 		return nil, errors.New("a site's record is put by the site") // the library corrects those of others
 	}
-	err = s.talk(ctx, to, m, func(r *bufio.Reader) error {
+	err = s.exchange(ctx, to, m, func(r *bufio.Reader) error {
 		b, err := readMessage(r)
 		if err == nil {
-			a, err = answer(m, b, s.host.ID())
+			a, err = decodeAnswer(m, b, s.host.ID())
 		}
 		return err
 	})
@@ -99,7 +99,7 @@ func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a 
 
 // SendMessage returns when the other has taken the message in.
 func (s *sender) SendMessage(ctx context.Context, to peer.ID, m *pb.Message) error {
-	return s.talk(ctx, to, m, func(r *bufio.Reader) error {
+	return s.exchange(ctx, to, m, func(r *bufio.Reader) error {
 		if _, err := r.ReadByte(); err != io.EOF {
 			return fmt.Errorf("it does not take it: %w", err)
 		}
@@ -111,12 +111,12 @@ func (s *sender) SendMessage(ctx context.Context, to peer.ID, m *pb.Message) err
 func (*sender) OnDisconnect(context.Context, peer.ID) {}
 
 // talk sends a message and has what follows read.
-func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(*bufio.Reader) error) error {
-	if err := s.enter(to); err != nil {
+func (s *sender) exchange(ctx context.Context, to peer.ID, m *pb.Message, read func(*bufio.Reader) error) error {
+	if err := s.acquire(to); err != nil {
 		return err
 	}
 	defer s.busy.Done()
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	if s.host.Network().Connectedness(to) != network.Connected { // a stream would wait for a hole to be punched
@@ -136,25 +136,25 @@ func (s *sender) talk(ctx context.Context, to peer.ID, m *pb.Message, read func(
 		return err
 	}
 	if err := read(bufio.NewReader(stream)); err != nil {
-		if ctx.Err() == nil || time.Since(start) >= s.patience { // it is not that nobody waits any more
-			s.shuns(to)
+		if ctx.Err() == nil || time.Since(start) >= s.timeout { // it is not that nobody waits any more
+			s.backOff(to)
 		}
 		return err
 	}
 	s.host.Peerstore().RecordLatency(to, time.Since(start))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.shun, to)
+	delete(s.backoffs, to)
 	return nil
 }
 
-func (s *sender) enter(to peer.ID) error {
+func (s *sender) acquire(to peer.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}
-	if time.Now().Before(s.shun[to].until) {
+	if time.Now().Before(s.backoffs[to].until) {
 		return errors.New("it did not answer well a moment ago")
 	}
 	s.busy.Add(1)
@@ -163,24 +163,24 @@ func (s *sender) enter(to peer.ID) error {
 
 // shuns has a peer not be asked for a while, so that those who stall cost little. Known
 // servers are asked all the same: they may be all that there is, and this host the slow one.
-func (s *sender) shuns(who peer.ID) {
-	if s.kept(who) {
+func (s *sender) backOff(who peer.ID) {
+	if s.isKnown(who) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, again := s.shun[who]
-	if !again && len(s.shun) >= mostShun {
+	was, again := s.backoffs[who]
+	if !again && len(s.backoffs) >= maxBackoffs {
 		oldest := who
-		for p, o := range s.shun {
-			if oldest == who || o.until.Before(s.shun[oldest].until) {
+		for p, o := range s.backoffs {
+			if oldest == who || o.until.Before(s.backoffs[oldest].until) {
 				oldest = p
 			}
 		}
-		delete(s.shun, oldest)
+		delete(s.backoffs, oldest)
 	}
-	pause := min(max(2*was.pause, shunned), shunMost)
-	s.shun[who] = shunning{time.Now().Add(pause), pause}
+	pause := min(max(2*was.pause, minBackoff), maxBackoff)
+	s.backoffs[who] = backoff{time.Now().Add(pause), pause}
 }
 
 func writeMessage(stream network.Stream, m *pb.Message) error {

@@ -25,18 +25,18 @@ import (
 const (
 	validity = 24 * time.Hour // of what is stored
 
-	mostStored       = 1 << 16
-	mostStoredEach   = 256  // of one peer
-	mostStoredPrefix = 4096 // of one network
-	sparedPrefix     = 64   // entries of one network that no other network's newer ones push out
-	sparedEach       = 32   // of one peer that its own network's do not
-	maxStored        = 2 << 10
+	maxEntries          = 1 << 16
+	maxEntriesPerPeer   = 256  // of one peer
+	maxEntriesPerPrefix = 4096 // of one network
+	reservedPerPrefix   = 64   // entries of one network that no other network's newer ones push out
+	reservedPerPeer     = 32   // of one peer that its own network's do not
+	maxValueSize        = 2 << 10
 )
 
 var (
-	errTooMuch = errors.New("it stores too much here")
-	errFull    = errors.New("the table is full")
-	providers  = path.Clean(records.ProvidersKeyPrefix)
+	errQuota  = errors.New("it stores too much here")
+	errFull   = errors.New("the table is full")
+	providers = path.Clean(records.ProvidersKeyPrefix)
 )
 
 // store is what a server remembers: at most so much, of each peer, and of each network. The
@@ -50,26 +50,26 @@ type store struct {
 	forget func(name string)              // called, with mu held, for a peer that has no entry (any more)
 
 	mu       sync.Mutex
-	held     map[string]int                      // entries of each peer, in all networks
+	perPeer  map[string]int                      // entries of each peer, in all networks
 	folders  map[string]map[string]*list.Element // by what stands before the last part, and by that
 	prefixes map[netip.Prefix]*subnet
-	most     ranking[*subnet]
+	largest  ranking[*subnet]
 	order    list.List // the oldest first
 }
 
 // subnet is what those of one network have stored.
 type subnet struct {
-	prefix netip.Prefix
-	peers  map[string]*list.List // the entries of each, the oldest first
-	most   ranking[string]
-	size   int
+	prefix  netip.Prefix
+	peers   map[string]*list.List // the entries of each, the oldest first
+	largest ranking[string]
+	size    int
 }
 
 type entry struct {
 	folder, name string
 	value        []byte
-	of           *subnet
-	own          *list.Element // in the list of its peer
+	subnet       *subnet
+	peerElement  *list.Element // in the list of its peer
 }
 
 var _ ds.Batching = (*store)(nil)
@@ -104,7 +104,7 @@ func forgetAddresses(h host.Host) func(name string) {
 }
 
 func newStore(from func(name string) netip.Prefix, forget func(name string)) *store {
-	return &store{from: from, forget: forget, held: make(map[string]int), folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
+	return &store{from: from, forget: forget, perPeer: make(map[string]int), folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
 }
 
 // Put refuses what is too long, more of a peer than it may have, and what is new when all is
@@ -112,8 +112,8 @@ func newStore(from func(name string) netip.Prefix, forget func(name string)) *st
 func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 	folder, name := path.Split(key.String())
 	folder = path.Clean(folder)
-	if len(value) > maxStored {
-		return errTooMuch
+	if len(value) > maxValueSize {
+		return errQuota
 	}
 	from := s.from(name)
 	s.mu.Lock()
@@ -122,11 +122,11 @@ func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 		e := at.Value.(*entry)
 		e.value = value
 		s.order.MoveToBack(at)
-		e.of.peers[name].MoveToBack(e.own)
+		e.subnet.peers[name].MoveToBack(e.peerElement)
 		return nil
 	}
-	if err := s.room(from, name); err != nil {
-		if s.held[name] == 0 {
+	if err := s.makeRoom(from, name); err != nil {
+		if s.perPeer[name] == 0 {
 			s.forget(name)
 		}
 		return err
@@ -136,26 +136,26 @@ func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 		n = &subnet{prefix: from, peers: make(map[string]*list.List)}
 		s.prefixes[from] = n
 	}
-	s.add(&entry{folder: folder, name: name, value: value, of: n})
+	s.add(&entry{folder: folder, name: name, value: value, subnet: n})
 	return nil
 }
 
 // room makes room for one entry more, or says why there is none. The caller holds mu.
-func (s *store) room(from netip.Prefix, name string) error {
+func (s *store) makeRoom(from netip.Prefix, name string) error {
 	n := s.prefixes[from]
-	if n != nil && n.peers[name] != nil && n.peers[name].Len() >= mostStoredEach {
-		return errTooMuch
+	if n != nil && n.peers[name] != nil && n.peers[name].Len() >= maxEntriesPerPeer {
+		return errQuota
 	}
-	if n != nil && n.size >= mostStoredPrefix {
-		if n.peers[n.most.top()].Len() <= sparedEach {
+	if n != nil && n.size >= maxEntriesPerPrefix {
+		if n.peers[n.largest.top()].Len() <= reservedPerPeer {
 			return errFull
 		}
 		s.dropOf(n)
 	}
-	if s.order.Len() < mostStored {
+	if s.order.Len() < maxEntries {
 		return nil
 	}
-	if most := s.most.top(); most.size > sparedPrefix {
+	if most := s.largest.top(); most.size > reservedPerPrefix {
 		s.dropOf(most)
 		return nil
 	}
@@ -169,21 +169,21 @@ func (s *store) add(e *entry) {
 		s.folders[e.folder] = make(map[string]*list.Element)
 	}
 	s.folders[e.folder][e.name] = at
-	n := e.of
+	n := e.subnet
 	if n.peers[e.name] == nil {
 		n.peers[e.name] = list.New()
 	}
-	e.own = n.peers[e.name].PushBack(at)
-	n.most.set(e.name, n.peers[e.name].Len()-1, n.peers[e.name].Len())
+	e.peerElement = n.peers[e.name].PushBack(at)
+	n.largest.set(e.name, n.peers[e.name].Len()-1, n.peers[e.name].Len())
 	n.size++
-	s.most.set(n, n.size-1, n.size)
-	s.held[e.name]++
+	s.largest.set(n, n.size-1, n.size)
+	s.perPeer[e.name]++
 }
 
 // dropOf forgets the oldest entry of the peer that has the most in a network. The caller
 // holds mu.
 func (s *store) dropOf(n *subnet) {
-	s.drop(n.peers[n.most.top()].Front().Value.(*list.Element))
+	s.drop(n.peers[n.largest.top()].Front().Value.(*list.Element))
 }
 
 // drop forgets an entry, or nothing. The caller holds mu.
@@ -195,20 +195,20 @@ func (s *store) drop(at *list.Element) {
 	if delete(s.folders[e.folder], e.name); len(s.folders[e.folder]) == 0 {
 		delete(s.folders, e.folder)
 	}
-	n := e.of
+	n := e.subnet
 	own := n.peers[e.name]
-	own.Remove(e.own)
-	n.most.set(e.name, own.Len()+1, own.Len())
+	own.Remove(e.peerElement)
+	n.largest.set(e.name, own.Len()+1, own.Len())
 	if own.Len() == 0 {
 		delete(n.peers, e.name)
 	}
 	n.size--
-	s.most.set(n, n.size+1, n.size)
+	s.largest.set(n, n.size+1, n.size)
 	if n.size == 0 {
 		delete(s.prefixes, n.prefix)
 	}
-	if s.held[e.name]--; s.held[e.name] == 0 {
-		delete(s.held, e.name)
+	if s.perPeer[e.name]--; s.perPeer[e.name] == 0 {
+		delete(s.perPeer, e.name)
 		s.forget(e.name)
 	}
 }
@@ -285,10 +285,10 @@ func (*store) Close() error { return nil }
 func (s *store) Batch(context.Context) (ds.Batch, error) { return ds.NewBasicBatch(s), nil }
 
 // uncached keeps no sets of providers beside the store, whose bounds they would not have.
-type uncached struct{ simplelru.LRUCache }
+type noCache struct{ simplelru.LRUCache }
 
 // Add forgets.
-func (uncached) Add(any, any) bool { return false }
+func (noCache) Add(any, any) bool { return false }
 
 // Get has nothing.
-func (uncached) Get(any) (any, bool) { return nil, false }
+func (noCache) Get(any) (any, bool) { return nil, false }

@@ -110,12 +110,12 @@ func TestStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(server.addresses(stranger.self)); n > mostRemembered+maxAddresses {
+	if n := len(server.addresses(stranger.self)); n > maxAddrsPerProvider+maxAddresses {
 		t.Errorf("%d addresses are kept of one peer", n)
 	}
 	var streams []network.Stream
 	ping := framed(t, &pb.Message{Type: pb.Message_PING})
-	for end := time.Now().Add(10 * time.Second); len(streams) < mostOfEach; {
+	for end := time.Now().Add(10 * time.Second); len(streams) < maxRequestsPerPeer; {
 		s, err := stranger.host.NewStream(t.Context(), server.self, Prefix+"/kad/1.0.0")
 		if err == nil {
 			defer s.Reset()
@@ -133,7 +133,7 @@ func TestStrangers(t *testing.T) {
 	if _, err := stranger.say(t, server.self, framed(t, &pb.Message{Type: pb.Message_PING})); err == nil {
 		t.Errorf("one has more than %d streams", len(streams))
 	}
-	if err := other.meet(t.Context(), server.at()); err != nil {
+	if err := other.contact(t.Context(), server.at()); err != nil {
 		t.Errorf("another is not served: %v", err)
 	}
 	if server.host.ConnManager().IsProtected(stranger.self, "") {
@@ -146,7 +146,7 @@ func TestStrangers(t *testing.T) {
 func TestSilentStrangers(t *testing.T) {
 	n := newNet(t, 1)
 	server := n.servers[0]
-	for range mostServed / mostOfEach {
+	for range maxRequests / maxRequestsPerPeer {
 		h, err := p2p.New(p2p.Options{Key: identity.New(), Listen: []string{"/ip4/127.0.0.2/tcp/0"}})
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestSilentStrangers(t *testing.T) {
 		if err := h.Connect(t.Context(), server.at()); err != nil {
 			t.Fatal(err)
 		}
-		for range mostOfEach {
+		for range maxRequestsPerPeer {
 			if s, err := h.NewStream(t.Context(), server.self, Prefix+"/kad/1.0.0"); err == nil {
 				s.Write([]byte{100}) // the length of what never comes
 			}
@@ -171,7 +171,7 @@ func TestSilentStrangers(t *testing.T) {
 	for name, c := range map[string]struct {
 		*node
 		within time.Duration
-	}{"another": {other, 2 * time.Second}, "a neighbour": {&node{host: neighbour}, 3 * readPatience}} {
+	}{"another": {other, 2 * time.Second}, "a neighbour": {&node{host: neighbour}, 3 * readTimeout}} {
 		if err := c.host.Connect(t.Context(), server.at()); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestSilentStrangers(t *testing.T) {
 func TestStore(t *testing.T) {
 	s := newStore(func(string) netip.Prefix { return netip.Prefix{} }, func(string) {})
 	put := func(key string) error { return s.Put(t.Context(), ds.NewKey(key), []byte("x")) }
-	for i := range mostStoredEach {
+	for i := range maxEntriesPerPeer {
 		if err := put(fmt.Sprintf("/providers/K%d/ALICE", i)); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for prefix, want := range map[string]int{"/providers/K0": maxProviders, "/providers/K1": 1, "/providers/K": 0, "/providers/": mostStoredEach + maxProviders + 10, "/agentsite": 0, "": 0} {
+	for prefix, want := range map[string]int{"/providers/K0": maxProviders, "/providers/K1": 1, "/providers/K": 0, "/providers/": maxEntriesPerPeer + maxProviders + 10, "/agentsite": 0, "": 0} {
 		r, err := s.Query(t.Context(), query.Query{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
@@ -222,13 +222,13 @@ func TestStore(t *testing.T) {
 	if err := put("/providers/MORE/ALICE"); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}
-	if err := s.Put(t.Context(), ds.NewKey("/agentsite/X"), make([]byte, maxStored+1)); err == nil {
+	if err := s.Put(t.Context(), ds.NewKey("/agentsite/X"), make([]byte, maxValueSize+1)); err == nil {
 		t.Error("a long value is kept")
 	}
-	for i := range 2 * mostStoredPrefix {
+	for i := range 2 * maxEntriesPerPrefix {
 		put(fmt.Sprintf("/agentsite/EVE%d", i))
 	}
-	if n := s.order.Len(); n != mostStoredPrefix {
+	if n := s.order.Len(); n != maxEntriesPerPrefix {
 		t.Errorf("%d entries of one network", n)
 	}
 	s.empty(t)
@@ -239,7 +239,7 @@ func (s *store) empty(t testing.TB) {
 	for s.order.Len() > 0 {
 		s.drop(s.order.Front())
 	}
-	if len(s.folders) > 0 || len(s.prefixes) > 0 || s.most.most > 0 {
+	if len(s.folders) > 0 || len(s.prefixes) > 0 || s.largest.most > 0 {
 		t.Errorf("%d folders and %d networks are left", len(s.folders), len(s.prefixes))
 	}
 }
@@ -276,15 +276,15 @@ func TestStoreIsFull(t *testing.T) {
 	honest("ANN", 1)
 	honest("NEIGHBOUR", 2)
 	for key := range 256 { // all from the neighbour's network
-		for i := range 2 * sparedEach {
+		for i := range 2 * reservedPerPeer {
 			put(fmt.Sprint("EVE", key), 2, fmt.Sprint("E", i))
 		}
 	}
-	if n := s.order.Len(); n > mostStoredPrefix+20 || !all("NEIGHBOUR") {
+	if n := s.order.Len(); n > maxEntriesPerPrefix+20 || !all("NEIGHBOUR") {
 		t.Errorf("one network has %d entries, or one of its keys has lost one", n)
 	}
-	for n := range mostStored/mostStoredPrefix + 1 { // and from many others
-		for i := range mostStoredPrefix {
+	for n := range maxEntries/maxEntriesPerPrefix + 1 { // and from many others
+		for i := range maxEntriesPerPrefix {
 			put(fmt.Sprint("MALLORY", n, "X", i%64), 100+n, fmt.Sprint("M", i/64))
 		}
 	}
@@ -294,11 +294,11 @@ func TestStoreIsFull(t *testing.T) {
 			t.Errorf("%s has lost an entry", name)
 		}
 	}
-	if n := s.order.Len(); n != mostStored {
+	if n := s.order.Len(); n != maxEntries {
 		t.Errorf("%d entries", n)
 	}
-	for n := range mostStored / sparedPrefix { // until all have few
-		for i := range sparedPrefix {
+	for n := range maxEntries / reservedPerPrefix { // until all have few
+		for i := range reservedPerPrefix {
 			put(fmt.Sprint("TRUDY", n), 1000+n, fmt.Sprint("T", i))
 		}
 	}
@@ -327,7 +327,7 @@ func TestBest(t *testing.T) {
 		all = append(all, ma.StringCast(fmt.Sprintf("/ip4/198.51.101.%d/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN/p2p-circuit", i)))
 	}
 	public := ma.StringCast("/ip4/198.51.101.7/udp/8475/quic-v1")
-	got := best(append(all, public))
+	got := selectAddrs(append(all, public))
 	if len(got) != maxRelayed+3 || !ma.Contains(got, public) || slices.IndexFunc(got, direct) != maxRelayed || !got[maxRelayed].Equal(public) {
 		t.Error(got)
 	}
@@ -371,7 +371,7 @@ func FuzzDHTAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a, err := answer(to, b, self)
+		a, err := decodeAnswer(to, b, self)
 		if err != nil {
 			return
 		}
@@ -402,7 +402,7 @@ func FuzzRequest(f *testing.F) {
 	h := listen(f, identity.New(), false)
 	f.Cleanup(func() { h.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := bufio.NewReader(&short{Stream: only{Reader: bytes.NewReader(b)}})
+		r := bufio.NewReader(&limitedStream{Stream: only{Reader: bytes.NewReader(b)}})
 		for {
 			b, err := readMessage(r)
 			if err != nil {
@@ -415,7 +415,7 @@ func FuzzRequest(f *testing.F) {
 			if proto.Unmarshal(b, m) != nil {
 				return
 			}
-			request(h, from, m)
+			sanitizeRequest(h, from, m)
 			if m.Record != nil && string(m.Key) != keyOf(from) || len(m.ProviderPeers) > 1 || len(m.CloserPeers) > 0 {
 				t.Fatalf("%v is kept", m)
 			}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	walkAtOnce = 10                     // servers that are asked and have not been slow
-	hedgeAfter = 500 * time.Millisecond // another is asked besides one that has not answered
-	mostWalking,
-	mostWalked = 48, 256 // servers that are asked at once, and in all
+	maxActiveServers = 10                     // servers that are asked and have not been slow
+	hedgeAfter       = 500 * time.Millisecond // another is asked besides one that has not answered
+	maxRunningServers,
+	maxServers = 48, 256 // servers that are asked at once, and in all
 )
 
 // walk is a lookup of those who have a key: known servers are asked first, all of them, and
@@ -31,7 +31,7 @@ type walk struct {
 	steps  map[peer.ID]*step
 	near   []*step // the nearest first
 
-	prompt, asking, asked, answered int // how many servers
+	active, running, total, answered int // how many servers
 }
 
 // step is a server of which a walk has heard.
@@ -39,16 +39,16 @@ type step struct {
 	peer.AddrInfo
 	distance []byte
 	state    stepState
-	again    bool // it is known, and is asked a second time
+	retried  bool // it is known, and is asked a second time
 }
 
 type stepState int
 
 const (
-	heard stepState = iota
-	promptly
+	pending stepState = iota
+	asked
 	slow
-	said
+	answered
 	failed
 )
 
@@ -65,23 +65,23 @@ type outcome struct {
 func (d *DHT) walk(ctx context.Context, key cid.Cid, emit func(server peer.ID, who []*peer.AddrInfo)) error {
 	w := &walk{d: d, key: key, target: kb.ConvertKey(string(key.Hash())), steps: make(map[peer.ID]*step)}
 	for _, b := range d.o.Bootstrap {
-		w.hear(b)
+		w.addServer(b)
 	}
-	for _, p := range d.library.RoutingTable().NearestPeers(w.target, closest) {
-		w.hear(peer.AddrInfo{ID: p})
+	for _, p := range d.library.RoutingTable().NearestPeers(w.target, replication) {
+		w.addServer(peer.AddrInfo{ID: p})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	outcomes := make(chan outcome, 2*mostWalked)
+	outcomes := make(chan outcome, 2*maxServers)
 	for {
 		for s := w.next(); s != nil; s = w.next() {
 			w.ask(ctx, s, outcomes)
 		}
-		if w.asking == 0 || w.done() || ctx.Err() != nil {
+		if w.running == 0 || w.done() || ctx.Err() != nil {
 			break
 		}
 		o := <-outcomes
-		if w.hears(o) && len(o.who) > 0 {
+		if w.handleOutcome(o) && len(o.who) > 0 {
 			emit(o.ID, o.who)
 		}
 	}
@@ -95,7 +95,7 @@ func (d *DHT) walk(ctx context.Context, key cid.Cid, emit func(server peer.ID, w
 }
 
 // hear notes a server, once.
-func (w *walk) hear(p peer.AddrInfo) {
+func (w *walk) addServer(p peer.AddrInfo) {
 	if w.steps[p.ID] != nil || p.ID == w.d.self {
 		return
 	}
@@ -107,10 +107,10 @@ func (w *walk) hear(p peer.AddrInfo) {
 	w.steps[p.ID] = s
 	at, _ := slices.BinarySearchFunc(w.near, s, func(a, b *step) int { return bytes.Compare(a.distance, b.distance) })
 	w.near = slices.Insert(w.near, at, s)
-	if len(w.near) > 4*mostWalked { // who names more has named enough
+	if len(w.near) > 4*maxServers { // who names more has named enough
 		last := w.near[len(w.near)-1]
 		w.near = w.near[:len(w.near)-1]
-		if last.state == heard {
+		if last.state == pending {
 			delete(w.steps, last.ID)
 		}
 	}
@@ -118,23 +118,23 @@ func (w *walk) hear(p peer.AddrInfo) {
 
 // next is the server to ask now, nil for none.
 func (w *walk) next() *step {
-	if w.asking >= mostWalking || w.asked >= mostWalked {
+	if w.running >= maxRunningServers || w.total >= maxServers {
 		return nil
 	}
 	for _, b := range w.d.o.Bootstrap {
-		if s := w.steps[b.ID]; s != nil && s.state == heard {
+		if s := w.steps[b.ID]; s != nil && s.state == pending {
 			return s
 		}
 	}
-	if w.prompt >= walkAtOnce {
+	if w.active >= maxActiveServers {
 		return nil
 	}
 	ahead := 0 // of those that are not given up, nearer ones
 	for _, s := range w.near {
 		switch {
-		case ahead == closest:
+		case ahead == replication:
 			return nil
-		case s.state == heard:
+		case s.state == pending:
 			return s
 		case s.state != slow && s.state != failed:
 			ahead++
@@ -147,33 +147,33 @@ func (w *walk) next() *step {
 // know. It is asked when there is none to ask.
 func (w *walk) done() bool {
 	for _, b := range w.d.o.Bootstrap {
-		if s := w.steps[b.ID]; s != nil && (s.state == promptly || s.state == slow) {
+		if s := w.steps[b.ID]; s != nil && (s.state == asked || s.state == slow) {
 			return false
 		}
 	}
 	ahead := 0
 	for _, s := range w.near {
 		switch {
-		case ahead == closest:
+		case ahead == replication:
 			return true
-		case s.state == said:
+		case s.state == answered:
 			ahead++
-		case s.state == promptly || s.state == slow:
+		case s.state == asked || s.state == slow:
 			return false
 		}
 	}
-	return w.asking == 0
+	return w.running == 0
 }
 
 // ask has a server be asked, whose outcome follows, and before that where it is late.
 func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
-	s.state = promptly
-	w.prompt++
-	w.asking++
-	w.asked++
+	s.state = asked
+	w.active++
+	w.running++
+	w.total++
 	w.d.o.Host.Peerstore().AddAddrs(s.ID, s.Addrs, peerstore.TempAddrTTL)
 	late := time.AfterFunc(hedgeAfter, func() { outcomes <- outcome{step: s, late: true} })
-	if !w.d.sender.begin(func() {
+	if !w.d.sender.spawn(func() {
 		who, nearer, err := w.d.messenger.GetProviders(ctx, s.ID, w.key.Hash())
 		late.Stop()
 		outcomes <- outcome{step: s, who: who, nearer: nearer, err: err}
@@ -184,30 +184,30 @@ func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
 }
 
 // hears takes an outcome, and reports whether it is an answer.
-func (w *walk) hears(o outcome) bool {
-	if o.late && o.state != promptly {
+func (w *walk) handleOutcome(o outcome) bool {
+	if o.late && o.state != asked {
 		return false
 	}
-	if o.state == promptly {
-		w.prompt--
+	if o.state == asked {
+		w.active--
 	}
 	if o.late {
 		o.step.state = slow
 		return false
 	}
-	w.asking--
+	w.running--
 	if o.err != nil {
 		o.step.state = failed
-		if !o.again && w.d.known(o.ID) { // it may be all that there is, and have much to do just now
-			o.step.state, o.step.again = heard, true
+		if !o.retried && w.d.isKnown(o.ID) { // it may be all that there is, and have much to do just now
+			o.step.state, o.step.retried = pending, true
 		}
 		w.d.o.Log.Debug("a server of the DHT does not answer", "peer", o.ID, "error", o.err)
 		return false
 	}
-	o.step.state = said
+	o.step.state = answered
 	w.answered++
 	for _, p := range o.nearer {
-		w.hear(*p)
+		w.addServer(*p)
 	}
 	return true
 }

@@ -22,7 +22,7 @@ type answer struct {
 }
 
 // heard is a message and whose it is.
-type heard struct {
+type received struct {
 	from identity.ID
 	message
 }
@@ -40,18 +40,18 @@ func (m *Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) 
 	defer sub.Cancel()
 	defer cancel()
 
-	messages := make(chan heard)
+	messages := make(chan received)
 	working.Go(func() { m.listen(ctx, sub, messages) })
 	f := finder{
-		m: m, emit: emit, room: newNewsroom(3 * m.o.Every),
-		answers: make(chan answer, atOnce),
+		m: m, emit: emit, tracker: newRecordTracker(3 * m.o.Every),
+		answers: make(chan answer, maxAsking),
 	}
-	working.Go(func() { f.look(ctx) })
+	working.Go(func() { f.sendQueries(ctx) })
 	return f.run(ctx, &working, messages)
 }
 
 // listen passes messages on until ctx ends. They were judged.
-func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<- heard) {
+func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<- received) {
 	defer close(to)
 	for {
 		msg, err := sub.Next(ctx)
@@ -62,12 +62,12 @@ func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<-
 		if err != nil {
 			continue
 		}
-		what, err := read(m.o.Realm, from, msg.Data)
+		what, err := decode(m.o.Realm, from, msg.Data)
 		if err != nil {
 			continue
 		}
 		select {
-		case to <- heard{from, what}:
+		case to <- received{from, what}:
 		case <-ctx.Done():
 			return
 		}
@@ -78,7 +78,7 @@ func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<-
 type finder struct {
 	m       *Medium
 	emit    func(discovery.Sighting) error
-	room    *newsroom
+	tracker *recordTracker
 	answers chan answer
 	heard   atomic.Bool // somebody, since it looked last
 }
@@ -86,16 +86,16 @@ type finder struct {
 // look asks who is there, now and of those who join later, again when their answers are
 // passed on to us, soon where it was silent, and once more: where many came at a time, some
 // answered before they were passed on, and would say nothing more for minutes.
-func (f *finder) look(ctx context.Context) {
-	hearing, others := f.m.hearing.listen(), f.m.looked.listen()
-	defer f.m.hearing.leave(hearing)
-	defer f.m.looked.leave(others)
-	again, last := time.NewTimer(twice), false
+func (f *finder) sendQueries(ctx context.Context) {
+	hearing, others := f.m.grafted.subscribe(), f.m.queried.subscribe()
+	defer f.m.grafted.unsubscribe(hearing)
+	defer f.m.queried.unsubscribe(others)
+	again, last := time.NewTimer(repeatDelay), false
 	defer again.Stop()
 	for ctx.Err() == nil {
 		if len(f.m.topic.ListPeers()) > 0 {
 			f.heard.Store(false)
-			if f.m.say(ctx, message{Kind: look}) != nil {
+			if f.m.send(ctx, message{Kind: query}) != nil {
 				return // the medium is closed, and so Find ends
 			}
 		}
@@ -104,7 +104,7 @@ func (f *finder) look(ctx context.Context) {
 			case <-again.C:
 				more = last || !f.heard.Load()
 				if !last {
-					again.Reset(lookLast/2 + rand.N(lookLast))
+					again.Reset(lastQueryDelay/2 + rand.N(lastQueryDelay))
 				}
 				last = !last
 			case <-others: // all hear the answers: where many come at a time, one asks for all
@@ -113,9 +113,9 @@ func (f *finder) look(ctx context.Context) {
 					last = false
 				}
 			case <-hearing:
-				again.Reset(twice + settling)
+				again.Reset(repeatDelay + joinDelay)
 				last = false
-				discovery.Sleep(ctx, settling)
+				discovery.Sleep(ctx, joinDelay)
 				drain(hearing)
 				more = true
 			case <-ctx.Done():
@@ -125,11 +125,11 @@ func (f *finder) look(ctx context.Context) {
 	}
 }
 
-func (f *finder) run(ctx context.Context, working *sync.WaitGroup, messages <-chan heard) error {
+func (f *finder) run(ctx context.Context, working *sync.WaitGroup, messages <-chan received) error {
 	due := time.NewTimer(0)
 	defer due.Stop()
-	if own := f.m.shown(); own.Record != nil {
-		f.pass(own.Site, own)
+	if own := f.m.getOwn(); own.Record != nil {
+		f.emitSighting(own.Site, own)
 	}
 	for {
 		select {
@@ -142,59 +142,59 @@ func (f *finder) run(ctx context.Context, working *sync.WaitGroup, messages <-ch
 				}
 				return fmt.Errorf("gossip is not heard any more: %w", context.Cause(f.m.ctx))
 			}
-			f.hear(h)
+			f.handle(h)
 		case a := <-f.answers:
-			if s, ok := f.room.answered(time.Now(), a.site, a.sighting, a.err); ok {
-				f.pass(a.site, s)
+			if s, ok := f.tracker.handleAnswer(time.Now(), a.site, a.sighting, a.err); ok {
+				f.emitSighting(a.site, s)
 			}
 		case <-due.C:
 		}
-		f.goodbyes()
+		f.emitGoodbyes()
 		for {
-			site, ok := f.room.ask(time.Now())
+			site, ok := f.tracker.nextSite(time.Now())
 			if !ok {
 				break
 			}
-			sequence := f.room.asking[site].sequence
+			sequence := f.tracker.asking[site].sequence
 			working.Go(func() { f.answers <- f.m.ask(ctx, site, sequence) })
 		}
-		if next := f.room.next(); !next.IsZero() {
+		if next := f.tracker.nextDue(); !next.IsZero() {
 			due.Reset(time.Until(next))
 		}
 	}
 }
 
-func (f *finder) hear(h heard) {
-	if h.from != f.m.self && h.Kind == here {
+func (f *finder) handle(h received) {
+	if h.from != f.m.self && h.Kind == alive {
 		f.heard.Store(true)
 	}
-	if s, ok := f.room.hear(time.Now(), h.from, h.message); ok {
-		f.pass(h.from, s)
+	if s, ok := f.tracker.handle(time.Now(), h.from, h.message); ok {
+		f.emitSighting(h.from, s)
 	}
 }
 
-func (f *finder) goodbyes() {
-	for _, site := range f.room.left(time.Now()) {
+func (f *finder) emitGoodbyes() {
+	for _, site := range f.tracker.expiredGoodbyes(time.Now()) {
 		_ = f.emit(discovery.Sighting{Site: site})
 	}
 }
 
 // pass emits what is known of a site.
-func (f *finder) pass(site identity.ID, s discovery.Sighting) {
+func (f *finder) emitSighting(site identity.ID, s discovery.Sighting) {
 	s.For = 3 * f.m.o.Every
 	if f.emit(s) != nil {
-		f.room.forget(time.Now(), site)
+		f.tracker.reject(time.Now(), site)
 	}
 }
 
 // ask asks a site, or knows what it would say.
 func (m *Medium) ask(ctx context.Context, site identity.ID, sequence uint64) answer {
 	if site == m.self {
-		if own := m.shown(); own.Record != nil {
+		if own := m.getOwn(); own.Record != nil {
 			return answer{site, own, nil}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := m.o.Ask(ctx, site, sequence)
 	return answer{site, s, err}

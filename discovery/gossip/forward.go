@@ -24,30 +24,30 @@ import (
 // forwarders is what a forwarder subscribes to so that others know it for one: what it
 // subscribes to besides is not its own wish, and two of them must not keep alive what
 // nobody else wants.
-const forwarders = topics + "forwarders"
+const forwarderTopic = topics + "forwarders"
 
 const (
-	coalescing = 50 * time.Millisecond // subscriptions that come together
-	sweeping   = time.Minute           // what a peer wanted that has gone
+	coalesceDelay = 50 * time.Millisecond // subscriptions that come together
+	sweepInterval = time.Minute           // what a peer wanted that has gone
 )
 
 var (
 	// Topics that change hands, of all and of one address prefix: each is told to all peers.
-	changes       = rate{perSecond: 0.5, burst: 256}
-	prefixChanges = rate{perSecond: 0.05, burst: 32}
+	changeRate       = quota.Rate{PerSecond: 0.5, Burst: 256}
+	prefixChangeRate = quota.Rate{PerSecond: 0.05, Burst: 32}
 
 	// Messages of one topic; and of those the ones from one address prefix, what origins say
 	// themselves and what others bring apart, and what one peer brings of others.
-	perTopic  = rate{perSecond: 16, burst: 2048}
-	perPrefix = rate{perSecond: 2, burst: 512}
-	passedOn  = rate{perSecond: 1, burst: 256}
+	topicRate   = quota.Rate{PerSecond: 16, Burst: 2048}
+	prefixRate  = quota.Rate{PerSecond: 2, Burst: 512}
+	forwardRate = quota.Rate{PerSecond: 1, Burst: 256}
 )
 
 const (
-	sharers     = 64   // peers and prefixes of a topic that have a share of their own
+	maxShares   = 64   // peers and prefixes of a topic that have a share of their own
 	maxPrefixes = 1024 // of which something is remembered
 
-	part = 8 // of the topics one address prefix has one in so many, and more while there is room
+	prefixShare = 8 // of the topics one address prefix has one in so many, and more while there is room
 )
 
 // Limits are how much a forwarder forwards. The zero Limits are the usual ones.
@@ -73,11 +73,11 @@ func Forward(ctx context.Context, h host.Host, l Limits) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &forwarder{
-		guard: newGuard(), customs: newCustoms(l.Topics), held: make(map[string]held),
+		scores: newPeerScores(), limiter: newTopicLimiter(l.Topics), joined: make(map[string]joinedTopic),
 		prefix: func(p peer.ID) netip.Prefix { return prefixOf(h.Network().ConnsToPeer(p)) },
 	}
-	f.shelf = newShelf(l, f.prefix)
-	ps, err := start(ctx, h, f.guard, params, f.shelf, scored(f.guard, nil),
+	f.selector = newTopicSelector(l, f.prefix)
+	ps, err := start(ctx, h, f.scores, params, f.selector, scored(f.scores, nil),
 		pubsub.WithDefaultValidator(f.validate, pubsub.WithValidatorInline(true)))
 	if err != nil {
 		return fmt.Errorf("gossip cannot be forwarded: %w", err)
@@ -85,33 +85,33 @@ func Forward(ctx context.Context, h host.Host, l Limits) error {
 	f.ps = ps
 	defer stop(h)
 	defer cancel()
-	if err := f.hold(forwarders); err != nil {
+	if err := f.joinTopic(forwarderTopic); err != nil {
 		return fmt.Errorf("gossip cannot be forwarded: %w", err)
 	}
-	sweep := time.NewTicker(sweeping)
+	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.shelf.changed:
-			discovery.Sleep(ctx, coalescing)
+		case <-f.selector.changed:
+			discovery.Sleep(ctx, coalesceDelay)
 		case <-sweep.C:
-			f.shelf.keep(func(p peer.ID) bool { return h.Network().Connectedness(p) == network.Connected })
+			f.selector.prune(func(p peer.ID) bool { return h.Network().Connectedness(p) == network.Connected })
 		}
-		if err := f.follow(f.shelf.choose(time.Now())); err != nil && ctx.Err() == nil {
+		if err := f.setTopics(f.selector.selectTopics(time.Now())); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
 type forwarder struct {
-	ps      *pubsub.PubSub
-	guard   *guard
-	shelf   *shelf
-	customs *customs
-	prefix  func(peer.ID) netip.Prefix
-	held    map[string]held
+	ps       *pubsub.PubSub
+	scores   *peerScores
+	selector *topicSelector
+	limiter  *topicLimiter
+	prefix   func(peer.ID) netip.Prefix
+	joined   map[string]joinedTopic
 }
 
 // prefixOf is from where a peer is connected, the zero one where that is not known.
@@ -122,16 +122,16 @@ func prefixOf(conns []network.Conn) netip.Prefix {
 	return netip.Prefix{}
 }
 
-type held struct {
+type joinedTopic struct {
 	topic *pubsub.Topic
 	leave pubsub.RelayCancelFunc
 }
 
 // follow holds these topics and no others.
-func (f *forwarder) follow(chosen []string) error {
-	for name, h := range f.held {
-		if name != forwarders && !slices.Contains(chosen, name) {
-			delete(f.held, name)
+func (f *forwarder) setTopics(chosen []string) error {
+	for name, h := range f.joined {
+		if name != forwarderTopic && !slices.Contains(chosen, name) {
+			delete(f.joined, name)
 			h.leave()
 			if err := h.topic.Close(); err != nil {
 				return err
@@ -139,15 +139,15 @@ func (f *forwarder) follow(chosen []string) error {
 		}
 	}
 	for _, name := range chosen {
-		if err := f.hold(name); err != nil {
+		if err := f.joinTopic(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *forwarder) hold(name string) error {
-	if _, ok := f.held[name]; ok {
+func (f *forwarder) joinTopic(name string) error {
+	if _, ok := f.joined[name]; ok {
 		return nil
 	}
 	topic, err := f.ps.Join(name)
@@ -158,140 +158,142 @@ func (f *forwarder) hold(name string) error {
 	if err != nil {
 		return err
 	}
-	f.held[name] = held{topic, leave}
+	f.joined[name] = joinedTopic{topic, leave}
 	return nil
 }
 
 // validate passes on what may be a message, and who sends too much pays.
 func (f *forwarder) validate(_ context.Context, from peer.ID, msg *pubsub.Message) pubsub.ValidationResult {
-	v, now := offence, time.Now()
-	if _, err := idOf(msg.GetFrom()); err == nil && len(msg.Data) <= maxMessage && msg.GetTopic() != forwarders {
-		v = passedOver
-		if f.shelf.allows(from) {
-			v = f.customs.pass(now, msg.GetTopic(), from, f.prefix(from), from == msg.GetFrom())
+	v, now := invalid, time.Now()
+	if _, err := idOf(msg.GetFrom()); err == nil && len(msg.Data) <= maxMessage && msg.GetTopic() != forwarderTopic {
+		v = ignored
+		if f.selector.allows(from) {
+			v = f.limiter.check(now, msg.GetTopic(), from, f.prefix(from), from == msg.GetFrom())
 		}
 	}
-	return f.guard.rule(now, from, v)
+	return f.scores.apply(now, from, v)
 }
 
 // customs are how much of what passes. It is safe for concurrent use.
-type customs struct {
+type topicLimiter struct {
 	mu      sync.Mutex
-	origins bounded[peer.ID, budget]
-	topics  bounded[string, *traffic]
+	origins lru[peer.ID, quota.Bucket]
+	topics  lru[string, *topicBuckets]
 }
 
 // traffic is that of a topic.
-type traffic struct {
-	all      budget
-	peers    bounded[peer.ID, budget] // what they bring of others
-	prefixes bounded[netip.Prefix, struct{ own, passedOn budget }]
+type topicBuckets struct {
+	all      quota.Bucket
+	peers    lru[peer.ID, quota.Bucket] // what they bring of others
+	prefixes lru[netip.Prefix, struct{ own, passedOn quota.Bucket }]
 }
 
-func newCustoms(topics int) *customs {
-	return &customs{origins: newBounded[peer.ID, budget](maxPeers), topics: newBounded[string, *traffic](topics)}
+func newTopicLimiter(topics int) *topicLimiter {
+	return &topicLimiter{origins: newLRU[peer.ID, quota.Bucket](maxPeers), topics: newLRU[string, *topicBuckets](topics)}
 }
 
 // pass judges a message that a peer brings. What its origin brings itself is not held up by
 // what others pass on, and they cannot use up what the origin may say. Who brings too much
 // uses up what is its own, and its address prefix's, before what is everybody's.
-func (c *customs) pass(now time.Time, topic string, from peer.ID, prefix netip.Prefix, direct bool) verdict {
+func (c *topicLimiter) check(now time.Time, topic string, from peer.ID, prefix netip.Prefix, direct bool) verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.topics.of(topic, now)
+	at := c.topics.get(topic)
 	if *at == nil {
-		*at = &traffic{
-			peers:    newBounded[peer.ID, budget](sharers),
-			prefixes: newBounded[netip.Prefix, struct{ own, passedOn budget }](sharers),
+		*at = &topicBuckets{
+			peers:    newLRU[peer.ID, quota.Bucket](maxShares),
+			prefixes: newLRU[netip.Prefix, struct{ own, passedOn quota.Bucket }](maxShares),
 		}
 	}
 	t := *at
-	near := t.prefixes.of(prefix, now)
+	near := t.prefixes.get(prefix)
 	share := &near.own
 	if direct {
-		b := c.origins.of(from, now)
-		if !b.take(now, perOrigin, 1) {
-			if b.left > -perOrigin.debt {
-				return passedOver // it may have been restarted often
+		b := c.origins.get(from)
+		if !b.Take(now, originRate, 1) {
+			if b.Tokens(now, originRate) > -originRate.Debt {
+				return ignored // it may have been restarted often
 			}
-			return offence
+			return invalid
 		}
 	} else {
-		if !t.peers.of(from, now).take(now, passedOn, 1) {
-			return passedOver
+		if !t.peers.get(from).Take(now, forwardRate, 1) {
+			return ignored
 		}
 		share = &near.passedOn
 	}
-	if !share.take(now, perPrefix, 1) || !t.all.take(now, perTopic, 1) {
-		return passedOver
+	if !share.Take(now, prefixRate, 1) || !t.all.Take(now, topicRate, 1) {
+		return ignored
 	}
-	return taken
+	return accepted
 }
 
 // shelf is what peers want to have forwarded. It is safe for concurrent use.
-type shelf struct {
+type topicSelector struct {
 	limits  Limits
 	prefix  func(peer.ID) netip.Prefix
 	changed chan struct{}
 
-	mu     sync.Mutex
-	wants  map[peer.ID]*wishes
-	others map[peer.ID]bool // forwarders
-	chosen map[string]bool
-	budget budget
-	by     bounded[netip.Prefix, budget]
+	mu         sync.Mutex
+	wants      map[peer.ID]*peerTopics
+	forwarders map[peer.ID]bool // forwarders
+	chosen     map[string]bool
+	budget     quota.Bucket
+	by         lru[netip.Prefix, quota.Bucket]
 }
 
 // wishes are one peer's.
-type wishes struct {
+type peerTopics struct {
 	prefix netip.Prefix
 	topics []string // at most so many, in the order in which they came
 }
 
-var _ pubsub.SubscriptionFilter = (*shelf)(nil)
+var _ pubsub.SubscriptionFilter = (*topicSelector)(nil)
 
-func newShelf(l Limits, prefix func(peer.ID) netip.Prefix) *shelf {
-	return &shelf{
+func newTopicSelector(l Limits, prefix func(peer.ID) netip.Prefix) *topicSelector {
+	return &topicSelector{
 		limits: l, prefix: prefix, changed: make(chan struct{}, 1),
-		wants: make(map[peer.ID]*wishes), others: make(map[peer.ID]bool), chosen: make(map[string]bool),
-		by: newBounded[netip.Prefix, budget](maxPrefixes),
+		wants: make(map[peer.ID]*peerTopics), forwarders: make(map[peer.ID]bool), chosen: make(map[string]bool),
+		by: newLRU[netip.Prefix, quota.Bucket](maxPrefixes),
 	}
 }
 
 // CanSubscribe is asked of our own topics.
-func (*shelf) CanSubscribe(topic string) bool { return topic == forwarders || isTopic(topic) }
+func (*topicSelector) CanSubscribe(topic string) bool {
+	return topic == forwarderTopic || isTopic(topic)
+}
 
 // FilterIncomingSubscriptions notes what a peer wants, and passes on what counts.
-func (s *shelf) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_SubOpts) ([]*pb.RPC_SubOpts, error) {
+func (s *topicSelector) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_SubOpts) ([]*pb.RPC_SubOpts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.allows(from) {
 		return nil, nil
 	}
-	if slices.ContainsFunc(all, func(o *pb.RPC_SubOpts) bool { return o.GetTopicid() == forwarders }) {
-		s.others[from] = true
+	if slices.ContainsFunc(all, func(o *pb.RPC_SubOpts) bool { return o.GetTopicid() == forwarderTopic }) {
+		s.forwarders[from] = true
 		delete(s.wants, from)
 	}
-	other := s.others[from]
+	other := s.forwarders[from]
 	return pubsub.FilterSubscriptions(slices.DeleteFunc(slices.Clone(all), func(o *pb.RPC_SubOpts) bool {
 		if other {
 			return o.GetSubscribe() && !s.chosen[o.GetTopicid()]
 		}
-		return !s.note(from, o.GetTopicid(), o.GetSubscribe())
+		return !s.update(from, o.GetTopicid(), o.GetSubscribe())
 	}), s.CanSubscribe), nil
 }
 
 // allows reports whether a peer counts.
-func (s *shelf) allows(p peer.ID) bool {
+func (s *topicSelector) allows(p peer.ID) bool {
 	id, err := idOf(p)
 	return err == nil && (s.limits.Allow == nil || s.limits.Allow(id))
 }
 
 // note reports whether a subscription counts.
-func (s *shelf) note(from peer.ID, topic string, wants bool) bool {
+func (s *topicSelector) update(from peer.ID, topic string, wants bool) bool {
 	w := s.wants[from]
 	if w == nil {
-		w = &wishes{prefix: s.prefix(from)}
+		w = &peerTopics{prefix: s.prefix(from)}
 	}
 	has := slices.Contains(w.topics, topic)
 	switch {
@@ -309,7 +311,7 @@ func (s *shelf) note(from peer.ID, topic string, wants bool) bool {
 	return true
 }
 
-func (s *shelf) drop(from peer.ID, topic string) {
+func (s *topicSelector) drop(from peer.ID, topic string) {
 	w := s.wants[from]
 	w.topics = slices.DeleteFunc(w.topics, func(t string) bool { return t == topic })
 	if len(w.topics) == 0 {
@@ -317,7 +319,7 @@ func (s *shelf) drop(from peer.ID, topic string) {
 	}
 }
 
-func (s *shelf) wake() {
+func (s *topicSelector) wake() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -325,7 +327,7 @@ func (s *shelf) wake() {
 }
 
 // keep forgets what peers wanted that are not there any more, or do not count any more.
-func (s *shelf) keep(there func(peer.ID) bool) {
+func (s *topicSelector) prune(there func(peer.ID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.wants {
@@ -333,27 +335,27 @@ func (s *shelf) keep(there func(peer.ID) bool) {
 			delete(s.wants, p)
 		}
 	}
-	for p := range s.others {
+	for p := range s.forwarders {
 		if !there(p) {
-			delete(s.others, p)
+			delete(s.forwarders, p)
 		}
 	}
 }
 
 // wish is a topic that somebody wants.
-type wish struct {
-	topic  string
-	turn   int // the least of those who want it: 0 is somebody's first wish
-	peers  int
-	held   bool                  // it is forwarded already
-	from   map[netip.Prefix]bool // who want it
-	spared bool                  // it is among the few that a prefix of these may have
+type topicDemand struct {
+	topic    string
+	turn     int // the least of those who want it: 0 is somebody's first wish
+	peers    int
+	held     bool                  // it is forwarded already
+	from     map[netip.Prefix]bool // who want it
+	reserved bool                  // it is among the few that a prefix of these may have
 }
 
 // compare orders wishes: each peer's first comes before anybody's second, then what is
 // forwarded already, then what is wanted from many places, and by many.
-func (w *wish) compare(o *wish) int {
-	held := func(w *wish) int {
+func (w *topicDemand) compare(o *topicDemand) int {
+	held := func(w *topicDemand) int {
 		if w.held {
 			return 0
 		}
@@ -365,13 +367,13 @@ func (w *wish) compare(o *wish) int {
 
 // wished are all wishes in their order; the few that each address prefix may have come
 // before what is wanted besides.
-func (s *shelf) wished() []*wish {
-	by := make(map[string]*wish)
+func (s *topicSelector) rankTopics() []*topicDemand {
+	by := make(map[string]*topicDemand)
 	for _, all := range s.wants {
 		for turn, t := range all.topics {
 			w := by[t]
 			if w == nil {
-				w = &wish{topic: t, turn: turn, held: s.chosen[t], from: make(map[netip.Prefix]bool)}
+				w = &topicDemand{topic: t, turn: turn, held: s.chosen[t], from: make(map[netip.Prefix]bool)}
 				by[t] = w
 			}
 			w.turn = min(w.turn, turn)
@@ -379,22 +381,22 @@ func (s *shelf) wished() []*wish {
 			w.from[all.prefix] = true
 		}
 	}
-	all := slices.SortedFunc(maps.Values(by), (*wish).compare)
+	all := slices.SortedFunc(maps.Values(by), (*topicDemand).compare)
 	has := make(map[netip.Prefix]int)
 	for _, w := range all {
 		for p := range w.from {
-			w.spared = w.spared || has[p] < max(1, s.limits.Topics/part)
+			w.reserved = w.reserved || has[p] < max(1, s.limits.Topics/prefixShare)
 		}
 		for p := range w.from {
 			has[p]++
 		}
 	}
-	return slices.Concat(sieve(all, true), sieve(all, false))
+	return slices.Concat(filterReserved(all, true), filterReserved(all, false))
 }
 
-func sieve(all []*wish, spared bool) (some []*wish) {
+func filterReserved(all []*topicDemand, spared bool) (some []*topicDemand) {
 	for _, w := range all {
-		if w.spared == spared {
+		if w.reserved == spared {
 			some = append(some, w)
 		}
 	}
@@ -402,15 +404,15 @@ func sieve(all []*wish, spared bool) (some []*wish) {
 }
 
 // choose returns the topics to forward.
-func (s *shelf) choose(now time.Time) []string {
+func (s *topicSelector) selectTopics(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.wished()
+	all := s.rankTopics()
 	all = all[:min(len(all), s.limits.Topics)]
 	chosen := make(map[string]bool, len(all))
 	var topics []string
 	for _, w := range all {
-		if w.held || s.changes(now, w) {
+		if w.held || s.allowChange(now, w) {
 			chosen[w.topic] = true
 			topics = append(topics, w.topic)
 		}
@@ -421,10 +423,10 @@ func (s *shelf) choose(now time.Time) []string {
 
 // changes reports whether another topic may be forwarded now. One of those who want it has
 // to have a change left.
-func (s *shelf) changes(now time.Time, w *wish) bool {
+func (s *topicSelector) allowChange(now time.Time, w *topicDemand) bool {
 	for p := range w.from {
-		if b := s.by.of(p, now); b.now(now, prefixChanges) >= 1 {
-			return s.budget.take(now, changes, 1) && b.take(now, prefixChanges, 1)
+		if b := s.by.get(p); b.Tokens(now, prefixChangeRate) >= 1 {
+			return s.budget.Take(now, changeRate, 1) && b.Take(now, prefixChangeRate, 1)
 		}
 	}
 	return false

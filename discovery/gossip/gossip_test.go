@@ -239,7 +239,7 @@ func TestLooksAgain(t *testing.T) {
 	w := newTown(t, 0)
 	looks, key := w.member(identity.New(), w.realm), identity.New()
 	site := w.member(key, w.realm, looks.o.Host.(*p2p.Host))
-	looked := site.looked.listen()
+	looked := site.queried.subscribe()
 	w.announce(site, key)
 	finds := w.find(looks)
 	<-looked

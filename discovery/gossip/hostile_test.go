@@ -39,7 +39,7 @@ func (w *town) hostile(t *testing.T, to ...*p2p.Host) *hostile {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	params := pubsub.DefaultGossipSubParams()
-	ps, err := start(ctx, h, newGuard(), params, everything{}, pubsub.WithPeerOutboundQueueSize(1<<14))
+	ps, err := start(ctx, h, newPeerScores(), params, everything{}, pubsub.WithPeerOutboundQueueSize(1<<14))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestFlood(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt){
 		"an outsider": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
-			return is(n).write(newRealm(t, "home"), h.id), nil
+			return is(n).seal(newRealm(t, "home"), h.id), nil
 		},
 		"an outsider, in many names": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
 			private, public, err := crypto.GenerateEd25519Key(rand.Reader)
@@ -94,10 +94,10 @@ func TestFlood(t *testing.T) {
 			return fmt.Append(nil, n), []pubsub.PubOpt{pubsub.WithSecretKeyAndPeerId(private, p)}
 		},
 		"a member, always with news": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
-			return is(n).write(w.realm, h.id), nil
+			return is(n).seal(w.realm, h.id), nil
 		},
 		"a member, with everybody's goodbye": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
-			return message{Kind: gone, Sequence: n}.write(w.realm, identity.New().ID()), nil
+			return message{Kind: goodbye, Sequence: n}.seal(w.realm, identity.New().ID()), nil
 		},
 		"what is too long": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
 			return make([]byte, 20<<10), nil

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/discovery"
 	"agentsite/node/identity"
+	"agentsite/node/quota"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
@@ -20,23 +21,23 @@ import (
 )
 
 const (
-	every     = 10 * time.Minute // a site says that it is there
-	heartbeat = 10 * time.Second
+	announceInterval  = 10 * time.Minute // a site says that it is there
+	heartbeatInterval = 10 * time.Second
 
-	settling  = 500 * time.Millisecond // from a peer that joins to a message: others follow it
-	twice     = 2 * time.Second        // to the second one: the library may not have been ready for the first
-	lookLast  = 30 * time.Second       // from the first look to the last, give or take a half
-	spread    = 2 * time.Second        // over which those who are there answer who looks
-	patience  = 30 * time.Second       // with a site that is asked
-	lingering = 200 * time.Millisecond // for a goodbye to leave this machine
+	joinDelay      = 500 * time.Millisecond // from a peer that joins to a message: others follow it
+	repeatDelay    = 2 * time.Second        // to the second one: the library may not have been ready for the first
+	lastQueryDelay = 30 * time.Second       // from the first look to the last, give or take a half
+	answerSpread   = 2 * time.Second        // over which those who are there answer who looks
+	askTimeout     = 30 * time.Second       // with a site that is asked
+	goodbyeTimeout = 200 * time.Millisecond // for a goodbye to leave this machine
 
-	enough    = 8         // peers that bring all messages: one more brings nothing new
-	returning = time.Hour // within which a peer comes back
+	enoughPeers  = 8         // peers that bring all messages: one more brings nothing new
+	returnWindow = time.Hour // within which a peer comes back
 )
 
 var (
-	ours    = rate{perSecond: 0.05, burst: 24} // what we say; less than others take
-	answers = rate{perSecond: 0.05, burst: 12} // to who looks
+	sendRate   = quota.Rate{PerSecond: 0.05, Burst: 24} // what we say; less than others take
+	answerRate = quota.Rate{PerSecond: 0.05, Burst: 12} // to who looks
 )
 
 // Options are what a medium is made with.
@@ -64,26 +65,26 @@ type Options struct {
 
 // Medium is the gossip of a realm. It is safe for concurrent use.
 type Medium struct {
-	o     Options
-	self  identity.ID
-	ps    *pubsub.PubSub
-	topic *pubsub.Topic
-	guard *guard
-	judge *judge
+	o      Options
+	self   identity.ID
+	ps     *pubsub.PubSub
+	topic  *pubsub.Topic
+	scores *peerScores
+	filter *messageFilter
 
 	ctx     context.Context
 	cancel  context.CancelFunc
 	working sync.WaitGroup
 
-	joined, looked bell
-	hearing        bell         // a peer joined, or began to pass on to us what others say
-	peers          atomic.Int32 // of the topic, as far as they were told
+	joined, queried notifier
+	grafted         notifier     // a peer joined, or began to pass on to us what others say
+	peers           atomic.Int32 // of the topic, as far as they were told
 
 	mu      sync.Mutex
-	events  bounded[peerEvent, time.Time] // when each was last
-	own     discovery.Sighting // what is announced here
-	said    budget
-	answers budget
+	events  lru[peerEvent, time.Time] // when each was last
+	own     discovery.Sighting        // what is announced here
+	sent    quota.Bucket
+	answers quota.Bucket
 }
 
 var _ discovery.Medium = (*Medium)(nil)
@@ -102,12 +103,12 @@ func New(o Options) (*Medium, error) {
 		o.Digest = func() (none [32]byte) { return none }
 	}
 	if o.Every == 0 {
-		o.Every = every
+		o.Every = announceInterval
 	}
 	if o.Heartbeat == 0 {
-		o.Heartbeat = heartbeat
+		o.Heartbeat = heartbeatInterval
 	}
-	m := &Medium{o: o, self: self, guard: newGuard(), judge: newJudge(o.Realm), events: newBounded[peerEvent, time.Time](maxOrigins)}
+	m := &Medium{o: o, self: self, scores: newPeerScores(), filter: newMessageFilter(o.Realm), events: newLRU[peerEvent, time.Time](maxOrigins)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.join(); err != nil {
 		m.Close()
@@ -126,9 +127,9 @@ func (m *Medium) join() (err error) {
 	params.HistoryLength, params.HistoryGossip = 6, 3
 	params.HeartbeatInterval = m.o.Heartbeat
 	topic := topicOf(m.o.Realm)
-	m.ps, err = start(m.ctx, m.o.Host, m.guard, params, pubsub.NewAllowlistSubscriptionFilter(topic),
+	m.ps, err = start(m.ctx, m.o.Host, m.scores, params, pubsub.NewAllowlistSubscriptionFilter(topic),
 		pubsub.WithValidateWorkers(1), pubsub.WithEventTracer(m),
-		scored(m.guard, map[string]*pubsub.TopicScoreParams{topic: {
+		scored(m.scores, map[string]*pubsub.TopicScoreParams{topic: {
 			SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Minute, // that must not be 0
 			InvalidMessageDeliveriesWeight: -10, InvalidMessageDeliveriesDecay: 0.9,
 		}}))
@@ -157,9 +158,9 @@ func (m *Medium) join() (err error) {
 			switch {
 			case e.Type == pubsub.PeerLeave:
 				m.peers.Add(-1)
-			case m.peers.Add(1) <= enough && m.isNew("join", e.Peer):
-				m.joined.ring()
-				m.hearing.ring()
+			case m.peers.Add(1) <= enoughPeers && m.isNew("join", e.Peer):
+				m.joined.notify()
+				m.grafted.notify()
 			}
 		}
 	})
@@ -169,8 +170,8 @@ func (m *Medium) join() (err error) {
 // Trace is pubsub's, and tells of a peer that passes on to us what others say. It may do so
 // only from its next heartbeat on: who looked before that has not heard all the answers.
 func (m *Medium) Trace(e *pb.TraceEvent) {
-	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enough && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
-		m.hearing.ring()
+	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enoughPeers && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
+		m.grafted.notify()
 	}
 }
 
@@ -179,9 +180,9 @@ func (m *Medium) Trace(e *pb.TraceEvent) {
 func (m *Medium) isNew(event string, p peer.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last, now := m.events.of(peerEvent{event, p}, time.Now()), time.Now()
+	last, now := m.events.get(peerEvent{event, p}), time.Now()
 	defer func() { *last = now }()
-	return m.peers.Load() <= 1 || now.Sub(*last) > returning
+	return m.peers.Load() <= 1 || now.Sub(*last) > returnWindow
 }
 
 // peerEvent is a kind of event of one peer.
@@ -203,16 +204,16 @@ func (m *Medium) validate(_ context.Context, from peer.ID, msg *pubsub.Message) 
 	now := time.Now()
 	origin, err := idOf(msg.GetFrom())
 	if err != nil {
-		return m.guard.rule(now, from, offence) // a forwarder would not have passed it on
+		return m.scores.apply(now, from, invalid) // a forwarder would not have passed it on
 	}
 	if origin == m.self {
 		return pubsub.ValidationAccept
 	}
-	said, v := m.judge.judge(now, origin, from == msg.GetFrom(), number(msg), msg.Data)
-	if v == taken && said.Kind == look {
-		m.looked.ring()
+	said, v := m.filter.check(now, origin, from == msg.GetFrom(), number(msg), msg.Data)
+	if v == accepted && said.Kind == query {
+		m.queried.notify()
 	}
-	return m.guard.rule(now, from, v)
+	return m.scores.apply(now, from, v)
 }
 
 // number is the one that pubsub gave a message.
@@ -229,14 +230,14 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	if record.Site != m.self {
 		return fmt.Errorf("gossip of %v cannot announce %v: a site speaks for itself", m.self, record.Site)
 	}
-	joined, looked := m.joined.listen(), m.looked.listen()
-	defer m.joined.leave(joined)
-	defer m.looked.leave(looked)
-	m.show(discovery.Sighting{Site: m.self, Record: record.Bytes()})
-	defer m.show(discovery.Sighting{})
-	pause := twice
+	joined, looked := m.joined.subscribe(), m.queried.subscribe()
+	defer m.joined.unsubscribe(joined)
+	defer m.queried.unsubscribe(looked)
+	m.setOwn(discovery.Sighting{Site: m.self, Record: record.Bytes()})
+	defer m.setOwn(discovery.Sighting{})
+	pause := repeatDelay
 	for {
-		if err := m.say(ctx, message{Kind: here, Sequence: record.Sequence, Digest: m.o.Digest()}); err != nil {
+		if err := m.send(ctx, message{Kind: alive, Sequence: record.Sequence, Digest: m.o.Digest()}); err != nil {
 			return err
 		}
 		again := time.NewTimer(pause)
@@ -244,26 +245,26 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 		select {
 		case <-again.C:
 		case <-joined:
-			pause = twice
-			discovery.Sleep(ctx, settling)
+			pause = repeatDelay
+			discovery.Sleep(ctx, joinDelay)
 		case <-looked:
-			discovery.Sleep(ctx, rand.N(spread))
-			m.afford(ctx, &m.answers, answers)
+			discovery.Sleep(ctx, rand.N(answerSpread))
+			m.waitBudget(ctx, &m.answers, answerRate)
 			drain(looked) // they hear it too
 		case <-ctx.Done():
 		}
 		again.Stop()
 		if ctx.Err() != nil {
-			return m.leave(record.Sequence)
+			return m.sendGoodbye(record.Sequence)
 		}
 	}
 }
 
-// leave says goodbye, which no budget delays.
-func (m *Medium) leave(sequence uint64) error {
-	ctx, cancel := context.WithTimeout(m.ctx, lingering)
+// leave says goodbye, which no limit delays.
+func (m *Medium) sendGoodbye(sequence uint64) error {
+	ctx, cancel := context.WithTimeout(m.ctx, goodbyeTimeout)
 	defer cancel()
-	if err := m.publish(ctx, message{Kind: gone, Sequence: sequence}); err != nil {
+	if err := m.publish(ctx, message{Kind: goodbye, Sequence: sequence}); err != nil {
 		return err
 	}
 	<-ctx.Done() // it is written by others, and the host may be closed next
@@ -271,8 +272,8 @@ func (m *Medium) leave(sequence uint64) error {
 }
 
 // say publishes a message as soon as that is not too much.
-func (m *Medium) say(ctx context.Context, what message) error {
-	m.afford(ctx, &m.said, ours)
+func (m *Medium) send(ctx context.Context, what message) error {
+	m.waitBudget(ctx, &m.sent, sendRate)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -280,28 +281,28 @@ func (m *Medium) say(ctx context.Context, what message) error {
 }
 
 func (m *Medium) publish(ctx context.Context, what message) error {
-	if err := m.topic.Publish(ctx, what.write(m.o.Realm, m.self)); err != nil && ctx.Err() == nil {
+	if err := m.topic.Publish(ctx, what.seal(m.o.Realm, m.self)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the gossip does not take a message: %w", err)
 	}
 	return nil
 }
 
-// afford waits until there is enough of a budget, and takes it.
-func (m *Medium) afford(ctx context.Context, b *budget, r rate) {
+// afford waits until there is a token in a bucket, and takes it.
+func (m *Medium) waitBudget(ctx context.Context, b *quota.Bucket, r quota.Rate) {
 	m.mu.Lock()
-	pause := b.until(time.Now(), r)
-	b.take(time.Now(), rate{r.perSecond, r.burst, r.burst}, 1)
+	pause := b.Wait(time.Now(), r)
+	b.Take(time.Now(), quota.Rate{PerSecond: r.PerSecond, Burst: r.Burst, Debt: r.Burst}, 1)
 	m.mu.Unlock()
 	discovery.Sleep(ctx, pause)
 }
 
-func (m *Medium) show(s discovery.Sighting) {
+func (m *Medium) setOwn(s discovery.Sighting) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.own = s
 }
 
-func (m *Medium) shown() discovery.Sighting {
+func (m *Medium) getOwn() discovery.Sighting {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.own
@@ -315,32 +316,32 @@ func drain(ear chan struct{}) {
 }
 
 // bell wakes whoever listens. Those who are awake are woken once more.
-type bell struct {
-	mu   sync.Mutex
-	ears map[chan struct{}]bool
+type notifier struct {
+	mu          sync.Mutex
+	subscribers map[chan struct{}]bool
 }
 
-func (b *bell) listen() chan struct{} {
+func (b *notifier) subscribe() chan struct{} {
 	ear := make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ears == nil {
-		b.ears = make(map[chan struct{}]bool)
+	if b.subscribers == nil {
+		b.subscribers = make(map[chan struct{}]bool)
 	}
-	b.ears[ear] = true
+	b.subscribers[ear] = true
 	return ear
 }
 
-func (b *bell) leave(ear chan struct{}) {
+func (b *notifier) unsubscribe(ear chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.ears, ear)
+	delete(b.subscribers, ear)
 }
 
-func (b *bell) ring() {
+func (b *notifier) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for ear := range b.ears {
+	for ear := range b.subscribers {
 		select {
 		case ear <- struct{}{}:
 		default:

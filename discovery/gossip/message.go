@@ -23,9 +23,9 @@ const (
 type kind uint8
 
 const (
-	here kind = 1 + iota // its origin is a site, with this record
-	gone                 // its origin says goodbye
-	look                 // its origin wants to hear who is there
+	alive   kind = 1 + iota // its origin is a site, with this record
+	goodbye                 // its origin says goodbye
+	query                   // its origin wants to hear who is there
 )
 
 // message is what travels. Its origin is whoever signed pubsub's envelope.
@@ -53,13 +53,13 @@ func isTopic(topic string) bool {
 }
 
 // write makes a message ready to travel.
-func (m message) write(r discovery.Realm, origin identity.ID) []byte {
+func (m message) seal(r discovery.Realm, origin identity.ID) []byte {
 	m.Version = version
-	m.MAC = m.proof(r, origin)
+	m.MAC = m.mac(r, origin)
 	return m.encode()
 }
 
-func (m message) proof(r discovery.Realm, origin identity.ID) [sha256.Size]byte {
+func (m message) mac(r discovery.Realm, origin identity.ID) [sha256.Size]byte {
 	m.MAC = [sha256.Size]byte{}
 	return r.Hash("gossip message", origin.PeerID(), string(m.encode()))
 }
@@ -73,18 +73,18 @@ func (m message) encode() []byte {
 }
 
 // read takes what a member of the realm wrote in the origin's name.
-func read(r discovery.Realm, origin identity.ID, b []byte) (m message, err error) {
+func decode(r discovery.Realm, origin identity.ID, b []byte) (m message, err error) {
 	if len(b) > maxMessage {
 		return m, fmt.Errorf("a message of %d bytes is longer than %d", len(b), maxMessage)
 	}
 	if err := form.Decode(b, &m); err != nil {
 		return m, err
 	}
-	proof := m.proof(r, origin)
+	proof := m.mac(r, origin)
 	switch {
 	case m.Version != version:
 		return m, errors.New("its version is not known here, and needs a newer agentsite")
-	case m.Kind < here || m.Kind > look || (m.Sequence == 0) != (m.Kind == look):
+	case m.Kind < alive || m.Kind > query || (m.Sequence == 0) != (m.Kind == query):
 		return m, errors.New("it is no message that is known here")
 	case !hmac.Equal(m.MAC[:], proof[:]):
 		return m, errors.New("its origin does not know the realm")

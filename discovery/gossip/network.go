@@ -18,14 +18,14 @@ const (
 	Protocol protocol.ID = "/agentsite/meshsub/1.2.0"
 
 	// A forwarder's first call names all its topics, of some 100 bytes each.
-	maxCall          = 32 << 10
+	maxRPC           = 32 << 10
 	maxSubscriptions = 512
-	queue            = 256
+	queueSize        = 256
 )
 
 // start runs gossipsub on a host until ctx ends. A host has one at a time: a Medium or
 // Forward.
-func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubParams, filter pubsub.SubscriptionFilter, opts ...pubsub.Option) (*pubsub.PubSub, error) {
+func start(ctx context.Context, h host.Host, g *peerScores, params pubsub.GossipSubParams, filter pubsub.SubscriptionFilter, opts ...pubsub.Option) (*pubsub.PubSub, error) {
 	params.Connectors, params.PrunePeers = 0, 0 // nobody is told of peers, and none is believed
 	params.MaxIHaveLength = 256
 	opts = append([]pubsub.Option{
@@ -36,10 +36,10 @@ func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubPa
 		pubsub.WithPeerExchange(false),
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
 		pubsub.WithFloodPublish(true), // ours are few, and so are who would not get them
-		pubsub.WithMaxMessageSize(maxCall),
-		pubsub.WithMaxControlMessageSize(maxCall),
-		pubsub.WithPeerOutboundQueueSize(queue),
-		pubsub.WithValidateQueueSize(queue),
+		pubsub.WithMaxMessageSize(maxRPC),
+		pubsub.WithMaxControlMessageSize(maxRPC),
+		pubsub.WithPeerOutboundQueueSize(queueSize),
+		pubsub.WithValidateQueueSize(queueSize),
 		pubsub.WithAppSpecificRpcInspector(g.inspect),
 		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(filter, maxSubscriptions)),
 	}, opts...)
@@ -50,7 +50,7 @@ func start(ctx context.Context, h host.Host, g *guard, params pubsub.GossipSubPa
 
 // scored has peers graylisted that flood or break the protocol, and in these topics also
 // those that bring what nobody signed.
-func scored(g *guard, topics map[string]*pubsub.TopicScoreParams) pubsub.Option {
+func scored(g *peerScores, topics map[string]*pubsub.TopicScoreParams) pubsub.Option {
 	return pubsub.WithPeerScore(
 		&pubsub.PeerScoreParams{
 			SkipAtomicValidation: true, Topics: topics,

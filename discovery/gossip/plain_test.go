@@ -21,42 +21,42 @@ var start0 = time.Unix(1, 0)
 
 func after(d time.Duration) time.Time { return start0.Add(d) }
 
-func is(sequence uint64) message { return message{Kind: here, Sequence: sequence} }
+func is(sequence uint64) message { return message{Kind: alive, Sequence: sequence} }
 
 func TestMessage(t *testing.T) {
 	r, id := newRealm(t, "home"), identity.New().ID()
-	m := message{Kind: here, Sequence: 1<<64 - 1, Digest: [32]byte{1}}
-	b := m.write(r, id)
+	m := message{Kind: alive, Sequence: 1<<64 - 1, Digest: [32]byte{1}}
+	b := m.seal(r, id)
 	if len(b) > maxMessage {
 		t.Errorf("%d bytes", len(b))
 	}
-	got, err := read(r, id, b)
-	if err != nil || got.Sequence != m.Sequence || got.Digest != m.Digest || got.Kind != here {
+	got, err := decode(r, id, b)
+	if err != nil || got.Sequence != m.Sequence || got.Digest != m.Digest || got.Kind != alive {
 		t.Errorf("%+v, %v", got, err)
 	}
-	newer := message{Version: 2, Kind: here, Sequence: 1}
-	newer.MAC = newer.proof(r, id)
+	newer := message{Version: 2, Kind: alive, Sequence: 1}
+	newer.MAC = newer.mac(r, id)
 	for name, bad := range map[string][]byte{
-		"a foreign realm":      m.write(newRealm(t, "home"), id),
-		"the public realm":     m.write(discovery.PublicRealm(), id),
-		"another origin's":     m.write(r, identity.New().ID()),
+		"a foreign realm":      m.seal(newRealm(t, "home"), id),
+		"the public realm":     m.seal(discovery.PublicRealm(), id),
+		"another origin's":     m.seal(r, identity.New().ID()),
 		"no proof":             m.encode(),
 		"changed":              bytes.Replace(b, []byte{0xff}, []byte{0xfe}, 1),
-		"a site without any":   message{Kind: here}.write(r, id),
-		"a look with one":      message{Kind: look, Sequence: 1}.write(r, id),
-		"no kind":              message{Sequence: 1}.write(r, id),
-		"a kind that is new":   message{Kind: look + 1, Sequence: 1}.write(r, id),
+		"a site without any":   message{Kind: alive}.seal(r, id),
+		"a look with one":      message{Kind: query, Sequence: 1}.seal(r, id),
+		"no kind":              message{Sequence: 1}.seal(r, id),
+		"a kind that is new":   message{Kind: query + 1, Sequence: 1}.seal(r, id),
 		"a newer version":      newer.encode(),
 		"with something after": append(bytes.Clone(b), 0),
 		"cut":                  b[:len(b)-1],
 		"nothing":              nil,
 		"too long":             make([]byte, maxMessage+1),
 	} {
-		if _, err := read(r, id, bad); err == nil {
+		if _, err := decode(r, id, bad); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	if topic := topicOf(r); !isTopic(topic) || topic == topicOf(newRealm(t, "home")) || isTopic(forwarders) ||
+	if topic := topicOf(r); !isTopic(topic) || topic == topicOf(newRealm(t, "home")) || isTopic(forwarderTopic) ||
 		isTopic(topic+"0") || isTopic(topics+topic[len(topics):len(topic)-2]+"AB") || isTopic(topic[1:]) {
 		t.Error("the topic of a realm, or what is none, is not known for it")
 	}
@@ -65,7 +65,7 @@ func TestMessage(t *testing.T) {
 // TestJudge: what is forged, foreign, old or too much.
 func TestJudge(t *testing.T) {
 	r, id := newRealm(t, "home"), identity.New().ID()
-	j := newJudge(r)
+	j := newMessageFilter(r)
 	for i, c := range []struct {
 		m      message
 		realm  discovery.Realm
@@ -73,55 +73,55 @@ func TestJudge(t *testing.T) {
 		number uint64
 		want   verdict
 	}{
-		{is(2), r, true, 10, taken},
-		{is(2), r, true, 10, passedOver}, // played back
-		{is(2), r, false, 9, passedOver},
-		{is(1), r, false, 11, taken},      // an older record: it may have been restored
-		{is(1), r, false, 12, passedOver}, // once a minute
-		{is(2), r, false, 11, taken},      // what is newer stays known
-		{message{Kind: gone, Sequence: 2}, r, false, 12, taken},
-		{message{Kind: gone, Sequence: 2}, r, false, 12, passedOver},
-		{is(3), r, false, 1, taken}, // after a restart, with a clock that went back
-		{message{Kind: gone, Sequence: 2}, r, false, 13, passedOver},
-		{message{Kind: look}, r, false, 1, taken},
-		{message{Kind: look}, r, false, 1, passedOver},
-		{is(4), newRealm(t, "home"), true, 20, offence},
-		{is(4), newRealm(t, "home"), false, 20, passedOver}, // by a forwarder, which cannot know
-		{is(4), r, true, 20, taken},                         // what was forged is not remembered
+		{is(2), r, true, 10, accepted},
+		{is(2), r, true, 10, ignored}, // played back
+		{is(2), r, false, 9, ignored},
+		{is(1), r, false, 11, accepted}, // an older record: it may have been restored
+		{is(1), r, false, 12, ignored},  // once a minute
+		{is(2), r, false, 11, accepted}, // what is newer stays known
+		{message{Kind: goodbye, Sequence: 2}, r, false, 12, accepted},
+		{message{Kind: goodbye, Sequence: 2}, r, false, 12, ignored},
+		{is(3), r, false, 1, accepted}, // after a restart, with a clock that went back
+		{message{Kind: goodbye, Sequence: 2}, r, false, 13, ignored},
+		{message{Kind: query}, r, false, 1, accepted},
+		{message{Kind: query}, r, false, 1, ignored},
+		{is(4), newRealm(t, "home"), true, 20, invalid},
+		{is(4), newRealm(t, "home"), false, 20, ignored}, // by a forwarder, which cannot know
+		{is(4), r, true, 20, accepted},                   // what was forged is not remembered
 	} {
-		if _, got := j.judge(start0, id, c.direct, c.number, c.m.write(c.realm, id)); got != c.want {
+		if _, got := j.check(start0, id, c.direct, c.number, c.m.seal(c.realm, id)); got != c.want {
 			t.Errorf("%d: %v, want %v", i, got, c.want)
 		}
 	}
 	// A board whose clock went back looks, and is heard, again and again but not often.
 	looks := func(at time.Duration, number uint64, want verdict) {
 		t.Helper()
-		m := message{Kind: look}
-		if _, got := j.judge(after(at), id, true, number, m.write(r, id)); got != want {
+		m := message{Kind: query}
+		if _, got := j.check(after(at), id, true, number, m.seal(r, id)); got != want {
 			t.Errorf("a look after %v: %v, want %v", at, got, want)
 		}
 	}
-	looks(time.Hour, 1<<60, taken)
-	looks(time.Hour, 7, taken)
-	looks(time.Hour, 8, passedOver)
-	looks(time.Hour+time.Minute, 9, taken)
-	looks(time.Hour+time.Minute, 1<<60, passedOver)
+	looks(time.Hour, 1<<60, accepted)
+	looks(time.Hour, 7, accepted)
+	looks(time.Hour, 8, ignored)
+	looks(time.Hour+time.Minute, 9, accepted)
+	looks(time.Hour+time.Minute, 1<<60, ignored)
 	counts := make(map[verdict]int)
 	for n := range uint64(1000) {
-		_, got := j.judge(after(time.Hour), id, true, 100+n, is(5).write(r, id))
+		_, got := j.check(after(time.Hour), id, true, 100+n, is(5).seal(r, id))
 		counts[got]++
 	}
-	if counts[taken] > int(perOrigin.burst) || counts[offence] < 800 {
+	if counts[accepted] > int(originRate.Burst) || counts[invalid] < 800 {
 		t.Errorf("of a flood: %v", counts)
 	}
-	if _, got := j.judge(start0, identity.New().ID(), true, 1, is(1).write(r, id)); got != offence {
+	if _, got := j.check(start0, identity.New().ID(), true, 1, is(1).seal(r, id)); got != invalid {
 		t.Errorf("%v", got)
 	}
 	for range 2 * maxOrigins {
 		other := identity.New().ID()
-		j.judge(start0, other, false, 1, is(1).write(r, other))
+		j.check(start0, other, false, 1, is(1).seal(r, other))
 	}
-	if n := len(j.origins.all); n != maxOrigins {
+	if n := j.origins.Len(); n != maxOrigins {
 		t.Errorf("%d origins are remembered", n)
 	}
 }
@@ -131,72 +131,49 @@ func TestJudge(t *testing.T) {
 func TestLooksPlayedBack(t *testing.T) {
 	const minutes, origins = 60, 20
 	r := newRealm(t, "home")
-	j, all := newJudge(r), make([]identity.ID, origins)
+	j, all := newMessageFilter(r), make([]identity.ID, origins)
 	for i := range all {
 		all[i] = identity.New().ID()
 		for n := range uint64(3) {
-			j.judge(start0, all[i], false, 10+n, message{Kind: look}.write(r, all[i]))
+			j.check(start0, all[i], false, 10+n, message{Kind: query}.seal(r, all[i]))
 		}
 	}
 	heard := 0
 	for second := range minutes * 60 {
 		now := start0.Add(time.Duration(second) * time.Second)
 		by := all[second%origins]
-		if _, v := j.judge(now, by, false, 10, message{Kind: look}.write(r, by)); v == taken {
+		if _, v := j.check(now, by, false, 10, message{Kind: query}.seal(r, by)); v == accepted {
 			heard++
 		}
 	}
-	if most := answers.perSecond * minutes * 60 / 2; heard == 0 || float64(heard) > most {
+	if most := answerRate.PerSecond * minutes * 60 / 2; heard == 0 || float64(heard) > most {
 		t.Errorf("%d looks are answered, with %v answers", heard, 2*most)
-	}
-}
-
-func TestBudget(t *testing.T) {
-	r := rate{perSecond: 0.5, burst: 2}
-	var b budget
-	for i, c := range []struct {
-		at time.Duration
-		ok bool
-	}{{0, true}, {0, true}, {0, false}, {time.Second, false}, {2 * time.Second, true}, {time.Hour, true}, {time.Hour, true}, {time.Hour, false}} {
-		if got := b.take(after(c.at), r, 1); got != c.ok {
-			t.Errorf("%d: %v", i, got)
-		}
-	}
-	if d := b.until(after(time.Hour), r); d != 2*time.Second {
-		t.Error(d)
-	}
-	r.debt = 3
-	for range 100 {
-		b.take(after(time.Hour), r, 1)
-	}
-	if b.left != -3 {
-		t.Error(b.left)
 	}
 }
 
 // TestGuard: a peer that floods, or sends what only a hostile one does, is not heard any
 // more; a forwarder that others flood is.
 func TestGuard(t *testing.T) {
-	g := newGuard()
+	g := newPeerScores()
 	flood := func(p peer.ID, perSecond int) (taken int) {
 		for s := range 120 {
 			for range perSecond {
-				if g.take(after(time.Duration(s)*time.Second), p, 2) {
+				if g.allow(after(time.Duration(s)*time.Second), p, 2) {
 					taken++
 				}
 			}
 		}
 		return taken
 	}
-	score := func(p peer.ID) float64 { return g.peers.known(p).did.now(after(2*time.Minute), forgiven) }
-	if n := flood("forwarder", int(perTopic.perSecond)+2); n < 120*int(perPeer.perSecond)/2 || score("forwarder") < graylist {
+	score := func(p peer.ID) float64 { return g.peers.find(p).penalty.Tokens(after(2*time.Minute), penaltyRate) }
+	if n := flood("forwarder", int(topicRate.PerSecond)+2); n < 120*int(peerRate.PerSecond)/2 || score("forwarder") < graylist {
 		t.Errorf("%d, %v", n, score("forwarder"))
 	}
-	if n := flood("hostile", 1000); n > int(perPeer.burst)/2+120*int(perPeer.perSecond)/2 || score("hostile") > graylist {
+	if n := flood("hostile", 1000); n > int(peerRate.Burst)/2+120*int(peerRate.PerSecond)/2 || score("hostile") > graylist {
 		t.Errorf("%d, %v", n, score("hostile"))
 	}
 	for range 3 {
-		g.blame(after(2*time.Minute), "wrong")
+		g.penalize(after(2*time.Minute), "wrong")
 	}
 	if score("wrong") > graylist {
 		t.Error(score("wrong"))
@@ -208,59 +185,59 @@ func TestGuard(t *testing.T) {
 
 // TestNewsroom: what is asked of whom, and what is passed on.
 func TestNewsroom(t *testing.T) {
-	n := newNewsroom(30 * time.Minute)
+	n := newRecordTracker(30 * time.Minute)
 	id := identity.New().ID()
 	s := discovery.Sighting{Site: id, Record: []byte{1}}
 	hear := func(at time.Duration, m message, known bool) {
 		t.Helper()
-		if _, ok := n.hear(after(at), id, m); ok != known {
+		if _, ok := n.handle(after(at), id, m); ok != known {
 			t.Errorf("%+v: known %v", m, ok)
 		}
 	}
 	ask := func(at time.Duration, want bool) {
 		t.Helper()
-		if _, ok := n.ask(after(at)); ok != want {
+		if _, ok := n.nextSite(after(at)); ok != want {
 			t.Errorf("it is asked after %v: %v", at, ok)
 		}
 	}
-	hear(0, message{Kind: gone, Sequence: 1}, false)
-	hear(0, message{Kind: look}, false)
+	hear(0, message{Kind: goodbye, Sequence: 1}, false)
+	hear(0, message{Kind: query}, false)
 	ask(0, false)
 	hear(0, is(1), false)
 	ask(0, true)
 	hear(0, is(1), false)
 	ask(0, false) // it is being asked
-	if got, ok := n.answered(after(0), id, s, nil); !ok || got.For != 30*time.Minute {
+	if got, ok := n.handleAnswer(after(0), id, s, nil); !ok || got.For != 30*time.Minute {
 		t.Errorf("%+v", got)
 	}
 	hear(time.Minute, is(1), true)
 	ask(time.Minute, false)
 
-	hear(time.Minute, message{Kind: here, Sequence: 1, Digest: [32]byte{1}}, false)
+	hear(time.Minute, message{Kind: alive, Sequence: 1, Digest: [32]byte{1}}, false)
 	ask(time.Minute, true)
-	n.answered(after(time.Minute), id, s, nil) // the record that it had
+	n.handleAnswer(after(time.Minute), id, s, nil) // the record that it had
 	hear(time.Minute, is(2), false)
 	ask(time.Minute, false) // not at once
-	if next := n.next(); !next.Equal(after(time.Minute + refusedLeast)) {
+	if next := n.nextDue(); !next.Equal(after(time.Minute + minBackoff)) {
 		t.Error(next)
 	}
-	ask(time.Minute+refusedLeast, true)
+	ask(time.Minute+minBackoff, true)
 	s.Record = []byte{2}
-	n.answered(after(2*time.Minute), id, s, nil)
+	n.handleAnswer(after(2*time.Minute), id, s, nil)
 
-	hear(3*time.Minute, message{Kind: gone, Sequence: 2}, false)
+	hear(3*time.Minute, message{Kind: goodbye, Sequence: 2}, false)
 	hear(3*time.Minute, is(2), true)
-	if left := n.left(after(4 * time.Minute)); len(left) > 0 {
+	if left := n.expiredGoodbyes(after(4 * time.Minute)); len(left) > 0 {
 		t.Error("a goodbye that was taken back is passed on")
 	}
-	hear(4*time.Minute, message{Kind: gone, Sequence: 2}, false)
-	if left := n.left(after(4 * time.Minute)); len(left) > 0 {
+	hear(4*time.Minute, message{Kind: goodbye, Sequence: 2}, false)
+	if left := n.expiredGoodbyes(after(4 * time.Minute)); len(left) > 0 {
 		t.Error("a goodbye is passed on at once: another record may follow")
 	}
-	if left := n.left(n.next()); !slices.Equal(left, []identity.ID{id}) {
+	if left := n.expiredGoodbyes(n.nextDue()); !slices.Equal(left, []identity.ID{id}) {
 		t.Error(left)
 	}
-	if !n.next().IsZero() {
+	if !n.nextDue().IsZero() {
 		t.Error("something is due")
 	}
 }
@@ -269,20 +246,20 @@ func TestNewsroom(t *testing.T) {
 // within a minute of its first newer record once it is back, whenever that is.
 func TestReturns(t *testing.T) {
 	for away := time.Minute; away < 6*time.Hour; away += 7 * time.Minute {
-		n := newNewsroom(30 * time.Minute)
+		n := newRecordTracker(30 * time.Minute)
 		id := identity.New().ID()
 		for at := time.Duration(0); at < away; at += time.Second {
 			if at%(12*time.Minute) == 0 {
-				n.hear(after(at), id, is(uint64(1+at/time.Second)))
+				n.handle(after(at), id, is(uint64(1+at/time.Second)))
 			}
-			if _, ok := n.ask(after(at)); ok {
-				n.answered(after(at), id, discovery.Sighting{}, errors.New("it does not answer"))
+			if _, ok := n.nextSite(after(at)); ok {
+				n.handleAnswer(after(at), id, discovery.Sighting{}, errors.New("it does not answer"))
 			}
 		}
-		n.hear(after(away), id, is(1<<40))
+		n.handle(after(away), id, is(1<<40))
 		asked := false
 		for s := range 61 {
-			_, ok := n.ask(after(away + time.Duration(s)*time.Second))
+			_, ok := n.nextSite(after(away + time.Duration(s)*time.Second))
 			asked = asked || ok
 		}
 		if !asked {
@@ -294,35 +271,35 @@ func TestReturns(t *testing.T) {
 // TestLiars: who has news and does not answer is asked rarely, and keeps nobody from being
 // asked.
 func TestLiars(t *testing.T) {
-	n := newNewsroom(time.Hour)
+	n := newRecordTracker(time.Hour)
 	liar := identity.New().ID()
 	asked := 0
 	for s := range 24 * 3600 / 10 {
 		now := after(time.Duration(s) * 10 * time.Second)
-		n.hear(now, liar, is(uint64(s+1)))
-		if id, ok := n.ask(now); ok {
+		n.handle(now, liar, is(uint64(s+1)))
+		if id, ok := n.nextSite(now); ok {
 			asked++
-			n.answered(now, id, discovery.Sighting{}, errors.New("no"))
+			n.handleAnswer(now, id, discovery.Sighting{}, errors.New("no"))
 		}
 	}
 	if asked > 600 { // of 8640 times
 		t.Errorf("it was asked %d times in a day", asked)
 	}
 	for range 10000 {
-		n.hear(start0, identity.New().ID(), is(1))
+		n.handle(start0, identity.New().ID(), is(1))
 	}
 	if len(n.waiting) > maxWaiting {
 		t.Errorf("%d wait", len(n.waiting))
 	}
 	now := after(48 * time.Hour)
-	for range atOnce {
-		n.ask(now)
+	for range maxAsking {
+		n.nextSite(now)
 	}
-	if _, ok := n.ask(now); ok || len(n.asking) != atOnce {
+	if _, ok := n.nextSite(now); ok || len(n.asking) != maxAsking {
 		t.Errorf("%d are asked at once", len(n.asking))
 	}
 	for id := range n.asking {
-		if _, ok := n.answered(now, id, discovery.Sighting{Site: liar, Record: []byte{1}}, nil); ok {
+		if _, ok := n.handleAnswer(now, id, discovery.Sighting{Site: liar, Record: []byte{1}}, nil); ok {
 			t.Error("the record of another site is taken")
 		}
 	}
@@ -331,17 +308,17 @@ func TestLiars(t *testing.T) {
 // TestUnanswered: who says once that it is there, and does not answer just then, is asked
 // again, less and less often, and at last no more.
 func TestUnanswered(t *testing.T) {
-	n := newNewsroom(time.Hour)
+	n := newRecordTracker(time.Hour)
 	id := identity.New().ID()
-	n.hear(start0, id, is(1))
+	n.handle(start0, id, is(1))
 	var asked []time.Duration
 	for at := time.Duration(0); at < 24*time.Hour; at += 10 * time.Second {
-		if site, ok := n.ask(after(at)); ok {
+		if site, ok := n.nextSite(after(at)); ok {
 			asked = append(asked, at)
-			n.answered(after(at), site, discovery.Sighting{}, errors.New("busy"))
+			n.handleAnswer(after(at), site, discovery.Sighting{}, errors.New("busy"))
 		}
 	}
-	if len(asked) != 7 || asked[1] != refusedLeast {
+	if len(asked) != 7 || asked[1] != minBackoff {
 		t.Errorf("it is asked after %v", asked)
 	}
 }
@@ -349,12 +326,12 @@ func TestUnanswered(t *testing.T) {
 // TestNewsroomIsBounded: who is known stays, and one that is not heard of gives up its
 // place.
 func TestNewsroomIsBounded(t *testing.T) {
-	n := newNewsroom(time.Hour)
+	n := newRecordTracker(time.Hour)
 	add := func(at time.Duration) bool {
 		id := identity.New().ID()
-		n.hear(after(at), id, is(1))
-		site, _ := n.ask(after(at))
-		_, ok := n.answered(after(at), site, discovery.Sighting{Site: site, Record: []byte{1}}, nil)
+		n.handle(after(at), id, is(1))
+		site, _ := n.nextSite(after(at))
+		_, ok := n.handleAnswer(after(at), site, discovery.Sighting{Site: site, Record: []byte{1}}, nil)
 		return ok
 	}
 	for i := range discovery.MaxSites + 10 {
@@ -378,7 +355,7 @@ func peerNamed(t *testing.T) peer.ID {
 
 func topicNamed(t *testing.T, n int) string { return topicOf(newRealm(t, fmt.Sprint("r", n))) }
 
-func subscribe(s *shelf, from peer.ID, wants bool, names ...string) int {
+func subscribe(s *topicSelector, from peer.ID, wants bool, names ...string) int {
 	var all []*pb.RPC_SubOpts
 	for _, n := range names {
 		all = append(all, &pb.RPC_SubOpts{Topicid: &n, Subscribe: &wants})
@@ -388,17 +365,17 @@ func subscribe(s *shelf, from peer.ID, wants bool, names ...string) int {
 }
 
 func TestShelf(t *testing.T) {
-	s := newShelf(Limits{Topics: 4, PerPeer: 3}, apart())
+	s := newTopicSelector(Limits{Topics: 4, PerPeer: 3}, apart())
 	now := start0
 	greedy, modest, other := peerNamed(t), peerNamed(t), peerNamed(t)
 	var names []string
 	for n := range 1000 {
 		names = append(names, topicNamed(t, n))
 	}
-	if n := subscribe(s, greedy, true, names...); n != 3 || len(s.choose(now)) != 3 {
-		t.Errorf("one peer has %d of %d topics", n, len(s.choose(now)))
+	if n := subscribe(s, greedy, true, names...); n != 3 || len(s.selectTopics(now)) != 3 {
+		t.Errorf("one peer has %d of %d topics", n, len(s.selectTopics(now)))
 	}
-	if n := subscribe(s, modest, true, "something else", forwarders+"0"); n != 0 {
+	if n := subscribe(s, modest, true, "something else", forwarderTopic+"0"); n != 0 {
 		t.Error("what is no topic of ours counts")
 	}
 	// Four who want one thing each push out what the first wants besides.
@@ -407,7 +384,7 @@ func TestShelf(t *testing.T) {
 		theirs = append(theirs, topicNamed(t, n))
 		subscribe(s, peerNamed(t), true, theirs[n])
 	}
-	chosen := s.choose(now)
+	chosen := s.selectTopics(now)
 	own := 0
 	for _, c := range chosen {
 		if !slices.Contains(theirs, c) {
@@ -423,20 +400,20 @@ func TestShelf(t *testing.T) {
 	subscribe(s, modest, true, shared)
 	subscribe(s, peerNamed(t), true, shared)
 	slices.Sort(chosen)
-	if now := slices.Sorted(slices.Values(s.choose(now))); !slices.Equal(now, chosen) {
+	if now := slices.Sorted(slices.Values(s.selectTopics(now))); !slices.Equal(now, chosen) {
 		t.Errorf("what is forwarded already gives way: %v, and was %v", now, chosen)
 	}
 	subscribe(s, greedy, false, names...)
-	if !slices.Contains(s.choose(now), shared) {
+	if !slices.Contains(s.selectTopics(now), shared) {
 		t.Error("what two want gives way to what one wants")
 	}
 	// Another forwarder's topics are not its wishes.
-	if n := subscribe(s, other, true, append(names[10:20], forwarders, shared)...); n != 1 || s.wants[other] != nil {
+	if n := subscribe(s, other, true, append(names[10:20], forwarderTopic, shared)...); n != 1 || s.wants[other] != nil {
 		t.Errorf("%d topics of another forwarder count", n)
 	}
 	subscribe(s, modest, false, shared)
-	s.keep(func(p peer.ID) bool { return p == modest || p == other })
-	if chosen := s.choose(now); len(chosen) > 0 || len(s.wants) > 0 {
+	s.prune(func(p peer.ID) bool { return p == modest || p == other })
+	if chosen := s.selectTopics(now); len(chosen) > 0 || len(s.wants) > 0 {
 		t.Errorf("%d topics that nobody wants", len(chosen))
 	}
 	// Each change is told to everybody: there are not more of them than that.
@@ -444,15 +421,15 @@ func TestShelf(t *testing.T) {
 	for n := range 1000 {
 		name := topicNamed(t, n)
 		subscribe(s, modest, true, name)
-		joined += len(s.choose(now))
+		joined += len(s.selectTopics(now))
 		subscribe(s, modest, false, name)
-		s.choose(now)
+		s.selectTopics(now)
 	}
-	if joined > int(changes.burst) {
+	if joined > int(changeRate.Burst) {
 		t.Errorf("%d changes at once", joined)
 	}
-	allowed := newShelf(Limits{Topics: 4, PerPeer: 3, Allow: func(identity.ID) bool { return false }}, apart())
-	if subscribe(allowed, modest, true, names[0]) != 0 || len(allowed.choose(now)) != 0 {
+	allowed := newTopicSelector(Limits{Topics: 4, PerPeer: 3, Allow: func(identity.ID) bool { return false }}, apart())
+	if subscribe(allowed, modest, true, names[0]) != 0 || len(allowed.selectTopics(now)) != 0 {
 		t.Error("who is not allowed has a wish")
 	}
 }
@@ -481,7 +458,7 @@ func TestServedIsSpared(t *testing.T) {
 	}
 	for _, first := range []bool{true, false} {
 		at := make(map[peer.ID]netip.Prefix)
-		s := newShelf(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
+		s := newTopicSelector(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
 		served, now := topicNamed(t, 0), start0
 		serve := func() {
 			for n := range 2 {
@@ -489,7 +466,7 @@ func TestServedIsSpared(t *testing.T) {
 				at[member] = prefixNamed(1000 + n)
 				subscribe(s, member, true, served)
 			}
-			s.choose(now)
+			s.selectTopics(now)
 		}
 		if first {
 			serve()
@@ -499,12 +476,12 @@ func TestServedIsSpared(t *testing.T) {
 			at[stranger] = prefixNamed(n % 4)
 			subscribe(s, stranger, true, names[n/3], names[256+n/3])
 			now = now.Add(time.Second)
-			s.choose(now)
+			s.selectTopics(now)
 		}
 		if !first {
 			serve()
 		}
-		if !slices.Contains(s.choose(now), served) {
+		if !slices.Contains(s.selectTopics(now), served) {
 			t.Errorf("the realm is not served; it was first: %v", first)
 		}
 	}
@@ -513,20 +490,20 @@ func TestServedIsSpared(t *testing.T) {
 // TestChangesAreShared: who asks for ever other topics does not keep others from theirs.
 func TestChangesAreShared(t *testing.T) {
 	at := make(map[peer.ID]netip.Prefix)
-	s := newShelf(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
+	s := newTopicSelector(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
 	stranger, member := peerNamed(t), peerNamed(t)
 	at[stranger], at[member] = prefixNamed(1), prefixNamed(2)
 	now := start0
 	for n := range 1000 {
 		name := topicNamed(t, n)
 		subscribe(s, stranger, true, name)
-		s.choose(now)
+		s.selectTopics(now)
 		subscribe(s, stranger, false, name)
 		now = now.Add(time.Millisecond)
 	}
 	served := topicNamed(t, 5000)
 	subscribe(s, member, true, served)
-	if !slices.Contains(s.choose(now), served) {
+	if !slices.Contains(s.selectTopics(now), served) {
 		t.Error("a realm is not served")
 	}
 }
@@ -534,29 +511,29 @@ func TestChangesAreShared(t *testing.T) {
 // TestCustoms: what others bring does not hold up what a member brings itself, until they
 // are very many.
 func TestCustoms(t *testing.T) {
-	c := newCustoms(4)
+	c := newTopicLimiter(4)
 	honest, topic := peerNamed(t), topicNamed(t, 1)
 	home := prefixNamed(1)
 	passed := 0
 	for s := range 600 {
 		now := after(time.Duration(s) * time.Second)
 		for range 100 {
-			if c.pass(now, topic, honest, home, false) == taken { // in its name, and in those of others
+			if c.check(now, topic, honest, home, false) == accepted { // in its name, and in those of others
 				passed++
 			}
 		}
-		if s%60 == 0 && c.pass(now, topic, honest, home, true) != taken {
+		if s%60 == 0 && c.check(now, topic, honest, home, true) != accepted {
 			t.Errorf("an honest message after %d s does not pass", s)
 		}
 	}
-	if limit := passedOn.burst + 600*passedOn.perSecond; float64(passed) > limit {
+	if limit := forwardRate.Burst + 600*forwardRate.PerSecond; float64(passed) > limit {
 		t.Errorf("%d passed, more than %v", passed, limit)
 	}
-	last := taken
+	last := accepted
 	for range 1000 {
-		last = c.pass(start0, topic, peer.ID("hostile"), home, true)
+		last = c.check(start0, topic, peer.ID("hostile"), home, true)
 	}
-	if last != offence {
+	if last != invalid {
 		t.Errorf("who floods in its own name: %v", last)
 	}
 }
@@ -574,7 +551,7 @@ func TestJunk(t *testing.T) {
 			return all
 		}(),
 	} {
-		c := newCustoms(256)
+		c := newTopicLimiter(256)
 		topic, forwarder := topicNamed(t, 1), peerNamed(t)
 		var keys []peer.ID
 		for range strangers {
@@ -585,12 +562,12 @@ func TestJunk(t *testing.T) {
 			now := after(time.Duration(s) * time.Second)
 			for i, p := range keys {
 				for range 3 {
-					if c.pass(now, topic, p, strangers[i], false) == taken {
+					if c.check(now, topic, p, strangers[i], false) == accepted {
 						junk++
 					}
 				}
 			}
-			if s >= 1800 && c.pass(now, topic, forwarder, prefixNamed(0), false) != taken {
+			if s >= 1800 && c.check(now, topic, forwarder, prefixNamed(0), false) != accepted {
 				lost++
 			}
 		}
@@ -608,22 +585,22 @@ func FuzzGossip(f *testing.F) {
 	}
 	var id identity.ID
 	id[0] = 9
-	for _, m := range []message{is(1), {Kind: gone, Sequence: 1 << 40, Digest: [32]byte{1}}, {Kind: look}} {
-		f.Add(m.write(realm, id), uint64(1), true)
+	for _, m := range []message{is(1), {Kind: goodbye, Sequence: 1 << 40, Digest: [32]byte{1}}, {Kind: query}} {
+		f.Add(m.seal(realm, id), uint64(1), true)
 	}
 	f.Add([]byte{0xa1, 1, 1}, uint64(0), false)
 	f.Fuzz(func(t *testing.T, b []byte, number uint64, direct bool) {
-		j := newJudge(realm)
-		m, result := j.judge(start0, id, direct, number, b)
+		j := newMessageFilter(realm)
+		m, result := j.check(start0, id, direct, number, b)
 		switch result {
-		case taken:
-			if !bytes.Equal(m.write(realm, id), b) || len(b) > maxMessage {
+		case accepted:
+			if !bytes.Equal(m.seal(realm, id), b) || len(b) > maxMessage {
 				t.Fatalf("%x is accepted as %+v", b, m)
 			}
-			if _, again := j.judge(start0, id, direct, number, b); again != passedOver {
+			if _, again := j.check(start0, id, direct, number, b); again != ignored {
 				t.Fatalf("%x is accepted twice", b)
 			}
-		case offence:
+		case invalid:
 			if !direct {
 				t.Fatalf("a forwarder is blamed for %x", b)
 			}
@@ -634,22 +611,22 @@ func FuzzGossip(f *testing.F) {
 // TestWaitsForAnswer: a site that is asked, and has said something newer meanwhile, is asked
 // again after it has answered: nothing is due before.
 func TestWaitsForAnswer(t *testing.T) {
-	n := newNewsroom(30 * time.Minute)
+	n := newRecordTracker(30 * time.Minute)
 	id := identity.New().ID()
 	now := start0
-	n.hear(now, id, is(1))
-	n.ask(now)
-	n.answered(now, id, discovery.Sighting{}, errors.New("it does not answer"))
-	now = n.next()
-	if _, ok := n.ask(now); !ok {
+	n.handle(now, id, is(1))
+	n.nextSite(now)
+	n.handleAnswer(now, id, discovery.Sighting{}, errors.New("it does not answer"))
+	now = n.nextDue()
+	if _, ok := n.nextSite(now); !ok {
 		t.Fatal("it is not asked again")
 	}
-	n.hear(now, id, is(2))
-	if due := n.next(); !due.IsZero() && !due.After(now) {
+	n.handle(now, id, is(2))
+	if due := n.nextDue(); !due.IsZero() && !due.After(now) {
 		t.Error("something is due already, and it is asked for without an end")
 	}
-	n.answered(now, id, discovery.Sighting{}, errors.New("it does not answer"))
-	if due := n.next(); !due.After(now) {
+	n.handleAnswer(now, id, discovery.Sighting{}, errors.New("it does not answer"))
+	if due := n.nextDue(); !due.After(now) {
 		t.Error("it is not asked for what is newer")
 	}
 }

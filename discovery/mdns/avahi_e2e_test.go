@@ -58,7 +58,7 @@ func TestAvahiAnnounces(t *testing.T) {
 	b := newBed(t)
 	a := b.Avahi(b.Host("10.77.0.50/24"), "debian")
 	record := newRecord(identity.New(), "greenhouse")
-	_, text, err := describe(record)
+	_, text, err := serviceOf(record)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -266,7 +266,7 @@ func floodRole() {
 	for n := range 10_000 {
 		key := identity.New()
 		r := newRecord(key, "greenhouse")
-		port, text, _ := describe(r)
+		port, text, _ := serviceOf(r)
 		label, host := discovery.Label(r.Site)+"."+services, discovery.HostName(r.Site)+"."
 		h := func(name string, rrtype uint16) dns.RR_Header {
 			return dns.RR_Header{Name: name, Rrtype: rrtype, Class: dns.ClassINET, Ttl: 4500}
@@ -287,7 +287,7 @@ func floodRole() {
 			m = m[:len(m)*2/3]
 		}
 		for on := range l.own {
-			l.toAll(m, on)
+			l.multicast(m, on)
 		}
 		time.Sleep(200 * time.Microsecond) // else most are lost on the way
 	}
@@ -300,7 +300,7 @@ func floodRole() {
 func askRole(args []string) {
 	c := must(net.DialUDP("udp", must(net.ResolveUDPAddr("udp", args[0])), must(net.ResolveUDPAddr("udp", args[1]))))
 	q := new(dns.Msg)
-	q.Question = []dns.Question{{Name: args[2], Qtype: dns.StringToType[args[3]], Qclass: dns.ClassINET | flush}}
+	q.Question = []dns.Question{{Name: args[2], Qtype: dns.StringToType[args[3]], Qclass: dns.ClassINET | cacheFlush}}
 	must(c.Write(pack(q)))
 	must(0, c.SetReadDeadline(time.Now().Add(time.Second)))
 	b := make([]byte, maxPacket)

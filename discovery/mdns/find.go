@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	askLeast = time.Second // from one query to the next, at first
-	askMost  = time.Minute
-	askAlso  = 200 * time.Millisecond // from IPv4 to IPv6
-	doubt    = time.Second            // between a goodbye and the end: RFC 6762, section 10.1
+	minQueryInterval = time.Second // from one query to the next, at first
+	maxQueryInterval = time.Minute
+	ipv6Delay        = 200 * time.Millisecond // from IPv4 to IPv6
+	goodbyeDelay     = time.Second            // between a goodbye and the end: RFC 6762, section 10.1
 
 	maxAnswers = 200                    // known ones in a query: 33 bytes each, and those that are missing answer
 	maxKnown   = 2 * discovery.MaxSites // instances that a goodbye is noticed of
@@ -29,23 +29,23 @@ const (
 // passes over goodbyes and whatever changes, and asks in such a way that all sites
 // answer each time. This one says whom it knows, and those keep silent.
 type finder struct {
-	emit  func(discovery.Sighting) error
-	known map[string]*known // by label; those whose record was taken
-	ask   time.Time         // when the next query is due
-	also  bool              // it is the one by IPv6, which follows that by IPv4
-	asked time.Time
-	pause time.Duration // from that to the next
+	emit      func(discovery.Sighting) error
+	known     map[string]*instance // by label; those whose record was taken
+	nextQuery time.Time            // when the next query is due
+	overIPv6  bool                 // it is the one by IPv6, which follows that by IPv4
+	lastQuery time.Time
+	interval  time.Duration // from that to the next
 }
 
-type known struct {
-	site    identity.ID
-	until   time.Time
-	doubted bool // it, or somebody else, has said goodbye
+type instance struct {
+	site      identity.ID
+	until     time.Time
+	suspected bool // it, or somebody else, has said goodbye
 }
 
 // run finds on a link until ctx ends. What was known on another stays known.
 func (f *finder) run(ctx context.Context, l *link) error {
-	f.ask, f.also, f.pause = time.Now(), false, askLeast
+	f.nextQuery, f.overIPv6, f.interval = time.Now(), false, minQueryInterval
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -58,15 +58,15 @@ func (f *finder) run(ctx context.Context, l *link) error {
 			}
 			return err
 		case p := <-l.packets:
-			f.hear(l, p)
+			f.handle(l, p)
 		case <-wake.C:
 		}
 		now := time.Now()
-		f.leave(now)
-		if !now.Before(f.ask) {
+		f.expire(now)
+		if !now.Before(f.nextQuery) {
 			f.query(l, now)
 		}
-		wake.Reset(time.Until(f.next()))
+		wake.Reset(time.Until(f.nextDue()))
 	}
 }
 
@@ -74,7 +74,7 @@ func (f *finder) run(ctx context.Context, l *link) error {
 // that were switched on together do not ask together for ever.
 func (f *finder) query(l *link, now time.Time) {
 	group := group4
-	if f.also {
+	if f.overIPv6 {
 		group = group6
 	}
 	b := f.question(now)
@@ -83,19 +83,19 @@ func (f *finder) query(l *link, now time.Time) {
 			l.send(b, on, group)
 		}
 	}
-	if f.also = !f.also; f.also {
-		f.ask = now.Add(askAlso)
+	if f.overIPv6 = !f.overIPv6; f.overIPv6 {
+		f.nextQuery = now.Add(ipv6Delay)
 		return
 	}
-	f.asked, f.ask = now, now.Add(f.pause+rand.N(f.pause/8))
-	f.pause = min(2*f.pause, askMost)
+	f.lastQuery, f.nextQuery = now, now.Add(f.interval+rand.N(f.interval/8))
+	f.interval = min(2*f.interval, maxQueryInterval)
 }
 
 // next is when something is due.
-func (f *finder) next() time.Time {
-	next := f.ask
+func (f *finder) nextDue() time.Time {
+	next := f.nextQuery
 	for _, k := range f.known {
-		if k.doubted && k.until.Before(next) {
+		if k.suspected && k.until.Before(next) {
 			next = k.until
 		}
 	}
@@ -104,13 +104,13 @@ func (f *finder) next() time.Time {
 
 // leave passes on the goodbyes that nobody has denied, and forgets who is not heard of.
 // Of the latter whoever took their records knows how long they hold.
-func (f *finder) leave(now time.Time) {
+func (f *finder) expire(now time.Time) {
 	for label, k := range f.known {
 		if k.until.After(now) {
 			continue
 		}
 		delete(f.known, label)
-		if k.doubted {
+		if k.suspected {
 			_ = f.emit(discovery.Sighting{Site: k.site})
 		}
 	}
@@ -147,13 +147,13 @@ var (
 )
 
 // wants reports whether a packet is an answer and may say something of sites.
-func wants(b []byte) bool {
+func isSiteAnswer(b []byte) bool {
 	const response = 0x80 // in the third byte
 	return len(b) >= 12 && b[2]&response != 0 && bytes.Contains(b, typeLabel)
 }
 
 // hear takes in what a packet says of sites.
-func (f *finder) hear(l *link, p packet) {
+func (f *finder) handle(l *link, p packet) {
 	var m dns.Msg
 	if err := m.Unpack(p.bytes); err != nil {
 		_ = f.emit(malformed) // who counts is there
@@ -166,16 +166,16 @@ func (f *finder) hear(l *link, p packet) {
 		case *dns.SRV:
 			targets[rr.Hdr.Name] = rr.Target
 		case *dns.A:
-			meet(addrs, rr.Hdr, rr.A, "")
+			addAddr(addrs, rr.Hdr, rr.A, "")
 		case *dns.AAAA:
-			meet(addrs, rr.Hdr, rr.AAAA, l.own[p.on].Name)
+			addAddr(addrs, rr.Hdr, rr.AAAA, l.own[p.on].Name)
 		}
 	}
 	for _, rr := range all {
 		switch rr := rr.(type) {
 		case *dns.PTR:
 			if rr.Hdr.Name == services && rr.Hdr.Ttl == 0 {
-				f.doubt(rr.Ptr)
+				f.suspectGoodbye(rr.Ptr)
 			}
 		case *dns.TXT:
 			if rr.Hdr.Ttl > 0 && strings.HasSuffix(rr.Hdr.Name, "."+services) {
@@ -183,14 +183,14 @@ func (f *finder) hear(l *link, p packet) {
 				if from := p.from.Addr(); len(at) == 0 && !from.IsUnspecified() {
 					at = []netip.Addr{from}
 				}
-				f.see(rr, at)
+				f.handleTXT(rr, at)
 			}
 		}
 	}
 }
 
 // meet notes an address of a host; one of the link alone needs its zone.
-func meet(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone string) {
+func addAddr(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone string) {
 	a, ok := netip.AddrFromSlice(ip)
 	if !ok || h.Ttl == 0 || len(addrs[h.Name]) == maxAddrs {
 		return
@@ -202,9 +202,9 @@ func meet(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone string
 }
 
 // see passes on what a TXT record says.
-func (f *finder) see(txt *dns.TXT, at []netip.Addr) {
+func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	label := strings.TrimSuffix(txt.Hdr.Name, "."+services)
-	site, record, err := recordOf(txt.Txt)
+	site, record, err := parseText(txt.Txt)
 	if err != nil || label != discovery.Label(site) {
 		_ = f.emit(malformed)
 		return
@@ -214,21 +214,21 @@ func (f *finder) see(txt *dns.TXT, at []netip.Addr) {
 		return
 	}
 	if f.known[label] != nil || len(f.known) < maxKnown {
-		f.known[label] = &known{site: site, until: time.Now().Add(holds)}
+		f.known[label] = &instance{site: site, until: time.Now().Add(holds)}
 	}
 }
 
 // doubt asks soon whether somebody has really gone: anybody can say so, and a site whose
 // record or address changes says goodbye to the one before. Not at once: who has said
 // goodbye and closes down hears for a moment more, and would answer.
-func (f *finder) doubt(instance string) {
+func (f *finder) suspectGoodbye(instance string) {
 	k := f.known[strings.TrimSuffix(instance, "."+services)]
-	if k == nil || k.doubted {
+	if k == nil || k.suspected {
 		return
 	}
 	now := time.Now()
-	k.doubted, k.until = true, now.Add(doubt)
-	if now.Sub(f.asked) >= askLeast && !f.also {
-		f.ask = now.Add(doubt / 2)
+	k.suspected, k.until = true, now.Add(goodbyeDelay)
+	if now.Sub(f.lastQuery) >= minQueryInterval && !f.overIPv6 {
+		f.nextQuery = now.Add(goodbyeDelay / 2)
 	}
 }

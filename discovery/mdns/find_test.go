@@ -22,7 +22,7 @@ import (
 // says is what a site says of itself, for so many seconds; 0 is a goodbye.
 func says(t testing.TB, r *discovery.Signed, ttl uint32, addrs ...dns.RR) *dns.Msg {
 	t.Helper()
-	port, text, err := describe(r)
+	port, text, err := serviceOf(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +43,15 @@ func says(t testing.TB, r *discovery.Signed, ttl uint32, addrs ...dns.RR) *dns.M
 func looking(t *testing.T, test func(w *wire)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, []string{"192.0.2.100/24", "fe80::100/64"})
-		f := finder{known: make(map[string]*known), emit: w.see}
-		w.wants = wants
+		f := finder{known: make(map[string]*instance), emit: w.see}
+		w.wants = isSiteAnswer
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.run(ctx, w.link) }()
 		if out := w.take(); len(out) != 1 || out[0].to != group4 {
 			t.Errorf("at once: %v", out)
 		}
-		time.Sleep(askAlso)
+		time.Sleep(ipv6Delay)
 		test(w)
 		cancel()
 		if err := <-done; err != nil {
@@ -72,7 +72,7 @@ func (w *wire) burst(t *testing.T) (*dns.Msg, time.Duration) {
 			continue
 		}
 		took := time.Since(start)
-		time.Sleep(askAlso)
+		time.Sleep(ipv6Delay)
 		also := w.take()
 		if len(out) != 1 || len(also) != 1 || out[0].to != group4 || also[0].to != group6 || out[0].Question[0].Name != services || out[0].Question[0].Qtype != dns.TypePTR {
 			t.Errorf("%v, %v", out, also)
@@ -88,7 +88,7 @@ func TestAsks(t *testing.T) {
 	looking(t, func(w *wire) {
 		for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 60} {
 			want *= time.Second
-			if _, took := w.burst(t); took < want-askAlso || took > want*9/8+askAlso {
+			if _, took := w.burst(t); took < want-ipv6Delay || took > want*9/8+ipv6Delay {
 				t.Errorf("it asks after %v, want %v", took, want)
 			}
 		}
@@ -169,11 +169,11 @@ func TestGoodbye(t *testing.T) {
 		if out := w.take(); len(out) != 0 {
 			t.Errorf("who goes is asked while it still hears: %v", out)
 		}
-		time.Sleep(doubt / 2)
+		time.Sleep(goodbyeDelay / 2)
 		if out := w.take(); len(out) != 1 || len(out[0].Answer) != 1 {
 			t.Errorf("%v", out)
 		}
-		time.Sleep(askAlso)
+		time.Sleep(ipv6Delay)
 		w.take()
 		w.say("192.0.2.66:5353", says(t, stays, 0)) // somebody else lies
 		w.say("192.0.2.66:5353", says(t, discoverytest.Record(identity.New(), 1), 0))
@@ -182,7 +182,7 @@ func TestGoodbye(t *testing.T) {
 		}
 		before := len(w.sightings())
 		w.say("192.0.2.1:5353", says(t, stays, 120))
-		time.Sleep(doubt)
+		time.Sleep(goodbyeDelay)
 		if seen := w.sightings()[before:]; len(seen) != 2 || seen[0].Site != stays.Site || seen[1].Site != goes.Site || seen[1].Record != nil {
 			t.Errorf("%+v", seen)
 		}
@@ -211,14 +211,14 @@ func TestOtherTalk(t *testing.T) {
 // TestFinderFlood: what is remembered, passed on and asked stays within its bounds.
 func TestFinderFlood(t *testing.T) {
 	w := newWire(t, []string{"192.0.2.100/24"})
-	f := finder{known: make(map[string]*known), emit: w.see}
+	f := finder{known: make(map[string]*instance), emit: w.see}
 	for range maxKnown + 100 {
 		r := discoverytest.Record(identity.New(), 1)
 		m := says(t, r, 120)
 		for n := range 20 {
 			m.Extra = append(m.Extra, rr(t, fmt.Sprintf("%s. 120 IN A 192.0.2.%d", discovery.HostName(r.Site), n)))
 		}
-		f.hear(w.link, packet{pack(m), 1, netip.MustParseAddrPort("192.0.2.66:5353")})
+		f.handle(w.link, packet{pack(m), 1, netip.MustParseAddrPort("192.0.2.66:5353")})
 	}
 	if len(w.seen) != maxKnown+100 || len(f.known) != maxKnown || len(w.seen[0].At) != maxAddrs {
 		t.Errorf("%d are seen and %d known, at %v", len(w.seen), len(f.known), w.seen[0].At)
@@ -239,7 +239,7 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, text, err := describe(long)
+	port, text, err := serviceOf(long)
 	if err != nil || port != 8473 || text[0] != "id="+r.Site.PeerID() || text[1] != "path=/mcp" || text[2] != "name=greenhouse" {
 		t.Errorf("%d %q %v", port, text, err)
 	}
@@ -253,7 +253,7 @@ func TestDescribe(t *testing.T) {
 	if total > 1300 {
 		t.Errorf("a TXT record has %d bytes", total)
 	}
-	if site, b, err := recordOf(text); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
+	if site, b, err := parseText(text); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
 		t.Errorf("%v %x %v", site, b, err)
 	}
 	small := discoverytest.Record(key, 2).Record
@@ -262,16 +262,16 @@ func TestDescribe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, text, err := describe(whole); err != nil {
+	if _, text, err := serviceOf(whole); err != nil {
 		t.Error(err)
-	} else if _, b, err := recordOf(text); err != nil || !bytes.Equal(b, whole.Bytes()) {
+	} else if _, b, err := parseText(text); err != nil || !bytes.Equal(b, whole.Bytes()) {
 		t.Errorf("an offer that fits is left out: %v", err)
 	}
-	if site, b, err := recordOf(append(text, "r0=AAAA", "id=x")); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
+	if site, b, err := parseText(append(text, "r0=AAAA", "id=x")); err != nil || site != r.Site || !bytes.Equal(b, long.Short()) {
 		t.Errorf("of two alike the first counts: %v %x %v", site, b, err)
 	}
 	for _, bad := range [][]string{nil, {"id=x"}, {text[0]}, {text[0], "r0=" + text[3][3:] + "="}, {text[0], "r0=+/"}, {text[3]}, {"", "=", "id"}} {
-		if _, _, err := recordOf(bad); err == nil {
+		if _, _, err := parseText(bad); err == nil {
 			t.Errorf("%q has a record", bad)
 		}
 	}
@@ -284,7 +284,7 @@ func TestDescribe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if port, _, err := describe(s); port != want && want != 0 || (err == nil) != (want != 0) {
+		if port, _, err := serviceOf(s); port != want && want != 0 || (err == nil) != (want != 0) {
 			t.Errorf("%s: %d, %v", addresses, port, err)
 		}
 	}
@@ -305,20 +305,20 @@ func FuzzPacket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := newWire(t, []string{"192.0.2.100/24", "fe80::100/64"})
 		seen := 0
-		finder := finder{known: make(map[string]*known), emit: func(s discovery.Sighting) error {
+		finder := finder{known: make(map[string]*instance), emit: func(s discovery.Sighting) error {
 			if seen++; len(s.At) > maxAddrs || s.For > ttl || len(s.Record) > maxPacket {
 				t.Fatalf("%+v", s)
 			}
 			return nil
 		}}
-		namer := namer{link: w.link, always: "agentsite-aaaaaaaa.local.", wanted: "greenhouse.local.", probed: probes + 1, last: make(map[answered]time.Time)}
+		namer := nameResponder{link: w.link, keyName: "agentsite-aaaaaaaa.local.", siteName: "greenhouse.local.", probed: probes + 1, last: make(map[answerKey]time.Time)}
 		p := packet{b, 1, netip.MustParseAddrPort("192.0.2.1:5353")}
-		if wants(b) {
-			finder.hear(w.link, p)
-			finder.hear(w.link, p)
+		if isSiteAnswer(b) {
+			finder.handle(w.link, p)
+			finder.handle(w.link, p)
 		}
-		if namer.wants(b) {
-			namer.hear(p)
+		if namer.mentionsName(b) {
+			namer.handle(p)
 		}
 		if len(w.out) > 1 || seen > 2*len(b) {
 			t.Fatalf("%d answers, %d sightings", len(w.out), seen)

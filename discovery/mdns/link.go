@@ -15,7 +15,7 @@ import (
 
 const (
 	maxPacket = 9000 // bytes: RFC 6762, section 17
-	queued    = 128  // packets that wait: all sites answer a question at once
+	queueSize = 128  // packets that wait: all sites answer a question at once
 )
 
 var (
@@ -126,7 +126,7 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 	if v4 == nil && v6 == nil {
 		return nil, fmt.Errorf("no interface takes multicast: %w", errors.Join(err4, err6))
 	}
-	packets, failed, closed := make(chan packet, queued), make(chan error, 2), make(chan struct{})
+	packets, failed, closed := make(chan packet, queueSize), make(chan error, 2), make(chan struct{})
 	l := &link{own: own, packets: packets, failed: failed, close: sync.OnceFunc(func() {
 		close(closed)
 		if v4 != nil {
@@ -150,9 +150,9 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 		p := packet{bytes.Clone(b), on, from.(*net.UDPAddr).AddrPort()}
 		p.from = netip.AddrPortFrom(p.from.Addr().Unmap(), p.from.Port())
 		if on == 0 {
-			p.on = l.whence(p.from.Addr()) // Windows does not say
+			p.on = l.interfaceFor(p.from.Addr()) // Windows does not say
 		}
-		if _, ours := own[p.on]; !ours || !to.IsMulticast() && !l.near(p) {
+		if _, ours := own[p.on]; !ours || !to.IsMulticast() && !l.isLocal(p) {
 			return
 		}
 		select {
@@ -162,7 +162,7 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 	}
 	if v4 != nil {
 		go func() {
-			failed <- hear(func(b []byte) error {
+			failed <- readPackets(func(b []byte) error {
 				n, cm, from, err := v4.ReadFrom(b)
 				if err != nil {
 					return err
@@ -177,7 +177,7 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 	}
 	if v6 != nil {
 		go func() {
-			failed <- hear(func(b []byte) error {
+			failed <- readPackets(func(b []byte) error {
 				n, cm, from, err := v6.ReadFrom(b)
 				if err != nil {
 					return err
@@ -194,7 +194,7 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 }
 
 // hear reads until that fails.
-func hear(read func([]byte) error) error {
+func readPackets(read func([]byte) error) error {
 	b := make([]byte, maxPacket)
 	for {
 		if err := read(b); err != nil {
@@ -205,7 +205,7 @@ func hear(read func([]byte) error) error {
 
 // near reports whether a packet comes from the link itself. What was sent to this host
 // alone may come from afar, and is not answered: many do, and help to flood others.
-func (l *link) near(p packet) bool {
+func (l *link) isLocal(p packet) bool {
 	from := p.from.Addr().WithZone("")
 	for _, n := range l.own[p.on].nets {
 		if n.Contains(from) {
@@ -215,9 +215,9 @@ func (l *link) near(p packet) bool {
 	return from.IsLinkLocalUnicast()
 }
 
-func (l *link) whence(from netip.Addr) int {
+func (l *link) interfaceFor(from netip.Addr) int {
 	for on := range l.own {
-		if l.near(packet{on: on, from: netip.AddrPortFrom(from, 0)}) {
+		if l.isLocal(packet{on: on, from: netip.AddrPortFrom(from, 0)}) {
 			return on
 		}
 	}
@@ -225,7 +225,7 @@ func (l *link) whence(from netip.Addr) int {
 }
 
 // toAll sends to all on one interface, in each family that it has an address of.
-func (l *link) toAll(b []byte, on int) {
+func (l *link) multicast(b []byte, on int) {
 	for _, group := range []netip.AddrPort{group4, group6} {
 		if l.own[on].has(group) {
 			l.send(b, on, group)

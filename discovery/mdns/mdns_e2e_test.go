@@ -214,7 +214,7 @@ func part(d time.Duration) time.Duration {
 }
 
 // settled is how long it takes until questions are rare.
-const settled = askMost + 10*time.Second
+const settled = maxQueryInterval + 10*time.Second
 
 // TestCrowd: 50 sites that look for each other, and what that costs each of them.
 func TestCrowd(t *testing.T) {

@@ -18,8 +18,8 @@ const (
 	mcp      = "_mcp._tcp" // for clients that know nothing of us; it says where, and no more
 	services = service + ".local."
 
-	ttl      = 120 * time.Second      // of what is said here, and the longest that is believed
-	settling = 200 * time.Millisecond // one change of the network is several to the kernel
+	ttl         = 120 * time.Second      // of what is said here, and the longest that is believed
+	changeDelay = 200 * time.Millisecond // one change of the network is several to the kernel
 )
 
 // Medium is the local link. It can be made by new(Medium); each Announce and each Find
@@ -32,7 +32,7 @@ var _ discovery.Medium = (*Medium)(nil)
 // for while it lasts, and NAME.local if nobody else has it. It is also announced as a
 // server of MCP, which each site is.
 func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
-	port, text, err := describe(record)
+	port, text, err := serviceOf(record)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 
 		// After the library's: of sockets that share a port, the last one gets what is
 		// sent to this host alone, and this one answers only what comes from the link.
-		n := namer{always: discovery.HostName(record.Site) + ".", wanted: record.Name + ".local."}
-		if n.link, err = listen(own, n.wants); err != nil {
+		n := nameResponder{keyName: discovery.HostName(record.Site) + ".", siteName: record.Name + ".local."}
+		if n.link, err = listen(own, n.mentionsName); err != nil {
 			return err
 		}
 		defer n.close()
@@ -69,9 +69,9 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 // Find is that of discovery.Medium. It asks at once, then after a pause that grows to a
 // minute, and hears what is said unasked.
 func (*Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) error {
-	f := finder{emit: emit, known: make(map[string]*known)}
+	f := finder{emit: emit, known: make(map[string]*instance)}
 	return onInterfaces(ctx, func(ctx context.Context, own map[int]iface) error {
-		l, err := listen(own, wants)
+		l, err := listen(own, isSiteAnswer)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (*Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) er
 func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]iface) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	news, err := changes(ctx)
+	news, err := networkEvents(ctx)
 	if err != nil {
 		return fmt.Errorf("the system does not say when the network changes: %w", err)
 	}
@@ -97,7 +97,7 @@ func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]
 		}
 		during, end := context.WithCancelCause(ctx)
 		var watching sync.WaitGroup
-		watching.Go(func() { end(untilOther(during, was, news)) })
+		watching.Go(func() { end(waitChange(during, was, news)) })
 		if len(own) > 0 {
 			err = do(during, own)
 		} else {
@@ -108,27 +108,27 @@ func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]
 		if err != nil {
 			return err
 		}
-		if errors.Is(context.Cause(during), errDeaf) && ctx.Err() == nil {
-			return errDeaf
+		if errors.Is(context.Cause(during), errNoEvents) && ctx.Err() == nil {
+			return errNoEvents
 		}
 	}
 	return nil
 }
 
-var errDeaf = errors.New("the system does not say any more when the network changes")
+var errNoEvents = errors.New("the system does not say any more when the network changes")
 
 // untilOther returns when the network is not as it was, or ctx has ended.
-func untilOther(ctx context.Context, was string, news <-chan struct{}) error {
+func waitChange(ctx context.Context, was string, news <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case _, ok := <-news:
 			if !ok {
-				return errDeaf
+				return errNoEvents
 			}
 		}
-		settled := time.NewTimer(settling)
+		settled := time.NewTimer(changeDelay)
 		select {
 		case <-ctx.Done():
 		case <-settled.C:
@@ -143,5 +143,5 @@ func untilOther(ctx context.Context, was string, news <-chan struct{}) error {
 // snapshot are the interfaces, and a text that is another one when they are.
 func snapshot() (string, map[int]iface, error) {
 	own, err := interfaces()
-	return fmt.Sprint(own, duplicates()), own, err
+	return fmt.Sprint(own, addressState()), own, err
 }

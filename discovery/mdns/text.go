@@ -25,7 +25,7 @@ var strict = base64.RawURLEncoding.Strict()
 // strings of the TXT record. A public offer is among it where all of it fits:
 //
 //	id=12D3KooW…  path=/mcp  name=greenhouse  r0=…  r1=…
-func describe(record *discovery.Signed) (port int, text []string, err error) {
+func serviceOf(record *discovery.Signed) (port int, text []string, err error) {
 	i := slices.IndexFunc(record.Addresses, func(a string) bool { return strings.HasPrefix(a, "http") })
 	if i < 0 {
 		return 0, nil, errors.New("a record without a URL cannot be shown on a link, where http is spoken: give it one")
@@ -45,14 +45,14 @@ func describe(record *discovery.Signed) (port int, text []string, err error) {
 		port = 80
 	}
 	who := []string{"id=" + record.Site.PeerID(), "path=" + u.Path, "name=" + record.Name}
-	if text = append(who, parts(record.Bytes())...); size(text) > maxText {
-		text = append(who, parts(record.Short())...)
+	if text = append(who, splitRecord(record.Bytes())...); textSize(text) > maxText {
+		text = append(who, splitRecord(record.Short())...)
 	}
 	return port, text, nil
 }
 
 // parts are the strings that have a record.
-func parts(record []byte) (text []string) {
+func splitRecord(record []byte) (text []string) {
 	rest := strict.EncodeToString(record)
 	for i := 0; rest != ""; i++ {
 		key := fmt.Sprintf("r%d=", i)
@@ -64,7 +64,7 @@ func parts(record []byte) (text []string) {
 }
 
 // size is how many bytes strings take in a TXT record: each has one for its length.
-func size(text []string) (n int) {
+func textSize(text []string) (n int) {
 	for _, s := range text {
 		n += 1 + len(s)
 	}
@@ -73,7 +73,7 @@ func size(text []string) (n int) {
 
 // recordOf is the record in a TXT record, and of which site the latter says it is. It
 // does not look into it.
-func recordOf(text []string) (site identity.ID, record []byte, err error) {
+func parseText(text []string) (site identity.ID, record []byte, err error) {
 	values := make(map[string]string)
 	for _, s := range text {
 		key, value, _ := strings.Cut(s, "=")

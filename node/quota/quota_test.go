@@ -65,11 +65,36 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestBucket: tokens come back with time, and what was refused is owed where there is a debt.
+func TestBucket(t *testing.T) {
+	r, start := Rate{PerSecond: 0.5, Burst: 2}, time.Unix(1, 0)
+	var b Bucket
+	for i, c := range []struct {
+		at time.Duration
+		ok bool
+	}{{0, true}, {0, true}, {0, false}, {time.Second, false}, {2 * time.Second, true}, {time.Hour, true}, {time.Hour, true}, {time.Hour, false}} {
+		if got := b.Take(start.Add(c.at), r, 1); got != c.ok {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	late := start.Add(time.Hour)
+	if d := b.Wait(late, r); d != 2*time.Second {
+		t.Error(d)
+	}
+	r.Debt = 3
+	for range 100 {
+		b.Take(late, r, 1)
+	}
+	if n := b.Tokens(late, r); n != -3 {
+		t.Error(n)
+	}
+}
+
 // TestRate: each may do its burst, and then as often as the rate says; who has rested is
 // forgotten.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := RateLimiter{Every: time.Second, Burst: 3}
+		r := RateLimiter{Rate: Rate{PerSecond: 1, Burst: 3}}
 		often := func(groups ...any) (n int) {
 			for r.Allow(groups...) {
 				n++
@@ -79,8 +104,8 @@ func TestRate(t *testing.T) {
 		if n := often("eve"); n != 3 {
 			t.Errorf("eve may do it %d times", n)
 		}
-		if n := often("ann", "eve"); n != 0 || len(r.free) != 1 {
-			t.Errorf("with eve, ann may do it %d times, of %v", n, r.free)
+		if n := often("ann", "eve"); n != 0 || len(r.buckets) != 1 {
+			t.Errorf("with eve, ann may do it %d times, of %v", n, r.buckets)
 		}
 		time.Sleep(2 * time.Second)
 		if n := often("ann", "eve"); n != 2 {
@@ -91,7 +116,7 @@ func TestRate(t *testing.T) {
 			r.Allow(i)
 			time.Sleep(time.Millisecond)
 		}
-		if n := len(r.free); n > 3000 {
+		if n := len(r.buckets); n > 3000 {
 			t.Errorf("%d groups are remembered", n)
 		}
 		if n := often("eve"); n != 3 {

@@ -5,45 +5,82 @@ import (
 	"time"
 )
 
-// Rate bounds how often each group may do something: Burst times at once, and then once in
-// Every. It is safe for concurrent use, and forgets groups that may do all of Burst again.
-type RateLimiter struct {
-	Every time.Duration
-	Burst int
+// Rate bounds how often something happens: Burst times at once, and PerSecond times a second
+// in the long run.
+type Rate struct {
+	PerSecond, Burst float64
 
-	mu    sync.Mutex
-	free  map[any]time.Time // from when on each may do all of Burst
-	sweep int               // at how many groups they are looked through
+	// Debt is how many refused events count as well: whoever goes on waits longer.
+	Debt float64
 }
 
-// Allow reports whether each of some groups may do it now, and counts it for all of them
-// then, and for none otherwise.
-func (r *RateLimiter) Allow(groups ...any) bool {
+// Bucket is a token bucket. The zero value is full. It is used with one Rate, and not safe for
+// concurrent use.
+type Bucket struct {
+	tokens float64
+	at     time.Time // zero for a full one
+}
+
+// Take reports whether there are n tokens, and takes them. Of a Rate with a Debt it takes them
+// in any case.
+func (b *Bucket) Take(now time.Time, r Rate, n float64) bool {
+	tokens := b.Tokens(now, r)
+	b.tokens, b.at = tokens, now
+	if tokens >= n || r.Debt > 0 {
+		b.tokens = max(tokens-n, -r.Debt)
+	}
+	return tokens >= n
+}
+
+// Tokens returns how many there are, a negative number for a debt.
+func (b *Bucket) Tokens(now time.Time, r Rate) float64 {
+	if b.at.IsZero() {
+		return r.Burst
+	}
+	return min(b.tokens+now.Sub(b.at).Seconds()*r.PerSecond, r.Burst)
+}
+
+// Wait returns the time until there is a token.
+func (b *Bucket) Wait(now time.Time, r Rate) time.Duration {
+	return max(0, time.Duration((1-b.Tokens(now, r))/r.PerSecond*float64(time.Second)))
+}
+
+// RateLimiter holds a Bucket for each group. It is safe for concurrent use, and forgets groups
+// whose bucket is full again.
+type RateLimiter struct {
+	Rate
+
+	mu      sync.Mutex
+	buckets map[any]*Bucket
+	sweep   int // from how many groups on full buckets are deleted
+}
+
+// Allow takes a token from each of some groups, or none and returns false if one has none.
+func (l *RateLimiter) Allow(groups ...any) bool {
 	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, g := range groups {
-		if r.free[g].Sub(now) > time.Duration(r.Burst-1)*r.Every {
+		if b := l.buckets[g]; b != nil && b.Tokens(now, l.Rate) < 1 {
 			return false
 		}
 	}
-	if len(r.free) >= r.sweep {
-		for g, free := range r.free {
-			if !free.After(now) {
-				delete(r.free, g)
+	if len(l.buckets) >= l.sweep {
+		for g, b := range l.buckets {
+			if b.Tokens(now, l.Rate) >= l.Burst {
+				delete(l.buckets, g)
 			}
 		}
-		r.sweep = max(1024, 2*len(r.free))
+		l.sweep = max(1024, 2*len(l.buckets))
 	}
-	if r.free == nil {
-		r.free = make(map[any]time.Time)
+	if l.buckets == nil {
+		l.buckets = make(map[any]*Bucket)
 	}
 	for _, g := range groups {
-		free := r.free[g]
-		if free.Before(now) {
-			free = now
+		if l.buckets[g] == nil {
+			l.buckets[g] = new(Bucket)
 		}
-		r.free[g] = free.Add(r.Every)
+		l.buckets[g].Take(now, l.Rate, 1)
 	}
 	return true
 }

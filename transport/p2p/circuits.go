@@ -95,9 +95,9 @@ type (
 func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
 	return &circuits{
 		Host: h, allow: allow,
-		keyOften:     quota.RateLimiter{Every: time.Second, Burst: 8},
-		prefixOften:  quota.RateLimiter{Every: time.Second, Burst: 16},
-		often:        quota.RateLimiter{Every: 50 * time.Millisecond, Burst: 256},
+		keyOften:     quota.RateLimiter{Rate: quota.Rate{PerSecond: 1, Burst: 8}},
+		prefixOften:  quota.RateLimiter{Rate: quota.Rate{PerSecond: 1, Burst: 16}},
+		often:        quota.RateLimiter{Rate: quota.Rate{PerSecond: 20, Burst: 256}},
 		reservations: make(map[peer.ID]*reservation), open: make(map[route][]*openCircuit),
 	}
 }

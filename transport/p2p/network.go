@@ -42,22 +42,28 @@ func (h *Host) watchNetwork() {
 				h.handleAddrChange(before, now)
 				before = now
 			}
-			h.closeIdle()
+			h.closeIdle(time.Now())
 		}
 	})
 }
 
-// closeIdle closes connections that this host opened, that nothing protects, and that carry
-// no streams but background ones: each is kept alive every 15 s at both ends, for nothing.
-func (h *Host) closeIdle() {
-	background := func(s network.Stream) bool { return h.background != "" && s.Protocol() == h.background }
+// closeIdle closes idle connections: each is kept alive every 15 s at both ends, for nothing.
+// It does not block.
+func (h *Host) closeIdle(now time.Time) {
 	for _, c := range h.Network().Conns() {
-		info := c.Stat()
-		if info.Direction == network.DirOutbound && time.Since(info.Opened) > idleGrace &&
-			!h.ConnManager().IsProtected(c.RemotePeer(), "") && !slices.ContainsFunc(c.GetStreams(), not(background)) {
+		if h.isIdle(c, now) {
 			go c.Close()
 		}
 	}
+}
+
+// isIdle reports whether this host opened a connection, some time ago, that nothing protects
+// and that carries no streams but background ones.
+func (h *Host) isIdle(c network.Conn, now time.Time) bool {
+	used := func(s network.Stream) bool { return h.background == "" || s.Protocol() != h.background }
+	info := c.Stat()
+	return info.Direction == network.DirOutbound && now.Sub(info.Opened) > idleGrace &&
+		!h.ConnManager().IsProtected(c.RemotePeer(), "") && !slices.ContainsFunc(c.GetStreams(), used)
 }
 
 // interfaceIPs returns the addresses of the machine's interfaces, nil if they cannot be read.

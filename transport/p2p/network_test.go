@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 )
@@ -48,6 +50,61 @@ func TestNewNetwork(t *testing.T) {
 	case <-ended:
 	case <-time.After(patience):
 		t.Error("a connection from an address that has gone is kept")
+	}
+}
+
+// TestCloseIdle: a connection is closed by the host that opened it, once it is old, nothing
+// protects it and it carries no stream but background ones.
+func TestCloseIdle(t *testing.T) {
+	const background, call = "/test/background", "/test/call"
+	h, other := newHost(t, Options{Background: background}, overTCP), newHost(t, Options{Background: background}, overTCP)
+	for _, id := range []protocol.ID{background, call} {
+		other.SetStreamHandler(id, func(s network.Stream) { io.Copy(s, s) })
+	}
+	if err := h.Connect(t.Context(), peer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan bool, 1)
+	h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(network.Network, network.Conn) { ended <- true }})
+	open := func(id protocol.ID) network.Stream {
+		s, err := h.NewStream(t.Context(), other.ID(), id)
+		if err == nil {
+			_, err = s.Write([]byte("x"))
+		}
+		if err == nil {
+			_, err = s.Read(make([]byte, 1))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	open(background)
+	used, late := open(call), time.Now().Add(2*idleGrace)
+	closes := func(why string, want bool) {
+		t.Helper()
+		for _, c := range h.Network().Conns() {
+			if h.isIdle(c, late) != want {
+				t.Errorf("%s: idle is %v", why, !want)
+			}
+		}
+	}
+	closes("a call uses it", false)
+	used.Reset()
+	h.ConnManager().Protect(other.ID(), "test")
+	closes("it is protected", false)
+	h.ConnManager().Unprotect(other.ID(), "test")
+	closes("only a background stream uses it", true)
+	other.closeIdle(late)
+	h.closeIdle(time.Now())
+	if !h.hasDirectConn(other.ID()) {
+		t.Fatal("a young connection was closed, or that of another host")
+	}
+	h.closeIdle(late)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("an idle connection stays")
 	}
 }
 

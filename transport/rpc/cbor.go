@@ -66,12 +66,12 @@ func (cborCodec) Decode(b []byte, v any) error {
 	if m, ok := v.(*message); ok { // its parts are decoded later, and are checked here
 		err := cborDec.Wellformed(b)
 		if err == nil {
-			err = strictCBOR(b)
+			err = checkCBOR(b)
 		}
 		switch {
 		case err != nil:
 			return cborError(b, v, err)
-		case quick(b, m):
+		case decodeFast(b, m):
 			return nil
 		}
 	}

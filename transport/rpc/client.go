@@ -52,7 +52,7 @@ func NewStreamClient(rw io.ReadWriteCloser, codec Codec) *StreamClient {
 
 // Run reads until the stream ends, and then fails every call that waits.
 func (c *StreamClient) Run() error {
-	messages := newFraming(c.codec, bufio.NewReaderSize(c.rw, 4<<10), longAnswer)
+	messages := newFrameReader(c.codec, bufio.NewReaderSize(c.rw, 4<<10), exceedsMaxAnswer)
 	for {
 		b, err := messages.next()
 		if err == nil {
@@ -186,7 +186,7 @@ func (c *StreamClient) ended() error {
 // MaxAnswer bounds a response: a picture in base64 fits, an endless line does not.
 const MaxAnswer = 4 << 20
 
-func longAnswer(n int) bool { return n > MaxAnswer }
+func exceedsMaxAnswer(n int) bool { return n > MaxAnswer }
 
 // EncodeError writes an error that no request is behind.
 func EncodeError(codec Codec, w *bytes.Buffer, e *Error) error {

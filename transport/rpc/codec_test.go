@@ -257,7 +257,7 @@ func TestJSONBounds(t *testing.T) {
 	many := "[" + strings.Repeat("0,", maxValues) + "0]"
 	quoted := `{"jsonrpc":"2.0","id":1,"method":"m","params":{"s":"` + strings.Repeat(`[{\"`, 100) + `"}}`
 	for in, ok := range map[string]bool{deep: false, many: false, quoted: true, deep[1 : len(deep)-1]: true} {
-		if err := boundJSON([]byte(in)); (err == nil) != ok {
+		if err := checkJSONBounds([]byte(in)); (err == nil) != ok {
 			t.Errorf("%.60s…: %v", in, err)
 		}
 	}
@@ -380,14 +380,14 @@ func TestQuick(t *testing.T) {
 		t.Run(name, func(t *testing.T) { sameMessage(t, []byte(b)) })
 	}
 	usual := encode(t, CBOR, request{version, NumberID(300), "tools/call", map[string]any{"a": []any{1, "x", nil, 1.5}}})
-	if !quick(usual, new(message)) {
+	if !decodeFast(usual, new(message)) {
 		t.Errorf("%x is not read quickly", usual)
 	}
 }
 
 func sameMessage(t interface{ Fatalf(string, ...any) }, b []byte) {
 	var got, want message
-	if cborDec.Wellformed(b) != nil || !quick(b, &got) {
+	if cborDec.Wellformed(b) != nil || !decodeFast(b, &got) {
 		return
 	}
 	if err := cborDec.Unmarshal(b, &want); err != nil || !reflect.DeepEqual(got, want) {

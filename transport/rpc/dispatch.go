@@ -93,9 +93,9 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 // parse decodes the envelope and refuses what is neither a request nor a
 // notification.
 func parse(codec Codec, body []byte) (m message, fault *Error) {
-	defer survive("decoding", func() { m, fault = message{}, errInternal })
+	defer recoverPanic("decoding", func() { m, fault = message{}, errInternal })
 	if codec == JSON {
-		if err := boundJSON(body); err != nil {
+		if err := checkJSONBounds(body); err != nil {
 			return m, err.(*Error)
 		}
 		if first := firstByte(body); first == '[' {
@@ -132,7 +132,7 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
 	if m.ID.IsZero() {
 		return // no notification changes anything here; a stream sees to cancellation
 	}
-	defer survive(m.Method, func() { in.respond(m.ID, nil, errInternal) })
+	defer recoverPanic(m.Method, func() { in.respond(m.ID, nil, errInternal) })
 	method, ok := d.methods[m.Method]
 	if !ok {
 		in.respond(m.ID, nil, Errorf(CodeMethodNotFound, "there is no method %.60q", m.Method))
@@ -153,7 +153,7 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
 
 // survive, deferred, keeps a defect in one message from taking the process down, and
 // with it the guard of every output.
-func survive(what string, then func()) {
+func recoverPanic(what string, then func()) {
 	if p := recover(); p != nil {
 		slog.Error("a defect: something panicked", "in", what, "panic", p, "stack", string(debug.Stack()))
 		then()
@@ -164,14 +164,14 @@ var errInternal = Errorf(CodeInternal, "the site failed at this; its log says mo
 
 // goneError is what a method gets that tells its caller something when the connection has
 // ended: that is no defect of the method.
-type goneError struct{ error }
+type disconnectedError struct{ error }
 
-func (e *goneError) Unwrap() error { return e.error }
+func (e *disconnectedError) Unwrap() error { return e.error }
 
 func asError(err error) *Error {
 	var fault *Error
 	var field *FieldError
-	var gone *goneError
+	var gone *disconnectedError
 	switch {
 	case errors.As(err, &fault): // a carrier may refuse to send, too
 		return fault
@@ -196,7 +196,7 @@ func (in *Incoming) respond(id ID, result any, fault *Error) {
 		return
 	}
 	err := in.send(response{version, id, result, fault}, Outgoing{Last: true, Err: fault})
-	var unsendable *unsendableError
+	var unsendable *encodingError
 	if errors.As(err, &unsendable) {
 		slog.Error("a result could not be encoded", "err", err)
 		in.send(response{version, id, nil, errInternal}, Outgoing{Last: true, Err: errInternal})
@@ -219,13 +219,13 @@ func (in *Incoming) sendRendered(id ID, result Rendered) {
 		buf.Write(result)
 		buf.WriteString("\x67jsonrpc\x632.0")
 	}
-	in.hand(Outgoing{Body: buf.Bytes(), Last: true})
+	in.transmit(Outgoing{Body: buf.Bytes(), Last: true})
 }
 
 // unsendableError is a value of ours that its codec refuses.
-type unsendableError struct{ error }
+type encodingError struct{ error }
 
-func (e *unsendableError) Unwrap() error { return e.error }
+func (e *encodingError) Unwrap() error { return e.error }
 
 // send encodes one message and gives it to the carrier. Notifications may come
 // from several goroutines.
@@ -233,17 +233,17 @@ func (in *Incoming) send(v any, out Outgoing) error {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer recycle(buf)
 	if err := in.Codec.Encode(buf, v); err != nil {
-		return &unsendableError{err}
+		return &encodingError{err}
 	}
 	out.Body = buf.Bytes()
-	return in.hand(out)
+	return in.transmit(out)
 }
 
-func (in *Incoming) hand(out Outgoing) error {
+func (in *Incoming) transmit(out Outgoing) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err := in.Send(out); err != nil {
-		return &goneError{err}
+		return &disconnectedError{err}
 	}
 	return nil
 }

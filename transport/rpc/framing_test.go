@@ -15,7 +15,7 @@ import (
 
 // framed reads all messages that there are.
 func framed(codec Codec, r io.Reader) (all [][]byte, err error) {
-	f := newFraming(codec, bufio.NewReaderSize(r, 16), func(n int) bool { return n > MaxMessage })
+	f := newFrameReader(codec, bufio.NewReaderSize(r, 16), func(n int) bool { return n > MaxMessage })
 	for {
 		b, err := f.next()
 		if err != nil {

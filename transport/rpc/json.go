@@ -48,7 +48,7 @@ func (jsonCodec) DecodeStrict(b []byte, v any) error {
 // boundJSON refuses a text that nests too deep or holds too many values, before
 // anything is built from it. It looks at brackets and commas only; whether the
 // text is JSON at all is for the decoder to say.
-func boundJSON(b []byte) error {
+func checkJSONBounds(b []byte) error {
 	depth, values := 0, 1
 	for i := 0; i < len(b); i++ {
 		switch b[i] {

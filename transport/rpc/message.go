@@ -39,17 +39,17 @@ func Errorf(code int, format string, args ...any) *Error {
 // message is anything on the wire. A request has a method and an id, a
 // notification a method, a response a result or an error.
 type message struct {
-	Version string  `json:"jsonrpc"`
-	ID      ID      `json:"id,omitzero"`
-	Method  string  `json:"method,omitzero"`
-	Params  Raw     `json:"params,omitzero"`
-	Result  Raw     `json:"result,omitzero"`
-	Error   *faulty `json:"error,omitzero"`
+	Version string     `json:"jsonrpc"`
+	ID      ID         `json:"id,omitzero"`
+	Method  string     `json:"method,omitzero"`
+	Params  Raw        `json:"params,omitzero"`
+	Result  Raw        `json:"result,omitzero"`
+	Error   *wireError `json:"error,omitzero"`
 }
 
 // faulty is an Error on its way in: its data keeps its encoding, and with it its
 // numbers.
-type faulty struct {
+type wireError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    Raw    `json:"data,omitzero"`

@@ -98,7 +98,7 @@ func toJSON(b []byte) ([]byte, error) {
 	if err := cborDec.Unmarshal(b, &tree); err != nil {
 		return nil, &FieldError{Msg: "not valid CBOR: " + err.Error()}
 	}
-	if err := jsonable(tree); err != nil {
+	if err := checkJSONable(tree); err != nil {
 		return nil, err
 	}
 	return json.Marshal(tree, jsonEncode)
@@ -136,20 +136,20 @@ func isInteger(text string) bool { return !strings.ContainsAny(text, ".eE") }
 
 // jsonable refuses what JSON has no form for: keys that are not texts, undefined. Bytes
 // become base64, as they are in a struct.
-func jsonable(tree any) error {
+func checkJSONable(tree any) error {
 	switch v := tree.(type) {
 	case nil, bool, string, []byte, int64, uint64, float64:
 		return nil
 	case []any:
 		for _, e := range v {
-			if err := jsonable(e); err != nil {
+			if err := checkJSONable(e); err != nil {
 				return err
 			}
 		}
 		return nil
 	case map[string]any:
 		for _, e := range v {
-			if err := jsonable(e); err != nil {
+			if err := checkJSONable(e); err != nil {
 				return err
 			}
 		}

@@ -19,16 +19,16 @@ const (
 	// maxUrgent are places besides for urgent requests.
 	maxUrgent = 8
 	// A stranger only says who it is, and what was granted.
-	strangersInFlight = 2
-	strangersMessage  = 16 << 10
+	maxStrangerRequests = 2
+	maxStrangerMessage  = 16 << 10
 	// writeTimeout is how long a peer may leave its end unread. It begins anew with a
 	// write after freshTimeout: to set it costs more than a small message does.
-	writeTimeout = 15 * time.Second
-	freshTimeout = time.Second
+	writeTimeout  = 15 * time.Second
+	deadlineSlack = time.Second
 	// drainTimeout is how long requests may go on after their peer closed its side.
 	drainTimeout = 2 * time.Second
 	// alone is how long one request may keep the next from being read.
-	alone = 200 * time.Microsecond
+	inlineLimit = 200 * time.Microsecond
 	// CodeBusy answers a request beyond what is served at a time.
 	CodeBusy = 429
 )
@@ -54,18 +54,18 @@ type Stream struct {
 
 	codec    Codec
 	r        *bufio.Reader
-	messages framing
+	messages frameReader
 	w        *messageWriter
 	requests sync.WaitGroup
 	finish   func(error) // is called once, by who reads to the end
 
 	mu       sync.Mutex
-	running  map[ID]*asked // those that are not answered
-	inFlight int           // those that have not ended
+	running  map[ID]*runningRequest // those that are not answered
+	inFlight int                    // those that have not ended
 }
 
 // asked is one request.
-type asked struct{ cancel context.CancelFunc }
+type runningRequest struct{ cancel context.CancelFunc }
 
 // Serve blocks until the peer closes its side, ctx ends or the stream breaks. It
 // closes rw and returns once every request has ended. The peer's closing is no
@@ -76,8 +76,8 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	s.codec = cmp.Or(s.Terms.Codec, JSON)
 	s.w = &messageWriter{w: rw, end: endOf(s.codec)}
 	s.r = bufio.NewReaderSize(rw, 4<<10)
-	s.messages = newFraming(s.codec, s.r, s.tooLong)
-	s.running = make(map[ID]*asked)
+	s.messages = newFrameReader(s.codec, s.r, s.tooLong)
+	s.running = make(map[ID]*runningRequest)
 	ended := make(chan error, 1)
 	s.finish = func(err error) {
 		cancel()
@@ -87,7 +87,7 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	defer s.requests.Wait()
 	stop := context.AfterFunc(ctx, func() {
 		stopReading(rw)
-		s.w.hurry()
+		s.w.shortenDeadline()
 	})
 	defer stop()
 	s.read(ctx, running, rw)
@@ -100,10 +100,10 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 	for {
 		b, err := s.messages.next()
 		if err != nil {
-			s.finish(s.unread(ctx, err))
+			s.finish(s.handleReadError(ctx, err))
 			return
 		}
-		if err := s.w.ready(); err != nil {
+		if err := s.w.waitIdle(); err != nil {
 			s.finish(err)
 			return
 		}
@@ -113,9 +113,9 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 		case fault != nil:
 			in.respond(m.ID, nil, fault)
 		case m.ID.IsZero():
-			s.notified(m)
+			s.handleNotification(m)
 		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
-			s.finish(s.Handover(ctx, &replay{first: append(b, '\n'), r: s.r, w: s.w, Closer: rw}))
+			s.finish(s.Handover(ctx, &replayedStream{first: append(b, '\n'), r: s.r, w: s.w, Closer: rw}))
 			return
 		default:
 			if !s.start(running, in, m, func() { s.read(ctx, running, rw) }) {
@@ -126,10 +126,10 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 }
 
 // unread is what it means that there is no further message.
-func (s *Stream) unread(ctx context.Context, err error) error {
+func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
-		s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.most(strangersMessage, MaxMessage)))
+		s.incoming(nil).respond(ID{}, nil, Errorf(CodeInvalidRequest, "a message has at most %d bytes", s.limit(maxStrangerMessage, MaxMessage)))
 	case errors.Is(err, errUnframed):
 		s.incoming(nil).respond(ID{}, nil, Errorf(CodeParse, "%v", err))
 	}
@@ -141,7 +141,7 @@ func (s *Stream) unread(ctx context.Context, err error) error {
 }
 
 // most is the smaller one for a stranger.
-func (s *Stream) most(stranger, known int) int {
+func (s *Stream) limit(stranger, known int) int {
 	if s.Terms.Known == nil || s.Terms.Known() {
 		return known
 	}
@@ -150,7 +150,7 @@ func (s *Stream) most(stranger, known int) int {
 
 // tooLong asks who it is only where that matters.
 func (s *Stream) tooLong(n int) bool {
-	return n > strangersMessage && n > s.most(strangersMessage, MaxMessage)
+	return n > maxStrangerMessage && n > s.limit(maxStrangerMessage, MaxMessage)
 }
 
 // stopReading frees a blocked read, and leaves the writing side open where it can.
@@ -186,8 +186,8 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 	_, twice := s.running[m.ID]
 	now, most := s.inFlight, MaxInFlight
 	s.mu.Unlock()
-	if now >= strangersInFlight {
-		most = s.most(strangersInFlight, MaxInFlight)
+	if now >= maxStrangerRequests {
+		most = s.limit(maxStrangerRequests, MaxInFlight)
 	}
 	if now >= MaxInFlight && most == MaxInFlight && s.Dispatcher.Urgent != nil && s.Dispatcher.Urgent(m.Method, m.Params) {
 		most += maxUrgent
@@ -202,19 +202,19 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
-	a := &asked{cancel}
+	a := &runningRequest{cancel}
 	s.running[m.ID] = a
 	s.inFlight++
 	s.mu.Unlock()
 	in.Send = func(o Outgoing) error {
 		if o.Last { // who has the answer may ask anew by the same id
-			s.answered(m.ID, a)
+			s.markAnswered(m.ID, a)
 		}
 		return s.w.message(o.Body)
 	}
 	serve := func() {
 		defer func() {
-			s.answered(m.ID, a)
+			s.markAnswered(m.ID, a)
 			s.mu.Lock()
 			s.inFlight--
 			s.mu.Unlock()
@@ -228,13 +228,13 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 		go serve()
 		return true
 	}
-	late := time.AfterFunc(alone, next)
+	late := time.AfterFunc(inlineLimit, next)
 	serve()
 	return late.Stop()
 }
 
 // notified heeds a cancellation; every other notification is passed over.
-func (s *Stream) notified(m message) {
+func (s *Stream) handleNotification(m message) {
 	var p struct {
 		RequestID ID `json:"requestId"`
 	}
@@ -249,7 +249,7 @@ func (s *Stream) notified(m message) {
 	}
 }
 
-func (s *Stream) answered(id ID, a *asked) {
+func (s *Stream) markAnswered(id ID, a *runningRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[id] == a {
@@ -269,14 +269,14 @@ type messageWriter struct {
 	until time.Time // how long the peer may take over what is written
 	err   error     // the first one: after half a message there is no next
 
-	hurried atomic.Bool
+	draining atomic.Bool
 }
 
 type writeDeadline interface{ SetWriteDeadline(time.Time) error }
 
 // hurry leaves a peer that does not read no more time than the stream's end takes.
-func (l *messageWriter) hurry() {
-	l.hurried.Store(true)
+func (l *messageWriter) shortenDeadline() {
+	l.draining.Store(true)
 	if c, ok := l.w.(writeDeadline); ok {
 		c.SetWriteDeadline(time.Now().Add(drainTimeout))
 	}
@@ -303,7 +303,7 @@ func (l *messageWriter) message(b []byte) error {
 
 // ready waits until nothing is being written, and says whether the stream is broken.
 // What asks first of it takes in no more than its peer reads.
-func (l *messageWriter) ready() error {
+func (l *messageWriter) waitIdle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
@@ -320,8 +320,8 @@ func (l *messageWriter) write(b []byte) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	if c, ok := l.w.(writeDeadline); ok && !l.hurried.Load() {
-		if until := time.Now().Add(writeTimeout); until.Sub(l.until) > freshTimeout {
+	if c, ok := l.w.(writeDeadline); ok && !l.draining.Load() {
+		if until := time.Now().Add(writeTimeout); until.Sub(l.until) > deadlineSlack {
 			l.until = until
 			c.SetWriteDeadline(until)
 		}
@@ -336,14 +336,14 @@ func (l *messageWriter) write(b []byte) (n int, err error) {
 }
 
 // replay is the rest of a stream with its last line put back.
-type replay struct {
+type replayedStream struct {
 	first []byte
 	r     io.Reader
 	w     io.Writer
 	io.Closer
 }
 
-func (p *replay) Read(b []byte) (int, error) {
+func (p *replayedStream) Read(b []byte) (int, error) {
 	if len(p.first) > 0 {
 		n := copy(b, p.first)
 		p.first = p.first[n:]
@@ -352,4 +352,4 @@ func (p *replay) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-func (p *replay) Write(b []byte) (int, error) { return p.w.Write(b) }
+func (p *replayedStream) Write(b []byte) (int, error) { return p.w.Write(b) }

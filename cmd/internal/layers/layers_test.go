@@ -65,7 +65,7 @@ var layers = []layer{
 	{"transport/mcp", mcpImports, "a protocol speaks to the door"},
 	{"transport/mcp/legacy", mcpImports, "older revisions come by the official SDK, behind the same door"},
 	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
-	{"discovery", []string{"node/identity"}, "whereabouts know no tools"},
+	{"discovery", []string{"node/identity", "node/quota"}, "records of sites know no tools"},
 	{"discovery/bed", nil, "a network for tests knows nobody who is on it"},
 	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "what a site announces comes as values; the media are passed in"},
 	{"discovery/discoverytest", []string{"discovery", "node/identity"}, "the suite must fit every medium"},

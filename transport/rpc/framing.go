@@ -9,18 +9,18 @@ import (
 )
 
 // framing takes messages off a byte stream, one by one.
-type framing interface {
+type frameReader interface {
 	// next returns a message, still encoded, in a slice of its own; io.EOF after the last.
 	next() ([]byte, error)
 }
 
 // newFraming frames messages in an encoding: lines of JSON, a sequence of CBOR. One of a
 // length for which tooLong is true ends it with errTooLong.
-func newFraming(codec Codec, r *bufio.Reader, tooLong func(n int) bool) framing {
+func newFrameReader(codec Codec, r *bufio.Reader, tooLong func(n int) bool) frameReader {
 	if codec == CBOR {
-		return &items{r: r, tooLong: tooLong}
+		return &cborItems{r: r, tooLong: tooLong}
 	}
-	return lines{r, tooLong}
+	return jsonLines{r, tooLong}
 }
 
 var (
@@ -28,13 +28,13 @@ var (
 	errUnframed = errors.New("what comes is no sequence of CBOR items of definite length")
 )
 
-type lines struct {
+type jsonLines struct {
 	r       *bufio.Reader
 	tooLong func(n int) bool
 }
 
 // next returns a line without its end. The last line needs none. Empty lines are none.
-func (l lines) next() ([]byte, error) {
+func (l jsonLines) next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -56,10 +56,10 @@ func (l lines) next() ([]byte, error) {
 }
 
 // Sequence reads messages that follow one another (RFC 8742, CBOR sequences).
-type Sequence struct{ items }
+type Sequence struct{ cborItems }
 
 func NewSequence(r io.Reader) *Sequence {
-	return &Sequence{items{r: bufio.NewReader(r), tooLong: longAnswer}}
+	return &Sequence{cborItems{r: bufio.NewReader(r), tooLong: exceedsMaxAnswer}}
 }
 
 // Next returns the next message, still encoded. It takes in no more than
@@ -75,26 +75,26 @@ func (s *Sequence) Next() ([]byte, error) {
 
 // items are a CBOR sequence. Only heads are looked at, each once; whether
 // what is between them will do is for the decoder to say.
-type items struct {
+type cborItems struct {
 	r       *bufio.Reader
 	tooLong func(n int) bool
 	buf     []byte // of the item that is being read
 }
 
-func (s *items) next() ([]byte, error) {
+func (s *cborItems) next() ([]byte, error) {
 	if cap(s.buf) > 64<<10 {
 		s.buf = nil
 	}
 	s.buf = s.buf[:0]
 	for left := uint64(1); left > 0; left-- {
-		holds, err := s.head()
+		holds, err := s.readHead()
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
 				err = io.ErrUnexpectedEOF
 			}
 			return nil, err
 		}
-		if left += holds; s.beyond(left - 1) { // each takes a byte at least
+		if left += holds; s.exceeds(left - 1) { // each takes a byte at least
 			return nil, errTooLong
 		}
 	}
@@ -103,14 +103,14 @@ func (s *items) next() ([]byte, error) {
 
 // atMost is more than a message may be long, and so little that no sum overflows, in an
 // int of 32 bits either.
-const atMost = 1 << 29
+const maxLength = 1 << 29
 
 // beyond reports whether n bytes more are too many.
-func (s *items) beyond(n uint64) bool { return n > atMost || s.tooLong(len(s.buf)+int(n)) }
+func (s *cborItems) exceeds(n uint64) bool { return n > maxLength || s.tooLong(len(s.buf)+int(n)) }
 
 // head takes in the head of an item, and the text that belongs to it, and returns how many
 // items it holds.
-func (s *items) head() (holds uint64, err error) {
+func (s *cborItems) readHead() (holds uint64, err error) {
 	first, err := s.r.ReadByte()
 	if err != nil {
 		return 0, err
@@ -122,7 +122,7 @@ func (s *items) head() (holds uint64, err error) {
 		return 0, errUnframed
 	case argument > 23:
 		at := len(s.buf)
-		if err := s.take(1 << (argument - 24)); err != nil {
+		if err := s.readBytes(1 << (argument - 24)); err != nil {
 			return 0, err
 		}
 		argument = 0
@@ -132,11 +132,11 @@ func (s *items) head() (holds uint64, err error) {
 	}
 	switch first >> 5 {
 	case 2, 3:
-		return 0, s.take(argument)
+		return 0, s.readBytes(argument)
 	case 4:
-		return min(argument, atMost+1), nil
+		return min(argument, maxLength+1), nil
 	case 5:
-		return 2 * min(argument, atMost+1), nil
+		return 2 * min(argument, maxLength+1), nil
 	case 6: // a tag is of one item
 		return 1, nil
 	}
@@ -144,8 +144,8 @@ func (s *items) head() (holds uint64, err error) {
 }
 
 // take takes in n bytes, with room made as they come.
-func (s *items) take(n uint64) error {
-	if s.beyond(n) {
+func (s *cborItems) readBytes(n uint64) error {
+	if s.exceeds(n) {
 		return errTooLong
 	}
 	for n > 0 {

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	asksAtOnce = 16 // sites that are asked and have not been slow
-	mostAsking = 32
-	mostNamed  = 4096 // sites of one key
+	maxActiveSites  = 16 // sites that are asked and have not been slow
+	maxRunningSites = 32
+	maxCandidates   = 4096 // sites of one key
 	// How many of those that one server names need not be there, of any and of a known one,
 	// before it is not believed any more.
-	mostMissed, mostMissedKnown = 48, 512
-	mostTried                   = 3  // times, where strangers say that one is
-	mostAgain                   = 32 // are asked once more
+	maxSourceFailures, maxKnownSourceFailures = 48, 512
+	maxTries                                  = 3  // times, where strangers say that one is
+	maxRetries                                = 32 // are asked once more
 )
 
 // look asks those for their cards of whom servers say that they have a key, and some
 // besides, and emits each whose card is right as soon as it is. It returns who that was,
 // and where.
-func (d *DHT) look(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
-	l := &looking{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), tried: make(map[peer.ID]int), found: make(map[peer.ID]peer.AddrInfo)}
+func (d *DHT) runLookup(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
+	l := &lookup{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), tries: make(map[peer.ID]int), found: make(map[peer.ID]peer.AddrInfo)}
 	for _, p := range besides {
 		l.add("", p)
 	}
 	err := d.providers(ctx, key, l.add)
 	l.asking.Wait()
-	l.again() // more may be known of them now, and less to do
+	l.retryFailed() // more may be known of them now, and less to do
 	l.asking.Wait()
 	return l.found, err
 }
 
 // looking is one look. Whose names turn out to be false comes after those whose are true:
 // servers that name hundreds who are not there do not keep a site from being asked.
-type looking struct {
+type lookup struct {
 	d          *DHT
 	ctx        context.Context
 	capability string
@@ -50,76 +50,76 @@ type looking struct {
 	emitting   sync.Mutex
 	asking     sync.WaitGroup
 
-	mu          sync.Mutex
-	sources     []*source // in the order in which they answered
-	named       int
-	asked       map[peer.ID]bool // who is being asked, or was found
-	tried       map[peer.ID]int  // how often in vain
-	prompt, all int              // how many are asked, of whom some are slow
-	failed      []peer.AddrInfo  // who is asked once more
-	found       map[peer.ID]peer.AddrInfo
+	mu              sync.Mutex
+	sources         []*source // in the order in which they answered
+	candidates      int
+	asked           map[peer.ID]bool // who is being asked, or was found
+	tries           map[peer.ID]int  // how often in vain
+	active, running int              // how many are asked, of whom some are slow
+	failed          []peer.AddrInfo  // who is asked once more
+	found           map[peer.ID]peer.AddrInfo
 }
 
 // source is who has named sites.
 type source struct {
-	server peer.ID // "" for ourselves
-	known  bool
-	named  []peer.AddrInfo // who was not asked yet
-	missed int             // how many of them did not show a card, or not yet
+	server     peer.ID // "" for ourselves
+	known      bool
+	candidates []peer.AddrInfo // who was not asked yet
+	failures   int             // how many of them did not show a card, or not yet
 }
 
-func (s *source) most() int {
+func (s *source) maxFailures() int {
 	if s.known {
-		return mostMissedKnown
+		return maxKnownSourceFailures
 	}
-	return mostMissed
+	return maxSourceFailures
 }
 
 // add has a site be asked that a server names.
-func (l *looking) add(server peer.ID, p peer.AddrInfo) {
+func (l *lookup) add(server peer.ID, p peer.AddrInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.d.o.Host.Peerstore().AddAddrs(p.ID, p.Addrs, peerstore.TempAddrTTL)
 	i := slices.IndexFunc(l.sources, func(s *source) bool { return s.server == server })
 	if i < 0 {
 		i = len(l.sources)
-		l.sources = append(l.sources, &source{server: server, known: server == "" || server == l.d.self || l.d.known(server)})
+		l.sources = append(l.sources, &source{server: server, known: server == "" || server == l.d.self || l.d.isKnown(server)})
 	}
-	if l.named < mostNamed || l.sources[i].known {
-		l.named++
-		l.sources[i].named = append(l.sources[i].named, p)
+	if l.candidates < maxCandidates || l.sources[i].known {
+		l.candidates++
+		l.sources[i].candidates = append(l.sources[i].candidates, p)
 	}
 	l.askMore()
 }
 
 // again has those be asked once more that did not show a card.
-func (l *looking) again() {
+func (l *lookup) retryFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := &source{known: true, named: l.failed}
+	s := &source{known: true, candidates: l.failed}
 	l.failed = nil
 	l.sources = []*source{s}
 	l.askMore()
 }
 
 // askMore asks as many as may be asked. The caller holds mu.
-func (l *looking) askMore() {
-	for l.prompt < asksAtOnce && l.all < mostAsking && l.ctx.Err() == nil {
+func (l *lookup) askMore() {
+	for l.active < maxActiveSites && l.running < maxRunningSites && l.ctx.Err() == nil {
 		s, p := l.next()
 		if s == nil {
 			return
 		}
 		l.asked[p.ID] = true
-		s.missed++
-		l.prompt++
-		l.all++
+		s.failures++
+		l.active++
+		l.running++
 		slow, done := false, false
 		late := time.AfterFunc(hedgeAfter, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if !done {
 				slow = true
-				l.prompt--
+				l.active--
 				l.askMore()
 			}
 		})
@@ -129,17 +129,17 @@ func (l *looking) askMore() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			done = true
-			l.all--
+			l.running--
 			if !slow {
-				l.prompt--
+				l.active--
 			}
 			if shown {
-				s.missed--
+				s.failures--
 			} else {
 				delete(l.asked, p.ID) // another may know better where it is
-				l.tried[p.ID]++
+				l.tries[p.ID]++
 			}
-			if !shown && s.known && len(l.failed) < mostAgain {
+			if !shown && s.known && len(l.failed) < maxRetries {
 				l.failed = append(l.failed, p)
 			}
 			l.askMore()
@@ -149,25 +149,25 @@ func (l *looking) askMore() {
 
 // next is who is asked now: of the source that has named the fewest who are not there, the
 // first. The caller holds mu.
-func (l *looking) next() (best *source, p peer.AddrInfo) {
+func (l *lookup) next() (best *source, p peer.AddrInfo) {
 	at := 0
 	for _, s := range l.sources {
-		s.named = slices.DeleteFunc(s.named, func(p peer.AddrInfo) bool { return !s.known && l.tried[p.ID] >= mostTried })
-		i := slices.IndexFunc(s.named, func(p peer.AddrInfo) bool { return !l.asked[p.ID] })
-		if i >= 0 && s.missed < s.most() && (best == nil || s.missed < best.missed || s.missed == best.missed && s.known && !best.known) {
+		s.candidates = slices.DeleteFunc(s.candidates, func(p peer.AddrInfo) bool { return !s.known && l.tries[p.ID] >= maxTries })
+		i := slices.IndexFunc(s.candidates, func(p peer.AddrInfo) bool { return !l.asked[p.ID] })
+		if i >= 0 && s.failures < s.maxFailures() && (best == nil || s.failures < best.failures || s.failures == best.failures && s.known && !best.known) {
 			best, at = s, i
 		}
 	}
 	if best == nil {
 		return nil, p
 	}
-	p = best.named[at]
-	best.named = slices.Delete(best.named, at, at+1)
+	p = best.candidates[at]
+	best.candidates = slices.Delete(best.candidates, at, at+1)
 	return best, p
 }
 
 // ask emits a site if it shows its card, and reports whether it did.
-func (l *looking) ask(p peer.AddrInfo) bool {
+func (l *lookup) ask(p peer.AddrInfo) bool {
 	seen, names, err := l.d.ask(l.ctx, p)
 	if err != nil {
 		l.d.o.Log.Debug("a site of which the DHT knows does not show its card", "peer", p.ID, "error", err)
@@ -177,14 +177,14 @@ func (l *looking) ask(p peer.AddrInfo) bool {
 		return true // it could once
 	}
 	l.mu.Lock()
-	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: best(l.d.addresses(p.ID))}
+	l.found[p.ID] = peer.AddrInfo{ID: p.ID, Addrs: selectAddrs(l.d.addresses(p.ID))}
 	l.mu.Unlock()
 	l.emitting.Lock()
 	err = l.emit(seen) // whether it is taken there changes nothing here
 	l.emitting.Unlock()
 	var older *discovery.OlderError
 	if errors.As(err, &older) && p.ID != l.d.self {
-		l.d.newer(l.ctx, p, older.Newest)
+		l.d.sendNewer(l.ctx, p, older.Newest)
 	}
 	return true
 }

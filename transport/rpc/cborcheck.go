@@ -10,13 +10,13 @@ import (
 // that nobody reads: texts that are no UTF-8, keys that are no texts or stand twice,
 // undefined and other simple values, numbers that are none, and integers below -2^63. The
 // message is well formed and of definite lengths.
-func strictCBOR(b []byte) error {
-	_, err := strictItem(b)
+func checkCBOR(b []byte) error {
+	_, err := checkItem(b)
 	return err
 }
 
 // strictItem does so for the first item, and returns what follows it.
-func strictItem(b []byte) (rest []byte, err error) {
+func checkItem(b []byte) (rest []byte, err error) {
 	first := b[0]
 	kind, n, rest := cutHead(b)
 	switch kind {
@@ -33,11 +33,11 @@ func strictItem(b []byte) (rest []byte, err error) {
 		return rest[n:], nil
 	case cborList:
 		for ; n > 0 && err == nil; n-- {
-			rest, err = strictItem(rest)
+			rest, err = checkItem(rest)
 		}
 		return rest, err
 	case cborMap:
-		return strictMap(rest, n)
+		return checkMap(rest, n)
 	case cborSimple:
 		switch {
 		case first == cborFalse || first == cborTrue || first == cborNull:
@@ -52,7 +52,7 @@ func strictItem(b []byte) (rest []byte, err error) {
 
 // strictMap is strictItem for the pairs of a map. Keys that rise, as the deterministic
 // encoding has them, are not looked up.
-func strictMap(b []byte, pairs uint64) (rest []byte, err error) {
+func checkMap(b []byte, pairs uint64) (rest []byte, err error) {
 	var last []byte
 	var seen map[string]bool // once they do not rise
 	begin := b
@@ -79,7 +79,7 @@ func strictMap(b []byte, pairs uint64) (rest []byte, err error) {
 			seen[string(text)] = true
 		}
 		last = text
-		if b, err = strictItem(after); err != nil {
+		if b, err = checkItem(after); err != nil {
 			return nil, err
 		}
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	wherePatience = 10 * time.Second
-	mostWhere     = 32 // addresses
+	locateTimeout = 10 * time.Second
+	maxLocated    = 32 // addresses
 )
 
 // Where returns the addresses at which a site may be, also over relays: first those that
@@ -34,7 +34,7 @@ func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error)
 	if d.o.Host.Network().Connectedness(p) != network.NotConnected {
 		return peer.AddrInfo{ID: p, Addrs: known}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, wherePatience)
+	ctx, cancel := context.WithTimeout(ctx, locateTimeout)
 	defer cancel()
 	var signed, said []ma.Multiaddr
 	var failed error
@@ -44,7 +44,7 @@ func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error)
 	var all []ma.Multiaddr
 	for _, some := range [][]ma.Multiaddr{known, signed, said, d.addresses(p)} {
 		for _, a := range some {
-			if len(all) < mostWhere && !ma.Contains(all, a) {
+			if len(all) < maxLocated && !ma.Contains(all, a) {
 				all = append(all, a)
 			}
 		}
@@ -87,15 +87,15 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 		})
 	}
 	if d.o.Realm.Public() && d.o.Prefix != Amino {
-		asking.Go(func() { signed = d.signed(ctx, p) })
+		asking.Go(func() { signed = d.signedAddrs(ctx, p) })
 	}
-	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, sought{}, p), p) }) // the peerstore has what it found
+	asking.Go(func() { _, _ = d.library.FindPeer(context.WithValue(ctx, lookupTarget{}, p), p) }) // the peerstore has what it found
 	asking.Wait()
 	return signed, said
 }
 
 // signed are the addresses in the newest record of a site that servers hold.
-func (d *DHT) signed(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
+func (d *DHT) signedAddrs(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
 	b, _ := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0)) // as far as it came
 	r, err := open(keyOf(p), b)
 	if err != nil {

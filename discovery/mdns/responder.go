@@ -13,48 +13,48 @@ import (
 )
 
 const (
-	probes      = 3 // RFC 6762, section 8.1
-	probeEvery  = 250 * time.Millisecond
-	answerEvery = time.Second      // to all, the same on one interface: section 6
-	tryAgain    = 10 * time.Minute // for a name that somebody else has
-	legacyTTL   = 10 * time.Second // section 6.7
+	probes         = 3 // RFC 6762, section 8.1
+	probeInterval  = 250 * time.Millisecond
+	answerInterval = time.Second      // to all, the same on one interface: section 6
+	nameRetry      = 10 * time.Minute // for a name that somebody else has
+	legacyTTL      = 10 * time.Second // section 6.7
 
-	flush = 1 << 15 // in a class: forget what was said before
+	cacheFlush = 1 << 15 // in a class: forget what was said before
 )
 
 // namer answers for the host's names, which zeroconf does not: for always, which is of
 // the site's key and can be nobody else's, and for wanted once a probe has shown that
 // nobody has it, and until somebody else says so too.
-type namer struct {
+type nameResponder struct {
 	*link
-	always, wanted string
+	keyName, siteName string
 
 	probed int       // how often; more than probes once the name is held
 	due    time.Time // when the next step is; zero for none
-	last   map[answered]time.Time
+	last   map[answerKey]time.Time
 }
 
 // answered is what was said to all.
-type answered struct {
+type answerKey struct {
 	name  string
 	on    int
 	group netip.AddrPort
 }
 
-func (n *namer) held() bool { return n.probed > probes }
+func (n *nameResponder) isHeld() bool { return n.probed > probes }
 
 // run answers until ctx ends or the link fails.
-func (n *namer) run(ctx context.Context) error {
-	n.last = make(map[answered]time.Time)
-	n.due = time.Now().Add(rand.N(probeEvery))
+func (n *nameResponder) run(ctx context.Context) error {
+	n.last = make(map[answerKey]time.Time)
+	n.due = time.Now().Add(rand.N(probeInterval))
 	wake := time.NewTimer(time.Until(n.due))
 	defer wake.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			n.announce(n.always, 0)
-			if n.held() {
-				n.announce(n.wanted, 0)
+			n.announce(n.keyName, 0)
+			if n.isHeld() {
+				n.announce(n.siteName, 0)
 			}
 			return nil
 		case err := <-n.failed:
@@ -63,9 +63,9 @@ func (n *namer) run(ctx context.Context) error {
 			}
 			return err
 		case p := <-n.packets:
-			n.hear(p)
+			n.handle(p)
 		case <-wake.C:
-			n.step()
+			n.advance()
 		}
 		wake.Stop()
 		if !n.due.IsZero() {
@@ -75,37 +75,37 @@ func (n *namer) run(ctx context.Context) error {
 }
 
 // step is one on the way to hold the wanted name.
-func (n *namer) step() {
+func (n *nameResponder) advance() {
 	now := time.Now()
 	switch {
 	case n.probed < probes:
 		n.probe()
 		n.probed++
-		n.due = now.Add(probeEvery)
-	case !n.held():
+		n.due = now.Add(probeInterval)
+	case !n.isHeld():
 		n.probed++
-		n.announce(n.wanted, ttl)
+		n.announce(n.siteName, ttl)
 		n.due = now.Add(time.Second)
 	default: // once more: the first may be lost
-		n.announce(n.wanted, ttl)
+		n.announce(n.siteName, ttl)
 		n.due = time.Time{}
 	}
 }
 
 // probe asks whether anybody has the name, and says that this host wants it.
-func (n *namer) probe() {
+func (n *nameResponder) probe() {
 	for on := range n.own {
 		var q dns.Msg
-		q.Question = []dns.Question{{Name: n.wanted, Qtype: dns.TypeANY, Qclass: dns.ClassINET}}
-		q.Ns = n.addresses(n.wanted, on, dns.TypeANY, dns.ClassINET, ttl)
-		n.toAll(pack(&q), on)
+		q.Question = []dns.Question{{Name: n.siteName, Qtype: dns.TypeANY, Qclass: dns.ClassINET}}
+		q.Ns = n.addresses(n.siteName, on, dns.TypeANY, dns.ClassINET, ttl)
+		n.multicast(pack(&q), on)
 	}
 }
 
 // announce says on each interface which addresses a name has there, for how long.
-func (n *namer) announce(name string, ttl time.Duration) {
+func (n *nameResponder) announce(name string, ttl time.Duration) {
 	for on := range n.own {
-		n.toAll(pack(response(n.addresses(name, on, dns.TypeANY, dns.ClassINET|flush, ttl))), on)
+		n.multicast(pack(response(n.addresses(name, on, dns.TypeANY, dns.ClassINET|cacheFlush, ttl))), on)
 	}
 }
 
@@ -116,7 +116,7 @@ func response(answer []dns.RR) *dns.Msg {
 }
 
 // addresses are the records of a name on an interface: those that zeroconf gives too.
-func (n *namer) addresses(name string, on int, qtype, class uint16, ttl time.Duration) (list []dns.RR) {
+func (n *nameResponder) addresses(name string, on int, qtype, class uint16, ttl time.Duration) (list []dns.RR) {
 	h := dns.RR_Header{Name: name, Class: class, Ttl: uint32(ttl.Seconds())}
 	for _, a := range n.own[on].reachable() {
 		if a.Is4() && qtype != dns.TypeAAAA {
@@ -131,48 +131,48 @@ func (n *namer) addresses(name string, on int, qtype, class uint16, ttl time.Dur
 }
 
 // wants reports whether a packet may have to do with the names.
-func (n *namer) wants(b []byte) bool {
+func (n *nameResponder) mentionsName(b []byte) bool {
 	b = bytes.ToLower(b) // of which lengths and numbers suffer, and letters do not
 	label := func(name string) []byte { return []byte(strings.TrimSuffix(name, ".local.")) }
-	return bytes.Contains(b, label(n.always)) || bytes.Contains(b, label(n.wanted))
+	return bytes.Contains(b, label(n.keyName)) || bytes.Contains(b, label(n.siteName))
 }
 
 // hear answers what is asked, and sees who else has or wants the name.
-func (n *namer) hear(p packet) {
+func (n *nameResponder) handle(p packet) {
 	var m dns.Msg
 	if m.Unpack(p.bytes) != nil {
 		return
 	}
 	if !m.Response {
-		if !n.held() && n.others(m.Ns) { // both begin anew, by chance not at once
+		if !n.isHeld() && n.isTakenByOther(m.Ns) { // both begin anew, by chance not at once
 			n.probed, n.due = 0, time.Now().Add(time.Second+rand.N(time.Second))
 		}
 		n.answer(p, &m)
 		return
 	}
-	if all := slices.Concat(m.Answer, m.Ns, m.Extra); n.held() && n.others(all) || !n.held() && n.named(all) {
-		n.probed, n.due = 0, time.Now().Add(tryAgain)
+	if all := slices.Concat(m.Answer, m.Ns, m.Extra); n.isHeld() && n.isTakenByOther(all) || !n.isHeld() && n.isTaken(all) {
+		n.probed, n.due = 0, time.Now().Add(nameRetry)
 	}
 }
 
 // named reports whether somebody says where the wanted name is. That may be this host
 // itself, whose own name it is, and another program answers for that.
-func (n *namer) named(list []dns.RR) bool {
-	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.is(rr) })
+func (n *nameResponder) isTaken(list []dns.RR) bool {
+	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.isSiteNameAddress(rr) })
 }
 
 // others reports whether somebody says that the wanted name is elsewhere.
-func (n *namer) others(list []dns.RR) bool {
-	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.is(rr) && !n.mine(rr) })
+func (n *nameResponder) isTakenByOther(list []dns.RR) bool {
+	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.isSiteNameAddress(rr) && !n.isOwnAddress(rr) })
 }
 
 // is reports whether a record is an address of the wanted name.
-func (n *namer) is(rr dns.RR) bool {
+func (n *nameResponder) isSiteNameAddress(rr dns.RR) bool {
 	h := rr.Header()
-	return h.Ttl > 0 && (h.Rrtype == dns.TypeA || h.Rrtype == dns.TypeAAAA) && strings.EqualFold(h.Name, n.wanted)
+	return h.Ttl > 0 && (h.Rrtype == dns.TypeA || h.Rrtype == dns.TypeAAAA) && strings.EqualFold(h.Name, n.siteName)
 }
 
-func (n *namer) mine(rr dns.RR) bool {
+func (n *nameResponder) isOwnAddress(rr dns.RR) bool {
 	var ip []byte
 	switch rr := rr.(type) {
 	case *dns.A:
@@ -190,9 +190,9 @@ func (n *namer) mine(rr dns.RR) bool {
 }
 
 // answer answers a query, to all or to who asked.
-func (n *namer) answer(p packet, q *dns.Msg) {
+func (n *nameResponder) answer(p packet, q *dns.Msg) {
 	legacy := p.from.Port() != group4.Port() // of a program that knows plain DNS only
-	class, lasts := uint16(dns.ClassINET|flush), ttl
+	class, lasts := uint16(dns.ClassINET|cacheFlush), ttl
 	if legacy {
 		class, lasts = dns.ClassINET, legacyTTL
 	}
@@ -202,18 +202,18 @@ func (n *namer) answer(p packet, q *dns.Msg) {
 	}
 	now, alone := time.Now(), true // alone: who asked wants to be answered alone
 	var list []dns.RR
-	for _, name := range []string{n.always, n.wanted} {
-		i := slices.IndexFunc(q.Question, func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && asksAddress(q.Qtype) })
-		if i < 0 || name == n.wanted && !n.held() {
+	for _, name := range []string{n.keyName, n.siteName} {
+		i := slices.IndexFunc(q.Question, func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && isAddressType(q.Qtype) })
+		if i < 0 || name == n.siteName && !n.isHeld() {
 			continue
 		}
-		qtype, this := q.Question[i].Qtype, answered{name, p.on, group}
+		qtype, this := q.Question[i].Qtype, answerKey{name, p.on, group}
 		if slices.ContainsFunc(q.Question[i+1:], func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && q.Qtype != qtype }) {
 			qtype = dns.TypeANY // A and AAAA, mostly
 		}
-		if !legacy && q.Question[i].Qclass&flush == 0 { // the bit has another meaning there
+		if !legacy && q.Question[i].Qclass&cacheFlush == 0 { // the bit has another meaning there
 			alone = false
-			if now.Sub(n.last[this]) < answerEvery && len(q.Ns) == 0 { // those who probe cannot wait
+			if now.Sub(n.last[this]) < answerInterval && len(q.Ns) == 0 { // those who probe cannot wait
 				continue
 			}
 			n.last[this] = now
@@ -233,6 +233,6 @@ func (n *namer) answer(p packet, q *dns.Msg) {
 	n.send(pack(m), p.on, group)
 }
 
-func asksAddress(qtype uint16) bool {
+func isAddressType(qtype uint16) bool {
 	return qtype == dns.TypeA || qtype == dns.TypeAAAA || qtype == dns.TypeANY
 }

@@ -11,7 +11,7 @@ import (
 // changes has a value after each time the interfaces or their addresses may be other
 // ones, until ctx ends or that cannot be heard any more, and is closed then. The kernel
 // says so: nothing wakes up meanwhile.
-func changes(ctx context.Context) (<-chan struct{}, error) {
+func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 
 // duplicates is how far the kernel is with seeing that addresses of IPv6 are nobody
 // else's; before that they cannot be used.
-func duplicates() string {
+func addressState() string {
 	b, _ := os.ReadFile("/proc/net/if_inet6") // without IPv6 there is none
 	return string(b)
 }

@@ -19,8 +19,8 @@ const always, wanted = "agentsite-aaaaaaaa.local.", "greenhouse.local."
 func naming(t *testing.T, test func(w *wire)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, []string{"192.0.2.1/24", "fe80::1/64"}, []string{"198.51.100.1/24", "2001:db8::1/64", "fe80::2/64"})
-		n := namer{link: w.link, always: always, wanted: wanted}
-		w.wants = n.wants
+		n := nameResponder{link: w.link, keyName: always, siteName: wanted}
+		w.wants = n.mentionsName
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- n.run(ctx) }()
@@ -58,7 +58,7 @@ func hold(w *wire) {
 // TestProbe: three questions, then the name is announced twice, and nothing after that.
 func TestProbe(t *testing.T) {
 	naming(t, func(w *wire) {
-		time.Sleep(probes * probeEvery)
+		time.Sleep(probes * probeInterval)
 		out := w.take()
 		if len(out) != probes*4 || out[0].Response || out[0].Question[0].Name != wanted || out[0].Question[0].Qtype != dns.TypeANY {
 			t.Errorf("%v", out)
@@ -69,9 +69,9 @@ func TestProbe(t *testing.T) {
 				t.Errorf("on %d: %q", o.on, said(o.Ns))
 			}
 		}
-		time.Sleep(probeEvery)
+		time.Sleep(probeInterval)
 		for range 2 {
-			if out := w.take(); len(out) != 4 || !out[0].Response || len(said(out[0].Answer)) != 2 || out[0].Answer[0].Header().Class != dns.ClassINET|flush {
+			if out := w.take(); len(out) != 4 || !out[0].Response || len(said(out[0].Answer)) != 2 || out[0].Answer[0].Header().Class != dns.ClassINET|cacheFlush {
 				t.Errorf("%v", out)
 			}
 			time.Sleep(time.Second)
@@ -86,10 +86,10 @@ func TestProbe(t *testing.T) {
 // TestTaken: who has the name keeps it, and it is tried again when they have gone.
 func TestTaken(t *testing.T) {
 	naming(t, func(w *wire) {
-		time.Sleep(2 * probeEvery)
+		time.Sleep(2 * probeInterval)
 		w.say("192.0.2.2:5353", response([]dns.RR{rr(t, "GREENhouse.local. 120 IN A 192.0.2.2")}))
 		w.take()
-		time.Sleep(tryAgain - time.Second)
+		time.Sleep(nameRetry - time.Second)
 		w.say("192.0.2.2:5353", question(dns.TypeA, wanted))
 		if out := w.take(); len(out) != 0 {
 			t.Errorf("%v", out)
@@ -108,7 +108,7 @@ func TestTaken(t *testing.T) {
 // TestThisHostsName: where the host itself has the name, another program answers for it.
 func TestThisHostsName(t *testing.T) {
 	naming(t, func(w *wire) {
-		time.Sleep(2 * probeEvery)
+		time.Sleep(2 * probeInterval)
 		w.say("192.0.2.1:5353", response([]dns.RR{rr(t, wanted+" 120 IN A 192.0.2.1")}))
 		hold(w)
 		w.say("192.0.2.2:5353", question(dns.TypeA, wanted))
@@ -141,7 +141,7 @@ func TestConflict(t *testing.T) {
 // TestTwoProbe: two who want a name at once both begin anew; one who has it says so.
 func TestTwoProbe(t *testing.T) {
 	naming(t, func(w *wire) {
-		time.Sleep(2 * probeEvery)
+		time.Sleep(2 * probeInterval)
 		other := question(dns.TypeANY, wanted)
 		other.Ns = []dns.RR{rr(t, wanted+" 120 IN A 192.0.2.2")}
 		w.take()
@@ -178,7 +178,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%v", out)
 		}
 		q := question(dns.TypeA, always)
-		q.Question[0].Qclass |= flush
+		q.Question[0].Qclass |= cacheFlush
 		w.say("192.0.2.9:5353", q)
 		if out := w.take(); len(out) != 1 || out[0].to != netip.MustParseAddrPort("192.0.2.9:5353") {
 			t.Errorf("%v", out)
@@ -188,7 +188,7 @@ func TestAnswers(t *testing.T) {
 			!slices.Equal(said(out[0].Answer), []string{"agentsite-aaaaaaaa 10 192.0.2.1"}) || out[0].Answer[0].Header().Class != dns.ClassINET {
 			t.Errorf("%v", out)
 		}
-		time.Sleep(answerEvery)
+		time.Sleep(answerInterval)
 		both := question(dns.TypeA, always)
 		both.Question = append(both.Question, question(dns.TypeAAAA, always).Question...)
 		w.say("192.0.2.9:5353", both)
@@ -207,8 +207,8 @@ func TestAnswers(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, []string{"192.0.2.1/24"})
-		n := namer{link: w.link, always: always, wanted: wanted}
-		w.wants = n.wants
+		n := nameResponder{link: w.link, keyName: always, siteName: wanted}
+		w.wants = n.mentionsName
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- n.run(ctx) }()
@@ -225,7 +225,7 @@ func TestGivesUp(t *testing.T) {
 			t.Error(err)
 		}
 		w.fail <- broken
-		f := finder{known: make(map[string]*known), emit: w.see}
+		f := finder{known: make(map[string]*instance), emit: w.see}
 		if err := f.run(t.Context(), w.link); err != broken {
 			t.Error(err)
 		}
@@ -234,13 +234,13 @@ func TestGivesUp(t *testing.T) {
 
 // TestWants: what has to do with neither name is not even read.
 func TestWants(t *testing.T) {
-	n := namer{always: always, wanted: wanted}
+	n := nameResponder{keyName: always, siteName: wanted}
 	for name, want := range map[string]bool{always: true, strings.ToUpper(wanted): true, "GreenHouse.local.": true, "printer.local.": false, "greenhous.local.": false} {
-		if got := n.wants(pack(question(dns.TypeA, name))); got != want {
+		if got := n.mentionsName(pack(question(dns.TypeA, name))); got != want {
 			t.Errorf("%s is wanted: %v", name, got)
 		}
 	}
-	if !wants(pack(response([]dns.RR{rr(t, services+" 120 IN PTR x."+services)}))) || wants(pack(question(dns.TypePTR, services))) || wants(pack(response([]dns.RR{rr(t, "x.local. 120 IN A 192.0.2.1")}))) {
+	if !isSiteAnswer(pack(response([]dns.RR{rr(t, services+" 120 IN PTR x."+services)}))) || isSiteAnswer(pack(question(dns.TypePTR, services))) || isSiteAnswer(pack(response([]dns.RR{rr(t, "x.local. 120 IN A 192.0.2.1")}))) {
 		t.Error("a finder wants something else than answers of sites")
 	}
 }
@@ -251,7 +251,7 @@ func TestNear(t *testing.T) {
 	for from, want := range map[string]bool{
 		"192.0.2.77": true, "192.0.3.77": false, "203.0.113.1": false, "2001:db8::77": true, "2001:db8:1::77": false, "fe80::77%eth0": true,
 	} {
-		if got := w.near(packet{on: 1, from: netip.AddrPortFrom(netip.MustParseAddr(from), 5353)}); got != want {
+		if got := w.isLocal(packet{on: 1, from: netip.AddrPortFrom(netip.MustParseAddr(from), 5353)}); got != want {
 			t.Errorf("%s is near: %v", from, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // changes has a value now and then, until ctx ends, and is closed then: here nobody
 // says when the interfaces change.
-func changes(ctx context.Context) (<-chan struct{}, error) {
+func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	news := make(chan struct{})
 	go func() {
 		defer close(news)
@@ -31,4 +31,4 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 	return news, nil
 }
 
-func duplicates() string { return "" }
+func addressState() string { return "" }

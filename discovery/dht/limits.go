@@ -15,76 +15,76 @@ import (
 )
 
 const (
-	maxRequest = 16 << 10 // bytes; the library would hold four million
-	mostServed = 512      // requests at a time
-	mostPrefix = 64       // of one network
-	mostOfEach = 8
+	maxRequest           = 16 << 10 // bytes; the library would hold four million
+	maxRequests          = 512      // requests at a time
+	maxRequestsPerPrefix = 64       // of one network
+	maxRequestsPerPeer   = 8
 
 	// readPatience is how long a request may take to come, and writePatience an answer to be
 	// taken. The library waits for a minute.
-	readPatience, writePatience = 4 * time.Second, 10 * time.Second
+	readTimeout, writeTimeout = 4 * time.Second, 10 * time.Second
 )
 
 // guarded is the host as the library has it: nobody gets a connection that is kept, calls
 // are direct and short, and what strangers send is small.
-type guarded struct {
+type limitedHost struct {
 	host.Host
-	turns quota.Quota
+	requests quota.Quota
 }
 
-func newGuarded(h host.Host) *guarded { return &guarded{Host: h} }
+func newLimitedHost(h host.Host) *limitedHost { return &limitedHost{Host: h} }
 
 // sought is, in a context, who is looked for. The library would try to ask that one, too,
 // for seconds, while whoever looks has ways of which it knows nothing.
-type sought struct{}
+type lookupTarget struct{}
 
 // Connect does not go over relays: a server is reached by everybody.
-func (g *guarded) Connect(ctx context.Context, p peer.AddrInfo) error {
-	if ctx.Value(sought{}) == p.ID {
+func (g *limitedHost) Connect(ctx context.Context, p peer.AddrInfo) error {
+	if ctx.Value(lookupTarget{}) == p.ID {
 		return errors.New("it is only looked for")
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return g.Host.Connect(network.WithForceDirectDial(ctx, "dht"), p)
 }
 
-func (g *guarded) ConnManager() connmgr.ConnManager { return unkept{g.Host.ConnManager()} }
+func (g *limitedHost) ConnManager() connmgr.ConnManager { return unprotected{g.Host.ConnManager()} }
 
 // unkept keeps no connection. The library would keep most servers', whoever says that he
 // is one.
-type unkept struct{ connmgr.ConnManager }
+type unprotected struct{ connmgr.ConnManager }
 
-func (unkept) Protect(peer.ID, string)        {}
-func (unkept) Unprotect(peer.ID, string) bool { return false }
+func (unprotected) Protect(peer.ID, string)        {}
+func (unprotected) Unprotect(peer.ID, string) bool { return false }
 
 // SetStreamHandler bounds what the library serves.
-func (g *guarded) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
+func (g *limitedHost) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	g.Host.SetStreamHandler(id, func(s network.Stream) {
 		c := s.Conn()
-		turn := []quota.Limit{{Group: c.RemotePeer(), Most: mostOfEach}, {Group: quota.PrefixOf(c.RemoteMultiaddr()), Most: mostPrefix}, {Most: mostServed}}
-		if !g.turns.Take(turn...) {
+		turn := []quota.Limit{{Group: c.RemotePeer(), Most: maxRequestsPerPeer}, {Group: quota.PrefixOf(c.RemoteMultiaddr()), Most: maxRequestsPerPrefix}, {Most: maxRequests}}
+		if !g.requests.Take(turn...) {
 			s.Reset()
 			return
 		}
-		defer g.turns.Release(turn...)
-		s.SetReadDeadline(time.Now().Add(readPatience))
-		handle(&short{Stream: s})
+		defer g.requests.Release(turn...)
+		s.SetReadDeadline(time.Now().Add(readTimeout))
+		handle(&limitedStream{Stream: s})
 	})
 }
 
 // short is a stream of messages, each with its length before it, none of which is long.
 // Whoever does not send one, or does not read what is answered, ends it.
-type short struct {
+type limitedStream struct {
 	network.Stream
 	left   uint64 // of the message
 	length uint64 // as far as it was read
 	shift  uint
 }
 
-var errLong = errors.New("a request is too long")
+var errRequestTooLong = errors.New("a request is too long")
 
 // Read is that of the stream.
-func (s *short) Read(b []byte) (int, error) {
+func (s *limitedStream) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -100,19 +100,19 @@ func (s *short) Read(b []byte) (int, error) {
 	s.length |= uint64(b[0]&0x7f) << s.shift
 	s.shift += 7
 	if s.length > maxRequest || s.shift > 28 {
-		return 0, errLong
+		return 0, errRequestTooLong
 	}
 	if b[0] < 0x80 {
-		s.SetReadDeadline(time.Now().Add(readPatience))
+		s.SetReadDeadline(time.Now().Add(readTimeout))
 		s.left, s.length, s.shift = s.length, 0, 0
 	}
 	return n, err
 }
 
 // Write is that of the stream.
-func (s *short) Write(b []byte) (int, error) {
-	s.SetWriteDeadline(time.Now().Add(writePatience))
+func (s *limitedStream) Write(b []byte) (int, error) {
+	s.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := s.Stream.Write(b)
-	s.SetReadDeadline(time.Now().Add(readPatience)) // for the next request
+	s.SetReadDeadline(time.Now().Add(readTimeout)) // for the next request
 	return n, err
 }

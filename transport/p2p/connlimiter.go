@@ -155,7 +155,9 @@ func (p *connLimiter) limitPrefix(from netip.Prefix) {
 	}
 }
 
-func not[T any](f func(T) bool) func(T) bool { return func(v T) bool { return !f(v) } }
+func not(f func(inboundConn) bool) func(inboundConn) bool {
+	return func(c inboundConn) bool { return !f(c) }
+}
 
 // some are the connections for which something holds, in their order. It is called with mu
 // held.

@@ -64,7 +64,7 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 func (s *Store) Sees(p agents.Principal, ask agents.Ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.isOwner(p) || slices.ContainsFunc(s.credentials[p.ID], func(c credential) bool {
+	return s.isOwner(p) || slices.ContainsFunc(s.credentialsOf(p), func(c credential) bool {
 		if s.invalid(c) {
 			return false
 		}
@@ -116,7 +116,7 @@ func (s *Store) decide(p agents.Principal, ask agents.Ask) (by credential, l age
 		return credential{}, agents.Limits{}, nil, nil
 	}
 	var why error
-	for _, c := range s.credentials[p.ID] {
+	for _, c := range s.credentialsOf(p) {
 		l, charges, err := s.check(c, ask)
 		if err == nil {
 			return c, l, charges, nil
@@ -148,6 +148,9 @@ func (s *Store) check(c credential, ask agents.Ask) (l agents.Limits, charges []
 
 // checkValid refuses a credential that is not valid here and now.
 func (s *Store) checkValid(c credential, effect agents.Effect) error {
+	if c.hosted {
+		return s.checkHosted(c)
+	}
 	if err := s.accepts(&s.file, c.grant, Hash{}); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (s *Store) Root(p agents.Principal) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	root := ""
-	for _, c := range s.credentials[p.ID] {
+	for _, c := range s.credentialsOf(p) {
 		if s.invalid(c) {
 			continue
 		}

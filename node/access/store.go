@@ -80,6 +80,7 @@ type Store struct {
 	mu          sync.Mutex
 	file        storeFile               // changed with both locks
 	credentials map[string][]credential // by principal
+	hosted      map[string][]credential // of the agents in the configuration, by principal
 	blocks      map[Hash]bool           // the last blocks of the stored grants, those of tokens too
 	revoking    []Revocation            // that are not stored yet
 	leases      map[lease][]credential  // by which grants each principal moved each output
@@ -97,6 +98,7 @@ type credential struct {
 	token     string // its name; "" without one
 	until     int64  // of the token
 	presented bool   // by its holder, and so only in memory
+	hosted    bool   // of an agent in the configuration; no owner signed it
 }
 
 // newCredential returns a grant as its audience's credential.
@@ -270,7 +272,7 @@ func (s *Store) Grants() []*Grant {
 func (s *Store) Standing(p agents.Principal) (n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.credentials[p.ID] {
+	for _, c := range s.credentialsOf(p) {
 		if !s.invalid(c) {
 			id := c.grant.ID()
 			n = n*31 + binary.BigEndian.Uint64(id[:]) | 1

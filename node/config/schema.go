@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/driver"
 )
@@ -55,9 +56,9 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 
 // Schema is the JSON Schema (2020-12) of a file, for editors. It accepts what
 // Parse accepts, as far as a schema can tell. The bytes depend on nothing but the
-// drivers. A driver whose keys cannot be written in YAML, or are this package's
-// own, is an error.
-func Schema(drivers []driver.Driver) ([]byte, error) {
+// drivers and the kinds of agents. One whose keys cannot be written in YAML, or are this
+// package's own, is an error.
+func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 	site, err := schemaOf(reflect.ValueOf(about{}))
 	if err != nil {
 		return nil, err
@@ -92,6 +93,7 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 			"discovery": found,
 			"internet":  internet,
 			"devices":   {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
+			"agents":    {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/agent"}},
 		},
 		PropertyOrder:        sections,
 		AdditionalProperties: nothing(),
@@ -129,6 +131,9 @@ func Schema(drivers []driver.Driver) ([]byte, error) {
 	}
 	which.Description = "what kind of device this is"
 	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
+	if root.Defs["agent"], err = agentSchema(kinds); err != nil {
+		return nil, err
+	}
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
 }
@@ -179,6 +184,38 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	s.PropertyOrder = slices.Concat([]string{"driver"}, s.PropertyOrder, []string{"every"})
 	s.Required = append([]string{"driver"}, s.Required...)
 	return s, nil
+}
+
+// agentSchema is an agent of any kind: its kind's keys and ours.
+func agentSchema(kinds []agents.Kind) (*jsonschema.Schema, error) {
+	which := &jsonschema.Schema{Enum: []any{}, Description: "what kind of agent this is"}
+	agent := &jsonschema.Schema{Type: "object", Required: []string{"kind"}, Properties: map[string]*jsonschema.Schema{"kind": which}}
+	for _, k := range kinds {
+		s, err := schemaOf(reflect.Indirect(reflect.ValueOf(k.New())))
+		if err != nil {
+			return nil, fmt.Errorf("kind %s: %w", k.Name, err)
+		}
+		ours, err := schemaOf(reflect.ValueOf(agentPart{}))
+		if err != nil {
+			return nil, err
+		}
+		for key, property := range ours.Properties {
+			if s.Properties[key] != nil {
+				return nil, fmt.Errorf("kind %s: its key %s is one that every agent has; call it something else", k.Name, key)
+			}
+			s.Properties[key] = property
+		}
+		is := &jsonschema.Schema{Const: jsonschema.Ptr[any](k.Name)}
+		s.Description, s.Properties["kind"] = k.Doc, is
+		s.PropertyOrder = slices.Concat(ours.PropertyOrder, s.PropertyOrder)
+		s.Required = append([]string{"kind"}, s.Required...)
+		which.Enum = append(which.Enum, k.Name)
+		agent.AllOf = append(agent.AllOf, &jsonschema.Schema{
+			If:   &jsonschema.Schema{Required: []string{"kind"}, Properties: map[string]*jsonschema.Schema{"kind": is}},
+			Then: s,
+		})
+	}
+	return agent, nil
 }
 
 // schemaOf is the schema of a struct that holds its defaults.

@@ -14,7 +14,7 @@ import (
 
 func resolved(t *testing.T) *jsonschema.Resolved {
 	t.Helper()
-	text, err := Schema(fakes())
+	text, err := Schema(fakes(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,12 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 }
 
 func TestSchemaIsDeterministic(t *testing.T) {
-	first, err := Schema(fakes())
+	first, err := Schema(fakes(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if again, _ := Schema(fakes()); !bytes.Equal(first, again) {
+		if again, _ := Schema(fakes(), nil); !bytes.Equal(first, again) {
 			t.Fatal("the bytes differ")
 		}
 	}
@@ -142,7 +142,7 @@ func TestSchemaRefusesDrivers(t *testing.T) {
 		"driver bad: its key every": &greedy{},
 		"driver bad: ":              &opaque{},
 	} {
-		_, err := Schema([]driver.Driver{{Name: "bad", Config: func() driver.Config { return config }}})
+		_, err := Schema([]driver.Driver{{Name: "bad", Config: func() driver.Config { return config }}}, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

@@ -29,10 +29,11 @@ type Site struct {
 	Found     Discovery
 	Internet  *Internet // nil for none of it
 	Devices   []Device  // in file order
+	Agents    []Agent   // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "devices"}
+var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "devices", "agents"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
@@ -130,6 +131,8 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			site.Internet = r.internet(e)
 		case "devices":
 			site.Devices = r.devices(e, drivers)
+		case "agents":
+			site.Agents = r.agents(e)
 		default:
 			r.fail(e.at, "", "there is no section %q%s", clip(e.key), device.Suggest(e.key, sections, "section"))
 		}

@@ -36,6 +36,7 @@ type Options struct {
 	Outputs     *proc.Keeper
 	Hub         *node.Hub                // gets the samples
 	KeepHistory func(addresses []string) // has the history of these points kept and all other forgotten
+	Reloaded    func(*config.Site) error // takes up other agents, those of the new configuration; nil where there can be none
 }
 
 // Manager holds a site's devices while they come and go. They change in Run's goroutine
@@ -52,6 +53,7 @@ type Manager struct {
 	install     func() error            // replaces that one
 	keepHistory func(addresses []string)
 	hub         *node.Hub
+	reloaded    func(*config.Site) error
 	offer       func([]things.Thing) error
 	reloads     chan chan<- error // unbuffered
 }
@@ -63,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	m := &Manager{
 		board: o.Board, read: o.Read, cfg: o.Config, outputs: o.Outputs, opener: newOpener(o.Outputs),
 		plan: o.Plan, stage: o.Files.stage, install: o.Files.install,
-		keepHistory: o.KeepHistory, hub: o.Hub, reloads: make(chan chan<- error),
+		keepHistory: o.KeepHistory, reloaded: o.Reloaded, hub: o.Hub, reloads: make(chan chan<- error),
 	}
 	var err error
 	m.devices, err = openDevices(ctx, o.Config, o.Board, m.opener)

@@ -100,6 +100,12 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 		cancel()
 	}
+	others := m.reloaded != nil && !slices.EqualFunc(cfg.Agents, m.cfg.Agents, config.Agent.Same)
+	if others {
+		if err := m.reloaded(cfg); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
 	m.cfg, m.devices = cfg, nil
 	m.keepHistory(measurements(kept)) // a device that changed starts without a history
 	var opened []*instance
@@ -127,7 +133,7 @@ func (m *Manager) reload(ctx context.Context) error {
 		opened = append(opened, d)
 		m.devices = append(m.devices, d)
 	}
-	if refused == nil && added == nil && changed == nil && removed == nil {
+	if refused == nil && added == nil && changed == nil && removed == nil && !others {
 		slog.Info("the configuration is reloaded and says what it said before")
 		return nil // and nobody has to list the tools again
 	}
@@ -141,7 +147,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	if refused != nil {
 		return device.Faultf(device.Unavailable, "the configuration of before goes on; see to the data folder and reload again: %w", refused)
 	}
-	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed)
+	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed, "agents", others)
 	if problems != nil {
 		return device.Faultf(device.Offline, "the new configuration holds, but %s", strings.Join(problems, "; "))
 	}

@@ -3,6 +3,8 @@ package site
 import (
 	"slices"
 
+	"agentsite/agents"
+	"agentsite/agents/heartbeat"
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
@@ -27,5 +29,8 @@ func Drivers(b *board.Board) []driver.Driver {
 // AllDrivers returns the drivers on a new board, for a process that runs no site.
 func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 
-// Schema is the JSON Schema of a configuration with these drivers, for editors.
-func Schema() ([]byte, error) { return config.Schema(AllDrivers()) }
+// Kinds is the one list of the kinds of agents that a site can host.
+func Kinds() []agents.Kind { return []agents.Kind{heartbeat.Kind} }
+
+// Schema is the JSON Schema of a configuration with these drivers and kinds, for editors.
+func Schema() ([]byte, error) { return config.Schema(AllDrivers(), Kinds()) }

@@ -1,0 +1,67 @@
+package access
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"agentsite/agents"
+)
+
+// SetHosted replaces the permissions of the agents that the site hosts, by principal. They
+// come from the configuration, whose author is the machine's owner: nothing signs them, they
+// do not expire, and they cannot be passed on. What was held by a permission that is gone or
+// different ends at once, through OnEnd. A rate that stays as it was goes on counting.
+func (s *Store) SetHosted(all map[string][]Permission) error {
+	hosted := make(map[string][]credential, len(all))
+	for principal, permissions := range all {
+		if len(permissions) > maxEntries {
+			return fmt.Errorf("%s: %d permissions are more than %d", principal, len(permissions), maxEntries)
+		}
+		for _, p := range permissions {
+			if err := p.check(); err != nil {
+				return fmt.Errorf("%s: %w", principal, err)
+			}
+		}
+		raw, err := codec.Encode(permissions)
+		if err != nil {
+			return err
+		}
+		id := Hash(sha256.Sum256(append([]byte("hosted "+principal+"\n"), raw...)))
+		grant := &Grant{Blocks: []Block{{Permissions: permissions}}, ids: []Hash{id}, bytes: raw}
+		hosted[principal] = []credential{{principal: principal, root: principal, grant: grant, hosted: true}}
+	}
+	s.mu.Lock()
+	ended := false
+	for principal, c := range s.hosted {
+		ended = ended || !slices.ContainsFunc(hosted[principal], c[0].sameHosted)
+	}
+	s.hosted = hosted
+	s.mu.Unlock()
+	if ended {
+		s.OnEnd()
+	}
+	return nil
+}
+
+func (c credential) sameHosted(other credential) bool {
+	return bytes.Equal(c.grant.bytes, other.grant.bytes)
+}
+
+// checkHosted refuses the credential of a hosted agent that is not the configured one any
+// more. The caller holds the lock.
+func (s *Store) checkHosted(c credential) error {
+	if !slices.ContainsFunc(s.hosted[c.principal], c.sameHosted) {
+		return errRevoked
+	}
+	return nil
+}
+
+// credentialsOf returns the credentials of a principal. The caller holds the lock.
+func (s *Store) credentialsOf(p agents.Principal) []credential {
+	if c, ok := s.hosted[p.ID]; ok {
+		return c
+	}
+	return s.credentials[p.ID]
+}

@@ -1,0 +1,73 @@
+package access
+
+import (
+	"testing"
+
+	"agentsite/agents"
+	"agentsite/node/identity"
+)
+
+func TestHosted(t *testing.T) {
+	s := new(shelf)
+	b := s.open(t, identity.ID{})
+	ended := 0
+	b.OnEnd = func() { ended++ }
+	p := agents.Principal{ID: "rule:frost"}
+	set := func(permissions string) {
+		t.Helper()
+		all := map[string][]Permission{}
+		if permissions != "" {
+			all[p.ID] = words(t, permissions)
+		}
+		if err := b.SetHosted(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may := func(want bool) {
+		t.Helper()
+		if _, err := b.Take(p, setFan(), false); (err == nil) != want {
+			t.Errorf("it may: %v", err)
+		}
+	}
+	holds := func(want bool, ends int) {
+		t.Helper()
+		if b.Holds(p.ID, setFan().Points[0]) != want || ended != ends {
+			t.Errorf("it holds: %v, after %d ends", !want, ended)
+		}
+	}
+	may(false)
+	if b.Standing(p) != 0 {
+		t.Error("somebody without a permission stands")
+	}
+	set("set fan/on 2/h, read *")
+	may(true)
+	holds(true, 0)
+	standing := b.Standing(p)
+	if standing == 0 || b.Root(p) != p.ID {
+		t.Errorf("standing %d, root %s", standing, b.Root(p))
+	}
+	if _, err := b.Take(agents.Principal{ID: "rule:other"}, setFan(), false); err == nil {
+		t.Error("another agent has the permission too")
+	}
+
+	set("set fan/on 2/h, read *") // the same: nothing ends, and the rate goes on
+	holds(true, 0)
+	may(true)
+	may(false)
+	set("set fan/on, read *")
+	holds(false, 1)
+	if b.Standing(p) == standing {
+		t.Error("the standing stays")
+	}
+	may(true)
+	holds(true, 1)
+	if !b.Sees(p, readFan()) {
+		t.Error("it does not see what it may read")
+	}
+	set("")
+	holds(false, 2)
+	may(false)
+	if b.Sees(p, readFan()) || len(s.book) != 0 {
+		t.Errorf("%d bytes are kept of the configuration", len(s.book))
+	}
+}

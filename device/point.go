@@ -114,7 +114,7 @@ const maxName = 24
 // CheckName accepts [a-z0-9_-]{1,24}, the names of sites, devices and points,
 // and answers anything else with the name it could be.
 func CheckName(name string) error {
-	could := suggestName(name)
+	could := SuggestName(name)
 	if could == name && name != "" {
 		return nil
 	}
@@ -124,7 +124,8 @@ func CheckName(name string) error {
 	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", clip(name), maxName, could)
 }
 
-func suggestName(name string) string {
+// SuggestName returns the nearest name to what somebody wrote, or "".
+func SuggestName(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
 		if b.Len() == maxName {
@@ -133,7 +134,7 @@ func suggestName(name string) string {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '-':
 			b.WriteRune(r)
-		case r == ' ', r == '.', r == '/', r == ':':
+		case r == ' ', r == '.', r == '/', r == ':', r == '@':
 			b.WriteByte('-')
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 
 	"periph.io/x/conn/v3/i2c"
 	"periph.io/x/conn/v3/spi"
@@ -24,6 +25,7 @@ type Machine struct {
 // and is safe for concurrent use.
 type Board struct {
 	machine Machine
+	files   sysfs.Root
 
 	mu      sync.Mutex
 	turns   map[string]device.Turn // by bus: the holder carries out a transfer
@@ -48,14 +50,14 @@ func On(m Machine) *Board {
 	if m.GPIO == nil {
 		m.GPIO = kernelGPIO(m.Root)
 	}
-	return &Board{machine: m, turns: make(map[string]device.Turn), pulsers: make(map[string]*pulser)}
+	return &Board{machine: m, files: sysfs.Root(m.Root), turns: make(map[string]device.Turn), pulsers: make(map[string]*pulser)}
 }
 
 // Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
 // "" on a machine without a device tree. periph's own answer is not used: it finds
 // a Raspberry Pi wherever the kernel has the firmware's driver.
 func (b *Board) Model() string {
-	return b.word("proc/device-tree/model")
+	return b.files.Text("proc/device-tree/model")
 }
 
 func (b *Board) turn(bus string) device.Turn {

@@ -59,6 +59,15 @@ func (c I2C) Validate() error {
 	return nil
 }
 
+// Addresses returns the addresses from first to last.
+func Addresses(first, last uint16) []uint16 {
+	var all []uint16
+	for a := first; a <= last; a++ {
+		all = append(all, a)
+	}
+	return all
+}
+
 func hexes(addresses []uint16) string {
 	all := make([]string, len(addresses))
 	for i, a := range addresses {
@@ -201,7 +210,7 @@ func (c *Conn) open() error {
 // kernelDriver is the name of the kernel driver that has the address, or "". The
 // check is ours: I2C_RDWR goes through whoever has the address.
 func (b *Board) kernelDriver(bus int, address uint16) string {
-	link, err := os.Readlink(filepath.Join(b.machine.Root, fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
+	link, err := os.Readlink(b.files.Path(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
 	if err != nil {
 		return ""
 	}

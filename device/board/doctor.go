@@ -28,7 +28,7 @@ func (b *Board) ConfigFile() string {
 	switch {
 	case !strings.HasPrefix(b.Model(), "Raspberry Pi"):
 		return ""
-	case b.exists("boot/firmware/config.txt"):
+	case b.files.Exists("boot/firmware/config.txt"):
 		return "/boot/firmware/config.txt"
 	}
 	return "/boot/config.txt" // before Debian 12
@@ -59,8 +59,8 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 			{"dev/spidev*", "spi", "dtparam=spi=on", "SPI is off"},
 		} {
 			switch {
-			case len(b.glob(bus.files)) > 0 || needed[bus.name]:
-			case bus.name == "i2c-1" && b.exists("sys/bus/i2c/devices/i2c-1"):
+			case len(b.files.Glob(bus.files)) > 0 || needed[bus.name]:
+			case bus.name == "i2c-1" && b.files.Exists("sys/bus/i2c/devices/i2c-1"):
 				all = append(all, driver.Finding{Severity: driver.Note, Subject: bus.name, Says: "I2C is on, but programs cannot use it", Do: "run as root: modprobe i2c-dev; and write i2c-dev into /etc/modules-load.d/i2c.conf"})
 			default:
 				all = append(all, driver.Finding{Severity: driver.Note, Subject: bus.name, Says: bus.why, Do: "to use it add " + bus.line + " to " + file + " and start the board again"})
@@ -81,7 +81,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	problem := func(says, do string) *driver.Finding {
 		return &driver.Finding{Severity: driver.Problem, Subject: u.Device, Says: says, Do: do}
 	}
-	if portName().MatchString(what) && !b.exists("dev/"+what) {
+	if portName().MatchString(what) && !b.files.Exists("dev/"+what) {
 		do := "turn SPI on"
 		if file := b.ConfigFile(); file != "" {
 			do = "add dtparam=spi=on to " + file + " and start the board again"
@@ -101,7 +101,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	}
 	if name := conn.Holder(); name != "" {
 		return problem(fmt.Sprintf("the kernel's driver %s has %s", name, what),
-			fmt.Sprintf("write \"driver: kernel:%s\", or run as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", b.word(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/name", conn.number, n)), conn.number, n, name))
+			fmt.Sprintf("write \"driver: kernel:%s\", or run as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", b.files.Text(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/name", conn.number, n)), conn.number, n, name))
 	}
 	answers, err := at.Answers(ctx)
 	var fault *device.Fault
@@ -151,7 +151,7 @@ func (b *Board) permissions(may func(path string) bool) []driver.Finding {
 		{"dialout", []string{"dev/serial[0-9]", "dev/ttyAMA*", "dev/ttyUSB*", "dev/ttyACM*"}},
 	} {
 		for _, pattern := range kind.files {
-			paths := b.glob(pattern)
+			paths := b.files.Glob(pattern)
 			if len(paths) == 0 {
 				continue
 			}

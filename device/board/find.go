@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +87,7 @@ func (b *Board) taken(all []Chip, at spot, p Pin) error {
 		if !slices.Contains(headerLines[bus], "GPIO"+strconv.Itoa(at.offset)) {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(b.machine.Root, "dev", bus)); err == nil {
+		if _, err := os.Stat(b.files.Path("dev", bus)); err == nil {
 			return device.Faultf(device.Busy, "%s belongs to %s, which is switched on; choose another line, or switch the bus off in the board's configuration", p, bus)
 		}
 	}

@@ -3,7 +3,6 @@ package board
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,10 +17,10 @@ type Bus struct {
 // Buses lists the I2C buses that programs can use.
 func (b *Board) Buses() []Bus {
 	var all []Bus
-	for _, path := range b.glob("dev/i2c-*") {
+	for _, path := range b.files.Glob("dev/i2c-*") {
 		name := filepath.Base(path)
 		if busName().MatchString(name) {
-			all = append(all, Bus{name, b.word("sys/class/i2c-dev/" + name + "/name")})
+			all = append(all, Bus{name, b.files.Text("sys/class/i2c-dev/" + name + "/name")})
 		}
 	}
 	slices.SortFunc(all, func(x, y Bus) int {
@@ -65,23 +64,4 @@ func (c I2C) Answers(ctx context.Context) (bool, error) {
 	}
 	defer conn.End()
 	return conn.Answers()
-}
-
-func (b *Board) glob(pattern string) []string {
-	paths, _ := filepath.Glob(filepath.Join(b.machine.Root, pattern)) // fails for a bad pattern only
-	return paths
-}
-
-func (b *Board) exists(path string) bool {
-	_, err := os.Stat(filepath.Join(b.machine.Root, path))
-	return err == nil
-}
-
-// word is what a small file of the kernel's says, or "".
-func (b *Board) word(path string) string {
-	text, err := os.ReadFile(filepath.Join(b.machine.Root, path))
-	if err != nil || len(text) > 256 {
-		return ""
-	}
-	return strings.TrimRight(string(text), "\x00\n")
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -15,7 +14,7 @@ const maxSettings = 256 << 10
 // section, and those below [all]. What is below another section may not be meant for
 // this board.
 func (b *Board) settings() ([]string, error) {
-	f, err := os.Open(filepath.Join(b.machine.Root, b.ConfigFile()))
+	f, err := os.Open(b.files.Path(b.ConfigFile()))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // ads1x15Config is the YAML of ads1115 and ads1015.
@@ -97,7 +98,7 @@ func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.checkWord(ads1x15Settings, ^uint16(ads1x15Idle), ads1x15Single)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			for _, channel := range c.Channels {
 				if err := c.convert(dev, channel, out); err != nil {
 					return err
@@ -110,7 +111,7 @@ func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
 
 // convert measures one channel and takes its result only after the chip has said
 // that it is done, with the settings that it was given.
-func (c *ads1x15Config) convert(dev *i2cChip, channel string, out *sample) error {
+func (c *ads1x15Config) convert(dev *i2cChip, channel string, out *driver.Sample) error {
 	set := uint16(ads1x15Single | slices.Index(ads1x15Channels, channel)<<12 | slices.Index(ads1x15Gains, c.Gain)<<9)
 	if err := dev.writeWord(ads1x15Settings, ads1x15Idle|set); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (c *ads1x15Config) convert(dev *i2cChip, channel string, out *sample) error
 	return errors.New("its conversion does not end")
 }
 
-func (c *ads1x15Config) tell(raw uint16, out *sample) error {
+func (c *ads1x15Config) tell(raw uint16, out *driver.Sample) error {
 	largest := uint16(0x7FFF)
 	if c.model == "ADS1015" {
 		largest = 0x7FF0
@@ -153,9 +154,9 @@ func (c *ads1x15Config) tell(raw uint16, out *sample) error {
 		}
 	}
 	if raw == largest || raw == 0x8000 {
-		out.lacks("the voltage is beyond " + device.Number(c.volts()).String() + " V; write a smaller gain, or divide it")
+		out.Fault("the voltage is beyond " + device.Number(c.volts()).String() + " V; write a smaller gain, or divide it")
 		return nil
 	}
-	out.apart(float64(int16(raw))*c.volts()/0x8000, 0)
+	out.Separate(float64(int16(raw))*c.volts()/0x8000, 0)
 	return nil
 }

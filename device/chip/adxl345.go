@@ -8,6 +8,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // adxl345Config is the YAML of adxl345.
@@ -61,7 +62,7 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.command(adxl345Start, adxl345Power, adxl345Measure)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			var all [adxl345Format - adxl345Power + 7]byte
 			if err := dev.readFrom(adxl345Power, all[:]); err != nil {
 				return err
@@ -71,7 +72,7 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 				return errSettings
 			}
 			for axis := range 3 {
-				out.clipped(int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)
+				addClipped(out, int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)
 			}
 			return nil
 		},

@@ -5,6 +5,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/physic"
 	"periph.io/x/devices/v3/aht20"
@@ -32,13 +33,13 @@ func (c *aht20Config) Open(ctx context.Context) (device.Device, error) {
 			periph, err = aht20.NewI2C(dev.conn, &aht20.DefaultOpts)
 			return err
 		},
-		read: func(_ *i2cChip, out *sample) error {
+		read: func(_ *i2cChip, out *driver.Sample) error {
 			var env physic.Env
 			if err := periph.Sense(&env); err != nil {
 				return err
 			}
-			out.near(env.Temperature.Celsius(), aht20Degrees)
-			out.number(float64(env.Humidity) / float64(physic.PercentRH))
+			out.Near(env.Temperature.Celsius(), aht20Degrees)
+			out.Number(float64(env.Humidity) / float64(physic.PercentRH))
 			return nil
 		},
 	})

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"agentsite/device"
+	"agentsite/device/board"
 )
 
 // aht20 is a chip that answers with these six bytes and their CRC.
@@ -12,7 +13,7 @@ func aht20Of(data ...byte) *registers {
 	b := &registers{addr: 0x38}
 	b.answer = func(w, r []byte) bool {
 		if len(r) > 0 {
-			copy(r, append(data, crc8(data)))
+			copy(r, append(data, board.CRC8(data)))
 		}
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // am2320Config is the YAML of am2320.
@@ -43,7 +44,7 @@ func (c *am2320Config) Open(ctx context.Context) (device.Device, error) {
 			_, err := readAM2320(dev)
 			return err
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			b, err := readAM2320(dev)
 			if err != nil {
 				return err
@@ -53,8 +54,8 @@ func (c *am2320Config) Open(ctx context.Context) (device.Device, error) {
 			if temperature&0x8000 != 0 { // a sign, not a complement
 				degrees = -degrees
 			}
-			out.near(degrees, am2320Degrees)
-			out.near(float64(humidity)/10, am2320Percent)
+			out.Near(degrees, am2320Degrees)
+			out.Near(float64(humidity)/10, am2320Percent)
 			return nil
 		},
 	})

@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // bh1750Config is the YAML of bh1750.
@@ -40,7 +41,7 @@ func (c *bh1750Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return nil
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			var raw [2]byte
 			// zeros and ones are measured once more: it says zero, too, when it was
 			// without supply meanwhile or the wires were disturbed, and cannot be asked
@@ -57,10 +58,10 @@ func (c *bh1750Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			n := binary.BigEndian.Uint16(raw[:])
 			if n == 0xFFFF {
-				out.lacks("it is brighter than the chip can measure; put it in the shade, or behind a filter")
+				out.Fault("it is brighter than the chip can measure; put it in the shade, or behind a filter")
 				return nil
 			}
-			out.number(float64(n) / 1.2)
+			out.Number(float64(n) / 1.2)
 			return nil
 		},
 	})

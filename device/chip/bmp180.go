@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // bmp180Config is the YAML of bmp180 (Bosch BST-BMP180-DS000-09).
@@ -52,7 +53,7 @@ func (c *bmp180Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return d.calibrate()
 		},
-		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
 	})
 }
 
@@ -97,7 +98,7 @@ func (d *bmp180) convert(order byte, takes time.Duration, b []byte) error {
 	return err
 }
 
-func (d *bmp180) read(out *sample) error {
+func (d *bmp180) read(out *driver.Sample) error {
 	var t [2]byte
 	if err := d.convert(bmp180Temperature, bmp180TemperatureTakes, t[:]); err != nil {
 		return err
@@ -108,8 +109,8 @@ func (d *bmp180) read(out *sample) error {
 	}
 	raw := (int64(p[0])<<16 | int64(p[1])<<8 | int64(p[2])) >> (8 - bmp180Oss)
 	tenths, pascals := d.compensate(int64(binary.BigEndian.Uint16(t[:])), raw, bmp180Oss)
-	out.near(float64(tenths)/10, bmp180Degrees)
-	out.near(float64(pascals), bmp180Pascals)
+	out.Near(float64(tenths)/10, bmp180Degrees)
+	out.Near(float64(pascals), bmp180Pascals)
 	return nil
 }
 

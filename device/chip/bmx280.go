@@ -11,6 +11,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // bmx280Config is the YAML of bme280 and bmp280 (Bosch BST-BME280-DS002-15 and
@@ -78,7 +79,7 @@ func (c *bmx280Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return d.calibrate()
 		},
-		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
 	})
 }
 
@@ -177,7 +178,7 @@ func programmed(n, ones int64) bool { return n != 0 && n != ones }
 // read measures once. The settings are written each time and read back together with
 // the result, so that a chip that was without supply meanwhile is not believed. It has
 // no CRC; asleep its registers stand still, so that they are read twice.
-func (d *bmx280) read(out *sample) error {
+func (d *bmx280) read(out *driver.Sample) error {
 	settings := []byte{bmx280Filter, 0, bmx280CtrlHum, bmx280Hum, bmx280CtrlMeas, bmx280Samples | bmx280Forced} // pairs (section 6.2.1)
 	if !d.humid {
 		settings = []byte{bmx280Filter, 0, bmx280CtrlMeas, bmx280Samples | bmx280Forced}
@@ -206,10 +207,10 @@ func (d *bmx280) read(out *sample) error {
 	}
 	twenty := func(b []byte) int64 { return int64(b[0])<<12 | int64(b[1])<<4 | int64(b[2])>>4 }
 	fine := d.fine(twenty(b[8:]))
-	out.near(float64((fine*5+128)>>8)/100, bmx280Degrees)
-	out.near(d.pascals(twenty(b[5:]), fine), bmx280Pascals)
+	out.Near(float64((fine*5+128)>>8)/100, bmx280Degrees)
+	out.Near(d.pascals(twenty(b[5:]), fine), bmx280Pascals)
 	if d.humid {
-		out.near(d.percent(int64(binary.BigEndian.Uint16(b[11:])), fine), bmx280Percent)
+		out.Near(d.percent(int64(binary.BigEndian.Uint16(b[11:])), fine), bmx280Percent)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // ccs811Config is the YAML of ccs811. The chip stretches the clock, which the I2C
@@ -69,7 +70,7 @@ func (c *ccs811Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return d.start()
 		},
-		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
 	})
 }
 
@@ -91,7 +92,7 @@ func (dev *ccs811) start() error {
 	return dev.write(ccs811Mode, ccs811Measures)
 }
 
-func (dev *ccs811) read(out *sample) error {
+func (dev *ccs811) read(out *driver.Sample) error {
 	var b [6]byte // two words, the status, the error
 	if err := dev.readFrom(ccs811Result, b[:]); err != nil {
 		return err
@@ -107,12 +108,12 @@ func (dev *ccs811) read(out *sample) error {
 	case time.Since(dev.at) > ccs811Silent:
 		return errors.New("it does not measure any more; check its supply")
 	case dev.started:
-		for range out.points {
-			out.lacks("the first measurement takes a second; it is on its way")
-		}
+		out.FaultAll("the first measurement takes a second; it is on its way")
 		return nil
 	}
-	out.again(dev.at, float64(binary.BigEndian.Uint16(b[0:])), float64(binary.BigEndian.Uint16(b[2:])))
+	out.Number(float64(binary.BigEndian.Uint16(b[0:])))
+	out.Number(float64(binary.BigEndian.Uint16(b[2:])))
+	out.At(dev.at)
 	return nil
 }
 

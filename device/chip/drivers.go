@@ -25,7 +25,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "ds18b20", Doc: "DS18B20 thermometers behind a DS2482 or DS2483 on I2C", Config: func() driver.Config { return &ds18b20Config{I2C: b.I2C(0x18, 0x19, 0x1A, 0x1B)} }},
 		{Name: "gps", Doc: "position, speed and height by a GPS that speaks NMEA on a serial port", Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},
 		{Name: "hd44780", Doc: "a display of characters, by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
-			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(span(0x20, 0x26), span(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
+			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(board.Addresses(0x20, 0x26), board.Addresses(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
 		}},
 		{Name: "hdc302x", Doc: "temperature and humidity by an HDC3020, HDC3021 or HDC3022 on I2C", Config: func() driver.Config { return &hdc302xConfig{b.I2C(0x44, 0x45, 0x46, 0x47)} }},
 		{Name: "hx711", Doc: "a load cell by an HX711 on two lines", Config: func() driver.Config { return &hx711Config{Gain: 128, board: b} }},
@@ -39,13 +39,13 @@ func Drivers(b *board.Board) []driver.Driver {
 			return &mcp3008Config{SPI: b.SPI(), Channels: []int{0, 1, 2, 3, 4, 5, 6, 7}, Reference: 3.3}
 		}},
 		{Name: "mcp9808", Doc: "temperature by an MCP9808 on I2C", Config: func() driver.Config {
-			return &mcp9808Config{b.I2C(0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F)}
+			return &mcp9808Config{b.I2C(board.Addresses(0x18, 0x1F)...)}
 		}},
 		{Name: "mpu6050", Doc: "acceleration and rotation by an MPU6050 on I2C", Config: func() driver.Config { return newMPU(b, mpu6050) }},
 		{Name: "mpu6500", Doc: "acceleration and rotation by an MPU6500 on I2C", Config: func() driver.Config { return newMPU(b, mpu6500) }},
 		{Name: "mpu9250", Doc: "acceleration and rotation by an MPU9250 on I2C", Config: func() driver.Config { return newMPU(b, mpu9250) }},
 		{Name: "neopixel", Doc: "the colour of a strip of WS2812B or SK6812 lamps on SPI", Config: func() driver.Config { return newStrip(b, neopixel) }},
-		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(span(0x40, 0x77)...)} }},
+		{Name: "pca9685", Doc: "servos and dimmed lamps by a PCA9685 on I2C", Config: func() driver.Config { return &pca9685Config{I2C: b.I2C(board.Addresses(0x40, 0x77)...)} }},
 		{Name: "pcf8574", Doc: "switches and states by a PCF8574 or PCF8574A on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8574") }},
 		{Name: "pcf8575", Doc: "switches and states by a PCF8575 on I2C", Config: func() driver.Config { return newPCF857x(b, "PCF8575") }},
 		{Name: "pms5003", Doc: "dust in the air by a PMS5003 on a serial port", Config: func() driver.Config { return &pms5003Config{b.Serial()} }},

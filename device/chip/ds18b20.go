@@ -13,6 +13,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/onewire"
 	"periph.io/x/devices/v3/ds248x"
@@ -97,7 +98,7 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return err
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			// all at once: skip ROM, convert; the strong pull-up is for those without a supply
 			if err := bridge.Tx([]byte{0xCC, 0x44}, nil, onewire.StrongPullup); err != nil {
 				return onWire(err)
@@ -170,7 +171,7 @@ func idOf(a onewire.Address) string {
 
 // tellDS18B20 reads one scratchpad. What is wrong with one thermometer is no error
 // of the others.
-func tellDS18B20(dev *onewire.Dev, out *sample) error {
+func tellDS18B20(dev *onewire.Dev, out *driver.Sample) error {
 	var pad [9]byte
 	if err := dev.Tx([]byte{0xBE}, pad[:]); err != nil {
 		return onWire(err)
@@ -178,18 +179,18 @@ func tellDS18B20(dev *onewire.Dev, out *sample) error {
 	raw := binary.LittleEndian.Uint16(pad[:])
 	switch {
 	case pad == [9]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}:
-		out.lacks("the thermometer " + idOf(dev.Addr) + " does not answer; check its wires")
+		out.Fault("the thermometer " + idOf(dev.Addr) + " does not answer; check its wires")
 	case !onewire.CheckCRC(pad[:]):
-		out.lacks("the CRC of the thermometer " + idOf(dev.Addr) + " is wrong; the wire is too long or disturbed")
+		out.Fault("the CRC of the thermometer " + idOf(dev.Addr) + " is wrong; the wire is too long or disturbed")
 	case pad == [9]byte{}: // its CRC is right
-		out.lacks("all bits are zero; the data wire is short-circuited to ground")
+		out.Fault("all bits are zero; the data wire is short-circuited to ground")
 	// after power-on; byte 6 is something else after a conversion to 85 degrees
 	// (the kernel's own test: W1_THERM_CHECK_RESULT, w1_therm.rst)
 	case raw == 0x0550 && pad[6] == 0x0C:
-		out.lacks("85 °C is what it says before it has measured; check its supply")
+		out.Fault("85 °C is what it says before it has measured; check its supply")
 	default:
 		unused := 3 - pad[4]>>5&3 // bits, with 9 to 12 of them
-		out.apart(float64(int16(raw)>>unused<<unused)/16, ds18b20Degrees)
+		out.Separate(float64(int16(raw)>>unused<<unused)/16, ds18b20Degrees)
 	}
 	return nil
 }

@@ -46,16 +46,16 @@ type expanderRegisters struct {
 // case that a program has left the other bank behind, where the registers stand
 // elsewhere; the last one switches interrupts off.
 var (
-	mcp23008 = expanderModel{"MCP23008", numbered("GP"), span(0x20, 0x27), expanderRegisters{
+	mcp23008 = expanderModel{"MCP23008", numbered("GP"), board.Addresses(0x20, 0x27), expanderRegisters{
 		first: [][]byte{{0x05, 0}, {0x02, 0}}, direction: 0x00, polarity: 0x01, pull: 0x06, input: 0x09, latch: 0x0A,
 	}}
-	mcp23017 = expanderModel{"MCP23017", numbered("GPA", "GPB"), span(0x20, 0x27), expanderRegisters{
+	mcp23017 = expanderModel{"MCP23017", numbered("GPA", "GPB"), board.Addresses(0x20, 0x27), expanderRegisters{
 		first: [][]byte{{0x05, 0}, {0x0A, 0}, {0x04, 0, 0}}, direction: 0x00, polarity: 0x02, pull: 0x0C, input: 0x12, latch: 0x14,
 	}}
-	tca9534 = expanderModel{"TCA9534", numbered("P"), slices.Concat(span(0x20, 0x27), span(0x38, 0x3F)), expanderRegisters{
+	tca9534 = expanderModel{"TCA9534", numbered("P"), slices.Concat(board.Addresses(0x20, 0x27), board.Addresses(0x38, 0x3F)), expanderRegisters{
 		input: 0, latch: 1, polarity: 2, direction: 3,
 	}}
-	tca9535 = expanderModel{"TCA9535", numbered("P0", "P1"), span(0x20, 0x27), expanderRegisters{
+	tca9535 = expanderModel{"TCA9535", numbered("P0", "P1"), board.Addresses(0x20, 0x27), expanderRegisters{
 		input: 0, latch: 2, polarity: 4, direction: 6,
 	}}
 )

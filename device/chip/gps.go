@@ -10,6 +10,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // gpsConfig is the YAML of gps. periph has no adapter.
@@ -49,7 +50,7 @@ func (c *gpsConfig) Open(ctx context.Context) (device.Device, error) {
 }
 
 // gpsListen waits for an RMC and a GGA of the same second, in either order.
-func gpsListen(from *bufio.Reader, out *sample) error {
+func gpsListen(from *bufio.Reader, out *driver.Sample) error {
 	var rmc, gga []string
 	for {
 		line, err := from.ReadSlice('\n')
@@ -99,7 +100,7 @@ const noFix = "there is no position; the antenna has to see the sky, and after p
 
 // gpsTell tells all points of a pair of sentences. Without a position there is none
 // of its parts.
-func gpsTell(rmc, gga []string, out *sample) {
+func gpsTell(rmc, gga []string, out *driver.Sample) {
 	quality, err := strconv.Atoi(gga[6])
 	if err != nil || quality < 0 || quality >= len(gpsFixes) || rmc[2] != "A" {
 		quality = 0
@@ -107,11 +108,11 @@ func gpsTell(rmc, gga []string, out *sample) {
 	tell := func(n float64, ok bool) {
 		switch {
 		case quality == 0:
-			out.lacks(noFix)
+			out.Fault(noFix)
 		case !ok:
-			out.lacks("the receiver says something that is no number")
+			out.Fault("the receiver says something that is no number")
 		default:
-			out.number(n)
+			out.Number(n)
 		}
 	}
 	tell(degrees(gga[2], gga[3], "N", "S", 2))
@@ -120,11 +121,11 @@ func gpsTell(rmc, gga []string, out *sample) {
 	knots, ok := decimal(rmc[7])
 	tell(knots*1852/3600, ok)
 	if n, ok := decimal(gga[7]); ok {
-		out.number(n)
+		out.Number(n)
 	} else {
-		out.lacks("the receiver does not say how many")
+		out.Fault("the receiver does not say how many")
 	}
-	out.text(gpsFixes[quality])
+	out.Value(device.Text(gpsFixes[quality]))
 }
 
 // degrees are of "4807.038","N": two or three digits of degrees, then minutes.

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // hdc302xConfig is the YAML of hdc302x.
@@ -50,13 +51,13 @@ func (c *hdc302xConfig) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.command(hdc302xStopped, hdc302xStop...)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			got, err := dev.words(hdc302xMeasure, hdc302xLongest, 2)
 			if err != nil {
 				return err
 			}
-			out.near(-45+175*share(got[0]), hdc302xDegrees)
-			out.number(100 * share(got[1]))
+			out.Near(-45+175*share(got[0]), hdc302xDegrees)
+			out.Number(100 * share(got[1]))
 			return nil
 		},
 	})

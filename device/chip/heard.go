@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // heard is a part that speaks of itself, on a serial port. Each sample opens the
@@ -14,12 +15,12 @@ import (
 type heard struct {
 	kept
 	conn   *board.SerialConn
-	listen func(*bufio.Reader, *sample) error // until all points are told
+	listen func(*bufio.Reader, *driver.Sample) error // until all points are told
 }
 
 // openHeard opens the part on a port that is there. That the part speaks only a
 // sample can tell: it may take its time.
-func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Description, listen func(*bufio.Reader, *sample) error) (device.Device, error) {
+func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Description, listen func(*bufio.Reader, *driver.Sample) error) (device.Device, error) {
 	conn, err := at.Conn(baud)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Descr
 
 // Sample blocks until the part has said all, which takes it up to a few seconds.
 func (h *heard) Sample(ctx context.Context) ([]device.Reading, error) {
-	readings, err := h.sample(ctx, func(out *sample) error { return h.listen(bufio.NewReaderSize(h.conn, 256), out) })
+	readings, err := h.sample(ctx, func(out *driver.Sample) error { return h.listen(bufio.NewReaderSize(h.conn, 256), out) })
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = device.Faultf(device.Offline, "no %s was heard on %s in time; check that its TX is wired to RX, its supply and the baud rate, that no console is on the port, and that every is 5s or longer: %w", h.desc.Model, h.conn, err)
 	}

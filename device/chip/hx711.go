@@ -115,15 +115,15 @@ type hx711 struct {
 
 // Sample waits for the next result, at most for four.
 func (d *hx711) Sample(ctx context.Context) ([]device.Reading, error) {
-	return d.sample(ctx, func(out *sample) error {
+	return d.sample(ctx, func(out *driver.Sample) error {
 		n, err := d.read(ctx)
 		switch {
 		case err != nil:
 			return err
 		case n > hx711Most-1 || n < -hx711Most:
-			out.lacks("the load cell gives more than the chip can measure; take weight off it, write a smaller gain, or check its four wires")
+			out.Fault("the load cell gives more than the chip can measure; take weight off it, write a smaller gain, or check its four wires")
 		default:
-			out.number(d.config.value(n))
+			out.Number(d.config.value(n))
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // ina2xxConfig is the YAML of ina219 and ina226, and, without its shunt, of ina260.
@@ -58,7 +59,7 @@ var (
 )
 
 // ina2xxAddresses are what their two pins can choose.
-var ina2xxAddresses = []uint16{0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4A, 0x4B, 0x4C, 0x4D, 0x4E, 0x4F}
+var ina2xxAddresses = board.Addresses(0x40, 0x4F)
 
 const (
 	ina2xxSettings = 0x00
@@ -121,11 +122,11 @@ func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.
 			}
 			return dev.conn.Sleep(i.takes)
 		},
-		read: func(dev *i2cChip, out *sample) error { return i.read(dev, shunt, out) },
+		read: func(dev *i2cChip, out *driver.Sample) error { return i.read(dev, shunt, out) },
 	})
 }
 
-func (i *ina2xx) read(dev *i2cChip, shunt float64, out *sample) error {
+func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) error {
 	across, err := dev.readSteadyWord(ina2xxShunt)
 	if err != nil {
 		return err
@@ -139,14 +140,13 @@ func (i *ina2xx) read(dev *i2cChip, shunt float64, out *sample) error {
 		return err
 	}
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
-	out.near(volts, i.volts/100) // the accuracy of the least accurate, INA219: 1 %
+	largest := device.Tidy(float64(i.full) * i.shunt / shunt)
+	out.Near(volts, i.volts/100) // the accuracy of the least accurate, INA219: 1 %
 	if n := int16(across); n >= i.full || n <= -i.full {
-		why := "the current is beyond " + device.Number(out.points[1].Range.Max).String() + " A"
-		out.lacks(why)
-		out.lacks(why)
+		out.FaultAll("the current is beyond " + device.Number(largest).String() + " A")
 		return nil
 	}
-	out.number(amps)
-	out.near(volts*amps, out.points[2].Range.Max/100)
+	out.Number(amps)
+	out.Near(volts*amps, largest*i.volts/100)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // kept is a chip that moves or shows things, and so has to be kept as it was set up.
@@ -73,12 +74,12 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 }
 
 // sample is one use that tells all points.
-func (k *kept) sample(ctx context.Context, tell func(*sample) error) ([]device.Reading, error) {
-	took := sample{points: k.desc.Points, readings: make([]device.Reading, 0, len(k.desc.Points))}
-	if err := k.use(ctx, func() error { return tell(&took) }); err != nil {
+func (k *kept) sample(ctx context.Context, tell func(*driver.Sample) error) ([]device.Reading, error) {
+	took := driver.NewSample(k.desc.Points)
+	if err := k.use(ctx, func() error { return tell(took) }); err != nil {
 		return nil, err
 	}
-	return took.whole(), unwell(k.desc.Model, k.on, ctx.Err())
+	return took.Readings(), unwell(k.desc.Model, k.on, ctx.Err())
 }
 
 func (k *kept) prepare() (err error) {

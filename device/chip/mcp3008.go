@@ -8,6 +8,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 
 	"periph.io/x/conn/v3/physic"
 	"periph.io/x/conn/v3/spi"
@@ -84,7 +85,7 @@ var errSilent = errors.New("there is no answer, as if nothing were wired to it; 
 
 // Sample converts each channel.
 func (m *mcp3008) Sample(ctx context.Context) ([]device.Reading, error) {
-	return m.sample(ctx, func(out *sample) error {
+	return m.sample(ctx, func(out *driver.Sample) error {
 		for _, channel := range m.config.Channels {
 			var r [3]byte
 			if err := m.conn.Tx([]byte{0x01, 0x80 | byte(channel)<<4, 0}, r[:]); err != nil {
@@ -94,7 +95,7 @@ func (m *mcp3008) Sample(ctx context.Context) ([]device.Reading, error) {
 				return errSilent
 			}
 			raw := int(r[1]&0x03)<<8 | int(r[2])
-			out.number(float64(raw) * m.config.Reference / mcp3008Steps)
+			out.Number(float64(raw) * m.config.Reference / mcp3008Steps)
 		}
 		return nil
 	})

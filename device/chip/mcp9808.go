@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // mcp9808Config is the YAML of mcp9808.
@@ -52,12 +53,12 @@ func (c *mcp9808Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.command(mcp9808First, mcp9808Resolution, mcp9808Finest)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			raw, err := dev.readSteadyWord(mcp9808Temperature)
 			if err != nil {
 				return err
 			}
-			out.near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
+			out.Near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
 			return dev.checkSettings(mcp9808Settings, mcp9808Ours, mcp9808Mark)
 		},
 	})

@@ -1,6 +1,9 @@
 package chip
 
-import "agentsite/device"
+import (
+	"agentsite/device"
+	"agentsite/device/driver"
+)
 
 // gravity is what 1 g is in m/s2.
 const gravity = 9.80665
@@ -15,12 +18,12 @@ func axes(name, unit, what string, most float64) []device.Point {
 	return all
 }
 
-// clipped tells the value of raw, of which full is the end of the range; at either
+// addClipped adds the value of raw, of which full is the end of the range; at either
 // end it may as well be beyond.
-func (s *sample) clipped(raw int16, full int32, most float64) {
+func addClipped(s *driver.Sample, raw int16, full int32, most float64) {
 	if n := int32(raw); n >= full-1 || n <= -full {
-		s.lacks("it is at the end of its range or beyond; write a larger one")
+		s.Fault("it is at the end of its range or beyond; write a larger one")
 		return
 	}
-	s.number(float64(raw) / float64(full) * most)
+	s.Number(float64(raw) / float64(full) * most)
 }

@@ -8,6 +8,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // mpuConfig is the YAML of mpu6050, mpu6500 and mpu9250, whose compass is a chip of
@@ -89,7 +90,7 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.command(mpuStart, append([]byte{mpuFilter}, settings[:]...)...)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			var has [3]byte
 			if err := dev.readFrom(mpuFilter, has[:]); err != nil {
 				return err
@@ -109,11 +110,11 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 				n := int16(binary.BigEndian.Uint16(raw[2*i:]))
 				switch {
 				case i < 3:
-					out.clipped(n, 1<<15, float64(c.Accel)*gravity)
+					addClipped(out, n, 1<<15, float64(c.Accel)*gravity)
 				case i == 3:
-					out.near(float64(n)/c.model.slope+c.model.at0, 1)
+					out.Near(float64(n)/c.model.slope+c.model.at0, 1)
 				default:
-					out.clipped(n, 1<<15, float64(c.Gyro))
+					addClipped(out, n, 1<<15, float64(c.Gyro))
 				}
 			}
 			return nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // outputs is a chip with outputs that cannot be read back.
@@ -34,7 +34,7 @@ func (o *outputs) Apply(ctx context.Context, point string, v device.Value) error
 type readable struct {
 	outputs
 	// tell tells each point, as intact or setUp has just seen it.
-	tell func(*sample)
+	tell func(*driver.Sample)
 }
 
 // outputPart is a chip whose outputs can be read back; see kept and readable.
@@ -42,7 +42,7 @@ type outputPart interface {
 	setUp() error
 	intact() (bool, error)
 	set(point int, v device.Value) error
-	tell(*sample)
+	tell(*driver.Sample)
 }
 
 // openReadable opens the chip on conn if it answers to ask, which changes nothing.
@@ -56,22 +56,10 @@ func openReadable(ctx context.Context, conn link, desc device.Description, part 
 
 // Sample reads all outputs back and all states.
 func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
-	return r.sample(ctx, func(out *sample) error {
+	return r.sample(ctx, func(out *driver.Sample) error {
 		r.tell(out)
 		return nil
 	})
-}
-
-// state tells whether the next point is on.
-func (s *sample) state(on bool) { s.value(device.Bool(on)) }
-
-// text tells which of its values the next point has.
-func (s *sample) text(value string) { s.value(device.Text(value)) }
-
-// value tells what the next point is, to the last digit.
-func (s *sample) value(v device.Value) {
-	p := s.points[len(s.readings)]
-	s.readings = append(s.readings, device.Reading{Point: p.Name, Value: v, Quality: device.Good, At: time.Now()})
 }
 
 // errForgets is of a chip that does not have what was just written to it.

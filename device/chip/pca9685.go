@@ -11,6 +11,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // pca9685Config is the YAML of pca9685.
@@ -303,18 +304,18 @@ func (p *pca9685) set(i int, v device.Value) error {
 	return nil
 }
 
-func (p *pca9685) tell(out *sample) {
+func (p *pca9685) tell(out *driver.Sample) {
 	for i := range p.channels {
 		c := &p.channels[i]
 		switch n, ok := c.number(c.seen); {
 		case c.seen == c.pulse(c.value):
-			out.value(device.Number(c.value))
+			out.Value(device.Number(c.value))
 		case !ok:
-			out.lacks("the servo gets no pulses, so nobody knows where it stands")
+			out.Fault("the servo gets no pulses, so nobody knows where it stands")
 		case !c.limits.Contains(n):
-			out.lacks("something else has set it to " + device.Number(n).String() + ", outside " + c.limits.String())
+			out.Fault("something else has set it to " + device.Number(n).String() + ", outside " + c.limits.String())
 		default:
-			out.number(n)
+			out.Number(n)
 		}
 	}
 }

@@ -22,9 +22,9 @@ import (
 type pcf857xConfig struct{ pinsConfig }
 
 func newPCF857x(b *board.Board, model string) *pcf857xConfig {
-	pins, addresses := numbered("P"), slices.Concat(span(0x20, 0x27), span(0x38, 0x3F))
+	pins, addresses := numbered("P"), slices.Concat(board.Addresses(0x20, 0x27), board.Addresses(0x38, 0x3F))
 	if model == "PCF8575" {
-		pins, addresses = numbered("P0", "P1"), span(0x20, 0x27)
+		pins, addresses = numbered("P0", "P1"), board.Addresses(0x20, 0x27)
 	}
 	return &pcf857xConfig{pinsConfig{I2C: b.I2C(addresses...), model: model, pins: pins}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // pinsConfig is the YAML of the chips whose pins are switches and states.
@@ -159,13 +160,13 @@ func (p *ports) follows(n namedPin) error {
 	return fmt.Errorf("%s is driven low but reads high: something pulls it up; check what is wired to it", n.pin)
 }
 
-func (p *ports) tell(out *sample) {
+func (p *ports) tell(out *driver.Sample) {
 	for _, n := range p.named {
 		if err := p.follows(n); err != nil {
-			out.lacks(err.Error())
+			out.Fault(err.Error())
 			continue
 		}
-		out.state(n.on(p.level))
+		out.Value(device.Bool(n.on(p.level)))
 	}
 }
 
@@ -178,13 +179,4 @@ func numbered(ports ...string) []string {
 		}
 	}
 	return names
-}
-
-// span are the addresses from first to last.
-func span(first, last uint16) []uint16 {
-	var all []uint16
-	for a := first; a <= last; a++ {
-		all = append(all, a)
-	}
-	return all
 }

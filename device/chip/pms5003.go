@@ -7,6 +7,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // pms5003Config is the YAML of pms5003. periph has no adapter.
@@ -36,7 +37,7 @@ func (c *pms5003Config) Open(ctx context.Context) (device.Device, error) {
 }
 
 // pms5003Listen waits for a whole frame whose sum is right.
-func pms5003Listen(from *bufio.Reader, out *sample) error {
+func pms5003Listen(from *bufio.Reader, out *driver.Sample) error {
 	for {
 		frame, err := from.Peek(pms5003Frame)
 		if err != nil {
@@ -44,7 +45,7 @@ func pms5003Listen(from *bufio.Reader, out *sample) error {
 		}
 		if pms5003Right(frame) {
 			for i := range 3 {
-				out.number(float64(binary.BigEndian.Uint16(frame[pms5003First+2*i:])))
+				out.Number(float64(binary.BigEndian.Uint16(frame[pms5003First+2*i:])))
 			}
 			return nil
 		}

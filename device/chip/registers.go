@@ -9,6 +9,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // registersConfig is the YAML of registers: a chip that is described by its owner,
@@ -218,7 +219,7 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 			settings, err = c.configure(dev)
 			return err
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			for _, w := range settings {
 				if is, err := w.read(dev); err != nil {
 					return err
@@ -231,7 +232,7 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 				if err != nil {
 					return err
 				}
-				out.number(p.value(raw))
+				out.Number(p.value(raw))
 			}
 			return nil
 		},

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // scd4xConfig is the YAML of scd4x.
@@ -76,12 +77,12 @@ func (c *scd4xConfig) Open(ctx context.Context) (device.Device, error) {
 			d.since = time.Now()
 			return dev.write(scd4xStart...)
 		},
-		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
 		halt: func(dev *i2cChip) error { return dev.write(scd4xStop...) },
 	})
 }
 
-func (dev *scd4x) read(out *sample) error {
+func (dev *scd4x) read(out *driver.Sample) error {
 	ready, err := dev.words(scd4xReady, scd4xSoon, 1)
 	if err != nil {
 		return err
@@ -98,9 +99,7 @@ func (dev *scd4x) read(out *sample) error {
 	case waited > 3*scd4xEvery:
 		return errSettings // it does not measure any more
 	case dev.last == nil:
-		for range out.points {
-			out.lacks("the first measurement takes 5 s; it is on its way")
-		}
+		out.FaultAll("the first measurement takes 5 s; it is on its way")
 	default:
 		dev.tell(out)
 	}
@@ -108,15 +107,13 @@ func (dev *scd4x) read(out *sample) error {
 }
 
 // tell adds the last measurement, from when it was taken.
-func (dev *scd4x) tell(out *sample) {
+func (dev *scd4x) tell(out *driver.Sample) {
 	if dev.last[0] == 0 {
-		out.lacks("it could not measure the carbon dioxide")
+		out.Fault("it could not measure the carbon dioxide")
 	} else {
-		out.number(dev.last[0])
+		out.Number(dev.last[0])
 	}
-	out.near(dev.last[1], scd4xDegrees)
-	out.number(dev.last[2])
-	for i := range out.readings {
-		out.readings[i].At = dev.since
-	}
+	out.Near(dev.last[1], scd4xDegrees)
+	out.Number(dev.last[2])
+	out.At(dev.since)
 }

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // sgp30Config is the YAML of sgp30.
@@ -68,7 +69,7 @@ func (c *sgp30Config) Open(ctx context.Context) (device.Device, error) {
 			d = sgp30{i2cChip: dev, started: time.Now()}
 			return dev.command(sgp30Soon, sgp30Start...)
 		},
-		read: func(_ *i2cChip, out *sample) error { return d.read(out) },
+		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (c *sgp30Config) Open(ctx context.Context) (device.Device, error) {
 }
 
 // read does not ask more often than the chip wants to be asked, whoever samples.
-func (dev *sgp30) read(out *sample) error {
+func (dev *sgp30) read(out *driver.Sample) error {
 	if time.Since(dev.at) >= sgp30Enough {
 		got, err := dev.words(sgp30Measure, sgp30Takes, 2)
 		if err != nil {
@@ -90,15 +91,13 @@ func (dev *sgp30) read(out *sample) error {
 	}
 	switch {
 	case dev.at.Sub(dev.started) < sgp30Warm:
-		for range out.points {
-			out.lacks("the chip warms up, for 15 s")
-		}
+		out.FaultAll("the chip warms up, for 15 s")
 	case dev.doubt:
-		for range out.points {
-			out.lacks("it reads what it reads while it does not measure; in its first hour that cannot be told from the cleanest air")
-		}
+		out.FaultAll("it reads what it reads while it does not measure; in its first hour that cannot be told from the cleanest air")
 	default:
-		out.again(dev.at, dev.last[:]...)
+		out.Number(dev.last[0])
+		out.Number(dev.last[1])
+		out.At(dev.at)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // sht4xConfig is the YAML of sht4x. periph has no adapter.
@@ -37,14 +38,14 @@ func (c *sht4xConfig) Open(ctx context.Context) (device.Device, error) {
 			_, err := dev.words(sht4xSerial, time.Millisecond, 2)
 			return err
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			got, err := dev.words(sht4xMeasure, sht4xLongest, 2)
 			if err != nil {
 				return err
 			}
-			out.near(-45+175*share(got[0]), sht4xDegrees)
+			out.Near(-45+175*share(got[0]), sht4xDegrees)
 			// "values that are non-physical may be reported … cropping": section 4.6
-			out.number(min(max(-6+125*share(got[1]), 0), 100))
+			out.Number(min(max(-6+125*share(got[1]), 0), 100))
 			return nil
 		},
 	})

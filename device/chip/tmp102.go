@@ -6,6 +6,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 )
 
 // tmp102Config is the YAML of tmp102.
@@ -47,7 +48,7 @@ func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
 			}
 			return dev.conn.Sleep(tmp102First)
 		},
-		read: func(dev *i2cChip, out *sample) error {
+		read: func(dev *i2cChip, out *driver.Sample) error {
 			raw, err := dev.readSteadyWord(tmp102Temperature)
 			if err != nil {
 				return err
@@ -55,7 +56,7 @@ func (c *tmp102Config) Open(ctx context.Context) (device.Device, error) {
 			if raw&0x0F != 0 { // the lowest is set in the extended mode, the others never
 				return errSettings
 			}
-			out.near(float64(int16(raw))/256, tmp102Degrees)
+			out.Near(float64(int16(raw))/256, tmp102Degrees)
 			return dev.checkSettings(tmp102Settings, ^uint16(tmp102Alert), tmp102Normal)
 		},
 	})

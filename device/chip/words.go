@@ -1,6 +1,7 @@
 package chip
 
 import (
+	"agentsite/device/board"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -22,28 +23,12 @@ func (d *i2cChip) words(command []byte, takes time.Duration, n int) ([]uint16, e
 	all := make([]uint16, n)
 	for i := range all {
 		word := raw[3*i : 3*i+3]
-		if crc8(word[:2]) != word[2] {
+		if board.CRC8(word[:2]) != word[2] {
 			return nil, errCRC
 		}
 		all[i] = binary.BigEndian.Uint16(word)
 	}
 	return all, nil
-}
-
-// crc8 is x⁸+x⁵+x⁴+1, highest bit first, from 0xFF; of 0xBE 0xEF it is 0x92
-// (Sensirion, SHT4x datasheet, section 4.4).
-func crc8(b []byte) byte {
-	crc := byte(0xFF)
-	for _, c := range b {
-		crc ^= c
-		for range 8 {
-			high := crc & 0x80
-			if crc <<= 1; high != 0 {
-				crc ^= 0x31
-			}
-		}
-	}
-	return crc
 }
 
 // share is a word as a part of the whole range, 0 to 1.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // zones are the names that kernels give the thermal zone of the processor.
@@ -18,13 +19,13 @@ var sensors = []string{"cpu_thermal", "coretemp", "k10temp"}
 // thousandths of a degree (Documentation/ABI/testing/sysfs-class-thermal, -hwmon).
 func findTemperature(root string) []source {
 	point := device.Point{Name: "cpu_temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature of the processor"}
-	for _, zone := range glob(root, "sys/class/thermal/thermal_zone*") {
-		if slices.Contains(zones, label(filepath.Join(zone, "type"))) {
+	for _, zone := range sysfs.Root(root).Glob("sys/class/thermal/thermal_zone*") {
+		if slices.Contains(zones, sysfs.Text(filepath.Join(zone, "type"))) {
 			return file(filepath.Join(zone, "temp"), parseMilli, point)
 		}
 	}
-	for _, chip := range glob(root, "sys/class/hwmon/hwmon*") {
-		if slices.Contains(sensors, label(filepath.Join(chip, "name"))) {
+	for _, chip := range sysfs.Root(root).Glob("sys/class/hwmon/hwmon*") {
+		if slices.Contains(sensors, sysfs.Text(filepath.Join(chip, "name"))) {
 			return file(filepath.Join(chip, "temp1_input"), parseMilli, point)
 		}
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // volume is how a file system is filled, in bytes. What is kept for the
@@ -21,7 +22,7 @@ func findDisk(root, folder string) ([]source, error) {
 		}
 		return nil, nil
 	}
-	read := func(_ *buffer, values []float64) error {
+	read := func(_ *sysfs.Reader, values []float64) error {
 		v, err := statVolume(folder)
 		values[0], values[1] = percent(v.used, v.used+v.free), v.free
 		return err

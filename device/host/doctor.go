@@ -6,22 +6,20 @@ import (
 	"strconv"
 
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // Findings are what an owner should know about the power and the heat of the
 // machine whose files are below root; "" is this machine's own.
 func Findings(root string) []driver.Finding {
-	if root == "" {
-		root = "/"
-	}
-	var buf buffer
-	for _, path := range glob(root, throttledFile) {
-		if b, err := buf.read(path); err == nil {
+	var r sysfs.Reader
+	for _, path := range sysfs.Root(root).Glob(throttledFile) {
+		if b, err := r.Read(path); err == nil {
 			return throttling(b)
 		}
 	}
-	for _, chip := range glob(root, "sys/class/hwmon/hwmon*") {
-		if label(filepath.Join(chip, "name")) == "rpi_volt" && label(filepath.Join(chip, "in0_lcrit_alarm")) == "1" {
+	for _, chip := range sysfs.Root(root).Glob("sys/class/hwmon/hwmon*") {
+		if sysfs.Text(filepath.Join(chip, "name")) == "rpi_volt" && sysfs.Text(filepath.Join(chip, "in0_lcrit_alarm")) == "1" {
 			return []driver.Finding{weak}
 		}
 	}

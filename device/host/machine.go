@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // machine is a Sensor and holds nothing open between samples.
@@ -13,8 +14,8 @@ type machine struct {
 	desc    device.Description
 	sources []source
 
-	mu     sync.Mutex // one sample at a time: they share the buffer
-	buf    buffer
+	mu     sync.Mutex // one sample at a time: they share the reader
+	reader sysfs.Reader
 	values []float64 // room for the source with the most points
 }
 
@@ -23,7 +24,7 @@ type source struct {
 	points []device.Point
 	// read fills in one value for each point, in their order. A state is true
 	// when its value is not 0.
-	read func(buf *buffer, values []float64) error
+	read func(r *sysfs.Reader, values []float64) error
 }
 
 // open finds the sources of the machine whose files are under root.
@@ -66,7 +67,7 @@ func (m *machine) Sample(ctx context.Context) ([]device.Reading, error) {
 			return nil, err
 		}
 		values := m.values[:len(s.points)]
-		err := s.read(&m.buf, values)
+		err := s.read(&m.reader, values)
 		now := time.Now()
 		for i, p := range s.points {
 			r := device.Reading{Point: p.Name, Quality: device.Good, At: now}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 var underVoltage = device.Point{Name: "under_voltage", Kind: device.KindState, Description: "the power supply is too weak at this moment"}
@@ -15,13 +16,13 @@ const throttledFile = "sys/devices/platform/soc*/soc*:firmware/get_throttled"
 // findPower asks the Raspberry Pi's firmware, or else the kernel's own watch over
 // its voltage, which knows nothing of the rest.
 func findPower(root string) []source {
-	for _, path := range glob(root, throttledFile) {
+	for _, path := range sysfs.Root(root).Glob(throttledFile) {
 		return file(path, parseThrottled, underVoltage,
 			device.Point{Name: "frequency_capped", Kind: device.KindState, Description: "the processor may not run at its full speed at this moment"},
 			device.Point{Name: "throttled", Kind: device.KindState, Description: "the processor is slowed down at this moment, by heat or a weak supply"})
 	}
-	for _, chip := range glob(root, "sys/class/hwmon/hwmon*") {
-		if label(filepath.Join(chip, "name")) == "rpi_volt" {
+	for _, chip := range sysfs.Root(root).Glob("sys/class/hwmon/hwmon*") {
+		if sysfs.Text(filepath.Join(chip, "name")) == "rpi_volt" {
 			return file(filepath.Join(chip, "in0_lcrit_alarm"), firstNumber, underVoltage)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // started is when this process began, near enough.
@@ -18,7 +19,7 @@ func findUptime(root string) []source {
 		return kernel
 	}
 	point.Description = "how long this program has been running"
-	return []source{{points: []device.Point{point}, read: func(_ *buffer, values []float64) error {
+	return []source{{points: []device.Point{point}, read: func(_ *sysfs.Reader, values []float64) error {
 		values[0] = time.Since(started).Round(10 * time.Millisecond).Seconds()
 		return nil
 	}}}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // Bind says where a chip is wired, so that a fault can say how the kernel is told
@@ -93,8 +94,8 @@ func (w which) fits(r *reader, folder string, at func(string) string) bool {
 	if w.number != "" && filepath.Base(folder) != w.number {
 		return false
 	}
-	name := r.word(filepath.Join(folder, "name"))
-	if name == "" || w.name != "" && name != w.name && !r.is(filepath.Join(folder, "label"), w.name) {
+	name := r.Text(filepath.Join(folder, "name"))
+	if name == "" || w.name != "" && name != w.name && r.Text(filepath.Join(folder, "label")) != w.name {
 		return false
 	}
 	return w.place() == "" || at(folder) == w.place()
@@ -107,7 +108,7 @@ func (w which) pick(r *reader, folders []string, at func(string) string) (string
 		if w.fits(r, folder, at) {
 			fit = append(fit, folder)
 		}
-		if name := r.word(filepath.Join(folder, "name")); name != "" {
+		if name := r.Text(filepath.Join(folder, "name")); name != "" {
 			others = append(others, name)
 		}
 	}
@@ -127,9 +128,9 @@ func (w which) pick(r *reader, folders []string, at func(string) string) (string
 
 // open finds the device among the folders, of which place tells whose they are, and
 // has add make its channels.
-func (w which) open(root tree, folders string, place func(folder string) string, add func(s *sensor, folder, model string) error) (device.Device, error) {
+func (w which) open(root sysfs.Root, folders string, place func(folder string) string, add func(s *sensor, folder, model string) error) (device.Device, error) {
 	s := &sensor{
-		find: func(r *reader) (string, error) { return w.pick(r, root.folders(folders, w.numbered), place) },
+		find: func(r *reader) (string, error) { return w.pick(r, root.Glob(folders+"/"+w.numbered+"*"), place) },
 		same: func(r *reader, folder string) bool { return w.fits(r, folder, place) },
 	}
 	folder, err := s.find(&s.reader)
@@ -139,7 +140,7 @@ func (w which) open(root tree, folders string, place func(folder string) string,
 		}
 		return nil, err
 	}
-	model := s.reader.word(filepath.Join(folder, "name"))
+	model := s.reader.Text(filepath.Join(folder, "name"))
 	if w.name == "" {
 		w.name = model // a number may become another chip's
 	}

@@ -5,6 +5,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // Chip is the YAML of the drivers "kernel:NAME": a chip on I2C that the kernel's
@@ -15,7 +16,7 @@ type Chip struct {
 	Address int    `json:"address" jsonschema:"the chip's address, such as 0x76"`
 
 	name string // as its kernel driver names it
-	root tree
+	root sysfs.Root
 }
 
 func (c *Chip) bind() *Bind { return &Bind{Bus: c.Bus, Address: c.Address, Chip: c.name} }

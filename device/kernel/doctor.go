@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // Findings are what an owner should know about the kernel whose files are below
 // root. config is the file that turns the board's parts on, such as
 // /boot/firmware/config.txt; "" where the board has none and no line can be given.
 func Findings(root, config string) []driver.Finding {
-	t := tree(root)
+	t := sysfs.Root(root)
 	var all []driver.Finding
 	note := func(severity driver.Severity, subject, says, do string) {
 		all = append(all, driver.Finding{Severity: severity, Subject: subject, Says: says, Do: do})
@@ -20,8 +21,8 @@ func Findings(root, config string) []driver.Finding {
 	// weeks before it (raspberrypi/linux, pull requests 6117 and 6150).
 	var r reader
 	for _, module := range []string{"pinctrl_bcm2835", "pinctrl_rp1"} {
-		parameters := t.at("sys/module", module, "parameters")
-		keeps := r.is(filepath.Join(parameters, "persist_gpio_outputs"), "Y") || r.is(filepath.Join(parameters, "strict_gpiod"), "N")
+		parameters := t.Path("sys/module", module, "parameters")
+		keeps := r.Text(filepath.Join(parameters, "persist_gpio_outputs")) == "Y" || r.Text(filepath.Join(parameters, "strict_gpiod")) == "N"
 		if keeps {
 			note(driver.Warning, "gpio", "this kernel keeps the level of a GPIO line that nobody holds any more: an output that is on when the program dies stays on",
 				"add dtparam=strict_gpiod to "+config+" and start the board again")
@@ -31,12 +32,12 @@ func Findings(root, config string) []driver.Finding {
 	if config == "" {
 		return all
 	}
-	if len(t.folders(w1Devices, "w1_bus_master")) == 0 {
+	if len(t.Glob(w1Devices+"/w1_bus_master*")) == 0 {
 		note(driver.Note, "1-wire", "1-Wire is off", "for a thermometer such as DS18B20 add dtoverlay=w1-gpio to "+config+" (it is on GPIO4 then) and start the board again")
 	}
 	dht := false
-	for _, folder := range t.folders(iioDevices, "iio:device") {
-		dht = dht || strings.HasPrefix(r.word(filepath.Join(folder, "name")), "dht11")
+	for _, folder := range t.Glob(iioDevices + "/iio:device*") {
+		dht = dht || strings.HasPrefix(r.Text(filepath.Join(folder, "name")), "dht11")
 	}
 	if !dht && !lacksIIO(root) {
 		note(driver.Note, "dht", "no DHT11 or DHT22 is set up; the kernel reads them, because a program cannot keep their timing",

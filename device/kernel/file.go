@@ -4,94 +4,23 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
-// tree is the folder that has sys and dev in it. The zero tree is the machine.
-type tree string
-
-func (t tree) at(path ...string) string {
-	root := string(t)
-	if root == "" {
-		root = "/"
-	}
-	return filepath.Join(append([]string{root}, path...)...)
-}
-
-// folders lists the entries of a folder of the tree that begin with prefix. They
-// may be links. A folder that is not there has none.
-func (t tree) folders(folder, prefix string) []string {
-	entries, _ := os.ReadDir(t.at(folder))
-	var found []string
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			found = append(found, t.at(folder, e.Name()))
-		}
-	}
-	return found
-}
-
-// maxFile bounds a file of the kernel's. Nearly all have less than a page; the
-// list of an LED's triggers may be longer.
-const maxFile = 64 << 10
-
-// reader is reused from file to file, so that a sample allocates next to nothing.
-type reader struct{ b []byte }
-
-// read returns the file's content, which is valid until the next read.
-func (r *reader) read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if r.b == nil {
-		r.b = make([]byte, 4096)
-	}
-	n := 0
-	for {
-		m, err := f.Read(r.b[n:])
-		n += m
-		switch {
-		case err == io.EOF:
-			return r.b[:n], nil
-		case err != nil:
-			return nil, err
-		case n == maxFile:
-			return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
-		case n == len(r.b):
-			r.b = append(r.b, make([]byte, len(r.b))...)
-		}
-	}
-}
-
-// is reports whether the file says that word.
-func (r *reader) is(path, word string) bool {
-	b, err := r.read(path)
-	return err == nil && string(bytes.TrimSpace(b)) == word
-}
-
-// word returns what the file says, or "".
-func (r *reader) word(path string) string {
-	b, err := r.read(path)
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(b))
-}
+// reader is a sysfs.Reader of the kernel's numbers.
+type reader struct{ sysfs.Reader }
 
 // number reads a file of one number.
 func (r *reader) number(path string) (float64, error) {
-	b, err := r.read(path)
+	b, err := r.Read(path)
 	if err != nil {
 		return 0, err
 	}

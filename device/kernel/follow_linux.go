@@ -21,7 +21,7 @@ const timeval = int(unsafe.Sizeof(syscall.Timeval{}))
 // follow hands on what the kernel writes into f, in pieces of that size, until ctx
 // ends. That the device is gone, or may not be opened, is an Offline fault.
 func (f feed) follow(ctx context.Context, each func([]byte)) error {
-	file, err := os.OpenFile(f.root.at(f.path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(f.root.Path(f.path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return device.Faultf(device.Offline, "%s may not be read; add the node's user to the group %s: %w", f.path, f.group, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // IIO is the YAML of the driver "iio".
@@ -18,7 +19,7 @@ type IIO struct {
 	At     string `json:"at,omitempty" jsonschema:"its place, such as 1-0076 for address 0x76 on bus i2c-1, where several have the same name"`
 	Bind   *Bind  `json:"bind,omitempty" jsonschema:"where the chip is wired, to be told how to bind it to its kernel driver"`
 
-	root tree
+	root sysfs.Root
 }
 
 const iioDevices = "sys/bus/iio/devices"

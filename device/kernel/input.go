@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // Input is the YAML of the driver "input".
@@ -20,7 +21,7 @@ type Input struct {
 	Device string   `json:"device,omitempty" jsonschema:"its file, such as /dev/input/by-path/platform-button@11-event, instead of name"`
 	Keys   []string `json:"keys,omitempty" jsonschema:"the keys, switches and axes to watch, such as [enter, rel_x]; all when not written"`
 
-	root tree
+	root sysfs.Root
 }
 
 const (
@@ -54,9 +55,9 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := c.root.at(inputDevices, event, "device")
+	folder := c.root.Path(inputDevices, event, "device")
 	in := &input{config: c, points: make(map[code]string)}
-	in.desc.Model = printable(r.word(filepath.Join(folder, "name")))
+	in.desc.Model = printable(r.Text(filepath.Join(folder, "name")))
 	all := offered(r, folder)
 	names := make([]string, len(all))
 	for i, k := range all {
@@ -83,15 +84,15 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 // find returns the name of the device's file below /dev/input, such as event0.
 func (c *Input) find(r *reader) (string, error) {
 	if c.Device != "" {
-		real, err := filepath.EvalSymlinks(c.root.at(c.Device))
+		real, err := filepath.EvalSymlinks(c.root.Path(c.Device))
 		if err != nil {
 			return "", device.Faultf(device.Offline, "there is no %s; plug the device in, or correct its name: %w", c.Device, err)
 		}
 		return filepath.Base(real), nil
 	}
 	var fit, others []string
-	for _, folder := range c.root.folders(inputDevices, "event") {
-		name := r.word(filepath.Join(folder, "device", "name"))
+	for _, folder := range c.root.Glob(inputDevices + "/event*") {
+		name := r.Text(filepath.Join(folder, "device", "name"))
 		if name == c.Name {
 			fit = append(fit, filepath.Base(folder))
 		}
@@ -135,7 +136,7 @@ func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 
 // feed is a file of /dev into which the kernel writes what happens.
 type feed struct {
-	root  tree
+	root  sysfs.Root
 	path  string
 	group string               // may read it
 	model string               // for messages
@@ -192,7 +193,7 @@ func offered(r *reader, folder string) (all []code) {
 		file string
 		typ  uint16
 	}{{"key", evKey}, {"sw", evSw}, {"rel", evRel}} {
-		for _, n := range bitmap(r.word(filepath.Join(folder, "capabilities", t.file)), bits.UintSize) {
+		for _, n := range bitmap(r.Text(filepath.Join(folder, "capabilities", t.file)), bits.UintSize) {
 			all = append(all, code{t.typ, n})
 		}
 	}

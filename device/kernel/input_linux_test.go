@@ -11,13 +11,14 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/devicetest"
+	"agentsite/device/sysfs"
 )
 
 // queue puts a named pipe where the kernel has the device's file, and returns the
 // end that plays the kernel.
-func queue(t *testing.T, root tree, name string) *os.File {
+func queue(t *testing.T, root sysfs.Root, name string) *os.File {
 	t.Helper()
-	path := root.at("dev/input", name)
+	path := root.Path("dev/input", name)
 	os.Remove(path)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)
@@ -91,7 +92,7 @@ func TestInputUnplugged(t *testing.T) {
 	send(t, f, evKey, 28, 1)
 	err := dev.Watch(t.Context(), func(device.Reading) { f.Close() }) // the last writer: the reader sees the end
 	offline(t, err, "gone")
-	root.rename(t, "sys/class/input/event0", "sys/class/input/event5")
+	rename(t, root, "sys/class/input/event0", "sys/class/input/event5")
 	f = queue(t, root, "event5")
 	send(t, f, evKey, 28, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -99,6 +100,6 @@ func TestInputUnplugged(t *testing.T) {
 	if err := dev.Watch(ctx, func(device.Reading) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	os.Remove(root.at("sys/class/input/event5/device/name"))
+	os.Remove(root.Path("sys/class/input/event5/device/name"))
 	offline(t, dev.Watch(t.Context(), nil), "gpio-keys")
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"agentsite/device/sysfs"
 )
 
 // dht are the names of one part that is on a line and that Linux reads.
@@ -44,7 +46,7 @@ func Instead(root, name string) string {
 // Drives reports whether the kernel whose files are below root may have a driver for
 // that chip on I2C: it has one, or there is no list of its drivers to tell.
 func Drives(root, chip string) bool {
-	folder := modules(tree(root))
+	folder := modules(sysfs.Root(root))
 	loadable, err := os.ReadFile(filepath.Join(folder, "modules.alias")) // "alias i2c:bme280 bmp280_i2c"
 	builtin, err2 := os.ReadFile(filepath.Join(folder, "modules.builtin.modinfo"))
 	return err != nil || err2 != nil ||
@@ -52,15 +54,15 @@ func Drives(root, chip string) bool {
 }
 
 // modules is the folder of the running kernel's modules.
-func modules(t tree) string {
+func modules(t sysfs.Root) string {
 	var r reader
-	return t.at("lib/modules", r.word(t.at("proc/sys/kernel/osrelease")))
+	return t.Path("lib/modules", r.Text(t.Path("proc/sys/kernel/osrelease")))
 }
 
 // lacksIIO reports whether the kernel whose files are below root can have no IIO: it
 // has a list of its modules, and none of them is IIO.
 func lacksIIO(root string) bool {
-	t := tree(root)
+	t := sysfs.Root(root)
 	folder := modules(t)
 	listed := false
 	for _, name := range []string{"modules.dep", "modules.builtin"} {
@@ -70,5 +72,5 @@ func lacksIIO(root string) bool {
 		}
 		listed = listed || err == nil
 	}
-	return listed && len(t.folders(iioDevices, "iio:device")) == 0
+	return listed && len(t.Glob(iioDevices+"/iio:device*")) == 0
 }

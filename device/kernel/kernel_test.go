@@ -12,6 +12,7 @@ import (
 	"agentsite/device"
 	"agentsite/device/devicetest"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,10 +44,10 @@ var (
 )
 
 func TestConformance(t *testing.T) {
-	var root tree
+	var root sysfs.Root
 	level := func(path string, full float64, dimmed bool) func(string) device.Value {
 		return func(string) device.Value {
-			n, err := new(reader).number(root.at(path))
+			n, err := new(reader).number(root.Path(path))
 			if err != nil {
 				t.Error(err)
 			}
@@ -113,33 +114,33 @@ func TestDriversWithoutHardware(t *testing.T) {
 func TestUnpluggedAndBack(t *testing.T) {
 	root := in(iio0, bme280).write(t)
 	dev := open(t, &IIO{Name: "bme280", root: root})
-	root.rename(t, "sys/bus/iio/devices/iio:device0", "away")
+	rename(t, root, "sys/bus/iio/devices/iio:device0", "away")
 	_, err := dev.(device.Sensor).Sample(t.Context())
 	offline(t, err, "bme280")
 	for path, content := range in(iio0, files{"name": "tmp117\n", "in_temp_input": "1\n"}) {
-		os.MkdirAll(root.at(iio0), 0o755)
-		root.set(t, path, content)
+		os.MkdirAll(root.Path(iio0), 0o755)
+		setFile(t, root, path, content)
 	}
 	_, err = dev.(device.Sensor).Sample(t.Context())
 	offline(t, err, "bme280")
-	root.rename(t, "away", "sys/bus/iio/devices/iio:device1")
+	rename(t, root, "away", "sys/bus/iio/devices/iio:device1")
 	if r := sample(t, dev)["temperature"]; r.Value != device.Number(25.08) {
 		t.Errorf("back: %+v", r)
 	}
 
 	root = in(w1a, files{"temperature": "21875\n"}).write(t)
 	dev = open(t, &W1{root: root})
-	root.rename(t, "sys/bus/w1/devices/28-0316a2795c1f", "sys/bus/w1/devices/28-0316a2795c20")
+	rename(t, root, "sys/bus/w1/devices/28-0316a2795c1f", "sys/bus/w1/devices/28-0316a2795c20")
 	_, err = dev.(device.Sensor).Sample(t.Context()) // another one is not this one
 	offline(t, err, "28-0316a2795c1f")
-	root.rename(t, "sys/bus/w1/devices/28-0316a2795c20", "sys/bus/w1/devices/28-0316a2795c1f")
+	rename(t, root, "sys/bus/w1/devices/28-0316a2795c20", "sys/bus/w1/devices/28-0316a2795c1f")
 	reads(t, dev, map[string]any{"temperature Cel": 21.875})
 
 	root = led1.write(t)
 	dev = open(t, &LED{Name: "ACT", Safe: off, root: root})
-	root.rename(t, "sys/class/leds/ACT", "away")
+	rename(t, root, "sys/class/leds/ACT", "away")
 	offline(t, dev.(device.Actuator).Apply(t.Context(), "led", device.Bool(true)), "")
-	root.rename(t, "away", "sys/class/leds/ACT")
+	rename(t, root, "away", "sys/class/leds/ACT")
 	if err := dev.(device.Actuator).Apply(t.Context(), "led", device.Bool(true)); err != nil {
 		t.Error(err)
 	}

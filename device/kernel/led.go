@@ -9,6 +9,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // LED is the YAML of the driver "led".
@@ -16,7 +17,7 @@ type LED struct {
 	Name string       `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
 	Safe device.Value `json:"safe" jsonschema:"whichever harms nobody: off or on, and the lamp is a switch; or percent, such as 0, and it can be dimmed"`
 
-	root tree
+	root sysfs.Root
 }
 
 const leds = "sys/class/leds"
@@ -49,14 +50,14 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	l := &led{folder: c.root.at(leds, c.Name), dimmed: c.Safe.Type() == device.TypeNumber}
+	l := &led{folder: c.root.Path(leds, c.Name), dimmed: c.Safe.Type() == device.TypeNumber}
 	var r reader
 	var err error
 	l.most, err = r.number(filepath.Join(l.folder, "max_brightness"))
 	switch {
 	case err != nil:
 		var others []string
-		for _, folder := range c.root.folders(leds, "") {
+		for _, folder := range c.root.Glob(leds + "/*") {
 			others = append(others, filepath.Base(folder))
 		}
 		return nil, device.Faultf(device.Offline, "the kernel has no LED %s; it has %s: %w", printable(c.Name), listed(others), err)
@@ -80,7 +81,7 @@ type led struct {
 // Without triggers in the kernel there is no such file.
 func (l *led) set(_ context.Context, v device.Value) error {
 	trigger := filepath.Join(l.folder, "trigger")
-	if b, err := l.reader.read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
+	if b, err := l.reader.Read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
 		if err := write(trigger, "none"); err != nil {
 			return err
 		}

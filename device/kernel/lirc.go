@@ -15,6 +15,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // Lirc is the YAML of the driver "lirc": a receiver of infrared light, such as a
@@ -24,7 +25,7 @@ type Lirc struct {
 	Keys      map[string]uint32 `json:"keys,omitempty" jsonschema:"the keys of the remote control, each with a name of yours and its code, such as { power: 0x10 }; the point code tells the codes"`
 	Protocols []string          `json:"protocols,omitempty" jsonschema:"what the remote control speaks, such as [nec] or [rc-5, rc-6]; agentsite prepare switches it on, the others stay as they are"`
 
-	root tree
+	root sysfs.Root
 }
 
 const (
@@ -80,7 +81,7 @@ func (c *Lirc) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(c.root.at(c.Device)); err != nil {
+	if _, err := os.Stat(c.root.Path(c.Device)); err != nil {
 		return nil, device.Faultf(device.Offline, "there is no %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and start the board again: %w", c.Device, err)
 	}
 	l := &lirc{config: c, desc: c.Describe(), names: make(map[uint64]string), begin: scancodes}
@@ -92,8 +93,8 @@ func (c *Lirc) Open(context.Context) (device.Device, error) {
 
 // protocols is the file that says which protocols the receiver decodes
 // (Documentation/ABI/testing/sysfs-class-rc).
-func (c *Lirc) protocols(t tree) string {
-	return t.at("sys/class/lirc", filepath.Base(c.Device), "device/protocols")
+func (c *Lirc) protocols(t sysfs.Root) string {
+	return t.Path("sys/class/lirc", filepath.Base(c.Device), "device/protocols")
 }
 
 // Prepare switches the protocols on.
@@ -101,9 +102,9 @@ func (c *Lirc) Prepare(p driver.Preparation) (did []string, err error) {
 	if err := c.Validate(); err != nil || len(c.Protocols) == 0 {
 		return nil, err
 	}
-	file := c.protocols(tree(p.Root))
+	file := c.protocols(sysfs.Root(p.Root))
 	var r reader
-	known := strings.Fields(r.word(file))
+	known := strings.Fields(r.Text(file))
 	if len(known) == 0 {
 		return nil, device.Faultf(device.Offline, "there is no receiver at %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and start the board again", c.Device)
 	}

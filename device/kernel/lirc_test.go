@@ -54,11 +54,11 @@ func TestLircPrepare(t *testing.T) {
 		if err != nil || len(did) != 1 || did[0] != "decode nec at /dev/lirc0" {
 			t.Errorf("%v, %v", did, err)
 		}
-		if asked := root.get(file) != "+nec"; asked != ask {
-			t.Errorf("asked %v: the kernel got %q", ask, root.get(file))
+		if asked := root.Text(file) != "+nec"; asked != ask {
+			t.Errorf("asked %v: the kernel got %q", ask, root.Text(file))
 		}
 	}
-	root.set(t, file, "[nec] [rc-6]\n")
+	setFile(t, root, file, "[nec] [rc-6]\n")
 	if did, err := c.Prepare(driver.Preparation{Root: string(root)}); err != nil || did != nil {
 		t.Errorf("%v, %v", did, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // Listed is something that Linux drives on this machine.
@@ -25,7 +26,7 @@ type Listed struct {
 // files are below root, and the PWM controllers. It opens each device as a site
 // would, and reads no value: some take a second, or clear an alarm.
 func List(ctx context.Context, root string) []Listed {
-	t := tree(root)
+	t := sysfs.Root(root)
 	var all []Listed
 	add := func(l Listed, c interface {
 		Open(context.Context) (device.Device, error)
@@ -42,14 +43,14 @@ func List(ctx context.Context, root string) []Listed {
 		dev.Close()
 	}
 	var r reader
-	for _, folder := range t.folders(iioDevices, "iio:device") {
-		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), iioPlace(folder)
+	for _, folder := range t.Glob(iioDevices + "/iio:device*") {
+		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), iioPlace(folder)
 		l := Listed{Driver: "iio", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: iio, name: %s, at: %s }", quoted(name), quoted(place))}
-		t.onI2C(&r, place, &l)
+		l.onI2C(t, place)
 		add(l, &IIO{Device: number, root: t})
 	}
-	for _, folder := range t.folders(hwmonDevices, "hwmon") {
-		name, number, place := r.word(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
+	for _, folder := range t.Glob(hwmonDevices + "/hwmon*") {
+		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
 		if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
 			continue // a thermal zone or a thermometer once more, and what the driver host reads
 		}
@@ -57,19 +58,19 @@ func List(ctx context.Context, root string) []Listed {
 		if place != "" {
 			l.YAML = fmt.Sprintf("{ driver: hwmon, name: %s, at: %s }", quoted(name), quoted(place))
 		}
-		t.onI2C(&r, place, &l)
+		l.onI2C(t, place)
 		add(l, &Hwmon{Device: number, root: t})
 	}
-	for _, folder := range t.folders(w1Devices, "") {
+	for _, folder := range t.Glob(w1Devices + "/*") {
 		if id := filepath.Base(folder); w1ID().MatchString(id) {
 			add(Listed{Driver: "w1", Where: "1-wire/" + id, Name: w1Families[id[:2]], YAML: fmt.Sprintf("{ driver: w1, id: %s }", id)}, &W1{ID: id, root: t})
 		}
 	}
-	for _, folder := range t.folders(thermalZones, "thermal_zone") {
-		zone := r.word(filepath.Join(folder, "type"))
+	for _, folder := range t.Glob(thermalZones + "/thermal_zone*") {
+		zone := r.Text(filepath.Join(folder, "type"))
 		add(Listed{Driver: "thermal", Where: filepath.Base(folder), Name: zone, YAML: fmt.Sprintf("{ driver: thermal, zone: %s }", quoted(zone))}, &Thermal{Zone: zone, root: t})
 	}
-	for _, folder := range t.folders(pwmChips, "pwmchip") {
+	for _, folder := range t.Glob(pwmChips + "/pwmchip*") {
 		chip := pwmName(folder)
 		if chip == "" {
 			chip = filepath.Base(folder)
@@ -84,14 +85,14 @@ var i2cPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // onI2C names a chip on I2C by its place. Its YAML binds it again after the next
 // start, whoever bound it this time.
-func (t tree) onI2C(r *reader, place string, l *Listed) {
+func (l *Listed) onI2C(t sysfs.Root, place string) {
 	m := i2cPlace().FindStringSubmatch(place)
 	if m == nil {
 		return
 	}
 	address, _ := strconv.ParseUint(m[2], 16, 8)
 	l.Where = fmt.Sprintf("i2c-%s/%#02x", m[1], address)
-	if chip := r.word(t.at(i2cDevices, place, "name")); chipName().MatchString(chip) {
+	if chip := t.Text(i2cDevices, place, "name"); chipName().MatchString(chip) {
 		l.YAML = fmt.Sprintf("{ driver: kernel:%s, bus: i2c-%s, address: %#02x }", chip, m[1], address)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // wired is a machine with a bound BME280, an LM75 that an overlay brought, a
@@ -53,7 +54,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func chip(t *testing.T, name string, address int, root tree) *Chip {
+func chip(t *testing.T, name string, address int, root sysfs.Root) *Chip {
 	t.Helper()
 	d, ok := driver.Find(Drivers(), "kernel:"+name)
 	if !ok {
@@ -96,7 +97,7 @@ func TestPrepareBinds(t *testing.T) {
 		if ask {
 			want = ""
 		}
-		if got := root.get("sys/bus/i2c/devices/i2c-1/new_device"); got != want {
+		if got := root.Text("sys/bus/i2c/devices/i2c-1/new_device"); got != want {
 			t.Errorf("the kernel was told %q, want %q", got, want)
 		}
 	}
@@ -116,7 +117,7 @@ func TestPrepareExports(t *testing.T) {
 	c := &PWM{Chip: "1f00098000.pwm", Channel: 1, Safe: off}
 	_, err := c.Prepare(p)
 	offline(t, err, "") // this tree's controller does nothing
-	if got := root.get("sys/class/pwm/pwmchip0/export"); got != "1" {
+	if got := root.Text("sys/class/pwm/pwmchip0/export"); got != "1" {
 		t.Errorf("exported %q", got)
 	}
 	channel := in("sys/class/pwm/pwmchip0/pwm1/", files{"enable": "0", "period": "0", "duty_cycle": "0"}).writeInto(t, root)
@@ -126,7 +127,7 @@ func TestPrepareExports(t *testing.T) {
 			t.Error(did, err)
 		}
 	}
-	if root.get(channel+"enable") != "0" {
+	if root.Text(channel+"enable") != "0" {
 		t.Error("it moved")
 	}
 	_, err = c.Prepare(driver.Preparation{Root: string(root), Group: "nobody has this one"})

@@ -20,33 +20,33 @@ func apply(t *testing.T, dev device.Device, v device.Value) {
 func TestLED(t *testing.T) {
 	root := led1.with(led255).write(t)
 	dev := open(t, &LED{Name: "ACT", Safe: off, root: root})
-	if got := root.get("sys/class/leds/ACT/trigger"); got != "none timer [mmc0] heartbeat" {
+	if got := root.Text("sys/class/leds/ACT/trigger"); got != "none timer [mmc0] heartbeat" {
 		t.Errorf("Open moved the lamp: its trigger is %q", got)
 	}
 	apply(t, dev, device.Bool(true))
-	if trigger, on := root.get("sys/class/leds/ACT/trigger"), root.get("sys/class/leds/ACT/brightness"); trigger != "none" || on != "1" {
+	if trigger, on := root.Text("sys/class/leds/ACT/trigger"), root.Text("sys/class/leds/ACT/brightness"); trigger != "none" || on != "1" {
 		t.Errorf("trigger %q, brightness %q", trigger, on)
 	}
 	lamp := open(t, &LED{Name: "lamp", Safe: device.Number(100), root: root})
 	apply(t, lamp, device.Number(50))
-	if got := root.get("sys/class/leds/lamp/brightness"); got != "128" {
+	if got := root.Text("sys/class/leds/lamp/brightness"); got != "128" {
 		t.Errorf("50 %% of 255 is %s", got)
 	}
 	if r := sample(t, lamp)["brightness"]; r.Value != device.Number(50) {
 		t.Errorf("128 of 255, which 50 %% has made, reads %+v", r)
 	}
-	root.set(t, "sys/class/leds/lamp/brightness", "129\n") // somebody else
+	setFile(t, root, "sys/class/leds/lamp/brightness", "129\n") // somebody else
 	if r := sample(t, lamp)["brightness"]; r.Value == device.Number(50) {
 		t.Error("somebody else's brightness reads as ours")
 	}
-	if err := lamp.Close(); err != nil || root.get("sys/class/leds/lamp/brightness") != "255" {
-		t.Errorf("closed with safe: 100: %v, brightness %s", err, root.get("sys/class/leds/lamp/brightness"))
+	if err := lamp.Close(); err != nil || root.Text("sys/class/leds/lamp/brightness") != "255" {
+		t.Errorf("closed with safe: 100: %v, brightness %s", err, root.Text("sys/class/leds/lamp/brightness"))
 	}
-	root.set(t, "sys/class/leds/lamp/brightness", "999\n")
+	setFile(t, root, "sys/class/leds/lamp/brightness", "999\n")
 	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad {
 		t.Errorf("999 of 255: %+v", r)
 	}
-	root.set(t, "sys/class/leds/lamp/brightness", "bright\n")
+	setFile(t, root, "sys/class/leds/lamp/brightness", "bright\n")
 	if r := sample(t, lamp)["brightness"]; r.Quality != device.Bad || !strings.Contains(r.Why, "cannot be read") {
 		t.Errorf("bright: %+v", r)
 	}
@@ -56,9 +56,9 @@ func TestLED(t *testing.T) {
 	_, err = (&LED{Name: "none", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "ACT, lamp")
 
-	root.set(t, "sys/class/leds/lamp/brightness", "0\n")
+	setFile(t, root, "sys/class/leds/lamp/brightness", "0\n")
 	apply(t, open(t, &LED{Name: "lamp", Safe: off, root: root}), device.Bool(true))
-	if got := root.get("sys/class/leds/lamp/brightness"); got != "255" {
+	if got := root.Text("sys/class/leds/lamp/brightness"); got != "255" {
 		t.Errorf("a lamp that is only switched is on at %s of 255", got)
 	}
 }
@@ -68,12 +68,12 @@ const pwm0 = "sys/class/pwm/pwmchip0/pwm0/"
 func TestPWM(t *testing.T) {
 	root := chip0.write(t)
 	dev := open(t, &PWM{Chip: "pwmchip0", Frequency: 25000, Safe: off, root: root})
-	if root.get(pwm0+"period") != "0" {
+	if root.Text(pwm0+"period") != "0" {
 		t.Error("Open moved the channel")
 	}
 	apply(t, dev, device.Number(25))
 	for file, want := range map[string]string{"period": "40000", "duty_cycle": "10000", "enable": "1", "polarity": "normal"} {
-		if got := root.get(pwm0 + file); got != want {
+		if got := root.Text(pwm0 + file); got != want {
 			t.Errorf("%s is %s, want %s", file, got, want)
 		}
 	}
@@ -85,12 +85,12 @@ func TestPWM(t *testing.T) {
 	if r := sample(t, dev)["level"]; r.Value != third {
 		t.Errorf("what the kernel rounds reads %+v", r)
 	}
-	root.set(t, pwm0+"duty_cycle", "20000\n") // somebody else
+	setFile(t, root, pwm0+"duty_cycle", "20000\n") // somebody else
 	if r := sample(t, dev)["level"]; r.Value != device.Number(50) {
 		t.Error(r)
 	}
-	if err := dev.Close(); err != nil || root.get(pwm0+"duty_cycle") != "0" || root.get(pwm0+"enable") != "0" {
-		t.Errorf("closed: %v, duty %s, enable %s", err, root.get(pwm0+"duty_cycle"), root.get(pwm0+"enable"))
+	if err := dev.Close(); err != nil || root.Text(pwm0+"duty_cycle") != "0" || root.Text(pwm0+"enable") != "0" {
+		t.Errorf("closed: %v, duty %s, enable %s", err, root.Text(pwm0+"duty_cycle"), root.Text(pwm0+"enable"))
 	}
 }
 
@@ -103,8 +103,8 @@ func TestPWMThatMustNotStop(t *testing.T) {
 			c.Chip, c.root = "pwmchip0", chip0.write(t)
 			dev := open(t, c)
 			apply(t, dev, device.Number(100))
-			if err := dev.Close(); err != nil || c.root.get(pwm0+"enable") != "1" {
-				t.Errorf("%v, enable %s", err, c.root.get(pwm0+"enable"))
+			if err := dev.Close(); err != nil || c.root.Text(pwm0+"enable") != "1" {
+				t.Errorf("%v, enable %s", err, c.root.Text(pwm0+"enable"))
 			}
 			if r := sample(t, dev)["level"]; r.Value != dev.Describe().Points[0].Safe {
 				t.Error(r)
@@ -112,10 +112,10 @@ func TestPWMThatMustNotStop(t *testing.T) {
 		})
 	}
 	root := chip0.write(t)
-	root.set(t, pwm0+"polarity", "inversed")
+	setFile(t, root, pwm0+"polarity", "inversed")
 	dev := open(t, &PWM{Chip: "pwmchip0", Safe: off, root: root})
 	apply(t, dev, device.Number(1))
-	if got := root.get(pwm0 + "polarity"); got != "normal" {
+	if got := root.Text(pwm0 + "polarity"); got != "normal" {
 		t.Error(got)
 	}
 }
@@ -129,15 +129,15 @@ func TestServo(t *testing.T) {
 	}
 	for angle, duty := range map[float64]string{-90: "500000", 0: "1500000", 90: "2500000", 45: "2000000"} {
 		apply(t, dev, device.Number(angle))
-		if got := root.get(pwm0 + "duty_cycle"); got != duty {
+		if got := root.Text(pwm0 + "duty_cycle"); got != duty {
 			t.Errorf("%v° is a pulse of %s ns, want %s", angle, got, duty)
 		}
 		if r := sample(t, dev)["angle"]; r.Value != device.Number(angle) {
 			t.Errorf("%v° reads back %+v", angle, r)
 		}
 	}
-	if err := dev.Close(); err != nil || root.get(pwm0+"duty_cycle") != "1500000" || root.get(pwm0+"enable") != "1" {
-		t.Errorf("closed: %v, duty %s, enable %s", err, root.get(pwm0+"duty_cycle"), root.get(pwm0+"enable"))
+	if err := dev.Close(); err != nil || root.Text(pwm0+"duty_cycle") != "1500000" || root.Text(pwm0+"enable") != "1" {
+		t.Errorf("closed: %v, duty %s, enable %s", err, root.Text(pwm0+"duty_cycle"), root.Text(pwm0+"enable"))
 	}
 }
 
@@ -152,7 +152,7 @@ func TestPWMAbsent(t *testing.T) {
 	_, err = (&PWM{Chip: "1f00098000.pwm", Safe: off, root: root}).Open(t.Context())
 	offline(t, err, "1f00098000.pwm")
 	dev := open(t, &PWM{Chip: "pwmchip0", Safe: off, root: root})
-	root.spoil(t, pwm0+"duty_cycle")
+	spoil(t, root, pwm0+"duty_cycle")
 	offline(t, dev.(device.Actuator).Apply(t.Context(), "level", device.Number(1)), "duty_cycle")
 	if r := sample(t, dev)["level"]; r.Quality != device.Bad || !strings.Contains(r.Why, "duty_cycle") {
 		t.Errorf("%+v", r)

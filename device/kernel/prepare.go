@@ -11,6 +11,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 const i2cDevices = "sys/bus/i2c/devices"
@@ -50,11 +51,11 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
-	t := tree(p.Root)
+	t := sysfs.Root(p.Root)
 	var r reader
-	switch known := r.word(t.at(i2cDevices, b.place(), "name")); {
+	switch known := r.Text(t.Path(i2cDevices, b.place(), "name")); {
 	case known == b.Chip:
-		if _, err := os.Readlink(t.at(i2cDevices, b.place(), "driver")); err != nil {
+		if _, err := os.Readlink(t.Path(i2cDevices, b.place(), "driver")); err != nil {
 			return nil, device.Faultf(device.Offline, "the kernel knows of the %s at %#02x on %s, and no driver took it; check its wires, and that the kernel has a driver of that name, then run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", b.Chip, b.Address, b.Bus, b.Address, b.Bus)
 		}
 		return nil, nil
@@ -62,7 +63,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 		return nil, device.Faultf(device.Busy, "the kernel has a %s at %#02x on %s, not a %s; write that name, or run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", printable(known), b.Address, b.Bus, b.Chip, b.Address, b.Bus)
 	}
 	what := fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)
-	file := t.at(i2cDevices, b.Bus, "new_device")
+	file := t.Path(i2cDevices, b.Bus, "new_device")
 	if _, err := os.Stat(file); err != nil {
 		return nil, device.Faultf(device.Offline, "there is no %s here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
 	}
@@ -83,7 +84,7 @@ func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	there := PWM{Chip: c.Chip, Channel: c.Channel, root: tree(p.Root)}
+	there := PWM{Chip: c.Chip, Channel: c.Channel, root: sysfs.Root(p.Root)}
 	chip, err := there.controller()
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/driver"
+	"agentsite/device/sysfs"
 )
 
 // PWM is the YAML of the driver "pwm". With min_pulse and max_pulse it is a servo.
@@ -27,7 +28,7 @@ type PWM struct {
 	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
 	Safe      device.Value  `json:"safe" jsonschema:"the value that harms nobody: off, on or percent; a servo's degrees"`
 
-	root tree
+	root sysfs.Root
 }
 
 const (
@@ -137,10 +138,10 @@ func (c *PWM) folder() (string, error) {
 
 // controller is the folder of the channel's controller.
 func (c *PWM) controller() (string, error) {
-	chip := c.root.at(pwmChips, c.Chip)
+	chip := c.root.Path(pwmChips, c.Chip)
 	if !pwmNumber().MatchString(c.Chip) {
 		chip = ""
-		for _, folder := range c.root.folders(pwmChips, "pwmchip") {
+		for _, folder := range c.root.Glob(pwmChips + "/pwmchip*") {
 			if pwmName(folder) == c.Chip {
 				chip = folder
 			}
@@ -185,12 +186,12 @@ func (c *PWM) set(r *reader, v device.Value) error {
 		return err
 	}
 	w := writer{folder: folder}
-	polarity, now := "normal", r.word(filepath.Join(folder, "polarity"))
+	polarity, now := "normal", r.Text(filepath.Join(folder, "polarity"))
 	if c.Inverted {
 		polarity = "inversed"
 	}
 	turn := now != polarity && (now != "" || c.Inverted) // no such file: it cannot be inverted
-	if turn && !r.is(filepath.Join(folder, "enable"), "0") {
+	if turn && r.Text(filepath.Join(folder, "enable")) != "0" {
 		w.write("enable", "0")
 	}
 	period := c.period()
@@ -204,7 +205,7 @@ func (c *PWM) set(r *reader, v device.Value) error {
 		w.write("polarity", polarity)
 	}
 	w.write("duty_cycle", nanoseconds(c.pulse(v.Number())))
-	if !r.is(filepath.Join(folder, "enable"), "1") {
+	if r.Text(filepath.Join(folder, "enable")) != "1" {
 		w.write("enable", "1")
 	}
 	return w.err

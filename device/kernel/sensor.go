@@ -2,13 +2,12 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // sensor is a folder of the kernel's with a file for each value. It holds nothing
@@ -66,7 +65,7 @@ func filesIn(folder string) ([]string, error) {
 // label is what the kernel calls a channel besides, for a description; "" where it
 // has no word for it.
 func (s *sensor) label(folder, channel string) string {
-	text := printable(s.reader.word(filepath.Join(folder, channel+"_label")))
+	text := printable(s.reader.Text(filepath.Join(folder, channel+"_label")))
 	if text == "" {
 		return ""
 	}
@@ -140,7 +139,7 @@ func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		b, err := s.reader.read(s.paths[i])
+		b, err := s.reader.Read(s.paths[i])
 		if err == nil {
 			if s.values[i], err = a.parse(b); err != nil {
 				err = fmt.Errorf("%s: %w", s.paths[i], err)
@@ -153,7 +152,11 @@ func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	if failed == len(s.attributes) && !s.same(&s.reader, s.folder) {
 		return nil, device.Faultf(device.Offline, "%s is gone; plug it in again", s.desc.Model)
 	}
-	return s.readings(time.Now()), nil
+	out := driver.NewSample(s.desc.Points)
+	for i := range s.channels {
+		s.channels[i].add(s, out)
+	}
+	return out.Readings(), nil
 }
 
 func (s *sensor) locate() error {
@@ -167,45 +170,27 @@ func (s *sensor) locate() error {
 	return err
 }
 
-func (s *sensor) readings(now time.Time) []device.Reading {
-	readings := make([]device.Reading, len(s.channels))
-	var nonsense *implausible
-	for i, c := range s.channels {
-		v, err := c.read(s)
-		r := device.Reading{Point: c.point.Name, Value: v, Quality: device.Good, At: now}
-		if err != nil {
-			r.Value, r.Quality, r.Why = device.Value{}, device.Bad, err.Error()
-			errors.As(err, &nonsense)
-		}
-		readings[i] = r
-	}
-	if nonsense != nil { // the others came by the same bus from the same chip
-		for i, r := range readings {
-			if r.Quality == device.Good {
-				readings[i] = device.Reading{Point: r.Point, Quality: device.Bad, At: now, Why: nonsense.Error()}
-			}
-		}
-	}
-	return readings
-}
+const broken = "the kernel says that this sensor is broken or not connected; check its wires"
 
-var errBroken = errors.New("the kernel says that this sensor is broken or not connected; check its wires")
-
-func (c *channel) read(s *sensor) (device.Value, error) {
+// add adds the channel's reading to out.
+func (c *channel) add(s *sensor, out *driver.Sample) {
 	for _, i := range [...]int{c.value, c.offset, c.scale} {
 		if i != none && s.errs[i] != nil {
-			return device.Value{}, fmt.Errorf("it cannot be read: %w", s.errs[i])
+			out.Fault(fmt.Sprintf("it cannot be read: %v", s.errs[i]))
+			return
 		}
-	}
-	if c.fault != none && s.errs[c.fault] == nil && s.values[c.fault] != 0 {
-		return device.Value{}, errBroken
 	}
 	n := s.values[c.value]
-	if c.point.Kind == device.KindState {
-		if n != 0 && n != 1 {
-			return device.Value{}, fmt.Errorf("%s says %v, which is neither 0 nor 1", s.paths[c.value], n)
-		}
-		return device.Bool(n != 0), nil
+	switch {
+	case c.fault != none && s.errs[c.fault] == nil && s.values[c.fault] != 0:
+		out.Fault(broken)
+		return
+	case c.point.Kind == device.KindState && n != 0 && n != 1:
+		out.Fault(fmt.Sprintf("%s says %v, which is neither 0 nor 1", s.paths[c.value], n))
+		return
+	case c.point.Kind == device.KindState:
+		out.Value(device.Bool(n != 0))
+		return
 	}
 	if c.offset != none {
 		n += s.values[c.offset]
@@ -213,32 +198,7 @@ func (c *channel) read(s *sensor) (device.Value, error) {
 	if c.scale != none {
 		n *= s.values[c.scale]
 	}
-	return c.inRange(device.Tidy(n * c.times / c.per))
-}
-
-// implausible is a value that cannot be.
-type implausible struct {
-	point  string
-	n      float64
-	limits device.Range
-}
-
-func (e *implausible) Error() string {
-	return fmt.Sprintf("%s reads %v, which cannot be: only %v can; check the wiring and the supply", e.point, device.Number(e.n), e.limits)
-}
-
-// inRange is the last thing before a number is believed.
-func (c *channel) inRange(n float64) (device.Value, error) {
-	limits := c.point.Range
-	switch {
-	case !device.Number(n).Finite():
-		return device.Value{}, errNumber
-	case limits == device.Range{} || limits.Contains(n):
-		return device.Number(n), nil
-	case n >= limits.Min-c.slack && n <= limits.Max+c.slack:
-		return device.Number(min(max(n, limits.Min), limits.Max)), nil
-	}
-	return device.Value{}, &implausible{c.point.Name, n, limits}
+	out.Near(n*c.times/c.per, c.slack)
 }
 
 // Close has nothing to let go of.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"agentsite/device"
+
+	"periph.io/x/conn/v3/onewire"
 )
 
 func TestIIOUnits(t *testing.T) {
@@ -176,7 +178,7 @@ func w1Slave(scratch string, crcRight bool, milli int) string {
 	if err != nil {
 		panic(err)
 	}
-	crc, verdict := crc8(b), "YES"
+	crc, verdict := onewire.CalcCRC(b), "YES"
 	if !crcRight {
 		verdict = "NO"
 		crc ^= 1
@@ -190,7 +192,7 @@ func w1Slave(scratch string, crcRight bool, milli int) string {
 
 func TestW1(t *testing.T) {
 	// The DS18B20's scratchpad after power-on; its CRC is known from many logs.
-	if crc := crc8([]byte{0x50, 0x05, 0x4b, 0x46, 0x7f, 0xff, 0x0c, 0x10}); crc != 0x1c {
+	if crc := onewire.CalcCRC([]byte{0x50, 0x05, 0x4b, 0x46, 0x7f, 0xff, 0x0c, 0x10}); crc != 0x1c {
 		t.Errorf("the CRC is %02x, want 1c", crc)
 	}
 	tests := map[string]struct {
@@ -241,15 +243,15 @@ func TestThermal(t *testing.T) {
 func TestABusThatDoesNotAnswer(t *testing.T) {
 	root := in(iio0, bme280).write(t)
 	dev := open(t, &IIO{Name: "bme280", root: root})
-	root.spoil(t, iio0+"in_temp_input")
+	spoil(t, root, iio0+"in_temp_input")
 	reads(t, dev, map[string]any{"temperature Cel": nil, "pressure Pa": 100653.0, "humidity %": 56.565})
-	root.spoil(t, iio0+"in_pressure_input")
-	root.spoil(t, iio0+"in_humidityrelative_input")
+	spoil(t, root, iio0+"in_pressure_input")
+	spoil(t, root, iio0+"in_humidityrelative_input")
 	reads(t, dev, map[string]any{"temperature Cel": nil, "pressure Pa": nil, "humidity %": nil})
 	if r := sample(t, dev)["temperature"]; !strings.Contains(r.Why, "in_temp_input") {
 		t.Errorf("%q does not name the file", r.Why)
 	}
-	root.set(t, iio0+"name", strings.Repeat("x", maxFile+1))
+	setFile(t, root, iio0+"name", strings.Repeat("x", 1<<20+1))
 	_, err := dev.(device.Sensor).Sample(t.Context())
 	offline(t, err, "bme280")
 }

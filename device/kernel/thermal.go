@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // Thermal is the YAML of the driver "thermal".
 type Thermal struct {
 	Zone string `json:"zone" jsonschema:"the zone's type as the kernel names it, such as cpu-thermal"`
 
-	root tree
+	root sysfs.Root
 }
 
 const thermalZones = "sys/class/thermal"
@@ -28,7 +29,7 @@ func (c *Thermal) Open(context.Context) (device.Device, error) {
 	}
 	s := &sensor{
 		find: c.pick,
-		same: func(r *reader, folder string) bool { return r.is(filepath.Join(folder, "type"), c.Zone) },
+		same: func(r *reader, folder string) bool { return r.Text(filepath.Join(folder, "type")) == c.Zone },
 	}
 	folder, err := s.find(&s.reader)
 	if err != nil {
@@ -45,8 +46,8 @@ func (c *Thermal) Open(context.Context) (device.Device, error) {
 
 func (c *Thermal) pick(r *reader) (string, error) {
 	var others []string
-	for _, folder := range c.root.folders(thermalZones, "thermal_zone") {
-		name := r.word(filepath.Join(folder, "type"))
+	for _, folder := range c.root.Glob(thermalZones + "/thermal_zone*") {
+		name := r.Text(filepath.Join(folder, "type"))
 		if name == c.Zone {
 			return folder, nil
 		}

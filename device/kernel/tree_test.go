@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
 )
 
 // A files is a machine's files, by path; a content that begins with -> is a link.
@@ -16,19 +17,19 @@ import (
 // modules refuse in a checkout.
 type files map[string]string
 
-func (f files) write(t testing.TB) tree {
+func (f files) write(t testing.TB) sysfs.Root {
 	t.Helper()
-	root := tree(t.TempDir())
+	root := sysfs.Root(t.TempDir())
 	f.writeInto(t, root)
 	return root
 }
 
 // writeInto returns the folder of the last file.
-func (f files) writeInto(t testing.TB, root tree) (folder string) {
+func (f files) writeInto(t testing.TB, root sysfs.Root) (folder string) {
 	t.Helper()
 	for path, content := range f {
 		folder = filepath.Dir(path) + "/"
-		path = root.at(path)
+		path = root.Path(path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Skipf("this system cannot have such a folder: %v", err)
 		}
@@ -46,9 +47,9 @@ func (f files) writeInto(t testing.TB, root tree) (folder string) {
 }
 
 // groupOfTree is the group that the tree's files have.
-func groupOfTree(t testing.TB, root tree) int {
+func groupOfTree(t testing.TB, root sysfs.Root) int {
 	t.Helper()
-	info, err := os.Stat(root.at())
+	info, err := os.Stat(root.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,33 +73,31 @@ func (f files) with(more ...files) files {
 	return all
 }
 
-func (t tree) set(tb testing.TB, path, content string) {
+func setFile(tb testing.TB, t sysfs.Root, path, content string) {
 	tb.Helper()
-	if err := os.WriteFile(t.at(path), []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(t.Path(path), []byte(content), 0o644); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func (t tree) rename(tb testing.TB, from, to string) {
+func rename(tb testing.TB, t sysfs.Root, from, to string) {
 	tb.Helper()
-	if err := os.Rename(t.at(from), t.at(to)); err != nil {
+	if err := os.Rename(t.Path(from), t.Path(to)); err != nil {
 		tb.Fatal(err)
 	}
 }
 
 // spoil puts a folder where a file was: reading it fails as a bus that does not
 // answer does.
-func (t tree) spoil(tb testing.TB, path string) {
+func spoil(tb testing.TB, t sysfs.Root, path string) {
 	tb.Helper()
-	if err := os.Remove(t.at(path)); err != nil {
+	if err := os.Remove(t.Path(path)); err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.Mkdir(t.at(path), 0o755); err != nil {
+	if err := os.Mkdir(t.Path(path), 0o755); err != nil {
 		tb.Fatal(err)
 	}
 }
-
-func (t tree) get(path string) string { return new(reader).word(t.at(path)) }
 
 type opener interface {
 	Open(context.Context) (device.Device, error)

@@ -11,13 +11,16 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/sysfs"
+
+	"periph.io/x/conn/v3/onewire"
 )
 
 // W1 is the YAML of the driver "w1".
 type W1 struct {
 	ID string `json:"id,omitempty" jsonschema:"the thermometer's number, such as 28-0316a2795c1f; not needed where there is only one"`
 
-	root tree
+	root sysfs.Root
 }
 
 const w1Devices = "sys/bus/w1/devices"
@@ -70,7 +73,7 @@ func (c *W1) Open(context.Context) (device.Device, error) {
 
 func (c *W1) pick(id string) (string, error) {
 	var found []string
-	for _, folder := range c.root.folders(w1Devices, "") {
+	for _, folder := range c.root.Glob(w1Devices + "/*") {
 		if name := filepath.Base(folder); w1ID().MatchString(name) {
 			if name == id {
 				return folder, nil
@@ -86,7 +89,7 @@ func (c *W1) pick(id string) (string, error) {
 	case len(found) > 1:
 		return "", device.Faultf(device.Invalid, "there are %d thermometers on the 1-Wire bus; write the id of one of them: %s", len(found), listed(found))
 	}
-	return c.root.at(w1Devices, found[0]), nil
+	return c.root.Path(w1Devices, found[0]), nil
 }
 
 var (
@@ -129,7 +132,7 @@ func parseW1(b []byte) (float64, error) {
 	if _, err := hex.Decode(bits[:], pad); err != nil {
 		return 0, errW1Form
 	}
-	if !bytes.HasSuffix(bytes.TrimSpace(verdict), []byte("YES")) || crc8(bits[:8]) != bits[8] {
+	if !bytes.HasSuffix(bytes.TrimSpace(verdict), []byte("YES")) || !onewire.CheckCRC(bits[:]) {
 		return 0, errW1CRC
 	}
 	if bits == [9]byte{} { // its CRC is right
@@ -154,18 +157,4 @@ func parseW1Temperature(b []byte) (float64, error) {
 		err = errW1PowerOn
 	}
 	return milli, err
-}
-
-// crc8 is that of 1-Wire: x⁸+x⁵+x⁴+1, lowest bit first (Maxim application note 27).
-func crc8(b []byte) (crc byte) {
-	for _, c := range b {
-		for range 8 {
-			odd := (crc ^ c) & 1
-			crc, c = crc>>1, c>>1
-			if odd != 0 {
-				crc ^= 0x8c
-			}
-		}
-	}
-	return crc
 }

@@ -14,12 +14,13 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/kernel"
+	"agentsite/device/sysfs"
 )
 
 // kernel is what Linux drives already.
 func (s *Scan) kernel(ctx context.Context) []Found {
 	var found []Found
-	for _, l := range kernel.List(ctx, s.Root) {
+	for _, l := range kernel.List(ctx, string(s.Root)) {
 		f := Found{Where: l.Where, What: l.Name, Confidence: Certain, Devices: []Device{{deviceName(l.Name), l.YAML}}}
 		if len(l.Points) > 0 {
 			f.Says = "Linux reads " + strings.Join(l.Points, ", ")
@@ -41,9 +42,9 @@ func (s *Scan) files() []Found {
 // image processors, and a USB camera's second node.
 func (s *Scan) cameras() []Found {
 	var found []Found
-	for _, folder := range s.glob("sys/class/video4linux/video*") {
-		name, node := s.word(folder, "name"), "/dev/"+filepath.Base(folder)
-		if index := s.word(folder, "index"); index != "0" && index != "" || slices.ContainsFunc([]string{"codec", "isp", "pispbe", "hevc"}, func(part string) bool { return strings.Contains(name, part) }) {
+	for _, folder := range s.Root.Glob("sys/class/video4linux/video*") {
+		name, node := sysfs.Text(filepath.Join(folder, "name")), "/dev/"+filepath.Base(folder)
+		if index := sysfs.Text(filepath.Join(folder, "index")); index != "0" && index != "" || slices.ContainsFunc([]string{"codec", "isp", "pispbe", "hevc"}, func(part string) bool { return strings.Contains(name, part) }) {
 			continue
 		}
 		f := Found{Where: node, What: "camera " + name, Confidence: Certain}
@@ -63,15 +64,15 @@ func (s *Scan) cameras() []Found {
 func (s *Scan) serial() []Found {
 	var found []Found
 	var named []string // ports that have a name of the board's
-	console := s.word("proc/cmdline")
+	console := s.Root.Text("proc/cmdline")
 	for _, pattern := range []string{"dev/serial[0-9]", "dev/ttyAMA*", "dev/ttyUSB*", "dev/ttyACM*"} {
-		for _, path := range s.glob(pattern) {
+		for _, path := range s.Root.Glob(pattern) {
 			name := filepath.Base(path)
 			if slices.Contains(named, name) {
 				continue
 			}
 			f := Found{Where: "/dev/" + name, What: "serial port", Confidence: Candidate, Says: "for a GPS receiver, a PMS5003 and the like"}
-			if to, err := os.Readlink(s.at(path)); err == nil {
+			if to, err := os.Readlink(path); err == nil {
 				named = append(named, filepath.Base(to))
 			}
 			if strings.Contains(console, "console="+name) {
@@ -96,7 +97,7 @@ func (s *Scan) gpio() ([]Found, error) {
 		taken = append(taken, board.Pin(what))
 	}
 	controllers, err := s.Board.Controllers(taken...)
-	if err != nil && len(s.glob("dev/gpiochip*")) == 0 {
+	if err != nil && len(s.Root.Glob("dev/gpiochip*")) == 0 {
 		return nil, nil // a machine without lines
 	}
 	var found []Found
@@ -124,47 +125,11 @@ func free(lines []board.Pin) string {
 	return says
 }
 
-// at is a path below the root.
-func (s *Scan) at(path string) string { return filepath.Join(cmp.Or(s.Root, "/"), path) }
-
-// glob lists paths below the root that match.
-func (s *Scan) glob(pattern string) []string {
-	paths, _ := filepath.Glob(s.at(pattern)) // fails for a bad pattern only
-	for i, p := range paths {
-		paths[i], _ = filepath.Rel(s.at(""), p)
-	}
-	return paths
-}
-
-// word is what a small file below the root says.
-func (s *Scan) word(path ...string) string { return word(s.at(filepath.Join(path...))) }
-
-// word is what a small file says, fit for a terminal, or "".
-func word(path ...string) string {
-	b, err := os.ReadFile(filepath.Join(path...))
-	if err != nil || len(b) > 4096 {
-		return ""
-	}
-	return strings.Trim(strings.ToValidUTF8(string(b), ""), "\x00\n ")
-}
-
 // deviceName makes a device's name of a part's.
 func deviceName(part string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(part) {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
-			b.WriteRune(r)
-		case r == ' ', r == '@', r == '.':
-			b.WriteByte('-')
-		}
-	}
 	const most = 20 // room for a number
-	name := strings.Trim(b.String()[:min(b.Len(), most)], "-")
-	if device.CheckName(name) != nil {
-		return "sensor"
-	}
-	return name
+	name := device.SuggestName(part)
+	return cmp.Or(strings.Trim(name[:min(len(name), most)], "-"), "sensor")
 }
 
 // Unique gives each device of the findings a name of its own that is not taken.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/device/board/boardtest"
+	"agentsite/device/sysfs"
 
 	"periph.io/x/conn/v3/i2c"
 )
@@ -64,7 +65,7 @@ func TestMachine(t *testing.T) {
 	adapter := boardtest.NewChip("gpiochip2", "usb", append(make([]string, 34), "DOOR")...)
 	s := &Scan{
 		Board: boardtest.Machine{I2C: map[int]i2c.Bus{1: header, 2: usb, 20: hdmi}, Root: root, Chips: []*boardtest.Chip{gpio, adapter}}.Board(),
-		Root:  root, Drivers: have("bme280", "gps"), Taken: map[string]string{"i2c-1/0x20": "relays", "gpiochip0/17": "pump", "GPIO2": "relays"},
+		Root:  sysfs.Root(root), Drivers: have("bme280", "gps"), Taken: map[string]string{"i2c-1/0x20": "relays", "gpiochip0/17": "pump", "GPIO2": "relays"},
 	}
 	want := `certain /dev/gpiochip0: 58 GPIO lines of pinctrl-bcm2711
 certain /dev/gpiochip2: 35 GPIO lines of usb

@@ -110,7 +110,7 @@ func (s *Scan) chip(ctx context.Context, bus string, addr uint16) (chip, error) 
 	if err != nil {
 		return chip{}, err
 	}
-	return chip{ctx, conn, addr}, conn.Begin(ctx)
+	return chip{conn, addr}, conn.Begin(ctx)
 }
 
 // part finds out what is at an address that answers, or that is to be probed. An

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/board"
 	"agentsite/device/board/boardtest"
 	"agentsite/device/driver"
 
@@ -60,15 +61,9 @@ func sht(words ...uint16) string {
 	var b []byte
 	for _, w := range words {
 		pair := []byte{byte(w >> 8), byte(w)}
-		b = append(b, pair[0], pair[1], crc8(pair))
+		b = append(b, pair[0], pair[1], board.CRC8(pair))
 	}
 	return string(b)
-}
-
-func TestCRC(t *testing.T) {
-	if got := crc8([]byte{0xBE, 0xEF}); got != 0x92 { // Sensirion, SHT4x, "Checksum calculation"
-		t.Errorf("%#x", got)
-	}
 }
 
 func bme280() *registers {
@@ -121,7 +116,7 @@ candidate i2c-1/0x77: PCA9548 multiplexer, MS5611, HT16K33 display, PCA9685, BME
 // TestProbe has each part that only a probe can know, alone at its address.
 func TestProbe(t *testing.T) {
 	aht := []byte{0x1c, 1, 2, 3, 4, 5}
-	aht = append(aht, crc8(aht))
+	aht = append(aht, board.CRC8(aht))
 	for want, p := range map[string]struct {
 		addr uint16
 		part model

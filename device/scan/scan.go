@@ -8,6 +8,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/kernel"
+	"agentsite/device/sysfs"
 )
 
 // Found is something that is wired up, or a place to wire something to.
@@ -27,7 +28,7 @@ type Device struct{ Name, YAML string }
 // Scan says what to look at.
 type Scan struct {
 	Board *board.Board
-	Root  string // the folder with sys and dev in it; "" is the machine's
+	Root  sysfs.Root
 	// Buses are the I2C buses to look at; nil is all but those of displays and of a
 	// PC's main board.
 	Buses []string
@@ -78,7 +79,7 @@ func (s *Scan) suggest(name, own, chip, keys string) []Device {
 	if _, ok := driver.Find(s.Drivers, own); ok {
 		return []Device{{name, "{ driver: " + own + ", " + keys + " }"}}
 	}
-	if _, ok := driver.Find(s.Drivers, "kernel:"+chip); ok && chip != "" && kernel.Drives(s.Root, chip) {
+	if _, ok := driver.Find(s.Drivers, "kernel:"+chip); ok && chip != "" && kernel.Drives(string(s.Root), chip) {
 		return []Device{{name, "{ driver: kernel:" + chip + ", " + keys + " }"}}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -44,50 +43,41 @@ type id struct {
 	mask     string // of the bits that count; "" is all of them
 }
 
-func from(first, last uint16) []uint16 {
-	var all []uint16
-	for a := first; a <= last; a++ {
-		all = append(all, a)
-	}
-	return all
-}
-
 // signatures are tried in their order. Registers come before commands: a part with
 // registers is known by then, and gets no command of another's.
 var signatures = []signature{
-	{part: "BME280", driver: "bme280", kernel: "bme280", addresses: from(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x60", ""}}},
-	{part: "BMP280", driver: "bmp280", kernel: "bmp280", addresses: from(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x58", ""}}},
-	{part: "BME680", driver: "bme680", kernel: "bme680", addresses: from(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x61", ""}}},
-	{part: "BMP180", driver: "bmp180", kernel: "bmp180", addresses: from(0x77, 0x77), confidence: Certain, ids: []id{{0xD0, "\x55", ""}}},
-	{part: "MCP9808", driver: "mcp9808", kernel: "jc42", addresses: from(0x18, 0x1f), confidence: Certain, ids: []id{{0x06, "\x00\x54", ""}, {0x07, "\x04", ""}}},
+	{part: "BME280", driver: "bme280", kernel: "bme280", addresses: board.Addresses(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x60", ""}}},
+	{part: "BMP280", driver: "bmp280", kernel: "bmp280", addresses: board.Addresses(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x58", ""}}},
+	{part: "BME680", driver: "bme680", kernel: "bme680", addresses: board.Addresses(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x61", ""}}},
+	{part: "BMP180", driver: "bmp180", kernel: "bmp180", addresses: board.Addresses(0x77, 0x77), confidence: Certain, ids: []id{{0xD0, "\x55", ""}}},
+	{part: "MCP9808", driver: "mcp9808", kernel: "jc42", addresses: board.Addresses(0x18, 0x1f), confidence: Certain, ids: []id{{0x06, "\x00\x54", ""}, {0x07, "\x04", ""}}},
 	{part: "ADXL345", driver: "adxl345", kernel: "adxl345", addresses: []uint16{0x1d, 0x53}, confidence: Certain, ids: []id{{0x00, "\xE5", ""}}},
-	{part: "INA226", driver: "ina226", kernel: "ina226", addresses: from(0x40, 0x4f), confidence: Certain, ids: []id{{0xFF, "\x22\x60", "\xFF\xF0"}}},
-	{part: "INA260", driver: "ina260", kernel: "ina260", addresses: from(0x40, 0x4f), confidence: Certain, ids: []id{{0xFF, "\x22\x70", "\xFF\xF0"}}},
-	{part: "INA219", driver: "ina219", kernel: "ina219", addresses: from(0x40, 0x4f), confidence: Likely, ids: []id{{0x00, "\x39\x9F", ""}}},
-	{part: "MPU6050", driver: "mpu6050", kernel: "mpu6050", addresses: from(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x68", ""}}},
-	{part: "MPU6500", driver: "mpu6500", kernel: "mpu6500", addresses: from(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x70", ""}}},
-	{part: "MPU9250", driver: "mpu9250", kernel: "mpu9250", addresses: from(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x71", ""}}},
-	{part: "MPU9255", driver: "mpu9250", kernel: "mpu9255", addresses: from(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x73", ""}}},
-	{part: "CCS811", driver: "ccs811", kernel: "ccs811", addresses: from(0x5a, 0x5b), confidence: Certain, ids: []id{{0x20, "\x81", ""}}},
+	{part: "INA226", driver: "ina226", kernel: "ina226", addresses: board.Addresses(0x40, 0x4f), confidence: Certain, ids: []id{{0xFF, "\x22\x60", "\xFF\xF0"}}},
+	{part: "INA260", driver: "ina260", kernel: "ina260", addresses: board.Addresses(0x40, 0x4f), confidence: Certain, ids: []id{{0xFF, "\x22\x70", "\xFF\xF0"}}},
+	{part: "INA219", driver: "ina219", kernel: "ina219", addresses: board.Addresses(0x40, 0x4f), confidence: Likely, ids: []id{{0x00, "\x39\x9F", ""}}},
+	{part: "MPU6050", driver: "mpu6050", kernel: "mpu6050", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x68", ""}}},
+	{part: "MPU6500", driver: "mpu6500", kernel: "mpu6500", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x70", ""}}},
+	{part: "MPU9250", driver: "mpu9250", kernel: "mpu9250", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x71", ""}}},
+	{part: "MPU9255", driver: "mpu9250", kernel: "mpu9255", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x73", ""}}},
+	{part: "CCS811", driver: "ccs811", kernel: "ccs811", addresses: board.Addresses(0x5a, 0x5b), confidence: Certain, ids: []id{{0x20, "\x81", ""}}},
 	// The rest of the registers are settings, as they are after power-on.
-	{part: "ADS1115", driver: "ads1115", kernel: "ads1115", addresses: from(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x85\x83", ""}}},
-	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: from(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xE7\xDF"}}},
-	{part: "PCA9685", driver: "pca9685", addresses: from(0x40, 0x77), confidence: Likely, ids: []id{{0x02, "\xE2", ""}, {0x03, "\xE4", ""}, {0x04, "\xE8", ""}, {0x05, "\xE0", ""}}},
-	{part: "MCP23017", driver: "mcp23017", addresses: from(0x20, 0x27), confidence: Likely, ids: []id{{0x00, "\xFF\xFF\x00\x00\x00\x00", ""}, {0x0A, "\x00\x00", "\xC1\xC1"}}},
-	{part: "TCA9534", driver: "tca9534", addresses: slices.Concat(from(0x20, 0x27), from(0x38, 0x3f)), confidence: Likely, ids: []id{{0x01, "\xFF", ""}, {0x02, "\x00", ""}, {0x03, "\xFF", ""}}},
-	{part: "SHT4x", driver: "sht4x", kernel: "sht4x", addresses: from(0x44, 0x46), confidence: Certain, silent: true, ask: words(2, 0x89)},
-	{part: "HDC302x", driver: "hdc302x", kernel: "hdc3020", addresses: from(0x44, 0x47), confidence: Certain, silent: true, ask: reads("\x30\x00", 0x37, 0x81)},
-	{part: "SHT3x", driver: "sht3x", kernel: "sht3x", addresses: from(0x44, 0x45), confidence: Likely, silent: true, ask: words(1, 0xF3, 0x2D)},
-	{part: "SCD4x", driver: "scd4x", kernel: "scd40", addresses: from(0x62, 0x62), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
-	{part: "SGP30", driver: "sgp30", kernel: "sgp30", addresses: from(0x58, 0x58), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
-	{part: "AHT20", driver: "aht20", kernel: "aht20", addresses: from(0x38, 0x38), confidence: Certain, ask: askAHT20},
-	{part: "DS2482 1-Wire bridge", driver: "ds18b20", addresses: from(0x18, 0x1b), confidence: Likely, ask: askDS2482, behind: thermometers,
+	{part: "ADS1115", driver: "ads1115", kernel: "ads1115", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x85\x83", ""}}},
+	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xE7\xDF"}}},
+	{part: "PCA9685", driver: "pca9685", addresses: board.Addresses(0x40, 0x77), confidence: Likely, ids: []id{{0x02, "\xE2", ""}, {0x03, "\xE4", ""}, {0x04, "\xE8", ""}, {0x05, "\xE0", ""}}},
+	{part: "MCP23017", driver: "mcp23017", addresses: board.Addresses(0x20, 0x27), confidence: Likely, ids: []id{{0x00, "\xFF\xFF\x00\x00\x00\x00", ""}, {0x0A, "\x00\x00", "\xC1\xC1"}}},
+	{part: "TCA9534", driver: "tca9534", addresses: slices.Concat(board.Addresses(0x20, 0x27), board.Addresses(0x38, 0x3f)), confidence: Likely, ids: []id{{0x01, "\xFF", ""}, {0x02, "\x00", ""}, {0x03, "\xFF", ""}}},
+	{part: "SHT4x", driver: "sht4x", kernel: "sht4x", addresses: board.Addresses(0x44, 0x46), confidence: Certain, silent: true, ask: words(2, 0x89)},
+	{part: "HDC302x", driver: "hdc302x", kernel: "hdc3020", addresses: board.Addresses(0x44, 0x47), confidence: Certain, silent: true, ask: reads("\x30\x00", 0x37, 0x81)},
+	{part: "SHT3x", driver: "sht3x", kernel: "sht3x", addresses: board.Addresses(0x44, 0x45), confidence: Likely, silent: true, ask: words(1, 0xF3, 0x2D)},
+	{part: "SCD4x", driver: "scd4x", kernel: "scd40", addresses: board.Addresses(0x62, 0x62), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
+	{part: "SGP30", driver: "sgp30", kernel: "sgp30", addresses: board.Addresses(0x58, 0x58), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
+	{part: "AHT20", driver: "aht20", kernel: "aht20", addresses: board.Addresses(0x38, 0x38), confidence: Certain, ask: askAHT20},
+	{part: "DS2482 1-Wire bridge", driver: "ds18b20", addresses: board.Addresses(0x18, 0x1b), confidence: Likely, ask: askDS2482, behind: thermometers,
 		says: "no DS18B20 answers behind it; look at the 1-Wire wires. For other parts the kernel can drive it; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device"},
 }
 
 // chip is an address that is being asked. conn has begun.
 type chip struct {
-	ctx  context.Context
 	conn *board.Conn
 	addr uint16
 }
@@ -120,10 +110,8 @@ func (c chip) command(wait time.Duration, answer []byte, bytes ...byte) error {
 	if err := c.conn.Tx(c.addr, bytes, nil); err != nil {
 		return err
 	}
-	select {
-	case <-time.After(wait):
-	case <-c.ctx.Done():
-		return c.ctx.Err()
+	if err := c.conn.Sleep(wait); err != nil {
+		return err
 	}
 	return c.conn.Tx(c.addr, nil, answer)
 }
@@ -136,7 +124,7 @@ func words(n int, bytes ...byte) func(chip) (bool, error) {
 			return false, err
 		}
 		for w := range slices.Chunk(answer, 3) {
-			if crc8(w[:2]) != w[2] {
+			if board.CRC8(w[:2]) != w[2] {
 				return false, nil
 			}
 		}
@@ -149,7 +137,7 @@ func reads(want string, bytes ...byte) func(chip) (bool, error) {
 	return func(c chip) (bool, error) {
 		answer := make([]byte, 3)
 		err := c.command(10*time.Millisecond, answer, bytes...)
-		return err == nil && string(answer[:2]) == want && crc8(answer[:2]) == answer[2], err
+		return err == nil && string(answer[:2]) == want && board.CRC8(answer[:2]) == answer[2], err
 	}
 }
 
@@ -157,7 +145,7 @@ func reads(want string, bytes ...byte) func(chip) (bool, error) {
 func askAHT20(c chip) (bool, error) {
 	answer := make([]byte, 7)
 	err := c.command(80*time.Millisecond, answer, 0xAC, 0x33, 0x00)
-	return err == nil && answer[0]&0x80 == 0 && crc8(answer[:6]) == answer[6], err
+	return err == nil && answer[0]&0x80 == 0 && board.CRC8(answer[:6]) == answer[6], err
 }
 
 // askDS2482 sets the bridge's read pointer to its settings, of which the upper half
@@ -169,22 +157,6 @@ func askDS2482(c chip) (bool, error) {
 	}
 	err := c.conn.Tx(c.addr, []byte{0xE1, 0xF0}, status[:])
 	return err == nil && settings[0]&0xF0 == 0 && settings[0] != status[0], err
-}
-
-// crc8 is that of Sensirion and Aosong: x⁸+x⁵+x⁴+1 from 0xFF, highest bit first.
-func crc8(b []byte) byte {
-	crc := byte(0xFF)
-	for _, c := range b {
-		crc ^= c
-		for range 8 {
-			high := crc & 0x80
-			crc <<= 1
-			if high != 0 {
-				crc ^= 0x31
-			}
-		}
-	}
-	return crc
 }
 
 // Silent reports whether a chip of that driver acknowledges no bare read, so that

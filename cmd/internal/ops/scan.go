@@ -17,6 +17,7 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 	"agentsite/device/scan"
+	"agentsite/device/sysfs"
 	"agentsite/node/config"
 	"agentsite/node/state"
 )
@@ -56,7 +57,7 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 		return nil, err
 	}
 	b := cmp.Or(o.board, board.On(board.Machine{Root: o.Root}))
-	s := scan.Scan{Board: b, Root: o.Root, Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
+	s := scan.Scan{Board: b, Root: sysfs.Root(o.Root), Probe: o.Probe, Taken: claimed(cfg), Drivers: o.Drivers}
 	if o.Bus != "" {
 		s.Buses = []string{o.Bus}
 	}

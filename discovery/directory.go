@@ -19,9 +19,9 @@ const (
 	// MaxSites is how many sites a directory holds besides those that are pinned.
 	MaxSites = 256
 
-	maxSeenAt = 8 // addresses of a site as media see it
+	maxSeenAt = 8 // addresses of a site as seen by media
 
-	minRetryPause = time.Second // before a medium that failed is tried again
+	minRetryPause = time.Second // after a medium failed
 	maxRetryPause = time.Minute
 )
 
@@ -36,28 +36,26 @@ var (
 	ErrFull     = errors.New("there are more sites here than fit, or more records than can be verified")
 )
 
-// Older is why a record is not taken: a newer one of its site is known, which can be shown
-// to the site, so that its next is newer still. It is ErrReplayed.
+// OlderError is an ErrReplayed with the newest known record, which the caller can send to the
+// site, so that the site's next record is newer still.
 type OlderError struct{ Newest *Signed }
 
 func (*OlderError) Error() string { return ErrReplayed.Error() }
 
-// Is reports whether it is that error.
+// Is makes it an ErrReplayed.
 func (*OlderError) Is(err error) bool { return err == ErrReplayed }
 
-// Ignored counts what was not taken, by reason.
+// Ignored counts refused records by reason.
 type Ignored struct {
 	Oversized, Malformed, Forged, Replayed, Expired, Full uint64
 }
 
-// Directory holds the records of the sites that are there. It is made of media, and is
-// one. Bounded: MaxSites, and those that are pinned, whose places no others take; who
-// is held stays while others are refused. All time is that of the monotonic clock, and
-// goes on while the machine sleeps.
-//
-// A record holds for its lifetime from when this directory first heard it, however
-// often it is repeated, and while a medium vouches for it. What is played back can
-// therefore say where a site was, for as long; whoever connects sees if it is there.
+// Directory holds the valid records of sites. It combines media and is a Medium itself. It
+// holds MaxSites and the pinned ones, whose slots no others take; when full, it refuses new
+// sites. It uses the monotonic clock plus the time in which the machine was suspended.
+// A record is valid for its lifetime since this directory first received it, however often it
+// is repeated, and while a medium reports the site. So a replayed record can name an old
+// address for that long; whoever connects sees whether the site is there.
 type Directory struct {
 	log       *slog.Logger
 	media     map[string]Medium
@@ -72,17 +70,17 @@ type Directory struct {
 	verifyOthers, verifyPinned quota.Bucket
 }
 
-// entry is a site that was heard of. It stays after the site has gone, until its place
-// is needed, so that no older record is taken.
+// entry is a known site. It remains after the site has gone, until its slot is needed, so
+// that no older record is accepted.
 type entry struct {
 	record   *Signed
-	since    time.Time            // when this record was first heard
-	sources  map[string]time.Time // media, and until when each vouches
+	since    time.Time            // when this record was first received
+	sources  map[string]time.Time // by medium, until when each reports the site
 	at       []netip.Addr
-	revision uint64 // counts what a watcher is told
+	revision uint64 // counts changes for watchers
 }
 
-// NewDirectory makes a directory of media, each with its name. It does nothing before Run.
+// NewDirectory returns a directory of named media. It is idle until Run.
 func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	return &Directory{
 		log: log, media: media, suspended: Suspended,
@@ -90,20 +88,20 @@ func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	}
 }
 
-// Run finds sites on all media until ctx ends. A medium that fails is tried again.
+// Run finds sites on all media until ctx ends. It restarts a medium that fails.
 func (d *Directory) Run(ctx context.Context) {
 	d.runMedia(ctx, func(name string, m Medium) error {
 		return m.Find(ctx, func(s Sighting) error { return d.handleSighting(name, s) })
 	})
 }
 
-// Announce shows a record on all media until ctx ends. A medium that fails is tried
-// again.
+// Announce announces a record on all media until ctx ends. It restarts a medium that fails.
 func (d *Directory) Announce(ctx context.Context, record *Signed) error {
 	d.runMedia(ctx, func(_ string, m Medium) error { return m.Announce(ctx, record) })
 	return nil
 }
 
+// runMedia runs do for each medium until ctx ends, with back-off.
 func (d *Directory) runMedia(ctx context.Context, do func(name string, m Medium) error) {
 	var wait sync.WaitGroup
 	for name, m := range d.media {
@@ -127,7 +125,7 @@ func (d *Directory) runMedia(ctx context.Context, do func(name string, m Medium)
 	wait.Wait()
 }
 
-// Sleep returns after a pause, or when ctx ends.
+// Sleep blocks for a duration, or until ctx ends.
 func Sleep(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -137,11 +135,10 @@ func Sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// now is the time by which the directory counts.
+// now returns the directory's time.
 func (d *Directory) now() time.Time { return time.Now().Add(d.suspended()) }
 
-// Pin keeps a place for each of these, whether they are there or not, and for no
-// others: sites that the user knows.
+// Pin reserves slots for these sites, known to the user, and for no others.
 func (d *Directory) Pin(sites ...identity.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,8 +148,8 @@ func (d *Directory) Pin(sites ...identity.ID) {
 	}
 }
 
-// Lost says that a site was not found at any of its addresses. It is gone until a
-// medium shows it again, which takes a minute or two if it is there after all.
+// MarkGone is called after a site was found at none of its addresses. The site is gone until
+// a medium reports it again, which takes a minute or two if it is there.
 func (d *Directory) MarkGone(site identity.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,14 +159,14 @@ func (d *Directory) MarkGone(site identity.ID) {
 	}
 }
 
-// Ignored returns what was not taken so far.
+// Ignored returns the counts of refused records.
 func (d *Directory) Ignored() Ignored {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ignored
 }
 
-// see takes a sighting in, or says why not.
+// handleSighting stores a sighting, or returns why not.
 func (d *Directory) handleSighting(medium string, s Sighting) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +192,7 @@ func (d *Directory) handleSighting(medium string, s Sighting) error {
 	return nil
 }
 
-// revision is what watchers know of a site, 0 of one that is not there.
+// revision returns the revision that watchers see, 0 for a site that is gone.
 func (d *Directory) revision(site identity.ID, now time.Time) uint64 {
 	if e := d.sites[site]; e != nil && e.expires().After(now) {
 		return e.revision
@@ -203,7 +200,7 @@ func (d *Directory) revision(site identity.ID, now time.Time) uint64 {
 	return 0
 }
 
-// take returns the entry that has the sighting's record now.
+// accept returns the entry of a sighting's record after storing it.
 func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 	r, err := read(s.Record)
 	if err != nil {
@@ -245,7 +242,8 @@ func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 	return e, nil
 }
 
-// room reports whether there is a place for a new site. One that has gone gives up its.
+// makeRoom reports whether there is a slot for a new site, after removing one that has gone
+// if need be.
 func (d *Directory) makeRoom(site identity.ID, now time.Time) bool {
 	if d.pinned[site] {
 		return true
@@ -277,7 +275,7 @@ func (d *Directory) verifyBucket(site identity.ID) *quota.Bucket {
 	return &d.verifyOthers
 }
 
-// until is when the site is gone if nothing is heard of it.
+// expires returns when the site is gone unless it is reported again.
 func (e *entry) expires() (until time.Time) {
 	for _, t := range e.sources {
 		if t.After(until) {
@@ -290,7 +288,7 @@ func (e *entry) expires() (until time.Time) {
 	return until
 }
 
-// meet puts addresses before those that are known.
+// addAddrs prepends addresses to the known ones.
 func (e *entry) addAddrs(at []netip.Addr) {
 	var all []netip.Addr
 	for _, a := range slices.Concat(at, e.at) {

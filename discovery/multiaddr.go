@@ -8,13 +8,14 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// hosts are what a multiaddr can begin with: a machine on some network, and no file.
+// hosts are the protocols that a site's multiaddr can begin with.
 var hosts = []int{ma.P_IP4, ma.P_IP6, ma.P_DNS, ma.P_DNS4, ma.P_DNS6}
 
-// isMultiaddr tells the two sorts of addresses apart: no URL of a site begins so.
+// isMultiaddr tells a multiaddr from a URL.
 func isMultiaddr(text string) bool { return strings.HasPrefix(text, "/") }
 
-// checkMultiaddr takes what leads to a site without naming it: the record does that.
+// checkMultiaddr checks that a multiaddr leads to a site without its peer ID, which the
+// record has.
 func checkMultiaddr(text string) error {
 	a, err := ma.NewMultiaddr(text)
 	if err != nil || a.String() != text || strings.ContainsFunc(text, isNotPrintable) || !isSiteAddr(a) {
@@ -23,7 +24,7 @@ func checkMultiaddr(text string) error {
 	return nil
 }
 
-// leads reports whether an address leads from a machine to the site, or over a relay
+// isSiteAddr reports whether an address leads from a host to the site, or through a relay
 // that it names.
 func isSiteAddr(a ma.Multiaddr) bool {
 	if !slices.Contains(hosts, a[0].Code()) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Realm is who finds whom in the global network: the sites and people of a household or a
-// company, who share a secret, or everybody. Under what names a realm's sites are found,
-// only who has the secret can make or recognise. The zero Realm is none.
+// Realm is a private group of sites and people that can find each other: they share a secret,
+// from which the names in the global network are derived. The public realm has none. The zero
+// Realm is none.
 type Realm struct {
 	Name   string
 	secret [realmSecret]byte
@@ -26,10 +26,10 @@ const (
 
 var realmText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// PublicRealm is everybody's.
+// PublicRealm returns the realm of everybody.
 func PublicRealm() Realm { return Realm{Name: publicName, public: true} }
 
-// NewRealm makes a realm with a secret of its own. The name is [a-z0-9_-]{1,24}.
+// NewRealm returns a realm with a new secret. The name is [a-z0-9_-]{1,24}.
 func NewRealm(name string) (Realm, error) {
 	if !isName(name) || name == publicName {
 		return Realm{}, fmt.Errorf("%.64q cannot name a realm: use a-z, 0-9, _ and -, at most %d of them, and not %s, which is everybody's", name, maxName, publicName)
@@ -39,7 +39,7 @@ func NewRealm(name string) (Realm, error) {
 	return r, nil
 }
 
-// ParseRealm reads what String wrote.
+// ParseRealm parses the result of String.
 func ParseRealm(text string) (Realm, error) {
 	if text == publicName {
 		return PublicRealm(), nil
@@ -52,7 +52,7 @@ func ParseRealm(text string) (Realm, error) {
 	return Realm{Name: name, secret: [realmSecret]byte(b)}, nil
 }
 
-// String is the realm with its secret: name:secret, or public. It is for those in it.
+// String returns the realm with its secret, name:secret, or public.
 func (r Realm) String() string {
 	if r.public || r.Name == "" {
 		return r.Name
@@ -60,17 +60,17 @@ func (r Realm) String() string {
 	return r.Name + ":" + realmText.EncodeToString(r.secret[:])
 }
 
-// GoString keeps the secret out of logs.
+// GoString omits the secret, for logs.
 func (r Realm) GoString() string { return "realm " + r.Name }
 
-// Exists reports whether it is one.
+// Exists reports whether it is not the zero Realm.
 func (r Realm) Exists() bool { return r.Name != "" }
 
-// Public reports whether it is everybody's.
+// Public reports whether it is the public realm.
 func (r Realm) Public() bool { return r.public }
 
-// Hash is a name that only the realm can make, of words for one purpose. That of the
-// public realm everybody can; no other realm has its name.
+// Hash derives a name from the realm's secret, for one purpose and some words. Names of the
+// public realm can be derived by everybody; no other realm shares them.
 func (r Realm) Hash(purpose string, words ...string) [sha256.Size]byte {
 	h := hmac.New(sha256.New, r.secret[:])
 	for _, w := range append([]string{"agentsite", r.Name, purpose}, words...) {

@@ -27,7 +27,7 @@ const (
 	MaxLifetime = 7 * 24 * time.Hour
 )
 
-// Record is what a site says of its whereabouts.
+// Record is a site's announcement.
 type Record struct {
 	Site identity.ID
 
@@ -69,10 +69,10 @@ type Kind struct {
 // agentsite-k5qjb3xz.
 func Label(site identity.ID) string { return "agentsite-" + site.Short() }
 
-// HostName is the site's host name on its own link: agentsite-k5qjb3xz.local.
+// HostName returns the host name of a site on its link.
 func HostName(site identity.ID) string { return Label(site) + ".local" }
 
-// check says what of a record no other site would take.
+// check returns why a record is invalid.
 func (r *Record) check() error {
 	if !r.Site.Valid() {
 		return fmt.Errorf("a record is of a site, with a key that is its alone")
@@ -126,7 +126,7 @@ func (k *Kind) check() error {
 	return nil
 }
 
-// isName is the pattern of the names of sites, kinds and points.
+// isName reports whether s can name a site, a kind or a point.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, isNotNameRune)
 }
@@ -135,7 +135,7 @@ func isNotNameRune(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
 }
 
-// checkAddress takes a URL or a multiaddr in the one form in which it is written again.
+// checkAddress checks a URL or multiaddr, which must be in its canonical form.
 func checkAddress(text string) error {
 	if len(text) > maxAddress {
 		return fmt.Errorf("the address %.64q… is longer than %d bytes", text, maxAddress)

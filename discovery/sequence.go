@@ -10,15 +10,14 @@ type Sequence struct {
 	last uint64
 }
 
-// NewSequence goes on from the last number that was kept, which may be older than the one
-// that the site had last: what holds it may have been restored, or not been written. keep
-// is called with each new one.
+// NewSequence continues after the last number that was stored, which may be older than the
+// last used: its store may have been restored, or read-only. keep stores each new number.
 func NewSequence(last uint64, keep func(uint64) error) *Sequence {
 	return &Sequence{keep: keep, last: last}
 }
 
-// Next is a number that is greater than all that are known, and at least as great as said.
-// It may be used although an error says that it could not be kept.
+// Next returns a number that is greater than all known ones, and at least least. It is valid
+// even if keep returns an error.
 func (s *Sequence) Next(least uint64) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,8 +25,8 @@ func (s *Sequence) Next(least uint64) (uint64, error) {
 	return s.last, s.keep(s.last)
 }
 
-// Beyond has the next number be greater than that of a record of the site, which others
-// know, and reports whether it would not have been.
+// Advance makes the next number greater than n, that of a record known to others, and reports
+// whether that changed anything.
 func (s *Sequence) Advance(n uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +37,7 @@ func (s *Sequence) Advance(n uint64) bool {
 	return true
 }
 
-// Last is the greatest number that is known.
+// Last returns the greatest known number.
 func (s *Sequence) Last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

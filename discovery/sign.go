@@ -17,21 +17,21 @@ const (
 	purpose identity.Purpose = "record"
 )
 
-// Why a record is not taken, as errors.Is finds it.
+// Errors of an invalid record.
 var (
 	ErrOversized = errors.New("it is too long for a record")
 	ErrMalformed = errors.New("it is no record")
 	ErrForged    = errors.New("its site did not sign it")
 )
 
-// Signed is a record with its site's signature. It is not changed once it is made.
+// Signed is a record with its site's signature. It is immutable.
 type Signed struct {
 	Record
 	body, signature, offer []byte
 }
 
-// envelope is a record as it travels. What is signed is the body; it has the digest of
-// the offer, so that whoever has no room for the offer leaves it out.
+// envelope is the encoded form of a record. The body is signed and holds the offer's digest,
+// so that the offer can be omitted where there is no room.
 type envelope struct {
 	Version   uint   `cbor:"1,keyasint"`
 	Body      []byte `cbor:"2,keyasint"`
@@ -48,11 +48,11 @@ type body struct {
 	Lifetime  uint32            `cbor:"6,keyasint"` // seconds
 }
 
-// form is how records are written.
+// form is the encoding of records.
 var form = identity.NewCodec(4)
 
-// Sign makes the record ready to travel. The key is the site's. The offer may stand in
-// any order; nothing of r is changed.
+// Sign returns the record signed with the site's key. It sorts the offer and does not change
+// r.
 func (r Record) Sign(key identity.Key) (*Signed, error) {
 	if r.Site != key.ID() {
 		return nil, fmt.Errorf("a record of %v is signed by its key, not by that of %v", r.Site, key.ID())
@@ -83,7 +83,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	return s, nil
 }
 
-// inOrder is an offer as it has to stand in a record.
+// sortOffer returns an offer in canonical order.
 func sortOffer(offer []Kind) []Kind {
 	offer = slices.Clone(offer)
 	for i := range offer {
@@ -93,11 +93,11 @@ func sortOffer(offer []Kind) []Kind {
 	return offer
 }
 
-// Bytes are the record as it travels, at most MaxRecord.
+// Bytes returns the encoded record, at most MaxRecord bytes.
 func (s *Signed) Bytes() []byte { return s.encode(s.offer) }
 
-// Short is the record without its public offer, at most MaxShort bytes. Open takes it,
-// and it is the same record.
+// Short returns the encoded record without its public offer, at most MaxShort bytes. Open
+// accepts it as the same record.
 func (s *Signed) Short() []byte { return s.encode(nil) }
 
 func (s *Signed) encode(offer []byte) []byte {
@@ -108,8 +108,8 @@ func (s *Signed) encode(offer []byte) []byte {
 	return b
 }
 
-// Open reads a record and verifies its signature. Its errors are ErrOversized,
-// ErrMalformed or ErrForged, with what is wrong.
+// Open decodes a record and verifies its signature. Its errors wrap ErrOversized,
+// ErrMalformed or ErrForged.
 func Open(b []byte) (*Signed, error) {
 	s, err := read(b)
 	if err == nil {
@@ -121,7 +121,7 @@ func Open(b []byte) (*Signed, error) {
 	return s, nil
 }
 
-// read is Open without the signature.
+// read decodes a record without verifying its signature.
 func read(b []byte) (*Signed, error) {
 	if len(b) > MaxRecord {
 		return nil, fmt.Errorf("%w: %d bytes are more than %d", ErrOversized, len(b), MaxRecord)

@@ -13,18 +13,18 @@ import (
 	"agentsite/node/identity"
 )
 
-// Site is a site that is there, as far as is known. Nothing in it is to be changed.
+// Site is a site that a directory knows. It is read-only.
 type Site struct {
 	*Signed
-	At    []netip.Addr // where media saw it, the last first; at most 8, and nothing proves them
-	Media []string     // the names of those that vouch for it, in order
-	Until time.Time    // when it is gone if nothing is heard of it, by the directory's time
+	At    []netip.Addr // addresses seen by media, last first; at most 8, and unverified
+	Media []string     // names of the media that report it, sorted
+	Until time.Time    // when it is gone unless it is reported again, by the directory's time
 
 	revision uint64
 }
 
-// URLs are the record's http and https addresses, the best first. One whose host is the
-// site's own host name is given once for each address at which the site was seen.
+// URLs returns the record's http and https addresses, best first. It repeats one whose host
+// is the site's own host name for each address in At.
 func (s *Site) URLs() (urls []string) {
 	for _, text := range s.Addresses {
 		if isMultiaddr(text) {
@@ -47,7 +47,7 @@ func (s *Site) URLs() (urls []string) {
 	return urls
 }
 
-// Multiaddrs are the record's other addresses, the best first.
+// Multiaddrs returns the record's other addresses, best first.
 func (s *Site) Multiaddrs() (all []string) {
 	for _, text := range s.Addresses {
 		if isMultiaddr(text) {
@@ -57,7 +57,7 @@ func (s *Site) Multiaddrs() (all []string) {
 	return all
 }
 
-// Sites are those that are there, by name and then by identity.
+// Sites returns the present sites by name and then by identity.
 func (d *Directory) Sites() (sites []Site) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *Directory) Sites() (sites []Site) {
 	return sites
 }
 
-// Site is one of those that are there, and whether it is.
+// Site returns a site, and whether it is present.
 func (d *Directory) Site(id identity.ID) (Site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,22 +98,21 @@ func (e *entry) snapshot(now time.Time) (s Site, there bool) {
 	return s, true
 }
 
-// watchMost is after what time a watcher looks at the latest whether a site is gone.
+// maxWatchInterval bounds the pause until a watcher checks whether a site has gone.
 const maxWatchInterval = time.Minute
 
-// Change is what a watcher is told.
+// Change is a kind of change of a site.
 type Change string
 
 // What there is to tell.
 const (
 	Appeared Change = "appeared"
-	Changed  Change = "changed" // its record, or where it was seen
-	Gone     Change = "gone"    // the site is as it was known last
+	Changed  Change = "changed" // its record, or its addresses
+	Gone     Change = "gone"    // with the last known site
 )
 
-// Watch emits the sites that are there and then what changes, until ctx ends. It blocks.
-// A slow emit holds nobody up: it misses what came and went meanwhile and nothing else,
-// and what waits for it is no more than the directory holds.
+// Watch emits the present sites and then each change, until ctx ends. It blocks. A slow emit
+// delays nobody: changes meanwhile are merged.
 func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
 	woken := make(chan struct{}, 1)
 	d.mu.Lock()
@@ -141,7 +140,7 @@ func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
 	}
 }
 
-// tell emits what is different, and notes that it is told.
+// emitChanges emits the differences between told and there, and updates told.
 func emitChanges(told map[identity.ID]Site, there []Site, emit func(Change, Site)) {
 	gone := make(map[identity.ID]bool, len(told))
 	for id := range told {
@@ -164,7 +163,7 @@ func emitChanges(told map[identity.ID]Site, there []Site, emit func(Change, Site
 	}
 }
 
-// wake has the watchers look. The caller holds mu.
+// notifyWatchers wakes the watchers. The caller holds mu.
 func (d *Directory) notifyWatchers() {
 	for w := range d.watchers {
 		select {
@@ -174,7 +173,7 @@ func (d *Directory) notifyWatchers() {
 	}
 }
 
-// Find emits the sites of the directory, as a medium does. They are found by Run.
+// Find implements Medium with the sites that Run finds.
 func (d *Directory) Find(ctx context.Context, emit func(Sighting) error) error {
 	d.Watch(ctx, func(c Change, s Site) {
 		seen := Sighting{Site: s.Site}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Slept is for how long the machine has been suspended since it was started, in which time
-// timers stand still and time.Since counts nothing.
+// Suspended returns for how long the machine has been suspended since it booted, in which
+// timers and time.Since stand still; 0 where the system does not tell.
 func Suspended() time.Duration {
 	var boot, mono unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {

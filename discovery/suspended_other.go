@@ -4,6 +4,6 @@ package discovery
 
 import "time"
 
-// Slept is for how long the machine has been suspended since it was started, as far as
-// that is known: not on this system.
+// Suspended returns for how long the machine has been suspended since it booted, in which
+// timers and time.Since stand still; 0 where the system does not tell.
 func Suspended() time.Duration { return 0 }

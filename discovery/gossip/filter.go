@@ -14,38 +14,37 @@ import (
 )
 
 var (
-	// What one peer may send here, for itself and for others: calls, and in each the
-	// messages and subscriptions. A forwarder's first call has one for each topic.
+	// Messages and subscriptions that one peer may send, with one more for each RPC. A
+	// forwarder's first RPC has one subscription for each topic.
 	peerRate = quota.Rate{PerSecond: 16, Burst: 4096}
 
-	// What one origin may say. We say less (ours).
+	// Messages of one origin; a site sends fewer (sendRate).
 	originRate = quota.Rate{PerSecond: 0.1, Burst: 48, Debt: 64}
 
-	// What an origin may say that is older than what was heard of it, in its own words: it
-	// may have been restored from a backup, or its clock may have gone back.
+	// Messages of one origin that are older than the last: it may have been restored from a
+	// backup, or its clock may have gone back.
 	olderRecordRate = quota.Rate{PerSecond: 1. / 60, Burst: 1}
 
-	// Looks that are older than what was heard of their origins, of all origins: one has all
-	// sites answer, which whoever plays back what he once forwarded would else keep from
-	// answering those who look now.
+	// Queries of all origins that are older than their last: each makes all sites answer, and
+	// whoever replays recorded ones would use up the answers to new queries.
 	olderQueryRate = quota.Rate{PerSecond: 1. / 60, Burst: 4}
 
-	// What a peer is forgiven. It is its score, and below graylist it is not heard.
+	// Decay of a peer's penalties, which are its score: below graylist it is ignored.
 	penaltyRate = quota.Rate{PerSecond: 0.2, Debt: 1000}
 )
 
 const (
-	maxPeers   = 2048 // of whom something is remembered
+	maxPeers   = 2048 // remembered
 	maxOrigins = 1024
 
 	graylist       = -80.0
-	invalidPenalty = 30.0  // what a message costs that only a hostile peer sends
-	floodPenalty   = 0.005 // what a message costs that was too much: a forwarder may be flooded by others
+	invalidPenalty = 30.0  // for a message that only a hostile peer sends
+	floodPenalty   = 0.005 // for a message beyond peerRate: a forwarder may be flooded by others
 )
 
 var errFlood = errors.New("the peer sends more than anybody needs to")
 
-// guard says what is taken from whom. It is safe for concurrent use.
+// peerScores limits and scores the peers that send messages. It is safe for concurrent use.
 type peerScores struct {
 	mu    sync.Mutex
 	peers lru[peer.ID, peerAccount]
@@ -55,7 +54,7 @@ type peerAccount struct{ sent, penalty quota.Bucket }
 
 func newPeerScores() *peerScores { return &peerScores{peers: newLRU[peer.ID, peerAccount](maxPeers)} }
 
-// inspect is asked before a signature is looked at.
+// inspect is called before signatures are verified.
 func (g *peerScores) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	if !g.allow(time.Now(), from, 1+len(rpc.GetPublish())+len(rpc.GetSubscriptions())) {
 		return errFlood
@@ -74,24 +73,24 @@ func (g *peerScores) allow(now time.Time, from peer.ID, n int) bool {
 	return ok
 }
 
-// blame has a peer pay for what only a hostile one sends.
+// penalize is called for a message that only a hostile peer sends.
 func (g *peerScores) penalize(now time.Time, from peer.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.peers.get(from).penalty.Take(now, penaltyRate, invalidPenalty)
 }
 
-// verdict is what becomes of a message.
+// verdict is the result of checking a message.
 type verdict int
 
 const (
 	accepted verdict = iota
 	ignored
-	invalid // of who sent it
+	invalid // the sender is at fault
 )
 
-// rule has pubsub follow a verdict. Nothing is ever rejected: pubsub would also have those
-// pay who forward the same message, and cannot know.
+// apply returns pubsub's result for a verdict. It never rejects a message: pubsub would
+// penalize honest peers that forward it, too.
 func (g *peerScores) apply(now time.Time, from peer.ID, v verdict) pubsub.ValidationResult {
 	if v == accepted {
 		return pubsub.ValidationAccept
@@ -102,7 +101,7 @@ func (g *peerScores) apply(now time.Time, from peer.ID, v verdict) pubsub.Valida
 	return pubsub.ValidationIgnore
 }
 
-// score is what a peer owes, for pubsub.
+// score returns a peer's score, for pubsub.
 func (g *peerScores) score(of peer.ID) float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,32 +111,32 @@ func (g *peerScores) score(of peer.ID) float64 {
 	return 0
 }
 
-// origin is what is known of one.
+// originState is what a filter remembers of an origin.
 type originState struct {
 	rate, older      quota.Bucket
-	sequence, number uint64 // the record's, and the envelope's, of the last message
-	lastQuery        uint64 // the envelope's when it last looked
+	sequence, number uint64 // the record's and the envelope's, of the last message
+	lastQuery        uint64 // the envelope's number of its last query
 }
 
-// judge says which messages of a realm are news. It is safe for concurrent use.
+// messageFilter decides which messages of a realm are new. It is safe for concurrent use.
 type messageFilter struct {
 	realm discovery.Realm
 
 	mu           sync.Mutex
 	origins      lru[identity.ID, originState]
-	olderQueries quota.Bucket // of those that are older
+	olderQueries quota.Bucket
 }
 
 func newMessageFilter(r discovery.Realm) *messageFilter {
 	return &messageFilter{realm: r, origins: newLRU[identity.ID, originState](maxOrigins)}
 }
 
-// judge takes a message that is signed by its origin, with the number that its envelope
-// has. Who forwards cannot read: only what comes from its origin itself is an offence, so
-// that an outsider cannot have the forwarders blamed. Numbers grow while a process lasts
-// and sequences over restarts too, so what is played back later is mostly none of either.
-// A look, and an older record, pass all the same once a minute: a board whose clock went
-// back, or that was restored, would otherwise be heard by nobody.
+// check judges a message that its origin signed, with the number of its envelope. A forwarder
+// cannot read messages: only one that comes directly from its origin is invalid, or an
+// outsider could make others penalize the forwarders. Numbers grow while a process runs and
+// sequences over restarts, so a replayed message mostly has neither. A query, or an older
+// record, passes once a minute nevertheless: otherwise nobody would hear a board that was
+// restored, or whose clock went back.
 func (j *messageFilter) check(now time.Time, by identity.ID, direct bool, number uint64, b []byte) (message, verdict) {
 	bad := ignored
 	if direct {

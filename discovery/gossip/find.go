@@ -14,21 +14,21 @@ import (
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 )
 
-// answer is what a site said that was asked.
+// answer is a site's answer to a request for its record.
 type answer struct {
 	site     identity.ID
 	sighting discovery.Sighting
 	err      error
 }
 
-// heard is a message and whose it is.
+// received is a message and its origin.
 type received struct {
 	from identity.ID
 	message
 }
 
-// Find is that of discovery.Medium. It asks the members of the realm to say that they are
-// there, and the site itself for the record whenever one has news.
+// Find implements discovery.Medium. It queries the members of the realm, and fetches the
+// record from a site that announces a new one.
 func (m *Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) error {
 	sub, err := m.topic.Subscribe(pubsub.WithBufferSize(discovery.MaxSites))
 	if err != nil {
@@ -50,7 +50,7 @@ func (m *Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) 
 	return f.run(ctx, &working, messages)
 }
 
-// listen passes messages on until ctx ends. They were judged.
+// listen passes validated messages on until ctx ends.
 func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<- received) {
 	defer close(to)
 	for {
@@ -74,18 +74,19 @@ func (m *Medium) listen(ctx context.Context, sub *pubsub.Subscription, to chan<-
 	}
 }
 
-// finder is one Find.
+// finder is one call of Find.
 type finder struct {
 	m       *Medium
 	emit    func(discovery.Sighting) error
 	tracker *recordTracker
 	answers chan answer
-	heard   atomic.Bool // somebody, since it looked last
+	heard   atomic.Bool // an announcement since the last query
 }
 
-// look asks who is there, now and of those who join later, again when their answers are
-// passed on to us, soon where it was silent, and once more: where many came at a time, some
-// answered before they were passed on, and would say nothing more for minutes.
+// sendQueries sends queries until ctx ends: at once, for peers that join, again when their
+// messages are forwarded here, soon if there was no answer, and once more: where many come at
+// a time, some answered before their messages were forwarded, and would be silent for
+// minutes.
 func (f *finder) sendQueries(ctx context.Context) {
 	hearing, others := f.m.grafted.subscribe(), f.m.queried.subscribe()
 	defer f.m.grafted.unsubscribe(hearing)
@@ -179,7 +180,7 @@ func (f *finder) emitGoodbyes() {
 	}
 }
 
-// pass emits what is known of a site.
+// emitSighting emits what is known of a site.
 func (f *finder) emitSighting(site identity.ID, s discovery.Sighting) {
 	s.For = 3 * f.m.o.Every
 	if f.emit(s) != nil {
@@ -187,7 +188,7 @@ func (f *finder) emitSighting(site identity.ID, s discovery.Sighting) {
 	}
 }
 
-// ask asks a site, or knows what it would say.
+// ask fetches a site's record, or returns this host's own.
 func (m *Medium) ask(ctx context.Context, site identity.ID, sequence uint64) answer {
 	if site == m.self {
 		if own := m.getOwn(); own.Record != nil {

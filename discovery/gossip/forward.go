@@ -21,48 +21,47 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// forwarders is what a forwarder subscribes to so that others know it for one: what it
-// subscribes to besides is not its own wish, and two of them must not keep alive what
-// nobody else wants.
+// forwarderTopic marks its subscribers as forwarders: what they subscribe to besides is not
+// their own wish, and two of them must not keep a topic alive that no member wants.
 const forwarderTopic = topics + "forwarders"
 
 const (
 	coalesceDelay = 50 * time.Millisecond // subscriptions that come together
-	sweepInterval = time.Minute           // what a peer wanted that has gone
+	sweepInterval = time.Minute           // for topics of peers that have gone
 )
 
 var (
-	// Topics that change hands, of all and of one address prefix: each is told to all peers.
+	// New topics in all and of one address prefix: each goes to all peers.
 	changeRate       = quota.Rate{PerSecond: 0.5, Burst: 256}
 	prefixChangeRate = quota.Rate{PerSecond: 0.05, Burst: 32}
 
-	// Messages of one topic; and of those the ones from one address prefix, what origins say
-	// themselves and what others bring apart, and what one peer brings of others.
+	// Messages of one topic; of those, from one address prefix, separately from origins and
+	// from peers that forward; and what one peer forwards.
 	topicRate   = quota.Rate{PerSecond: 16, Burst: 2048}
 	prefixRate  = quota.Rate{PerSecond: 2, Burst: 512}
 	forwardRate = quota.Rate{PerSecond: 1, Burst: 256}
 )
 
 const (
-	maxShares   = 64   // peers and prefixes of a topic that have a share of their own
-	maxPrefixes = 1024 // of which something is remembered
+	maxShares   = 64   // peers and prefixes of a topic with a share of their own
+	maxPrefixes = 1024 // remembered
 
-	prefixShare = 8 // of the topics one address prefix has one in so many, and more while there is room
+	prefixShare = 8 // the part of the topics reserved for one address prefix
 )
 
-// Limits are how much a forwarder forwards. The zero Limits are the usual ones.
+// Limits bound a forwarder. The zero Limits are the defaults.
 type Limits struct {
 	Topics  int // at a time; 0 for 256
-	PerPeer int // of what one peer may want; 0 for 4
+	PerPeer int // of one peer; 0 for 4
 
-	// Allow reports whether a peer's wishes count. nil is for all.
+	// Allow reports whether a peer is served. nil allows all.
 	Allow func(identity.ID) bool
 }
 
-// Forward passes on the gossip of realms that the host is not in, for the peers that are
-// connected to it, until ctx ends; it returns nil then, and otherwise why it cannot. It
-// knows no realm's secret: it sees that a message is signed by its origin and is not too
-// much, and the members see the rest. A host has one Medium or Forward at a time.
+// Forward forwards the gossip of realms that the host is not in, for its connected peers,
+// until ctx ends. It returns nil then, and an error if it fails before. It knows no realm's
+// secret: it checks signatures of origins and limits, and the members check the rest. A host
+// runs one Medium or Forward at a time.
 func Forward(ctx context.Context, h host.Host, l Limits) error {
 	l.Topics, l.PerPeer = cmp.Or(l.Topics, 256), cmp.Or(l.PerPeer, 4)
 	// Many stars rather than a mesh: most members are connected to nobody else.
@@ -114,7 +113,7 @@ type forwarder struct {
 	joined   map[string]joinedTopic
 }
 
-// prefixOf is from where a peer is connected, the zero one where that is not known.
+// prefixOf returns the network of a peer's first connection, the zero prefix without one.
 func prefixOf(conns []network.Conn) netip.Prefix {
 	for _, c := range conns {
 		return quota.PrefixOf(c.RemoteMultiaddr())
@@ -127,7 +126,7 @@ type joinedTopic struct {
 	leave pubsub.RelayCancelFunc
 }
 
-// follow holds these topics and no others.
+// setTopics forwards these topics and no others.
 func (f *forwarder) setTopics(chosen []string) error {
 	for name, h := range f.joined {
 		if name != forwarderTopic && !slices.Contains(chosen, name) {
@@ -162,7 +161,7 @@ func (f *forwarder) joinTopic(name string) error {
 	return nil
 }
 
-// validate passes on what may be a message, and who sends too much pays.
+// validate is called for each message. It penalizes peers that send invalid ones.
 func (f *forwarder) validate(_ context.Context, from peer.ID, msg *pubsub.Message) pubsub.ValidationResult {
 	v, now := invalid, time.Now()
 	if _, err := idOf(msg.GetFrom()); err == nil && len(msg.Data) <= maxMessage && msg.GetTopic() != forwarderTopic {
@@ -174,17 +173,17 @@ func (f *forwarder) validate(_ context.Context, from peer.ID, msg *pubsub.Messag
 	return f.scores.apply(now, from, v)
 }
 
-// customs are how much of what passes. It is safe for concurrent use.
+// topicLimiter limits forwarded messages. It is safe for concurrent use.
 type topicLimiter struct {
 	mu      sync.Mutex
 	origins lru[peer.ID, quota.Bucket]
 	topics  lru[string, *topicBuckets]
 }
 
-// traffic is that of a topic.
+// topicBuckets are the buckets of one topic.
 type topicBuckets struct {
 	all      quota.Bucket
-	peers    lru[peer.ID, quota.Bucket] // what they bring of others
+	peers    lru[peer.ID, quota.Bucket] // what they forward
 	prefixes lru[netip.Prefix, struct{ own, passedOn quota.Bucket }]
 }
 
@@ -192,9 +191,9 @@ func newTopicLimiter(topics int) *topicLimiter {
 	return &topicLimiter{origins: newLRU[peer.ID, quota.Bucket](maxPeers), topics: newLRU[string, *topicBuckets](topics)}
 }
 
-// pass judges a message that a peer brings. What its origin brings itself is not held up by
-// what others pass on, and they cannot use up what the origin may say. Who brings too much
-// uses up what is its own, and its address prefix's, before what is everybody's.
+// check judges a message from a peer; direct says that the peer is its origin. Origins and
+// forwarding peers have separate buckets, so that neither uses up the other's. A peer's own
+// bucket and that of its prefix are used before the shared one.
 func (c *topicLimiter) check(now time.Time, topic string, from peer.ID, prefix netip.Prefix, direct bool) verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +227,8 @@ func (c *topicLimiter) check(now time.Time, topic string, from peer.ID, prefix n
 	return accepted
 }
 
-// shelf is what peers want to have forwarded. It is safe for concurrent use.
+// topicSelector chooses the topics to forward from the subscriptions of peers. It is safe for
+// concurrent use.
 type topicSelector struct {
 	limits  Limits
 	prefix  func(peer.ID) netip.Prefix
@@ -242,10 +242,10 @@ type topicSelector struct {
 	by         lru[netip.Prefix, quota.Bucket]
 }
 
-// wishes are one peer's.
+// peerTopics are the topics of one peer.
 type peerTopics struct {
 	prefix netip.Prefix
-	topics []string // at most so many, in the order in which they came
+	topics []string // bounded, oldest first
 }
 
 var _ pubsub.SubscriptionFilter = (*topicSelector)(nil)
@@ -258,12 +258,12 @@ func newTopicSelector(l Limits, prefix func(peer.ID) netip.Prefix) *topicSelecto
 	}
 }
 
-// CanSubscribe is asked of our own topics.
+// CanSubscribe implements pubsub.SubscriptionFilter for this host's topics.
 func (*topicSelector) CanSubscribe(topic string) bool {
 	return topic == forwarderTopic || isTopic(topic)
 }
 
-// FilterIncomingSubscriptions notes what a peer wants, and passes on what counts.
+// FilterIncomingSubscriptions stores a peer's subscriptions and returns the accepted ones.
 func (s *topicSelector) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_SubOpts) ([]*pb.RPC_SubOpts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,13 +283,13 @@ func (s *topicSelector) FilterIncomingSubscriptions(from peer.ID, all []*pb.RPC_
 	}), s.CanSubscribe), nil
 }
 
-// allows reports whether a peer counts.
+// allows reports whether a peer is served.
 func (s *topicSelector) allows(p peer.ID) bool {
 	id, err := idOf(p)
 	return err == nil && (s.limits.Allow == nil || s.limits.Allow(id))
 }
 
-// note reports whether a subscription counts.
+// update stores a subscription and reports whether it is accepted.
 func (s *topicSelector) update(from peer.ID, topic string, wants bool) bool {
 	w := s.wants[from]
 	if w == nil {
@@ -326,7 +326,7 @@ func (s *topicSelector) wake() {
 	}
 }
 
-// keep forgets what peers wanted that are not there any more, or do not count any more.
+// prune forgets peers that are not connected or not allowed any more.
 func (s *topicSelector) prune(there func(peer.ID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,18 +342,18 @@ func (s *topicSelector) prune(there func(peer.ID) bool) {
 	}
 }
 
-// wish is a topic that somebody wants.
+// topicDemand is a topic and the demand for it.
 type topicDemand struct {
 	topic    string
-	turn     int // the least of those who want it: 0 is somebody's first wish
+	turn     int // the least position among its peers' topics: 0 is somebody's first
 	peers    int
-	held     bool                  // it is forwarded already
-	from     map[netip.Prefix]bool // who want it
-	reserved bool                  // it is among the few that a prefix of these may have
+	held     bool                  // forwarded already
+	from     map[netip.Prefix]bool // prefixes of its peers
+	reserved bool                  // within the share of one of these prefixes
 }
 
-// compare orders wishes: each peer's first comes before anybody's second, then what is
-// forwarded already, then what is wanted from many places, and by many.
+// compare orders by position among a peer's topics, then forwarded ones, then by number of
+// prefixes and of peers.
 func (w *topicDemand) compare(o *topicDemand) int {
 	held := func(w *topicDemand) int {
 		if w.held {
@@ -365,8 +365,7 @@ func (w *topicDemand) compare(o *topicDemand) int {
 		cmp.Compare(len(o.from), len(w.from)), cmp.Compare(o.peers, w.peers), cmp.Compare(w.topic, o.topic))
 }
 
-// wished are all wishes in their order; the few that each address prefix may have come
-// before what is wanted besides.
+// rankTopics returns all topics in order, those within a prefix's share first.
 func (s *topicSelector) rankTopics() []*topicDemand {
 	by := make(map[string]*topicDemand)
 	for _, all := range s.wants {
@@ -403,7 +402,7 @@ func filterReserved(all []*topicDemand, spared bool) (some []*topicDemand) {
 	return some
 }
 
-// choose returns the topics to forward.
+// selectTopics returns the topics to forward.
 func (s *topicSelector) selectTopics(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -421,8 +420,8 @@ func (s *topicSelector) selectTopics(now time.Time) []string {
 	return topics
 }
 
-// changes reports whether another topic may be forwarded now. One of those who want it has
-// to have a change left.
+// allowChange takes a token for another topic from the shared bucket and from that of one of
+// its prefixes, or returns false.
 func (s *topicSelector) allowChange(now time.Time, w *topicDemand) bool {
 	for p := range w.from {
 		if b := s.by.get(p); b.Tokens(now, prefixChangeRate) >= 1 {

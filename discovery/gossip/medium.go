@@ -21,45 +21,45 @@ import (
 )
 
 const (
-	announceInterval  = 10 * time.Minute // a site says that it is there
+	announceInterval  = 10 * time.Minute // of a site's announcements
 	heartbeatInterval = 10 * time.Second
 
-	joinDelay      = 500 * time.Millisecond // from a peer that joins to a message: others follow it
-	repeatDelay    = 2 * time.Second        // to the second one: the library may not have been ready for the first
-	lastQueryDelay = 30 * time.Second       // from the first look to the last, give or take a half
-	answerSpread   = 2 * time.Second        // over which those who are there answer who looks
-	askTimeout     = 30 * time.Second       // with a site that is asked
-	goodbyeTimeout = 200 * time.Millisecond // for a goodbye to leave this machine
+	joinDelay      = 500 * time.Millisecond // from a new peer to a message: more peers may follow
+	repeatDelay    = 2 * time.Second        // to the second message: the library may not have been ready for the first
+	lastQueryDelay = 30 * time.Second       // from the first query to the last, ± a half
+	answerSpread   = 2 * time.Second        // over which sites answer a query
+	askTimeout     = 30 * time.Second       // of a request to a site
+	goodbyeTimeout = 200 * time.Millisecond // for a goodbye to be sent
 
 	enoughPeers  = 8         // peers that bring all messages: one more brings nothing new
-	returnWindow = time.Hour // within which a peer comes back
+	returnWindow = time.Hour // within which a peer returns
 )
 
 var (
-	sendRate   = quota.Rate{PerSecond: 0.05, Burst: 24} // what we say; less than others take
-	answerRate = quota.Rate{PerSecond: 0.05, Burst: 12} // to who looks
+	sendRate   = quota.Rate{PerSecond: 0.05, Burst: 24} // of this site's messages; below originRate
+	answerRate = quota.Rate{PerSecond: 0.05, Burst: 12} // of answers to queries
 )
 
-// Options are what a medium is made with.
+// Options configure a Medium.
 type Options struct {
-	// Host is the libp2p host that it uses. A host has one Medium or Forward at a time.
+	// Host is the libp2p host, which runs one Medium or Forward at a time.
 	Host host.Host
 
 	Realm discovery.Realm
 
-	// Ask fetches the record from a site that had news: that its record has this sequence.
-	// It may take half a minute, and is called by four at a time.
+	// Ask fetches the record with this sequence from a site that announced it. It may block
+	// for half a minute, and is called four times concurrently.
 	Ask func(ctx context.Context, site identity.ID, sequence uint64) (discovery.Sighting, error)
 
-	// Digest tells what the site offers now from what it offered before, and must not
-	// let anybody guess at an offer. nil for no digest.
+	// Digest returns a value that changes with what the site offers, and must not let anybody
+	// guess at the offer. nil for none.
 	Digest func() [32]byte
 
-	// Every is how often the site says that it is there, give or take a fifth; 0 for ten
-	// minutes. It is the same in all the realm: what was heard holds for three of them.
+	// Every is the interval of announcements, ± a fifth; 0 for ten minutes. It is the same
+	// in the whole realm: an announcement is valid for three intervals.
 	Every time.Duration
 
-	// Heartbeat is how often the library looks after its peers; 0 for ten seconds.
+	// Heartbeat is the library's heartbeat interval; 0 for ten seconds.
 	Heartbeat time.Duration
 }
 
@@ -77,20 +77,20 @@ type Medium struct {
 	working sync.WaitGroup
 
 	joined, queried notifier
-	grafted         notifier     // a peer joined, or began to pass on to us what others say
-	peers           atomic.Int32 // of the topic, as far as they were told
+	grafted         notifier     // a peer joined, or began to forward messages to this host
+	peers           atomic.Int32 // subscribers of the topic that are connected
 
 	mu      sync.Mutex
-	events  lru[peerEvent, time.Time] // when each was last
-	own     discovery.Sighting        // what is announced here
+	events  lru[peerEvent, time.Time] // the last of each
+	own     discovery.Sighting        // announced by this host
 	sent    quota.Bucket
 	answers quota.Bucket
 }
 
 var _ discovery.Medium = (*Medium)(nil)
 
-// New makes a medium, which takes part in the realm's gossip until Close: it passes on
-// what others say, also while nothing is announced and nobody looks.
+// New joins the realm's gossip until Close: the medium forwards messages also while it
+// neither announces nor finds.
 func New(o Options) (*Medium, error) {
 	if !o.Realm.Exists() || o.Host == nil || o.Ask == nil {
 		return nil, errors.New("gossip needs a host, a realm and a way to ask sites")
@@ -117,7 +117,7 @@ func New(o Options) (*Medium, error) {
 	return m, nil
 }
 
-// join has the host take part.
+// join starts pubsub and follows the topic's peers.
 func (m *Medium) join() (err error) {
 	params := pubsub.DefaultGossipSubParams()
 	// Forwarders want all members, so none is sent away that a host can have connections
@@ -167,16 +167,16 @@ func (m *Medium) join() (err error) {
 	return nil
 }
 
-// Trace is pubsub's, and tells of a peer that passes on to us what others say. It may do so
-// only from its next heartbeat on: who looked before that has not heard all the answers.
+// Trace implements pubsub.EventTracer. A peer forwards messages only from its next heartbeat
+// on: answers to an earlier query may be lost.
 func (m *Medium) Trace(e *pb.TraceEvent) {
 	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enoughPeers && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
 		m.grafted.notify()
 	}
 }
 
-// isNew reports whether an event of a peer matters: a peer that comes back, as members do to
-// fetch a record, brings nothing that the peers did not bring that stayed.
+// isNew reports whether an event of a peer may bring unknown sites: one that returns, as
+// members do to fetch a record, brings nothing that the remaining peers did not bring.
 func (m *Medium) isNew(event string, p peer.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ type peerEvent struct {
 	peer peer.ID
 }
 
-// Close leaves the gossip. It is called once no Announce and no Find lasts.
+// Close leaves the gossip, after all Announce and Find have returned.
 func (m *Medium) Close() error {
 	m.cancel()
 	m.working.Wait()
@@ -199,7 +199,7 @@ func (m *Medium) Close() error {
 	return nil
 }
 
-// validate says what of the realm's messages is taken and passed on.
+// validate is called for each message of the realm.
 func (m *Medium) validate(_ context.Context, from peer.ID, msg *pubsub.Message) pubsub.ValidationResult {
 	now := time.Now()
 	origin, err := idOf(msg.GetFrom())
@@ -216,7 +216,7 @@ func (m *Medium) validate(_ context.Context, from peer.ID, msg *pubsub.Message) 
 	return m.scores.apply(now, from, v)
 }
 
-// number is the one that pubsub gave a message.
+// number returns the sequence number in pubsub's envelope.
 func number(msg *pubsub.Message) uint64 {
 	if n := msg.GetSeqno(); len(n) == 8 {
 		return binary.BigEndian.Uint64(n)
@@ -224,8 +224,8 @@ func number(msg *pubsub.Message) uint64 {
 	return 0
 }
 
-// Announce is that of discovery.Medium. The record is that of the host's own key. It is
-// said at once, when peers join, when somebody looks, and now and then.
+// Announce implements discovery.Medium for a record of the host's own key. It sends an
+// announcement at once, when peers join, on queries, and every interval.
 func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	if record.Site != m.self {
 		return fmt.Errorf("gossip of %v cannot announce %v: a site speaks for itself", m.self, record.Site)
@@ -260,7 +260,7 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	}
 }
 
-// leave says goodbye, which no limit delays.
+// sendGoodbye sends a goodbye, without waiting for a token.
 func (m *Medium) sendGoodbye(sequence uint64) error {
 	ctx, cancel := context.WithTimeout(m.ctx, goodbyeTimeout)
 	defer cancel()
@@ -271,7 +271,7 @@ func (m *Medium) sendGoodbye(sequence uint64) error {
 	return nil
 }
 
-// say publishes a message as soon as that is not too much.
+// send publishes a message once there is a token.
 func (m *Medium) send(ctx context.Context, what message) error {
 	m.waitBudget(ctx, &m.sent, sendRate)
 	if ctx.Err() != nil {
@@ -287,7 +287,7 @@ func (m *Medium) publish(ctx context.Context, what message) error {
 	return nil
 }
 
-// afford waits until there is a token in a bucket, and takes it.
+// waitBudget takes a token from a bucket and waits until it is due.
 func (m *Medium) waitBudget(ctx context.Context, b *quota.Bucket, r quota.Rate) {
 	m.mu.Lock()
 	pause := b.Wait(time.Now(), r)
@@ -308,6 +308,7 @@ func (m *Medium) getOwn() discovery.Sighting {
 	return m.own
 }
 
+// drain discards a pending notification.
 func drain(ear chan struct{}) {
 	select {
 	case <-ear:
@@ -315,7 +316,7 @@ func drain(ear chan struct{}) {
 	}
 }
 
-// bell wakes whoever listens. Those who are awake are woken once more.
+// notifier wakes its subscribers. A notification during a wake-up is not lost.
 type notifier struct {
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool

@@ -14,45 +14,45 @@ import (
 
 const (
 	version    = 1
-	maxMessage = 256 // bytes of what we say, without pubsub's envelope
+	maxMessage = 256 // bytes, without pubsub's envelope
 
 	topics = "/agentsite/gossip/1/"
 )
 
-// kind is what a message says.
+// kind is the type of a message.
 type kind uint8
 
 const (
 	alive   kind = 1 + iota // its origin is a site, with this record
-	goodbye                 // its origin says goodbye
-	query                   // its origin wants to hear who is there
+	goodbye                 // its origin stops
+	query                   // its origin asks all sites to answer with alive
 )
 
-// message is what travels. Its origin is whoever signed pubsub's envelope.
+// message is the payload that pubsub's signed envelope carries from its origin.
 type message struct {
 	Version  uint8             `cbor:"1,keyasint"`
 	Kind     kind              `cbor:"2,keyasint"`
 	Sequence uint64            `cbor:"3,keyasint"` // of the site's record; 0 for look
 	Digest   [sha256.Size]byte `cbor:"4,keyasint,omitzero"`
-	MAC      [sha256.Size]byte `cbor:"5,keyasint,omitzero"` // of the rest, by who knows the realm
+	MAC      [sha256.Size]byte `cbor:"5,keyasint,omitzero"` // over the other fields, with the realm's secret
 }
 
 var form = identity.NewCodec(4)
 
-// topicOf is the topic of a realm.
+// topicOf returns the topic of a realm.
 func topicOf(r discovery.Realm) string {
 	name := r.Hash("gossip")
 	return topics + hex.EncodeToString(name[:])
 }
 
-// isTopic reports whether it may be the topic of a realm, whichever.
+// isTopic reports whether a topic may be that of a realm.
 func isTopic(topic string) bool {
 	name, ok := strings.CutPrefix(topic, topics)
 	b, err := hex.DecodeString(name)
 	return ok && err == nil && len(b) == sha256.Size && name == strings.ToLower(name)
 }
 
-// write makes a message ready to travel.
+// seal encodes a message with its MAC.
 func (m message) seal(r discovery.Realm, origin identity.ID) []byte {
 	m.Version = version
 	m.MAC = m.mac(r, origin)
@@ -72,7 +72,7 @@ func (m message) encode() []byte {
 	return b
 }
 
-// read takes what a member of the realm wrote in the origin's name.
+// decode parses a message and verifies its MAC.
 func decode(r discovery.Realm, origin identity.ID, b []byte) (m message, err error) {
 	if len(b) > maxMessage {
 		return m, fmt.Errorf("a message of %d bytes is longer than %d", len(b), maxMessage)

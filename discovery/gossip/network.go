@@ -17,14 +17,13 @@ const (
 	// fit the bounds here.
 	Protocol protocol.ID = "/agentsite/meshsub/1.2.0"
 
-	// A forwarder's first call names all its topics, of some 100 bytes each.
+	// A forwarder's first RPC names all its topics, of some 100 bytes each.
 	maxRPC           = 32 << 10
 	maxSubscriptions = 512
 	queueSize        = 256
 )
 
-// start runs gossipsub on a host until ctx ends. A host has one at a time: a Medium or
-// Forward.
+// start runs gossipsub on a host until ctx ends.
 func start(ctx context.Context, h host.Host, g *peerScores, params pubsub.GossipSubParams, filter pubsub.SubscriptionFilter, opts ...pubsub.Option) (*pubsub.PubSub, error) {
 	params.Connectors, params.PrunePeers = 0, 0 // nobody is told of peers, and none is believed
 	params.MaxIHaveLength = 256
@@ -48,8 +47,8 @@ func start(ctx context.Context, h host.Host, g *peerScores, params pubsub.Gossip
 	return pubsub.NewGossipSubWithRouter(ctx, recordless{h}, pubsub.DefaultGossipSubRouter(h), opts...)
 }
 
-// scored has peers graylisted that flood or break the protocol, and in these topics also
-// those that bring what nobody signed.
+// scored makes pubsub ignore peers that flood or break the protocol, and on these topics
+// those that send unsigned messages.
 func scored(g *peerScores, topics map[string]*pubsub.TopicScoreParams) pubsub.Option {
 	return pubsub.WithPeerScore(
 		&pubsub.PeerScoreParams{
@@ -61,7 +60,7 @@ func scored(g *peerScores, topics map[string]*pubsub.TopicScoreParams) pubsub.Op
 		&pubsub.PeerScoreThresholds{GossipThreshold: graylist / 4, PublishThreshold: graylist / 2, GraylistThreshold: graylist})
 }
 
-// stop ends what pubsub leaves of itself on the host. Its context has ended.
+// stop removes what pubsub leaves on the host after its context has ended.
 func stop(h host.Host) {
 	h.RemoveStreamHandler(Protocol)
 	for _, c := range h.Network().Conns() {

@@ -7,17 +7,17 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 )
 
-// recordless is a host of which gossipsub collects no signed peer records. It would keep one
-// of each peer that ever connected, for ever (docs/upstream.md), and needs them only for
-// peer exchange, which is off.
+// recordless is a host on which gossipsub collects no signed peer records. It would keep one
+// of each peer that ever connected, forever (docs/upstream.md), and needs them only for peer
+// exchange, which is off.
 type recordless struct{ host.Host }
 
 func (h recordless) EventBus() event.Bus { return recordlessBus{h.Host.EventBus()} }
 
 type recordlessBus struct{ event.Bus }
 
-// Subscribe leaves out identification from the subscription that has connectedness beside
-// it, which is the one of gossipsub's address book.
+// Subscribe removes identification from a subscription to connectedness, which is that of
+// gossipsub's address book.
 func (b recordlessBus) Subscribe(types any, opts ...event.SubscriptionOpt) (event.Subscription, error) {
 	if all, ok := types.([]any); ok && slices.ContainsFunc(all, isA[event.EvtPeerConnectednessChanged]) {
 		types = slices.DeleteFunc(slices.Clone(all), isA[event.EvtPeerIdentificationCompleted])

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	maxAsking   = 4  // sites that are asked
-	maxWaiting  = 64 // sites to ask
+	maxAsking   = 4  // sites at a time
+	maxWaiting  = 64 // sites
 	maxBackoffs = 256
 
-	minBackoff = 10 * time.Second // before a site is asked again that did not answer
+	minBackoff = 10 * time.Second // after the first failure of a site to answer
 	maxBackoff = time.Hour
 
-	maxBackoffNewer = 40 * time.Second // at most, where it has a newer record since
+	maxBackoffNewer = 40 * time.Second // at most, if it has announced a newer record since
 
-	goodbyeDelay = 2 * time.Second // from a goodbye to the end: another record may follow it
+	goodbyeDelay = 2 * time.Second // from a goodbye to the site's end: another record may follow it
 )
 
-// newerRecords is how many newer records of a site that did not answer have it asked again
-// soon: it may have been away. Who always has one and never answers is not believed.
+// newerRecordRate limits the newer records for which a site is asked again soon after it did
+// not answer: it may have been away. A site that announces ever new ones and never answers is
+// not believed.
 var newerRecordRate = quota.Rate{PerSecond: 1. / 600, Burst: 6}
 
-// news is what a site says of its record.
+// announcement is what a site announces of its record.
 type announcement struct {
 	sequence uint64
 	digest   [sha256.Size]byte
@@ -39,23 +40,24 @@ type knownSite struct {
 	until    time.Time
 }
 
+// backoff delays the next request to a site.
 type backoff struct {
 	until, at time.Time
 	pause     time.Duration
-	sequence  uint64       // of what it was asked for
-	newer     quota.Bucket // of records for which it is not waited that long
+	sequence  uint64       // the record's that was asked for
+	newer     quota.Bucket // of retries for newer records
 }
 
-// newsroom decides what is asked of whom, and what is passed on. It knows no clock and no
-// network, and is not safe for concurrent use. Bounded: discovery.MaxSites are known, and
-// who is known stays while others are passed over.
+// recordTracker decides which sites to ask, and which records to emit. It has no clock and no
+// network, and is not safe for concurrent use. It holds discovery.MaxSites; once full, it
+// keeps the known sites.
 type recordTracker struct {
-	ttl      time.Duration // what was heard
+	ttl      time.Duration // of an announcement
 	known    map[identity.ID]*knownSite
 	waiting  map[identity.ID]announcement // to be asked
 	asking   map[identity.ID]announcement
 	backoffs lru[identity.ID, backoff]
-	goodbyes map[identity.ID]time.Time // those that said goodbye
+	goodbyes map[identity.ID]time.Time // when each ends
 }
 
 func newRecordTracker(holds time.Duration) *recordTracker {
@@ -66,7 +68,8 @@ func newRecordTracker(holds time.Duration) *recordTracker {
 	}
 }
 
-// hear takes a message in. It returns what is known of the site if nothing is new.
+// handle processes a message. It returns the known sighting of a site that announced nothing
+// new.
 func (n *recordTracker) handle(now time.Time, from identity.ID, m message) (discovery.Sighting, bool) {
 	k := n.known[from]
 	switch {
@@ -88,7 +91,7 @@ func (n *recordTracker) handle(now time.Time, from identity.ID, m message) (disc
 	return discovery.Sighting{}, false
 }
 
-// soon has a site that did not answer be asked again before long for a newer record.
+// retrySoon shortens the back-off of a site that announces a newer record.
 func (n *recordTracker) retrySoon(now time.Time, site identity.ID, sequence uint64) {
 	r := n.backoffs.find(site)
 	if r == nil || sequence <= r.sequence || !r.until.After(r.at.Add(maxBackoffNewer)) || !r.newer.Take(now, newerRecordRate, 1) {
@@ -97,7 +100,7 @@ func (n *recordTracker) retrySoon(now time.Time, site identity.ID, sequence uint
 	r.sequence, r.until, r.pause = sequence, r.at.Add(maxBackoffNewer), minBackoff
 }
 
-// wait notes whom to ask. Who says much pushes nobody out but at random.
+// enqueue stores a site to ask. When the queue is full, a random entry is evicted.
 func (n *recordTracker) enqueue(from identity.ID, is announcement) {
 	if n.asking[from] == is {
 		return
@@ -111,7 +114,7 @@ func (n *recordTracker) enqueue(from identity.ID, is announcement) {
 	n.waiting[from] = is
 }
 
-// ask says who is to be asked now, those first who are known.
+// nextSite returns a site to ask now, known ones first.
 func (n *recordTracker) nextSite(now time.Time) (site identity.ID, ok bool) {
 	if len(n.asking) >= maxAsking {
 		return site, false
@@ -132,9 +135,9 @@ func (n *recordTracker) nextSite(now time.Time) (site identity.ID, ok bool) {
 	return site, ok
 }
 
-// answered takes what was asked for. ok reports whether it may be passed on; forget
-// follows where it was not taken. Who has news again and again, and then the record that
-// is known, is asked less often too.
+// handleAnswer processes a site's answer. ok reports whether to emit it; reject follows if
+// that is refused. A site that announces again and again, and then sends the known record, is
+// asked less often too.
 func (n *recordTracker) handleAnswer(now time.Time, site identity.ID, s discovery.Sighting, err error) (_ discovery.Sighting, ok bool) {
 	is := n.asking[site]
 	delete(n.asking, site)
@@ -161,7 +164,7 @@ func (n *recordTracker) handleAnswer(now time.Time, site identity.ID, s discover
 	return s, true
 }
 
-// forget is for a site whose record nobody wants.
+// reject forgets a site whose record was refused.
 func (n *recordTracker) reject(now time.Time, site identity.ID) {
 	var sequence uint64
 	if k := n.known[site]; k != nil {
@@ -171,8 +174,7 @@ func (n *recordTracker) reject(now time.Time, site identity.ID) {
 	n.backOff(now, site, sequence)
 }
 
-// refuse remembers that a site had nothing to say, for longer each time, and returns for
-// how long.
+// backOff starts or doubles a site's back-off and returns it.
 func (n *recordTracker) backOff(now time.Time, site identity.ID, sequence uint64) time.Duration {
 	r := n.backoffs.get(site)
 	r.at, r.sequence = now, max(r.sequence, sequence)
@@ -181,7 +183,8 @@ func (n *recordTracker) backOff(now time.Time, site identity.ID, sequence uint64
 	return r.pause
 }
 
-// room makes one for another site, if it can.
+// makeRoom reports whether there is room for another site, after removing an expired one if
+// need be.
 func (n *recordTracker) makeRoom(now time.Time) bool {
 	if len(n.known) < discovery.MaxSites {
 		return true
@@ -195,7 +198,7 @@ func (n *recordTracker) makeRoom(now time.Time) bool {
 	return false
 }
 
-// left are the goodbyes that no other record has followed.
+// expiredGoodbyes removes and returns the sites whose goodbye no record has followed.
 func (n *recordTracker) expiredGoodbyes(now time.Time) (sites []identity.ID) {
 	for id, at := range n.goodbyes {
 		if !at.After(now) {
@@ -209,7 +212,7 @@ func (n *recordTracker) expiredGoodbyes(now time.Time) (sites []identity.ID) {
 	return sites
 }
 
-// next is when something is due, zero for nothing.
+// nextDue returns when something is due, zero for nothing.
 func (n *recordTracker) nextDue() (next time.Time) {
 	soonest := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {

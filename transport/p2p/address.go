@@ -16,7 +16,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// Anywhere is where a host listens on all addresses of its machine, by TCP and by QUIC.
+// ListenAll returns the multiaddrs of TCP and QUIC at a port, on all addresses of the
+// machine.
 func ListenAll(port uint16) []string {
 	return []string{
 		fmt.Sprintf("/ip4/0.0.0.0/tcp/%d", port), fmt.Sprintf("/ip4/0.0.0.0/udp/%d/quic-v1", port),
@@ -24,21 +25,21 @@ func ListenAll(port uint16) []string {
 	}
 }
 
-// PeerOf is an identity as libp2p has it.
+// PeerID returns the libp2p form of an identity.
 func PeerID(id identity.ID) (peer.ID, error) { return peer.Decode(id.PeerID()) }
 
 func idOf(p peer.ID) (identity.ID, error) { return identity.Parse(p.String()) }
 
-// ParsePeers reads addresses that name their peer, such as
-// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, those of one peer together. A host
-// listens for QUIC and TCP at one port, and some networks let no UDP out: each address
-// comes with the other of the two.
+// ParsePeers parses addresses that name their peer, such as
+// /dns4/relay.example/udp/8475/quic-v1/p2p/12D3KooW…, and groups them by peer. A host
+// listens for QUIC and TCP at one port, and some networks block UDP: for each address of one
+// it adds that of the other.
 func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 	var peers []peer.AddrInfo
 	for _, text := range all {
 		one, err := peer.AddrInfoFromString(text)
 		if err != nil {
-			return nil, fmt.Errorf("%.160q is no address of a peer, which looks like /ip4/192.0.2.7/udp/8475/quic-v1/p2p/12D3KooW…: %w", text, err)
+			return nil, fmt.Errorf("%.160q is not the address of a peer, such as /ip4/192.0.2.7/udp/8475/quic-v1/p2p/12D3KooW… (%w)", text, err)
 		}
 		i := slices.IndexFunc(peers, func(p peer.AddrInfo) bool { return p.ID == one.ID })
 		if i < 0 {
@@ -52,7 +53,8 @@ func ParsePeers(all []string) ([]peer.AddrInfo, error) {
 	return peers, nil
 }
 
-// WithBoth is addresses that name their peer, each with that for the other of QUIC and TCP.
+// WithBothTransports returns addresses that name their peer, each with its counterpart for
+// the other of QUIC and TCP.
 func WithBothTransports(all []string) ([]string, error) {
 	peers, err := ParsePeers(all)
 	if err != nil {
@@ -67,8 +69,8 @@ func WithBothTransports(all []string) ([]string, error) {
 	return both, nil
 }
 
-// byBoth adds to each address by QUIC the one by TCP, and the other way round, as far as
-// they are not among them. The order stays, and what is added comes last.
+// addOtherTransport appends for each address by QUIC the one by TCP, and the reverse, unless
+// it is there. The order stays.
 func addOtherTransport(addrs []ma.Multiaddr) []ma.Multiaddr {
 	all := slices.Clone(addrs)
 	for _, a := range addrs {
@@ -87,14 +89,14 @@ func addOtherTransport(addrs []ma.Multiaddr) []ma.Multiaddr {
 	return all
 }
 
-// OverRelay reports whether an address leads to its host through a relay.
+// IsRelayed reports whether an address leads through a relay.
 func IsRelayed(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_CIRCUIT)
 	return err == nil
 }
 
-// At is where a host listens that is told an address and a port of its machine, such as
-// 192.0.2.7:8475 or, for all addresses, :8475.
+// ListenAddrs returns the multiaddrs of TCP and QUIC of an address and port of the machine,
+// such as 192.0.2.7:8475 or, for all addresses, :8475.
 func ListenAddrs(listen string) ([]string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -115,11 +117,11 @@ func ListenAddrs(listen string) ([]string, error) {
 	return []string{fmt.Sprintf("/%s/%s/tcp/%d", family, ip, n), fmt.Sprintf("/%s/%s/udp/%d/quic-v1", family, ip, n)}, nil
 }
 
-// tell is which of the host's addresses others are told, and those that lead through relays
-// besides. An address that it only heard of is told once others have reached it there: who
-// calls, or punches a hole, waits for each that leads nowhere before it tries another way.
+// announcedAddrs selects the addresses that the host tells others, and adds those through
+// relays. An address that it only heard of is told once others have reached it there: a
+// caller, or a hole punch, waits for each that leads nowhere before it tries another.
 func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
-	interfaces, _ := h.Network().InterfaceListenAddresses() // where none is told, others have to confirm
+	interfaces, _ := h.Network().InterfaceListenAddresses() // on an error, others have to confirm all
 	reached, _, _ := h.basic.ConfirmedAddrs()
 	all = slices.DeleteFunc(slices.Clone(all), func(a ma.Multiaddr) bool {
 		return manet.IsPublicAddr(a) && !IsRelayed(a) && !ma.Contains(interfaces, a) && !ma.Contains(reached, a)
@@ -127,11 +129,12 @@ func (h *Host) announcedAddrs(all []ma.Multiaddr) []ma.Multiaddr {
 	return h.relayAddrs.add(all)
 }
 
-// portMapTime is how long it may take until the router has opened a port.
+// portMapTimeout bounds how long the router may take to open a port.
 const portMapTimeout = 15 * time.Second
 
-// patient says nothing of what others see until a moment: each of these tries an address
-// once in two minutes, and the first should be that of the port which the router opens.
+// delayedObservations hides the addresses that others observe until a time: AutoNAT tries
+// each address once in two minutes, and the first should be that of the port which the router
+// opens.
 type delayedObservations struct {
 	*observedaddrs.Manager
 	until time.Time

@@ -62,6 +62,7 @@ type params struct {
 	} `json:"_meta"`
 }
 
+// inboundConn is an inbound connection and its network.
 func inboundConn(id uint64) rpc.Request {
 	p := params{Name: "read_points"}
 	p.Arguments.Points = []string{"greenhouse/temperature"}

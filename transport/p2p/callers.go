@@ -14,15 +14,16 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// callersProtocol tells a relay of one caller whom the site at the other end knows: the
-// bytes of its peer ID. A relay cannot tell by itself whom a site lets in, and it is the
-// one who chooses when more call than it can pass on.
+// callersProtocol tells a relay the peer ID of a caller whom the site at the other end knows.
+// A relay cannot tell that by itself, and it chooses when there are more callers than it can
+// serve.
 const callersProtocol protocol.ID = "/agentsite/callers/1"
 
 const maxPeerID = 64 // bytes
 
-// vouch tells a relay of a caller who came through it, and reports whether it took that: it
-// does if it is a relay of ours. It blocks for seconds at most.
+// reportCaller tells a relay that a caller which came through it is known, and reports
+// whether the relay accepted that: relays of other programs do not. It blocks for seconds at
+// most.
 func (h *Host) reportCaller(relay, caller peer.ID) bool {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(context.Background(), limitedReason), relayTimeout)
 	defer cancel()
@@ -38,7 +39,7 @@ func (h *Host) reportCaller(relay, caller peer.ID) bool {
 	return err == io.EOF
 }
 
-// learn takes in whom a site knows that has a place here. Others are not asked.
+// receiveCaller stores a caller that a site with a reservation knows. It ignores other sites.
 func (c *circuits) receiveCaller(s network.Stream) {
 	defer s.Reset()
 	site := s.Conn().RemotePeer()
@@ -62,7 +63,7 @@ func (c *circuits) receiveCaller(s network.Stream) {
 	s.Close()
 }
 
-// relayOf is the relay that an address leads over, or "".
+// relayOf returns the relay that an address leads through, or "".
 func relayOf(a ma.Multiaddr) peer.ID {
 	if !IsRelayed(a) {
 		return ""

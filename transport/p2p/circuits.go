@@ -31,55 +31,55 @@ const (
 	circuitTime  = 30 * time.Minute
 	circuitBytes = 16 << 20 // each way
 
-	// openPatience is how long a circuit may take to be open, and its caller to be told.
+	// openTimeout bounds how long a circuit may take to be open, and its caller to be told.
 	openTimeout = 3 * relayTimeout
 
-	maxHopRequest = 4 << 10 // bytes of a request, as the library has it
+	maxHopRequest = 4 << 10 // bytes of a request, as in the library
 )
 
-// limits of circuits. Where two are given, they are for callers who are known and for
-// strangers. Whoever has more to one site than a caller may loses the quietest. The reserve
-// is for callers who are known and find no room in the rest. Whoever has a place says whom
-// it knows, so that it counts by network of the sites: one that vouches for keys of its own
-// takes its network's share, and nothing more of the rest than strangers may.
+// Limits of circuits. Where there are two, the second is for strangers. A caller that opens
+// more to one site than it may loses the least recently used. The reserve is for known
+// callers that find no room in the rest. A site names its known callers, so the reserve
+// counts by the sites' networks: a site that names keys of its own takes its network's share,
+// and of the rest no more than strangers may.
 const (
-	relayCircuits, relayReserve        = 640, 256 // each may fill 512 KiB with what nobody reads
+	relayCircuits, relayReserve        = 640, 256 // each may hold 512 KiB that nobody reads
 	siteCircuits, siteStranger         = 64, 40
 	prefixCircuits, prefixReserve      = 96, 32
-	keyCircuits                        = 64 // who looks for sites asks many for their cards
+	keyCircuits                        = 64 // a client that lists sites asks many for their cards
 	prefixToSite, prefixToSiteStranger = 32, 8
 	keyToSite, keyToSiteStranger       = 16, 4
-	maxCallers                         = 64 // of a site who are known
+	maxCallers                         = 64 // known callers of a site
 )
 
-// circuits is the host at which the library's relay serves, with bounds that the library
-// lacks: it counts a circuit in full for a minute and a half before anybody has answered,
-// and lets one key have all of a site's.
+// circuits is the host on which the library's relay serves, with limits that the library
+// lacks: it counts a circuit in full for a minute and a half before anybody has answered, and
+// lets one key take all of a site's.
 type circuits struct {
 	host.Host
-	allow func(identity.ID) bool // who may have a place; nil for everybody
+	allow func(identity.ID) bool // may have a reservation; nil for all
 
 	held                         quota.Quota
-	keyOften, prefixOften, often quota.RateLimiter // of strangers: to a site by a key and from a prefix, and from a prefix to all
+	keyOften, prefixOften, often quota.RateLimiter // strangers: to a site by a key and by a prefix, and by a prefix to all
 
 	mu           sync.Mutex
 	reservations map[peer.ID]*reservation
-	open         map[route][]*openCircuit // in the order in which they came
+	open         map[route][]*openCircuit // oldest first
 }
 
-// pair is a caller and a site.
+// route is a caller and a site.
 type route struct{ from, to peer.ID }
 
-// place is a site's at a relay.
+// reservation is a site's at a relay.
 type reservation struct {
 	prefix  netip.Prefix
 	until   time.Time
-	active  bool      // and counted; without it, the callers are remembered for the site's return
-	callers []peer.ID // whom the site says that it knows
+	active  bool      // and counted; otherwise the callers are kept for the site's return
+	callers []peer.ID // that the site knows
 }
 
-// The groups that hold circuits, beside whole keys and prefixes. That of all is nil, without
-// the reserve. Those of all places have no prefix.
+// Groups of limits, beside whole keys and prefixes. The group of all circuits without the
+// reserve is nil; those of all reservations have no prefix.
 type (
 	toSite     struct{ to peer.ID }
 	reserveOf  struct{ to netip.Prefix }
@@ -92,6 +92,7 @@ type (
 	callerReports    struct{ site peer.ID }
 )
 
+// newCircuits returns circuits without a reservation. allow may be nil.
 func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
 	return &circuits{
 		Host: h, allow: allow,
@@ -102,7 +103,7 @@ func newCircuits(h host.Host, allow func(identity.ID) bool) *circuits {
 	}
 }
 
-// follow has the relay know who is here, and whom sites know.
+// start follows disconnections, and serves callersProtocol.
 func (c *circuits) start() {
 	c.Network().Notify(&network.NotifyBundle{DisconnectedF: func(n network.Network, conn network.Conn) {
 		if n.Connectedness(conn.RemotePeer()) != network.Connected {
@@ -112,7 +113,7 @@ func (c *circuits) start() {
 	c.Host.SetStreamHandler(callersProtocol, c.receiveCaller)
 }
 
-// SetStreamHandler has requests be read, and bounded, before the library has them.
+// SetStreamHandler makes the library handle only the requests that admitRequest lets through.
 func (c *circuits) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	c.Host.SetStreamHandler(id, func(s network.Stream) {
 		if g := c.admitRequest(s); g != nil {
@@ -121,16 +122,16 @@ func (c *circuits) SetStreamHandler(id protocol.ID, handle network.StreamHandler
 	})
 }
 
-// request reads what a stream is for, and returns what the library is to have of it; nil
-// where it was refused.
+// admitRequest reads a stream's request and returns the stream for the library, or nil if it
+// was refused.
 func (c *circuits) admitRequest(s network.Stream) network.Stream {
 	var (
-		said bytes.Buffer
-		m    pb.HopMessage
+		request bytes.Buffer
+		m       pb.HopMessage
 	)
 	s.SetReadDeadline(time.Now().Add(relayTimeout))
 	s.SetWriteDeadline(time.Now().Add(openTimeout))
-	r := util.NewDelimitedReader(io.TeeReader(s, &said), maxHopRequest)
+	r := util.NewDelimitedReader(io.TeeReader(s, &request), maxHopRequest)
 	defer r.Close()
 	if err := r.ReadMsg(&m); err != nil {
 		s.Reset()
@@ -138,7 +139,7 @@ func (c *circuits) admitRequest(s network.Stream) network.Stream {
 	}
 	s.SetReadDeadline(time.Time{})
 	who, from := s.Conn().RemotePeer(), quota.PrefixOf(s.Conn().RemoteMultiaddr())
-	first := &hopStream{Stream: s, request: said.Bytes()}
+	first := &hopStream{Stream: s, request: request.Bytes()}
 	switch m.GetType() {
 	case pb.HopMessage_RESERVE:
 		if c.allow != nil && !c.isAllowed(who) {
@@ -149,7 +150,7 @@ func (c *circuits) admitRequest(s network.Stream) network.Stream {
 			refuse(s, pb.Status_RESERVATION_REFUSED)
 			return nil
 		}
-		if c.Network().Connectedness(who) != network.Connected { // it has gone meanwhile
+		if c.Network().Connectedness(who) != network.Connected { // it has disconnected meanwhile
 			c.deactivate(who)
 		}
 	case pb.HopMessage_CONNECT:
@@ -174,7 +175,7 @@ func refuse(s network.Stream, why pb.Status) {
 	s.Close()
 }
 
-// NewStream opens one to a site, which has to answer soon.
+// NewStream opens a stream to a site, which has to answer within relayTimeout.
 func (c *circuits) NewStream(ctx context.Context, to peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -185,13 +186,14 @@ func (c *circuits) NewStream(ctx context.Context, to peer.ID, ids ...protocol.ID
 	return stopStream{s}, nil
 }
 
-// named reports whether the relay's owner has named a peer.
+// isAllowed reports whether the relay's owner has listed a peer.
 func (c *circuits) isAllowed(who peer.ID) bool {
 	id, err := idOf(who)
 	return c.allow != nil && err == nil && c.allow(id)
 }
 
-// reserve reports whether a peer may have a place, and notes it. Who has one keeps it.
+// reserve counts a peer's reservation, or returns false where there is no room. It renews one
+// that exists.
 func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,8 +214,8 @@ func (c *circuits) reserve(who peer.ID, from netip.Prefix) bool {
 	return true
 }
 
-// placeLimits are those of places, and as many of sites that are remembered when they have
-// gone: or who comes and goes with ever new keys would have all others be forgotten.
+// reservationLimits returns the limits of reservations and, separately, of those kept for
+// sites that are away: otherwise a peer with ever new keys would evict them all.
 func reservationLimits(from netip.Prefix, here bool) []quota.Limit {
 	if !here {
 		return []quota.Limit{{Group: inactiveFrom{from}, Most: maxReservationsPerPrefix}, {Group: inactiveFrom{}, Most: maxReservations}}
@@ -221,7 +223,8 @@ func reservationLimits(from netip.Prefix, here bool) []quota.Limit {
 	return []quota.Limit{{Group: reservationsFrom{from}, Most: maxReservationsPerPrefix}, {Group: reservationsFrom{}, Most: maxReservations}}
 }
 
-// take takes what may be had once others have expired. It is called with mu held.
+// takeOrExpire takes from limits, after deleting expired reservations if need be. The caller
+// holds mu.
 func (c *circuits) takeOrExpire(now time.Time, limits []quota.Limit) bool {
 	if c.held.Take(limits...) {
 		return true
@@ -230,7 +233,7 @@ func (c *circuits) takeOrExpire(now time.Time, limits []quota.Limit) bool {
 	return c.held.Take(limits...)
 }
 
-// expire forgets what was not renewed. It is called with mu held.
+// expire deletes reservations that were not renewed. The caller holds mu.
 func (c *circuits) expire(now time.Time) {
 	for who, p := range c.reservations {
 		if p.until.Before(now) {
@@ -240,7 +243,8 @@ func (c *circuits) expire(now time.Time) {
 	}
 }
 
-// lose ends the place of a peer that has gone. Whom it knows is remembered for a while.
+// deactivate ends the reservation of a peer that has disconnected. Its callers are kept until
+// the reservation expires.
 func (c *circuits) deactivate(who peer.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +259,7 @@ func (c *circuits) deactivate(who peer.ID) {
 	}
 }
 
-// enter has a circuit be counted, or returns nil where there is no room for it.
+// admitCircuit counts a circuit, or returns nil where there is no room for it.
 func (c *circuits) admitCircuit(h *hopStream, who route, from netip.Prefix) *openCircuit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,7 +281,7 @@ func (c *circuits) admitCircuit(h *hopStream, who route, from netip.Prefix) *ope
 		{Group: who.from, Most: keyCircuits},
 	}
 	g := &openCircuit{hopStream: h, circuits: c, who: who, limits: append(to, quota.Limit{Group: from, Most: prefixCircuits}, quota.Limit{Most: relayCircuits})}
-	if all := c.open[who]; len(all) >= own.Most { // a caller that was killed leaves some behind
+	if all := c.open[who]; len(all) >= own.Most { // a killed caller leaves some
 		quietest := slices.MinFunc(all, func(a, b *openCircuit) int { return cmp.Compare(a.lastRead.Load(), b.lastRead.Load()) })
 		c.removeCircuit(quietest)
 		go quietest.hopStream.Stream.Reset()
@@ -296,7 +300,7 @@ func (c *circuits) admitCircuit(h *hopStream, who route, from netip.Prefix) *ope
 	return g
 }
 
-// leave has a circuit be counted no more, once. It is called with mu held.
+// removeCircuit stops counting a circuit, once. The caller holds mu.
 func (c *circuits) removeCircuit(g *openCircuit) {
 	all := c.open[g.who]
 	i := slices.Index(all, g)
@@ -309,8 +313,8 @@ func (c *circuits) removeCircuit(g *openCircuit) {
 	c.held.Release(g.limits...)
 }
 
-// hop is a caller's stream whose request was read already. Its deadlines are ours until
-// the circuit is open.
+// hopStream is a caller's stream whose request was read already. It ignores the library's
+// deadlines until the circuit is open.
 type hopStream struct {
 	network.Stream
 	request []byte
@@ -328,13 +332,13 @@ func (h *hopStream) Read(b []byte) (int, error) {
 func (*hopStream) SetReadDeadline(time.Time) error  { return nil }
 func (*hopStream) SetWriteDeadline(time.Time) error { return nil }
 
-// openCircuit is the caller's stream of one that is counted.
+// openCircuit is the caller's stream of a circuit that is counted.
 type openCircuit struct {
 	*hopStream
 	circuits *circuits
 	who      route
 	limits   []quota.Limit
-	lastRead atomic.Int64 // when the caller said something last
+	lastRead atomic.Int64 // when the caller sent something last, in Unix nanoseconds
 }
 
 func (g *openCircuit) Read(b []byte) (int, error) {
@@ -356,10 +360,10 @@ func (g *openCircuit) remove() {
 	g.circuits.removeCircuit(g)
 }
 
-// stop is the stream of a circuit to its site.
+// stopStream is the stream of a circuit to its site.
 type stopStream struct{ network.Stream }
 
-// SetDeadline gives the site seconds where the library gives it a minute to answer.
+// SetDeadline gives the site relayTimeout where the library gives it a minute to answer.
 func (s stopStream) SetDeadline(t time.Time) error {
 	if d := time.Until(t); d > relayTimeout && d <= circuitrelay.HandshakeTimeout {
 		t = time.Now().Add(relayTimeout)

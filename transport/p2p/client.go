@@ -18,60 +18,60 @@ import (
 )
 
 const (
-	// movePatience is how long a call waits for a better stream while there is one.
+	// upgradeTimeout bounds how long a call waits for a better stream while there is one.
 	upgradeTimeout = 2 * time.Second
-	// alivePatience is how long a connection may take to show that it is one.
+	// probeTimeout bounds how long a connection may take to prove that it is alive.
 	probeTimeout = 3 * time.Second
-	// goodbye is how long the far side may take to end a stream that was ended here.
+	// hangUpTimeout bounds how long the other side may take to end a stream that was ended
+	// here.
 	hangUpTimeout = 10 * time.Second
 )
 
-// Unreached is why a site was not asked: no stream to it came about.
+// UnreachableError is returned where no stream to a site could be opened: nothing was sent.
 type UnreachableError struct{ Err error }
 
 func (u *UnreachableError) Error() string { return u.Err.Error() }
 func (u *UnreachableError) Unwrap() error { return u.Err }
 
-// Caller calls one site, over one stream as long as that will do. It connects when it has
-// to; it goes over to a connection without a relay as soon as there is one. It is safe for
-// concurrent use.
+// Caller calls one site over one stream as long as that works. It connects when needed, and
+// moves to a direct connection as soon as there is one. It is safe for concurrent use.
 type Caller struct {
 	host    *Host
 	site    peer.ID
 	addrs   func() []string
 	codec   rpc.Codec
-	opening chan struct{} // to open a stream
+	opening chan struct{} // holds one value while a stream is opened
 
 	mu      sync.Mutex
-	stream  *clientStream // for what is asked next; nil for none
-	suspect bool          // whether the connection is alive
+	stream  *clientStream // for the next call; nil for none
+	suspect bool          // the connection may be dead
 }
 
 var _ rpc.Caller = (*Caller)(nil)
 
-// Caller makes one. addrs are asked for with each connection, and may be none where the
-// site gave its own earlier; they are multiaddrs without the site's peer ID at the end.
-// Nothing is connected before the first call.
+// Caller returns a Caller, which connects at its first call. addrs is called for each
+// connection and returns multiaddrs without the site's peer ID; it may return none where the
+// site gave its addresses earlier.
 func (h *Host) Caller(site identity.ID, addrs func() []string, codec rpc.Codec) *Caller {
 	who, _ := PeerID(site) // what is nobody is not reached
 	return &Caller{host: h, site: who, addrs: addrs, codec: codec, opening: make(chan struct{}, 1)}
 }
 
-// Call is an rpc.Caller's. An error before anything was asked is an *Unreached. When the
-// way breaks down meanwhile it is io.ErrUnexpectedEOF, and the next call finds another.
+// Call implements rpc.Caller. An error before anything was sent is an *UnreachableError. If
+// the stream breaks later it is io.ErrUnexpectedEOF, and the next call opens another.
 func (c *Caller) Call(ctx context.Context, r rpc.Request, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	l, err := c.acquire(ctx)
+	cs, err := c.acquire(ctx)
 	if err != nil {
 		return rpc.Raw{}, &UnreachableError{err}
 	}
-	heard := l.reads.Load()
-	res, err := l.client.Call(ctx, r, note)
-	silent := errors.Is(err, context.DeadlineExceeded) && heard == l.reads.Load()
-	c.release(l, silent)
+	heard := cs.reads.Load()
+	res, err := cs.client.Call(ctx, r, note)
+	silent := errors.Is(err, context.DeadlineExceeded) && heard == cs.reads.Load()
+	c.release(cs, silent)
 	return res, err
 }
 
-// Path is how the site is called now; "" while it is not.
+// Path returns how the site is called now, "" while it is not connected.
 func (c *Caller) Path() Path {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *Caller) Path() Path {
 	return c.host.path(c.stream.Conn())
 }
 
-// Fresh has what is asked next be asked on a new stream, and its connection be looked at
-// before. Calls that are under way go on.
+// InvalidateRoute makes the next call check the connection and open a new stream. Running
+// calls go on.
 func (c *Caller) InvalidateRoute() {
 	c.setStream(nil)
 	c.mu.Lock()
@@ -90,34 +90,33 @@ func (c *Caller) InvalidateRoute() {
 	c.suspect = true
 }
 
-// Close ends the stream, and with it the calls that are under way. A later call opens
-// another.
+// Close closes the stream, which fails its running calls. A later call opens another.
 func (c *Caller) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream == nil {
 		return nil
 	}
-	l := c.stream
+	cs := c.stream
 	c.stream = nil
-	return l.Close()
+	return cs.Close()
 }
 
-// line is one stream.
+// clientStream is one stream to a site.
 type clientStream struct {
 	network.Stream
 	client  *rpc.StreamClient
-	relayed bool          // over a relay
-	reads   atomic.Uint64 // how often something came
+	relayed bool
+	reads   atomic.Uint64 // counts reads with data
 
-	calls int // that are under way; guarded by the Caller's mu
+	calls int // running; guarded by the Caller's mu
 }
 
-// Read has every way in which a stream ends before its time look alike.
-func (l *clientStream) Read(b []byte) (int, error) {
-	n, err := l.Stream.Read(b)
+// Read returns io.ErrUnexpectedEOF for whatever breaks the stream.
+func (cs *clientStream) Read(b []byte) (int, error) {
+	n, err := cs.Stream.Read(b)
 	if n > 0 {
-		l.reads.Add(1)
+		cs.reads.Add(1)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, err)
@@ -125,19 +124,19 @@ func (l *clientStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close waits for nobody.
-func (l *clientStream) Close() error { return l.Reset() }
+// Close resets the stream.
+func (cs *clientStream) Close() error { return cs.Reset() }
 
-// hangUp lets the far side end the stream.
-func (l *clientStream) hangUp() {
-	l.CloseWrite()
-	l.SetReadDeadline(time.Now().Add(hangUpTimeout))
+// hangUp ends the stream once the other side does, or after hangUpTimeout.
+func (cs *clientStream) hangUp() {
+	cs.CloseWrite()
+	cs.SetReadDeadline(time.Now().Add(hangUpTimeout))
 }
 
-// take returns the line for a call, which leave gives back.
+// acquire returns the stream for a call, which the caller gives back by release.
 func (c *Caller) acquire(ctx context.Context) (*clientStream, error) {
-	if l := c.tryAcquire(c.usable); l != nil {
-		return l, nil
+	if cs := c.tryAcquire(c.usable); cs != nil {
+		return cs, nil
 	}
 	select {
 	case c.opening <- struct{}{}:
@@ -145,17 +144,17 @@ func (c *Caller) acquire(ctx context.Context) (*clientStream, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l := c.tryAcquire(c.usable); l != nil { // somebody else's turn brought it
-		return l, nil
+	if cs := c.tryAcquire(c.usable); cs != nil { // another call opened it
+		return cs, nil
 	}
 	err := c.open(ctx)
-	if l := c.tryAcquire(func(*clientStream) bool { return true }); l != nil { // no better one, where that failed
-		return l, nil
+	if cs := c.tryAcquire(func(*clientStream) bool { return true }); cs != nil { // where that failed, the old one
+		return cs, nil
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// use begins a call on the line that there is, if it will do.
+// tryAcquire returns the current stream if ok accepts it, and nil otherwise.
 func (c *Caller) tryAcquire(does func(*clientStream) bool) *clientStream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,35 +165,35 @@ func (c *Caller) tryAcquire(does func(*clientStream) bool) *clientStream {
 	return c.stream
 }
 
-// good reports whether there need be no better line. On one that is full the site refuses
-// what else is asked, though it were urgent.
-func (c *Caller) usable(l *clientStream) bool {
-	return l.calls < rpc.MaxInFlight && !(l.relayed && c.host.hasDirectConn(c.site))
+// usable reports whether no better stream is needed. On a full one the site refuses further
+// calls, even urgent ones.
+func (c *Caller) usable(cs *clientStream) bool {
+	return cs.calls < rpc.MaxInFlight && !(cs.relayed && c.host.hasDirectConn(c.site))
 }
 
-// leave ends a call. A site that said nothing may be gone.
-func (c *Caller) release(l *clientStream, silent bool) {
+// release ends a call. silent says that the site answered nothing in time.
+func (c *Caller) release(cs *clientStream, silent bool) {
 	c.mu.Lock()
-	l.calls--
+	cs.calls--
 	if silent {
 		c.suspect = true
-		c.drop(l)
+		c.drop(cs)
 	}
-	last := l != c.stream && l.calls == 0
+	last := cs != c.stream && cs.calls == 0
 	c.mu.Unlock()
 	if last {
-		l.hangUp()
+		cs.hangUp()
 	}
 }
 
-// forget has nothing more be asked on a line. It is called with mu held.
-func (c *Caller) drop(l *clientStream) {
-	if c.stream == l {
+// drop takes a stream out of use. The caller holds mu.
+func (c *Caller) drop(cs *clientStream) {
+	if c.stream == cs {
 		c.stream = nil
 	}
 }
 
-// replace has what is asked next be asked on another line; nil for one that is not open yet.
+// setStream replaces the stream for new calls; nil makes the next call open one.
 func (c *Caller) setStream(by *clientStream) {
 	c.mu.Lock()
 	old := c.stream
@@ -206,7 +205,7 @@ func (c *Caller) setStream(by *clientStream) {
 	}
 }
 
-// open brings a line. While there is another that will do, it takes no long time.
+// open opens a stream. While there is another one it gives up after upgradeTimeout.
 func (c *Caller) open(ctx context.Context) error {
 	c.mu.Lock()
 	moving, doubt := c.stream != nil, c.suspect
@@ -227,25 +226,26 @@ func (c *Caller) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := &clientStream{Stream: s, relayed: IsRelayed(s.Conn().RemoteMultiaddr())}
-	l.client = rpc.NewStreamClient(l, c.codec)
-	c.setStream(l)
+	cs := &clientStream{Stream: s, relayed: IsRelayed(s.Conn().RemoteMultiaddr())}
+	cs.client = rpc.NewStreamClient(cs, c.codec)
+	c.setStream(cs)
 	c.host.spawn(func() {
-		l.client.Run()
+		cs.client.Run()
 		c.mu.Lock()
-		c.drop(l)
+		c.drop(cs)
 		c.mu.Unlock()
-		l.Close()
+		cs.Close()
 	})
 	return nil
 }
 
-// stream opens one on the best connection that there is.
+// openStream opens a stream on the best existing connection.
 func (h *Host) openStream(ctx context.Context, who peer.ID, id protocol.ID) (network.Stream, error) {
 	return h.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, limitedReason), limitedReason), who, id)
 }
 
-// alive ends the connections to a peer that are dead, which may be long unnoticed.
+// closeIfUnresponsive closes the connections to a peer that do not answer a ping: QUIC and
+// TCP notice a dead one late.
 func (h *Host) closeIfUnresponsive(ctx context.Context, who peer.ID) {
 	asking, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

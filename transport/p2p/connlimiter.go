@@ -20,55 +20,54 @@ import (
 )
 
 const (
-	// maxStrangers is how many connections strangers may have here at a time.
+	// maxStrangers bounds the inbound connections of strangers to a site.
 	maxStrangers = 16
-	// maxKnown is how many those may have together whom the site knows; when there are
-	// more, the account with the most loses one: the oldest of its peer with the most.
+	// maxKnown bounds those of known peers. Beyond it, the account with the most loses the
+	// oldest connection of its peer with the most.
 	maxKnown = 80
-	// maxOfKey is how many a peer may have, and maxOfStranger a stranger. From someOfKey on
-	// the others are looked at: those of a client that was killed, by QUIC, are there for
-	// half a minute, and its next call is not to wait for them.
+	// maxPerPeer and maxPerStranger bound the inbound connections of one peer. From probeFrom
+	// on the others are probed: QUIC connections of a killed client linger for half a minute,
+	// and its next call should not wait for them.
 	maxPerPeer, maxPerStranger, probeFrom = 16, 4, 4
-	// maxOfPrefix is how many those of one network may have at a relay that have no place
-	// and no circuit there. It leaves room for handshakes in what newLimits allows them.
+	// maxPerPrefix bounds the connections from one network to a relay of peers without a
+	// reservation or a circuit. It leaves room for handshakes within newLimits.
 	maxPerPrefix = 192
-	// relayStrangers is how many of those a relay has of all networks. Each takes 80 kB, of
-	// which Go keeps some after the connection, and reconnects quickly.
+	// maxRelayStrangers bounds those of all networks. Each takes 80 kB, of which Go keeps
+	// some after the connection, and reconnects quickly.
 	maxRelayStrangers = 256
-	// maxStrange is how many streams each of a stranger's connections may have, each of
-	// 256 KiB: together they take less than all that newLimits allows. At a relay all
-	// those of one network may have prefixStreams, as much as an eighth of it.
+	// maxStreamsPerConn bounds the streams of each stranger's connection, each of 256 KiB:
+	// together they take less than newLimits allows. At a relay maxStreamsPerPrefix bounds
+	// those of one network to an eighth of it.
 	maxStreamsPerConn   = 10
 	maxStreamsPerPrefix = 256
 )
 
-// keptTag is why a peer's connections are not ended when there are many. The others are the
-// library's, for those that have a place or a circuit at a relay.
+// Connection manager tags. The library sets the last two, for peers with a reservation or a
+// circuit at this relay.
 const (
 	knownTag       = "known"
 	reservationTag = "relay-reservation"
 	hopTag         = "relay-v2-hop"
 )
 
-// places are those for connections. Who has proved a key that the site knows always gets
-// one. Of strangers, a newcomer takes the place of one of the network that has the most,
-// and there of the key that has the most, the oldest: so none is kept out by others who
-// only sit there, and who has few keeps them. All that come over one relay count as one
-// network.
+// connLimiter limits inbound connections. A peer with an account always gets one. A stranger
+// evicts the oldest connection of the key with the most, in the network with the most: idle
+// strangers keep nobody out, and a peer with few connections keeps them. All peers that come
+// through one relay count as one network.
 type connLimiter struct {
 	account      func(identity.ID) string // "" for a stranger
 	conns        connmgr.ConnManager
-	relay        bool                             // everybody has a place, within what a network may have
-	reportCaller func(relay, caller peer.ID) bool // tells a relay whom the site knows
+	relay        bool                             // admits everybody, within the limits of a network
+	reportCaller func(relay, caller peer.ID) bool // tells a relay of a known caller
 
 	releaser memoryReleaser
 
 	mu       sync.Mutex
-	inbound  []inboundConn // by others, in the order in which they came
-	reported []route       // callers who came through relays that were told of them, the last ones
+	inbound  []inboundConn // oldest first
+	reported []route       // the last callers that relays were told of
 }
 
-// call is a connection that another has made.
+// inboundConn is an inbound connection and its network.
 type inboundConn struct {
 	network.Conn
 	from netip.Prefix
@@ -90,7 +89,7 @@ func (*connLimiter) InterceptSecured(network.Direction, peer.ID, network.ConnMul
 	return true
 }
 
-// InterceptUpgraded is asked when a connection is whole and its peer proved.
+// InterceptUpgraded registers a connection whose peer is proved, and evicts others.
 func (p *connLimiter) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
 	account := p.protect(c.RemotePeer())
 	if c.Stat().Direction != network.DirInbound {
@@ -112,7 +111,7 @@ func (p *connLimiter) InterceptUpgraded(c network.Conn) (bool, control.Disconnec
 	return true, 0
 }
 
-// disconnected forgets a connection that has ended, and what it holds.
+// disconnected removes a closed connection.
 func (p *connLimiter) disconnected(_ network.Network, c network.Conn) {
 	p.mu.Lock()
 	p.inbound = slices.DeleteFunc(p.inbound, func(have inboundConn) bool { return have.Conn == c })
@@ -120,7 +119,7 @@ func (p *connLimiter) disconnected(_ network.Network, c network.Conn) {
 	p.releaser.connClosed()
 }
 
-// ofKey bounds the connections of one peer. It is called with mu held.
+// limitPeer limits the connections of one peer. The caller holds mu.
 func (p *connLimiter) limitPeer(newcomer inboundConn, account string) {
 	most := maxPerPeer
 	if account == "" && !p.relay && !p.conns.IsProtected(newcomer.RemotePeer(), "") {
@@ -138,8 +137,8 @@ func (p *connLimiter) limitPeer(newcomer inboundConn, account string) {
 	}
 }
 
-// ofPrefix bounds the connections from one network to a relay, and of all strangers. Who has
-// a place or a circuit is spared. It is called with mu held.
+// limitPrefix limits the connections to a relay from one network, and of all strangers. It
+// spares peers with a reservation or a circuit. The caller holds mu.
 func (p *connLimiter) limitPrefix(from netip.Prefix) {
 	stranger := func(c inboundConn) bool { return !p.isRelayClient(c.RemotePeer(), true) }
 	if all := p.filter(func(c inboundConn) bool { return c.from == from }); len(all) > maxPerPrefix {
@@ -159,8 +158,7 @@ func not(f func(inboundConn) bool) func(inboundConn) bool {
 	return func(c inboundConn) bool { return !f(c) }
 }
 
-// some are the connections for which something holds, in their order. It is called with mu
-// held.
+// filter returns the connections that satisfy is, oldest first. The caller holds mu.
 func (p *connLimiter) filter(is func(inboundConn) bool) (some []inboundConn) {
 	for _, c := range p.inbound {
 		if is(c) {
@@ -170,8 +168,8 @@ func (p *connLimiter) filter(is func(inboundConn) bool) (some []inboundConn) {
 	return some
 }
 
-// ofAll bounds the connections of strangers to a site, and of all that it knows. It is
-// called with mu held.
+// limitSite limits the connections to a site of strangers, and of all known peers. The caller
+// holds mu.
 func (p *connLimiter) limitSite() {
 	of := make(map[string][]inboundConn) // by account; who was known may be a stranger now
 	known, most := 0, ""
@@ -195,15 +193,14 @@ func (p *connLimiter) limitSite() {
 	}
 }
 
-// ofCrowded is a connection from the network that has the most of these: there the oldest of
-// the key that has the most.
+// evictionCandidate returns the oldest connection of the key with the most, in the network
+// with the most.
 func evictionCandidate(all []inboundConn) inboundConn {
 	from := oldestOfLargest(all, func(c inboundConn) netip.Prefix { return c.from }).from
 	return oldestOfLargest(slices.DeleteFunc(all, func(c inboundConn) bool { return c.from != from }), inboundConn.RemotePeer)
 }
 
-// oldestOfMost is the oldest connection of the group that has the most of these. They are in
-// the order in which they came.
+// oldestOfLargest returns the oldest connection of the largest group. all is oldest first.
 func oldestOfLargest[G comparable](all []inboundConn, group func(inboundConn) G) (out inboundConn) {
 	of, most := make(map[G]int), 0
 	for _, c := range all {
@@ -213,16 +210,16 @@ func oldestOfLargest[G comparable](all []inboundConn, group func(inboundConn) G)
 	return all[slices.IndexFunc(all, func(c inboundConn) bool { return of[group(c)] == most })]
 }
 
-// end closes a connection. It is called with mu held.
+// closeConn closes a connection without blocking. The caller holds mu.
 func (p *connLimiter) closeConn(c inboundConn) {
 	p.inbound = slices.DeleteFunc(p.inbound, func(have inboundConn) bool { return have.Conn == c.Conn })
 	go c.Close()
 }
 
-// hello is what libp2p says first on each stream, and hears.
+// multistreamHeader is the first message on each libp2p stream, in both directions.
 const multistreamHeader = "\x13/multistream/1.0.0\n"
 
-// closeIfDead closes a connection whose other end answers nothing. It blocks for seconds at
+// closeIfDead closes a connection whose other end does not answer. It blocks for seconds at
 // most.
 func closeIfDead(c network.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
@@ -240,15 +237,15 @@ func closeIfDead(c network.Conn) {
 	}
 }
 
-// serves reports whether a peer has a place at this relay, or, if that is asked, a circuit.
-// The library says so in tags.
+// isRelayClient reports whether a peer has a reservation at this relay or, with circuits, a
+// circuit.
 func (p *connLimiter) isRelayClient(who peer.ID, circuits bool) bool {
 	info := p.conns.GetTagInfo(who)
 	return info != nil && (info.Tags[reservationTag] > 0 || circuits && info.Tags[hopTag] > 0)
 }
 
-// keep names the account of a peer, "" for a stranger, and has its connections stay if it
-// has one.
+// protect returns the account of a peer, "" for a stranger, and protects the connections of
+// one that has an account.
 func (p *connLimiter) protect(who peer.ID) (account string) {
 	if id, err := idOf(who); err == nil {
 		account = p.account(id)
@@ -261,7 +258,7 @@ func (p *connLimiter) protect(who peer.ID) (account string) {
 	return account
 }
 
-// admit has the connections stay of a peer that was a stranger when this one began.
+// markKnown protects the connections of a peer that was a stranger when this one was made.
 func (p *connLimiter) markKnown(c network.Conn) {
 	if !p.conns.IsProtected(c.RemotePeer(), knownTag) {
 		p.conns.Protect(c.RemotePeer(), knownTag)
@@ -269,7 +266,7 @@ func (p *connLimiter) markKnown(c network.Conn) {
 	}
 }
 
-// known tells the relay of a connection that its peer is known here.
+// reportKnown tells the relay of a connection that its peer is known here.
 func (p *connLimiter) reportKnown(c network.Conn) {
 	relay := relayOf(c.RemoteMultiaddr())
 	if relay == "" || c.Stat().Direction != network.DirInbound {
@@ -283,8 +280,8 @@ func (p *connLimiter) reportKnown(c network.Conn) {
 	go p.reportCaller(relay, who.from)
 }
 
-// remind tells a relay again whom it was told of, for it may have been started anew, and
-// stops where it does not take that. It blocks for seconds then, and after ctx has ended.
+// resendCallers tells a relay, which may have restarted, its callers again, until it refuses
+// one. It may block for seconds, also after ctx has ended.
 func (p *connLimiter) resendCallers(ctx context.Context, relay peer.ID) {
 	p.mu.Lock()
 	told := slices.Clone(p.reported)
@@ -296,8 +293,8 @@ func (p *connLimiter) resendCallers(ctx context.Context, relay peer.ID) {
 	}
 }
 
-// guarded is a network in which a stranger has few streams, of whatever kind: each takes
-// memory that others may need, before it has said what it is for.
+// streamLimiter is a network that limits the streams of strangers, whatever their protocol:
+// each takes memory before it has said what it is for.
 type streamLimiter struct {
 	*swarm.Swarm
 	limiter *connLimiter
@@ -314,8 +311,8 @@ func (g streamLimiter) SetStreamHandler(handle network.StreamHandler) {
 	})
 }
 
-// tooMany reports whether a connection has more streams than a stranger's may, or at a
-// relay whether those of its network have together. Those that have a place are spared.
+// exceedsStreamLimit reports whether a stranger's connection has too many streams, or at a
+// relay its network. It spares peers with a reservation.
 func (p *connLimiter) exceedsStreamLimit(c network.Conn) bool {
 	if c.Stat().Direction != network.DirInbound || p.conns.IsProtected(c.RemotePeer(), "") {
 		return false
@@ -342,7 +339,7 @@ func (p *connLimiter) exceedsStreamLimit(c network.Conn) bool {
 	return n > maxStreamsPerPrefix
 }
 
-// nobodyElse lets a host call and not be called.
+// outboundOnly is a gater that refuses inbound connections.
 type outboundOnly struct{}
 
 func (outboundOnly) InterceptPeerDial(peer.ID) bool               { return true }

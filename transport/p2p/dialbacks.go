@@ -12,16 +12,16 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// witnessTime is how long a connection from a relay's network shows that the host is
-// reached. The library asks one of them an hour, at random.
+// dialBackTTL is how long an inbound connection from a relay's network proves that the host
+// is reachable. The library asks one relay an hour, at random.
 const dialBackTTL = 24 * time.Hour
 
-// witnesses tell from how many relays' networks the host was connected to, which is what
-// they do on its behalf when AutoNAT asks them. One of them alone can answer AutoNAT again
-// and again, but it cannot connect from another's network.
+// dialBacks records from which relays' networks the host was connected to, as relays do for
+// AutoNAT. One relay alone can answer AutoNAT again and again, but it cannot connect from
+// another's network.
 type dialBacks struct {
 	mu     sync.Mutex
-	relays map[peer.ID]netip.Prefix // where each was connected to last; the zero one before
+	relays map[peer.ID]netip.Prefix // the network of each at its last connection; zero before
 	seen   map[netip.Prefix]time.Time
 }
 
@@ -33,7 +33,8 @@ func newDialBacks(relays []peer.AddrInfo) *dialBacks {
 	return w
 }
 
-// connected notes a connection, and reports whether it may be news. It does not block.
+// observe records a connection, and reports whether confirmed may have changed. It does not
+// block.
 func (w *dialBacks) observe(c network.Conn) bool {
 	at := c.RemoteMultiaddr()
 	if IsRelayed(at) {
@@ -57,8 +58,8 @@ func (w *dialBacks) observe(c network.Conn) bool {
 	return false
 }
 
-// agree reports whether two relays of different networks have connected to the host, or the
-// only one where there is but one.
+// confirmed reports whether relays of two networks have connected to the host, or the only
+// one.
 func (w *dialBacks) confirmed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

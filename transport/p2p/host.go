@@ -41,27 +41,27 @@ import (
 	quicgo "github.com/quic-go/quic-go"
 )
 
-// Options are what a host is made with.
+// Options configure a host.
 type Options struct {
 	Key identity.Key
 
-	// Listen are multiaddrs of TCP and QUIC, as Anywhere makes them; none for a host that
-	// only calls. A port of 0 is any that is free.
+	// Listen are multiaddrs of TCP and QUIC, as ListenAll returns them; none for a host that
+	// only calls. Port 0 is any free port.
 	Listen []string
 
-	// Relays are asked for a place, so that the host is reached through them from where it
-	// is not reached otherwise.
+	// Relays keep a reservation for the host, so that others reach it through them where they
+	// do not reach it directly.
 	Relays []peer.AddrInfo
 
-	// Account names whom a peer's connections are counted for, or "" for a stranger, who
-	// takes no place from those who have an account. It is asked often, by many at a time.
-	// nil is for strangers only.
+	// Account returns the account that a peer's connections count for, "" for a stranger,
+	// which takes no slot from accounts. It is called often and concurrently. nil makes all
+	// peers strangers.
 	Account func(identity.ID) string
 
-	// PortMap has the router be asked for a port (UPnP, NAT-PMP).
+	// PortMap makes the host ask the router for a port (UPnP, NAT-PMP).
 	PortMap bool
 
-	// Relay has the host be a relay for others; nil for none.
+	// Relay makes the host a relay for others; nil for none.
 	Relay *Relay
 
 	// Agent is the host's user agent, such as agentsite/1.2.
@@ -71,21 +71,21 @@ type Options struct {
 	Background protocol.ID
 }
 
-// Host is a node of a network of peers. It is safe for concurrent use.
+// Host is a libp2p host with limits. It is safe for concurrent use.
 type Host struct {
 	host.Host
-	basic      *bhost.BasicHost // the same
+	basic      *bhost.BasicHost // the embedded host
 	limiter    *connLimiter
 	background protocol.ID
 	punched    *punchTracker
 	relayAddrs relayAddrs
 
 	mu      sync.Mutex
-	closers []func() error // in the order in which they are made; closed in the other
-	running sync.WaitGroup // what ends with the connections
+	closers []func() error // in the order of creation; Close runs them backwards
+	running sync.WaitGroup // goroutines that end with the connections
 }
 
-// once sets what the library has for all hosts of a process.
+// setLibraryDefaults sets the library's process-wide variables.
 var setLibraryDefaults = sync.OnceFunc(func() {
 	// Who has two relays of its own has no four that could tell it its address.
 	observedaddrs.ActivationThresh = 2
@@ -94,7 +94,7 @@ var setLibraryDefaults = sync.OnceFunc(func() {
 	swarm.BackoffMax = maxDialBackoff
 })
 
-// New makes a host. It listens and speaks to others until Close.
+// New returns a host that listens and serves until Close.
 func New(o Options) (h *Host, err error) {
 	setLibraryDefaults()
 	key, err := crypto.UnmarshalEd25519PrivateKey(o.Key.Private())
@@ -120,7 +120,7 @@ func New(o Options) (h *Host, err error) {
 	h.limiter = newConnLimiter(o.Account, conns, o.Relay != nil)
 
 	bus := eventbus.NewBus()
-	var server func(peer.ID) bool // those that say whether the host is reached: all, where none is known
+	var server func(peer.ID) bool // AutoNAT servers; all peers, where no relay is known
 	if len(o.Relays) > 0 {
 		server = func(p peer.ID) bool {
 			return slices.ContainsFunc(o.Relays, func(r peer.AddrInfo) bool { return r.ID == p })
@@ -183,9 +183,9 @@ func New(o Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range listen { // the library is content with one that works
+	for _, a := range listen { // the library accepts that all but one fail
 		if err := main.Listen(a); err != nil {
-			return nil, fmt.Errorf("libp2p cannot listen at %v: %w; another program may have the port", a, err)
+			return nil, fmt.Errorf("cannot listen at %v (%w): another program may use the port", a, err)
 		}
 	}
 	start()
@@ -198,13 +198,13 @@ func New(o Options) (h *Host, err error) {
 	return h, nil
 }
 
-// Close ends all connections and returns when all has ended.
+// Close closes all connections and blocks until everything has ended.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all error
 	if h.Host != nil {
-		// First: what else ends tells all peers so, and waits for those that are gone silently.
+		// First: other parts tell all peers that they end, and wait for peers that are silently gone.
 		all = h.Network().Close()
 	}
 	for _, end := range slices.Backward(h.closers) {
@@ -215,20 +215,21 @@ func (h *Host) Close() error {
 	return all
 }
 
-// run runs what Close waits for.
+// spawn runs a function in a goroutine that Close waits for.
 func (h *Host) spawn(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running.Go(f)
 }
 
+// onClose registers a function for Close to call.
 func (h *Host) onClose(end func() error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closers = append(h.closers, end)
 }
 
-// swarm speaks TCP and QUIC. It closes the peerstore with the host.
+// swarm returns a swarm for TCP and QUIC, which closes its peerstore at the host's Close.
 func (h *Host) swarm(key crypto.PrivKey, peers *peerStore, bus event.Bus, limits network.ResourceManager, gate connmgr.ConnectionGater, opts ...swarm.Option) (*swarm.Swarm, error) {
 	h.onClose(peers.Close)
 	self, err := peer.IDFromPublicKey(key.GetPublic())
@@ -244,8 +245,8 @@ func (h *Host) swarm(key crypto.PrivKey, peers *peerStore, bus event.Bus, limits
 	}
 	h.onClose(udp.Close)
 	s, err := swarm.NewSwarm(self, peers, bus, append(opts, swarm.WithResourceManager(limits), swarm.WithConnectionGater(gate),
-		// These take a site that is away, and is called for a hundred times, for a network
-		// without UDP: then no relay is called by QUIC any more.
+		// The detectors take a hundred failed dials of one absent site for a network without
+		// UDP, and then block QUIC to the relays.
 		swarm.WithDialTimeoutLocal(localDialTimeout), swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))...)
 	if err != nil {
 		return nil, err
@@ -266,13 +267,14 @@ func (h *Host) swarm(key crypto.PrivKey, peers *peerStore, bus event.Bus, limits
 	return s, errors.Join(s.AddTransport(overTCP), s.AddTransport(overQUIC))
 }
 
-// quicSockets asks the resource manager before a handshake costs anything.
+// quicSockets returns the manager of QUIC sockets. It asks the resource manager before a
+// handshake costs anything.
 func quicSockets(key crypto.PrivKey, limits network.ResourceManager) (*quicreuse.ConnManager, error) {
 	raw, err := key.Raw()
 	if err != nil {
 		return nil, err
 	}
-	// A board's receive buffers are small, which matters to no call: nobody is told.
+	// A board's receive buffers are small, which no call needs: no warning.
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	reset, err1 := hkdf.Key(sha256.New, raw, nil, "libp2p quic stateless reset key", len(quicgo.StatelessResetKey{}))
 	token, err2 := hkdf.Key(sha256.New, raw, nil, "libp2p quic token generator key", len(quicgo.TokenGeneratorKey{}))
@@ -281,7 +283,7 @@ func quicSockets(key crypto.PrivKey, limits network.ResourceManager) (*quicreuse
 	}
 	return quicreuse.NewConnManager(quicgo.StatelessResetKey(reset), quicgo.TokenGeneratorKey(token),
 		quicreuse.ConnContext(func(ctx context.Context, client *quicgo.ClientInfo) (context.Context, error) {
-			from, _ := quicreuse.ToQuicMultiaddr(client.RemoteAddr, quicgo.Version1) // nil counts too
+			from, _ := quicreuse.ToQuicMultiaddr(client.RemoteAddr, quicgo.Version1) // nil is fine
 			scope, err := limits.OpenConnection(network.DirInbound, false, from)
 			if err != nil {
 				return ctx, err
@@ -305,8 +307,8 @@ func newUpgrader(key crypto.PrivKey, limits network.ResourceManager, gate connmg
 	return upgrader.New([]sec.SecureTransport{byTLS, byNoise}, muxers, nil, limits, gate, upgrader.WithAcceptTimeout(handshakeTimeout))
 }
 
-// autonat asks others whether they reach this host. It dials back on their behalf too, by
-// another key and from other sockets.
+// autonat returns the service that asks others whether they reach this host. It also dials
+// back for others, with another key and from other sockets.
 func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, error) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
@@ -326,12 +328,12 @@ func (h *Host) autonat(limits network.ResourceManager) (*autonatv2.AutoNAT, erro
 	return autonatv2.New(dialer)
 }
 
-// multiaddrs reads addresses.
+// parseMultiaddrs parses addresses, and returns with an error those before the first bad one.
 func parseMultiaddrs(all []string) (read []ma.Multiaddr, err error) {
 	for _, text := range all {
 		a, err := ma.NewMultiaddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("%.160q is no multiaddr, which looks like /ip4/192.0.2.7/udp/8475/quic-v1: %w", text, err)
+			return nil, fmt.Errorf("%.160q is not a multiaddr, such as /ip4/192.0.2.7/udp/8475/quic-v1 (%w)", text, err)
 		}
 		read = append(read, a)
 	}

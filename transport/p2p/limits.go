@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// A board with 512 MB, and connections beyond which some are ended that nobody
-	// needs. A relay has a machine of its own, and more than it gives places to.
+	// Above connsHigh, unprotected connections are closed down to connsLow: a board may have
+	// 512 MB. A relay has a machine of its own, and connections beyond its reservations.
 	connsLow, connsHigh           = 16, 32
 	relayConnsLow, relayConnsHigh = maxReservations + 512, maxReservations + 1024
 	connGrace                     = 20 * time.Second
 
-	// handshakePatience is how long who has said nothing holds a place.
+	// handshakeTimeout bounds how long a connection may take to prove its peer.
 	handshakeTimeout = 5 * time.Second
 )
 
-// newLimits bounds what all peers together may take up, before they are known too.
+// newLimits returns the resource manager, which limits all peers together, also before they
+// are known.
 func newLimits(relay bool) (network.ResourceManager, error) {
 	memory, files := int64(48<<20), 512
 	few := rcmgr.ResourceLimits{Conns: 192, ConnsInbound: 128, ConnsOutbound: 128, Streams: 1024, StreamsInbound: 512, StreamsOutbound: 512, FD: rcmgr.LimitVal(files)}
@@ -65,9 +66,9 @@ func newLimits(relay bool) (network.ResourceManager, error) {
 	return inboundLimits{m}, err
 }
 
-// byCaller has the limits of an address hold for who calls from there. The library has
-// them hold for whom we call as well, and takes all whom a relay brings for the relay: a
-// few strangers who call through it would keep out the others, and us from it.
+// inboundLimits applies the limits of an address only to inbound direct connections. The
+// library applies them to outbound ones too, and counts all callers through a relay as the
+// relay: a few strangers would keep out the others, and us from the relay.
 type inboundLimits struct{ network.ResourceManager }
 
 func (m inboundLimits) OpenConnection(way network.Direction, file bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
@@ -77,8 +78,8 @@ func (m inboundLimits) OpenConnection(way network.Direction, file bool, to ma.Mu
 	return m.ResourceManager.OpenConnection(way, file, to)
 }
 
-// nowhere is an address to which none of these limits apply. All without one of the
-// internet would share the limits of one.
+// unlimitedAddr is an address without per-address limits. All connections without an IP
+// address would share one.
 var unlimitedAddr = ma.StringCast("/ip4/127.0.0.1")
 
 func newConnManager(relay bool) (*connmgr.BasicConnMgr, error) {
@@ -88,8 +89,8 @@ func newConnManager(relay bool) (*connmgr.BasicConnMgr, error) {
 	return connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connGrace))
 }
 
-// muxers is yamux with less memory, and fewer of the wake-ups that keep a router's entry
-// alive: over TCP these last for minutes.
+// muxers is yamux with less memory, and fewer keep-alives: a router keeps a TCP entry for
+// minutes.
 var muxers = []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamuxConfig()}}
 
 func yamuxConfig() network.Multiplexer {

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// manyGone is how many connections have to end until their memory is given back to the
-	// machine. Go itself looks for garbage every two minutes where little is going on, and
-	// keeps what it finds for long.
+	// releaseAfter is how many connections have to close until their memory is returned to
+	// the system. Go itself collects every two minutes when idle, and keeps the memory for
+	// long.
 	releaseAfter = 64
-	// goneSoon is how long that waits for more of them. It is done so often as the library
-	// takes to forget what it knew of their peers: it looks once a minute.
+	// releaseInterval is the pause before each of releaseRounds collections: the library
+	// deletes what it knew of the peers once a minute.
 	releaseInterval = 15 * time.Second
 	releaseRounds   = 5
 )
 
-// released gives back the memory of connections that have ended, once there are many. The
-// zero value is ready.
+// memoryReleaser returns the memory of closed connections to the system, once there are many.
+// The zero value is ready.
 type memoryReleaser struct{ closed, rounds atomic.Int32 }
 
-// ended counts one. It does not block.
+// connClosed counts one closed connection. It does not block.
 func (r *memoryReleaser) connClosed() {
 	if r.closed.Add(1) < releaseAfter {
 		return

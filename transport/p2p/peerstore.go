@@ -16,17 +16,17 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// peers is the library's peerstore with three differences. It keeps the addresses of
-// connected peers itself: the library never expires those, and they would replace the
-// lifetime of an address that it has for another reason (docs/upstream.md). A relay's drops
-// the addresses of a client when it disconnects. Only servers are asked whether they reach
-// this host. It is safe for concurrent use.
+// peerStore is the library's peerstore with three differences. It keeps the addresses of
+// connected peers itself: the library never expires those, and they replace the lifetime that
+// an address had (docs/upstream.md). A relay's drops the addresses of a client when it
+// disconnects. Only servers are asked whether they reach this host. It is safe for concurrent
+// use.
 type peerStore struct {
 	certified
 	isServer func(peer.ID) bool // nil for all
 	relay    bool
 
-	mu        sync.RWMutex // held for both while addresses pass from one to the other
+	mu        sync.RWMutex // held for both while addresses move between them
 	connected map[peer.ID][]ma.Multiaddr
 }
 
@@ -68,9 +68,9 @@ func (p *peerStore) add(of peer.ID, all []ma.Multiaddr, ttl time.Duration) {
 	}
 }
 
-// client reports whether a peer of a relay is neither a relay nor a server of the DHT, whose
-// addresses the relay tells others. The library keeps a client's for 15 minutes: objects of
-// 2,000 clients in nearly all pages of the heap, which Go then does not give back.
+// isRelayClient reports whether a relay's peer is neither a relay nor a DHT server, whose
+// addresses the relay tells others. The library keeps a client's addresses for 15 minutes:
+// those of 2,000 clients touch nearly all pages of the heap, which Go then does not return.
 func (p *peerStore) isRelayClient(of peer.ID) bool {
 	if !p.relay {
 		return false
@@ -81,8 +81,7 @@ func (p *peerStore) isRelayClient(of peer.ID) bool {
 	})
 }
 
-// UpdateAddrs changes the lifetime of addresses. Identify ends with it that a peer is
-// connected.
+// UpdateAddrs changes the lifetime of addresses. Identify calls it when a peer disconnects.
 func (p *peerStore) UpdateAddrs(of peer.ID, was, is time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +105,7 @@ func (p *peerStore) PeerInfo(of peer.ID) peer.AddrInfo {
 	return peer.AddrInfo{ID: of, Addrs: p.Addrs(of)}
 }
 
-// PeersWithAddrs returns the peers of which addresses are stored.
+// PeersWithAddrs returns the peers with stored addresses.
 func (p *peerStore) PeersWithAddrs() peer.IDSlice {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -123,8 +122,8 @@ func (p *peerStore) ClearAddrs(of peer.ID) {
 	p.certified.ClearAddrs(of)
 }
 
-// SupportsProtocols leaves out AutoNAT's of peers that are no servers: whoever connects may
-// claim to serve it, and two of them would decide whether the host is reachable.
+// SupportsProtocols omits AutoNAT for peers that are not servers: any peer may claim to serve
+// it, and two of them would decide whether the host is reachable.
 func (p *peerStore) SupportsProtocols(of peer.ID, protocols ...protocol.ID) ([]protocol.ID, error) {
 	all, err := p.certified.SupportsProtocols(of, protocols...)
 	if p.isServer != nil && !p.isServer(of) {

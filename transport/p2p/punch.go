@@ -13,15 +13,15 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// punchPatience is how long an attempt waits for the other end. That one may be gone, and be
-// calling again already: a command line, say, whose key is the same each time. Then the next
-// attempt leads to where it is now.
+// punchTimeout bounds how long an attempt waits for the other end. That may be gone and
+// calling again: a command line, say, whose key is the same each time. The next attempt goes
+// to where it is now.
 const punchTimeout = 3 * time.Second
 
-// punch has the host open holes to who calls it through a relay. For that both ends have
-// to have heard from somebody what their own address is. The library tries once, when the
-// call comes; if one of them has just begun, it does not know yet and that was in vain. So
-// it is tried again as soon as both say that they know, and when a hole has closed.
+// startHolePunching makes the host punch holes to peers that call it through a relay. Both
+// ends need an observed address. The library tries once, at the call, too early for an end
+// that has just started. So this tries again once both ends support it, and when a direct
+// connection has closed.
 func (h *Host) startHolePunching(basic *bhost.BasicHost, observed bhost.ObservedAddrsManager) error {
 	own := func() []ma.Multiaddr {
 		all := ma.Unique(append(basic.AllAddrs(), observed.Addrs(1)...))
@@ -67,7 +67,7 @@ func (h *Host) startHolePunching(basic *bhost.BasicHost, observed bhost.Observed
 	return nil
 }
 
-// calledByRelay reports whether a peer has called, and there is no way to it but a relay.
+// isRelayedCaller reports whether a peer has called and is connected through relays only.
 func (h *Host) isRelayedCaller(p peer.ID) bool {
 	return h.Network().Connectedness(p) == network.Limited && slices.ContainsFunc(h.Network().ConnsToPeer(p), func(c network.Conn) bool {
 		return c.Stat().Direction == network.DirInbound

@@ -8,20 +8,20 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 )
 
-// maxPunched bounds whose holes are remembered.
+// maxPunched bounds the peers that a punchTracker remembers.
 const maxPunched = 256
 
-// punched are the peers to which a hole was punched.
+// punchTracker remembers to which peers a hole was punched.
 type punchTracker struct {
 	mu     sync.Mutex
 	all    map[peer.ID]bool
-	failed time.Time                       // the last that was not
-	ended  func(who peer.ID, success bool) // for tests; nil for nobody
+	failed time.Time                       // the last failure
+	ended  func(who peer.ID, success bool) // for tests; may be nil
 }
 
 func newPunchTracker() *punchTracker { return &punchTracker{all: make(map[peer.ID]bool)} }
 
-// Trace is told what becomes of each attempt.
+// Trace implements holepunch.EventTracer.
 func (p *punchTracker) Trace(e *holepunch.Event) {
 	end, ok := e.Evt.(*holepunch.EndHolePunchEvt)
 	if !ok {
@@ -47,7 +47,7 @@ func (p *punchTracker) to(who peer.ID) bool {
 	return p.all[who]
 }
 
-// failedAt is when a hole could not be punched last.
+// lastFailure returns the time of the last attempt that failed.
 func (p *punchTracker) lastFailure() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

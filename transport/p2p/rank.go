@@ -8,9 +8,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// rank is when each address of a peer is dialled. Relays are left alone for straightFirst
-// where there are others, be they at home: the library would have each of these dialled at
-// once, and there a handshake with the peer through it, while the peer answers itself.
+// rankDials delays dialling through relays by directHeadStart where there are direct
+// addresses, even local ones: the library would dial both at once, with a handshake through
+// each relay, though the peer answers directly.
 func rankDials(addrs []ma.Multiaddr) []network.AddrDelay {
 	straight := slices.DeleteFunc(slices.Clone(addrs), IsRelayed)
 	around := slices.DeleteFunc(slices.Clone(addrs), func(a ma.Multiaddr) bool { return !IsRelayed(a) })

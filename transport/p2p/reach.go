@@ -24,28 +24,28 @@ import (
 )
 
 const (
-	// reachPatience is how long it may take to reach a site, by whatever way.
+	// reachTimeout bounds how long it takes to reach a site.
 	reachTimeout = 10 * time.Second
-	// straightFirst is how long relays are left alone while the site may answer itself: so
-	// long they are not met, and then so long nobody calls through them.
+	// directHeadStart is how long relays wait while the site may answer directly: first to be
+	// connected, then to be called through.
 	directHeadStart = 250 * time.Millisecond
-	// relayPatience is how long a relay may take to answer.
+	// relayDialTimeout bounds a connection to a relay or through one.
 	relayDialTimeout = 3 * time.Second
 
-	// nearPatience is how long an address of a network at home may take, at which a site
-	// elsewhere will never answer.
+	// localDialTimeout bounds the dial of a local address, at which a remote site never
+	// answers.
 	localDialTimeout = 2 * time.Second
 
-	// why is for libp2p, which uses relays only where a reason is given.
+	// limitedReason allows a stream on a limited connection, through a relay.
 	limitedReason = "a call does with what a relay allows"
 )
 
-// Path is the kind of way to a site.
+// Path is how a site is reached.
 type Path string
 
 const (
 	Direct  Path = "direct"
-	Punched Path = "punched" // through routers that let nobody in
+	Punched Path = "punched" // through routers that admit no inbound connection
 	Relayed Path = "relayed"
 )
 
@@ -59,16 +59,16 @@ func (h *Host) path(c network.Conn) Path {
 	return Direct
 }
 
-// straight reports whether a peer is connected without a relay.
+// hasDirectConn reports whether a peer is connected without a relay.
 func (h *Host) hasDirectConn(who peer.ID) bool {
 	return slices.ContainsFunc(h.Network().ConnsToPeer(who), func(c network.Conn) bool {
 		return !c.IsClosed() && !IsRelayed(c.RemoteMultiaddr())
 	})
 }
 
-// Reach connects to a site, where it is not connected yet, at one of the addresses, which
-// are multiaddrs, or at one that the site gave earlier. Relays are used where nothing else
-// goes. It blocks for ten seconds at most.
+// Reach connects to a site, unless it is connected, at one of the multiaddrs or at one that
+// the site gave earlier. It uses relays where no direct way works. It blocks for ten seconds
+// at most.
 func (h *Host) Reach(ctx context.Context, site identity.ID, addrs []string) error {
 	who, err := PeerID(site)
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	at, bad := parseMultiaddrs(addrs)
 	h.Peerstore().AddAddrs(who, at, peerstore.TempAddrTTL)
 	if len(h.Peerstore().Addrs(who)) == 0 {
-		return errors.Join(bad, fmt.Errorf("no address of %v is known", who))
+		return errors.Join(bad, fmt.Errorf("no known address of %v", who))
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -109,8 +109,8 @@ func (h *Host) reach(ctx context.Context, who peer.ID, addrs []string) error {
 	return dialFailure(h.Connect(network.WithAllowLimitedConn(ctx, limitedReason), peer.AddrInfo{ID: who}), bad)
 }
 
-// unanswered is why somebody was not reached, in a sentence: the library's has a line for
-// each address. What is bad are addresses that are none, which matters no more once one answers.
+// dialFailure shortens the error of a connection attempt, of which the library's has a line
+// for each address. bad is the error of addresses that could not be parsed, nil for none.
 func dialFailure(err, bad error) error {
 	var all *swarm.DialError
 	switch {
@@ -121,7 +121,7 @@ func dialFailure(err, bad error) error {
 	case !errors.As(err, &all):
 		return err
 	case len(all.DialErrors) == 0:
-		return errors.New("none of its addresses leads anywhere from here")
+		return errors.New("none of its addresses can be dialled from here")
 	}
 	said := fmt.Sprintf("none of its %d addresses answers", len(all.DialErrors)+all.Skipped)
 	if strings.Contains(err.Error(), pb.Status_NO_RESERVATION.String()) {
@@ -133,31 +133,32 @@ func dialFailure(err, bad error) error {
 	return errors.New(said)
 }
 
-// ErrRefused is why a site was not reached where somebody answers, it or its relay.
-var ErrRefused = errors.New("a connection is ended at once where it is: too many are open from this key or this network just now, or another program has its address")
+// ErrRefused is returned where something answers at a site's address or relay, and closes the
+// connection.
+var ErrRefused = errors.New("the site, or its relay, closes connections at once: too many are open from this key or this network, or another program has its address")
 
-// refused reports whether somebody answered at an address, and ended it at once: a bound of
-// a site or a relay, before or after the handshake.
+// isRefused reports whether something answered at an address and closed the connection: the
+// limit of a site or a relay, before or after the handshake.
 func isRefused(e swarm.TransportError) bool {
 	var q *quicgo.TransportError
 	return errors.Is(e.Cause, io.EOF) || errors.As(e.Cause, &q) && q.Remote && q.ErrorCode == quicgo.ConnectionRefused ||
 		strings.Contains(e.Cause.Error(), pb.Status_RESOURCE_LIMIT_EXCEEDED.String())
 }
 
-// connected reports whether there is a connection, be it over a relay.
+// isConnected reports whether there is a connection, also through a relay.
 func (h *Host) isConnected(who peer.ID) bool {
 	c := h.Network().Connectedness(who)
 	return c == network.Connected || c == network.Limited
 }
 
-// forgive has a peer be dialled though it did not answer a moment ago: somebody asks now.
+// clearBackoff lets a peer be dialled again that did not answer a moment ago.
 func (h *Host) clearBackoff(who peer.ID) {
 	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
 		s.Backoff().Clear(who)
 	}
 }
 
-// relaysOf are those over which some addresses lead, by QUIC and by TCP.
+// relaysOf returns the relays that addresses lead through, each by QUIC and by TCP.
 func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 	var relays []peer.AddrInfo
 	for _, a := range addrs {
@@ -173,8 +174,8 @@ func relaysOf(addrs []ma.Multiaddr) []peer.AddrInfo {
 	return relays
 }
 
-// meet connects to relays until one answers. Each tells besides where it sees this host, so
-// that the site can punch a hole to there.
+// connectAny connects to relays until one answers. Each also tells this host its observed
+// address, which the site needs to punch a hole.
 func (h *Host) connectAny(ctx context.Context, relays []peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(ctx, relayDialTimeout)
 	defer cancel()
@@ -190,15 +191,14 @@ func (h *Host) connectAny(ctx context.Context, relays []peer.AddrInfo) {
 	trying.Wait()
 }
 
-// Pong is what came of a ping: by which way, to which address, and how long it took there
-// and back.
+// PingResult is the path and the address of a ping, and its round-trip time.
 type PingResult struct {
 	Path    Path
 	Address string
 	RTT     time.Duration
 }
 
-// Ping reaches a site, at the addresses that are known already, and measures how far it is.
+// Ping reaches a site at its known addresses and measures the round-trip time.
 func (h *Host) Ping(ctx context.Context, site identity.ID) (PingResult, error) {
 	who, err := PeerID(site)
 	if err != nil {
@@ -210,7 +210,7 @@ func (h *Host) Ping(ctx context.Context, site identity.ID) (PingResult, error) {
 	return h.ping(ctx, who)
 }
 
-// ping measures the second of two exchanges: the first one opens the stream as well.
+// ping measures the second of two exchanges: the first includes opening the stream.
 func (h *Host) ping(ctx context.Context, who peer.ID) (PingResult, error) {
 	s, err := h.openStream(ctx, who, ping.ID)
 	if err != nil {

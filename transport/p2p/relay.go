@@ -7,12 +7,10 @@ import (
 	circuitrelay "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 )
 
-// Relay is how a host is a relay: enough for calls, and for pictures, and a reason to
-// punch a hole.
+// Relay configures a relay, whose limits suffice for calls, pictures and hole punching.
 type Relay struct {
-	// Allow reports whether a peer may have a place here. It is asked by many at a time.
-	// nil allows everybody. Whoever has a place may be called by everybody: the site
-	// there decides.
+	// Allow reports whether a peer may have a reservation. It is called concurrently. nil
+	// allows everybody. Anybody may call a site with a reservation: the site decides.
 	Allow func(identity.ID) bool
 }
 

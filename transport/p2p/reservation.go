@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// relaySoon is the longest pause before a relay is asked again after a reservation that
-	// lasted, and doubles with each failure up to relayLate: a relay that returns is asked
-	// again within a minute, connection time included.
+	// minRetryPause is the longest pause before the first retry at a relay after a stable
+	// reservation. It doubles with each failure up to maxRetryPause: a relay that returns is
+	// asked again within a minute, connection time included.
 	minRetryPause, maxRetryPause = 500 * time.Millisecond, 25 * time.Second
 
-	// A reservation that ends before relaySettled counts as a failure.
+	// A reservation that ends before stableAfter counts as a failure.
 	stableAfter = time.Minute
 
-	// relayGrace is how long the addresses through a relay are announced after it stopped
-	// answering: it may be restarting, and everybody who knows the site would be told twice.
+	// announceGrace is how long the addresses through a relay stay announced after it stopped
+	// answering: it may be restarting, and two announcements would go to everybody.
 	announceGrace = 3 * time.Second
 )
 
 // keeper keeps a reservation at one relay.
 type reservationKeeper struct {
-	request     func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the connection that exists
-	isConnected func() bool                                                  // whether the connection that the reservation depends on exists
-	lost        <-chan struct{}                                              // receives after a connection to the relay has ended
-	renewals    <-chan time.Time                                             // receives when the reservation is to be renewed
-	announce    func(at []ma.Multiaddr)                                      // announces the addresses through the relay; none without a reservation
+	request     func(ctx context.Context, dial bool) ([]ma.Multiaddr, error) // reserves or, without dial, renews on the existing connection
+	isConnected func() bool
+	lost        <-chan struct{}         // receives after a connection to the relay has ended
+	renewals    <-chan time.Time        // receives when the reservation is to be renewed
+	announce    func(at []ma.Multiaddr) // announces the addresses through the relay; none without a reservation
 }
 
 // run blocks until ctx ends. A failed request, and the end of a reservation, is followed by

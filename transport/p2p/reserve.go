@@ -19,32 +19,31 @@ import (
 )
 
 const (
-	// relayPatient is how long a relay may take to answer.
+	// relayTimeout bounds how long a relay may take to answer.
 	relayTimeout = 4 * time.Second
 
-	// relayCheck is how often a place is asked for anew, though it would last for an hour:
-	// who calls has to be able to within ten seconds after a relay was killed and begun
-	// anew. QUIC alone notices that after 45 s, for its keep-alives are too small to be
-	// answered by who does not know what they belong to. Relays take turns: who has places
-	// at several is called through the others meanwhile.
+	// renewInterval is the pause between renewals, though a reservation lasts for an hour:
+	// ten seconds after a relay was killed and restarted, callers have to get through again.
+	// QUIC alone notices that after 45 s, as its keep-alives are too small for a stateless
+	// reset. Relays are renewed in turn: callers use the others meanwhile.
 	renewInterval = 8 * time.Second
 
-	// maxRelayed is how many addresses through one relay are told.
+	// maxAddrsPerRelay bounds the announced addresses through one relay.
 	maxAddrsPerRelay = 4
 
 	relayTag = "relay"
 )
 
-// reserved are the places that a host has at relays, so that it is called there where it
-// is not reached itself. The library's own keeper of places asks a relay again after five
-// seconds at best, and its dialler may refuse that then. The zero value has none.
+// relayAddrs holds the addresses through the relays with a reservation. The library's own
+// client asks a relay again after five seconds at best, and its dialler may refuse that. The
+// zero value has none.
 type relayAddrs struct {
 	mu sync.Mutex
-	at map[peer.ID][]ma.Multiaddr // where the host is called through each
+	at map[peer.ID][]ma.Multiaddr // addresses through each relay
 }
 
-// add adds the addresses that lead through relays to those of the host: the library does
-// only while there is no other that anybody reaches, and not all have IPv6.
+// add appends the addresses through relays to the host's own: the library omits them as soon
+// as anybody reaches the host directly, and not everybody has IPv6.
 func (r *relayAddrs) add(own []ma.Multiaddr) []ma.Multiaddr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +54,7 @@ func (r *relayAddrs) add(own []ma.Multiaddr) []ma.Multiaddr {
 	return all
 }
 
-// set reports whether this is news: where the host is called through a relay.
+// set stores the addresses through a relay, and reports whether they have changed.
 func (r *relayAddrs) set(relay peer.ID, at []ma.Multiaddr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +68,8 @@ func (r *relayAddrs) set(relay peer.ID, at []ma.Multiaddr) bool {
 	return true
 }
 
-// reserve keeps places at all relays until everybody reaches the host directly, on the word
-// of AutoNAT and of two of them.
+// keepReservations keeps a reservation at each relay until everybody reaches the host
+// directly, as confirmed by AutoNAT and by dial-backs of two relays.
 func (h *Host) keepReservations(relays []peer.AddrInfo) error {
 	changes, err := h.EventBus().Subscribe(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {
@@ -145,15 +144,15 @@ func (h *Host) keepReservations(relays []peer.AddrInfo) error {
 	return nil
 }
 
-// byAll reports whether everybody has a way to an address: not all have IPv6.
+// isDirectIPv4 reports whether everybody can use an address: not everybody has IPv6.
 func isDirectIPv4(a ma.Multiaddr) bool {
 	_, err := a.ValueForProtocol(ma.P_IP4)
 	return err == nil && !IsRelayed(a)
 }
 
-// keep keeps a reservation at a relay until ctx ends, and announces the host's addresses
-// when they change. Of the relays that have given one, the one that was asked longest ago
-// takes the next of the turns.
+// keepReservation keeps a reservation at a relay until ctx ends, and announces changed
+// addresses. Of all relays with a reservation, the one renewed longest ago receives the next
+// of the renewals.
 func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
 	tell := func(at []ma.Multiaddr) {
 		if h.relayAddrs.set(relay.ID, at) {
@@ -191,14 +190,14 @@ func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <
 	(&reservationKeeper{ask, held, lost, turns, tell}).run(ctx)
 }
 
-// renewPause is the least time between connections that renew ends: a stranger whose hole
-// cannot be punched, on purpose or not, costs no more than one.
+// reconnectInterval is the least time between connections that closeStale closes: a stranger
+// whose hole cannot be punched, on purpose or not, costs no more than one.
 const reconnectInterval = 10 * time.Minute
 
-// renew ends a connection to a relay that is older than the last hole which could not be
-// punched, once nobody calls through it. Routers get other addresses, at night mostly, and
-// QUIC lives on through that: then nobody knows where this host is. The next one tells.
-// last is when it did so last.
+// closeStale closes a connection to a relay that is older than the last failed hole punch,
+// unless a caller uses it. A router gets another address, at night mostly, and QUIC survives
+// that: then nobody knows this host's new address. The next connection tells it. last is when
+// closeStale closed one.
 func (h *Host) closeStale(relay peer.ID, last *time.Time) (closed bool) {
 	failed := h.punched.lastFailure()
 	if time.Since(*last) < reconnectInterval {
@@ -213,7 +212,7 @@ func (h *Host) closeStale(relay peer.ID, last *time.Time) (closed bool) {
 	return closed
 }
 
-// callsThrough reports whether anybody is connected through a relay.
+// hasCallsThrough reports whether a peer is connected through a relay.
 func (h *Host) hasCallsThrough(relay peer.ID) bool {
 	return slices.ContainsFunc(h.Network().Conns(), func(c network.Conn) bool {
 		id, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_P2P) // the first is the relay's
@@ -221,8 +220,8 @@ func (h *Host) hasCallsThrough(relay peer.ID) bool {
 	})
 }
 
-// place asks a relay for a place, and returns where the host is called then. Without dial
-// it fails where there is no connection.
+// requestReservation reserves at a relay and returns the host's addresses through it. Without
+// dial it fails where there is no connection.
 func (h *Host) requestReservation(ctx context.Context, relay peer.AddrInfo, dial bool) ([]ma.Multiaddr, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*relayTimeout)
 	defer cancel()

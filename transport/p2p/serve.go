@@ -15,7 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// codecs are what may be spoken on a stream, by its protocol.
+// codecs are the encodings of streams by protocol.
 var codecs = map[protocol.ID]rpc.Codec{
 	"/agentsite/mcp/1/cbor": rpc.CBOR,
 	"/agentsite/mcp/1/json": rpc.JSON,
@@ -33,38 +33,38 @@ func protocolOf(codec rpc.Codec) protocol.ID {
 const (
 	maxAccountStreams  = 32 // of one account
 	minPeerStreams     = 2  // of each peer, whatever others of its account have
-	maxStrangersTotal  = 16 // of all strangers; the oldest gives way
-	maxStrangerStreams = 2  // of one of them
+	maxStrangersTotal  = 16 // of all strangers; the oldest is closed for a new one
+	maxStrangerStreams = 2  // of one stranger
 
-	// strangersPatience is how long a stranger may take to become known.
+	// strangerTimeout bounds how long a stranger may take to become known.
 	strangerTimeout = 30 * time.Second
 )
 
-// Serving is what a host does for those who call it.
+// Handlers serve the peers that call a host.
 type Handlers struct {
-	// Admit returns a peer's account, which several peers may share, or why it is refused. A
-	// peer that is not admitted is a stranger: it may claim the site or present a grant, in
-	// few streams and for a short time.
+	// Admit returns a peer's account, which several peers may share, or an error. A peer that
+	// is not admitted is a stranger: it may claim the site or present a grant, on few streams
+	// and for a short time.
 	Admit func(rpc.Evidence) (account string, err error)
-	// Stream serves one stream and closes it. It blocks until the stream's end or ctx's.
+	// Stream serves one stream and closes it. It blocks until the stream or ctx ends.
 	Stream func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error
 }
 
-// Serve serves those who call, until ctx ends, and returns once every stream has ended.
+// Serve serves calls until ctx ends, and returns once every stream has ended.
 func (h *Host) Serve(ctx context.Context, s Handlers) error {
-	d := &streamServer{Handlers: s, host: h, ctx: ctx, streams: make(map[string]int), peers: make(map[peer.ID]int)}
+	srv := &streamServer{Handlers: s, host: h, ctx: ctx, streams: make(map[string]int), peers: make(map[peer.ID]int)}
 	for id, codec := range codecs {
-		h.SetStreamHandler(id, func(s network.Stream) { d.serve(s, codec) })
+		h.SetStreamHandler(id, func(s network.Stream) { srv.serve(s, codec) })
 	}
 	<-ctx.Done()
 	for id := range codecs {
 		h.RemoveStreamHandler(id)
 	}
-	d.close()
+	srv.close()
 	return nil
 }
 
-// desk is where streams come in.
+// streamServer accepts streams and limits them.
 type streamServer struct {
 	Handlers
 	host *Host
@@ -72,45 +72,45 @@ type streamServer struct {
 
 	mu        sync.Mutex
 	closed    bool
-	streams   map[string]int  // how many each account has, and each stranger by its peer ID
-	peers     map[peer.ID]int // how many each peer has
-	strangers []*peerStream   // the streams of all of them, the oldest first
+	streams   map[string]int  // by account, and by peer ID for strangers
+	peers     map[peer.ID]int // by peer
+	strangers []*peerStream   // oldest first
 	served    sync.WaitGroup
 }
 
-func (d *streamServer) close() {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	d.served.Wait()
+func (srv *streamServer) close() {
+	srv.mu.Lock()
+	srv.closed = true
+	srv.mu.Unlock()
+	srv.served.Wait()
 }
 
-// serve is run by the host in a goroutine of the stream's own.
-func (d *streamServer) serve(s network.Stream, codec rpc.Codec) {
-	g := &peerStream{server: d, stream: s, peer: s.Conn().RemotePeer()}
-	g.evidence.Peer = g.peer.String()
-	if !g.admit() {
+// serve handles a stream, in a goroutine of its own.
+func (srv *streamServer) serve(s network.Stream, codec rpc.Codec) {
+	p := &peerStream{server: srv, stream: s, peer: s.Conn().RemotePeer()}
+	p.evidence.Peer = p.peer.String()
+	if !p.admit() {
 		s.Reset()
 		return
 	}
-	defer g.release()
+	defer p.release()
 	terms := rpc.Terms{Codec: codec}
-	if !g.isKnown() {
-		terms.Known = g.recheck
+	if !p.isKnown() {
+		terms.Known = p.recheck
 		late := time.AfterFunc(strangerTimeout, func() {
-			if !g.recheck() {
+			if !p.recheck() {
 				s.Reset()
 			}
 		})
 		defer late.Stop()
 	}
-	if err := d.Stream(d.ctx, resettingStream{s}, g.evidence, terms); err != nil {
-		slog.Debug("a peer's stream broke", "peer", g.peer, "err", err)
+	if err := srv.Stream(srv.ctx, resettingStream{s}, p.evidence, terms); err != nil {
+		slog.Debug("stream failed", "peer", p.peer, "err", err)
 	}
 	s.Close()
 }
 
-// heeded is a stream that waits for nobody who does not read.
+// resettingStream resets a stream after a failed write: the peer does not read.
 type resettingStream struct{ network.Stream }
 
 func (h resettingStream) Write(b []byte) (int, error) {
@@ -121,95 +121,95 @@ func (h resettingStream) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// guest is the peer of one stream.
+// peerStream is an inbound stream and its peer.
 type peerStream struct {
 	server   *streamServer
 	stream   network.Stream
 	peer     peer.ID
 	evidence rpc.Evidence
 
-	// With the desk's mu.
+	// guarded by the server's mu, as is account
 	known   bool
 	account string // the peer ID of a stranger
 }
 
-// enter takes a place, and reports whether there was one.
-func (g *peerStream) admit() bool {
-	account, err := g.server.Admit(g.evidence)
+// admit counts the stream, and returns false if there are too many.
+func (p *peerStream) admit() bool {
+	account, err := p.server.Admit(p.evidence)
 	known := err == nil
 	if !known {
-		account = g.evidence.Peer
+		account = p.evidence.Peer
 	}
-	d := g.server
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || d.streams[account] >= maxAccountStreams && d.peers[g.peer] >= minPeerStreams ||
-		!known && d.streams[account] >= maxStrangerStreams {
+	srv := p.server
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if srv.closed || srv.streams[account] >= maxAccountStreams && srv.peers[p.peer] >= minPeerStreams ||
+		!known && srv.streams[account] >= maxStrangerStreams {
 		return false
 	}
-	g.account = account
-	d.streams[account]++
-	d.peers[g.peer]++
-	d.served.Add(1)
+	p.account = account
+	srv.streams[account]++
+	srv.peers[p.peer]++
+	srv.served.Add(1)
 	if known {
-		g.markKnown()
+		p.markKnown()
 		return true
 	}
-	if len(d.strangers) == maxStrangersTotal { // who only sits there keeps nobody out
-		go d.strangers[0].stream.Reset()
-		d.strangers = d.strangers[1:]
+	if len(srv.strangers) == maxStrangersTotal { // idle strangers keep nobody out
+		go srv.strangers[0].stream.Reset()
+		srv.strangers = srv.strangers[1:]
 	}
-	d.strangers = append(d.strangers, g)
+	srv.strangers = append(srv.strangers, p)
 	return true
 }
 
-// welcome is called with the desk's mu held.
-func (g *peerStream) markKnown() {
-	g.known = true
-	g.server.host.limiter.markKnown(g.stream.Conn())
+// markKnown protects the peer's connection. The caller holds the server's mu.
+func (p *peerStream) markKnown() {
+	p.known = true
+	p.server.host.limiter.markKnown(p.stream.Conn())
 }
 
-func (g *peerStream) isKnown() bool {
-	g.server.mu.Lock()
-	defer g.server.mu.Unlock()
-	return g.known
+func (p *peerStream) isKnown() bool {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	return p.known
 }
 
-// becomes asks whether a stranger is one no more, and frees the stranger's place then.
-func (g *peerStream) recheck() bool {
-	if g.isKnown() {
+// recheck reports whether the peer is known now, and then counts the stream for its account.
+func (p *peerStream) recheck() bool {
+	if p.isKnown() {
 		return true
 	}
-	account, err := g.server.Admit(g.evidence)
+	account, err := p.server.Admit(p.evidence)
 	if err != nil {
 		return false
 	}
-	d := g.server
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !g.known {
-		g.markKnown()
-		d.removeStranger(g)
-		decrement(d.streams, g.account)
-		g.account = account
-		d.streams[account]++
+	srv := p.server
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if !p.known {
+		p.markKnown()
+		srv.removeStranger(p)
+		decrement(srv.streams, p.account)
+		p.account = account
+		srv.streams[account]++
 	}
 	return true
 }
 
-func (g *peerStream) release() {
-	d := g.server
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.removeStranger(g)
-	decrement(d.streams, g.account)
-	decrement(d.peers, g.peer)
-	d.served.Done()
+func (p *peerStream) release() {
+	srv := p.server
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	srv.removeStranger(p)
+	decrement(srv.streams, p.account)
+	decrement(srv.peers, p.peer)
+	srv.served.Done()
 }
 
-// noStranger is called with mu held.
-func (d *streamServer) removeStranger(g *peerStream) {
-	d.strangers = slices.DeleteFunc(d.strangers, func(s *peerStream) bool { return s == g })
+// removeStranger is called with mu held.
+func (srv *streamServer) removeStranger(p *peerStream) {
+	srv.strangers = slices.DeleteFunc(srv.strangers, func(s *peerStream) bool { return s == p })
 }
 
 func decrement[K comparable](count map[K]int, of K) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,39 +16,28 @@ import (
 func (a *app) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agents", GroupID: groupAgents, Args: noArgs,
-		Short: "List your agents, and what each may do where",
-		Long: `An agent of yours has a key of its own, and may do what you permit it, never what you may
-as an owner. "agentsite connect" speaks for one to an MCP client.`,
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.claims("agents"); err != nil {
-				return err
-			}
+		Short: "List your agents and their permissions",
+		Long: `List your agents and what each may do on which site. An agent has a key of its own and
+the permissions that you give it, never those of an owner. "agentsite connect" connects
+an MCP client as one of your agents.`,
+		RunE: a.asUser(func(context.Context, peer.Person, []string) error {
 			all, err := peer.Agents()
 			if err != nil {
 				return err
 			}
+			if a.json {
+				return printList(a, all, "", nil, nil)
+			}
 			var rows [][]string
 			for _, agent := range all {
-				if a.json {
-					if err := a.printJSON(agent); err != nil {
-						return err
-					}
-					continue
-				}
 				for _, k := range agent.Sites {
 					words, until := k.Permission()
-					rows = append(rows, []string{agent.Name, k.Name, words, strings.TrimPrefix(ends(until), "until ")})
+					rows = append(rows, []string{agent.Name, k.Name, words, endTime(until)})
 				}
 			}
-			switch {
-			case a.json:
-				return nil
-			case len(rows) == 0:
-				return a.say("no agent of yours may do anything: agentsite agents allow permits one")
-			}
-			return table(a.out, []string{"AGENT", "SITE", "MAY", "UNTIL"}, rows)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return printList(a, rows, "no agent of yours has a permission: agentsite agents allow gives it one",
+				[]string{"AGENT", "SITE", "MAY", "UNTIL"}, func(row []string) []string { return row })
+		}),
 	}
 	cmd.AddCommand(a.allowCommand())
 	return cmd
@@ -58,18 +46,17 @@ as an owner. "agentsite connect" speaks for one to an MCP client.`,
 func (a *app) allowCommand() *cobra.Command {
 	var until, agent string
 	cmd := &cobra.Command{
-		Use: "allow [PERMISSION]", Short: "Permit an agent of yours something, on one site or on all that you know",
-		Long: wordsHelp + `
+		Use: "allow [PERMISSION]", Short: "Give an agent of yours a permission, on one site or on all",
+		Long: permissionHelp + `
 
-Without --site it is for all sites that you know, and for those that you claim later.
-Without PERMISSION it is "` + peer.AssistantMay + `": the
-agent reads everything and moves outputs within the site's own limits. Where you were
-granted something, it is at most that. Run it again before it ends: after 90 days for
-reading alone, and else after seven, unless --until says otherwise.`,
+With --site the permission is for that site. Without, it is for all sites that you know,
+and for those that you claim later. The usual PERMISSION is
+"` + peer.AssistantMay + `": to read everything, and
+to move outputs within the site's limits. On a site that you do not own it is limited to
+what you were granted. It ends after 90 days if it only reads, else after 7 days, unless
+--until says otherwise. Run the command again to renew it.`,
 		Example: "  agentsite agents allow\n  agentsite agents allow 'read *' --agent nightwatch --site shed --until never",
-		Args: func(cmd *cobra.Command, args []string) error {
-			return exactly([]string{"PERMISSION"}[:min(len(args), 1)]...)(cmd, args)
-		},
+		Args:    optional("PERMISSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words := peer.AssistantMay
 			if len(args) > 0 {
@@ -80,20 +67,19 @@ reading alone, and else after seven, unless --until says otherwise.`,
 				return err
 			}
 			if a.url != "" || a.data != "" || a.as != "" {
-				return usagef("agents allow takes no --url, --data or --as: it is about sites that you know")
+				return usagef("agents allow takes no --url, --data or --as: it is for sites that you know")
 			}
 			return a.allow(cmd, agent, words, end)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&agent, "agent", peer.Assistant, "which agent; it is made where there is none")
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
+	cmd.Flags().StringVar(&agent, "agent", peer.Assistant, "the agent; it is created where there is none")
+	untilFlag(cmd, &until, "")
 	cmd.RegisterFlagCompletionFunc("agent", completeAgents)
-	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
 	return cmd
 }
 
-// allow goes on with the others where one site is not reached, and says so at the end.
+// allow gives the permission on each site, also after one fails, and reports failures at the
+// end.
 func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) error {
 	user, err := peer.User()
 	if err != nil {
@@ -108,10 +94,10 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 		if wanted != "" && k.Name != wanted {
 			continue
 		}
-		one := a.allowOn(cmd.Context(), user, agent, k, words, until)
-		if one != nil {
-			fmt.Fprintf(a.errs, "agentsite: %s: %s\n", clean(k.Name), clean(one.Error()))
-			err = one
+		failed := a.allowOn(cmd.Context(), user, agent, k, words, until)
+		if failed != nil {
+			a.note("%s: %v", k.Name, failed)
+			err = failed
 			continue
 		}
 		done++
@@ -126,39 +112,39 @@ func (a *app) allow(cmd *cobra.Command, agent, words string, until time.Time) er
 	}
 	switch {
 	case err != nil:
-		return coded{exitCode(err), fmt.Errorf("it was permitted on %s, and not on all", counted(done, "site"))}
+		return coded{exitCode(err), errors.New("the permission was given on " + counted(done, "site") + " and not on all")}
 	case done == 0:
-		return usagef("you know no such site: agentsite sites lists those that you claimed or were granted")
+		return usagef("you know no such site: agentsite sites lists the sites that you own or may use")
 	}
 	return nil
 }
 
-// allowOn permits an agent something on one site.
+// allowOn gives an agent a permission on one site.
 func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k peer.Contact, words string, until time.Time) error {
 	a.site = k.Name
 	return user.Allow(agent, k, words, until, func(signed owner.Signed) error {
 		return a.with(func(s *session) error {
 			err := s.own(ctx, func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) })
 			if err == nil {
-				s.warnOfIdle(ctx, words)
+				s.warnOfUnmatched(ctx, words)
 			}
 			return err
 		})
 	})
 }
 
-// allowStanding permits agents on a site that is the user's now what they may do on all.
-func (a *app) allowStanding(ctx context.Context, user peer.Person, k peer.Contact) {
+// allowGlobal gives the agents their permissions for all sites on a site that was claimed.
+func (a *app) allowGlobal(ctx context.Context, user peer.Person, k peer.Contact) {
 	all, err := user.GlobalPermissions()
-	for _, s := range all {
-		one := a.allowOn(ctx, user, s.Agent, k, s.May, s.Until)
-		if one == nil {
-			a.tell(fmt.Sprintf("%s may %s on %s too, %s", s.Agent, s.May, k.Name, ends(s.Until)))
+	for _, p := range all {
+		failed := a.allowOn(ctx, user, p.Agent, k, p.May, p.Until)
+		if failed == nil {
+			a.note("%s may %s on %s too, %s", p.Agent, p.May, k.Name, ends(p.Until))
 		}
-		err = errors.Join(err, one)
+		err = errors.Join(err, failed)
 	}
 	if err != nil {
-		a.tell("not all of your agents are permitted on " + k.Name + " what they may do elsewhere: agentsite agents allow does that (" + err.Error() + ")")
+		a.note("not all of your agents got their permissions on %s: run agentsite agents allow (%v)", k.Name, err)
 	}
 }
 
@@ -170,3 +156,6 @@ func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// endTime is ends for a table's column UNTIL.
+func endTime(until time.Time) string { return strings.TrimPrefix(ends(until), "until ") }

@@ -16,14 +16,12 @@ import (
 	"agentsite/transport/mcp/client"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
-// patience is how long an answer may take. The slowest are pictures, and outputs
-// that do not follow.
+// patience bounds a call. The slowest are images, and outputs that do not follow.
 const patience = 30 * time.Second
 
-// session is a site that is spoken to. Close it.
+// session is a connection to a site. The caller closes it.
 type session struct {
 	*peer.Connection
 	app *app
@@ -43,7 +41,7 @@ func (a *app) dial() (*session, error) {
 	return &session{c, a}, nil
 }
 
-// again is how this program is called for the same site once more, for a shell.
+// again returns the shell command that addresses the same site.
 func (a *app) again() string {
 	for _, f := range []struct{ flag, value string }{{"site", a.site}, {"peer", a.peer}, {"data", a.data}} {
 		if f.value != "" {
@@ -53,15 +51,12 @@ func (a *app) again() string {
 	return "agentsite"
 }
 
-// target is the site that the flags name, but for its folder.
+// target returns the site that the flags name, without the data folder.
 func (a *app) target() peer.Target {
-	return peer.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Progress: a.tell}
+	return peer.Target{Site: a.site, Peer: a.peer, As: a.as, URL: a.url, TokenFile: a.tokenFile, CACert: a.caCert, CBOR: a.cbor, Version: version, Wait: a.wait, Progress: func(text string) { a.note("%s", text) }}
 }
 
-// tell says to a person what a script need not know.
-func (a *app) tell(text string) { fmt.Fprintln(a.errs, "agentsite: "+clean(text)) }
-
-// with runs do with a session.
+// with connects to the site that the flags name and calls do.
 func (a *app) with(do func(*session) error) error {
 	s, err := a.dial()
 	if err != nil {
@@ -71,9 +66,9 @@ func (a *app) with(do func(*session) error) error {
 	return do(s)
 }
 
-// call calls a tool, with arguments that encode as JSON, nil for none. It has a key of
-// its own, so that what it repeats after a broken connection is made once. Where the
-// owner has to approve it, it waits for that.
+// call calls a tool with arguments that encode as JSON, nil for none. It sends an idempotency
+// key, so that a call that is repeated after a broken connection is made once. It waits for an
+// owner's approval where the site requires one.
 func (s *session) call(ctx context.Context, tool string, args any) (client.Answer, error) {
 	if args == nil {
 		args = struct{}{}
@@ -91,12 +86,12 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 		switch {
 		case errors.As(err, &waits):
 			if once.State == "" {
-				fmt.Fprintf(s.app.errs, "agentsite: %s (waiting for that; Ctrl-C gives up)\n", clean(saidBy(cmp.Or(s.app.site, s.app.peer), waits.Msg)))
+				s.app.note("%s (waiting for approval; Ctrl-C cancels)", saidBy(cmp.Or(s.app.site, s.app.peer), waits.Msg))
 			}
 			if once.State = waits.State; time.Since(begun) > approvalPatience {
-				return res, coded{exitUnknown, errors.New("no owner has approved this in time, and nothing was moved; call again")}
+				return res, coded{exitUnknown, errors.New("no owner approved this in time and nothing was moved; run the command again")}
 			}
-		case retries < mostRetries && (broken(err) || broke != nil && away(err)):
+		case retries < maxRetries && (broken(err) || broke != nil && away(err)):
 			retries++
 			broke = cmp.Or(broke, err)
 		case broke != nil && (broken(err) || away(err)):
@@ -115,22 +110,21 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 	}
 }
 
-// approvalPatience is longer than an owner has to approve a call.
+// approvalPatience is longer than a site waits for an approval.
 const approvalPatience = 150 * time.Second
 
-// mostRetries is how often, at a second's distance, a site is looked for again that
-// ended before it answered: as long as a service takes to start.
-const mostRetries = 3
+// maxRetries bounds the reconnections, one each second, to a site that ended before it
+// answered: a service restarts in that time.
+const maxRetries = 3
 
-// broken reports whether a connection ended before the answer came, and away whether
-// there was none.
+// broken reports whether a connection ended before the answer, and away whether there was none.
 func broken(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) || peer.Unreached(err) != nil }
 
-// redial takes the place of a connection that broke, if it can.
+// redial replaces a broken connection, if it can.
 func (s *session) redial() {
 	if next, err := s.app.dial(); err == nil {
 		s.Close()
@@ -144,8 +138,8 @@ func (s *session) askOnce(ctx context.Context, tool string, args []byte, once cl
 	return s.AskOnce(ctx, tool, args, once)
 }
 
-// ask calls a tool and decodes its structured result. With --json it prints that
-// result instead, and answers that all is said.
+// ask calls a tool and decodes its structured result. With --json it prints the result instead
+// and returns true.
 func (s *session) ask(ctx context.Context, tool string, args, into any) (said bool, err error) {
 	res, err := s.call(ctx, tool, args)
 	if err != nil {
@@ -158,32 +152,6 @@ func (s *session) ask(ctx context.Context, tool string, args, into any) (said bo
 		return false, fmt.Errorf("the site's answer to %s cannot be read: %w", tool, err)
 	}
 	return false, nil
-}
-
-// printLine prints a result as one line of JSON.
-func (a *app) printLine(text []byte) error {
-	line := jsontext.Value(text).Clone()
-	if err := line.Compact(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(a.out, "%s\n", escape(line))
-	return err
-}
-
-// printJSON prints a value of ours as one line of JSON.
-func (a *app) printJSON(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.out, "%s\n", escape(text))
-	return err
-}
-
-// say prints one sentence; what the site supplied of it is cleaned.
-func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
-	return err
 }
 
 // The structured results of the site's tools, as far as tables show them.
@@ -250,7 +218,7 @@ type (
 	}
 )
 
-// limits is what bounds a move, in words.
+// limits returns the limits of a move in words.
 func (p point) limits() string {
 	if p.Confirm == "" {
 		return p.Limits

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/site"
 	"agentsite/node/config"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -20,23 +22,17 @@ func (a *app) scanCommand() *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use: "scan", GroupID: groupBoard, Args: noArgs,
-		Short: "Find what is wired up, and the YAML to use it",
-		Long: `Look at the I2C buses and at what Linux drives already, and show what is wired up
-and how to write it into the configuration.
+		Short: "Find connected parts and print their configuration",
+		Long: `Scan the I2C buses and the devices that Linux drives, and print the configuration of the
+parts that are found.
 
-On I2C it reads one byte from each address. It writes only where no port expander,
-amplifier or converter can be that would take the byte for an output. Elsewhere it
-names candidates; where you know that nothing there can do harm, --probe finds out.
-What the configuration has already is left alone, and so is what a kernel driver has.`,
+On I2C, scan reads one byte from each address. It writes only to addresses where no port
+expander, amplifier or converter can be, which would change an output. For others it
+lists candidates; --probe identifies the part at an address where a write is harmless.
+Parts of the configuration or of a kernel driver are skipped.`,
 		Example: "  agentsite scan --write\n  agentsite scan --bus i2c-1 --probe 0x48",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("scan"); err != nil {
-				return err
-			}
-			var err error
-			if o.Folder, err = a.folder(); err != nil {
-				return err
-			}
+		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) error {
+			o.Folder = f
 			for _, word := range probe {
 				n, err := strconv.ParseUint(word, 0, 16)
 				if err != nil || n < 0x08 || n > 0x77 {
@@ -45,25 +41,21 @@ What the configuration has already is left alone, and so is what a kernel driver
 				o.Probe = append(o.Probe, uint16(n))
 			}
 			o.Drivers = site.AllDrivers()
-			found, err := ops.Scan(cmd.Context(), o)
+			found, err := ops.Scan(ctx, o)
 			if err != nil {
 				return err
 			}
-			return a.scanned(found, write)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return a.showScan(found, write)
+		}),
 	}
-	cmd.Flags().StringVar(&o.Bus, "bus", "", "look at this I2C bus only, such as i2c-1")
-	cmd.Flags().StringSliceVar(&probe, "probe", nil, "an address where anything may be written, such as 0x48; can be given again")
-	cmd.Flags().BoolVar(&write, "write", false, "add what is certain or likely to the configuration")
+	cmd.Flags().StringVar(&o.Bus, "bus", "", "scan only this I2C bus, such as i2c-1")
+	cmd.Flags().StringSliceVar(&probe, "probe", nil, "an address that may be written to, such as 0x48; may be repeated")
+	cmd.Flags().BoolVar(&write, "write", false, "add certain and likely parts to the configuration")
 	a.boardFlags(cmd, &o.Config, &o.Root)
-	cmd.RegisterFlagCompletionFunc("bus", cobra.NoFileCompletions)
-	cmd.RegisterFlagCompletionFunc("probe", cobra.NoFileCompletions)
 	return cmd
 }
 
-// boardFlags are those of the commands that look at the machine. root is for the
-// tests, which have no board.
+// boardFlags adds the flags of the commands that inspect the machine. root is for tests.
 func (a *app) boardFlags(cmd *cobra.Command, file, root *string) {
 	cmd.Flags().StringVar(file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
 	cmd.Flags().StringVar(root, "root", "", "")
@@ -85,10 +77,10 @@ type foundPart struct {
 	YAML       []string `json:"yaml,omitzero"`
 }
 
-// scanned shows what a scan found, and writes it where it was told to.
-func (a *app) scanned(s *ops.ScanResult, write bool) error {
+// showScan prints the result of a scan and, with write, adds the devices to the configuration.
+func (a *app) showScan(s *ops.ScanResult, write bool) error {
 	if s.Running {
-		fmt.Fprintln(a.errs, "agentsite: a site runs from this folder; the devices of the configuration are left out")
+		a.note("a site is running from this folder; devices of the configuration are left out")
 	}
 	out := scanResult{Found: []foundPart{}, YAML: entries(s.Add, "")}
 	var rows [][]string
@@ -110,7 +102,7 @@ func (a *app) scanned(s *ops.ScanResult, write bool) error {
 		if err := a.printJSON(out); err != nil {
 			return err
 		}
-	} else if err := a.showScan(s, rows, out); err != nil {
+	} else if err := a.scanTable(s, rows, out); err != nil {
 		return err
 	}
 	var errs []error
@@ -123,21 +115,21 @@ func (a *app) scanned(s *ops.ScanResult, write bool) error {
 	return nil
 }
 
-func (a *app) showScan(s *ops.ScanResult, rows [][]string, out scanResult) error {
+func (a *app) scanTable(s *ops.ScanResult, rows [][]string, out scanResult) error {
 	if len(rows) == 0 {
-		return a.say("nothing new was found; agentsite doctor says whether I2C, SPI and 1-Wire are on")
+		return a.say("nothing new was found; agentsite doctor reports whether I2C, SPI and 1-Wire are on")
 	}
 	if err := table(a.out, []string{"WHERE", "WHAT", "CONFIDENCE", "NOTE"}, rows); err != nil {
 		return err
 	}
 	switch {
 	case out.Written != "":
-		fmt.Fprintf(a.out, "\nwritten to %s, with names that you may change:\n%s", clean(out.Written), out.YAML)
+		fmt.Fprintf(a.out, "\nwritten to %s (you may change the names):\n%s", clean(out.Written), out.YAML)
 	case out.YAML != "":
 		fmt.Fprintf(a.out, "\nfor %s (--write adds it):\ndevices:\n%s", clean(s.File), out.YAML)
 	}
 	if len(s.Maybe) > 0 {
-		fmt.Fprintf(a.out, "\nto choose from, or to complete (agentsite check says what is missing):\n%s", entries(s.Maybe, "# "))
+		fmt.Fprintf(a.out, "\nto select from or to complete (agentsite check reports what is missing):\n%s", entries(s.Maybe, "# "))
 	}
 	return nil
 }
@@ -155,14 +147,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	var o ops.DoctorOptions
 	cmd := &cobra.Command{
 		Use: "doctor", GroupID: groupBoard, Args: noArgs,
-		Short: "Say what is not well with the board and the configuration, and what mends it",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := a.local("doctor"); err != nil {
-				return err
-			}
-			if o.Folder, err = a.siteFolder(); err != nil {
-				return err
-			}
+		Short: "Find problems of the board and the configuration, with a remedy",
+		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
+			o.Folder = f
 			o.Drivers, o.Dial = site.AllDrivers(), func() (*ops.RunningSite, error) {
 				c, err := peer.Dial(peer.Target{Folder: o.Folder})
 				if err != nil {
@@ -170,7 +157,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				return &ops.RunningSite{Owner: c.Owner, Tools: c, Closer: c}, nil
 			}
-			found := ops.Diagnose(cmd.Context(), o)
+			found := ops.Diagnose(ctx, o)
 			if a.json {
 				err = a.printJSON(found)
 			} else {
@@ -182,17 +169,16 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				switch warnings := found.Warnings(); {
 				case found.Problems == 0 && warnings == 0:
-					err = a.say("no problem was found")
+					err = a.say("no problem found")
 				case found.Problems == 0:
-					err = a.say("no problem was found beside %s", counted(warnings, "warning"))
+					err = a.say("no problem found, but %s", counted(warnings, "warning"))
 				}
 			}
 			if err == nil && found.Problems > 0 {
 				err = coded{exitFailure, fmt.Errorf("%s found", counted(found.Problems, "problem"))}
 			}
 			return err
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		}),
 	}
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	return cmd
@@ -207,29 +193,23 @@ func (a *app) prepareCommand() *cobra.Command {
 	var claim bool
 	cmd := &cobra.Command{
 		Use: "prepare", GroupID: groupBoard, Args: noArgs,
-		Short: "Do what takes the superuser, before the site starts",
-		Long: `Do for the devices of the configuration what takes the superuser: tell the kernel
-of the chips that its drivers are to drive, and export PWM channels. The site itself
-needs no such rights. What is done already stays as it is.
+		Short: "Prepare the kernel for the site's devices, as the superuser",
+		Long: `Do what the devices of the configuration need from the superuser: bind chips to kernel
+drivers, and export PWM channels. The site itself runs without these rights. Repeating
+the command is harmless.
 
-With --config it also does what a first boot needs. An agentsite.yaml on the boot
-partition is checked and becomes that file, once for each change of it; one with
-mistakes is not, and agentsite-errors.txt beside it says why. Where there is no
-configuration at all, one is made of the sensors that are found. As long as nobody
-owns the site, agentsite-claim.txt on the boot partition says how to claim it.`,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := a.local("prepare"); err != nil {
-				return err
-			}
-			if o.Folder, err = a.folder(); err != nil {
-				return err
-			}
-			o.Drivers = site.AllDrivers()
+With --config, also prepare a first boot. An agentsite.yaml on the boot partition is
+checked and copied to that file, once for each change. If it has mistakes, it is not used,
+and agentsite-errors.txt beside it lists them. Without any configuration, prepare creates
+one with the sensors that it finds. Until the site has an owner, agentsite-claim.txt on
+the boot partition shows how to claim it.`,
+		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
+			o.Folder, o.Drivers = f, site.AllDrivers()
 			var did []string
 			if claim {
 				did, err = ops.WriteClaim(o)
 			} else {
-				did, err = ops.Prepare(cmd.Context(), o)
+				did, err = ops.Prepare(ctx, o)
 			}
 			if a.json {
 				return errors.Join(err, a.printJSON(prepareResult{append([]string{}, did...)}))
@@ -238,17 +218,15 @@ owns the site, agentsite-claim.txt on the boot partition says how to claim it.`,
 				a.say("%s", line)
 			}
 			if err == nil && len(did) == 0 {
-				return a.say("there was nothing to do")
+				return a.say("nothing to do")
 			}
 			return err
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		}),
 	}
 	cmd.Flags().StringVar(&o.Boot, "boot", "", "where the boot partition is mounted (default: where a Raspberry Pi has it)")
-	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition, as the site is now")
-	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use what is exported")
+	cmd.Flags().BoolVar(&claim, "claim", false, "only write or remove agentsite-claim.txt on the boot partition")
+	cmd.Flags().StringVar(&o.Group, "group", ops.DefaultGroup, "the group that may use the exported channels")
 	a.boardFlags(cmd, &o.Config, &o.Root)
-	cmd.RegisterFlagCompletionFunc("group", cobra.NoFileCompletions)
 	cmd.MarkFlagDirname("boot")
 	return cmd
 }

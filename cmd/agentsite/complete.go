@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completePatience is how long a shell waits for a site's names.
-const completePatience = time.Second
+// completeTimeout bounds a completion that asks a site.
+const completeTimeout = time.Second
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
@@ -42,15 +42,22 @@ func (a *app) completeSet(cmd *cobra.Command, args []string, prefix string) ([]s
 }
 
 func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
+	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
+		list, err := s.tools(ctx)
+		for _, t := range list {
+			names = append(names, cobra.CompletionWithDesc(clean(t.Name), clean(firstSentence(t.Description))))
+		}
+		return names, err
+	})
+}
+
+// completeWith completes the first argument to what list returns; nothing where it fails.
+func (a *app) completeWith(cmd *cobra.Command, args []string, list func(context.Context, *session) ([]string, error)) (names []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		a.with(func(s *session) error {
-			list, err := s.tools(ctx)
-			for _, t := range list {
-				names = append(names, cobra.CompletionWithDesc(clean(t.Name), clean(firstSentence(t.Description))))
-			}
+		a.with(func(s *session) (err error) {
+			names, err = list(ctx, s)
 			return err
 		})
 	}
@@ -58,7 +65,7 @@ func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]stri
 }
 
 func (a *app) pointsFor(ctx context.Context) []point {
-	ctx, cancel := context.WithTimeout(ctx, completePatience)
+	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
 	var list []point
 	a.with(func(s *session) error {

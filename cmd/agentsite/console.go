@@ -21,42 +21,33 @@ func (a *app) consoleCommand() *cobra.Command {
 	every := 5 * time.Second
 	cmd := &cobra.Command{
 		Use: "console", GroupID: groupBoard, Args: noArgs,
-		Short: "Show the site on a screen of the board: readings, and how to claim it",
-		Long: `Show the latest readings of the site on this machine again and again, and as long as
-nobody owns it how to claim it, also as a picture for a telephone. It is for a screen
-that nobody types at, and takes no orders. Without a terminal it shows them once.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("console"); err != nil {
-				return err
-			}
+		Short: "Show readings, and how to claim the site, on the board's screen",
+		Long: `Show the latest readings of the site on this machine and update them. Until the site has
+an owner, also show how to claim it, with a QR code. The screen is for reading only.
+Without a terminal, print everything once.`,
+		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, folder state.Folder, _ []string) error {
 			if every < time.Second {
-				return usagef("--every takes a time such as 5s, and one second at least")
-			}
-			folder, err := a.siteFolder()
-			if err != nil {
-				return err
+				return usagef("--every takes a time of at least 1s, such as 5s")
 			}
 			if !a.out.terminal() {
-				now := a.screen(cmd.Context(), folder)
+				now := a.screen(ctx, folder)
 				if now.err == nil {
 					_, now.err = a.out.Write([]byte(now.page(0, 0)))
 				}
 				return now.err
 			}
-			return a.console(cmd.Context(), folder, every)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return a.console(ctx, folder, every)
+		}),
 	}
-	cmd.Flags().DurationVar(&every, "every", every, "how often the screen is written anew")
-	cmd.RegisterFlagCompletionFunc("every", cobra.NoFileCompletions)
+	cmd.Flags().DurationVar(&every, "every", every, "how often to update the screen")
 	return cmd
 }
 
-// console fills the terminal anew until ctx ends, whether the site runs or not.
+// console redraws the terminal until ctx ends, whether the site runs or not.
 func (a *app) console(ctx context.Context, folder state.Folder, every time.Duration) error {
-	const empty, noCursor, cursor = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h" // as a Linux console has them
-	fmt.Fprint(a.out, noCursor)
-	defer fmt.Fprint(a.out, cursor)
+	const clear, hideCursor, showCursor = "\x1b[H\x1b[J", "\x1b[?25l", "\x1b[?25h" // of a Linux console
+	fmt.Fprint(a.out, hideCursor)
+	defer fmt.Fprint(a.out, showCursor)
 	again := time.NewTicker(every)
 	defer again.Stop()
 	for ctx.Err() == nil {
@@ -67,7 +58,7 @@ func (a *app) console(ctx context.Context, folder state.Folder, every time.Durat
 			}
 		}
 		page := a.screen(ctx, folder).page(columns, rows)
-		if _, err := fmt.Fprint(a.out, empty+page); err != nil {
+		if _, err := fmt.Fprint(a.out, clear+page); err != nil {
 			return err
 		}
 		select {
@@ -78,22 +69,22 @@ func (a *app) console(ctx context.Context, folder state.Folder, every time.Durat
 	return nil
 }
 
-// screen is what there is to show of a site.
+// screen is the content of the console.
 type screen struct {
 	at     time.Time
 	status statusResult
-	claim  string // the address to claim it by, "" where somebody owns it
-	qr     string // the same as a picture
+	claim  string // the address to claim the site by, "" for a site with an owner
+	qr     string // the address as a QR code
 	table  string // of the latest readings
-	err    error  // why there is nothing but this
+	err    error  // why the site does not answer
 }
 
 func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	s.at = time.Now()
-	quiet := *a // what it prints goes into the screen
+	capture := *a // prints into the screen
 	var text strings.Builder
-	quiet.out, quiet.json = &output{Writer: &text}, false
-	s.err = quiet.with(func(session *session) error {
+	capture.out, capture.json = &output{Writer: &text}, false
+	s.err = capture.with(func(session *session) error {
 		if _, err := session.ask(ctx, "site_status", nil, &s.status); err != nil {
 			return err
 		}
@@ -105,7 +96,7 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 		for _, h := range s.status.Moved {
 			left[h.Output] = h.Left
 		}
-		return quiet.readTable(now.Readings, left)
+		return capture.readTable(now.Readings, left)
 	})
 	s.table = text.String()
 	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {
@@ -114,30 +105,30 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	return s
 }
 
-// page is the screen as text, within that many columns and rows; 0 is for as many as it
-// takes. What does not fit is left out, the picture first.
+// page renders the screen within that many columns and rows; 0 is for no limit. It leaves out
+// what does not fit, the QR code first.
 func (s screen) page(columns, rows int) string {
 	var b strings.Builder
 	line := func(text string) { b.WriteString(cut(text, columns) + "\n") }
 	if s.err != nil {
-		line(s.at.Format(time.TimeOnly) + "  no site runs here yet")
+		line(s.at.Format(time.TimeOnly) + "  no site is running here yet")
 		line("")
 		line(explain(s.err, ""))
 		return b.String()
 	}
-	line(fmt.Sprintf("%s  %s  runs for %s", s.at.Format(time.TimeOnly), s.status.Site, span(s.status.Uptime)))
+	line(fmt.Sprintf("%s  %s  running for %s", s.at.Format(time.TimeOnly), s.status.Site, span(s.status.Uptime)))
 	if s.status.Stopped {
-		line("THE EMERGENCY STOP IS LATCHED: outputs stay at their safe values until agentsite reset")
+		line("EMERGENCY STOP: outputs stay at their safe values until agentsite reset")
 	}
 	line("")
 	table := strings.Split(strings.TrimSuffix(s.table, "\n"), "\n")
 	if left := access.ClaimWindow - time.Duration(s.status.Uptime*float64(time.Second)); s.claim != "" && left <= 0 {
-		line("Nobody owns this site. Switch the board off and on again to claim it.")
+		line("This site has no owner. Switch the board off and on again to claim it.")
 		line("")
 	} else if s.claim != "" {
-		fmt.Fprintf(&b, "Nobody owns this site yet. Within %s, on your own machine:\n  agentsite claim %s\n\n", span(left.Seconds()), state.ShellQuote(s.claim))
-		const least = 6 // rows of readings beside a picture
-		if fits(b.String()+s.qr, columns, rows-min(least, len(table))) {
+		fmt.Fprintf(&b, "This site has no owner yet. To claim it within %s, on your own computer:\n  agentsite claim %s\n\n", span(left.Seconds()), state.ShellQuote(s.claim))
+		const minRows = 6 // of readings beside a QR code
+		if fits(b.String()+s.qr, columns, rows-min(minRows, len(table))) {
 			b.WriteString(s.qr + "\n")
 		}
 	}
@@ -155,8 +146,7 @@ func (s screen) page(columns, rows int) string {
 	return b.String()
 }
 
-// fits reports whether a text has room on a screen, and no row of it is broken but those
-// of words.
+// fits reports whether a text fits on a screen. Only rows of the QR code must not be wrapped.
 func fits(text string, columns, rows int) bool {
 	if columns <= 0 {
 		return true
@@ -169,7 +159,7 @@ func fits(text string, columns, rows int) bool {
 	return height(text, columns) < rows
 }
 
-// height is how many rows of a screen a text takes.
+// height returns the number of screen rows that a text takes.
 func height(text string, columns int) (rows int) {
 	for row := range strings.Lines(text) {
 		rows++
@@ -180,7 +170,7 @@ func height(text string, columns int) (rows int) {
 	return rows
 }
 
-// cut is what of a row is within that many columns.
+// cut shortens a row to that many columns.
 func cut(row string, columns int) string {
 	row = clean(row)
 	if runes := []rune(row); columns > 0 && len(runes) > columns {

@@ -14,84 +14,62 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lookFor is how long discover looks: sites that are there answer within a second.
-const lookFor = 2 * time.Second
+// discoverTime is how long discover waits for answers; sites answer within a second.
+const discoverTime = 2 * time.Second
 
 func (a *app) discoverCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use: "discover", GroupID: groupAgents, Args: noArgs,
 		Short: "Find the sites on your network",
-		Long: `Find the sites on your network, by mDNS. A name is what a site says of itself and proves
-nothing; KEY is what tells sites apart, and what yours were claimed by. One that is not
-known here is asked by your key whether you own it, as the owner's card on a new board
-says; "agentsite claim" with its name or key, or --site, has it known here.
+		Long: `Find the sites on your network, by mDNS. Any site can use any name: only KEY identifies a
+site. A site that is not in your list of sites is asked whether your key owns it, as the
+owner's card on a new board may say. "agentsite claim" with its name or key, or --site,
+adds it to your list.
 
-With --watch it goes on, and prints what comes, changes and goes, until Ctrl-C.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.claims("discover"); err != nil {
-				return err
-			}
+With --watch, print changes until Ctrl-C.`,
+		RunE: a.asUser(func(ctx context.Context, _ peer.Person, _ []string) error {
 			if watch {
-				return a.watchSites(cmd.Context())
+				return a.watchSites(ctx)
 			}
-			return a.listFound(cmd.Context())
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return a.discover(ctx)
+		}),
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on until Ctrl-C")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print changes until Ctrl-C")
 	return cmd
 }
 
-func (a *app) listFound(ctx context.Context) error {
-	there := make(map[string]peer.Found)
-	err := peer.Discover(ctx, peer.DiscoverOptions{For: lookFor, Version: version}, func(c discovery.Change, s peer.Found) {
-		if delete(there, s.DID); c != discovery.Gone {
-			there[s.DID] = s
+func (a *app) discover(ctx context.Context) error {
+	present := make(map[string]peer.Found)
+	err := peer.Discover(ctx, peer.DiscoverOptions{For: discoverTime, Version: version}, func(c discovery.Change, s peer.Found) {
+		if delete(present, s.DID); c != discovery.Gone {
+			present[s.DID] = s
 		}
 	})
 	if err != nil {
 		return err
 	}
-	all := make([]peer.Found, 0, len(there))
-	for _, s := range there {
+	all := make([]peer.Found, 0, len(present))
+	for _, s := range present {
 		all = append(all, s)
 	}
-	if len(all) == 0 && !a.json {
-		return a.say("no site answers on this network; agentsite doctor, where one runs, says what may be in the way")
-	}
-	return a.printFound(all)
+	return a.printFound(all, "no site answers on this network; agentsite doctor, on a site's machine, reports why")
 }
 
-// printFound prints sites that were found.
-func (a *app) printFound(all []peer.Found) error {
+// printFound prints sites that were found, or the sentence none.
+func (a *app) printFound(all []peer.Found, none string) error {
 	slices.SortFunc(all, func(a, b peer.Found) int { return strings.Compare(a.Name+a.DID, b.Name+b.DID) })
-	var rows [][]string
-	unknown := false
-	for _, s := range all {
-		if a.json {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-			continue
+	err := printList(a, all, none, []string{"SITE", "YOU CALL IT", "ADDRESSES", "KEY"}, func(s peer.Found) []string {
+		known := cmp.Or(s.Known, "not yours")
+		if s.Yours {
+			known = "yours, not listed yet"
 		}
-		known := s.Known
-		switch {
-		case s.Yours:
-			known, unknown = "yours, not known here", true
-		case known == "":
-			known = "not yours"
-		}
-		rows = append(rows, []string{s.Name, known, addresses(s.URLs), s.DID})
+		return []string{s.Name, known, addresses(s.URLs), s.DID}
+	})
+	if err == nil && !a.json && slices.ContainsFunc(all, func(s peer.Found) bool { return s.Yours }) {
+		a.note("agentsite claim with a name or key adds a site of yours to agentsite sites")
 	}
-	if a.json {
-		return nil
-	}
-	if err := table(a.out, []string{"SITE", "YOU CALL IT", "ADDRESSES", "KEY"}, rows); err != nil || !unknown {
-		return err
-	}
-	fmt.Fprintln(a.errs, "agentsite: agentsite claim with a name or a key has a site known here that is yours")
-	return nil
+	return err
 }
 
 // foundPrinter prints sites one by one, as they are found.
@@ -100,8 +78,6 @@ type foundPrinter struct {
 	count int
 }
 
-func (a *app) foundPrinter() *foundPrinter { return &foundPrinter{app: a} }
-
 func (p *foundPrinter) print(s peer.Found) {
 	p.count++
 	if p.json {
@@ -109,16 +85,16 @@ func (p *foundPrinter) print(s peer.Found) {
 		return
 	}
 	rows := [][]string{{"SITE", "YOU CALL IT", "KEY", "ADDRESSES"}, {s.Name, cmp.Or(s.Known, "not yours"), s.DID, addresses(s.URLs)}}
-	for _, row := range rows[min(p.count-1, 1):] { // no later one makes a column wider
-		p.say("%s%s%s%s", pad(row[0], nameWidth+2), pad(row[1], nameWidth+2), pad(row[2], len(s.DID)+2), row[3])
+	for _, row := range rows[min(p.count-1, 1):] { // the widths are fixed
+		p.say("%s%s%s%s", pad(row[0], maxName+2), pad(row[1], maxName+2), pad(row[2], len(s.DID)+2), row[3])
 	}
 }
 
-// nameWidth is how long a site's name is at most.
-const nameWidth = 24
+// maxName is the maximum length of a site's name.
+const maxName = 24
 
-// addresses returns the first of a site's addresses and how many more there are, which --json
-// lists: those of libp2p alone would be wider than a terminal.
+// addresses returns the first of a site's addresses and the number of others, which --json
+// lists: those of libp2p alone are wider than a terminal.
 func addresses(all []string) string {
 	if len(all) < 2 {
 		return strings.Join(all, "")
@@ -133,10 +109,6 @@ type seenResult struct {
 
 func (a *app) watchSites(ctx context.Context) error {
 	return peer.Discover(ctx, peer.DiscoverOptions{Version: version}, func(c discovery.Change, s peer.Found) {
-		if a.json {
-			a.printJSON(seenResult{c, s})
-			return
-		}
-		a.say("%s  %-8s  %s  %s  %s", time.Now().Format(time.TimeOnly), c, s.Name, addresses(s.URLs), s.DID)
+		a.print(seenResult{c, s}, "%s  %-8s  %s  %s  %s", time.Now().Format(time.TimeOnly), c, s.Name, addresses(s.URLs), s.DID)
 	})
 }

@@ -12,7 +12,7 @@ import (
 // TestFoundAsTheyCome: each site is printed when it is found, under one head.
 func TestFoundAsTheyCome(t *testing.T) {
 	var out bytes.Buffer
-	p := (&app{out: &output{Writer: &out}}).foundPrinter()
+	p := &foundPrinter{app: &app{out: &output{Writer: &out}}}
 	for i, name := range []string{"greenhouse", "a"} {
 		p.print(peer.Found{Found: owner.Found{Name: name, DID: "did:key:z", URLs: []string{"https://192.0.2.1:8474/mcp"}}})
 		if lines := strings.Count(out.String(), "\n"); lines != i+2 {
@@ -29,7 +29,7 @@ func TestFoundAsTheyCome(t *testing.T) {
 		}
 	}
 	out.Reset()
-	p = (&app{out: &output{Writer: &out}, json: true}).foundPrinter()
+	p = &foundPrinter{app: &app{out: &output{Writer: &out}, json: true}}
 	p.print(peer.Found{Found: owner.Found{Name: "b", DID: "did:key:z"}})
 	if !strings.HasPrefix(out.String(), "{") || strings.Count(out.String(), "\n") != 1 {
 		t.Error(out.String())

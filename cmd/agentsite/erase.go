@@ -9,7 +9,7 @@ import (
 	"agentsite/node/state/backup"
 )
 
-// erasing are the flags of reset that erase.
+// erasing are the flags of reset --erase.
 type erasing struct{ erase, key, yes bool }
 
 type erasedResult struct {
@@ -18,7 +18,7 @@ type erasedResult struct {
 }
 
 func (a *app) erase(ctx context.Context, e erasing) error {
-	if err := a.local("reset"); err != nil {
+	if err := a.requireLocal("reset --erase"); err != nil {
 		return err
 	}
 	folder, err := a.folder()
@@ -29,7 +29,7 @@ func (a *app) erase(ctx context.Context, e erasing) error {
 		if e.yes {
 			return nil
 		}
-		return a.sureToErase(ctx, folder, e.key)
+		return a.confirmErase(ctx, folder, e.key)
 	})
 	if a.json && err == nil {
 		return a.printJSON(erasedResult{append([]string{}, erased...), !e.key})
@@ -41,24 +41,24 @@ func (a *app) erase(ctx context.Context, e erasing) error {
 	case err != nil:
 		return err
 	case len(erased) == 0:
-		return a.say("there was nothing to erase in %s", folder)
+		return a.say("nothing to erase in %s", folder)
 	}
-	return a.say("Nobody owns the site now, until a claim or owner: in its configuration says who. An emergency stop that was latched still is.")
+	return a.say("The site has no owner now, until a claim or owner: in its configuration. An emergency stop stays in force.")
 }
 
-// sureToErase has somebody say so who cannot have meant something else.
-func (a *app) sureToErase(ctx context.Context, folder state.Folder, key bool) error {
+// confirmErase asks the person at the terminal to type a word.
+func (a *app) confirmErase(ctx context.Context, folder state.Folder, key bool) error {
 	if _, ok := a.terminal(); !ok {
-		return usagef("there is no terminal to ask on whether you are sure: --yes says so")
+		return usagef("there is no terminal to confirm this on: use --yes")
 	}
 	what := ""
 	if key {
-		what = " and the key, which is the site's name for all who know it,"
+		what = " and the key, by which others know the site,"
 	}
 	const word = "erase"
-	said, err := a.prompt(ctx, "The owners, permissions, tokens and journal"+what+" of the site in "+clean(string(folder))+" go, and only a backup brings them back.\nType "+word+" to go on: ", false)
+	said, err := a.prompt(ctx, "This removes the owners, permissions, tokens and journal"+what+" of the site in "+clean(string(folder))+". Only a backup restores them.\nType "+word+" to continue: ", false)
 	if err == nil && said != word {
-		return usagef("this was not the word %s: nothing is erased", word)
+		return usagef("you did not type %s: nothing is erased", word)
 	}
 	return err
 }

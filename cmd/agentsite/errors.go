@@ -22,11 +22,11 @@ const (
 	exitOK      = 0
 	exitFailure = 1 // anything else
 	exitUsage   = 2 // the command line, an argument or the configuration is wrong
-	exitDenied  = 3 // the caller may not
+	exitDenied  = 3 // the caller has no permission
 	exitUnsafe  = 4 // the guard refused
-	exitBusy    = 5 // somebody else holds it, or too many ask
-	exitAway    = 6 // no site, or a device of it, answers just now
-	exitUnknown = 7 // it may or may not have been done, or came too late
+	exitBusy    = 5 // another caller holds the output, or there are too many calls
+	exitAway    = 6 // the site or the device does not answer
+	exitUnknown = 7 // the outcome is unknown, or the call came too late
 )
 
 // byKind maps the fault kinds.
@@ -72,9 +72,8 @@ func exitCode(err error) int {
 	return code
 }
 
-// explain is the error as it is printed: one line that is ours, or the lines
-// about a configuration as they are, for editors that jump to them. site is the one
-// on another machine that was asked, "" for none.
+// explain formats an error for people: one line, or for a configuration its file:line:column
+// lines, which editors understand. site is the remote site that was called, "" for none.
 func explain(err error, site string) string {
 	var mistake *config.Error
 	if errors.As(err, &mistake) {
@@ -92,8 +91,7 @@ func explain(err error, site string) string {
 	return "agentsite: " + clean(text)
 }
 
-// saidBy marks a sentence of another machine's site as one: what it recommends is not what
-// this program does.
+// saidBy marks a message of a remote site, whose advice is not this program's.
 func saidBy(site, sentence string) string {
 	if site == "" {
 		return sentence
@@ -101,8 +99,8 @@ func saidBy(site, sentence string) string {
 	return site + " says: " + sentence
 }
 
-// unreached gives an error of a call its exit code and, where it is not the
-// site's own sentence, one that says what to do.
+// unreached adds the exit code to an error of a call and, unless it is the site's own message,
+// what to do.
 func (a *app) unreached(err error) error {
 	var web *url.Error
 	why := peer.Unreached(err)
@@ -112,24 +110,24 @@ func (a *app) unreached(err error) error {
 	case errors.Is(err, context.Canceled):
 		return coded{exitFailure, errors.New("interrupted")}
 	case peer.Refused(why):
-		return coded{exitAway, fmt.Errorf("the site is not reached: %w; try again in half a minute, and end what else calls it from here", why)}
+		return coded{exitAway, fmt.Errorf("the site accepts no more connections from here: %w; try again in half a minute, and close other connections to it", why)}
 	case why != nil:
-		return coded{exitAway, fmt.Errorf("the site is not reached: %w; see that it is switched on and in your network, or in a realm that you are in; --wait 30s tries for longer", why)}
+		return coded{exitAway, fmt.Errorf("cannot connect to the site: %w; check that it is switched on and on your network, or in a realm of yours; --wait 30s tries for longer", why)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v; it may or may not have done it: look with agentsite read", span(patience.Seconds()))}
+		return coded{exitUnknown, fmt.Errorf("the site has not answered for %v and the outcome is unknown: check with agentsite read", span(patience.Seconds()))}
 	case broken(err):
-		return coded{exitUnknown, errors.New("the site ended before it answered; it may or may not have done it")}
+		return coded{exitUnknown, errors.New("the site ended before it answered; the outcome is unknown")}
 	case errors.As(err, &web) && errors.As(err, new(*tls.CertificateVerificationError)):
-		return coded{exitDenied, fmt.Errorf("the certificate of %s is not one that this machine trusts (%w): give the site's with --cacert FILE, which agentsite identity --certificate prints on its machine", a.url, web.Err)}
+		return coded{exitDenied, fmt.Errorf("this machine does not trust the certificate of %s (%w): use --cacert with the output of agentsite identity --certificate on the site's machine", a.url, web.Err)}
 	case errors.As(err, &web) && a.url == "":
 		return coded{exitAway, web.Err}
 	case errors.As(err, &web):
-		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or mend the address", a.url, web.Err)}
+		return coded{exitAway, fmt.Errorf("no site answers at %s: %w; start it, or correct the address", a.url, web.Err)}
 	}
 	return err
 }
 
-// undialled gives an error of dialling its exit code.
+// undialled adds the exit code to an error of Dial.
 func (a *app) undialled(err error) error {
 	var mistaken state.Mistake
 	var web *url.Error

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -16,38 +15,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const wordsHelp = `A permission in words is VERB PLACES and what limits it; several are divided by commas:
+const permissionHelp = `PERMISSION is VERB PLACES LIMITS; commas separate several:
 
   read climate/*
   set fan+vent 0..80 max 10m 10/h confirm
   stop
 
-VERB is read, set, show, capture or stop; "use TOOL on PLACES" is any other tool. PLACES
-are points, devices, or * for all. 0..80 is what may be set, max 10m for how long at a
-time, 10/h how often, and confirm has an owner approve each call.`
+VERB is read, set, show, capture or stop; "use TOOL on PLACES" is for any other tool.
+PLACES are points, devices, or * for all. Of the limits, 0..80 is the range that may be
+set, max 10m the time of one move, 10/h the rate, and confirm makes an owner approve each
+call.`
 
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "token", GroupID: groupAgents, Args: noArgs,
-		Short: "Make, list and revoke tokens with permissions of their own",
-		Long: `A token lets a client that knows nothing else than bearer tokens do what you permit it,
-and no more: over HTTP it sees no other tool and no other point.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Create, list and revoke tokens with permissions of their own",
+		Long: `Create, list and revoke tokens. A token gives a client that uses bearer tokens exactly the
+permissions that you choose. Over HTTP it sees no other tools and points.`,
+		RunE: help,
 	}
 	cmd.AddCommand(a.tokenAddCommand(),
 		&cobra.Command{
 			Use: "list", Args: noArgs, Short: "List the tokens",
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return a.ownersSession("token", func(s *session) error {
-					return s.showGrants(cmd.Context(), func(g owner.Granted) bool { return g.Token != "" })
-				})
-			},
-			ValidArgsFunction: cobra.NoFileCompletions,
+			RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+				return s.showGrants(ctx, func(g owner.Granted) bool { return g.Token != "" })
+			}),
 		},
 		&cobra.Command{
-			Use: "revoke NAME", Args: exactly("NAME"), Short: "End a token and what is held by it, at once",
-			RunE:              func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0]) },
-			ValidArgsFunction: a.completeGrants,
+			Use: "revoke NAME", Args: exactly("NAME"), Short: "Revoke a token and end its leases at once",
+			RunE: a.asOwner(revoke), ValidArgsFunction: a.completeGrants,
 		})
 	return cmd
 }
@@ -56,37 +52,34 @@ func (a *app) tokenAddCommand() *cobra.Command {
 	var until string
 	cmd := &cobra.Command{
 		Use: "add NAME PERMISSION", Args: exactly("NAME", "PERMISSION"),
-		Short: "Make a token, and print it this once",
-		Long: wordsHelp + `
+		Short: "Create a token and print it once",
+		Long: permissionHelp + `
 
-The token is printed once and kept nowhere. It counts at this site's address, and ends
-after 24 hours unless --until says otherwise.`,
+The token is printed once and stored nowhere. It is valid at this site's address, and
+ends after 24 hours unless --until says otherwise.`,
 		Example: "  agentsite token add kitchen 'read climate/*'\n  agentsite token add fan 'read *, set fan max 10m 10/h' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.TokenUntil(until)
 			if err != nil {
 				return err
 			}
-			return a.ownersSession("token", func(s *session) error {
-				m, err := s.addToken(cmd.Context(), args[0], args[1], end)
+			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				m, err := s.addToken(ctx, args[0], args[1], end)
 				if err != nil {
 					return err
 				}
-				s.warnOfIdle(cmd.Context(), args[1])
+				s.warnOfUnmatched(ctx, args[1])
 				if m.Owner != "" {
-					fmt.Fprintf(a.errs, "agentsite: this site had no owner yet; it is yours now, by the key %s\n", clean(m.Owner))
+					a.note("this site had no owner; you own it now, with the key %s", m.Owner)
 				}
-				if a.json {
-					return a.printJSON(m)
+				if !a.json {
+					a.note("the token %s may %s, %s; it is not shown again", args[0], args[1], lasts(end, cmd))
 				}
-				fmt.Fprintf(a.errs, "agentsite: the token %s may %s, %s; it is shown this once\n", clean(args[0]), clean(args[1]), lasts(end, cmd))
-				return a.say("%s", m.Token)
-			})
+				return a.print(m, "%s", m.Token)
+			})(cmd, args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&until, "until", "24h", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
-	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	untilFlag(cmd, &until, "24h")
 	return cmd
 }
 
@@ -95,68 +88,66 @@ func (a *app) grantCommand() *cobra.Command {
 	var toSite bool
 	cmd := &cobra.Command{
 		Use: "grant DID PERMISSION", GroupID: groupAgents, Args: exactly("DID", "PERMISSION"),
-		Short: "Permit a key something",
-		Long: wordsHelp + `
+		Short: "Grant a permission to a key",
+		Long: permissionHelp + `
 
-The key is another user's, as their "agentsite identity --card -" prints it, or an agent's.
-You sign the permission, and the site keeps it. What is printed is for the key's holder:
-"agentsite accept" takes it. It is no secret.
+DID is the key of a person, as "agentsite identity --card -" prints it, or of an agent.
+You sign the grant, and the site stores it. The text that is printed is for the holder of
+the key, who stores it with "agentsite accept". It is not secret.
 
-A permission to read ends after 90 days, any other after seven, unless --until says
-otherwise.`,
+A permission that only reads ends after 90 days, any other after 7 days, unless --until
+says otherwise.`,
 		Example: "  agentsite grant did:key:z6Mk… 'read climate/*, set fan max 10m 10/h' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := ownerclient.GrantUntil(until, args[1])
 			if err != nil {
 				return err
 			}
-			return a.ownersSession("grant", func(s *session) error {
-				all, err := s.access(cmd.Context())
+			return a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				all, err := s.access(ctx)
 				if err == nil && !toSite {
-					err = a.notASite(args[0], all.Site, meant)
+					err = a.checkNotSite(args[0], all.Site, toSiteHint)
 				}
 				if err != nil {
 					return err
 				}
-				signed, pass, err := ownerclient.SignGrant(all, peer.OwnerKey, args[0], args[1], end)
+				signed, link, err := ownerclient.SignGrant(all, peer.OwnerKey, args[0], args[1], end)
 				if err != nil {
 					return err
 				}
-				if err := s.own(cmd.Context(), func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) }); err != nil {
+				if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) }); err != nil {
 					return err
 				}
-				s.warnOfIdle(cmd.Context(), args[1])
-				return a.showPass(cmd, pass, args[0], args[1], end)
-			})
+				s.warnOfUnmatched(ctx, args[1])
+				return a.showGrant(cmd, link, args[0], args[1], end)
+			})(cmd, args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
-	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	untilFlag(cmd, &until, "")
 	toSiteFlag(cmd, &toSite)
 	return cmd
 }
 
 func toSiteFlag(cmd *cobra.Command, toSite *bool) {
-	cmd.Flags().BoolVar(toSite, "to-site", false, "the key is a site's, and that is meant")
+	cmd.Flags().BoolVar(toSite, "to-site", false, "accept the key of a site")
 }
 
-const meant = "; with --to-site it is taken all the same"
+const toSiteHint = "; --to-site accepts it"
 
-// notASite refuses a key that is a site's, which somebody took for their own.
-func (a *app) notASite(did, also, unless string) error {
+// checkNotSite refuses a key that is a site's. siteDID is another key that is a site's.
+func (a *app) checkNotSite(did, siteDID, hint string) error {
 	folder, err := a.siteFolder()
 	if err != nil {
 		return err
 	}
-	whose, err := peer.DescribeSite(did, folder)
-	if err == nil && whose == "" && did == also {
-		whose = "this site"
+	site, err := peer.DescribeSite(did, folder)
+	if err == nil && site == "" && did == siteDID {
+		site = "this site"
 	}
-	if whose == "" {
+	if site == "" {
 		return err
 	}
-	return usagef("this is the key of %s, not of a person or an agent, who has theirs from agentsite identity --card -%s", whose, unless)
+	return usagef("this is the key of %s, not of a person or an agent, whose key agentsite identity --card - prints%s", site, hint)
 }
 
 func (a *app) delegateCommand() *cobra.Command {
@@ -164,178 +155,126 @@ func (a *app) delegateCommand() *cobra.Command {
 	var toSite bool
 	cmd := &cobra.Command{
 		Use: "delegate SITE DID PERMISSION", GroupID: groupAgents, Args: exactly("SITE", "DID", "PERMISSION"),
-		Short: "Pass a part of what you were granted on to another key",
-		Long: `Pass a part of what you were granted on a site on to another key, without asking anybody.
-What you may not do, it may not either, and both count against the same rate. When your
-permission ends or is revoked, so does what you passed on. What is printed is for the
-key's holder: "agentsite accept" takes it.`,
+		Short: "Delegate a part of your permission to another key",
+		Long: `Delegate a part of your permission on a site to another key. No connection is needed. The
+key never gets more than you have, and both share your rate limit. When your permission
+ends or is revoked, the delegation ends, too. The text that is printed is for the holder
+of the key, who stores it with "agentsite accept".`,
 		Example: "  agentsite delegate shed did:key:z6Mk… 'read climate/*' --until fri",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.claims("delegate"); err != nil {
-				return err
-			}
-			end, err := ownerclient.GrantUntil(until, args[2])
-			if err == nil && !toSite {
-				err = a.notASite(args[1], "", meant)
-			}
-			if err != nil {
-				return err
-			}
-			user, err := peer.User()
-			if err != nil {
-				return err
-			}
-			pass, err := user.Delegate(args[0], args[1], args[2], end)
-			if err != nil {
-				return err
-			}
-			return a.showPass(cmd, pass, args[1], args[2], end)
+			return a.asUser(func(_ context.Context, user peer.Person, args []string) error {
+				end, err := ownerclient.GrantUntil(until, args[2])
+				if err == nil && !toSite {
+					err = a.checkNotSite(args[1], "", toSiteHint)
+				}
+				if err != nil {
+					return err
+				}
+				link, err := user.Delegate(args[0], args[1], args[2], end)
+				if err != nil {
+					return err
+				}
+				return a.showGrant(cmd, link, args[1], args[2], end)
+			})(cmd, args)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return a.completeSites(cmd, args, word)
-		},
+		ValidArgsFunction: a.completeSite,
 	}
-	cmd.Flags().StringVar(&until, "until", "", "when it ends: 12h, 30d, tomorrow, fri, 2026-12-24, 2026-12-24T18:00:00Z, never")
-	cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	untilFlag(cmd, &until, "")
 	toSiteFlag(cmd, &toSite)
 	return cmd
 }
 
-type passResult struct {
+type grantResult struct {
 	To    string    `json:"to"`
 	May   string    `json:"may"`
 	Until time.Time `json:"until,omitzero"`
-	Pass  string    `json:"grant"`
+	Grant string    `json:"grant"`
 }
 
-func (a *app) showPass(cmd *cobra.Command, pass, to, may string, until time.Time) error {
-	if a.json {
-		return a.printJSON(passResult{to, may, until, pass})
+func (a *app) showGrant(cmd *cobra.Command, link, to, may string, until time.Time) error {
+	if !a.json {
+		a.note("%s may %s, %s; its holder runs agentsite accept with this text:", to, may, lasts(until, cmd))
 	}
-	fmt.Fprintf(a.errs, "agentsite: %s may %s, %s; its holder runs agentsite accept with this:\n", clean(to), clean(may), lasts(until, cmd))
-	return a.say("%s", pass)
+	return a.print(grantResult{to, may, until, link}, "%s", link)
 }
 
 func (a *app) grantsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "grants", GroupID: groupAgents, Args: noArgs,
-		Short: "List who may do what, until when",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ownersSession("grants", func(s *session) error {
-				return s.showGrants(cmd.Context(), func(owner.Granted) bool { return true })
-			})
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "List tokens and grants, with their permissions and when they end",
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+			return s.showGrants(ctx, func(owner.Granted) bool { return true })
+		}),
 	}
 }
 
 func (a *app) revokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", GroupID: groupAgents, Args: exactly("NAME"),
-		Short: "End a permission and what is held by it, at once",
-		Long: `End a token by its name, a grant by its ID with all that was passed on from it, or by a
-did:key all that its holder has. Outputs that are held by it go to safe, subscriptions
-end, and the next call is refused.`,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.revoke(cmd.Context(), args[0]) },
-		ValidArgsFunction: a.completeGrants,
+		Short: "Revoke a permission and end its leases at once",
+		Long: `Revoke a token by its name, a grant with its delegations by its ID, or all permissions of
+a did:key. Outputs that its holder moved return to their safe values, subscriptions end,
+and the next call is refused.`,
+		RunE: a.asOwner(revoke), ValidArgsFunction: a.completeGrants,
 	}
 }
 
-func (a *app) clockCommand() *cobra.Command {
-	var set, back bool
-	cmd := &cobra.Command{
-		Use: "clock", GroupID: groupAgents, Args: noArgs,
-		Short: "Show what time the site takes it to be, and have it believe yours",
-		Long: `A board without a battery does not know the time after a start, until something on its
-network or one of its owners tells it. What may act until a time is refused meanwhile,
-unless the configuration says "clock: last-known". A network is not believed that is more
-than a week ahead of what was known, or a day behind. An owner's agentsite tells the time
-with every command with --site; on the site's own machine, --set says that this machine's
-clock is right. The time goes forward only, but for --set --back on that machine, after
-which permissions count again that ended between.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ownersSession("clock", func(s *session) error {
-				now := time.Now()
-				if set || back {
-					err := s.own(cmd.Context(), func(ctx context.Context) error { _, err := s.Owner.SetTime(ctx, now, back); return err })
-					if err != nil {
-						return err
-					}
-				}
-				all, err := s.access(cmd.Context())
-				switch ahead := all.Time.Sub(now); {
-				case err != nil:
-					return err
-				case set && !back && ahead > time.Minute:
-					return fmt.Errorf("the site's time is %s, ahead of this machine's, %s, and does not go back by itself; if yours is right, run agentsite clock --set --back on the site's own machine", local(all.Time), local(now))
-				case a.json:
-					return a.printJSON(clockResult{all.Time, all.Sure, all.Off})
-				case all.Off != 0:
-					return a.say("not known: at least %s. The site's machine says %s, which is too far from that to be believed; if it is right, run agentsite clock --set there", local(all.Time), local(all.Time.Add(time.Duration(all.Off*float64(time.Second)))))
-				case all.Sure:
-					return a.say("%s", local(all.Time))
-				}
-				return a.say("not known: at least %s. Set it with agentsite clock --set on the site's own machine", local(all.Time))
-			})
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	cmd.Flags().BoolVar(&set, "set", false, "have the site believe this machine's clock")
-	cmd.Flags().BoolVar(&back, "back", false, "with --set, also where that is earlier; on the site's own machine")
-	return cmd
+type revokedResult struct {
+	Revoked string `json:"revoked"`
 }
 
-type clockResult struct {
-	Time time.Time `json:"time"`
-	Sure bool      `json:"time_is_known"`
-	Off  float64   `json:"machine_ahead_seconds,omitzero"`
-}
-
-// ownersSession is with for what only owners can do.
-func (a *app) ownersSession(what string, do func(*session) error) error {
-	if err := a.owners(what); err != nil {
+func revoke(ctx context.Context, s *session, args []string) error {
+	name := args[0]
+	if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.Revoke(ctx, name) }); err != nil {
 		return err
 	}
-	return a.with(do)
+	return s.app.print(revokedResult{name}, "%s is revoked; its outputs return to their safe values", name)
 }
 
-// own calls an owner's method within patience.
+// own calls an owner's method within the timeout of a call.
 func (s *session) own(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.app.unreached(call(ctx))
 }
 
-func (s *session) access(ctx context.Context) (all ownerclient.Access, err error) {
-	err = s.own(ctx, func(ctx context.Context) error { all, err = s.Owner.Access(ctx); return err })
+// askOwner is own for a method with a result.
+func askOwner[R any](ctx context.Context, s *session, call func(context.Context) (R, error)) (result R, err error) {
+	err = s.own(ctx, func(ctx context.Context) error {
+		var err error
+		result, err = call(ctx)
+		return err
+	})
+	return result, err
+}
+
+// access asks for owners, grants and tokens, and warns of what ends soon.
+func (s *session) access(ctx context.Context) (ownerclient.Access, error) {
+	all, err := askOwner(ctx, s, s.Owner.Access)
 	if err != nil {
 		return all, err
 	}
-	s.app.warnOfEnds(all)
+	s.app.warnOfExpiry(all)
 	if !all.Sure && !all.LastKnown && len(all.Grants) > 0 {
-		fmt.Fprintln(s.app.errs, "agentsite: this site does not know the time yet, and refuses what may act until a time; agentsite clock --help says more")
+		s.app.note("the site's clock is not set, so it refuses permissions that end at a time: see agentsite clock --help")
 	}
 	return all, nil
 }
 
-// soon is when an owner is told that a grant ends.
-const soon = 48 * time.Hour
+// expiryWarning is how long before its end an owner is warned of a grant.
+const expiryWarning = 48 * time.Hour
 
-// warnOfEnds says which grants end soon, and how each is renewed. A token ends soon as a
-// rule.
-func (a *app) warnOfEnds(all ownerclient.Access) {
+// warnOfExpiry prints how to renew the grants that end soon, but not tokens, which usually do.
+func (a *app) warnOfExpiry(all ownerclient.Access) {
 	for _, g := range all.Grants {
 		left := g.Until.Sub(all.Time)
-		if renewal, ok := ownerclient.Renewal(g); ok && !g.Until.IsZero() && left > 0 && left <= soon {
-			fmt.Fprintf(a.errs, "agentsite: a grant ends %s; this renews it: %s %s\n", local(g.Until), a.again(), renewal)
+		if renewal, ok := ownerclient.Renewal(g); ok && !g.Until.IsZero() && left > 0 && left <= expiryWarning {
+			a.note("a grant ends %s; to renew it: %s %s", local(g.Until), a.again(), renewal)
 		}
 	}
 }
 
-// addToken signs a permission, and has the site make a token of it.
+// addToken signs a permission and sends it to the site, which creates a token for it.
 func (s *session) addToken(ctx context.Context, name, words string, until time.Time) (m owner.MadeToken, err error) {
 	all, err := s.access(ctx)
 	if err != nil {
@@ -345,31 +284,30 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	if err != nil {
 		return m, err
 	}
-	err = s.own(ctx, func(ctx context.Context) error { m, err = s.Owner.AddToken(ctx, signed); return err })
-	return m, err
+	return askOwner(ctx, s, func(ctx context.Context) (owner.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
 }
 
-// warnOfIdle says what of a permission is about nothing that the site has: it was misspelt,
-// or is not wired up yet.
-func (s *session) warnOfIdle(ctx context.Context, words string) {
+// warnOfUnmatched warns of the parts of a permission that match no point: they may be misspelt,
+// or for a device that is not connected yet.
+func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	res, err := s.call(ctx, "list_points", nil)
 	var list pointsResult
 	if err != nil || json.Unmarshal(res.JSON, &list) != nil {
-		return // it was permitted, and more is not said
+		return // the permission is given all the same
 	}
 	kinds := make(map[string]string)
 	for _, p := range list.Points {
 		kinds[p.Point] = p.Kind
 	}
-	for _, idle := range access.Unmatched(words, kinds) {
-		_, place, _ := strings.Cut(idle, " ")
+	for _, part := range access.Unmatched(words, kinds) {
+		_, place, _ := strings.Cut(part, " ")
 		near := ""
 		for _, p := range list.Points {
 			if strings.HasSuffix(p.Point, "/"+place) {
-				near = "; did you mean " + clean(p.Point) + "?"
+				near = "did you mean " + p.Point + "? "
 			}
 		}
-		fmt.Fprintf(s.app.errs, "agentsite: this site has nothing that %s is about%s agentsite points lists what there is\n", idle, cmp.Or(near, ":"))
+		s.app.note("no point of this site matches %s; %sagentsite points lists them", part, near)
 	}
 }
 
@@ -378,70 +316,30 @@ func (s *session) showGrants(ctx context.Context, wanted func(owner.Granted) boo
 	if err != nil {
 		return err
 	}
-	var rows [][]string
+	var grants []owner.Granted
 	for _, g := range all.Grants {
-		if !wanted(g) {
-			continue
+		if wanted(g) {
+			grants = append(grants, g)
 		}
-		if s.app.json {
-			if err := s.app.printJSON(g); err != nil {
-				return err
-			}
-			continue
-		}
-		who, until := g.To, strings.TrimPrefix(ends(g.Until), "until ")
+	}
+	return printList(s.app, grants, "No tokens or grants yet", []string{"WHO", "MAY", "UNTIL", "ID"}, func(g owner.Granted) []string {
+		who, until := g.To, endTime(g.Until)
 		if g.Token != "" {
 			who = "token " + g.Token
 		}
 		if !g.Until.IsZero() && !g.Until.After(all.Time) {
-			until += " (over)"
+			until += " (expired)"
 		}
-		rows = append(rows, []string{who, strings.Join(g.May, "; and of that "), until, g.ID})
-	}
-	switch {
-	case s.app.json:
-		return nil
-	case len(rows) == 0:
-		return s.app.say("nobody but you has a permission of their own")
-	}
-	return table(s.app.out, []string{"WHO", "MAY", "UNTIL", "ID"}, rows)
-}
-
-type revokedResult struct {
-	Revoked string `json:"revoked"`
-}
-
-func (a *app) revoke(ctx context.Context, name string) error {
-	return a.ownersSession("revoke", func(s *session) error {
-		if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.Revoke(ctx, name) }); err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(revokedResult{name})
-		}
-		return a.say("%s is revoked; what was held by it goes to safe", name)
+		return []string{who, strings.Join(g.May, "; of that "), until, g.ID}
 	})
 }
 
-// local is a time as people here write it.
-func local(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
-
 func (a *app) completeGrants(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if len(args) == 0 && a.url == "" {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completePatience)
-		defer cancel()
-		a.with(func(s *session) error {
-			all, err := s.access(ctx)
-			for _, g := range all.Grants {
-				name := g.Token
-				if name == "" {
-					name = g.ID
-				}
-				names = append(names, cobra.CompletionWithDesc(clean(name), clean(strings.Join(g.May, "; "))))
-			}
-			return err
-		})
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
+		all, err := askOwner(ctx, s, s.Owner.Access)
+		for _, g := range all.Grants {
+			names = append(names, cobra.CompletionWithDesc(clean(cmp.Or(g.Token, g.ID)), clean(strings.Join(g.May, "; "))))
+		}
+		return names, err
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -8,21 +9,22 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/node/devices"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
 
-// guardCommand is what run starts, and nobody else.
+// guardCommand is the process that run starts to drive the outputs.
 func (a *app) guardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "guard", Args: noArgs, Hidden: true,
-		Short: "Drive the outputs for agentsite run, which starts this",
+		Short: "Drive the outputs for agentsite run",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			folder, err := a.folder()
 			if err != nil {
 				return err
 			}
-			// It ends with the site, or by SIGTERM: a terminal that closes is the site's affair.
+			// It ends with the site or by SIGTERM; the site handles the terminal's signals.
 			signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE)
 			stops := stopSignals()
 			defer logTo(a.errs, slog.LevelInfo)()
@@ -38,29 +40,18 @@ func (a *app) guardCommand() *cobra.Command {
 func (a *app) safeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "safe", GroupID: groupSite, Args: noArgs,
-		Short: "Drive every output to its safe value, without a site",
-		Long: `Drive every output that the site last used to its safe value, and end. It is for when
-the site has ended, however it ended: systemd's ExecStopPost. It waits for a guard that
-is still about, and ends one that hangs. To stop a site that runs, use agentsite stop.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.local("safe"); err != nil {
-				return err
-			}
-			folder, err := a.folder()
-			if err != nil {
-				return err
-			}
+		Short: "Drive every output to its safe value without a running site",
+		Long: `Drive every output that the site last used to its safe value. Use it after the site has
+ended, as systemd's ExecStopPost does. It waits for an output process that still runs, and
+kills one that hangs. To stop a running site, use agentsite stop.`,
+		RunE: a.onMachine(a.folder, func(ctx context.Context, folder state.Folder, _ []string) error {
 			defer logTo(a.errs, slog.LevelInfo)()
-			n, err := site.Safe(cmd.Context(), folder)
+			n, err := site.Safe(ctx, folder)
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(safeResult{Outputs: n})
-			}
-			return a.say("every output is at its safe value (%d of them)", n)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return a.print(safeResult{Outputs: n}, "all outputs are at their safe values (%d)", n)
+		}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"agentsite/cmd/internal/peer"
@@ -14,21 +15,20 @@ func (a *app) identityCommand() *cobra.Command {
 	var certificate bool
 	cmd := &cobra.Command{
 		Use: "identity", GroupID: groupSite, Args: noArgs,
-		Short: "Print who the site is, or make a card of who you are",
-		Long: `Print the two names of the site's key, by which others know it: the peer ID and the
-did:key. The key is made where there is none yet. Below is the did:key of you, who use
-sites from here: that is what others grant something to, and never a site's.
+		Short: "Print the site's key and your own, or write your owner's card",
+		Long: `Print the two forms of the site's public key, by which others know it: peer ID and
+did:key. The key is created where there is none. The last line is your own did:key, to
+which others grant permissions.
 
-With --certificate it is what curl, Node and others that know certificates only have to
-trust to reach the site over HTTPS, also of one that --site names. It vouches for this
-site alone, and is no secret.
+With --certificate, print the site's certificate for HTTPS clients such as curl and Node;
+with --site that of another site. It is valid for this site only, and not secret.
 
-With --card it is your own key, as an owner of sites. Its line for a site's
-agentsite.yaml is written to a file, or printed for "-". The key itself stays on this
-machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup --owner").`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+With --card, write the line of agentsite.yaml that makes you the site's owner to a file,
+or print it for "-". Your private key stays on this machine. Anyone with it owns your
+sites: back it up with "agentsite backup --owner".`,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if card != "" && certificate {
-				return usagef("--card is yours, and --certificate the site's: one at a time")
+				return usagef("--card is for your key and --certificate for the site's: use one at a time")
 			}
 			if certificate && a.site != "" {
 				text, err := peer.ContactCertificate(cmd.Context(), a.target())
@@ -37,49 +37,23 @@ machine: whoever has it owns your sites, so keep a copy of it ("agentsite backup
 				}
 				return a.showCertificate(text)
 			}
-			if err := a.local("identity"); err != nil {
-				return err
-			}
-			if card != "" {
-				return a.showCard(card)
-			}
-			folder, err := a.siteFolder()
-			if err != nil {
-				return err
-			}
-			if certificate {
-				text, err := peer.SiteCertificate(folder)
-				if err != nil {
-					return err
+			return a.onMachine(a.siteFolder, func(_ context.Context, folder state.Folder, _ []string) error {
+				if card != "" {
+					return a.showCard(card)
 				}
-				return a.showCertificate(text)
-			}
-			who, err := folder.Identity()
-			if err != nil {
-				return err
-			}
-			you, err := peer.KnownIdentity()
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(identityResult{who, you.DID})
-			}
-			if err := a.say("the site in %s:", folder); err != nil {
-				return err
-			}
-			if err := a.showIdentity(who); err != nil {
-				return err
-			}
-			if you.DID == "" {
-				return a.say("you have no key of your own yet: agentsite identity --card - makes it, and prints what others grant to")
-			}
-			return a.say("you, to whom others grant: %s", you.DID)
+				if certificate {
+					text, err := peer.SiteCertificate(folder)
+					if err != nil {
+						return err
+					}
+					return a.showCertificate(text)
+				}
+				return a.showIdentities(folder)
+			})(cmd, args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&card, "card", "", "write your own card to this file")
-	cmd.Flags().BoolVar(&certificate, "certificate", false, "print the site's certificate, for clients that know no keys")
+	cmd.Flags().StringVar(&card, "card", "", "write your owner's card to this file, - for standard output")
+	cmd.Flags().BoolVar(&certificate, "certificate", false, "print the site's certificate, for HTTPS clients")
 	return cmd
 }
 
@@ -92,6 +66,31 @@ type certificateResult struct {
 	Certificate string `json:"certificate"`
 }
 
+// showIdentities prints the site's key and the user's.
+func (a *app) showIdentities(folder state.Folder) error {
+	site, err := folder.Identity()
+	if err != nil {
+		return err
+	}
+	you, err := peer.KnownIdentity()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(identityResult{site, you.DID})
+	}
+	if err := a.say("site in %s:", folder); err != nil {
+		return err
+	}
+	if err := a.showIdentity(site); err != nil {
+		return err
+	}
+	if you.DID == "" {
+		return a.say("you have no key yet: agentsite identity --card - creates it")
+	}
+	return a.say("your own key: %s", you.DID)
+}
+
 func (a *app) showCertificate(text string) error {
 	if a.json {
 		return a.printJSON(certificateResult{text})
@@ -100,27 +99,27 @@ func (a *app) showCertificate(text string) error {
 	return err
 }
 
-func (a *app) showIdentity(who state.Identity) error {
+func (a *app) showIdentity(id state.Identity) error {
 	if a.json {
-		return a.printJSON(who)
+		return a.printJSON(id)
 	}
-	_, err := fmt.Fprintf(a.out, "peer ID  %s\ndid:key  %s\nkey      %s\n", who.Peer, who.DID, clean(who.File))
+	_, err := fmt.Fprintf(a.out, "peer ID  %s\ndid:key  %s\nkey      %s\n", id.Peer, id.DID, clean(id.File))
 	return err
 }
 
 func (a *app) showCard(file string) error {
-	who, err := peer.OwnerIdentity()
+	id, err := peer.OwnerIdentity()
 	if err != nil {
 		return err
 	}
 	if file == "-" && !a.json {
-		_, err := fmt.Fprint(a.out, peer.OwnerConfig(who))
+		_, err := fmt.Fprint(a.out, peer.OwnerConfig(id))
 		return err
 	}
 	if file != "-" {
-		if err := peer.WriteOwnerConfig(file, who); err != nil {
+		if err := peer.WriteOwnerConfig(file, id); err != nil {
 			return err
 		}
 	}
-	return a.showIdentity(who)
+	return a.showIdentity(id)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"agentsite/cmd/internal/ops"
 	"agentsite/node/journal"
+	"agentsite/node/state"
 
 	"github.com/spf13/cobra"
 )
@@ -18,24 +20,18 @@ func (a *app) journalCommand() *cobra.Command {
 	var verify bool
 	cmd := &cobra.Command{
 		Use: "journal", GroupID: groupThings, Args: noArgs,
-		Short: "Show who has moved what, or verify that nobody changed the record",
-		Long: `Show what was asked and done, the oldest first: moves and returns to safe, with who
-asked and what came of it, refusals, counted, and what went to safe by itself. Reads
-are not in it. It is read from the site's data folder, beside the site or without it.
+		Short: "Show who moved what, or verify the journal",
+		Long: `Show the journal, the oldest entry first: moves and returns to safe with caller and
+outcome, refusals with their number, and outputs that returned to safe by themselves.
+Reads are not recorded. The journal is read from the site's data folder, with or without
+a running site.
 
-Each entry is chained to the one before. --verify reads all of them and ends with 1
-where one was changed, taken out or put in. Entries cut off at the end are missed up
-to the last anchor, which follows within a minute.`,
-		RunE: func(*cobra.Command, []string) error {
-			if err := a.local("journal"); err != nil {
-				return err
-			}
+Each entry is chained to the one before. --verify reads all entries and exits with 1 where
+one was changed, removed or inserted. Entries cut off at the end are detected up to the
+last anchor, which is written within a minute.`,
+		RunE: a.onMachine(a.siteFolder, func(_ context.Context, folder state.Folder, _ []string) error {
 			if limit < 1 {
 				return usagef("--limit takes a number above 0")
-			}
-			folder, err := a.siteFolder()
-			if err != nil {
-				return err
 			}
 			var from time.Time
 			if since > 0 {
@@ -43,45 +39,28 @@ to the last anchor, which follows within a minute.`,
 			}
 			all, report, err := ops.ReadJournal(folder, from, limit)
 			if verify {
-				return a.verified(report, err)
+				return a.showVerified(report, err)
 			}
 			return errors.Join(a.showJournal(all), err)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		}),
 	}
-	cmd.Flags().Var(&since, "since", "no older than this, such as 1h, by the site's clock")
-	cmd.Flags().IntVar(&limit, "limit", 50, "the last so many")
-	cmd.Flags().BoolVar(&verify, "verify", false, "read all of it, and say whether it is as it was written")
-	cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
-	cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	cmd.Flags().Var(&since, "since", "the maximum age of entries by the site's clock, such as 1h")
+	cmd.Flags().IntVar(&limit, "limit", 50, "the maximum number of entries")
+	cmd.Flags().BoolVar(&verify, "verify", false, "verify the chain of all entries")
 	return cmd
 }
 
 func (a *app) showJournal(all []ops.JournalEntry) error {
-	var rows [][]string
-	for _, r := range all {
-		if a.json {
-			if err := a.printJSON(r); err != nil {
-				return err
-			}
-			continue
+	return printList(a, all, "the journal has no such entries", []string{"TIME", "WHO", "WHAT", "ARGUMENTS", "OUTCOME"}, func(e ops.JournalEntry) []string {
+		outcome := e.Outcome
+		if e.Says != "" {
+			outcome += ": " + e.Says
 		}
-		outcome := r.Outcome
-		if r.Says != "" {
-			outcome += ": " + r.Says
+		if e.Count > 1 {
+			outcome += ", " + strconv.Itoa(e.Count) + " times"
 		}
-		if r.Count > 1 {
-			outcome += ", " + strconv.Itoa(r.Count) + " times"
-		}
-		rows = append(rows, []string{r.Time.Local().Format(time.DateTime), r.Who, r.Tool, string(r.Args), outcome})
-	}
-	switch {
-	case a.json:
-		return nil
-	case len(rows) == 0:
-		return a.say("there is nothing in it")
-	}
-	return table(a.out, []string{"TIME", "WHO", "WHAT", "ARGUMENTS", "OUTCOME"}, rows)
+		return []string{e.Time.Local().Format(time.DateTime), e.Who, e.Tool, string(e.Args), outcome}
+	})
 }
 
 type verifiedResult struct {
@@ -93,7 +72,7 @@ type verifiedResult struct {
 	Says     string `json:"says,omitzero"`
 }
 
-func (a *app) verified(r journal.Report, err error) error {
+func (a *app) showVerified(r journal.Report, err error) error {
 	if a.json {
 		out := verifiedResult{OK: err == nil, First: r.First, Last: r.Last, Segments: r.Segments, Torn: r.Torn}
 		if err != nil {
@@ -104,12 +83,12 @@ func (a *app) verified(r journal.Report, err error) error {
 	if err != nil {
 		return err
 	}
-	says := "there is nothing in it"
+	text := "the journal is empty"
 	if r.Last > 0 {
-		says = fmt.Sprintf("entries %d to %d are as they were written", r.First, r.Last)
+		text = fmt.Sprintf("entries %d to %d are unchanged", r.First, r.Last)
 	}
 	if r.Torn > 0 {
-		says += fmt.Sprintf("; %d bytes of one more were not complete", r.Torn)
+		text += fmt.Sprintf("; %d bytes of an incomplete entry follow", r.Torn)
 	}
-	return a.say("%s", says)
+	return a.say("%s", text)
 }

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	logLines    = 256         // that wait
-	logPatience = time.Second // at the end
+	maxLogLines = 256         // in the queue
+	logTimeout  = time.Second // at the end
 )
 
-// logWriter passes lines on to a writer and never waits for it: a terminal that is held, a
-// pipe that nobody reads, or a journal whose disk hangs would else hold up what returns
-// outputs to safe. Lines that find no room are counted. It is safe for concurrent use.
+// logWriter writes lines to a writer in the background and never blocks: a stopped terminal, a
+// full pipe or a hanging disk must not delay the return of outputs to safe. It counts the lines
+// that it drops. It is safe for concurrent use.
 type logWriter struct {
 	to    io.Writer
 	lines chan []byte
@@ -24,7 +24,7 @@ type logWriter struct {
 	ended chan struct{} // closed when all until the end is written
 }
 
-// logTo has the process log to a writer until end, which waits a second for what is left.
+// logTo makes the process log to a writer until end, which waits a second for the last lines.
 func logTo(to io.Writer, level slog.Leveler) (end func()) {
 	w := newLogWriter(to)
 	slog.SetDefault(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})))
@@ -32,7 +32,7 @@ func logTo(to io.Writer, level slog.Leveler) (end func()) {
 }
 
 func newLogWriter(to io.Writer) *logWriter {
-	w := &logWriter{to: to, lines: make(chan []byte, logLines), ended: make(chan struct{})}
+	w := &logWriter{to: to, lines: make(chan []byte, maxLogLines), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -52,7 +52,7 @@ func (w *logWriter) run() {
 	defer close(w.ended)
 	for line := range w.lines {
 		if lost := w.lost.Swap(0); lost > 0 {
-			fmt.Fprintf(w.to, "%d lines were not logged: they came faster than they were taken\n", lost)
+			fmt.Fprintf(w.to, "%d log lines were dropped: the log is too slow\n", lost)
 		}
 		if line == nil {
 			return
@@ -61,9 +61,9 @@ func (w *logWriter) run() {
 	}
 }
 
-// end writes what is left. What is logged after it is lost.
+// end writes the queued lines. Later lines are lost.
 func (w *logWriter) end() {
-	late := time.NewTimer(logPatience)
+	late := time.NewTimer(logTimeout)
 	defer late.Stop()
 	select {
 	case w.lines <- nil:

@@ -28,7 +28,7 @@ func TestLogWriter(t *testing.T) {
 		begun := time.Now()
 		w.Write([]byte("one\n"))
 		synctest.Wait() // it has that one in hand
-		for range logLines + 2 {
+		for range maxLogLines + 2 {
 			if n, err := w.Write([]byte("more\n")); n != 5 || err != nil {
 				t.Fatal(n, err)
 			}
@@ -36,14 +36,14 @@ func TestLogWriter(t *testing.T) {
 		if took := time.Since(begun); took > 0 {
 			t.Errorf("it took %v", took)
 		}
-		if w.end(); time.Since(begun) > logPatience {
+		if w.end(); time.Since(begun) > logTimeout {
 			t.Errorf("the end took %v", time.Since(begun))
 		}
 		close(held.let)
 		synctest.Wait()
 		w.end()
 		got := held.String()
-		if n := strings.Count(got, "more\n"); n != logLines || !strings.HasPrefix(got, "one\n2 lines ") {
+		if n := strings.Count(got, "more\n"); n != maxLogLines || !strings.HasPrefix(got, "one\n2 ") {
 			t.Errorf("%d lines: %.60q", n, got)
 		}
 	})

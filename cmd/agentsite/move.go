@@ -24,19 +24,19 @@ func (a *app) setCommand() *cobra.Command {
 	var takeOver bool
 	cmd := &cobra.Command{
 		Use: "set OUTPUT VALUE", GroupID: groupThings, Args: exactly("OUTPUT", "VALUE"),
-		Short: "Move an output, for a time",
-		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". When
-the time is over it returns to its safe value by itself. Set it again before that
-to keep it moved; the limits of its owner hold over all calls. What somebody else
-holds is refused; an owner's --take-over makes it yours first.`,
+		Short: "Move an output for a time",
+		Long: `Move an output: a switch to on or off, a level to a number, either to "safe". After the
+time it returns to its safe value by itself. Set it again before that to keep it moved;
+the configured limits hold over all calls. An output that another caller holds is busy;
+an owner takes it over with --take-over.`,
 		Example: "  agentsite set greenhouse/heater on --for 5s\n  agentsite set greenhouse/heater safe",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if takeOver {
-				if err := a.owners("--take-over"); err != nil {
+				if err := a.refuseURL("--take-over"); err != nil {
 					return err
 				}
 				if args[1] == toSafe {
-					return usagef("anybody may return an output to safe: leave out --take-over")
+					return usagef("every caller may return an output to safe: leave out --take-over")
 				}
 			}
 			return a.with(func(s *session) error {
@@ -51,16 +51,14 @@ holds is refused; an owner's --take-over makes it yours first.`,
 		ValidArgsFunction: a.completeSet,
 	}
 	cmd.Flags().Var(&length, "for", "how long, such as 5s or 1m30s (default: 60s)")
-	cmd.Flags().BoolVar(&takeOver, "take-over", false, "from whoever holds it, as an owner")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "take it over from its holder, as an owner")
 	a.keyFlag(cmd)
-	cmd.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	return cmd
 }
 
-// keyFlag lets a script repeat a command that may have been done.
+// keyFlag adds --key, with which a script repeats a command whose outcome is unknown.
 func (a *app) keyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.key, "key", "", "any text of yours: repeated with it within a day, the same command moves once")
-	cmd.RegisterFlagCompletionFunc("key", cobra.NoFileCompletions)
+	cmd.Flags().StringVar(&a.key, "key", "", "an idempotency key of your choice: within a day, a repeated command moves once")
 }
 
 // moveArgs are those of switch_output, set_level and release_output, which each
@@ -96,7 +94,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	return s.app.say("%s", now.sentence(p.Unit))
 }
 
-// takeOver makes whoever runs this the holder of an output.
+// takeOver makes the caller the holder of an output.
 func (s *session) takeOver(ctx context.Context, output string) error {
 	return s.own(ctx, func(ctx context.Context) error { return s.Owner.TakeOver(ctx, output) })
 }
@@ -180,7 +178,7 @@ func (d *duration) Set(s string) error {
 		return errors.New("write a time such as 5s or 1m30s")
 	}
 	if parsed <= 0 {
-		return errors.New("it has to be longer than nothing")
+		return errors.New("it must be longer than zero")
 	}
 	*d = duration(parsed)
 	return nil
@@ -189,9 +187,9 @@ func (d *duration) Set(s string) error {
 func (a *app) stopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop", GroupID: groupThings, Args: noArgs,
-		Short: "Emergency stop: every output to safe, until reset",
-		Long: `Emergency stop: every output goes to its safe value and stays there, over restarts
-too, until an owner runs "agentsite reset".`,
+		Short: "Emergency stop: every output to its safe value, until reset",
+		Long: `Emergency stop: every output goes to its safe value and stays there, also over restarts,
+until an owner runs "agentsite reset".`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(func(s *session) error {
 				var done struct {
@@ -201,14 +199,13 @@ too, until an owner runs "agentsite reset".`,
 				if said || err != nil {
 					return stopFailed(err)
 				}
-				return a.say("stopped: every output is at its safe value (%d of them) and stays there until agentsite reset", len(done.Outputs))
+				return a.say("stopped: all outputs (%d) stay at their safe values until agentsite reset", len(done.Outputs))
 			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// stopFailed says what it means that a stop was not confirmed.
+// stopFailed explains a stop that was not confirmed.
 func stopFailed(err error) error {
 	var refused *client.Refusal
 	switch {
@@ -217,25 +214,25 @@ func stopFailed(err error) error {
 	case err == nil:
 		return nil
 	}
-	return fmt.Errorf("the stop is not confirmed; if anything may still be on, cut its power: %w", err)
+	return fmt.Errorf("the stop is not confirmed; if an output may still be on, disconnect its power: %w", err)
 }
 
 func (a *app) resetCommand() *cobra.Command {
 	var e erasing
 	cmd := &cobra.Command{
 		Use: "reset", GroupID: groupThings,
-		Short: "End the emergency stop, or erase a site's owners",
+		Short: "End the emergency stop, or erase the site's owners and permissions",
 		Long: `End the emergency stop.
 
-With --erase, while the site does not run: remove its owners, permissions, tokens and
-journal. What stays is its key, by which others know it, and an emergency stop. Whoever
-gives a board away takes --key too, so that it becomes another site. An owner in the
-configuration ("owner:") owns the site again at its next start.
+With --erase, remove the owners, permissions, tokens and journal of a site that does not
+run. Its key and an emergency stop stay. Add --key before you give a board away, so that
+it becomes another site. An owner in the configuration ("owner:") owns the site again
+after its next start.
 
-Files are removed, not overwritten: write the card anew before it leaves your hands.`,
+Files are removed, not overwritten: rewrite the SD card before you give it away.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !e.erase && (e.key || e.yes) {
-				return fmt.Errorf("--key and --yes go with --erase")
+				return errors.New("--key and --yes need --erase")
 			}
 			return noArgs(cmd, args)
 		},
@@ -243,7 +240,7 @@ Files are removed, not overwritten: write the card anew before it leaves your ha
 			if e.erase {
 				return a.erase(cmd.Context(), e)
 			}
-			if err := a.owners("reset"); err != nil {
+			if err := a.refuseURL("reset"); err != nil {
 				return err
 			}
 			return a.with(func(s *session) error {
@@ -258,20 +255,18 @@ Files are removed, not overwritten: write the card anew before it leaves your ha
 				return s.afterReset(ctx)
 			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&e.erase, "erase", false, "remove owners, permissions, tokens and journal")
-	cmd.Flags().BoolVar(&e.key, "key", false, "with --erase: the site's key, too")
-	cmd.Flags().BoolVar(&e.yes, "yes", false, "with --erase: do not ask")
+	cmd.Flags().BoolVar(&e.key, "key", false, "with --erase: also the site's key")
+	cmd.Flags().BoolVar(&e.yes, "yes", false, "with --erase: do not ask for confirmation")
 	return cmd
 }
 
-// afterReset says which outputs may be moved again: not one that is still being
-// driven to safe.
+// afterReset reports the outputs that are not known to be safe yet, which cannot be moved.
 func (s *session) afterReset(ctx context.Context) error {
 	res, err := s.call(ctx, "site_status", nil)
 	if err != nil {
-		return fmt.Errorf("the emergency stop is over, but how the outputs are is not known: %w", err)
+		return fmt.Errorf("the emergency stop is over, but the state of the outputs is unknown: %w", err)
 	}
 	var now struct {
 		Away []struct {
@@ -292,7 +287,7 @@ func (s *session) afterReset(ctx context.Context) error {
 	if len(stuck) == 0 {
 		return s.app.say("the emergency stop is over: outputs may be moved again")
 	}
-	return s.app.say("the emergency stop is over, but not every output is known to be safe, and such cannot be moved; if it may still be on, cut its power: %s",
+	return s.app.say("the emergency stop is over, but these outputs are not known to be safe and cannot be moved; if one may still be on, disconnect its power: %s",
 		strings.Join(stuck, "; "))
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	ownerclient "agentsite/transport/owner/client"
 
@@ -12,52 +13,46 @@ import (
 func (a *app) ownersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "owners", GroupID: groupAgents, Args: noArgs,
-		Short: "List the keys that own the site; add and remove one, or recover the site",
-		Long: `An owner's key signs who may do what. Yours becomes the first by agentsite claim, or
-when you make a token on the site's own machine. "agentsite identity --card -" prints
-another's.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.ownersSession("owners", func(s *session) error { return s.showOwners(cmd.Context()) })
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "List, add and remove the owners of a site, or recover it",
+		Long: `List the keys that own the site. An owner's key signs all permissions. Yours becomes the
+first by agentsite claim, or when you create a token on the site's own machine.
+"agentsite identity --card -" prints another person's.`,
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error { return s.showOwners(ctx) }),
 	}
 	for _, c := range []struct {
 		word, short, done string
 		change            func(c *ownerclient.Client, ctx context.Context, did string) error
 	}{
-		{"add", "Have a key own the site, too", "owns this site", (*ownerclient.Client).AddOwner},
-		{"remove", "End a key's authority, and all that it granted", "owns this site no more", (*ownerclient.Client).RemoveOwner},
+		{"add", "Add an owner", "owns this site", (*ownerclient.Client).AddOwner},
+		{"remove", "Remove an owner, and end all that it granted", "no longer owns this site", (*ownerclient.Client).RemoveOwner},
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.ownersSession("owners", func(s *session) error {
-					if c.word == "add" {
-						if err := a.notASite(args[0], "", ""); err != nil {
-							return err
-						}
-					}
-					if err := s.own(cmd.Context(), func(ctx context.Context) error { return c.change(s.Owner, ctx, args[0]) }); err != nil {
+			RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+				if c.word == "add" {
+					if err := a.checkNotSite(args[0], "", ""); err != nil {
 						return err
 					}
-					if a.json {
-						return s.showOwners(cmd.Context())
-					}
-					if err := a.say("%s %s", args[0], c.done); err != nil || c.word != "add" {
-						return err
-					}
-					return s.tellOwner(cmd.Context())
-				})
-			},
-			ValidArgsFunction: cobra.NoFileCompletions,
+				}
+				if err := s.own(ctx, func(ctx context.Context) error { return c.change(s.Owner, ctx, args[0]) }); err != nil {
+					return err
+				}
+				if a.json {
+					return s.showOwners(ctx)
+				}
+				if err := a.say("%s %s", args[0], c.done); err != nil || c.word != "add" {
+					return err
+				}
+				return s.showAddress(ctx)
+			}),
 		})
 	}
 	cmd.AddCommand(a.recoveryCommand(), a.recoverCommand())
 	return cmd
 }
 
-// tellOwner says how a new owner has the site known on a machine of their own.
-func (s *session) tellOwner(ctx context.Context) error {
+// showAddress prints how a new owner adds the site to the contacts on another machine.
+func (s *session) showAddress(ctx context.Context) error {
 	all, err := s.access(ctx)
 	if err != nil || len(all.At) == 0 {
 		return err
@@ -70,15 +65,70 @@ func (s *session) showOwners(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(all.Owners) == 0 {
+		return s.app.print(all.Owners, "No owner yet. Until someone claims it, anyone with access to this computer controls it.")
+	}
 	if s.app.json {
 		return s.app.printJSON(all.Owners)
-	}
-	if len(all.Owners) == 0 {
-		return s.app.say("no key owns this site yet; who may use its machine does")
 	}
 	var rows [][]string
 	for _, o := range all.Owners {
 		rows = append(rows, []string{o.DID, o.Name})
 	}
 	return table(s.app.out, []string{"OWNER", "NAME"}, rows)
+}
+
+func (a *app) recoveryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "recovery", Args: noArgs,
+		Short: "Create the recovery code, for when every owner's key is lost",
+		Long: `Create the recovery code and print it. The site stores only its hash. Anyone with the code
+can become the only owner: write it down and keep it safe. An earlier code becomes
+invalid.`,
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+			made, err := askOwner(ctx, s, s.Owner.NewRecovery)
+			if err != nil {
+				return err
+			}
+			if !a.json {
+				a.note("write this code down; it is not shown again. Anyone with it can become the only owner")
+			}
+			return a.print(made, "%s", made.Code)
+		}),
+	}
+}
+
+func (a *app) recoverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "recover CODE", Args: exactly("CODE"),
+		Short: "Become the only owner, with the recovery code",
+		Long: `Become the only owner with the code of "agentsite owners recovery". All that other owners
+granted ends. The code works once.`,
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			me, err := peer.OwnerIdentity()
+			if err != nil {
+				return err
+			}
+			err = s.own(ctx, func(ctx context.Context) error {
+				if a.site != "" || a.peer != "" { // the connection proves the key
+					return s.Owner.Reclaim(ctx, args[0])
+				}
+				return s.Owner.Recover(ctx, args[0], me.DID)
+			})
+			if err != nil {
+				return err
+			}
+			user, err := peer.User()
+			if err == nil {
+				err = user.Contacts().SetOwned(a.site)
+			}
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return s.showOwners(ctx)
+			}
+			return a.say("%s is the only owner now. The code is used up: agentsite owners recovery creates another", me.DID)
+		}),
+	}
 }

@@ -18,13 +18,12 @@ func (a *app) pinoutCommand() *cobra.Command {
 	var svg string
 	cmd := &cobra.Command{
 		Use: "pinout", GroupID: groupBoard, Args: noArgs,
-		Short: "Show the board's header, and which device is at which position",
-		Long: `Show the 40-pin header of a Raspberry Pi from above, with the devices of the
-configuration at their positions. It touches no hardware, so it can be drawn before
-anything is wired, on any machine.`,
+		Short: "Show the board's header with the devices' pins",
+		Long: `Show the 40-pin header of a Raspberry Pi from above, with the devices of the configuration
+at their pins. The command needs no hardware and works on any machine.`,
 		Example: "  agentsite pinout --svg wiring.svg",
 		RunE: func(*cobra.Command, []string) error {
-			if err := a.local("pinout"); err != nil {
+			if err := a.requireLocal("pinout"); err != nil {
 				return err
 			}
 			o.Drivers = site.AllDrivers()
@@ -45,17 +44,16 @@ anything is wired, on any machine.`,
 			}
 			return a.showPinout(p)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&svg, "svg", "", "write a picture into this file, or - for standard output")
+	cmd.Flags().StringVar(&svg, "svg", "", "write an SVG picture to this file, or - for standard output")
 	a.boardFlags(cmd, &o.Config, &o.Root)
 	cmd.MarkFlagFilename("svg", "svg")
 	return cmd
 }
 
-// showPinout prints the header as it looks from above, the SD card's end at the top.
+// showPinout prints the header from above, the SD card's end at the top.
 func (a *app) showPinout(p *pinout.Pinout) error {
-	var left, right [][2]string // what is there, and who
+	var left, right [][2]string // label and devices
 	var inner, outer int
 	for _, pos := range p.Positions {
 		cell := [2]string{pinout.Label(pos), strings.Join(pos.Devices, ", ")}

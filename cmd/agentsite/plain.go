@@ -14,9 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// plain returns the text of an error with what Go's packages put into it, such as "open
-// FILE: no such file or directory" or "dial tcp ADDRESS: connect: connection refused", in
-// plain words.
+// plain returns an error's text with the messages of Go's packages in plain words, such as
+// "open FILE: no such file or directory" or "dial tcp ADDRESS: connect: connection refused".
 func plain(err error) string {
 	text := err.Error()
 	for e := range chain(err) {
@@ -70,11 +69,11 @@ func plainPath(path string, err error) string {
 	case errors.Is(err, fs.ErrExist):
 		return path + " exists already"
 	case errors.Is(err, fs.ErrPermission):
-		return path + " is not open to this user"
+		return path + " may not be used by this user"
 	case errors.Is(err, syscall.ENOSPC):
-		return path + " has no room: its disk is full"
+		return path + " cannot be written: the disk is full"
 	case errors.Is(err, syscall.EROFS):
-		return path + " is on a disk that is mounted read-only"
+		return path + " is on a read-only disk"
 	case errors.Is(err, syscall.EISDIR):
 		return path + " is a folder"
 	}
@@ -95,9 +94,9 @@ func plainNet(e *net.OpError) string {
 	case errors.Is(e, syscall.EADDRINUSE):
 		return at + " is in use by another program"
 	case errors.Is(e, syscall.EADDRNOTAVAIL):
-		return at + " is no address of this machine"
+		return at + " is not an address of this machine"
 	case errors.Is(e, syscall.EACCES):
-		return at + " is not open to this user"
+		return at + " may not be used by this user"
 	case errors.Is(e, syscall.ENETUNREACH), errors.Is(e, syscall.EHOSTUNREACH):
 		return "this machine has no route to " + at
 	case e.Timeout():
@@ -106,12 +105,12 @@ func plainNet(e *net.OpError) string {
 	return fmt.Sprintf("the connection to %s ended (%v)", at, e.Err)
 }
 
-// flagError says in plain words what is wrong with a flag.
+// flagError explains an invalid flag in plain words.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
 	if _, rest, ok := strings.Cut(err.Error(), "unknown shorthand flag: '"); ok && strings.ContainsAny(rest[:1], "0123456789.") {
-		return errors.New("a negative number comes after two dashes: -- -5")
+		return errors.New("write two dashes before a negative number: -- -5")
 	}
 	if !errors.As(err, &invalid) {
 		return err

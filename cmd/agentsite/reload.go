@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,32 +16,22 @@ import (
 func (a *app) reloadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "reload", GroupID: groupSite, Args: noArgs,
-		Short: "Have the site read its configuration again",
-		Long: `Have the site that runs read its configuration again. Devices that are new, different
-or gone are opened and closed; their outputs go to safe first. All others go on as if
-nothing had happened. A file with a mistake changes nothing, nor does a data folder that
-takes no new plan for the outputs.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.owners("reload"); err != nil {
+		Short: "Reload the configuration of the running site",
+		Long: `Reload the configuration of the running site. New, changed and removed devices are opened
+or closed, their outputs at the safe values first. All other devices keep running. A file
+with a mistake changes nothing, and neither does a data folder that cannot be written.`,
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+			err := s.own(ctx, s.Owner.Reload)
+			var refused *client.Refusal
+			if errors.As(err, &refused) && refused.Kind == "invalid" {
+				fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // file:line:column, for editors
+				return usagef("the configuration is not reloaded; the site keeps the old one")
+			}
+			if err != nil {
 				return err
 			}
-			return a.with(func(s *session) error {
-				err := s.own(cmd.Context(), s.Owner.Reload)
-				var refused *client.Refusal
-				if errors.As(err, &refused) && refused.Kind == "invalid" {
-					fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // with its lines, for editors that jump to them
-					return usagef("the configuration is not reloaded; the site goes on as it was")
-				}
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.printJSON(reloadedResult{Reloaded: true})
-				}
-				return a.say("the configuration is reloaded")
-			})
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return a.print(reloadedResult{Reloaded: true}, "the configuration is reloaded")
+		}),
 	}
 }
 
@@ -48,16 +39,16 @@ type reloadedResult struct {
 	Reloaded bool `json:"reloaded"`
 }
 
-// hangups are the SIGHUPs that ask for a reload: all of them where there is no
-// terminal, as under systemd. With one, SIGHUP says that it is closed, and ends the
-// site as it ends any command.
+// hangups returns the SIGHUPs that ask for a reload: all of them without a terminal, as under
+// systemd. With a terminal it returns nil: SIGHUP means that the terminal was closed, and ends
+// the site.
 func hangups() <-chan os.Signal {
 	if tty, err := os.Open("/dev/tty"); err == nil {
 		tty.Close()
 		return nil
 	}
-	asked := make(chan os.Signal, 1) // one that comes meanwhile is not lost
-	signal.Reset(syscall.SIGHUP)     // from what ends all commands
+	asked := make(chan os.Signal, 1) // keeps one that comes during a reload
+	signal.Reset(syscall.SIGHUP)     // of main's handler
 	signal.Notify(asked, syscall.SIGHUP)
 	return asked
 }

@@ -17,23 +17,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// app is one invocation: its streams and the flags that every command has.
+// app is one invocation: its streams and the flags of all commands.
 type app struct {
 	in   io.Reader
 	out  *output
 	errs io.Writer
 
 	data, url, tokenFile, caCert string
-	site, peer, as               string // a site that is known, or its key, and an agent of the user's that knows it
-	key                          string // of the calls that move something; "" for one of each call's own
+	site, peer, as               string // a contact's name, or a site's key, and the user's agent that calls
+	key                          string // the idempotency key of moves; "" for a new one for each call
 	cbor, json                   bool
-	wait                         time.Duration // to reach a site that is elsewhere
+	wait                         time.Duration // how long to try to connect
 
-	running string // the command's path, once its words were understood
+	running string // the command's path, once its arguments were parsed
 }
 
-// output is standard output. It remembers that something could not be written, for
-// those who do not tell: a help text, say.
+// output is standard output. It stores the first write error, because some callers, such as a
+// help text, ignore it.
 type output struct {
 	io.Writer
 	err error // the first one
@@ -47,7 +47,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// terminal reports whether somebody looks at what is written.
+// terminal reports whether the output is a terminal.
 func (o *output) terminal() bool {
 	f, ok := o.Writer.(*os.File)
 	if !ok {
@@ -60,7 +60,7 @@ func (o *output) terminal() bool {
 // execute runs one command line and returns its exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
-	if len(args) > 0 && args[0] == "guard" { // whose process has to stay small: all commands are half a megabyte
+	if len(args) > 0 && args[0] == "guard" { // its process must stay small: the other commands take half a megabyte
 		root.AddCommand(a.guardCommand())
 	} else {
 		a.addCommands(root)
@@ -69,11 +69,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case a.out.err != nil && (err == nil || errors.Is(err, a.out.err)):
-		err = fmt.Errorf("not all of the output could be written: %w", a.out.err)
+		err = fmt.Errorf("the output could not be written completely: %w", a.out.err)
 	case err == nil:
 		return exitOK
 	case a.running == "":
-		err = usagef("%w; %s --help says more", err, cmd.CommandPath())
+		err = usagef("%w; see %s --help", err, cmd.CommandPath())
 	}
 	fmt.Fprintln(a.errs, explain(err, cmp.Or(a.site, a.peer)))
 	return exitCode(err)
@@ -83,10 +83,10 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "agentsite",
 		Short: "A board's sensors and outputs as tools for agents",
-		Long: `agentsite runs a site: a board whose sensors and outputs are tools for agents.
-The same program is the command line to a site that runs.
+		Long: `agentsite runs a site: a board whose sensors and outputs are tools for agents. It is also
+the command line for running sites.
 
-With no configuration, "agentsite run" simulates a greenhouse to try things with.`,
+Without a configuration, "agentsite run" simulates a greenhouse.`,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -102,19 +102,19 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.url == "" && a.tokenFile != "":
-				return fmt.Errorf("--token-file goes with --url")
+				return errors.New("--token-file needs --url")
 			case a.url == "" && a.caCert != "":
-				return fmt.Errorf("--cacert goes with --url")
+				return errors.New("--cacert needs --url")
 			case a.url == "" && a.site == "" && a.cbor:
-				return fmt.Errorf("--cbor goes with --url or --site")
+				return errors.New("--cbor needs --url or --site")
 			case a.wait < 0:
 				return fmt.Errorf("--wait takes a time such as 30s, not %v", a.wait)
 			case a.peer != "" && (a.site != "" || a.url != "" || a.data != ""):
-				return fmt.Errorf("--peer says already which site it is: leave out --site, --url and --data")
+				return errors.New("--peer names the site: leave out --site, --url and --data")
 			case a.as != "" && a.site == "" && a.peer == "" && !slices.Contains([]string{"connect", "sites", "forget", "ping"}, cmd.Name()):
-				return fmt.Errorf("--as goes with --site or --peer")
+				return errors.New("--as needs --site or --peer")
 			case a.site != "" && (a.url != "" || a.data != ""):
-				return fmt.Errorf("--site says already which site it is: leave out --url and --data")
+				return errors.New("--site names the site: leave out --url and --data")
 			}
 			a.running = cmd.CommandPath()
 			if a.peer == "" || cmd.Name() == "connect" {
@@ -132,34 +132,31 @@ With no configuration, "agentsite run" simulates a greenhouse to try things with
 	root.SetErr(a.errs)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "the site's data folder (default: "+defaultFolderHelp()+")")
-	flags.StringVar(&a.site, "site", "", "speak to this site instead, which you claimed or were granted (agentsite sites lists them)")
-	flags.StringVar(&a.peer, "peer", "", "the same, by its key: a peer ID or did:key, wherever it is")
-	flags.StringVar(&a.as, "as", "", "with --site or --peer: as this one of your agents, not as yourself (agentsite agents lists them)")
-	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to reach the site (default: once, for %v)", peer.DefaultTimeout))
-	flags.StringVar(&a.url, "url", "", "speak to the site at this address instead, such as http://127.0.0.1:8473")
+	flags.StringVar(&a.site, "site", "", "use this site, by its name in agentsite sites")
+	flags.StringVar(&a.peer, "peer", "", "use this site, by its key: a peer ID or did:key")
+	flags.StringVar(&a.as, "as", "", "with --site or --peer: act as this agent of yours (agentsite agents lists them)")
+	flags.DurationVar(&a.wait, "wait", 0, fmt.Sprintf("with --site or --peer, and for claim: how long to try to connect (default: once, for %v)", peer.DefaultTimeout))
+	flags.StringVar(&a.url, "url", "", "use the site at this address, such as http://127.0.0.1:8473")
 	flags.StringVar(&a.tokenFile, "token-file", "", "with --url: the file with the site's token (default: the one in the data folder)")
-	flags.StringVar(&a.caCert, "cacert", "", "with --url https://…: the file with the site's certificate (agentsite identity --certificate prints it)")
-	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: speak CBOR instead of JSON")
+	flags.StringVar(&a.caCert, "cacert", "", "with --url https://…: the file with the site's certificate, from agentsite identity --certificate")
+	flags.BoolVar(&a.cbor, "cbor", false, "with --site or --url: use CBOR instead of JSON")
 	flags.BoolVar(&a.json, "json", false, "print results as JSON, one per line")
 	flags.SortFlags = false
 	root.RegisterFlagCompletionFunc("site", a.completeSites)
 	root.RegisterFlagCompletionFunc("as", completeAgents)
-	root.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions)
-	root.RegisterFlagCompletionFunc("wait", cobra.NoFileCompletions)
-	root.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	root.MarkPersistentFlagDirname("data")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 
 	return root
 }
 
-// addCommands adds all that there are.
+// addCommands adds all commands.
 func (a *app) addCommands(root *cobra.Command) {
 	root.AddGroup(
-		&cobra.Group{ID: groupSite, Title: "A site:"},
-		&cobra.Group{ID: groupBoard, Title: "Its board:"},
-		&cobra.Group{ID: groupThings, Title: "Its sensors and outputs:"},
-		&cobra.Group{ID: groupAgents, Title: "For agents:"},
+		&cobra.Group{ID: groupSite, Title: "Run a site:"},
+		&cobra.Group{ID: groupBoard, Title: "Set up its board:"},
+		&cobra.Group{ID: groupThings, Title: "Use sensors and outputs:"},
+		&cobra.Group{ID: groupAgents, Title: "Connect agents and people:"},
 	)
 	root.AddCommand(
 		a.runCommand(), a.identityCommand(), a.backupCommand(), a.restoreCommand(), a.checkCommand(), a.reloadCommand(), a.schemaCommand(), a.guardCommand(), a.safeCommand(), a.relayCommand(),
@@ -175,9 +172,10 @@ func (a *app) addCommands(root *cobra.Command) {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
+	completeNoFiles(root)
 }
 
-// helpCommand replaces cobra's own, which takes any word for a topic.
+// helpCommand replaces cobra's own, which accepts unknown topics.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command",
@@ -209,7 +207,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// strictCompletion has cobra's command refuse a shell that it does not know.
+// strictCompletion makes cobra's completion command refuse unknown shells.
 func strictCompletion(root *cobra.Command) {
 	cmd, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -218,7 +216,7 @@ func strictCompletion(root *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.Args = func(_ *cobra.Command, words []string) error {
 		if len(words) > 0 {
-			return fmt.Errorf("there are no completions for %q", clean(words[0]))
+			return fmt.Errorf("there is no completion for %q", clean(words[0]))
 		}
 		return nil
 	}
@@ -236,10 +234,10 @@ func defaultFolderHelp() string {
 	if err != nil {
 		return "none here"
 	}
-	return string(f) + "; for what speaks to a site, " + string(state.ServiceFolder) + " while none runs from there"
+	return string(f) + "; commands to a running site use " + string(state.ServiceFolder) + " if none runs from there"
 }
 
-// folder is the data folder as an absolute path: the site remembers things by it.
+// folder returns the absolute path of the data folder.
 func (a *app) folder() (state.Folder, error) {
 	if a.data == "" {
 		return state.DefaultFolder()
@@ -248,42 +246,10 @@ func (a *app) folder() (state.Folder, error) {
 	return state.Folder(dir), err
 }
 
-// siteFolder is the data folder of the site on this machine that a command is about which
-// starts none.
+// siteFolder returns the data folder of the site on this machine that a command uses.
 func (a *app) siteFolder() (state.Folder, error) {
 	if a.data == "" {
 		return state.FindFolder()
 	}
 	return a.folder()
-}
-
-// local refuses --url and --site for what only the site's own machine can do.
-func (a *app) local(what string) error {
-	if a.url != "" || a.site != "" || a.peer != "" {
-		return usagef("%s works on the site's own machine only: leave out --url, --site and --peer", what)
-	}
-	return nil
-}
-
-// owners refuses --url, where no key proves who asks, for what only owners can do.
-func (a *app) owners(what string) error {
-	if a.url != "" {
-		return usagef("%s is an owner's: run it on the site's own machine, or with --site", what)
-	}
-	return nil
-}
-
-// noArgs and exactly replace cobra's own, whose sentences name no remedy.
-func noArgs(cmd *cobra.Command, args []string) error { return exactly()(cmd, args) }
-
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("%s is missing", names[len(args)])
-		case len(args) > len(names):
-			return fmt.Errorf("%q is one word too many", clean(args[len(names)]))
-		}
-		return nil
-	}
 }

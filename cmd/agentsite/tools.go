@@ -21,25 +21,21 @@ import (
 func (a *app) toolsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "tools", GroupID: groupAgents, Args: noArgs,
-		Short: "List the tools that agents are offered",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(func(s *session) error {
-				list, err := s.tools(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.printJSON(toolsResult{list})
-				}
-				var rows [][]string
-				for _, t := range list {
-					first := firstSentence(t.Description)
-					rows = append(rows, []string{t.Name, arguments(t), strings.TrimSuffix(first, ".")})
-				}
-				return table(a.out, []string{"TOOL", "ARGUMENTS", "WHAT IT DOES"}, rows)
-			})
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "List the tools for agents",
+		RunE: a.onSite(func(ctx context.Context, s *session, _ []string) error {
+			list, err := s.tools(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(toolsResult{list})
+			}
+			var rows [][]string
+			for _, t := range list {
+				rows = append(rows, []string{t.Name, arguments(t), firstSentence(t.Description)})
+			}
+			return table(a.out, []string{"TOOL", "ARGUMENTS", "DESCRIPTION"}, rows)
+		}),
 	}
 }
 
@@ -54,7 +50,7 @@ func (s *session) tools(ctx context.Context) ([]client.Tool, error) {
 	return list, s.app.unreached(err)
 }
 
-// arguments lists a tool's, those first that it needs and the others in brackets.
+// arguments lists a tool's arguments, the required ones first, the others in brackets.
 func arguments(t client.Tool) string {
 	var schema struct {
 		Properties map[string]any `json:"properties"`
@@ -77,8 +73,8 @@ func (a *app) callCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "call TOOL [JSON]", GroupID: groupAgents,
 		Short: "Call a tool as an agent would",
-		Long: `Call a tool as an agent would, with a JSON object of arguments: as a word, or from
-standard input for "-". It prints the structured result.`,
+		Long: `Call a tool as an agent would and print its structured result. JSON is an object with the
+arguments; "-" reads it from standard input.`,
 		Example: `  agentsite call read_points '{"points":["greenhouse/temperature"]}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return exactly([]string{"TOOL", "JSON"}[:max(1, min(len(args), 2))]...)(cmd, args)
@@ -103,32 +99,32 @@ standard input for "-". It prints the structured result.`,
 		ValidArgsFunction: a.completeTools,
 	}
 	a.keyFlag(cmd)
-	cmd.Flags().StringVar(&picture, "out", "", "save the picture or sound that comes with the result in this file")
+	cmd.Flags().StringVar(&picture, "out", "", "save the image or sound of the result to this file")
 	return cmd
 }
 
-// jsonObject reads a tool's arguments. They go out as they are written.
+// jsonObject reads a tool's arguments, which are sent unchanged.
 func (a *app) jsonObject(words []string) (jsontext.Value, error) {
 	text := "{}"
 	if len(words) == 1 {
 		text = words[0]
 	}
 	if text == "-" {
-		const most = 1 << 20 // more than a site reads
-		b, err := io.ReadAll(io.LimitReader(a.in, most))
+		const limit = 1 << 20 // more than a site reads
+		b, err := io.ReadAll(io.LimitReader(a.in, limit))
 		if err != nil {
 			return nil, err
 		}
 		text = string(b)
 	}
 	v := jsontext.Value(text)
-	if !v.IsValid() || v.Kind() != '{' { // of the JSON that a site reads: names once, UTF-8
-		return nil, usagef(`the arguments are a JSON object, each name once and in UTF-8, such as '{"points":["greenhouse/temperature"]}', not %.60q`, text)
+	if !v.IsValid() || v.Kind() != '{' { // as a site reads JSON: unique names, UTF-8
+		return nil, usagef(`the arguments must be a JSON object with unique names, in UTF-8, such as '{"points":["greenhouse/temperature"]}', not %.60q`, text)
 	}
 	return v, nil
 }
 
-// printResult prints what a tool answered, and saves what came with it.
+// printResult prints a tool's result and saves its file.
 func (a *app) printResult(res client.Answer, file string) error {
 	texts := res.Texts
 	switch {
@@ -137,7 +133,7 @@ func (a *app) printResult(res client.Answer, file string) error {
 		if err := a.printLine(res.JSON); err != nil {
 			return err
 		}
-		texts = nil // they say the same again
+		texts = nil // they repeat the result
 	default:
 		v := jsontext.Value(res.JSON).Clone()
 		if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -153,16 +149,16 @@ func (a *app) printResult(res client.Answer, file string) error {
 	return a.save(res.Files, file)
 }
 
-// save writes the first picture or sound to a file, where one is named.
+// save writes the first image or sound to the file, if there is a name for it.
 func (a *app) save(files []client.File, file string) error {
 	switch {
 	case len(files) == 0 && file != "":
-		return coded{exitFailure, fmt.Errorf("nothing came that could be saved in %s", file)}
+		return coded{exitFailure, fmt.Errorf("the result has no image or sound that could be saved to %s", file)}
 	case len(files) == 0:
 		return nil
 	case file == "":
-		_, err := fmt.Fprintf(a.errs, "agentsite: %s came with it (%s): save it with --out FILE\n", clean(files[0].MIME), byteSize(float64(len(files[0].Data))))
-		return err
+		a.note("the result has a file of type %s (%s): save it with --out FILE", files[0].MIME, byteSize(float64(len(files[0].Data))))
+		return nil
 	}
 	return os.WriteFile(file, files[0].Data, 0o600)
 }
@@ -170,23 +166,22 @@ func (a *app) save(files []client.File, file string) error {
 func (a *app) connectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "connect", GroupID: groupAgents, Args: noArgs,
-		Short: "Speak MCP on standard input and output, for an MCP client",
-		Long: `Speak MCP on standard input and output, for an MCP client, which starts this command: one
-entry for the whole house. It presents the sites that one of your agents knows, by that
-agent's key and within what you permitted it ("agentsite agents allow"), and the site that
-runs on this machine, as one set of tools. It opens no hardware.
+		Short: "Connect an MCP client, over standard input and output",
+		Long: `Connect an MCP client, which starts this command and speaks MCP on its standard input and
+output. The command presents all sites of one of your agents, and the site on this
+machine, as one set of tools. It uses the agent's key and permissions ("agentsite agents
+allow").
 
-With --site or --peer it presents that one alone, wherever it is. With --data, or without
---as while your assistant knows no site, it carries MCP to the site that runs on this
-machine and to no other.`,
+With --site or --peer it presents that site only. With --data, or without --as while your
+assistant has no permission anywhere, it presents the site on this machine only.`,
 		Example: "  agentsite connect\n  agentsite connect --as watchman",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			only := cmp.Or(a.site, a.peer)
 			switch {
 			case a.url != "":
-				return usagef("connect takes no --url: clients that speak HTTP go there themselves")
+				return usagef("connect takes no --url: an HTTP client connects to the site directly")
 			case a.data != "" && a.as != "":
-				return usagef("--as is for the sites that an agent knows: leave out --data")
+				return usagef("--as is for the sites of an agent: leave out --data")
 			}
 			folder, err := a.siteFolder()
 			if err != nil {
@@ -207,11 +202,10 @@ machine and to no other.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// firstSentence is enough of a description for a list.
+// firstSentence shortens a description for a list.
 func firstSentence(text string) string {
 	first, _, _ := strings.Cut(text, ". ")
 	return strings.TrimSuffix(first, ".")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"agentsite/cmd/internal/ops"
@@ -26,18 +25,17 @@ func (a *app) updateCommand() *cobra.Command {
 	var f updateFlags
 	cmd := &cobra.Command{
 		Use: "update [FILE|ADDRESS]", GroupID: groupSite,
-		Short: "Put a newer version of this program in use, which goes again if it is not well",
-		Long: `Fetch an update, verify who signed it, that it is for this board and newer than all that
-was here, and keep it for the service's next start. As the superuser the service is
-restarted at once. The new version is used from then on if it comes up and is well for
-15 s; otherwise, within 90 s, the one before it is back. Outputs go to their safe values
-in between, as at every restart.
+		Short: "Install a newer version; it rolls back by itself if it fails",
+		Long: `Install an update from a file or an address. The command verifies that the update is
+signed, for this board, and newer than all installed versions. As the superuser it then
+restarts the service; otherwise the update is installed at the next start. If the new
+version does not run well for 15 s, the old one is back within 90 s. During the restart
+outputs go to their safe values.
 
-Nothing is ever fetched or installed unless this command is run. Without the superuser's
-rights it needs those of the service's user: sudo -u agentsite.
+Updates are never installed automatically. Run the command as the superuser, or as the
+service's user with sudo -u agentsite.
 
-With --check nothing is kept: it says whether the update would be taken, or without one
-what runs here.`,
+With --check, only verify the update, or without one show the installed version.`,
 		Example: "  sudo agentsite update https://example.org/agentsite-linux-arm64.update\n  agentsite update --check",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && (f.check || f.settle || f.install) {
@@ -46,11 +44,11 @@ what runs here.`,
 			return exactly("FILE or ADDRESS")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := a.local("update"); err != nil {
+			if err := a.requireLocal("update"); err != nil {
 				return err
 			}
 			if f.check && f.later {
-				return usagef("--check installs nothing that could be left for later: leave out one of the two")
+				return usagef("--check installs nothing: leave out --later or --check")
 			}
 			if o.Release, err = ops.NewRelease(version, sequence, releaseKeys); err != nil {
 				return err
@@ -70,25 +68,25 @@ what runs here.`,
 				if err != nil {
 					return err
 				}
-				return a.updated(updateResult{r.Version, "newer"}, r.Version+" is newer than what runs here, and for this board")
+				return a.print(updateResult{r.Version, "newer"}, "%s is valid: newer than the installed version, and for this board", r.Version)
 			}
 			r, err := ops.StageUpdate(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if f.later || os.Geteuid() != 0 {
-				return a.updated(updateResult{r.Version, "waits"}, r.Version+" waits: sudo systemctl restart agentsite starts it")
+				return a.print(updateResult{r.Version, "waits"}, "%s is ready: sudo systemctl restart agentsite installs it", r.Version)
 			}
 			if err := ops.RestartService(cmd.Context(), o, r); err != nil {
 				return err
 			}
-			return a.updated(updateResult{r.Version, "in_use"}, r.Version+" is in use")
+			return a.print(updateResult{r.Version, "in_use"}, "%s is running", r.Version)
 		},
 		ValidArgsFunction: oneFile,
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.check, "check", false, "say what would be done, and do nothing")
-	flags.BoolVar(&f.later, "later", false, "leave the restart to you")
+	flags.BoolVar(&f.check, "check", false, "verify only")
+	flags.BoolVar(&f.later, "later", false, "do not restart the service")
 	flags.BoolVar(&f.settle, "settle", false, "")
 	flags.BoolVar(&f.install, "install", false, "")
 	flags.StringVar(&o.Folder, "folder", "", "")
@@ -98,14 +96,7 @@ what runs here.`,
 	return cmd
 }
 
-func (a *app) updated(r updateResult, sentence string) error {
-	if a.json {
-		return a.printJSON(r)
-	}
-	return a.say("%s", sentence)
-}
-
-// settleUpdate is what the package's program does before the service starts.
+// settleUpdate is run by the package's program before the service starts.
 func (a *app) settleUpdate(o ops.UpdateOptions) error {
 	did, err := ops.SettleUpdate(o)
 	for _, line := range did {
@@ -114,7 +105,7 @@ func (a *app) settleUpdate(o ops.UpdateOptions) error {
 	return err
 }
 
-// installUpdate is what the program in use does then.
+// installUpdate is run by the current program after settleUpdate.
 func (a *app) installUpdate(o ops.UpdateOptions) error {
 	r, err := ops.InstallUpdate(o)
 	if err != nil || r == nil {
@@ -125,21 +116,18 @@ func (a *app) installUpdate(o ops.UpdateOptions) error {
 
 type updatesResult struct {
 	Version string `json:"version"`          // of this program
-	Before  string `json:"before,omitzero"`  // what is started where it is damaged
-	Failed  string `json:"failed,omitzero"`  // the last that was not well
-	Proven  bool   `json:"proven"`           // it has said that it is well
-	Waits   bool   `json:"waits"`            // an update waits for the service's next start
-	Keys    int    `json:"keys"`             // whose releases this program takes
+	Before  string `json:"before,omitzero"`  // the version before, the fallback
+	Failed  string `json:"failed,omitzero"`  // the last version that failed
+	Proven  bool   `json:"proven"`           // the version has run well
+	Waits   bool   `json:"waits"`            // an update is installed at the service's next start
+	Keys    int    `json:"keys"`             // the number of release keys that are trusted
 	Package bool   `json:"package,omitzero"` // the program in use is the package's
 }
 
-// showUpdates says what runs here.
+// showUpdates prints the installed version.
 func (a *app) showUpdates(o ops.UpdateOptions) error {
 	if !o.Installed() {
-		if a.json {
-			return a.printJSON(updatesResult{Version: version, Keys: len(o.Release.Keys)})
-		}
-		return a.say("this is %s, which was not installed by agentsite's package: to update it, put a newer program in its place", version)
+		return a.print(updatesResult{Version: version, Keys: len(o.Release.Keys)}, "this is %s, not installed from agentsite's package: replace the program to update it", version)
 	}
 	s, err := ops.ReadUpdateStatus(o)
 	if err != nil {
@@ -155,16 +143,16 @@ func (a *app) showUpdates(o ops.UpdateOptions) error {
 	case out.Proven:
 		err = a.say("the service runs %s, an update", s.InUse.Version)
 	default:
-		err = a.say("the service runs %s, an update that has yet to show that it is well", s.InUse.Version)
+		err = a.say("the service runs %s, an update that is still on trial", s.InUse.Version)
 	}
 	if out.Failed != "" {
-		err = errors.Join(err, a.say("%s did not prove itself, and was taken away again", out.Failed))
+		err = errors.Join(err, a.say("%s failed and was rolled back", out.Failed))
 	}
 	if out.Waits {
-		err = errors.Join(err, a.say("an update waits: sudo systemctl restart agentsite starts it"))
+		err = errors.Join(err, a.say("an update is ready: sudo systemctl restart agentsite installs it"))
 	}
 	if out.Keys == 0 {
-		err = errors.Join(err, fmt.Errorf("this build has no keys of releases in it and takes no updates"))
+		err = errors.Join(err, errors.New("this build has no release keys and accepts no updates"))
 	}
 	return err
 }

@@ -19,11 +19,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		RunE: func(*cobra.Command, []string) error {
 			v := versionResult{version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			if a.json {
-				return a.printJSON(v)
-			}
-			return a.say("agentsite %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
+			return a.print(v, "agentsite %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// table prints rows under a head, in columns. A column with nothing in it is left
-// out, and so is what the site sent to move a terminal's cursor.
+// table prints rows under a head, in columns, cleaned. Empty columns are left out.
 func table(w io.Writer, head []string, rows [][]string) error {
 	widths := make([]int, len(head))
 	for _, row := range rows {
@@ -38,13 +37,13 @@ func table(w io.Writer, head []string, rows [][]string) error {
 	return err
 }
 
-// pad fills a text up with spaces to a width; a longer one stays as it is.
+// pad pads a text with spaces to a width.
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
 }
 
-// clean makes one line of a text, without what a terminal would act on: control
-// characters, and those that turn the direction of writing.
+// clean turns a text into one line without characters that a terminal interprets: control
+// characters and those that change the direction of writing.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -57,13 +56,13 @@ func clean(s string) string {
 	}, s)
 }
 
-// acts reports whether a terminal may act on a character, or not show it.
+// acts reports whether a terminal may interpret a character or hide it.
 func acts(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
-// escape writes a JSON value without what a terminal would act on. It is the same value:
-// such characters stand in its texts only, where JSON has another form for each.
+// escape escapes the characters of a JSON value that a terminal interprets. The value stays the
+// same: such characters occur in strings only.
 func escape(value []byte) []byte {
 	var out []byte
 	for len(value) > 0 {
@@ -92,7 +91,7 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// units are UCUM codes as people write them; others stand for themselves.
+// units are the usual forms of UCUM codes; others are shown as they are.
 var units = map[string]string{
 	"Cel": "°C", "[degF]": "°F", "deg": "°", "Ohm": "Ω", "kOhm": "kΩ", "um": "µm", "us": "µs", "uA": "µA", "uV": "µV",
 	"ug/m3": "µg/m³", "ug/m^3": "µg/m³", "g/m3": "g/m³", "m/s2": "m/s²", "m2": "m²", "m3": "m³",
@@ -106,7 +105,7 @@ func unit(code string) string {
 	return code
 }
 
-// show writes a value of a point for people.
+// show formats the value of a point.
 func show(v any, unitCode string) string {
 	switch v := v.(type) {
 	case nil:
@@ -128,7 +127,7 @@ func quantity(n float64, unitCode string) string {
 	switch {
 	case unitCode == "By":
 		return byteSize(n)
-	case unitCode == "s" && n >= 1e9: // no length, but a time since 1970
+	case unitCode == "s" && n >= 1e9: // a Unix time, not a duration
 		return time.Unix(int64(min(n, 1e11)), 0).Format("2006-01-02 15:04")
 	case unitCode == "s" && n >= 60:
 		return span(n)
@@ -143,7 +142,7 @@ func quantity(n float64, unitCode string) string {
 	}
 }
 
-// number writes four digits, or all of those before the point.
+// number formats four digits, or all digits before the point.
 func number(n float64) string {
 	decimals := 3
 	if n != 0 && !math.IsInf(n, 0) && !math.IsNaN(n) {
@@ -169,8 +168,8 @@ func byteSize(n float64) string {
 	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + prefixes[i]
 }
 
-// span writes a length of time in its two largest units. It rounds up: what is
-// left of a lease is not less than it says.
+// span formats a duration in its two largest units. It rounds up: a lease lasts at least as
+// long.
 func span(seconds float64) string {
 	if seconds < 10 {
 		return number(math.Ceil(seconds*10-1e-6)/10) + " s"
@@ -191,7 +190,7 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%d s", n)
 }
 
-// ago writes an age in its largest unit.
+// ago formats an age in its largest unit.
 func ago(seconds float64) string {
 	switch {
 	case seconds < 1:

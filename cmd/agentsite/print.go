@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// say prints one line for people; what a site supplied of it is cleaned.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.out, clean(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// note prints to standard error what a script need not know.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
+}
+
+// print prints v with --json, and else the line that say prints.
+func (a *app) print(v any, format string, args ...any) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	return a.say(format, args...)
+}
+
+// printJSON prints a value as one line of JSON.
+func (a *app) printJSON(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", escape(text))
+	return err
+}
+
+// printLine prints JSON text as one line.
+func (a *app) printLine(text []byte) error {
+	line := jsontext.Value(text).Clone()
+	if err := line.Compact(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "%s\n", escape(line))
+	return err
+}
+
+// printList prints a table with a row for each of all, or the sentence none where there are
+// none. With --json it prints a line for each.
+func printList[T any](a *app, all []T, none string, head []string, row func(T) []string) error {
+	var rows [][]string
+	for _, v := range all {
+		if !a.json {
+			rows = append(rows, row(v))
+			continue
+		}
+		if err := a.printJSON(v); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.json:
+		return nil
+	case len(rows) == 0:
+		return a.say("%s", none)
+	}
+	return table(a.out, head, rows)
+}
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

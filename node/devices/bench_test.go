@@ -195,7 +195,6 @@ func BenchmarkSwitch(b *testing.B) {
 		if err != nil {
 			return proc.Process{}, err
 		}
-		defer closeChildEnds(cmd)
 		return proc.Process{Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error { return cmd.Wait() }}, proc.StartRealtime(cmd.Start)
 	})
 	w, err := newOpener(outputs).openOne(b.Context(), cfg.Devices[0])

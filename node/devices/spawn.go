@@ -2,7 +2,9 @@ package devices
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -34,14 +36,12 @@ func (f GuardFiles) NewKeeper(p Plan) *proc.Keeper {
 func (f GuardFiles) startGuard() (proc.Process, error) {
 	cmd := f.command(context.Background(), "guard")
 	cmd.Stderr, cmd.SysProcAttr = os.Stderr, ownProcessGroup()
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // a message wakes one thread, and takes less memory
 	conn, err := connectChild(cmd)
 	if err != nil {
 		return proc.Process{}, err
 	}
-	err = proc.StartRealtime(cmd.Start)
-	closeChildEnds(cmd)
-	if err != nil {
-		conn.Close()
+	if err := proc.StartRealtime(cmd.Start); err != nil { // it closes the pipes
 		return proc.Process{}, fmt.Errorf("the guard's process cannot be started: %w", err)
 	}
 	return proc.Process{Pid: cmd.Process.Pid, Conn: conn, Kill: func() { cmd.Process.Kill() }, Wait: func() error {
@@ -50,4 +50,34 @@ func (f GuardFiles) startGuard() (proc.Process, error) {
 		}
 		return nil
 	}}, nil
+}
+
+// pipes are one end of the connection between the site and the guard. A socket would wake
+// the sender once more when the other has read.
+type pipes struct {
+	io.ReadCloser
+	in io.WriteCloser
+}
+
+func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
+func (p pipes) Close() error                { return errors.Join(p.in.Close(), p.ReadCloser.Close()) }
+
+// connectChild connects to the command's input and output.
+func connectChild(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	return pipes{out, in}, err
+}
+
+// GuardConn returns the guard's end of the connection to the site.
+func GuardConn() (io.ReadWriteCloser, error) {
+	in, err := openInherited(os.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	out, err := openInherited(os.Stdout)
+	return pipes{in, out}, err
 }

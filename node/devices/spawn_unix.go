@@ -3,10 +3,7 @@
 package devices
 
 import (
-	"io"
-	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -31,27 +28,17 @@ func CloseOnExec() {
 // ownProcessGroup keeps a terminal's Ctrl-C from the guard, which ends after the site.
 func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// connectChild makes one end of a pair of sockets the command's input and output, and
-// returns the other.
-func connectChild(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
-	syscall.ForkLock.RLock() // no other child may inherit them before they are closed on exec
-	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(ends[0])
-		syscall.CloseOnExec(ends[1])
-	}
-	syscall.ForkLock.RUnlock()
+// openInherited returns a file that this process was started with. It has another number,
+// because a write to a broken pipe with the standard ones ends the program; and Close ends a
+// Read.
+func openInherited(f *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(f.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	ours, its := os.NewFile(uintptr(ends[0]), "guard"), os.NewFile(uintptr(ends[1]), "guard")
-	cmd.Stdin, cmd.Stdout = its, its
-	defer ours.Close() // FileConn has one of its own
-	return net.FileConn(ours)
+	syscall.CloseOnExec(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
-
-// GuardConn returns the guard's end of the connection to the site.
-func GuardConn() (io.ReadWriteCloser, error) { return net.FileConn(os.Stdin) }
-
-// closeChildEnds closes this process's copies of the child's end.
-func closeChildEnds(cmd *exec.Cmd) { cmd.Stdin.(*os.File).Close() }

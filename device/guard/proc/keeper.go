@@ -70,6 +70,7 @@ type replacement struct {
 
 // call is a question that waits for its answer.
 type call struct {
+	what    kind
 	read    func(*reader)        // of an answer that is no fault
 	reading func(device.Reading) // of a watch
 	told    sequence             // of its readings
@@ -182,7 +183,7 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	k.mu.Lock()
 	k.pid = p.Pid
 	k.mu.Unlock()
-	l := &link{conn: p.Conn}
+	l := newLink(p.Conn)
 	broken := make(chan error, 1)
 	answers := make(chan struct{}, 1)
 	var listening sync.WaitGroup
@@ -356,7 +357,7 @@ func (k *Keeper) away() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range k.calls {
-		if c.reading == nil {
+		if !c.what.reads() {
 			return true
 		}
 	}
@@ -370,7 +371,7 @@ var (
 
 // ask sends a question and waits for its answer.
 func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call) error {
-	c.done = make(chan error, 1)
+	c.what, c.done = what, make(chan error, 1)
 	k.mu.Lock()
 	l := k.link
 	if l == nil {
@@ -381,12 +382,17 @@ func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call)
 	number := k.number
 	k.calls[number] = &c
 	k.mu.Unlock()
-	poke(k.hurry)
-	go l.send(what, number, body) // a connection that is stuck ends with its process
+	if what.reads() {
+		l.send(what, number, body)
+	} else {
+		poke(k.hurry)
+		go l.send(what, number, body) // a connection that is stuck ends with its process
+	}
 	select {
 	case err := <-c.done:
 		return err
 	case <-ctx.Done():
+		poke(k.hurry) // does it hang?
 	}
 	k.mu.Lock()
 	_, waiting := k.calls[number]

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,6 +50,10 @@ const (
 	reading // reading, of the watch with that number
 )
 
+// reads reports whether a question only reads a device. Its answer may take long, and says
+// nothing of the outputs.
+func (k kind) reads() bool { return k == sample || k == watch || k == show || k == capture }
+
 var errMessage = errors.New("a message of the guard's connection is damaged")
 
 // link is one end of the connection. Its methods are safe for concurrent use, but
@@ -59,8 +64,11 @@ type link struct {
 	sending sync.Mutex
 	out     writer
 
-	in []byte
+	in *bufio.Reader
+	b  []byte // the body of the last message
 }
+
+func newLink(conn io.ReadWriteCloser) *link { return &link{conn: conn, in: bufio.NewReader(conn)} }
 
 // send writes one message, whose body is what body makes of it at that very moment.
 func (l *link) send(k kind, number uint32, body func(w *writer)) error {
@@ -82,21 +90,21 @@ func (l *link) send(k kind, number uint32, body func(w *writer)) error {
 // next blocks for one message. What it returns is good until the next call.
 func (l *link) next() (k kind, number uint32, body reader, err error) {
 	var header [headerBytes]byte
-	if _, err := io.ReadFull(l.conn, header[:]); err != nil {
+	if _, err := io.ReadFull(l.in, header[:]); err != nil {
 		return 0, 0, reader{}, err
 	}
 	size := binary.BigEndian.Uint32(header[:]) - (headerBytes - 4)
 	if size > maxMessage { // or less than nothing
 		return 0, 0, reader{}, errMessage
 	}
-	if uint32(cap(l.in)) < size {
-		l.in = make([]byte, size)
+	if uint32(cap(l.b)) < size {
+		l.b = make([]byte, size)
 	}
-	l.in = l.in[:size]
-	if _, err := io.ReadFull(l.conn, l.in); err != nil {
+	l.b = l.b[:size]
+	if _, err := io.ReadFull(l.in, l.b); err != nil {
 		return 0, 0, reader{}, err
 	}
-	return kind(header[4]), binary.BigEndian.Uint32(header[5:]), reader{b: l.in}, nil
+	return kind(header[4]), binary.BigEndian.Uint32(header[5:]), reader{b: l.b}, nil
 }
 
 // writer makes a body.

@@ -209,8 +209,7 @@ func (r remote) Close() error { return nil }
 // wait blocks until a guard is there: one that is replaced is away for a moment, which
 // is no news. It gives up after a second.
 func (k *Keeper) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
+	var patience <-chan time.Time
 	for {
 		k.mu.Lock()
 		there, changed := k.link != nil, k.changed
@@ -218,7 +217,12 @@ func (k *Keeper) wait(ctx context.Context) error {
 		if there {
 			return nil
 		}
+		if patience == nil {
+			patience = time.After(time.Second)
+		}
 		select {
+		case <-patience:
+			return errAway
 		case <-changed:
 		case <-ctx.Done():
 			return errAway

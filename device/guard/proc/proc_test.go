@@ -584,7 +584,7 @@ func TestOtherVersion(t *testing.T) {
 			return Process{Conn: ours, Kill: func() {}, Wait: func() error { return nil }}, nil
 		})
 		go func() {
-			l := link{conn: its}
+			l := newLink(its)
 			l.send(hello, 0, func(w *writer) { w.uint32(version + 1); w.text("") })
 		}()
 		_, answered, err := k.life(t.Context())
@@ -639,7 +639,7 @@ func FuzzMessages(f *testing.F) {
 		},
 	} {
 		said := &tape{}
-		say(&link{conn: said})
+		say(newLink(said))
 		f.Add(said.out)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -652,7 +652,7 @@ func FuzzMessages(f *testing.F) {
 			Serve(t.Context(), &tape{Reader: strings.NewReader(string(text))}, g, Equipment{Devices: map[string]device.Device{"box": b}})
 			k := NewKeeper([]guard.Policy{{Output: relayName}}, guard.Latch{}, nil)
 			k.calls[1] = &call{done: make(chan error, 1), read: func(r *reader) { r.status() }, reading: func(device.Reading) {}}
-			k.listen(&link{conn: &tape{Reader: strings.NewReader(string(text))}}, make(chan struct{}, 1))
+			k.listen(newLink(&tape{Reader: strings.NewReader(string(text))}), make(chan struct{}, 1))
 			if b.isOn() {
 				t.Error("it moved")
 			}

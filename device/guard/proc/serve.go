@@ -43,7 +43,7 @@ type Equipment struct {
 func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equipment) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{
-		link: link{conn: conn}, g: g, follow: e.Follow, buttons: watched(e.Buttons), start: time.Now(), told: make(sequence),
+		link: newLink(conn), g: g, follow: e.Follow, buttons: watched(e.Buttons), start: time.Now(), told: make(sequence),
 		devices: e.Devices, watches: make(map[string]*deviceWatch), deaf: make(map[string]<-chan struct{}),
 	}
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 }
 
 type server struct {
-	link
+	*link
 	g       *guard.Guard
 	follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
 	buttons []*watchedButton
@@ -236,26 +236,24 @@ func (s *server) state() (changed <-chan struct{}) {
 // mindSilence ends all leases when the site has fallen silent. It wakes up only
 // while an output is away from safe, as the machine says, whoever moved it.
 func (s *server) mindSilence(ctx context.Context) {
-	tick := time.NewTicker(silence / 9)
-	defer tick.Stop()
-	for {
-		tick.Stop()
-		if s.g.Away(ctx) != nil {
+	timer := time.NewTimer(silence)
+	defer timer.Stop()
+	for s.g.Away(ctx) == nil {
+		timer.Reset(max(silence-s.quiet(), silence/9)) // a site that has been idle speaks when it learns of this
+		select {
+		case <-ctx.Done():
 			return
+		case <-timer.C:
 		}
-		tick.Reset(silence / 9)
-		for !s.g.Safe() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if quiet := time.Since(s.start) - time.Duration(s.heard.Load()); quiet > silence {
-				slog.Error("the site has fallen silent: outputs go to their safe values", "for", quiet)
-				s.epoch.Add(1)
-				s.g.ToSafe(guard.Silence)
-				break
-			}
+		if quiet := s.quiet(); quiet >= silence && !s.g.Safe() {
+			slog.Error("the site has fallen silent: outputs go to their safe values", "for", quiet)
+			s.epoch.Add(1)
+			s.g.ToSafe(guard.Silence)
 		}
 	}
+}
+
+// quiet is how long the site has said nothing.
+func (s *server) quiet() time.Duration {
+	return time.Since(s.start) - time.Duration(s.heard.Load())
 }

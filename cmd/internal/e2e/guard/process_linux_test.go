@@ -105,10 +105,9 @@ func TestGuardProcess(t *testing.T) {
 			t.Errorf("the guard has a network socket: %s", d)
 		}
 	}
-	// Its end of the connection comes as 0 and 1, and is a third one in Go's hands.
-	_, one, _ := strings.Cut(has[0], " ")
-	one = regexp.QuoteMeta(one)
-	want := []string{"0 " + one, "1 " + one, `2 pipe:.*`, `\d+ ` + one, `\d+ ` + regexp.QuoteMeta(filepath.Join(r.Folder, "guard.lock"))}
+	// Its ends of the connection come as 0 and 1, and are once more in Go's hands.
+	in, out := strings.TrimPrefix(has[0], "0 "), strings.TrimPrefix(has[1], "1 ")
+	want := []string{"0 pipe:.*", "1 pipe:.*", "2 pipe:.*", `\d+ ` + regexp.QuoteMeta(in), `\d+ ` + regexp.QuoteMeta(out), `\d+ ` + regexp.QuoteMeta(filepath.Join(r.Folder, "guard.lock"))}
 	for _, w := range want {
 		i := slices.IndexFunc(has, regexp.MustCompile("^"+w+"$").MatchString)
 		if i < 0 {

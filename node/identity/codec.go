@@ -7,14 +7,14 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Codec is how what is signed is written: RFC 8949's core deterministic encoding, of which
-// every value has one form. It is safe for concurrent use.
+// Codec encodes values in RFC 8949's core deterministic encoding, in which every value has one
+// form, so that it can be signed. It is safe for concurrent use.
 type Codec struct {
 	encoding cbor.EncMode
 	decoding cbor.DecMode
 }
 
-// NewCodec is a form whose values nest at most so deep.
+// NewCodec returns a codec for values that nest at most depth levels.
 func NewCodec(depth int) Codec {
 	to := cbor.CoreDetEncOptions()
 	to.TagsMd = cbor.TagsForbidden
@@ -27,22 +27,26 @@ func NewCodec(depth int) Codec {
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // the options are constant: this is a build that cannot work
+		panic(err) // the options are constant: a defect of the build
 	}
 	return v
 }
 
-// Encode writes v.
-func (f Codec) Encode(v any) ([]byte, error) { return f.encoding.Marshal(v) }
+// Encode returns the encoding of v.
+func (c Codec) Encode(v any) ([]byte, error) { return c.encoding.Marshal(v) }
 
-// Decode fills v from b, which has to be the one way to write it, without anything that v
-// has no field for.
-func (f Codec) Decode(b []byte, v any) error {
-	if err := f.decoding.Unmarshal(b, v); err != nil {
+// Decode decodes b into v. It refuses all but the deterministic encoding, and fields that v
+// does not have.
+func (c Codec) Decode(b []byte, v any) error {
+	if err := c.DecodeAny(b, v); err != nil {
 		return err
 	}
-	if again, err := f.Encode(v); err != nil || !bytes.Equal(again, b) {
-		return errors.New("it is written in another form than it has to be")
+	if again, err := c.Encode(v); err != nil || !bytes.Equal(again, b) {
+		return errors.New("it is not in the deterministic encoding")
 	}
 	return nil
 }
+
+// DecodeAny is Decode that accepts every encoding of a value, for input whose bytes the caller
+// has authenticated.
+func (c Codec) DecodeAny(b []byte, v any) error { return c.decoding.Unmarshal(b, v) }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/fxamacker/cbor/v2"
+	"agentsite/node/identity"
 )
 
 // A segment is a header and frames:
@@ -60,28 +60,11 @@ func parseHeader(b []byte) (first uint64, before hash, err error) {
 	return first, before, nil
 }
 
-var enc = func() cbor.EncMode {
-	mode, err := cbor.CoreDetEncOptions().EncMode()
-	if err != nil {
-		panic(err) // the options are constant
-	}
-	return mode
-}()
-
-var dec = func() cbor.DecMode {
-	mode, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField, UTF8: cbor.UTF8RejectInvalid, MaxNestedLevels: 4,
-	}.DecMode()
-	if err != nil {
-		panic(err) // the options are constant
-	}
-	return mode
-}()
+var codec = identity.NewCodec(4)
 
 // appendFrame appends the entry and returns the hash that the next one is chained to.
 func appendFrame(b []byte, e Entry, before hash) ([]byte, hash, error) {
-	payload, err := enc.Marshal(e)
+	payload, err := codec.Encode(e)
 	if err != nil {
 		return b, before, err
 	}
@@ -129,7 +112,7 @@ func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error
 		}
 		return e, before, 0, damaged("an entry was changed")
 	}
-	if err := dec.Unmarshal(payload, &e); err != nil {
+	if err := codec.DecodeAny(payload, &e); err != nil {
 		return e, before, 0, damaged("an entry cannot be read: %v; a newer program may have written it", err)
 	}
 	return e, after, size, nil

@@ -12,7 +12,6 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/device"
 	"agentsite/node/config"
-	"agentsite/node/devices"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 )
@@ -49,7 +48,6 @@ func exitCode(err error) int {
 	var own coded
 	var mistake *config.Error
 	var mistaken state.Mistake
-	var unreadable devices.Unreadable
 	var tool *client.ToolError
 	var refused *client.Refusal
 	var fault *device.Fault
@@ -57,7 +55,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &own):
 		code = own.code
-	case errors.As(err, &mistake), errors.As(err, &mistaken), errors.As(err, &unreadable):
+	case errors.As(err, &mistake), errors.As(err, &mistaken):
 		code = exitUsage
 	case errors.As(err, &tool):
 		code = byKind[tool.Kind]

@@ -8,13 +8,12 @@ import (
 	"agentsite/device/driver"
 )
 
-// Entry is a device to be written into a file: its name and its keys in braces.
+// Entry is a device to add to a file: its name and its keys in braces.
 type Entry struct{ Name, YAML string }
 
-// Add writes devices into the text of a file, after those that are there, and
-// changes nothing else: comments, order and line ends stay. An empty text becomes a
-// file of the site called name. The result is checked; an error says why it would
-// not be a good file, and comes with no text.
+// Add inserts devices into the text of a file, after the present ones, and changes nothing
+// else: comments, order and line ends stay. An empty text becomes a file of the site called
+// name. Add parses the result, and returns an error and no text where that fails.
 func Add(file string, text []byte, name string, devices []Entry, drivers []driver.Driver) ([]byte, error) {
 	if len(text) == 0 {
 		text = fmt.Appendf(nil, "site: { name: %s }\n", name)
@@ -32,7 +31,7 @@ func Add(file string, text []byte, name string, devices []Entry, drivers []drive
 		end = "\r\n"
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), end)+end, "\n")
-	lines = lines[:len(lines)-1] // what is after the last end
+	lines = lines[:len(lines)-1] // empty, after the last end
 	at, indent := len(lines), "  "
 	section, written := find(root.entries, "devices")
 	switch {
@@ -40,7 +39,7 @@ func Add(file string, text []byte, name string, devices []Entry, drivers []drive
 		lines = append(lines, "devices:"+end)
 		at++
 	case section.value.shape == mapping && (len(section.value.entries) == 0 || section.value.entries[0].at.line == section.at.line):
-		return nil, src.errorf(section.at, "the devices stand in braces; give each a line of its own, and they can be added to")
+		return nil, src.errorf(section.at, "the devices are in braces, so that none can be added; give each a line of its own")
 	default:
 		if section.value.shape == mapping {
 			indent = strings.Repeat(" ", section.value.entries[0].at.column-1)
@@ -54,16 +53,16 @@ func Add(file string, text []byte, name string, devices []Entry, drivers []drive
 	out := []byte(strings.Join(slices.Insert(lines, at, added...), ""))
 	after, err := Parse(file, out, drivers)
 	if err != nil {
-		return nil, fmt.Errorf("nothing is written, because the file would not be right: %w", err)
+		return nil, fmt.Errorf("nothing is written, because the file would be wrong: %w", err)
 	}
 	if len(after.Devices) != len(before.Devices)+len(devices) {
-		return nil, src.errorf(section.at, "nothing is written: the end of this section is not clear; add the devices by hand")
+		return nil, src.errorf(section.at, "nothing is written, because the end of this section is not clear; add the devices by hand")
 	}
 	return out, nil
 }
 
-// sectionEnd is the number of lines up to the end of the section: those of the next
-// one begin after it, and so do the empty lines and the comments above them.
+// sectionEnd returns the number of lines up to the end of the section, without the empty
+// lines and comments before the next one.
 func sectionEnd(root *node, section entry, lines []string, all int) int {
 	end := all
 	for _, e := range root.entries {

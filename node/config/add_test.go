@@ -36,8 +36,8 @@ func TestAddRefuses(t *testing.T) {
 	}{
 		"a file with mistakes": {"site: { name: x }\ndevices:\n  a: { driver: prob }\n", ok, "f.yaml:3:"},
 		"no YAML":              {"site: {", ok, "f.yaml:"},
-		"braces":               {"site: { name: x }\ndevices: { a: { driver: probe } }\n", ok, "stand in braces"},
-		"empty braces":         {"site: { name: x }\ndevices: {}\n", ok, "stand in braces"},
+		"braces":               {"site: { name: x }\ndevices: { a: { driver: probe } }\n", ok, "in braces"},
+		"empty braces":         {"site: { name: x }\ndevices: {}\n", ok, "in braces"},
 		"a name that is taken": {"site: { name: x }\ndevices:\n  thermo: { driver: probe }\n", ok, "is written twice"},
 		"a bad device":         {"site: { name: x }\n", []Entry{{"a", "{ driver: relay }"}}, "pin is missing"},
 	} {

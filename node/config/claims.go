@@ -7,16 +7,15 @@ import (
 	"agentsite/device/driver"
 )
 
-// claimed is a claim and who made it first.
-type claimed struct {
+// firstClaim is a claim and the first device that makes it.
+type firstClaim struct {
 	driver.Claim
 	by Device
 }
 
-// claims refuses a device that needs what another one has, such as a line of the
-// board.
+// claims reports devices that claim the same thing, such as a line of the board.
 func (r *report) claims(devices []Device) {
-	taken := map[string]claimed{}
+	taken := map[string]firstClaim{}
 	for _, d := range devices {
 		claimer, ok := d.Config.(driver.Claimer)
 		if !ok {
@@ -25,9 +24,9 @@ func (r *report) claims(devices []Device) {
 		for _, c := range claimer.Claims() {
 			first, clash := taken[c.What]
 			switch {
-			case c.What == "": // of a pin that was written wrongly
+			case c.What == "": // of an invalid pin
 			case !clash:
-				taken[c.What] = claimed{c, d}
+				taken[c.What] = firstClaim{c, d}
 			case first.by.Name == d.Name, first.With != "" && first.With == c.With:
 			default:
 				r.clash(d, c, first)
@@ -36,8 +35,8 @@ func (r *report) claims(devices []Device) {
 	}
 }
 
-// clash says who has what d claims, at the key that asks for it.
-func (r *report) clash(d Device, c driver.Claim, first claimed) {
+// clash reports that another device has what d claims, at the key that claims it.
+func (r *report) clash(d Device, c driver.Claim, first firstClaim) {
 	at, by, line := d.claimedAt(c), first.by.Name, first.by.at.line
 	switch {
 	case first.With != "":
@@ -49,8 +48,8 @@ func (r *report) clash(d Device, c driver.Claim, first claimed) {
 	}
 }
 
-// claimedAt is where the owner wrote what a claim comes from: the value itself
-// ("0x76" of "i2c-1/0x76"), or else a key that usually has such values.
+// claimedAt returns where the file makes a claim: the place of its value ("0x76" of
+// "i2c-1/0x76"), or else of a key that usually has such values.
 func (d Device) claimedAt(c driver.Claim) pos {
 	for _, e := range d.entries {
 		if text := e.value.text; e.value.shape == scalar && text != "" && (text == c.With || strings.HasSuffix("/"+c.What, "/"+text)) {
@@ -58,7 +57,7 @@ func (d Device) claimedAt(c driver.Claim) pos {
 		}
 	}
 	config := reflect.Indirect(reflect.ValueOf(d.Config))
-	for _, f := range fieldsOf(config.Type()) { // a value that has another form by now, as a line of the board has
+	for _, f := range fieldsOf(config.Type()) { // a value that its driver converted, such as a line of the board
 		if v := config.FieldByIndex(f.index); v.Kind() == reflect.String && v.String() == c.What {
 			if e, ok := find(d.entries, f.key); ok {
 				return e.value.at

@@ -13,7 +13,7 @@ import (
 	"agentsite/device"
 )
 
-// field is one key that a Go struct offers.
+// field is a key of a Go struct.
 type field struct {
 	key      string
 	index    []int
@@ -21,9 +21,8 @@ type field struct {
 	doc      string
 }
 
-// fieldsOf lists the keys of a struct as encoding/json names them; the fields of
-// an embedded struct without a name count as its own. Anything but a struct has
-// none.
+// fieldsOf lists the keys of a struct as encoding/json names them; the fields of an embedded
+// struct without a name are its own. Other types have none.
 func fieldsOf(t reflect.Type) []field {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -51,8 +50,8 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// required reports whether the owner has to write the key: its tag does not make
-// it optional and it has no default.
+// required reports whether the key must be written: its tag does not make it optional and it
+// has no default.
 func (f field) required(defaults reflect.Value) bool {
 	return !f.optional && defaults.FieldByIndex(f.index).IsZero()
 }
@@ -65,8 +64,8 @@ func keysOf(fields []field) []string {
 	return keys
 }
 
-// decoder fills Go values from nodes and notes every mistake under where: a
-// section, a device or a device/point.
+// decoder decodes nodes into Go values and reports every mistake under where: a section, a
+// device or a device/point.
 type decoder struct {
 	*report
 	where string
@@ -76,9 +75,8 @@ func (d decoder) fail(at pos, format string, args ...any) {
 	d.report.fail(at, d.where, format, args...)
 }
 
-// fields fills the struct v from entries. at is where the struct's name stands;
-// alsoKnown are keys that may be written here but belong to somebody else, for
-// the suggestions.
+// fields decodes entries into the struct v. at is the place of the struct's name; alsoKnown
+// are keys that are allowed here but decoded elsewhere, for the suggestions.
 func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, alsoKnown ...string) {
 	fields := fieldsOf(v.Type())
 	byKey := make(map[string]field, len(fields))
@@ -124,7 +122,7 @@ var (
 	rangeType       = reflect.TypeFor[device.Range]()
 )
 
-// value fills v, the value of the key path, from n.
+// value decodes n, the value of the key path, into v.
 func (d decoder) value(path string, n *node, v reflect.Value) {
 	if n.shape == empty {
 		d.fail(n.at, "%s has no value; write one or remove the key", path)
@@ -135,7 +133,7 @@ func (d decoder) value(path string, n *node, v reflect.Value) {
 	case t.Kind() == reflect.Pointer:
 		before, target := len(d.errs), reflect.New(t.Elem())
 		if d.value(path, n, target.Elem()); len(d.errs) == before {
-			v.Set(target) // nil stays "not written" after a mistake, for later checks
+			v.Set(target) // after a mistake nil stays, for later checks
 		}
 	case t == durationType:
 		read(d, path, n, v, func() (time.Duration, error) { return parseDuration(n.text) })
@@ -154,7 +152,7 @@ func (d decoder) value(path string, n *node, v reflect.Value) {
 	}
 }
 
-// read fills v with what parse makes of a scalar.
+// read sets v to the result of parse for a scalar.
 func read[T any](d decoder, path string, n *node, v reflect.Value, parse func() (T, error)) {
 	if !d.scalar(path, n, "one value") {
 		return
@@ -175,7 +173,7 @@ func (d decoder) scalar(path string, n *node, wanted string) bool {
 	return true
 }
 
-// kind fills v by its kind alone.
+// kind decodes n by the kind of v.
 func (d decoder) kind(path string, n *node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -210,7 +208,7 @@ func (d decoder) kind(path string, n *node, v reflect.Value) {
 		}
 		d.fields(n.at, path, n.entries, v)
 	default:
-		d.fail(n.at, "%s cannot be read: its Go type %s has no form in YAML; this is a defect of the driver", path, v.Type())
+		d.fail(n.at, "%s cannot be decoded: its Go type %s has no form in YAML; this is a defect of the driver", path, v.Type())
 	}
 }
 
@@ -237,7 +235,7 @@ func (d decoder) whole(path string, n *node, v reflect.Value) {
 	v.SetUint(number)
 }
 
-// unquote is the hint for a number in quotes.
+// unquote returns the hint for a number in quotes.
 func unquote(n *node) string {
 	if _, err := parseNumber(n.text); n.quoted && err == nil {
 		return "; remove the quotes"
@@ -266,7 +264,7 @@ func listHint(n *node) string {
 func (d decoder) mapping(path string, n *node, v reflect.Value) {
 	t := v.Type()
 	if t.Key().Kind() != reflect.String {
-		d.fail(n.at, "%s cannot be read: its Go type %s has no form in YAML; this is a defect of the driver", path, t)
+		d.fail(n.at, "%s cannot be decoded: its Go type %s has no form in YAML; this is a defect of the driver", path, t)
 		return
 	}
 	if n.shape != mapping {

@@ -11,7 +11,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// The bounds of every, and what it is when the owner wrote nothing.
+// The default and the bounds of the key every.
 const (
 	DefaultEvery = 10 * time.Second
 	minEvery     = 100 * time.Millisecond
@@ -22,18 +22,18 @@ const (
 type Device struct {
 	Name   string
 	Driver string
-	Every  time.Duration // how often a sensor is asked
+	Every  time.Duration // how often a sensor is read
 	Config driver.Config // the driver's own keys, decoded and validated
 
 	src     *source
 	at      pos // of the name
 	entries []entry
-	driver  []entry   // those that are the driver's own
-	written []written // the owner's keys about points: the device's, then each point's
+	driver  []entry       // with the driver's own keys
+	written []pointConfig // the owner's keys about points: the device's, then each point's
 }
 
-// pace holds the keys that are this package's own in every device.
-type pace struct {
+// commonKeys holds the keys that are this package's own in every device.
+type commonKeys struct {
 	Driver string        `json:"driver" jsonschema:"what kind of device this is"`
 	Every  time.Duration `json:"every,omitempty" jsonschema:"how often a sensor is asked, 100ms to 24h; 10s when not written"`
 }
@@ -41,10 +41,10 @@ type pace struct {
 const pointsKey = "points"
 
 // ownKeys never reach a driver.
-var ownKeys = append(keysOf(fieldsOf(reflect.TypeFor[pace]())), pointsKey)
+var ownKeys = append(keysOf(fieldsOf(reflect.TypeFor[commonKeys]())), pointsKey)
 
-// device reads one entry; ok is false when its driver is not known, so that
-// nothing more can be said about it.
+// device decodes one entry; ok is false where its driver is not known, so that nothing else
+// can be checked.
 func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	d := decoder{r, e.key}
 	if e.value.shape != mapping {
@@ -52,7 +52,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 		return Device{}, false
 	}
 	entries := e.value.entries
-	own := pace{Every: DefaultEvery}
+	own := commonKeys{Every: DefaultEvery}
 	d.fields(e.at, "", only(entries, "driver", "every"), reflect.ValueOf(&own).Elem())
 	if every, ok := find(entries, "every"); ok && (own.Every < minEvery || own.Every > maxEvery) {
 		d.fail(every.value.at, "every takes 100ms to 24h; %s is outside", every.value.text)
@@ -73,7 +73,7 @@ func (r *report) device(e entry, drivers []driver.Driver) (_ Device, ok bool) {
 	return out, true
 }
 
-// instead says what to write for a driver that is not there.
+// instead returns the hint for an unknown driver.
 func instead(name string, drivers []driver.Driver) string {
 	for _, d := range drivers {
 		if d.Instead == nil {
@@ -86,7 +86,7 @@ func instead(name string, drivers []driver.Driver) string {
 	return device.Suggest(name, driverNames(drivers), "driver")
 }
 
-// parts sorts the keys: the driver's, and those about points.
+// parts separates the driver's keys from those about points, and decodes both.
 func (d decoder) parts(out *Device) {
 	config := reflect.Indirect(reflect.ValueOf(out.Config))
 	driverKeys := keysOf(fieldsOf(config.Type()))
@@ -108,13 +108,13 @@ func (d decoder) parts(out *Device) {
 	}
 }
 
-// points reads what is written per point.
-func (d decoder) points(points entry) []written {
+// points decodes the keys per point.
+func (d decoder) points(points entry) []pointConfig {
 	if points.value.shape != mapping {
 		d.fail(points.value.at, "points expects a name per point, such as \"heater: { safe: off }\", not %s", points.value.what())
 		return nil
 	}
-	var all []written
+	var all []pointConfig
 	for _, e := range points.value.entries {
 		p := decoder{d.report, device.Address(d.where, clip(e.key))}
 		if err := device.CheckName(e.key); err != nil {
@@ -130,7 +130,7 @@ func (d decoder) points(points entry) []written {
 	return all
 }
 
-// check asks the driver what it can tell without hardware.
+// check validates what the driver can check without hardware.
 func (d Device) check(r *report) {
 	if v, ok := d.Config.(driver.Validator); ok {
 		if err := v.Validate(); err != nil {
@@ -143,8 +143,8 @@ func (d Device) check(r *report) {
 	}
 }
 
-// valueOf is where the value stands that a driver complains of: its errors begin with
-// the key, as in "outputs.fan.pin: …".
+// valueOf returns the place of the value that a driver's error is about: the error begins
+// with the key, as in "outputs.fan.pin: …".
 func (d Device) valueOf(err error) pos {
 	path, _, _ := strings.Cut(err.Error(), ":")
 	at, entries := d.at, d.entries
@@ -158,10 +158,9 @@ func (d Device) valueOf(err error) pos {
 	return at
 }
 
-// Errorf is a mistake in what the owner wrote about key of a point, found later
-// than Parse. It shows the key; if that was not written, the point; else the
-// device. Point and key may be "". It adds the place and the line, no more: the
-// text has to name the device. A %w keeps its cause.
+// Errorf returns an error about a key of a point that is found after Parse. It shows the line
+// of the key, or else of the point, or else of the device; point and key may be "". The text
+// has to name the device. A %w keeps its cause.
 func (d Device) Errorf(point, key, format string, args ...any) error {
 	return d.src.errorf(d.place(point, key), format, args...)
 }
@@ -182,20 +181,19 @@ func (d Device) place(point, key string) pos {
 	return at
 }
 
-// Same reports whether e says of its device what d says, wherever it stands in its
-// file and in whatever order. What follows for it from another device, which may be
-// different, counts too.
+// Same reports whether d and e are equal, whatever their place in the file and the order of
+// their keys. Defaults that follow from another device count too.
 func (d Device) Same(e Device) bool {
 	return d.Name == e.Name && sameEntries(d.entries, e.entries) && maps.Equal(d.ages(), e.ages())
 }
 
-// SameDriver reports whether e says of its device what d says, as far as its driver is
-// concerned: what it may do, and how often it is read, may be different.
+// SameDriver reports whether the drivers and their keys of d and e are equal: what the outputs
+// may do, and how often a sensor is read, may differ.
 func (d Device) SameDriver(e Device) bool {
 	return d.Name == e.Name && d.Driver == e.Driver && sameEntries(d.driver, e.driver)
 }
 
-// ages are how old what the outputs require may be, by their points' names.
+// ages returns the max_age of what the outputs require, by the outputs' names.
 func (d Device) ages() map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, w := range d.written {
@@ -223,7 +221,7 @@ func (n *node) same(m *node) bool {
 		slices.EqualFunc(n.items, m.items, (*node).same)
 }
 
-// only keeps the entries with those keys.
+// only returns the entries with those keys.
 func only(entries []entry, keys ...string) []entry {
 	var kept []entry
 	for _, e := range entries {

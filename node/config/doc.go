@@ -1,10 +1,10 @@
-// Package config reads agentsite.yaml: strictly, and whole before a pin moves.
+// Package config parses agentsite.yaml strictly, and completely before a pin moves.
 //
-// The type of a value comes from its key, never from how the value looks, so off
-// is a bool where a bool belongs, quoted or not. Each driver's own keys are
-// decoded into its driver.Config; the rest of a device (its pace and what its
-// owner allows each output) is understood here. Every error names file, line and
-// column, shows the line and says what to do.
+// The type of a value comes from its key, never from its spelling, so off is a bool where
+// the key takes one, quoted or not. Each driver's own keys are decoded into its
+// driver.Config; this package decodes the rest of a device: how often it is read and what its
+// outputs may do. Every error names file, line and column, shows the line and says what to
+// do.
 //
-// Hardware, guards and networks may not enter: a file is checked without them.
+// The package knows no hardware, guard or network: it checks a file without them.
 package config

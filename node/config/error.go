@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxErrors bounds how many mistakes are reported at once.
+// maxErrors limits how many mistakes are reported at once.
 const maxErrors = 10
 
 // pos is a place in the file: line and column in characters, both from 1. The
@@ -29,8 +29,8 @@ type Error struct {
 	Source       string // the line itself; "" for the file as a whole
 }
 
-// Error is one line "file:line:column: message", then the source line with a
-// mark under the column.
+// Error returns the line "file:line:column: message", then the source line with a mark under
+// the column.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", e.File, e.Err)
@@ -42,7 +42,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// window cuts a long line to what a terminal shows around the column.
+// window returns the part of a long line around the column that a terminal shows, and the
+// column in it.
 func window(line string, column int) (string, int) {
 	const width, before = 100, 60
 	// A tab is as wide as the terminal likes; a space keeps the mark in place.
@@ -78,7 +79,7 @@ type report struct {
 	errs []*Error
 }
 
-// fail notes a mistake about where: a section, a device or a device/point.
+// fail adds a mistake about where: a section, a device or a device/point.
 func (r *report) fail(at pos, where, format string, args ...any) {
 	if where != "" {
 		format = "%s: " + format
@@ -87,7 +88,7 @@ func (r *report) fail(at pos, where, format string, args ...any) {
 	r.errs = append(r.errs, r.src.errorf(at, format, args...))
 }
 
-// err joins the mistakes in the order of the file; nil if there are none.
+// err returns the mistakes in the order of the file; nil for none.
 func (r *report) err() error {
 	slices.SortStableFunc(r.errs, func(a, b *Error) int {
 		return pos{a.Line, a.Column}.compare(pos{b.Line, b.Column})
@@ -95,7 +96,7 @@ func (r *report) err() error {
 	var errs []error
 	for i, e := range r.errs {
 		if i == maxErrors {
-			errs = append(errs, fmt.Errorf("%s: and %d more; mend these first", r.src.name, len(r.errs)-i))
+			errs = append(errs, fmt.Errorf("%s: and %d more; fix these first", r.src.name, len(r.errs)-i))
 			break
 		}
 		errs = append(errs, e)

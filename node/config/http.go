@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// DefaultListen is where HTTP listens when the file does not say, DefaultHTTPS where
-// HTTPS does, and Nowhere is where neither does.
+// DefaultListen is HTTP's default address and DefaultHTTPS that of HTTPS; ListenNone turns
+// HTTPS off.
 const (
 	DefaultListen = "127.0.0.1:8473"
 	DefaultHTTPS  = ":8474"
-	Nowhere       = "none"
+	ListenNone    = "none"
 )
 
 // HTTP is the http section.
@@ -31,8 +31,7 @@ type Discovery struct {
 	Public bool `json:"public,omitempty" jsonschema:"whether the kinds and the names of its points are announced, too, once somebody owns it; off when not written"`
 }
 
-// http checks the values of the section; what is not written holds its default,
-// which is right.
+// http checks the written values of the section.
 func (r *report) http(e entry, h HTTP) {
 	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
 		if err := CheckListen(h.Listen); err != nil {
@@ -67,17 +66,22 @@ func CheckListen(listen string) error {
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%s would let the network in over plain HTTP, where anyone can read along; use 127.0.0.1:%s", clip(listen), port)
+	return fmt.Errorf("%s would serve the network over plain HTTP, which anyone can read; use 127.0.0.1:%s", clip(listen), port)
 }
 
 // CheckHTTPS accepts any address of this machine with a port, a port alone for all of
 // them, and none. Port 0 takes any free one.
 func CheckHTTPS(listen string) error {
-	if listen == Nowhere {
+	if listen == ListenNone {
 		return nil
 	}
-	host, _, err := hostAndPort(listen, DefaultHTTPS)
-	if err != nil || host == "" || host == "localhost" {
+	return checkAddress(listen, DefaultHTTPS, "localhost")
+}
+
+// checkAddress accepts an IP address or one other host, with a port, and a port alone.
+func checkAddress(listen, example, other string) error {
+	host, _, err := hostAndPort(listen, example)
+	if err != nil || host == "" || host == other {
 		return err
 	}
 	if _, err := netip.ParseAddr(host); err != nil {
@@ -101,8 +105,7 @@ var hostName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 })
 
-// checkHost accepts one exact host name or IP address, as a Host header spells
-// it.
+// checkHost accepts one exact host name or IP address, as in a Host header.
 func checkHost(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.String() != host {

@@ -3,17 +3,16 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"regexp"
 	"sync"
 )
 
-// DefaultInternet is where the site listens for peers when the file does not say.
+// DefaultInternet is the default address for peers.
 const DefaultInternet = ":8475"
 
-// Internet is the section of that name: how the site is reached from anywhere. Without
-// the section it is not.
+// Internet is the section of that name: how the site is reached from anywhere. Without the
+// section it is not.
 type Internet struct {
 	Listen  string   `json:"listen,omitempty" jsonschema:"the address and port for peers, TCP and UDP; :8475 when not written, on all addresses"`
 	Relays  []string `json:"relays,omitempty" jsonschema:"where relays are, as agentsite relay prints it; through them the site is found, and reached where nothing else leads to it"`
@@ -36,18 +35,9 @@ var (
 
 // CheckInternet accepts any address of this machine with a port, or a port alone for all
 // of them. Port 0 takes any free one.
-func CheckInternet(listen string) error {
-	host, _, err := hostAndPort(listen, DefaultInternet)
-	if err != nil || host == "" {
-		return err
-	}
-	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Errorf("takes an address of this machine before the port, or nothing for all of them, not %q", clip(host))
-	}
-	return nil
-}
+func CheckInternet(listen string) error { return checkAddress(listen, DefaultInternet, "") }
 
-// internet reads the section.
+// internet decodes and checks the section.
 func (r *report) internet(e entry) *Internet {
 	n := &Internet{Listen: DefaultInternet, PortMap: true}
 	r.section(e, reflect.ValueOf(n).Elem())
@@ -57,7 +47,7 @@ func (r *report) internet(e entry) *Internet {
 		}
 	}
 	if realm, ok := find(e.value.entries, "realm"); ok && realm.value.shape == scalar && !realmForm().MatchString(n.Realm) {
-		r.fail(realm.value.at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // and nothing of what may be the secret
+		r.fail(realm.value.at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // without the value, which may hold the secret
 	}
 	if relays, ok := find(e.value.entries, "relays"); ok {
 		for i, item := range relays.value.items {

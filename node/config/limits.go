@@ -11,7 +11,7 @@ import (
 	"agentsite/device"
 )
 
-// Duty is a time away from safe in any window: 20m/1h.
+// Duty limits the time away from safe in any window: 20m/1h.
 type Duty struct{ Away, Window time.Duration }
 
 func (d *Duty) UnmarshalText(text []byte) error {
@@ -32,7 +32,7 @@ func (d *Duty) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rate is a number of moves in any window: 20/1h.
+// Rate limits the moves in any window: 20/1h.
 type Rate struct {
 	Moves  int
 	Window time.Duration
@@ -54,7 +54,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Slew is how fast a level goes: 45/s, in the level's own unit.
+// Slew limits the speed of a level: 45/s, in the level's own unit.
 type Slew struct{ PerSecond float64 }
 
 func (s *Slew) UnmarshalText(text []byte) error {
@@ -71,7 +71,7 @@ func (s *Slew) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Interlock is a group of outputs of which one at most is away from safe.
+// Interlock is a group of outputs of which at most one is away from safe.
 type Interlock struct {
 	Group group         `json:"group" jsonschema:"the name of the group, the same at each of its outputs"`
 	Gap   time.Duration `json:"gap,omitempty" jsonschema:"how long all the others have to have been safe before one leaves"`
@@ -84,7 +84,7 @@ func (g *group) UnmarshalText(text []byte) error {
 	return device.CheckName(string(text))
 }
 
-// Requirement is a point that has to be well for an output to be away from safe.
+// Requirement is a condition on a point for an output to be away from safe.
 type Requirement struct {
 	Point  address       `json:"point" jsonschema:"a sensor's point, as device/point"`
 	Within *device.Range `json:"within,omitempty" jsonschema:"what a measurement has to be, such as 20..100"`
@@ -92,7 +92,7 @@ type Requirement struct {
 	MaxAge time.Duration `json:"max_age,omitempty" jsonschema:"how old its last reading may be; three times the sensor's every when not written"`
 }
 
-// confirmer is who approves a move.
+// confirmer names the role that approves a move.
 type confirmer string
 
 func (c *confirmer) UnmarshalText(text []byte) error {
@@ -113,7 +113,7 @@ func (a *address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// state is what a state can be: on, off or a word.
+// state is a value of a state: on, off or a word.
 type state string
 
 func (s *state) UnmarshalText(text []byte) error {
@@ -124,7 +124,7 @@ func (s *state) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Value is what is written, as the point would read.
+// Value returns the state as a reading of the point.
 func (s state) Value() device.Value {
 	if on, ok := parseBool(string(s)); ok {
 		return device.Bool(on)

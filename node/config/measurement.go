@@ -7,16 +7,15 @@ import (
 	"agentsite/device"
 )
 
-// Measurement is one measurement as its owner wants to read it.
+// Measurement is a measurement with the conversion that the file asks for.
 type Measurement struct {
-	Point device.Point // with the owner's Unit, and the Range that follows
+	Point device.Point // with the file's Unit, and the converted Range
 
 	scale, offset float64
 	clamp         *device.Range
 }
 
-// measurementPart holds the keys about one measurement, at a device or under
-// points.
+// measurementPart has the keys about a measurement, at a device or under points.
 type measurementPart struct {
 	Scale  *float64      `json:"scale,omitempty" jsonschema:"a measurement is multiplied by this; 1 when not written"`
 	Offset *float64      `json:"offset,omitempty" jsonschema:"then this is added; 0 when not written"`
@@ -26,7 +25,7 @@ type measurementPart struct {
 
 var measurementKeys = keysOf(fieldsOf(reflect.TypeFor[measurementPart]()))
 
-// unit is text that looks like a UCUM code.
+// unit is a UCUM code.
 type unit string
 
 func (u *unit) UnmarshalText(text []byte) error {
@@ -34,15 +33,15 @@ func (u *unit) UnmarshalText(text []byte) error {
 	return device.CheckUnit(string(text))
 }
 
-// measurement checks what needs no description.
-func (d decoder) measurement(w written) {
+// measurement checks what needs no description of the device.
+func (d decoder) measurement(w pointConfig) {
 	if w.Scale != nil && *w.Scale == 0 {
-		d.fail(w.place("scale"), "scale 0 would make one value of all; write what to multiply by, such as 0.5")
+		d.fail(w.place("scale"), "scale 0 would make all values equal; write a factor such as 0.5")
 	}
 }
 
-// asMeasurement is p as the owner wants it.
-func (w written) asMeasurement(d decoder, p device.Point) Measurement {
+// asMeasurement applies w to p.
+func (w pointConfig) asMeasurement(d decoder, p device.Point) Measurement {
 	m := Measurement{Point: p, scale: 1, clamp: w.Clamp}
 	if w.Scale != nil {
 		m.scale = *w.Scale
@@ -53,7 +52,7 @@ func (w written) asMeasurement(d decoder, p device.Point) Measurement {
 	if w.Unit != nil {
 		m.Point.Unit = string(*w.Unit)
 	}
-	if p.Range == (device.Range{}) { // the device does not say what it can read
+	if p.Range == (device.Range{}) { // the device does not know its range
 		if w.Clamp != nil {
 			m.Point.Range = *w.Clamp
 		}
@@ -62,12 +61,12 @@ func (w written) asMeasurement(d decoder, p device.Point) Measurement {
 	low, high := m.scaled(p.Range.Min), m.scaled(p.Range.Max)
 	r := device.Range{Min: min(low, high), Max: max(low, high)}
 	if math.IsInf(r.Max-r.Min, 0) || math.IsNaN(r.Max-r.Min) {
-		d.fail(w.at, "scale and offset lead from %v to numbers that are too large; mend them", p.Range)
+		d.fail(w.at, "scale and offset convert %v to numbers that are too large; change them", p.Range)
 		return m
 	}
 	if w.Clamp != nil {
 		if r.Max <= w.Clamp.Min || r.Min >= w.Clamp.Max {
-			d.fail(w.place("clamp"), "clamp %v leaves nothing of what can be read, %v after scale and offset; mend one of them", *w.Clamp, r)
+			d.fail(w.place("clamp"), "clamp %v leaves nothing of the range, %v after scale and offset; change one of them", *w.Clamp, r)
 			return m
 		}
 		r = device.Range{Min: max(r.Min, w.Clamp.Min), Max: min(r.Max, w.Clamp.Max)}
@@ -76,14 +75,14 @@ func (w written) asMeasurement(d decoder, p device.Point) Measurement {
 	return m
 }
 
-// scaled is tidied, because 0.1 times 3 is not what an owner calls 0.30000000000000004.
+// scaled returns n times scale plus offset, rounded so that 0.1 times 3 is 0.3.
 func (m Measurement) scaled(n float64) float64 { return device.Tidy(n*m.scale + m.offset) }
 
-// Convert makes what the owner reads of what the device measured: times scale,
-// plus offset, and within clamp. A number that is none stays so.
+// Convert converts what the device measured: times scale, plus offset, within clamp. NaN and
+// Inf stay.
 func (m Measurement) Convert(n float64) float64 {
 	if m.clamp == nil || math.IsInf(n, 0) {
 		return m.scaled(n)
 	}
-	return max(m.clamp.Min, min(m.scaled(n), m.clamp.Max)) // a NaN stays one
+	return max(m.clamp.Min, min(m.scaled(n), m.clamp.Max)) // NaN stays
 }

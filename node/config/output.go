@@ -7,10 +7,10 @@ import (
 	"agentsite/device"
 )
 
-// Output is one output of a device as its owner wants it. What is nil was not
-// written, and the guard's default holds.
+// Output is an output with what the file says about it. For a nil field the guard's default
+// holds.
 type Output struct {
-	Point  device.Point   // with the owner's Safe and Range where they are written
+	Point  device.Point   // with the file's Safe and Range where they are written
 	Lease  *time.Duration // the longest lease
 	MaxOn  *time.Duration // continuous time away from safe, or Unlimited
 	MinOn  *time.Duration // for which a value away from safe is kept
@@ -18,15 +18,15 @@ type Output struct {
 	Duty   *Duty
 	Rate   *Rate
 	Slew   *Slew
-	Ramp   bool // is the safe way back
-	// Interlock and Requires have been checked against the other devices as far as those
-	// tell what they are without hardware.
+	Ramp   bool // return to safe by Slew
+	// Interlock and Requires are checked against the other devices, as far as those know their
+	// points without hardware.
 	Interlock *Interlock
 	Requires  *Requirement
 	Confirm   bool // an owner approves each move away from safe
 }
 
-// outputPart holds the keys about one output, at a device or under points.
+// outputPart has the keys about an output, at a device or under points.
 type outputPart struct {
 	Safe   *device.Value  `json:"safe,omitempty" jsonschema:"the value that harms nobody: on, off or a number; the output rests there"`
 	Range  *device.Range  `json:"range,omitempty" jsonschema:"what a level may be set to, such as 0..90, within what the device can do"`
@@ -46,21 +46,21 @@ type outputPart struct {
 
 var outputKeys = keysOf(fieldsOf(reflect.TypeFor[outputPart]()))
 
-// output checks what needs no description.
-func (d decoder) output(w written) {
+// output checks what needs no description of the device.
+func (d decoder) output(w pointConfig) {
 	if w.Lease != nil && *w.Lease == 0 {
-		d.fail(w.place("lease"), "lease must be longer than nothing, such as 1m")
+		d.fail(w.place("lease"), "lease must be longer than 0, such as 1m")
 	}
 	if w.MaxOn != nil && *w.MaxOn == 0 {
-		d.fail(w.place("max_on"), "max_on must be longer than nothing, such as 10m, or the word unlimited")
+		d.fail(w.place("max_on"), "max_on must be longer than 0, such as 10m, or the word unlimited")
 	}
 	if w.Lease != nil && w.MaxOn != nil && *w.Lease > time.Duration(*w.MaxOn) {
 		d.fail(w.place("lease"), "lease %s is longer than max_on %s; shorten lease or lengthen max_on", w.text("lease"), w.text("max_on"))
 	}
 }
 
-// asOutput is p as the owner wants it.
-func (w written) asOutput(d decoder, p device.Point) Output {
+// asOutput applies w to p, and checks it against p.
+func (w pointConfig) asOutput(d decoder, p device.Point) Output {
 	if w.Range != nil {
 		switch {
 		case p.Kind != device.KindLevel:

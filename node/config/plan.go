@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Plan writes a file of the site with these devices alone, for a process that is to
-// know no others. Comments and places are lost: equal devices make equal plans.
+// Plan returns a file of the site with these devices only, for the guard's process. Comments
+// and places are lost: equal devices make equal plans.
 func Plan(s *Site, devices []Device) []byte {
 	var b bytes.Buffer
 	b.WriteString("site:\n  name: " + s.Name + "\n")
@@ -23,8 +23,8 @@ func Plan(s *Site, devices []Device) []byte {
 	return b.Bytes()
 }
 
-// plainWord is text that is itself without quotes, wherever it stands. What looks
-// like something else in quotes has them already.
+// plainWord matches text that needs no quotes in any place. Text that looks like another type
+// was quoted in the file already.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+][A-Za-z0-9_./+-]*$|^-[0-9.]+$`) })
 
 func (n *node) word() string {
@@ -34,7 +34,7 @@ func (n *node) word() string {
 	return n.text
 }
 
-// write is a key and its value, each in a line of its own.
+// write writes a key and its value in lines of their own.
 func write(b *bytes.Buffer, level int, key string, n *node) {
 	b.WriteString(strings.Repeat("  ", level) + key + ":")
 	writeValue(b, level, n)

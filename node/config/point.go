@@ -8,15 +8,15 @@ import (
 	"agentsite/device"
 )
 
-// Points is a device as its owner wants it.
+// Points is a device's description with what the file says about its points.
 type Points struct {
-	// Description is the device's own, with the owner's safe values, ranges and units.
+	// Description is the device's own, with the file's safe values, ranges and units.
 	Description  device.Description
 	Outputs      []Output      // all of them, in the order of the description
-	Measurements []Measurement // those that the owner wants otherwise
+	Measurements []Measurement // those with a conversion
 }
 
-// pointPart holds the keys about one point, at a device or under points.
+// pointPart has the keys about a point, at a device or under points.
 type pointPart struct {
 	outputPart
 	measurementPart
@@ -24,40 +24,39 @@ type pointPart struct {
 
 var pointKeys = keysOf(fieldsOf(reflect.TypeFor[pointPart]()))
 
-// written is a pointPart and where it stands.
-type written struct {
+// pointConfig is a pointPart and where it stands.
+type pointConfig struct {
 	pointPart
 	point   string // "" for the device itself
 	at      pos
 	entries []entry
 }
 
-// place is where the key stands, else where the part begins.
-func (w written) place(key string) pos {
+// place returns the place of the key's value, or else of the part.
+func (w pointConfig) place(key string) pos {
 	if e, ok := find(w.entries, key); ok {
 		return e.value.at
 	}
 	return w.at
 }
 
-// text is what the owner wrote for the key.
-func (w written) text(key string) string {
+// text returns the key's value as written.
+func (w pointConfig) text(key string) string {
 	e, _ := find(w.entries, key)
 	return e.value.text
 }
 
-// point reads the keys about one point and checks what needs no description.
-func (d decoder) point(name string, at pos, entries []entry) written {
-	w := written{point: name, at: at, entries: entries}
+// point decodes the keys about a point and checks what needs no description of the device.
+func (d decoder) point(name string, at pos, entries []entry) pointConfig {
+	w := pointConfig{point: name, at: at, entries: entries}
 	d.fields(at, "", entries, reflect.ValueOf(&w.pointPart).Elem())
 	d.output(w)
 	d.measurement(w)
 	return w
 }
 
-// Points is desc as the owner wants it, with what was not written left to the
-// guard's defaults. It checks all that was written against desc; Parse has done so
-// already where the driver is a Describer.
+// Points applies the file to desc, and checks it against desc; Parse has done so already where
+// the driver is a Describer.
 func (d Device) Points(desc device.Description) (Points, error) {
 	r := &report{src: d.src}
 	points := d.points(r, desc)
@@ -80,7 +79,7 @@ func (d Device) points(r *report, desc device.Description) Points {
 			if ok {
 				o = w.asOutput(at, p)
 				if w.Safe != nil && has(reflect.TypeOf(d.Config), "safe") {
-					at.fail(w.place("safe"), "this driver has to know safe itself, so it stands among the driver's own keys; remove it here")
+					at.fail(w.place("safe"), "this driver has a key safe of its own; write it there and remove it here")
 				}
 			}
 			all.Outputs = append(all.Outputs, o)
@@ -94,7 +93,7 @@ func (d Device) points(r *report, desc device.Description) Points {
 	return all
 }
 
-// has reports whether a driver's keys, or those below them, have one of that name.
+// has reports whether a driver's keys, or those below them, include key.
 func has(t reflect.Type, key string) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -104,16 +103,16 @@ func has(t reflect.Type, key string) bool {
 	})
 }
 
-// keyed is a set of keys and the points that take them.
-type keyed struct {
+// keySet is a set of keys and the points that take them.
+type keySet struct {
 	what   string
 	keys   []string
 	takes  func(device.Kind) bool
 	points []string // of the device
 }
 
-func keysFor(desc device.Description) []keyed {
-	all := []keyed{
+func keysFor(desc device.Description) []keySet {
+	all := []keySet{
 		{what: "output", keys: outputKeys, takes: device.Kind.Output},
 		{what: "measurement", keys: measurementKeys, takes: func(k device.Kind) bool { return k == device.KindMeasurement }},
 	}
@@ -127,16 +126,16 @@ func keysFor(desc device.Description) []keyed {
 	return all
 }
 
-// assign finds the point that each part is about.
-func (d Device) assign(r *report, desc device.Description) map[string]written {
+// assign returns the parts by the points that they are about.
+func (d Device) assign(r *report, desc device.Description) map[string]pointConfig {
 	sets := keysFor(desc)
-	parts := map[string]written{}
+	parts := map[string]pointConfig{}
 	for _, w := range d.written {
 		if w.point != "" {
 			d.put(r, parts, w, desc, sets)
 			continue
 		}
-		// What stands at the device is about its only output or its only measurement.
+		// Keys at the device are about its only output or its only measurement.
 		for _, set := range sets {
 			part := w
 			part.entries = only(w.entries, set.keys...)
@@ -153,8 +152,8 @@ func (d Device) assign(r *report, desc device.Description) map[string]written {
 	return parts
 }
 
-// put keeps what is written under points, where it fits.
-func (d Device) put(r *report, parts map[string]written, w written, desc device.Description, sets []keyed) {
+// put adds a part under points, where it fits its point.
+func (d Device) put(r *report, parts map[string]pointConfig, w pointConfig, desc device.Description, sets []keySet) {
 	p, ok := desc.Point(w.point)
 	if !ok {
 		var points []string
@@ -169,7 +168,7 @@ func (d Device) put(r *report, parts map[string]written, w written, desc device.
 		r.fail(w.at, at, "this %s is set at the device too; write its keys in one place", p.Kind)
 		return
 	}
-	i := slices.IndexFunc(sets, func(s keyed) bool { return s.takes(p.Kind) })
+	i := slices.IndexFunc(sets, func(s keySet) bool { return s.takes(p.Kind) })
 	if i < 0 {
 		r.fail(w.at, at, "this is neither an output nor a measurement but a point of kind %s, which takes no keys; remove it from points", p.Kind)
 		return
@@ -184,7 +183,7 @@ func (d Device) put(r *report, parts map[string]written, w written, desc device.
 }
 
 // misplaced reports a key at a device that has no point for it, or several.
-func (d Device) misplaced(r *report, e entry, set keyed) {
+func (d Device) misplaced(r *report, e entry, set keySet) {
 	if len(set.points) == 0 {
 		r.fail(e.at, d.Name, "%s is for %ss and this device has none; remove it", e.key, set.what)
 		return

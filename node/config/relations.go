@@ -7,20 +7,18 @@ import (
 	"agentsite/device/driver"
 )
 
-// staleAfter is how many of a sensor's periods a reading holds that an output requires,
-// where its owner says nothing else.
+// staleAfter is the default max_age of a required reading, in the sensor's periods.
 const staleAfter = 3
 
-// output is what the owner wrote about an output, beside the device it is of.
+// output is what the file says about an output, with its device.
 type output struct {
-	written
+	pointConfig
 	device  Device
 	address string
 }
 
-// relations checks what outputs say about each other and about sensors, and fills in
-// what follows from it. Devices that cannot tell what they are without hardware are
-// believed.
+// relations checks interlocks and requirements against the other devices, and fills in their
+// defaults. It does not check points of devices that do not know them without hardware.
 func (r *report) relations(devices []Device) {
 	var groups []string
 	members := map[string][]output{}
@@ -56,7 +54,7 @@ func (r *report) relations(devices []Device) {
 	}
 }
 
-// requires checks what an output requires of another point.
+// requires checks an output's requirement and fills in its max_age.
 func (r *report) requires(o output, devices []Device) {
 	need := o.Requires
 	at, aged := o.place("requires"), false

@@ -13,8 +13,8 @@ import (
 	"agentsite/device"
 )
 
-// Numbers as people write them. 010 is refused because some read it as eight, and
-// .nan and .inf because no hardware can take them.
+// The forms of numbers. 010 is refused because it may mean eight, and .nan and .inf because no
+// hardware accepts them.
 var (
 	decimal = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
@@ -22,7 +22,7 @@ var (
 	hex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0x[0-9a-fA-F]+$`) })
 )
 
-// parseNumber reads a plain finite number.
+// parseNumber parses a finite number.
 func parseNumber(text string) (float64, error) {
 	if hex().MatchString(text) {
 		n, err := strconv.ParseUint(text, 0, 64)
@@ -38,7 +38,7 @@ func parseNumber(text string) (float64, error) {
 	return n, err
 }
 
-// parseBool reads a bool, quoted or not.
+// parseBool parses a bool, quoted or not.
 func parseBool(text string) (on, ok bool) {
 	switch text {
 	case "on", "true":
@@ -49,7 +49,7 @@ func parseBool(text string) (on, ok bool) {
 	return false, false
 }
 
-// boolHint offers the word that somebody who wrote yes or Off had in mind.
+// boolHint returns the hint for words such as yes or Off.
 func boolHint(text string) string {
 	switch strings.ToLower(text) {
 	case "yes", "on", "true", "1":
@@ -60,7 +60,7 @@ func boolHint(text string) string {
 	return ""
 }
 
-// parseValue reads what an output can be set to: on, off or a number.
+// parseValue parses a value of an output: on, off or a number.
 func parseValue(n *node) (device.Value, error) {
 	if on, ok := parseBool(n.text); ok {
 		return device.Bool(on), nil
@@ -72,7 +72,7 @@ func parseValue(n *node) (device.Value, error) {
 	return device.Number(number), nil
 }
 
-// parseDuration reads a time span that is not negative.
+// parseDuration parses a duration that is not negative.
 func parseDuration(text string) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
@@ -90,7 +90,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseRange reads "0..90".
+// parseRange parses a range such as "0..90".
 func parseRange(text string) (device.Range, error) {
 	low, high, ok := strings.Cut(text, "..")
 	lo, errLo := parseNumber(strings.TrimSpace(low))
@@ -108,8 +108,7 @@ func parseRange(text string) (device.Range, error) {
 	return r, nil
 }
 
-// Unlimited is max_on where the owner wrote the word: the same number as
-// guard.Unlimited.
+// Unlimited is the value of max_on: unlimited, the same number as guard.Unlimited.
 const Unlimited = time.Duration(math.MaxInt64)
 
 // limit is a duration or the word unlimited.

@@ -32,7 +32,7 @@ const (
 	addressPattern  = `^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`
 )
 
-// forms are the types that YAML writes otherwise than JSON would.
+// forms returns the schemas of types whose YAML form differs from their JSON form.
 func forms() map[reflect.Type]*jsonschema.Schema {
 	zero := jsonschema.Ptr(0.0)
 	return map[reflect.Type]*jsonschema.Schema{
@@ -54,12 +54,11 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// Schema is the JSON Schema (2020-12) of a file, for editors. It accepts what
-// Parse accepts, as far as a schema can tell. The bytes depend on nothing but the
-// drivers and the kinds of agents. One whose keys cannot be written in YAML, or are this
-// package's own, is an error.
+// Schema returns the JSON Schema (2020-12) of a file, for editors. It accepts what Parse
+// accepts, as far as a schema can say. The bytes depend on the drivers and the kinds of agents
+// only. It fails for one whose keys have no form in YAML, or are this package's own.
 func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
-	site, err := schemaOf(reflect.ValueOf(about{}))
+	site, err := schemaOf(reflect.ValueOf(siteSection{}))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +137,7 @@ func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// named is the schema of the driver's name, or of any name in its family.
+// named returns the schema of the driver's name, or of any name in its family.
 func named(d driver.Driver) *jsonschema.Schema {
 	if d.Of != nil {
 		return &jsonschema.Schema{Type: "string", Pattern: "^" + regexp.QuoteMeta(d.Name) + "."}
@@ -146,7 +145,7 @@ func named(d driver.Driver) *jsonschema.Schema {
 	return &jsonschema.Schema{Const: jsonschema.Ptr[any](d.Name)}
 }
 
-// driverSchema is a whole device with that driver: its keys and ours.
+// driverSchema returns the schema of a device with that driver: its keys and this package's.
 func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema, error) {
 	config := reflect.Indirect(reflect.ValueOf(d.Config()))
 	if config.Kind() != reflect.Struct {
@@ -161,7 +160,7 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	if err != nil {
 		return nil, err
 	}
-	ours, err := schemaOf(reflect.ValueOf(pace{Every: DefaultEvery}))
+	ours, err := schemaOf(reflect.ValueOf(commonKeys{Every: DefaultEvery}))
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +174,7 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 	}
 	// A driver's own key of the same name comes first, as it does in Parse.
 	properties := map[string]*jsonschema.Schema{}
-	for key := range point.Properties { // written once: they are long, and drivers many
+	for key := range point.Properties { // by reference, because they are long and drivers are many
 		properties[key] = &jsonschema.Schema{Ref: "#/$defs/point/properties/" + key}
 	}
 	maps.Copy(properties, s.Properties)
@@ -218,7 +217,7 @@ func agentSchema(kinds []agents.Kind) (*jsonschema.Schema, error) {
 	return agent, nil
 }
 
-// schemaOf is the schema of a struct that holds its defaults.
+// schemaOf returns the schema of a struct that has its defaults.
 func schemaOf(v reflect.Value) (*jsonschema.Schema, error) {
 	types := forms()
 	addTexts(v.Type(), types)
@@ -230,8 +229,8 @@ func schemaOf(v reflect.Value) (*jsonschema.Schema, error) {
 	return s, addDefaults(s, v)
 }
 
-// addTexts adds the types that read themselves from text; a plain number is text
-// as well.
+// addTexts adds the types that implement encoding.TextUnmarshaler; a plain number is text
+// too.
 func addTexts(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) {
 	if _, known := types[t]; known {
 		return
@@ -250,8 +249,7 @@ func addTexts(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) {
 	}
 }
 
-// refuseNull takes away the null that Go's nil would be: a key without a value is
-// a mistake here.
+// refuseNull removes the null that stands for Go's nil: a key without a value is a mistake.
 func refuseNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -267,8 +265,7 @@ func refuseNull(s *jsonschema.Schema) {
 	}
 }
 
-// addDefaults writes what v holds into the schema of its type, and which keys
-// have to be written.
+// addDefaults adds the defaults in v to the schema of its type, and the required keys.
 func addDefaults(s *jsonschema.Schema, v reflect.Value) error {
 	s.Required = nil
 	for _, f := range fieldsOf(v.Type()) {
@@ -292,7 +289,7 @@ func addDefaults(s *jsonschema.Schema, v reflect.Value) error {
 	return nil
 }
 
-// plain is a default as an owner would write it.
+// plain returns a default as it is written in YAML.
 func plain(v any) any {
 	switch v := v.(type) {
 	case time.Duration:
@@ -305,5 +302,5 @@ func plain(v any) any {
 	return v
 }
 
-// nothing is the schema that refuses everything.
+// nothing returns the schema that refuses everything.
 func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }

@@ -16,18 +16,18 @@ import (
 	"agentsite/device/driver"
 )
 
-// Site is a whole file, checked as far as it can be without hardware.
+// Site is a parsed file, checked as far as possible without hardware.
 type Site struct {
 	Name     string
 	Watchdog string // the board's own, as a file; "" for none
 	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
 	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
-	// LastKnown goes by the last known time after a start, until a network or an owner
-	// tells the time.
+	// LastKnown uses the last known time after a start, until a network or an owner sets the
+	// time.
 	LastKnown bool
 	HTTP      HTTP
-	Found     Discovery
-	Internet  *Internet // nil for none of it
+	Discovery Discovery
+	Internet  *Internet // nil without the section
 	Devices   []Device  // in file order
 	Agents    []Agent   // in file order
 }
@@ -38,51 +38,54 @@ var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
 
-// lastKnown is the one value of clock.
+// lastKnown is the only value of clock.
 const lastKnown = "last-known"
 
 // claimForm is 128 bits in base64url.
 var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(claimPattern) })
 
-// about is the site section.
-type about struct {
+// siteSection is the site section.
+type siteSection struct {
 	Name     string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
 	Watchdog string `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
 }
 
-// DefaultFile is the file that is read, in the folder where a command is run, when none is named.
+// DefaultFile is the configuration file in the working folder that commands use by default.
 const DefaultFile = "agentsite.yaml"
 
 // ReadFile returns the path and the text of the configuration at path, unparsed. "" is
-// DefaultFile, whose absence is no error: then the text is nil.
+// DefaultFile, whose absence is no error: then the text is nil. An error is an *Error, in
+// which errors.Is finds fs.ErrNotExist.
 func ReadFile(path string) (file string, text []byte, err error) {
 	file = cmp.Or(path, DefaultFile)
-	text, err = os.ReadFile(file)
-	switch {
-	case path == "" && errors.Is(err, fs.ErrNotExist):
+	f, err := os.Open(file)
+	if path == "" && errors.Is(err, fs.ErrNotExist) {
 		return file, nil, nil
-	case err != nil:
-		return file, nil, fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	if err == nil {
+		defer f.Close()
+		text, err = io.ReadAll(io.LimitReader(f, MaxBytes+1)) // Parse refuses more
+	}
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) { // which repeats the name
+			err = path.Err
+		}
+		return file, nil, &Error{File: file, Err: fmt.Errorf("the configuration cannot be read (%w); check its name and who may read it", err)}
 	}
 	return file, text, nil
 }
 
-// Load reads the file at path. A file that cannot be opened keeps its cause, so
-// that errors.Is finds fs.ErrNotExist.
+// Load reads and parses the file at path.
 func Load(path string, drivers []driver.Driver) (*Site, error) {
-	f, err := os.Open(path)
+	_, text, err := ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration cannot be opened: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
+		return nil, err
 	}
 	return Parse(path, text, drivers)
 }
 
-// LoadFile is ReadFile and Parse. Without a text the site is empty.
+// LoadFile is ReadFile and Parse. Without a file the site is empty.
 func LoadFile(path string, drivers []driver.Driver) (site *Site, file string, text []byte, err error) {
 	file, text, err = ReadFile(path)
 	if err != nil || text == nil {
@@ -92,15 +95,15 @@ func LoadFile(path string, drivers []driver.Driver) (site *Site, file string, te
 	return site, file, text, err
 }
 
-// Parse reads the text of a file; name stands in errors. It returns no site with
-// an error. The error joins up to ten *Error, in the order of the file.
+// Parse parses the text of a file; errors name it name. With an error it returns no site. The
+// error joins up to ten *Error, in the order of the file.
 func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	root, src, err := parseTree(name, text)
 	if err != nil {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Found: Discovery{MDNS: true}}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Discovery: Discovery{MDNS: true}}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -116,17 +119,17 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			}
 		case "claim":
 			if site.Claim = e.value.text; e.value.shape != scalar || !claimForm().MatchString(site.Claim) {
-				r.fail(e.value.at, "claim", "takes a secret of 22 letters, digits, - and _, all of them by chance: openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
+				r.fail(e.value.at, "claim", "takes a secret of 22 random letters, digits, - and _; openssl rand -base64 16 | tr +/ -_ | tr -d = makes one")
 			}
 		case "clock":
 			if site.LastKnown = e.value.shape == scalar && e.value.text == lastKnown; !site.LastKnown {
-				r.fail(e.value.at, "clock", "takes %s: after a start the site goes by the last known time until a network or an owner tells it. Leave the key out to have permissions wait for that", lastKnown)
+				r.fail(e.value.at, "clock", "takes %s: after a start the site goes by the last known time until a network or an owner tells it. Without the key, permissions wait for that", lastKnown)
 			}
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
 			r.http(e, site.HTTP)
 		case "discovery":
-			r.section(e, reflect.ValueOf(&site.Found).Elem())
+			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
 		case "internet":
 			site.Internet = r.internet(e)
 		case "devices":
@@ -146,7 +149,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 	return site, nil
 }
 
-// section fills v, a struct, from the keys under e.
+// section decodes the keys under e into v, a struct.
 func (r *report) section(e entry, v reflect.Value) {
 	d := decoder{r, e.key}
 	if e.value.shape != mapping {
@@ -156,8 +159,8 @@ func (r *report) section(e entry, v reflect.Value) {
 	d.fields(e.at, "", e.value.entries, v)
 }
 
-func (r *report) about(e entry) about {
-	var a about
+func (r *report) about(e entry) siteSection {
+	var a siteSection
 	r.section(e, reflect.ValueOf(&a).Elem())
 	if name, ok := find(e.value.entries, "name"); ok && name.value.shape == scalar {
 		if err := device.CheckName(a.Name); err != nil {
@@ -170,8 +173,8 @@ func (r *report) about(e entry) about {
 	return a
 }
 
-// devices reads the section of that name. It may be empty: an owner who comments
-// out the last device still has a site.
+// devices decodes the section of that name. It may be empty, as after the last device was
+// commented out.
 func (r *report) devices(e entry, drivers []driver.Driver) []Device {
 	if e.value.shape == empty {
 		return nil
@@ -191,7 +194,7 @@ func (r *report) devices(e entry, drivers []driver.Driver) []Device {
 		}
 	}
 	r.claims(devices)
-	if len(r.errs) == 0 { // or a device that was not understood would be missed
+	if len(r.errs) == 0 { // otherwise devices are missing
 		r.relations(devices)
 	}
 	return devices

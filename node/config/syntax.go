@@ -12,17 +12,17 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The bounds of a file. Some inputs cost the parser the square of their length or
-// a stack frame per level, and a stack that overflows cannot be recovered from, so
-// both are checked on the flat list of tokens, before anything recurses.
+// The limits of a file. Some inputs cost the parser the square of their length or a stack frame
+// per level, and a stack overflow is fatal, so both are checked on the flat list of tokens,
+// before anything recurses.
 const (
 	MaxBytes  = 1 << 20 // of a configuration
 	maxTokens = 1 << 14
 	maxDepth  = 16
 )
 
-// parseTree reads one YAML document: mappings, lists and scalars, nothing that
-// refers, tags or repeats.
+// parseTree parses one YAML document of mappings, lists and scalars, without references, tags
+// and repeated keys.
 func parseTree(name string, text []byte) (*node, *source, error) {
 	if len(text) > MaxBytes {
 		return nil, nil, newSource(name, "").errorf(pos{}, "the file is larger than 1 MiB; a configuration is a few kilobytes: is this the right file?")
@@ -49,8 +49,7 @@ func parseTree(name string, text []byte) (*node, *source, error) {
 	return root, src, r.err()
 }
 
-// checkText refuses what no YAML may contain, with a better answer than the
-// parser's.
+// checkText refuses what no YAML may contain, with a better error than the parser's.
 func checkText(src *source) *Error {
 	for i, line := range src.lines {
 		if !utf8.ValidString(line) {
@@ -75,7 +74,7 @@ func checkText(src *source) *Error {
 	return nil
 }
 
-// notUsed says why a kind of token has no place here.
+// notUsed has the errors of tokens that are refused.
 var notUsed = map[token.Type]string{
 	token.AnchorType:      "anchors (&) are not used here; write the value out where it is needed, and put text that begins with & in quotes",
 	token.AliasType:       "aliases (*) are not used here; write the value out again, and put text that begins with * in quotes",
@@ -86,7 +85,7 @@ var notUsed = map[token.Type]string{
 	token.DocumentEndType: "\"...\" is not used here; remove the line",
 }
 
-// checkTokens refuses what is not used and what is too long or too deep.
+// checkTokens refuses what is not used, too long or too deep.
 func checkTokens(src *source, tokens token.Tokens) *Error {
 	if len(tokens) > maxTokens {
 		return src.errorf(position(tokens[maxTokens]), "the file has too many parts; one site needs far fewer: is this the right file?")
@@ -131,7 +130,7 @@ func checkTokens(src *source, tokens token.Tokens) *Error {
 
 func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Column} }
 
-// hints add what to do to the parser's commonest messages; the first match counts.
+// hints say what to do for the parser's most frequent messages; the first match counts.
 var hints = []struct{ message, hint string }{
 	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
 	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},
@@ -156,7 +155,7 @@ func syntaxError(src *source, err error) *Error {
 	return src.errorf(pos{}, "this is not YAML: %w", err)
 }
 
-// shape is what a node looks like.
+// shape is the kind of a node.
 type shape uint8
 
 const (
@@ -192,7 +191,7 @@ func find(entries []entry, key string) (entry, bool) {
 	return entry{}, false
 }
 
-// what names the node in an error.
+// what describes the node in an error.
 func (n *node) what() string {
 	switch n.shape {
 	case scalar:
@@ -212,7 +211,7 @@ func clip(s string) string {
 	return s
 }
 
-// tree copies the parser's tree into ours and refuses a key written twice.
+// tree converts the parser's tree, and refuses a key that is written twice.
 func (r *report) tree(n ast.Node) *node {
 	switch n := n.(type) {
 	case ast.MapNode:

@@ -3,7 +3,6 @@ package devices
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"agentsite/device"
@@ -14,12 +13,6 @@ import (
 
 //go:embed demo.yaml
 var demo []byte
-
-// Unreadable is the error of a configuration file that cannot be opened. Its name or its
-// permissions have to change; trying again does not help.
-type Unreadable struct{ error }
-
-func (u Unreadable) Unwrap() error { return u.error }
 
 // Load reads the configuration: the named file, or else config.DefaultFile where it exists,
 // or else the built-in demonstration. from is the file's name, "" for the demonstration.
@@ -32,10 +25,6 @@ func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, 
 	if path == "" && errors.Is(err, fs.ErrNotExist) {
 		cfg, err = config.Parse("the built-in demonstration", demo, drivers)
 		return cfg, "", err
-	}
-	var unopened *fs.PathError
-	if errors.As(err, &unopened) {
-		err = Unreadable{fmt.Errorf("%w; look at its name and at who may read it", err)}
 	}
 	return cfg, from, err
 }

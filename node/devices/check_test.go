@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := Check("nowhere.yaml", drivers(board.New())); err == nil || !errors.Is(err, fs.ErrNotExist) || !errors.As(err, new(Unreadable)) {
+	if _, _, err := Check("nowhere.yaml", drivers(board.New())); err == nil || !errors.Is(err, fs.ErrNotExist) || !errors.As(err, new(*config.Error)) {
 		t.Errorf("a named file that is not there: %v", err)
 	}
 }

@@ -169,7 +169,7 @@ func (m *Manager) load() (*config.Site, Plan, error) {
 		return nil, Plan{}, device.Faultf(device.Invalid, "site.watchdog is not what it was: restart to change it")
 	case cfg.Claim != m.cfg.Claim:
 		return nil, Plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
-	case cfg.Found != m.cfg.Found:
+	case cfg.Discovery != m.cfg.Discovery:
 		return nil, Plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
 	case cfg.LastKnown != m.cfg.LastKnown:
 		return nil, Plan{}, device.Faultf(device.Invalid, "clock is not what it was: restart to change it")

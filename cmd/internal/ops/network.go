@@ -38,7 +38,7 @@ func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carr
 	if err == nil && at.Addr().IsLoopback() {
 		return note("nobody finds this site on the network: HTTPS listens for this machine alone, at "+carriers[i].Address, "http: { https: \":8474\" } in the configuration has it listen for others")
 	}
-	if !cfg.Found.MDNS {
+	if !cfg.Discovery.MDNS {
 		return note("nobody finds this site on the network by itself: discovery is off", "discovery: { mdns: on } in the configuration; without it others need its address")
 	}
 	names, err := mdns.Interfaces()

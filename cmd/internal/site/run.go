@@ -81,10 +81,10 @@ func Run(ctx context.Context, o Options) error {
 		if err := config.CheckListen(o.Listen); err != nil {
 			return state.Mistakef("--listen %w", err)
 		}
-		listen.Listen, listen.HTTPS = o.Listen, config.Nowhere // a second site, or a try
+		listen.Listen, listen.HTTPS = o.Listen, config.ListenNone // a second site, or a try
 	}
 	if from == "" {
-		listen.HTTPS = config.Nowhere // what is simulated is nobody else's
+		listen.HTTPS = config.ListenNone // what is simulated is nobody else's
 	}
 	if o.ListenHTTPS != "" {
 		if err := config.CheckHTTPS(o.ListenHTTPS); err != nil {
@@ -171,17 +171,17 @@ func Run(ctx context.Context, o Options) error {
 	defer listener.Close()
 	names := web.HostNames(append([]string{discovery.HostName(key.ID())}, listen.Hosts...)...)
 	var secure net.Listener // nil where nobody else reaches the site by HTTPS
-	if listen.HTTPS != config.Nowhere {
+	if listen.HTTPS != config.ListenNone {
 		if secure, err = web.ListenHTTPS(listen.HTTPS, key, names, func() time.Time { t, _ := book.Now(); return t }); err != nil {
 			return err
 		}
 		defer secure.Close()
 	}
 	announcer, near := announce.New(announce.Options{
-		Key: key, Name: cfg.Name, Public: cfg.Found.Public, Claimed: book.Claimed, Now: book.Now,
+		Key: key, Name: cfg.Name, Public: cfg.Discovery.Public, Claimed: book.Claimed, Now: book.Now,
 		Sequence: discovery.NewSequence(o.Folder.Sequence(), o.Folder.WriteSequence),
 	}), make(map[string]discovery.Medium)
-	if announcer.URL = nearbyURL(secure, key.ID()); announcer.URL != "" && cfg.Found.MDNS {
+	if announcer.URL = nearbyURL(secure, key.ID()); announcer.URL != "" && cfg.Discovery.MDNS {
 		near["mdns"] = new(mdns.Medium)
 	} else {
 		announcer.URL = ""

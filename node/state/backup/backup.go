@@ -118,7 +118,7 @@ func collect(o Options) (*content, error) {
 	}
 	file, text, err := config.ReadFile(o.Config)
 	if err != nil {
-		return nil, state.Mistake{Err: err}
+		return nil, err
 	}
 	if !utf8.Valid(text) {
 		return nil, state.Mistakef("%s is no text in UTF-8: agentsite check says more", file)

@@ -58,7 +58,7 @@ func TestAdmission(t *testing.T) {
 		to.Tokens = append(to.Tokens, token)
 	}
 	alices, alice := r.AddToken(t, "alice", "read *, stop")
-	bob := callOlder(r.Site, t, alices)
+	bob := callOlder(t, r.Site, alices)
 	over := newCaller(t, r.owner, r.id, r.peers)
 	read := func(c *client.Client) func() error {
 		return func() error {
@@ -100,13 +100,13 @@ func TestAdmission(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := startAttack(t, floodEnv, string(text))
-	hostile := passGrants(r.Site, t, r.owner, i, r.peers, 3)
+	hostile := passGrants(t, r.Site, r.owner, i, r.peers, 3)
 	harness.WaitFor(t, time.Minute, "all connections were made", func() bool { return strings.Contains(log.String(), "all have come") })
 	harness.WaitFor(t, time.Minute, "all subscriptions that there are for them are open", func() bool { return hostile.refused.Load() > 0 })
 
 	const limit = 50 * time.Millisecond
 	for try := 1; ; try++ {
-		length, used := time.Duration(harness.Repetitions(6))*time.Second, harness.CPUTime(t, r.Cmd.Process.Pid)
+		length, used := time.Duration(harness.Workload(6, 60))*time.Second, harness.CPUTime(t, r.Cmd.Process.Pid)
 		worst, bare := measure(t, flows, length)
 		t.Logf("%v of processor time of the site's in %v", harness.CPUTime(t, r.Cmd.Process.Pid)-used, length)
 		busy := max(alone, bare) // what this machine takes for it without an attack
@@ -207,7 +207,7 @@ func stopOnce(r *harness.Site, token string) error {
 }
 
 // older begins a session of an older revision and returns what stops the site in it.
-func callOlder(r *harness.Site, t *testing.T, token string) func() error {
+func callOlder(t *testing.T, r *harness.Site, token string) func() error {
 	session := r.BeginSession(t, token)
 	c := &http.Client{Timeout: 10 * time.Second}
 	return func() error {
@@ -242,7 +242,7 @@ type passedOn struct{ open, refused atomic.Int64 }
 
 // passOn grants a few something; each passes it on to eight keys, and all of these open as
 // many subscriptions as they can.
-func passGrants(r *harness.Site, t *testing.T, own identity.Key, i access.Invitation, peers []string, roots int) *passedOn {
+func passGrants(t *testing.T, r *harness.Site, own identity.Key, i access.Invitation, peers []string, roots int) *passedOn {
 	t.Helper()
 	g, p := granting{t}, &passedOn{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -455,7 +455,7 @@ func TestPresentedWritesNothing(t *testing.T) {
 		return all
 	}
 	before, shown := kept(), 0
-	for range harness.Repetitions(10) {
+	for range harness.Workload(10, 100) {
 		key := identity.New()
 		passed := g.pass(root, mallory, g.block(key.ID(), i.Site, "read den", 2*time.Second))
 		c := harness.DialAs(t, key, i)

@@ -346,7 +346,7 @@ func underAuthority(t *testing.T, i access.Invitation, key identity.Key) tls.Cer
 
 // TestClaimRace: of several who are right at once one owns the site, and knows it.
 func TestClaimRace(t *testing.T) {
-	for range harness.Repetitions(5) {
+	for range harness.Workload(5, 50) {
 		r, i := harness.StartUnclaimed(t, harness.TempDir(t))
 		var won [8]harness.Person
 		var told [len(won)]error
@@ -385,7 +385,7 @@ func TestClaimAmongWrong(t *testing.T) {
 	for _, tt := range []struct {
 		atOnce int
 		before int64 // so many were answered
-	}{{1000, 50}, {64, 1000}} {
+	}{{harness.Workload(200, 1000), 50}, {64, harness.Workload[int64](200, 1000)}} {
 		t.Run(fmt.Sprint(tt.atOnce, " at once"), func(t *testing.T) {
 			r, i := harness.StartUnclaimed(t, harness.TempDir(t))
 			var answered, unheard atomic.Int64

@@ -29,7 +29,7 @@ func TestRevoked(t *testing.T) {
 	}
 	defer owner.Close()
 	var refused, safe []time.Duration
-	for i := range harness.Repetitions(20) {
+	for i := range harness.Workload(20, 200) {
 		name := fmt.Sprint("t", i)
 		_, c := r.AddToken(t, name, "set box, read box")
 		harness.WaitFor(t, time.Minute, "the relay switches", func() bool {

@@ -39,7 +39,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 			t.Fatal(tool, err)
 		}
 	}
-	n := harness.Repetitions(1000)
+	n := harness.Workload(1000, 10000)
 	for i, mover := range carriers {
 		t.Run(mover.name, func(t *testing.T) {
 			stale := 0

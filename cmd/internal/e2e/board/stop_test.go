@@ -80,7 +80,7 @@ devices:
 	// simulated line has it pulled as asked for, whatever was wired to it.
 	wired := strings.Replace(config, "every: 1s", "every: 1s, pull: down", 1)
 	m.StartSite(t, wired)
-	for range harness.Repetitions(2) {
+	for range harness.Workload(2, 20) {
 		m.lit(t)
 		m.Signal(t, syscall.SIGKILL)
 		m.StartSite(t, wired)

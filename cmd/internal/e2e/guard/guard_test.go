@@ -25,7 +25,7 @@ import (
 func TestKilled(t *testing.T) {
 	t.Run("the site", func(t *testing.T) {
 		var all []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(4, 200) {
 			all = append(all, harness.CheckDeadline(t, 100*time.Millisecond, func() time.Duration {
 				r := harness.StartRelay(t)
 				r.SwitchOn(t)
@@ -38,7 +38,7 @@ func TestKilled(t *testing.T) {
 	t.Run("the site stands still", func(t *testing.T) {
 		r := harness.StartRelay(t)
 		var all []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(4, 200) {
 			all = append(all, harness.CheckDeadline(t, 1500*time.Millisecond, func() time.Duration {
 				r.SwitchOn(t)
 				r.Cmd.Process.Signal(syscall.SIGSTOP)
@@ -52,7 +52,7 @@ func TestKilled(t *testing.T) {
 	t.Run("the guard", func(t *testing.T) {
 		r := harness.StartRelay(t)
 		var known, safe []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(4, 200) {
 			known = append(known, harness.CheckDeadline(t, 500*time.Millisecond, func() time.Duration {
 				r.SwitchOn(t)
 				begun := time.Now()
@@ -77,7 +77,7 @@ func TestKilled(t *testing.T) {
 	t.Run("the guard stands still", func(t *testing.T) {
 		r := harness.StartRelay(t)
 		var all []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(4, 200) {
 			all = append(all, harness.CheckDeadline(t, 2*time.Second, func() time.Duration {
 				r.SwitchOn(t)
 				syscall.Kill(r.Guard(t), syscall.SIGSTOP)
@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 		r.SwitchOn(t)
 	})
 	t.Run("both", func(t *testing.T) {
-		for range harness.Repetitions(20) {
+		for range harness.Workload(4, 200) {
 			r := harness.StartRelay(t)
 			r.SwitchOn(t)
 			guard := r.Guard(t)
@@ -139,7 +139,8 @@ func TestNoFalseTrip(t *testing.T) {
 	r := harness.StartRelay(t)
 	r.SwitchOn(t)
 	defer busy(t)()
-	end := time.Now().Add(time.Duration(harness.Repetitions(1)) * time.Minute)
+	length := time.Duration(harness.Workload(10, 600)) * time.Second
+	end := time.Now().Add(length)
 	var asking sync.WaitGroup
 	var asked atomic.Int64
 	for range 8 {
@@ -161,7 +162,7 @@ func TestNoFalseTrip(t *testing.T) {
 	if strings.Contains(r.Log.String(), "guard") {
 		t.Errorf("the log speaks of the guard:\n%s", r.Log)
 	}
-	t.Logf("%d calls in %v", asked.Load(), time.Duration(harness.Repetitions(1))*time.Minute)
+	t.Logf("%d calls in %v", asked.Load(), length)
 }
 
 // TestSitesBeside: guards of several sites on one board, which all run before all that is
@@ -187,8 +188,8 @@ func TestSitesBeside(t *testing.T) {
 // without.
 func TestLeaseEnds(t *testing.T) {
 	site := harness.Need(t, "the program", harness.Program)
-	harness.CheckDeadline(t, 20*time.Millisecond, func() time.Duration { return leases(t, "real-time", harness.Repetitions(1000), site) })
-	leases(t, "not real-time", 200, "setpriv", "--bounding-set", "-sys_nice", site)
+	harness.CheckDeadline(t, 20*time.Millisecond, func() time.Duration { return leases(t, "real-time", harness.Workload(160, 10_000), site) })
+	leases(t, "not real-time", 80, "setpriv", "--bounding-set", "-sys_nice", site)
 }
 
 // leases lets about n of them end and returns by how much the last was late.

@@ -83,7 +83,7 @@ func TestKilledActsOnce(t *testing.T) {
 	r := begin()
 	told := make(map[string]bool)                     // keys whose call was answered with success
 	var answered, acted, unknown, begun, replayed int // what came of all rounds
-	for round := range harness.Repetitions(50) {
+	for round := range harness.Workload(50, 500) {
 		var before [callers]int
 		var first [callers]string
 		for i := range callers {
@@ -160,7 +160,7 @@ func TestKilledActsOnce(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d calls: %d were answered before, %d had moved; asked again, %d were told so, %d were not known, %d moved then",
-		harness.Repetitions(50), harness.Repetitions(50)*callers, answered, acted, replayed, unknown, begun)
+		harness.Workload(50, 500), harness.Workload(50, 500)*callers, answered, acted, replayed, unknown, begun)
 	if acted == 0 || replayed == 0 || begun+unknown == 0 {
 		t.Error("the kills came at one moment only: this shows too little")
 	}

@@ -58,7 +58,7 @@ func askAndLeave(r *harness.Site, after time.Duration, tool string) (asked bool)
 
 // holds reports whether moves are refused because of an emergency stop, once the outputs
 // answer. One that nobody has answered yet has a quarter of a minute.
-func holdsRelay(r *harness.RelaySite, t *testing.T, answered bool) bool {
+func holdsRelay(t *testing.T, r *harness.RelaySite, answered bool) bool {
 	t.Helper()
 	answer, begun := "", time.Now()
 	for time.Since(begun) < time.Minute {
@@ -126,7 +126,7 @@ func TestStopsHold(t *testing.T) {
 		{"the disk is full", func() { harness.FillDisk(t, data) }},
 	}
 	lost, asked := map[string]int{}, 0
-	for n = range harness.Repetitions(100) {
+	for n = range harness.Workload(27, 1000) {
 		event := events[n%len(events)]
 		before, after := time.Duration(random.IntN(200))*time.Millisecond, time.Duration(random.IntN(20))*time.Millisecond
 		if n%3 > 0 { // the guard is driving something
@@ -158,17 +158,17 @@ func TestStopsHold(t *testing.T) {
 		if stopped {
 			asked++
 			what := event.name + ", " + how
-			if !holdsRelay(r, t, how == "by a call") {
+			if !holdsRelay(t, r, how == "by a call") {
 				lost[what]++
 			} else if n%4 == 0 {
 				syscall.Kill(r.Guard(t), syscall.SIGKILL)
-				if !holdsRelay(r, t, true) {
+				if !holdsRelay(t, r, true) {
 					lost[what+", in the next guard"]++
 				}
 			} else if n%16 == 1 {
 				r.Kill(t)
 				again()
-				if !holdsRelay(r, t, true) {
+				if !holdsRelay(t, r, true) {
 					lost[what+", in the next site"]++
 				}
 			}

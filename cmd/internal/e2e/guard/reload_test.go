@@ -75,7 +75,7 @@ func TestNothingLeftByADeadGuard(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range harness.Repetitions(2) {
+			for range harness.Workload(2, 20) {
 				config, witness := harness.RelayConfig(t)
 				r := &harness.RelaySite{Site: harness.Start(t, config, harness.Need(t, "the program", harness.Program)), Witness: witness}
 				r.SwitchOn(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // refuses fails unless a move is refused in those words.
-func checkRefused(r *harness.RelaySite, t *testing.T, says string) {
+func checkRefused(t *testing.T, r *harness.RelaySite, says string) {
 	t.Helper()
 	_, answer := r.Post(t, harness.ToolCall("switch_output", `{"output":"box/relay","on":true}`), "Mcp-Name", "switch_output")
 	if !strings.Contains(answer, says) || r.State() != "off" {
@@ -22,7 +22,7 @@ func checkRefused(r *harness.RelaySite, t *testing.T, says string) {
 	}
 }
 
-func resetStop(r *harness.RelaySite, t *testing.T) {
+func resetStop(t *testing.T, r *harness.RelaySite) {
 	t.Helper()
 	if out, err := r.CLI(t, "reset"); err != nil {
 		t.Fatal(out, err)
@@ -38,7 +38,7 @@ func TestStopButton(t *testing.T) {
 	r := harness.StartRelay(t, config)
 	t.Run("pressed", func(t *testing.T) {
 		var all []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(20, 200) {
 			all = append(all, harness.CheckDeadline(t, 100*time.Millisecond, func() time.Duration {
 				r.SwitchOn(t)
 				press()
@@ -46,15 +46,15 @@ func TestStopButton(t *testing.T) {
 				release()
 				return took
 			}))
-			checkRefused(r, t, "agentsite reset")
-			resetStop(r, t)
+			checkRefused(t, r, "agentsite reset")
+			resetStop(t, r)
 		}
 		harness.LogDurations(t, "pressed to safe", all)
 	})
 
 	t.Run("while the site stands still", func(t *testing.T) {
 		var all []time.Duration
-		for range harness.Repetitions(20) {
+		for range harness.Workload(20, 200) {
 			all = append(all, harness.CheckDeadline(t, 100*time.Millisecond, func() time.Duration {
 				r.SwitchOn(t)
 				r.Cmd.Process.Signal(syscall.SIGSTOP)
@@ -64,8 +64,8 @@ func TestStopButton(t *testing.T) {
 				release()
 				return took
 			}))
-			checkRefused(r, t, "agentsite reset")
-			resetStop(r, t)
+			checkRefused(t, r, "agentsite reset")
+			resetStop(t, r)
 		}
 		harness.LogDurations(t, "pressed to safe", all)
 	})
@@ -77,7 +77,7 @@ func TestStopButton(t *testing.T) {
 		if out, err := r.CLI(t, "reset"); err == nil || !strings.Contains(err.Error(), "mushroom/pressed is pressed") {
 			t.Errorf("%s %v", out, err)
 		}
-		checkRefused(r, t, "mushroom/pressed is pressed")
+		checkRefused(t, r, "mushroom/pressed is pressed")
 		harness.WaitFor(t, time.Minute, "whoever reads it sees it pressed", func() bool {
 			_, answer := r.Post(t, harness.ToolCall("read_points", `{"points":["mushroom/pressed"]}`))
 			return strings.Contains(answer, `"value":true`)
@@ -86,14 +86,14 @@ func TestStopButton(t *testing.T) {
 
 	t.Run("pressed while nobody is there", func(t *testing.T) {
 		release()
-		resetStop(r, t)
+		resetStop(t, r)
 		r.Stop(t)
 		press()
 		r = harness.StartRelay(t, config)
-		checkRefused(r, t, "mushroom/pressed is pressed")
+		checkRefused(t, r, "mushroom/pressed is pressed")
 		release()
-		checkRefused(r, t, "emergency stop is latched")
-		resetStop(r, t)
+		checkRefused(t, r, "emergency stop is latched")
+		resetStop(t, r)
 		r.SwitchOn(t)
 	})
 }
@@ -102,8 +102,8 @@ func TestStopButton(t *testing.T) {
 func TestStopSignal(t *testing.T) {
 	r := harness.StartRelay(t)
 	stopped := func(t *testing.T) {
-		checkRefused(r, t, "emergency stop is latched")
-		resetStop(r, t)
+		checkRefused(t, r, "emergency stop is latched")
+		resetStop(t, r)
 		r.SwitchOn(t)
 	}
 	t.Run("the site", func(t *testing.T) {

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Repetitions returns n, or ten times as many where SOAK is set.
-func Repetitions(n int) int {
+// Workload returns normal, or soak where SOAK is set. What takes a test more than 20 s without
+// SOAK needs a reason beside it.
+func Workload[T any](normal, soak T) T {
 	if os.Getenv("SOAK") != "" {
-		return 10 * n
+		return soak
 	}
-	return n
+	return normal
 }
 
 // punctual locks the calling goroutine to its thread and gives that the guard's real-time

@@ -5,7 +5,6 @@ package internet
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +15,6 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/discovery/bed"
 )
-
-// forSoak returns soak when SOAK=1 is set, and otherwise normal, about a tenth of it.
-func forSoak[T any](normal, soak T) T {
-	if os.Getenv("SOAK") != "" {
-		return soak
-	}
-	return normal
-}
 
 // crowded is a relay with sites and their owner. Each is behind a symmetric NAT, so that
 // every connection between them goes through the relay.
@@ -111,7 +102,7 @@ func TestPressure(t *testing.T) {
 	const most, mostFirst = time.Second, 2 * time.Second
 	for try := 1; ; try++ { // this machine is shared
 		var called, found []time.Duration
-		for begun := time.Now(); time.Since(begun) < forSoak(12*time.Second, 2*time.Minute); {
+		for begun := time.Now(); time.Since(begun) < harness.Workload(12*time.Second, 2*time.Minute); {
 			called, found = append(called, round()...), append(found, c.firstFound(t))
 		}
 		slices.Sort(called)
@@ -149,11 +140,11 @@ func TestNoRelay(t *testing.T) {
 			harness.WaitFor(t, time.Minute, "it is there", func() bool { return counted.last() != "" && false.last() != "" })
 			f.relay.Addresses = []string{"/ip4/" + ip + "/udp/8475/quic-v1/p2p/" + false.last(), "/ip4/" + ip + "/tcp/8475/p2p/" + false.last()}
 			f.site(t, f.Home(bed.Preserving).Host())
-			within := forSoak(20*time.Second, 2*time.Minute)
+			within := harness.Workload(20*time.Second, 2*time.Minute)
 			time.Sleep(within) // which is what is counted in
 			n, err := strconv.Atoi(counted.last())
 			t.Logf("%d handshakes in the first %v", n, within)
-			if err != nil || n == 0 || n > forSoak(30, 50) { // by two transports each time
+			if err != nil || n == 0 || n > harness.Workload(30, 50) { // by two transports each time
 				t.Errorf("%d handshakes in the first %v: %v", n, within, err)
 			}
 		})
@@ -165,7 +156,7 @@ func TestNoRelay(t *testing.T) {
 func TestHerd(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
-	c := f.crowded(t, forSoak(1, 5), forSoak(5, 10))
+	c := f.crowded(t, harness.Workload(1, 5), harness.Workload(5, 10))
 	from, _ := f.Public()
 	reach := role{What: "reach", Relay: f.relay.Addresses, Sites: c.dids(t)}
 	all := act(t, from, reach)
@@ -180,7 +171,7 @@ func TestHerd(t *testing.T) {
 	all = act(t, from, reach)
 	harness.WaitFor(t, 60*time.Second, "all sites are back", func() bool { return all.last() == "all reached" })
 	took := time.Since(begun)
-	time.Sleep(time.Until(begun.Add(forSoak(8*time.Second, 30*time.Second)))) // a site that is back must not go on trying either
+	time.Sleep(time.Until(begun.Add(harness.Workload(8*time.Second, 30*time.Second)))) // a site that is back must not go on trying either
 	n, err := strconv.Atoi(counted.last())
 	t.Logf("%d sites are back %v after the relay, by %d handshakes", len(c.sites), took.Round(10*time.Millisecond), n)
 	if err != nil || took > 30*time.Second || n > 5*len(c.sites)+2 { // those of the actor that reaches them, over both transports
@@ -192,7 +183,7 @@ func TestHerd(t *testing.T) {
 // client and another site of its realm, which asked for it meanwhile, look for it; or its
 // relay, which also is the DHT server, was down and has lost its table.
 func TestAway(t *testing.T) {
-	away := forSoak(15*time.Second, time.Hour)
+	away := harness.Workload(15*time.Second, time.Hour)
 	found := func(c *crowded, s *harness.Site) func() bool {
 		return func() bool {
 			return slices.ContainsFunc(c.laptop(t, c.ann.Host, harness.NewPerson(t)).Find(t, "--capability", "switch"), func(f peer.Found) bool { return f.DID == s.DID(t) })

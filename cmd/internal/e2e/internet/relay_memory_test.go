@@ -127,7 +127,7 @@ func TestRelayMemory(t *testing.T) {
 	r := startLocalRelay(t)
 	leave(r.callers(t, 20, nothing)) // what the program touches of itself is no memory of theirs
 	before := r.resident(t)
-	strangers := r.callers(t, forSoak(200, 2000), nothing)
+	strangers := r.callers(t, harness.Workload(200, 2000), nothing)
 	most := r.resident(t)
 	leave(strangers)
 	gone := time.Now()
@@ -141,7 +141,7 @@ func TestRelayMemory(t *testing.T) {
 func BenchmarkRelayPlaces(b *testing.B) {
 	r := startLocalRelay(b)
 	before := r.resident(b)
-	sites := r.callers(b, forSoak(100, 1000), func(h *p2p.Host) error {
+	sites := r.callers(b, harness.Workload(100, 1000), func(h *p2p.Host) error {
 		_, err := circuit.Reserve(b.Context(), h, r.at)
 		return err
 	})

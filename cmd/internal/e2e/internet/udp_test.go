@@ -52,9 +52,9 @@ func TestInternetNoUDP(t *testing.T) {
 		return time.Since(begun)
 	}
 	took := []time.Duration{ends(s)}
-	for i := range harness.Repetitions(10) { // while it looks for its relay, at all moments of that
+	for i := range harness.Workload(4, 100) { // while it looks for its relay, at all moments of that
 		s := f.site(t, on)
-		time.Sleep(time.Duration(i) * 700 * time.Millisecond)
+		time.Sleep(time.Duration(i%10) * 7 * time.Second / 4)
 		took = append(took, ends(s))
 	}
 	home := f.Home(bed.Preserving) // whose router drops UDP only while the relay is connected by it

@@ -36,7 +36,7 @@ func TestLANFound(t *testing.T) {
 		dids = append(dids, r.DID(t))
 	}
 	var took []time.Duration
-	for range harness.Repetitions(20) {
+	for range harness.Workload(20, 200) {
 		w := l.Watch(t)
 		took = append(took, w.AwaitSites(30*time.Second, dids...))
 		w.End()

@@ -37,7 +37,7 @@ func TestLANGone(t *testing.T) {
 	}
 	host := b.Host("10.77.0.1/24")
 	var took []time.Duration
-	for range harness.Repetitions(10) {
+	for range harness.Workload(3, 100) {
 		r := harness.StartOn(t, host, harness.TempDir(t), "shed")
 		did := r.DID(t)
 		for _, w := range watches {
@@ -114,7 +114,7 @@ func TestLANTwoCables(t *testing.T) {
 func TestLANCrowd(t *testing.T) {
 	t.Parallel()
 	b := bed.New(t)
-	const many, rest = 50, 20 * time.Second
+	const many, rest = 50, 10 * time.Second
 	var sites []*harness.Site
 	var dids []string
 	for i := range many {

@@ -23,7 +23,7 @@ import (
 )
 
 // id is the site's identity, as the test needs it.
-func siteID(r *harness.Site, t testing.TB) identity.ID {
+func siteID(t testing.TB, r *harness.Site) identity.ID {
 	t.Helper()
 	id, err := identity.Parse(r.DID(t))
 	if err != nil {
@@ -72,7 +72,7 @@ func TestLANAvahi(t *testing.T) {
 	shown, hidden := harness.TempDir(t), harness.TempDir(t)
 	open := harness.StartOn(t, b.Host("10.77.0.1/24"), shown, "shed", relay, "discovery: { public: on }")
 	closed := harness.StartOn(t, b.Host("10.77.0.2/24"), hidden, "barn", relay)
-	labels := []string{discovery.Label(siteID(open, t)), discovery.Label(siteID(closed, t))}
+	labels := []string{discovery.Label(siteID(t, open)), discovery.Label(siteID(t, closed))}
 
 	tells := func(label, name string) *discovery.Signed {
 		t.Helper()
@@ -137,7 +137,7 @@ func TestLANAvahi(t *testing.T) {
 	// What is no site, as if it were one.
 	for _, nonsense := range []string{
 		"-s nonsense _agentsite._tcp 8474 id=x r0=AAAA", "-s 'shed' _agentsite._tcp 1", "-s " + labels[0] + "-2 _agentsite._tcp 65535 name=shed path=/",
-		"-s 'a.b c' _agentsite._tcp 8474 id=" + siteID(open, t).PeerID() + " r0=" + strings.Repeat("A", 200),
+		"-s 'a.b c' _agentsite._tcp 8474 id=" + siteID(t, open).PeerID() + " r0=" + strings.Repeat("A", 200),
 	} {
 		a.Begin("avahi-publish " + nonsense)
 	}
@@ -219,7 +219,7 @@ func TestLANNames(t *testing.T) {
 	if at := l.Addresses(t, "shed"); at[0] != "10.77.0.1:8474" {
 		t.Errorf("shed is known at %v", at)
 	}
-	for _, name := range []string{"barn", discovery.Label(siteID(theirs, t))} {
+	for _, name := range []string{"barn", discovery.Label(siteID(t, theirs))} {
 		if out, err := l.CLI(t, "--site", name, "read"); err == nil || !strings.Contains(err.Error(), "you know no site") {
 			t.Errorf("%s: %v %s", name, err, out)
 		}

@@ -25,29 +25,29 @@ func TestFirstConversation(t *testing.T) {
 	if err != nil || !strings.Contains(points, "greenhouse/heater") || !strings.Contains(points, "host/uptime") {
 		t.Fatalf("%v\n%s", err, points)
 	}
-	uptime := readValue(r, t, "host/uptime")
-	harness.WaitFor(t, time.Minute, "the machine's uptime goes on", func() bool { return readValue(r, t, "host/uptime") != uptime })
+	uptime := readValue(t, r, "host/uptime")
+	harness.WaitFor(t, time.Minute, "the machine's uptime goes on", func() bool { return readValue(t, r, "host/uptime") != uptime })
 
-	before := readValue(r, t, "greenhouse/temperature").(float64)
+	before := readValue(t, r, "greenhouse/temperature").(float64)
 	harness.WaitFor(t, time.Minute, "the heater rests after a start, and then switches", func() bool {
 		_, err = r.CLI(t, "set", "greenhouse/heater", "on", "--for", "5s")
 		return err == nil
 	})
 	on := time.Now()
-	if readValue(r, t, "greenhouse/heater") != true {
+	if readValue(t, r, "greenhouse/heater") != true {
 		t.Error("the heater is not on")
 	}
-	harness.WaitFor(t, time.Minute, "the heater goes off without anyone asking", func() bool { return readValue(r, t, "greenhouse/heater") == false })
+	harness.WaitFor(t, time.Minute, "the heater goes off without anyone asking", func() bool { return readValue(t, r, "greenhouse/heater") == false })
 	if held := time.Since(on); held > 7*time.Second {
 		t.Errorf("it was on for %v", held)
 	}
-	if after := readValue(r, t, "greenhouse/temperature").(float64); after < before+0.5 {
+	if after := readValue(t, r, "greenhouse/temperature").(float64); after < before+0.5 {
 		t.Errorf("the temperature went from %v to %v", before, after)
 	}
 }
 
 // value reads a point with the command line.
-func readValue(r *harness.Site, t testing.TB, point string) any {
+func readValue(t testing.TB, r *harness.Site, point string) any {
 	t.Helper()
 	out, err := r.CLI(t, "read", "--json", point)
 	var res struct {

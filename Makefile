@@ -44,19 +44,11 @@ test: ## the tests; at most three minutes
 	go test ./...
 
 check: ## what a commit has to pass besides the tests
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	go vet ./...
-	go vet -tags $(TAGS),conformance,e2e ./...
-	GOOS=windows go vet ./... && GOOS=darwin go vet ./... && GOOS=linux GOARCH=arm GOARM=6 go vet ./...
-	go tool staticcheck ./...
-	go tool staticcheck -tags $(TAGS),conformance,e2e ./...
-	go test -count=1 ./cmd/internal/layers
-	for m in deploy/replaced/*/; do (cd $$m && go vet ./... && go test ./...) || exit 1; done
-	go test -race ./...
-	cd deploy/image && go vet ./... && go tool -modfile=../../go.mod staticcheck ./... && go test -race ./...
+	@./.ci/check
 
-e2e: ## whole-system tests: real binaries, the public MCP suites (Node), ARM by qemu-user, emulated boards, fuzzing
-	./.ci/e2e
+SUBJECT ?=
+e2e: ## whole-system tests with the real programs; SUBJECT="guard lan": only these (see .ci/README.md)
+	@./.ci/e2e $(SUBJECT)
 
 bench: ## the figures, as ratios against a baseline in the same run
 	./.ci/bench
@@ -65,7 +57,8 @@ soak: ## the full counts of what e2e does a tenth of
 	go test -count=1 -v -timeout 30m -run "TestModel|TestInterleavings" ./device/guard -thorough
 	go test -count=1 -v -timeout 60m -run "Chains|Schedules" ./node/access -chains 10000000 -attacks 100000 -schedules 100000
 	go test -count=1 -v -timeout 60m -run OneGrant ./node -interleavings 3000000
-	SOAK=1 FUZZTIME=5m ./.ci/e2e
+	SOAK=1 ./.ci/e2e
+	FUZZTIME=5m ./.ci/long
 
 schema: ## docs/agentsite.schema.json from the drivers
 	go run ./cmd/agentsite schema >docs/agentsite.schema.json

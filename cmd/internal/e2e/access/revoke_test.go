@@ -81,9 +81,6 @@ func TestRevoked(t *testing.T) {
 	}
 	harness.LogDurations(t, "revoked to refusal", refused)
 	harness.LogDurations(t, "revoked to safe", safe)
-	if middle := refused[len(refused)/2]; middle > 10*time.Millisecond {
-		t.Errorf("a call is refused after %v", middle)
-	}
 }
 
 // TestPermissionEnds: when a permission ends by itself, so does its subscription, although

@@ -42,19 +42,15 @@ func TestStrangersCrowd(t *testing.T) {
 	log := startAttack(t, crowdEnv, strings.Join(r.peers, ",")+","+r.id.PeerID())
 	harness.WaitFor(t, 2*time.Minute, "all strangers have come", func() bool { return strings.Contains(log.String(), "all have come") })
 
-	among := before.p99(t, 1000)
+	const limit = 50 * time.Millisecond
+	among := harness.CheckOrdinaryDeadline(t, limit, func() time.Duration { return before.p99(t, 1000) })
 	begun := time.Now()
 	later := newCaller(t, r.owner, r.id, r.peers)
 	later.p99(t, 1)
 	reached := time.Since(begun)
-	laters := later.p99(t, 300)
+	laters := harness.CheckOrdinaryDeadline(t, limit, func() time.Duration { return later.p99(t, 300) })
 	t.Logf("p99 of the owner's calls: %v alone, %v among %d strangers; by another connection that came among them after %v: %v; resident %.1f MB",
 		alone, among, strangers, reached.Round(time.Millisecond), laters, harness.Status(t, r.Cmd.Process.Pid, "VmRSS:")/1024)
-	for name, p := range map[string]time.Duration{"who was there": among, "who came": laters} {
-		if p > 50*time.Millisecond {
-			t.Errorf("%s waits for up to %v", name, p)
-		}
-	}
 	if mb := harness.Status(t, r.Cmd.Process.Pid, "VmRSS:") / 1024; mb > 64 {
 		t.Errorf("the site is %.1f MB large", mb)
 	}

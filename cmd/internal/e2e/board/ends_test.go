@@ -22,7 +22,8 @@ import (
 // other work.
 func (m *machine) ends(t *testing.T) {
 	const config = "site: { name: board }\ndevices:\n  lamp: { driver: gpio-out, pin: GPIO22, safe: off, min_off: 0s }\n"
-	const slower, times = 10, 20
+	const slower = 10
+	times := harness.Workload(4, 200)
 	figures := make(map[string][]time.Duration)
 	hit := func(what string, limit time.Duration, pid int, s syscall.Signal) {
 		t.Helper()

@@ -237,6 +237,7 @@ func (w *wire) call(t *testing.T, most time.Duration, tool, args string) string 
 
 // TestHouseHostile: a site that was known, and turned against who knows it.
 func TestHouseHostile(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	h := harness.StartConnectedSites(t, "attic", "stranger")
 	var sent atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))

@@ -21,8 +21,10 @@ import (
 // TestHouse: the sites that somebody allowed to the assistant, and no other, through one
 // command. One of them dies in mid-call and comes back, while the other is not disturbed.
 func TestHouse(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			h := harness.StartConnectedSites(t, "attic", "barn", "cellar", "stranger")
 			m := h.Connect(t, revision)
 			if got := m.ArgumentEnum(t, "switch_output", "output"); !strings.Contains(got, `["attic/box/relay","barn/box/relay","cellar/box/relay"]`) {
@@ -206,6 +208,7 @@ func TestHouseInspector(t *testing.T) {
 // TestHouseOfTen: ten sites have the tools of one, and cost next to nothing while nobody
 // asks anything.
 func TestHouseOfTen(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("site-", i))

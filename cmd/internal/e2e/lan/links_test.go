@@ -98,14 +98,7 @@ func TestLANTwoCables(t *testing.T) {
 	for _, change := range [][]string{{"link set eth0 down"}, {"link set eth0 up", "link set eth1 down"}, {"link set eth1 up"}} {
 		b.IP(host, change...)
 		begun := time.Now()
-		for {
-			if _, ok := l.Read(t, "shed"); ok {
-				break
-			}
-			if time.Since(begun) > 30*time.Second {
-				t.Fatalf("%s: the site is not reached", change)
-			}
-		}
+		harness.WaitFor(t, 30*time.Second, fmt.Sprint(change, ": the site is read"), func() bool { _, ok := l.Read(t, "shed"); return ok })
 		t.Logf("%s: read again after %v (at most 3 s)", change, time.Since(begun).Round(time.Millisecond))
 	}
 }

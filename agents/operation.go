@@ -19,6 +19,17 @@ const (
 	OpStatus                   // tells what is wrong and which outputs are away from safe
 )
 
+// Effect returns what an operation does at most.
+func (o Operation) Effect() Effect {
+	switch o {
+	case OpOwn, OpMove, OpShow:
+		return Acts
+	case OpStop:
+		return Returns
+	}
+	return Reads
+}
+
 // The tools that render operations. Permissions, the journal and approvals name an
 // operation by its tool: OpMove has three, by its value.
 const (
@@ -65,5 +76,6 @@ type Offer struct {
 	Show                 []string
 	Capture              []string
 
-	Sites map[Operation][]string // of a group: which sites OpPoints, OpStatus and OpStop can name
+	Descriptions map[string]string      // of points, by address, where their owner gave one
+	Sites        map[Operation][]string // of a group: which sites OpPoints, OpStatus and OpStop can name
 }

@@ -2,6 +2,8 @@ package agents
 
 import (
 	"time"
+
+	"agentsite/device"
 )
 
 // Effect is what a call does to the world. The zero Effect is the strongest: what
@@ -16,21 +18,28 @@ const (
 
 // Ask is what a call is about to do, as far as permissions go.
 type Ask struct {
-	Tool   string
+	Op     Operation
+	Tool   string   // of OpOwn
 	Points []string // the addresses that it names, as they came; none where it names none
 	Effect Effect
-	Value  *float64      // what it sets its points to, 0 and 1 for off and on; nil for nothing
+	Value  device.Value  // of OpMove; none for a release
 	For    time.Duration // how long it holds them; 0 leaves that to the output
+}
+
+// Name names what is asked for, as permissions, the journal and approvals do.
+func (a Ask) Name() string {
+	switch a.Op {
+	case OpOwn:
+		return a.Tool
+	case OpMove:
+		return moveTool(a.Value)
+	}
+	return toolNames[a.Op]
 }
 
 // Limits are what a permission leaves of what an output allows.
 type Limits struct {
-	Range   *Range        // nil leaves it
+	Range   *device.Range // nil leaves it
 	Lease   time.Duration // the longest; 0 leaves it
 	Confirm bool          // an owner has to confirm each call
 }
-
-// Range is a closed interval.
-type Range struct{ Min, Max float64 }
-
-func (r Range) Contains(n float64) bool { return n >= r.Min && n <= r.Max }

@@ -1,6 +1,9 @@
 package agents
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Library is an Agent that also has resources.
 type Library interface {
@@ -9,6 +12,16 @@ type Library interface {
 	// ReadResource returns the contents of a URI, or ErrNotFound.
 	ReadResource(ctx context.Context, p Principal, uri string) ([]ResourceContent, error)
 }
+
+// scheme addresses the points of a site as resources.
+const scheme = "agentsite:///"
+
+// PointURI returns the URI of a point as a resource.
+func PointURI(address string) string { return scheme + address }
+
+// PointOf returns the address of a point by its URI. Any other URI stays as it is, and is
+// the address of no point.
+func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
 
 // Follower is a Library whose resources change far away: it has to know which of them
 // somebody watches, to announce what becomes of those.

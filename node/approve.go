@@ -46,7 +46,7 @@ type request struct {
 type answer byte
 
 const (
-	none answer = iota
+	unanswered answer = iota
 	yes
 	no
 )
@@ -55,13 +55,14 @@ func (r *request) same(a Asked) bool {
 	return r.asked.Who == a.Who && r.asked.Tool == a.Tool && bytes.Equal(r.asked.Args, a.Args)
 }
 
-// ask takes an owner's yes to the call, which holds once, or says what is needed. What
-// the caller answers to any question is not looked at.
-func (all *requests) ask(a Asked, ex agents.Exchange, take func() (Place, error)) (*agents.NeedInput, error) {
+// ask takes an owner's yes to the call, which holds once; otherwise it returns an
+// *agents.ApprovalNeeded, or why there is no more to wait for. Nothing that the caller
+// answers to any question is looked at.
+func (all *requests) ask(a Asked, handle string, take func() (Place, error)) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.forget()
-	handle, r := ex.State, all.all[ex.State]
+	r := all.all[handle]
 	if handle == "" {
 		for h, other := range all.all {
 			if other.same(a) {
@@ -71,30 +72,23 @@ func (all *requests) ask(a Asked, ex agents.Exchange, take func() (Place, error)
 	}
 	switch {
 	case r == nil && handle != "":
-		return nil, device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
+		return device.Faultf(device.Expired, "nobody approved this in time, or it was made already; call again without requestState to ask anew")
 	case r == nil:
 		var err error
 		if handle, r, err = all.begin(a, take); err != nil {
-			return nil, err
+			return err
 		}
 	case !r.same(a):
-		return nil, device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
+		return device.Faultf(device.Denied, "this approval was asked for another call, or by somebody else; call again without requestState")
 	case r.answer == yes:
 		all.drop(handle)
-		return nil, nil
+		return nil
 	case r.answer == no:
-		return nil, device.Faultf(device.Denied, "the owner said no")
+		return device.Faultf(device.Denied, "the owner said no")
 	}
-	says := fmt.Sprintf("the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
-		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)
-	need := &agents.NeedInput{State: handle, Elsewhere: says}
-	if ex.Can.Elicitation { // so that the person behind the client reads it
-		need.Questions = []agents.Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
-			"mode": "form", "message": "Nothing that is answered here approves it: " + says + ".",
-			"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
-		}}}
-	}
-	return need, nil
+	return &agents.ApprovalNeeded{State: handle, Says: fmt.Sprintf(
+		"the owner has to approve this, within %v, on the site's own machine: agentsite approve %s; then make the very same call again",
+		device.FormatDuration(time.Until(r.until).Round(time.Second)), handle)}
 }
 
 // forget drops the requests that are over. The lock is held.
@@ -136,7 +130,7 @@ func (n *Node) Requests(p agents.Principal) ([]Request, error) {
 	n.requests.forget()
 	var out []Request
 	for h, r := range n.requests.all {
-		if r.answer == none {
+		if r.answer == unanswered {
 			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, time.Until(r.until)})
 		}
 	}
@@ -153,7 +147,7 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 	defer n.requests.mu.Unlock()
 	n.requests.forget()
 	r := n.requests.all[handle]
-	if r == nil || r.answer != none {
+	if r == nil || r.answer != unanswered {
 		return device.Faultf(device.Invalid, "no request %.60q waits for an answer; agentsite approve lists those that do", handle)
 	}
 	word := "deny"
@@ -183,7 +177,7 @@ func (n *Node) Own(p agents.Principal, method, about string, do func() error) er
 	if about != "" {
 		a.Args, _ = json.Marshal(map[string]string{"name": about}) // a name of an output; if it is not UTF-8, it names none
 	}
-	n.journal.Add(a, outcome(agents.Result{}, err))
+	n.journal.Add(a, outcome(nil, err))
 	return err
 }
 

@@ -232,7 +232,7 @@ func watch(t *testing.T, h *Hub, which agents.Change, uris ...string) (told chan
 	done := make(chan error, 1)
 	n := New(h, "", nil)
 	go func() {
-		done <- n.Watch(ctx, agents.Principal{ID: "x"}, which, uris, func(c agents.Change) error {
+		done <- n.Notify(ctx, agents.Principal{ID: "x"}, which, uris, func(c agents.Change) error {
 			select {
 			case told <- c:
 				return nil
@@ -360,7 +360,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	n := New(h, "", nil)
 	gone := errors.New("gone")
 	calls := 0
-	err := n.Watch(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:a"}, func(agents.Change) error {
+	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:a"}, func(agents.Change) error {
 		if calls++; calls == 2 {
 			return gone
 		}
@@ -433,7 +433,7 @@ func TestFollower(t *testing.T) {
 	f := follower{follows: make(map[string]int)}
 	n := New(newHub(), "t", nil, f)
 	gone := errors.New("gone")
-	err := n.Watch(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:1", "u:2"}, func(agents.Change) error {
+	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:1", "u:2"}, func(agents.Change) error {
 		if f.follows["u:1"] != 1 || f.follows["u:2"] != 1 {
 			t.Error(f.follows)
 		}

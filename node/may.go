@@ -85,85 +85,75 @@ var errConfirm = device.Faultf(device.Denied, "an owner has to confirm this read
 
 var errRevoked = device.Faultf(device.Denied, "your permission ended, or was revoked")
 
-// maxParts bounds how many parts are kept: more than there are who have a permission at a
-// time.
-const maxParts = 256
+// maxViews bounds how many views are kept: more than there are principals with a
+// permission at a time.
+const maxViews = 256
 
-// parts are the agents as those have them who see only a part.
-type parts struct {
+// views are the site and the hosted agents as principals have them that see only a part.
+type views struct {
 	mu      sync.Mutex
-	of      map[agents.Principal]part
-	watches map[*partWatch]struct{}
+	of      map[agents.Principal]partial
+	watches map[*seenWatch]struct{}
 }
 
-type part struct {
+// partial is what one principal sees while its standing is the same.
+type partial struct {
 	standing uint64
-	agents   []agents.Agent
+	view     *view
+	hosted   []agents.Agent
 }
 
-// forget has every part made anew.
-func (all *parts) forget() {
+// forget drops every view.
+func (all *views) forget() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.of = nil
 }
 
-// seen are the agents as p has them.
-func (n *Node) seen(p agents.Principal) []agents.Agent {
+// seenBy returns the site and the hosted agents as p has them.
+func (n *Node) seenBy(p agents.Principal) (*view, []agents.Agent) {
 	if n.free(p) {
-		return *n.agents.Load()
+		return n.site.Load().whole, *n.hosted.Load()
 	}
 	standing := n.access.Standing(p)
-	n.parts.mu.Lock()
-	defer n.parts.mu.Unlock()
-	if have, ok := n.parts.of[p]; ok && have.standing == standing {
-		return have.agents
+	n.views.mu.Lock()
+	defer n.views.mu.Unlock()
+	if have, ok := n.views.of[p]; ok && have.standing == standing {
+		return have.view, have.hosted
 	}
-	made := part{standing, n.partOf(p)}
-	if n.parts.of == nil || len(n.parts.of) >= maxParts { // of those that have gone nobody says so
-		n.parts.of = make(map[agents.Principal]part)
+	made := n.partOf(p)
+	made.standing = standing
+	if n.views.of == nil || len(n.views.of) >= maxViews { // nobody says which of them have gone
+		n.views.of = make(map[agents.Principal]partial)
 	}
-	n.parts.of[p] = made
-	return made.agents
+	n.views.of[p] = made
+	return made.view, made.hosted
 }
 
-// partOf makes the agents as p has them.
-func (n *Node) partOf(p agents.Principal) []agents.Agent {
+// partOf makes the site and the hosted agents as p has them.
+func (n *Node) partOf(p agents.Principal) (made partial) {
 	sees := func(ask agents.Ask) bool { return n.access.Sees(p, ask) }
-	var part []agents.Agent
-	for _, a := range *n.agents.Load() {
-		if v, ok := a.(agents.Viewer); ok {
-			a, err := v.View(sees)
-			if err != nil {
-				slog.Error("an agent cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
-				continue
-			}
-			part = append(part, a)
-			continue
-		}
-		part = append(part, toolsOf(a, sees))
+	var err error
+	if made.view, err = newView(n.site.Load(), sees); err != nil {
+		slog.Error("the site cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
+		made.view = noSite().whole
 	}
-	return part
+	for _, a := range *n.hosted.Load() {
+		made.hosted = append(made.hosted, toolsOf(a, sees))
+	}
+	return made
 }
 
 // bare is an agent of which no more is seen than some of its tools.
 type bare struct {
-	agents.Door
+	agents.Agent
 	tools []agents.Tool
 }
 
 func (b bare) Tools() []agents.Tool { return b.tools }
 
-// Plan is the agent's own.
-func (b bare) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
-	if planner, ok := b.Door.(agents.Planner); ok {
-		return planner.Plan(p, c)
-	}
-	return nil, nil
-}
-
 func toolsOf(a agents.Agent, sees func(agents.Ask) bool) bare {
-	b := bare{Door: a}
+	b := bare{Agent: a}
 	for _, t := range a.Tools() {
 		if sees(agents.Ask{Tool: t.Name}) {
 			b.tools = append(b.tools, t)
@@ -172,41 +162,35 @@ func toolsOf(a agents.Agent, sees func(agents.Ask) bool) bare {
 	return b
 }
 
-// partWatch is a watch that ends when its principal may not see all of it any more.
-type partWatch struct {
+// seenWatch is a watch that ends when its principal may not see all of it any more.
+type seenWatch struct {
 	who  agents.Principal
-	asks []agents.Ask // of its resources
+	asks []agents.Ask
 	end  context.CancelCauseFunc
 }
 
-// watchWhile is hub.watch for as long as p may see all of it.
-func (n *Node) watchWhile(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+// whileSeen runs do for as long as p may see all that asks say. do calls seen before each
+// thing that it tells: a permission ends with time, too.
+func (n *Node) whileSeen(ctx context.Context, p agents.Principal, asks []agents.Ask, do func(ctx context.Context, seen func() error) error) error {
 	watching, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	w := &partWatch{who: p, end: end}
-	for _, uri := range uris {
-		for _, a := range *n.agents.Load() {
-			if v, ok := a.(agents.Viewer); ok {
-				w.asks = append(w.asks, v.Reads(uri))
-			}
-		}
+	w := &seenWatch{who: p, asks: asks, end: end}
+	n.views.mu.Lock()
+	if n.views.watches == nil {
+		n.views.watches = make(map[*seenWatch]struct{})
 	}
-	n.parts.mu.Lock()
-	if n.parts.watches == nil {
-		n.parts.watches = make(map[*partWatch]struct{})
-	}
-	n.parts.watches[w] = struct{}{}
-	n.parts.mu.Unlock()
+	n.views.watches[w] = struct{}{}
+	n.views.mu.Unlock()
 	defer func() {
-		n.parts.mu.Lock()
-		delete(n.parts.watches, w)
-		n.parts.mu.Unlock()
+		n.views.mu.Lock()
+		delete(n.views.watches, w)
+		n.views.mu.Unlock()
 	}()
-	err := n.hub.watch(watching, which, uris, func(c agents.Change) error {
-		if !n.holds(w) { // it ends with time, too
+	err := do(watching, func() error {
+		if !n.holds(w) {
 			return errRevoked
 		}
-		return emit(c)
+		return nil
 	})
 	if ctx.Err() == nil && watching.Err() != nil {
 		return context.Cause(watching)
@@ -215,7 +199,7 @@ func (n *Node) watchWhile(ctx context.Context, p agents.Principal, which agents.
 }
 
 // holds reports whether all of a watch may go on.
-func (n *Node) holds(w *partWatch) bool {
+func (n *Node) holds(w *seenWatch) bool {
 	if n.free(w.who) {
 		return true
 	}
@@ -234,13 +218,13 @@ func (n *Node) holds(w *partWatch) bool {
 // the others that what they see may have changed. It is for the wiring, whenever
 // permissions came or went.
 func (n *Node) Recheck() {
-	n.parts.mu.Lock()
-	for w := range n.parts.watches {
+	n.views.mu.Lock()
+	for w := range n.views.watches {
 		if !n.holds(w) {
 			w.end(errRevoked)
 		}
 	}
-	n.parts.mu.Unlock()
-	n.parts.forget()
+	n.views.mu.Unlock()
+	n.views.forget()
 	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
 }

@@ -1,9 +1,9 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -37,7 +37,7 @@ func (l *leaves) Bearer(token string) (agents.Principal, error) {
 
 func (l *leaves) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	if !l.Sees(p, ask) {
-		return agents.Limits{}, device.Faultf(device.Denied, "you lack %s %v", ask.Tool, ask.Points)
+		return agents.Limits{}, device.Faultf(device.Denied, "you lack %s %v", ask.Name(), ask.Points)
 	}
 	return l.limits, nil
 }
@@ -52,15 +52,15 @@ func (l *leaves) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agent
 
 func (l *leaves) Sees(p agents.Principal, ask agents.Ask) bool {
 	for _, point := range ask.Points {
-		if !slices.Contains(l.may[p.ID], ask.Tool+" "+point) {
+		if !slices.Contains(l.may[p.ID], ask.Name()+" "+point) {
 			return false
 		}
 	}
-	return len(ask.Points) > 0 || slices.Contains(l.may[p.ID], ask.Tool)
+	return len(ask.Points) > 0 || slices.Contains(l.may[p.ID], ask.Name())
 }
 
 func (l *leaves) Holds(who, output string) bool {
-	return slices.Contains(l.may[who], "move "+output)
+	return slices.Contains(l.may[who], "set_level "+output)
 }
 
 func (l *leaves) Standing(p agents.Principal) uint64 {
@@ -81,7 +81,7 @@ var shy = agents.Principal{ID: "token:shy"}
 
 // seenDesk is a desk whose lever only shy may move.
 func seenDesk() (*desk, *leaves) {
-	d, l := newDesk(), &leaves{may: map[string][]string{"token:shy": {"move lever/arm", "move"}}}
+	d, l := newDesk(), &leaves{may: map[string][]string{"token:shy": {"set_level lever/arm", "set_level"}}}
 	d.Obey(l)
 	return d, l
 }
@@ -93,25 +93,25 @@ func TestWhoHasALeave(t *testing.T) {
 			t.Errorf("%s is %+v", bearer, p)
 		}
 	}
-	if says, _ := d.ask(shy, "1"); says != "1 by token:shy" && l.taken != 1 {
+	if says, _ := d.ask(shy, 1); says != "at 1" || l.taken != 1 {
 		t.Error(says, l.taken)
 	}
-	_, hidden := d.Node.Call(t.Context(), shy, agents.Call{Tool: "look", Args: jsonArgs("{}")})
+	_, hidden := d.Node.Read(t.Context(), shy, agents.ReadRequest{})
 	_, none := d.Node.Call(t.Context(), shy, agents.Call{Tool: "fly", Args: jsonArgs("{}")})
-	if hidden == nil || none == nil || hidden.Error() != "you lack look []" || none.Error() != "you lack fly []" {
+	if hidden == nil || none == nil || hidden.Error() != "you lack read_points []" || none.Error() != "you lack fly []" {
 		t.Error(hidden, none)
 	}
-	if tools, _ := d.Node.Tools(shy); len(tools) != 1 || tools[0].Name != "move" {
-		t.Error(tools)
+	if o, _ := d.Offer(t.Context(), shy); !slices.Equal(o.Level, []string{arm}) || o.Read != nil || o.Release != nil || o.Stop {
+		t.Errorf("%+v", o)
 	}
-	if _, err := d.Node.Call(t.Context(), bob, agents.Call{Tool: "move", Args: jsonArgs(`{"to":1}`)}); device.AsFault(err).Kind != device.Denied {
+	if _, err := d.Node.Move(t.Context(), bob, agents.MoveRequest{Output: arm, Value: device.Number(1)}); device.AsFault(err).Kind != device.Denied {
 		t.Error(err)
 	}
-	if d.refused["bob move denied"] != 1 || d.refused["token:shy fly denied"] != 1 {
+	if d.refused["bob set_level denied"] != 1 || d.refused["token:shy fly denied"] != 1 {
 		t.Error(d.refused)
 	}
-	if tools, _ := d.Node.Tools(own); len(tools) != 2 {
-		t.Error("the owner sees", tools)
+	if o, _ := d.Offer(t.Context(), own); len(o.Read) != 3 || len(o.Release) != 1 || !o.Stop {
+		t.Errorf("the owner sees %+v", o)
 	}
 }
 
@@ -122,36 +122,36 @@ func TestLeaveThatConfirms(t *testing.T) {
 		d, l := seenDesk()
 		l.limits.Confirm = true
 		for range 3 {
-			c := agents.Call{Tool: "move", Args: jsonArgs(`{"to":1}`)}
-			if res, err := d.Node.Call(t.Context(), shy, c); err != nil || res.NeedInput == nil || l.taken != 0 {
-				t.Fatal(res, err, l.taken)
+			if says, _ := d.ask(shy, 1); !strings.HasPrefix(says, "needs ") || l.taken != 0 {
+				t.Fatal(says, l.taken)
 			}
 		}
 		all, _ := d.Requests(own)
 		if len(all) != 1 || d.Approve(own, all[0].Handle, true) != nil {
 			t.Fatal(all)
 		}
-		d.ask(shy, "1")
+		d.ask(shy, 1)
 		if l.taken != 1 || d.at != 1 {
 			t.Error(l.taken, d.at)
 		}
-		d.ask(shy, "0") // and to safe without
+		d.ask(shy, 0) // and to safe without
 		if d.at != 0 {
 			t.Error("a return to safe waits")
 		}
 	})
 }
 
-// TestConfirmedReading: what an owner has to confirm cannot be read as a resource, which
-// asks nobody.
+// TestConfirmedReading: what an owner has to confirm cannot be read where nobody can be
+// asked, and nothing is left that waits for an owner.
 func TestConfirmedReading(t *testing.T) {
 	d, l := seenDesk()
-	d.Host(library{during{d.lever, nil}})
-	l.may["token:shy"] = []string{"read u:a"}
-	if all, err := d.Read(t.Context(), shy, "u:a"); err != nil || len(all) != 1 {
-		t.Error(all, err)
+	l.may["token:shy"] = []string{"read_points lever/a"}
+	l.stands++
+	r := agents.ReadRequest{Points: []string{"lever/a"}, Terms: agents.Terms{NoApproval: true}}
+	if res, err := d.Read(t.Context(), shy, r); err != nil || len(res.Readings) != 1 {
+		t.Error(res, err)
 	}
-	ask := agents.Ask{Tool: "read", Points: []string{"u:a"}, Effect: agents.Reads}
+	ask := agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}
 	if err := d.May(shy, ask); err != nil {
 		t.Error(err)
 	}
@@ -159,27 +159,25 @@ func TestConfirmedReading(t *testing.T) {
 	if err := d.May(shy, ask); !errors.Is(err, errConfirm) {
 		t.Error(err)
 	}
-	if all, err := d.Read(t.Context(), shy, "u:a"); !errors.Is(err, errConfirm) {
+	if res, err := d.Read(t.Context(), shy, r); !errors.Is(err, errConfirm) {
+		t.Error(res, err)
+	}
+	if all, err := d.Requests(own); err != nil || len(all) != 0 {
 		t.Error(all, err)
 	}
-}
-
-// library is an agent with a resource.
-type library struct{ during }
-
-func (l library) View(func(agents.Ask) bool) (agents.Agent, error) { return l, nil }
-func (l library) Resources() []agents.Resource                     { return nil }
-func (l library) Templates() []agents.Template                     { return nil }
-func (l library) ReadResource(context.Context, agents.Principal, string) ([]agents.ResourceContent, error) {
-	return make([]agents.ResourceContent, 1), nil
+	var needs *agents.ApprovalNeeded
+	r.NoApproval = false
+	if res, err := d.Read(t.Context(), shy, r); !errors.As(err, &needs) {
+		t.Error(res, err)
+	}
 }
 
 // TestRevokedMeanwhile: what was being moved when its mover's leave ended goes back.
 func TestRevokedMeanwhile(t *testing.T) {
 	d, l := seenDesk()
-	d.Host(during{d.lever, func() { l.may = nil }})
-	_, err := d.Node.Call(t.Context(), shy, agents.Call{Tool: "move", Args: jsonArgs(`{"to":1}`)})
-	if device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "undo") {
+	d.during = func() { l.may = nil }
+	_, err := d.Node.Move(t.Context(), shy, agents.MoveRequest{Output: arm, Value: device.Number(1)})
+	if device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "release") {
 		t.Error(err, d.at, d.events)
 	}
 }
@@ -189,12 +187,11 @@ func TestRevokedMeanwhile(t *testing.T) {
 func TestFormerOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := seenDesk()
-		remove := func() { l.former = map[string]bool{"did:key:ann": true} }
-		d.Host(during{d.lever, remove})
+		d.during = func() { l.former = map[string]bool{"did:key:ann": true} }
 		ann := agents.Principal{ID: "did:key:ann", Owner: true}
 		ended := make(chan error)
 		go func() {
-			ended <- d.Watch(t.Context(), ann, agents.Change{}, []string{"u:a"}, func(agents.Change) error { return nil })
+			ended <- d.Notify(t.Context(), ann, agents.Change{}, []string{"agentsite:///lever/a"}, func(agents.Change) error { return nil })
 		}()
 		synctest.Wait()
 		d.Recheck()
@@ -205,10 +202,10 @@ func TestFormerOwner(t *testing.T) {
 		default:
 		}
 		move := func() error {
-			_, err := d.Node.Call(t.Context(), ann, agents.Call{Tool: "move", Args: jsonArgs(`{"to":1}`)})
+			_, err := d.Node.Move(t.Context(), ann, agents.MoveRequest{Output: arm, Value: device.Number(1)})
 			return err
 		}
-		if err := move(); err == nil || device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "undo") {
+		if err := move(); err == nil || device.AsFault(err).Kind != device.Denied || d.at != 0 || !slices.Contains(d.events, "release") {
 			t.Error("what was under way stays:", err, d.at, d.events)
 		}
 		if err := move(); err == nil || device.AsFault(err).Kind != device.Denied {
@@ -227,39 +224,17 @@ func TestFormerOwner(t *testing.T) {
 	})
 }
 
-// during does something while a move is made.
-type during struct {
-	*lever
-	do func()
-}
-
-func (m during) View(func(agents.Ask) bool) (agents.Agent, error) { return m, nil }
-func (m during) Reads(uri string) agents.Ask {
-	return agents.Ask{Tool: "read", Points: []string{uri}}
-}
-
-func (m during) Plan(p agents.Principal, c agents.Call) (*agents.Plan, error) {
-	plan, err := m.lever.Plan(p, c)
-	made := plan.Make
-	plan.Make = func(ctx context.Context, l agents.Limits) (agents.Result, error) {
-		m.do()
-		return made(ctx, l)
-	}
-	return plan, err
-}
-
 // TestWatchEndsWithItsLeave: at once, and with the reason.
 func TestWatchEndsWithItsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := seenDesk()
-		d.Host(during{d.lever, nil})
-		l.may["token:shy"] = []string{"read u:a"}
-		if err := d.Watch(t.Context(), shy, agents.Change{}, []string{"u:b"}, func(agents.Change) error { return nil }); device.AsFault(err).Kind != device.Denied {
+		l.may["token:shy"] = []string{"read_points lever/a"}
+		if err := d.Notify(t.Context(), shy, agents.Change{}, []string{"agentsite:///lever/b"}, func(agents.Change) error { return nil }); device.AsFault(err).Kind != device.Denied {
 			t.Error("it watches what it may not see:", err)
 		}
 		ended := make(chan error)
 		go func() {
-			ended <- d.Watch(t.Context(), shy, agents.Change{}, []string{"u:a"}, func(agents.Change) error { return nil })
+			ended <- d.Notify(t.Context(), shy, agents.Change{}, []string{"agentsite:///lever/a"}, func(agents.Change) error { return nil })
 		}()
 		synctest.Wait()
 		d.Recheck()

@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
 
 	"github.com/go-json-experiment/json"
 )
@@ -16,81 +18,44 @@ const (
 	maxWithin = 24 * time.Hour
 )
 
-// Journal is where it is written down what moves, and what lets a call that is repeated
-// act once. Its errors are faults.
-type Journal interface {
-	// Replay returns what came of an earlier call with the same principal and key, nil
-	// where there was none. It is refused where the key stands for another call, or
-	// where nobody knows what came of it.
-	Replay(Asked) (*Outcome, error)
-	// Begin makes it durable that a call is about to be made, and blocks for the disk.
-	// Then end is to be called once, with what came of it. Unless there is an earlier
-	// one: then, and after an error, the call must not be made.
-	Begin(Asked) (end func(Outcome), earlier *Outcome, err error)
-	// Add writes down what was done without asking. It does not block.
-	Add(Asked, Outcome)
-	// Deny counts a call that was refused. It does not block.
-	Deny(who, tool string, kind device.FaultKind)
-}
-
-// noJournal lets nothing move away from safe.
-type noJournal struct{}
-
-func (noJournal) Replay(Asked) (*Outcome, error) { return nil, nil }
-func (noJournal) Begin(Asked) (func(Outcome), *Outcome, error) {
-	return nil, nil, device.Faultf(device.Unavailable, "there is no journal to write to, so nothing moves away from safe")
-}
-func (noJournal) Add(Asked, Outcome)                    {}
-func (noJournal) Deny(string, string, device.FaultKind) {}
-
-// Asked is a call as the journal has it. It has the fields of its Call.
-type Asked struct {
-	Who, Tool string
-	Args      []byte
-	Key       string // "" for none
-}
-
-// Outcome is what came of a call. It has the fields of the journal's.
-type Outcome struct {
-	Fault string // its kind; "" when it was done
-	Says  string
-	Value []byte // JSON
-}
-
-// move has a call made that moves something. A return to safe waits for nothing; for
+// Move moves an output, or returns it to safe. A return to safe waits for nothing; for
 // all else the order is: was it asked before, would the guard refuse it, does an owner
 // have to be asked, may it still, is it written down; and only then it is made.
 //
 // The first question comes before the guard's because what the first call has done may
 // be the reason to refuse the second, which is to hear of the first instead.
-func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan, limits agents.Limits) (agents.Result, error) {
+func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	came := time.Now()
-	if plan.Ask.Effect == agents.Returns {
-		res, err := plan.Make(ctx, agents.Limits{})
-		if !plan.Idle {
-			n.journal.Add(asked, outcome(res, err))
-		}
-		return res, err
+	c := call{
+		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
+		args: func() any { _, args := r.Tool(); return args },
 	}
-	late, err := terms(c.Terms, &asked)
+	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
 	if err != nil {
-		return n.refuse(asked, err)
+		return out, err
 	}
-	if earlier, err := n.journal.Replay(asked); earlier != nil || err != nil {
+	defer a.place.Leave()
+	if c.ask.Effect == agents.Returns {
+		return n.release(ctx, p, a, r)
+	}
+	late, err := checkTerms(c.terms, &a.asked)
+	if err != nil {
+		return out, n.refuse(a.asked, err)
+	}
+	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
-	if err := plan.Try(ctx, limits); err != nil {
-		return n.refuse(asked, err)
+	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil {
+		return out, n.refuse(a.asked, err)
 	}
-	limits, need, err := n.permit(p, c, asked, plan)
-	if need != nil || err != nil {
-		return agents.Result{NeedInput: need}, err
+	limits, err := n.permit(&c, a.asked)
+	if err != nil {
+		return out, err
 	}
-	end, earlier, err := n.journal.Begin(asked)
+	end, earlier, err := n.journal.Begin(a.asked)
 	if earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
-	var res agents.Result
 	switch {
 	case ctx.Err() != nil:
 		err = device.Faultf(device.Expired, "the caller had gone before this could begin, and nothing was moved; call again with another key")
@@ -99,54 +64,117 @@ func (n *Node) move(ctx context.Context, p agents.Principal, c agents.Call, aske
 	default:
 		// From here on the caller may go: who asks again is to hear what came of it.
 		ctx = context.WithoutCancel(ctx)
-		if res, err = plan.Make(ctx, limits); err == nil && !n.mayHold(p, plan.Ask.Points) { // revoked meanwhile
-			res, err = agents.Result{}, errors.Join(errRevoked, plan.Undo(ctx))
+		if out, err = a.view.move(ctx, p, r, c.ask.For, limits); err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
+			_, undone := a.view.Outputs.Release(ctx, r.Output)
+			out, err = agents.Output{}, errors.Join(errRevoked, undone)
 		}
 	}
-	end(outcome(res, err))
-	return res, err
+	end(outcome(out, err))
+	return out, err
 }
 
-// permit charges the permission that decides about a call, after an owner confirmed the
-// call if that permission or the output demands it. An owner's own call is an owner's
-// word. What an earlier look at the permissions said is not relied on: another call may
-// have used up a rate meanwhile, so that a permission decides that demands more.
-func (n *Node) permit(p agents.Principal, c agents.Call, asked Asked, plan *agents.Plan) (limits agents.Limits, need *agents.NeedInput, err error) {
-	confirmed := n.owns(p)
-	for demanded := plan.Confirm; ; demanded = true {
-		if demanded && !confirmed {
-			if asked.Args == nil {
-				asked.Args, err = plan.Args()
+// planMove checks a move, and finds out whether it returns to safe and whether an owner
+// wants to be asked first.
+func (v *view) planMove(c *call, r agents.MoveRequest) error {
+	offered := v.offer.Release
+	switch r.Value.Type() {
+	case device.TypeNone:
+		c.ask.Effect = agents.Returns
+	case device.TypeBool:
+		offered = v.offer.Switch
+	default:
+		offered = v.offer.Level
+	}
+	if err := agents.CheckName("output", r.Output, offered); err != nil {
+		return err
+	}
+	if err := agents.CheckNumber("for_seconds", r.For); err != nil {
+		return err
+	}
+	if policy, err := v.Outputs.Policy(r.Output); err == nil && r.Value == policy.Safe {
+		c.ask.Effect = agents.Returns
+	}
+	if c.ask.Effect != agents.Returns {
+		c.confirm = v.byName[r.Output].confirm
+	}
+	return nil
+}
+
+// try asks the guard whether it would refuse a move now; nothing moves.
+func (v *view) try(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) error {
+	return v.redact(p, v.Outputs.Try(ctx, p.ID, r.Output, r.Value, within(length, l)))
+}
+
+func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
+	s, err := v.Outputs.Move(ctx, p.ID, r.Output, r.Value, within(length, l))
+	return v.output(s), v.redact(p, err)
+}
+
+// release returns an output to safe.
+func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
+	idle := a.view.idle(r.Output)
+	if r.Value.IsZero() {
+		var s guard.Status
+		s, err = a.view.Outputs.Release(ctx, r.Output)
+		out, err = a.view.output(s), a.view.redact(p, err)
+	} else {
+		out, err = a.view.move(ctx, p, r, lengthOf(r.For), agents.Limits{})
+	}
+	if !idle {
+		n.journal.Add(a.asked, outcome(out, err))
+	}
+	return out, err
+}
+
+// Stop sends every output to safe until an owner resets the emergency stop.
+func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Stops, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}
+	a, err := n.admit(&c, oneSite(r))
+	if err != nil {
+		return agents.Stops{}, err
+	}
+	defer a.place.Leave()
+	v := a.view
+	if !v.offer.Stop {
+		return agents.Stops{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
+	}
+	idle := v.Outputs.Stopped()
+	out := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}
+	if err = v.redact(p, v.Outputs.Stop(ctx)); err == nil {
+		for _, s := range v.Outputs.Status() {
+			if v.sees(agents.OpOwn, s.Output) {
+				out.Outputs = append(out.Outputs, v.output(s))
 			}
-			if err == nil {
-				need, err = n.requests.ask(asked, c.Exchange, func() (Place, error) { return n.Hold(p, approvals) })
-			}
-			if need != nil {
-				return limits, need, err
-			}
-			confirmed = true
-		}
-		if err == nil {
-			limits, err = n.take(p, plan.Ask, confirmed)
-		}
-		if err != nil {
-			_, err = n.refuse(asked, err)
-		}
-		if err != nil || confirmed || !limits.Confirm {
-			return limits, nil, err
 		}
 	}
+	if !idle {
+		n.journal.Add(a.asked, outcome(out, err))
+	}
+	if err != nil {
+		return agents.Stops{}, err
+	}
+	return agents.Stops{Sites: []agents.Stopped{out}}, nil
 }
 
-// refuse counts a refusal.
-func (n *Node) refuse(a Asked, err error) (agents.Result, error) {
-	n.journal.Deny(a.Who, a.Tool, device.AsFault(err).Kind)
-	return agents.Result{}, err
+// within is how long an output is held that a caller may hold for so long only. Longer
+// ones that it asked for were refused before.
+func within(length time.Duration, l agents.Limits) time.Duration {
+	if length == 0 && l.Lease > 0 && l.Lease < guard.DefaultFor {
+		return l.Lease
+	}
+	return length
 }
 
-// terms checks what a caller asks beside the arguments, and takes over its key. Late is
+func lengthOf(forSeconds *float64) time.Duration {
+	if forSeconds == nil {
+		return 0
+	}
+	return time.Duration(math.Ceil(*forSeconds * float64(time.Second)))
+}
+
+// checkTerms checks what a caller asks beside the arguments, and takes over its key. Late is
 // how long after its coming the call may still begin; 0 is for ever.
-func terms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
+func checkTerms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
 	if t.Key != nil {
 		asked.Key = *t.Key
 		ok := len(asked.Key) >= 1 && len(asked.Key) <= maxKey
@@ -166,10 +194,11 @@ func terms(t agents.Terms, asked *Asked) (late time.Duration, err error) {
 	return max(1, time.Duration(*t.Within*float64(time.Second))), nil
 }
 
-func outcome(res agents.Result, err error) Outcome {
+// outcome is what came of a call, as the journal has it; v is its result.
+func outcome(v any, err error) Outcome {
 	var o Outcome
 	if err == nil {
-		o.Value, err = json.Marshal(res.Value, json.Deterministic(true))
+		o.Value, err = json.Marshal(v, json.Deterministic(true))
 	}
 	if err != nil {
 		f := device.AsFault(err)
@@ -179,16 +208,15 @@ func outcome(res agents.Result, err error) Outcome {
 }
 
 // replayed is an earlier outcome as the answer to a later call.
-func replayed(o *Outcome, err error) (agents.Result, error) {
+func replayed(o *Outcome, err error) (out agents.Output, _ error) {
 	if err != nil {
-		return agents.Result{}, err
+		return out, err
 	}
 	if o.Fault != "" {
-		return agents.Result{}, &device.Fault{Kind: device.FaultKind(o.Fault), Msg: o.Says}
+		return out, &device.Fault{Kind: device.FaultKind(o.Fault), Msg: o.Says}
 	}
-	var res agents.Result
-	if err := json.Unmarshal(o.Value, &res.Value); err != nil {
-		return res, device.Faultf(device.Internal, "the journal's record of this call cannot be read: %w", err)
+	if err := json.Unmarshal(o.Value, &out); err != nil {
+		return out, device.Faultf(device.Internal, "the journal's record of this call cannot be read: %w", err)
 	}
-	return res, nil
+	return out, nil
 }

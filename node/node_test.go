@@ -132,7 +132,7 @@ func TestNobody(t *testing.T) {
 			}
 		}
 		if !asks {
-			if !slices.Contains([]string{"Who", "Admit", "Host", "Obey", "Recheck"}, name) { // those but for the first two are the wiring's alone
+			if !slices.Contains([]string{"Who", "Admit", "Host", "SetSite", "Obey", "Recheck"}, name) { // those but for the first two are the wiring's alone
 				t.Errorf("%s does not ask who asks", name)
 			}
 			continue
@@ -140,15 +140,15 @@ func TestNobody(t *testing.T) {
 		tried++
 		out := m.Call(args)
 		err, _ := out[len(out)-1].Interface().(error)
-		if err == nil || device.AsFault(err).Kind != device.Denied || err.Error() != "nobody in particular may not do this: say who you are" {
+		if err == nil || device.AsFault(err).Kind != device.Denied || err.Error() != "not authenticated: present a token or a key" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(out) == 2 && !out[0].IsZero() {
 			t.Errorf("%s tells nobody %v", name, out[0])
 		}
 	}
-	if tried != 15 {
-		t.Errorf("%d methods ask who asks, want 15", tried)
+	if tried != 25 {
+		t.Errorf("%d methods ask who asks, want 25", tried)
 	}
 }
 
@@ -192,10 +192,10 @@ func TestNodeGathers(t *testing.T) {
 	if _, err := call("nope"); err != agents.ErrNotFound {
 		t.Error(err)
 	}
-	if c, err := n.Read(t.Context(), p, "b"); err != nil || c[0].Text != "x" {
+	if c, err := n.ReadResource(t.Context(), p, "b"); err != nil || c[0].Text != "x" {
 		t.Error(c, err)
 	}
-	if _, err := n.Read(t.Context(), p, "nope"); err != agents.ErrNotFound {
+	if _, err := n.ReadResource(t.Context(), p, "nope"); err != agents.ErrNotFound {
 		t.Error(err)
 	}
 	if r, err := n.Prompt(t.Context(), p, "b", nil, agents.Exchange{}); err != nil || r.Description != "b" {

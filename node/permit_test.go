@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/device/guard"
 	"agentsite/node/access"
 	"agentsite/node/identity"
 )
@@ -27,12 +29,14 @@ func (s stepper) pause() {
 	<-next
 }
 
-// stepped is a store of permissions, a journal and an agent with one output, each step of
+// stepped is a store of permissions, a journal and the outputs of a site, each step of
 // which waits for its turn.
 type stepped struct {
 	stepper
+	Outputs
 	*access.Store
 	noJournal
+	last agents.Limits // of what was charged last
 	made []made
 	yes  map[float64]int // an owner's, by the value
 }
@@ -55,7 +59,9 @@ func (s *stepped) May(p agents.Principal, ask agents.Ask) (agents.Limits, error)
 
 func (s *stepped) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
 	s.pause()
-	return s.Store.Take(p, ask, confirmed)
+	var err error
+	s.last, err = s.Store.Take(p, ask, confirmed)
+	return s.last, err
 }
 
 func (s *stepped) Sees(p agents.Principal, ask agents.Ask) bool { return s.Store.Sees(p, ask) }
@@ -64,33 +70,18 @@ func (s *stepped) Begin(Asked) (func(Outcome), *Outcome, error) {
 	return func(Outcome) {}, nil, nil
 }
 
-func (s *stepped) Tools() []agents.Tool { return []agents.Tool{{Name: "set_level"}} }
-func (s *stepped) Call(context.Context, agents.Principal, agents.Call) (agents.Result, error) {
-	panic("it is planned")
+func (s *stepped) Policy(output string) (guard.Policy, error) {
+	return guard.Policy{Output: output, Safe: device.Number(-1), Range: device.Range{Min: -1, Max: 100}}, nil
 }
 
-func (s *stepped) View(func(agents.Ask) bool) (agents.Agent, error) { return s, nil }
-func (s *stepped) Reads(string) agents.Ask                          { return agents.Ask{} }
+func (s *stepped) Try(context.Context, string, string, device.Value, time.Duration) error {
+	s.pause()
+	return nil
+}
 
-type steppedIn struct{ Value, Seconds float64 }
-
-func (in steppedIn) length() time.Duration { return time.Duration(in.Seconds) * time.Second }
-
-func (s *stepped) Plan(_ agents.Principal, c agents.Call) (*agents.Plan, error) {
-	var in steppedIn
-	if err := c.Args.Decode(&in); err != nil {
-		return nil, err
-	}
-	return &agents.Plan{
-		Ask:  agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Value: &in.Value, For: in.length()},
-		Args: func() ([]byte, error) { return []byte(c.Args.(jsonArgs)), nil },
-		Try:  func(context.Context, agents.Limits) error { s.pause(); return nil },
-		Undo: func(context.Context) error { return nil },
-		Make: func(_ context.Context, l agents.Limits) (agents.Result, error) {
-			s.made = append(s.made, made{time.Now(), in.Value, in.length(), l})
-			return agents.Result{}, nil
-		},
-	}, nil
+func (s *stepped) Move(_ context.Context, _, _ string, v device.Value, length time.Duration) (guard.Status, error) {
+	s.made = append(s.made, made{time.Now(), v.Number(), length, s.last})
+	return guard.Status{}, nil
 }
 
 // conditions are those of one grant, in words and as the model has them.
@@ -208,7 +199,11 @@ func TestOneGrantDecides(t *testing.T) {
 			// All orders of this pair go over one store, hours apart, while neither grant has ended.
 			for began := began; ; began = time.Now() {
 				s := &stepped{stepper: stepper{make(chan chan struct{})}, Store: book, yes: map[float64]int{}}
-				n := New(newHub(), "", s, s)
+				n := New(newHub(), "", s)
+				err := n.SetSite(Site{Outputs: s, Devices: []Device{{Name: "fan", Description: device.Description{Points: []device.Point{{Name: "speed", Kind: device.KindLevel}}}}}})
+				if err != nil {
+					t.Fatal(err)
+				}
 				n.Obey(s)
 				s.interleave(t, n, who, rng)
 				for _, n := range s.yes {
@@ -230,6 +225,12 @@ func TestOneGrantDecides(t *testing.T) {
 	}
 }
 
+// waits reports whether a call waits for an owner.
+func waits(err error) bool {
+	var needs *agents.ApprovalNeeded
+	return errors.As(err, &needs)
+}
+
 // interleave has two callers make two calls each, while an owner confirms what waits for
 // it, and time passes.
 func (s *stepped) interleave(t *testing.T, n *Node, who agents.Principal, rng *rand.Rand) {
@@ -237,11 +238,14 @@ func (s *stepped) interleave(t *testing.T, n *Node, who agents.Principal, rng *r
 	done := make(chan struct{}, callers)
 	for range callers {
 		value, length := float64(50*rng.IntN(3)), []time.Duration{0, time.Minute, 10 * time.Minute}[rng.IntN(3)]
-		c := agents.Call{Tool: "set_level", Args: jsonArgs(fmt.Sprintf(`{"Value":%v,"Seconds":%v}`, value, length.Seconds()))}
+		r := agents.MoveRequest{Output: "fan/speed", Value: device.Number(value)}
+		if length > 0 {
+			r.For = new(length.Seconds())
+		}
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for range 3 { // after an owner's yes it calls again
-				if _, err := n.Call(context.Background(), who, c); err != nil && device.AsFault(err).Kind != device.Busy {
+				if _, err := n.Move(context.Background(), who, r); err != nil && device.AsFault(err).Kind != device.Busy && !waits(err) {
 					return
 				}
 			}
@@ -272,9 +276,9 @@ func (s *stepped) interleave(t *testing.T, n *Node, who agents.Principal, rng *r
 				t.Fatal(err)
 			}
 			for _, r := range all {
-				var in steppedIn
+				var in agents.LevelArgs
 				if jsonArgs(r.Args).Decode(&in) == nil && n.Approve(agents.Principal{ID: "ann", Owner: true}, r.Handle, true) == nil {
-					s.yes[in.Value]++
+					s.yes[*in.Value]++
 				}
 			}
 		}

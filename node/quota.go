@@ -61,10 +61,10 @@ func (n *Node) account(p agents.Principal) account {
 
 // quotaOf is what a call counts as: what goes to safe finds no place taken by what moves.
 func quotaOf(ask agents.Ask) Quota {
-	if ask.Tool == agents.EmergencyStop { // not behind outputs that do not come back
+	if ask.Name() == agents.EmergencyStop { // not behind outputs that do not come back
 		return Stops
 	}
-	if ask.Effect == agents.Returns || agents.ReturnsToSafe(ask.Tool) {
+	if ask.Effect == agents.Returns || agents.ReturnsToSafe(ask.Name()) {
 		return Returns
 	}
 	return Calls

@@ -85,10 +85,10 @@ func TestStopBesideCalls(t *testing.T) {
 		}
 		defer place.Leave()
 	}
-	if says, _ := d.ask(shy, "0"); says == "" || device.FaultKind(says[:min(4, len(says))]) == device.Busy {
+	if says, _ := d.ask(shy, 0); says == "" || device.FaultKind(says[:min(4, len(says))]) == device.Busy {
 		t.Error(says)
 	}
-	if says, _ := d.ask(shy, "1"); len(says) < 4 || says[:4] != string(device.Busy) {
+	if says, _ := d.ask(shy, 1); len(says) < 4 || says[:4] != string(device.Busy) {
 		t.Errorf("a move finds a place where there is none: %s", says)
 	}
 }
@@ -109,7 +109,7 @@ func TestStopBesideReturns(t *testing.T) {
 			defer place.Leave()
 		}
 	}
-	if says, _ := d.ask(shy, "0"); says == "" || device.FaultKind(says[:min(4, len(says))]) == device.Busy {
+	if says, _ := d.ask(shy, 0); says == "" || device.FaultKind(says[:min(4, len(says))]) == device.Busy {
 		t.Error(says)
 	}
 }
@@ -118,10 +118,10 @@ func TestStopBesideReturns(t *testing.T) {
 // times as it can, can still stop everything.
 func TestStopBesideOwnReturns(t *testing.T) {
 	d, _ := seenDesk()
-	stop := agents.Ask{Tool: "emergency_stop", Effect: agents.Returns}
+	stop := agents.Ask{Op: agents.OpStop, Effect: agents.Returns}
 	for _, p := range []agents.Principal{shy, own, localAgent} {
 		for range 2 * bounds[Returns].most {
-			if place, err := d.Hold(p, quotaOf(agents.Ask{Tool: "release_output", Effect: agents.Returns})); err == nil {
+			if place, err := d.Hold(p, quotaOf(agents.Ask{Op: agents.OpMove, Effect: agents.Returns})); err == nil {
 				defer place.Leave()
 			}
 		}
@@ -136,35 +136,35 @@ func TestStopBesideOwnReturns(t *testing.T) {
 // TestApprovalsByRoot: one who passes a grant on to many keys fills no more than its own.
 func TestApprovalsByRoot(t *testing.T) {
 	d, l := seenDesk()
-	d.confirm = true
+	d.confirming()
 	l.roots = make(map[string]string)
 	for i := range 20 {
 		id := fmt.Sprint("did:key:", i)
 		l.may[id], l.roots[id] = l.may[shy.ID], "did:key:0"
 		for to := range 10 {
-			d.ask(agents.Principal{ID: id}, fmt.Sprint(to+1))
+			d.ask(agents.Principal{ID: id}, float64(to+1))
 		}
 	}
 	if n := len(d.requests.all); n == 0 || n > bounds[approvals].most {
 		t.Errorf("%d requests wait", n)
 	}
-	if says, _ := d.ask(shy, "1"); len(says) < 5 || says[:5] != "needs" {
+	if says, _ := d.ask(shy, 1); len(says) < 5 || says[:5] != "needs" {
 		t.Errorf("another is refused: %s", says)
 	}
 }
 
-// TestPartsAreBounded: keys that come and go leave nothing behind.
-func TestPartsAreBounded(t *testing.T) {
+// TestViewsAreBounded: keys that come and go leave nothing behind.
+func TestViewsAreBounded(t *testing.T) {
 	d, l := seenDesk()
-	for i := range 4 * maxParts {
+	for i := range 4 * maxViews {
 		id := fmt.Sprint("did:key:", i)
 		l.may[id] = l.may[shy.ID]
-		if tools, err := d.Node.Tools(agents.Principal{ID: id}); err != nil || len(tools) == 0 {
-			t.Fatal(tools, err)
+		if o, err := d.Offer(t.Context(), agents.Principal{ID: id}); err != nil || len(o.Level) == 0 {
+			t.Fatal(o, err)
 		}
 		delete(l.may, id)
 	}
-	if n := len(d.parts.of); n > maxParts {
-		t.Errorf("%d parts are kept", n)
+	if n := len(d.views.of); n > maxViews {
+		t.Errorf("%d views are kept", n)
 	}
 }

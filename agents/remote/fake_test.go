@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
+	"agentsite/agents/tools"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -166,7 +166,7 @@ type rig struct {
 
 // over runs a house over members, in a bubble of synctest, and do with it.
 func over(t *testing.T, do func(t *testing.T, r *rig), members ...Member) {
-	verbs, err := things.Verbs()
+	verbs, err := describeAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,4 +255,9 @@ func (r *rig) names(t *testing.T, name string) []string {
 		return append(in.Properties[v.arg].Enum, in.Properties[v.arg].Items.Enum...)
 	}
 	return nil
+}
+
+func describeAll() ([]agents.Tool, error) {
+	example := []string{"device/point"}
+	return tools.Describe(agents.Offer{Points: true, Status: true, Stop: true, Read: example, History: example, Switch: example, Level: example, Release: example, Show: example, Capture: example})
 }

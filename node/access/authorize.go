@@ -130,7 +130,7 @@ func (s *Store) decide(p agents.Principal, ask agents.Ask) (by credential, l age
 		if len(ask.Points) > 0 {
 			point = ask.Points[0]
 		}
-		why = missingPermission(ask.Tool, point)
+		why = missingPermission(ask.Name(), point)
 	}
 	return credential{}, agents.Limits{}, nil, why
 }

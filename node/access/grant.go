@@ -254,9 +254,9 @@ func (g *Grant) findParts(ask agents.Ask, parts []partIndex) ([]partIndex, error
 	}
 	for i, b := range g.Blocks {
 		for _, point := range points {
-			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(ask.Tool, point, ask.Effect) })
+			n := slices.IndexFunc(b.Permissions, func(p Permission) bool { return p.covers(ask.Name(), point, ask.Effect) })
 			if n < 0 {
-				return nil, missingPermission(ask.Tool, point)
+				return nil, missingPermission(ask.Name(), point)
 			}
 			if p := (partIndex{i, n}); !slices.Contains(parts, p) {
 				parts = append(parts, p)

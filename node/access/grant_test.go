@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/identity"
 
 	"github.com/fxamacker/cbor/v2"
@@ -180,8 +181,8 @@ func TestDenials(t *testing.T) {
 		"you lack the permission 'use water on bed/1', which an owner can grant":        {Tool: "water", Points: []string{"bed/1"}},
 		"you lack the permission 'use water', which an owner can grant":                 {Tool: "water"},
 		"you lack a permission for this":                                                {Tool: "set_level", Points: []string{"Fan' --until never"}},
-		"you may set this to 0..80 and to nothing else":                                 {Tool: "set_level", Points: []string{"fan/speed"}, Value: &v},
-		"you may hold this for 10m at a time: ask for less, and again before that ends": {Tool: "set_level", Points: []string{"fan/speed"}, Value: new(float64), For: 601e9},
+		"you may set this to 0..80 and to nothing else":                                 {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)},
+		"you may hold this for 10m at a time: ask for less, and again before that ends": {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(0), For: 601e9},
 	} {
 		if _, _, err := g.allow(a); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", a, err, want)
@@ -267,7 +268,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkMay(b *testing.B) {
 	g := grant(b, "read climate/*, set fan 0..80 max 10m 10/h", keys(5)...)
 	v := 50.0
-	a := agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Value: &v}
+	a := agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := g.allow(a); err != nil {

@@ -97,8 +97,7 @@ func drawAsk(pick picker) (a agents.Ask) {
 	a.Points = some(pick, append(worldPoints, "air", "*", "fan/", "attic/heater")...)
 	a.Effect = one(pick, agents.Acts, agents.Acts, agents.Reads, agents.Returns)
 	if pick(3) > 0 {
-		v := float64(pick(12) * 10)
-		a.Value = &v
+		a.Value = device.Number(float64(pick(12) * 10))
 	}
 	a.For = one(pick, 0, time.Second, time.Minute, 61*time.Second, time.Hour, 1000*time.Hour)
 	return a
@@ -149,7 +148,7 @@ func modelAllows(blocks []Block, a agents.Ask) bool {
 			if a.Effect != agents.Acts {
 				continue
 			}
-			if r := decides.Range; r != nil && (a.Value == nil || *a.Value < r.Min || *a.Value > r.Max) {
+			if r := decides.Range; r != nil && (a.Value.IsZero() || a.Value.Number() < r.Min || a.Value.Number() > r.Max) {
 				return false
 			}
 			if decides.Lease != 0 && a.For > time.Duration(decides.Lease)*1e9 {
@@ -206,15 +205,15 @@ func judge(blocks []Block, a agents.Ask) string {
 	if l.Range != nil {
 		for _, v := range []float64{l.Range.Min, l.Range.Max} {
 			at := a
-			at.Value = &v
+			at.Value = device.Number(v)
 			if !modelAllows(blocks, at) {
 				return "the range is wider than what is allowed"
 			}
 		}
 		low, high := l.Range.Min-0.001, l.Range.Max+0.001
-		for _, v := range []*float64{&low, &high} {
+		for _, v := range []float64{low, high} {
 			beyond := a
-			beyond.Value = v
+			beyond.Value = device.Number(v)
 			if modelAllows(blocks, beyond) {
 				return "the range is narrower than what is allowed"
 			}

@@ -119,13 +119,13 @@ func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 		return nil
 	}
 	if r := p.Range; r != nil {
-		if ask.Value == nil || !(agents.Range{Min: r.Min, Max: r.Max}).Contains(*ask.Value) {
+		if ask.Value.IsZero() || !(device.Range{Min: r.Min, Max: r.Max}).Contains(ask.Value.Number()) {
 			return denied("you may set this to %v..%v and to nothing else", r.Min, r.Max)
 		}
 		if l.Range == nil {
-			l.Range = &agents.Range{Min: r.Min, Max: r.Max}
+			l.Range = &device.Range{Min: r.Min, Max: r.Max}
 		}
-		l.Range = &agents.Range{Min: max(l.Range.Min, r.Min), Max: min(l.Range.Max, r.Max)}
+		l.Range = &device.Range{Min: max(l.Range.Min, r.Min), Max: min(l.Range.Max, r.Max)}
 	}
 	if longest := p.Lease.Duration(); longest > 0 {
 		if ask.For > longest {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/node/identity"
 )
 
@@ -146,7 +147,7 @@ func TestHoldsByAll(t *testing.T) {
 	}
 	set := func(to float64) {
 		t.Helper()
-		_, err := b.Take(who(kim), agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Effect: agents.Acts, Value: &to}, false)
+		_, err := b.Take(who(kim), agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Effect: agents.Acts, Value: device.Number(to)}, false)
 		wants(t, err, "")
 	}
 	holds := func() bool { return b.Holds(kim.ID().String(), "fan/speed") }

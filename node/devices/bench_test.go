@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/board/boardtest"
@@ -59,18 +59,18 @@ func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 }
 
 // offered is the door to a site's one device.
-func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*node.Node, *node.Hub) {
+func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *node.Hub) {
 	b.Helper()
 	past := history.New([]string{"x/temperature"})
-	hub := node.NewHub(nil, past, things.URI)
-	agent, err := things.New(things.Site{Name: "x", Things: []things.Thing{w.thing()}, Readings: hub, History: past, Outputs: outputs})
-	if err != nil {
+	hub := node.NewHub(nil, past, agents.PointURI)
+	n := node.New(hub, "", unwritten{})
+	if err := n.SetSite(node.Site{Name: "x", Devices: []node.Device{w.published()}, History: past, Outputs: outputs}); err != nil {
 		b.Fatal(err)
 	}
-	return node.New(hub, "", unwritten{}, agent), hub
+	return tools.New(n, n), hub
 }
 
-func ask(b *testing.B, door *node.Node, tool string, args []byte) {
+func ask(b *testing.B, door *tools.Catalog, tool string, args []byte) {
 	b.Helper()
 	if _, err := door.Call(b.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON(args), Note: func(agents.Note) {}}); err != nil {
 		b.Fatal(err)

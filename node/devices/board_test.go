@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"agentsite/agents/things"
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/board/boardtest"
 	"agentsite/device/guard"
@@ -95,13 +95,13 @@ func TestReloadKeepsTheBoard(t *testing.T) {
 	m, err := Open(t.Context(), Options{
 		Board: b, Config: cfg, Read: Reader(file, drivers), Files: testFiles(t.TempDir()),
 		Outputs: proc.NewKeeper(nil, guard.Latch{File: filepath.Join(t.TempDir(), "armed")}, nil),
-		Hub:     node.NewHub(nil, past, things.URI), KeepHistory: past.Keep,
+		Hub:     node.NewHub(nil, past, agents.PointURI), KeepHistory: past.Keep,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	devices := m.devices
-	if err := m.Publish(func([]things.Thing) error { return nil }); err != nil {
+	if err := m.Publish(func([]node.Device) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

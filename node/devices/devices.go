@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/guard"
@@ -86,8 +85,8 @@ func (d *instance) source() node.Source {
 	return s
 }
 
-func (d *instance) thing() things.Thing {
-	t := things.Thing{Name: d.Name, Device: d.device, Description: d.points.Description, Turn: d.turn}
+func (d *instance) published() node.Device {
+	t := node.Device{Name: d.Name, Device: d.device, Description: d.points.Description, Turn: d.turn}
 	for _, o := range d.points.Outputs {
 		if o.Confirm {
 			t.Confirm = append(t.Confirm, o.Point.Name)

@@ -2,6 +2,6 @@
 // process that moves its outputs: the guard's. Devices with outputs and emergency stops are
 // open in that process only; the site's own process has all others.
 //
-// It imports device/..., node and node/config, and agents/things until operations are typed.
+// It imports device/..., node and node/config.
 // The list of drivers, the board and the files of the data folder are passed in.
 package devices

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/guard/proc"
@@ -54,7 +53,7 @@ type Manager struct {
 	keepHistory func(addresses []string)
 	hub         *node.Hub
 	reloaded    func(*config.Site) error
-	offer       func([]things.Thing) error
+	offer       func([]node.Device) error
 	reloads     chan chan<- error // unbuffered
 }
 
@@ -81,7 +80,7 @@ func (m *Manager) Close() error { return closeDevices(m.devices) }
 
 // Publish passes the devices to offer, now and whenever they change. It is called once,
 // before Run.
-func (m *Manager) Publish(offer func([]things.Thing) error) error {
+func (m *Manager) Publish(offer func([]node.Device) error) error {
 	m.offer = offer
 	return m.publish()
 }
@@ -157,9 +156,9 @@ func (m *Manager) remove(d *instance) error {
 // publish passes the devices to offer.
 func (m *Manager) publish() error {
 	m.keepHistory(measurements(m.devices))
-	var all []things.Thing
+	var all []node.Device
 	for _, d := range m.devices {
-		all = append(all, d.thing())
+		all = append(all, d.published())
 	}
 	return m.offer(all)
 }

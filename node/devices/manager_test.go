@@ -23,11 +23,11 @@ func TestMissing(t *testing.T) {
 		r := newRig(t, b, threeOf)
 		defer r.end()
 		// The pump's points are known without hardware, soil's are not.
-		r.says(t, "read_points", readAll, "Point:pump/on Value:<nil>", "Quality:fault Why:nothing answers at p1", "Point:lamp/on Value:false")
+		r.says(t, "read_points", readAll, "Point:pump/on Value:-", "Quality:fault Why:nothing answers at p1", "Point:lamp/on Value:off")
 		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[on: fault nothing answers at p1]}", "{Device:lamp Model:a relay Faults:[]}",
 			"{Device:soil Model:probe Faults:[nothing answers at p3]}")
 		r.says(t, "switch_output", pumpOn, "offline", "nothing answers at p1")
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch")
 		r.told()
 
@@ -40,10 +40,10 @@ func TestMissing(t *testing.T) {
 		if want := []string{"open p1", "open p3", "p1 off", "p2 off"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		r.says(t, "read_points", readAll, "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "read_points", readAll, "Point:pump/on Value:off", "Point:soil/t Value:2 Unit:K")
 		r.says(t, "site_status", `{}`, "{Device:pump Model:a relay Faults:[]}", "{Device:soil Model:a probe Faults:[]}")
 		time.Sleep(guard.DefaultRest)
-		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.says(t, "switch_output", pumpOn, "Value:on")
 	})
 }
 
@@ -53,7 +53,7 @@ func TestMissingAfterReload(t *testing.T) {
 		b := &bay{}
 		r := newRig(t, b, twoParts)
 		defer r.end()
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		b.change(func() { b.away["p4"] = errNobody; b.stuck["p2"] = true })
 		r.text = head + "  pump: { driver: relay, pin: p4 }\n"
 		err := r.Reload(t.Context())

@@ -25,13 +25,13 @@ func TestBadDevices(t *testing.T) {
 		defer r.end()
 		r.says(t, "site_status", `{}`, "{Device:soil Model:probe Faults:[p3 is in use by another program]}", "{Device:cellar Model:probe Faults:[there are two thermometers",
 			"{Device:attic Model:probe Faults:[its memory is worn out]}", "{Device:den Model:a probe Faults:[]}", "pump/on")
-		r.says(t, "read_points", readAll, "Point:den/t Value:2", "Point:lamp/on Value:false", "Point:pump/on Value:<nil>")
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "read_points", readAll, "Point:den/t Value:2", "Point:lamp/on Value:off", "Point:pump/on Value:-")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		r.says(t, "switch_output", pumpOn, "offline")
 		b.change(func() { clear(b.away) })
 		time.Sleep(openRetryMax)
-		r.says(t, "read_points", readAll, "Point:soil/t Value:2", "Point:cellar/t Value:2", "Point:attic/t Value:2", "Point:pump/on Value:false")
-		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.says(t, "read_points", readAll, "Point:soil/t Value:2", "Point:cellar/t Value:2", "Point:attic/t Value:2", "Point:pump/on Value:off")
+		r.says(t, "switch_output", pumpOn, "Value:on")
 	})
 }
 
@@ -47,7 +47,7 @@ func TestHangingOpen(t *testing.T) {
 			t.Errorf("two that hang held up the start for %v", took)
 		}
 		r.says(t, "site_status", `{}`, "{Device:soil Model:probe Faults:[it has not answered within 10s", "{Device:cellar Model:probe Faults:[it has not answered within 10s")
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		goroutines := runtime.NumGoroutine()
 		calls := func(want int) {
 			t.Helper()

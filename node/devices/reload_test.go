@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node/config"
@@ -22,15 +21,15 @@ func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
 		defer r.end()
-		r.says(t, "switch_output", pumpOn, "Value:true")
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", pumpOn, "Value:on")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		time.Sleep(70 * time.Second) // so that there is a past
 		synctest.Wait()
 		r.told()
 		news := make(chan agents.Change, 8)
 		watching, unwatch := context.WithCancel(t.Context())
 		defer unwatch()
-		go r.door.Watch(watching, ann, agents.Change{Tools: true, Resources: true}, []string{things.URI("lamp/on"), things.URI("pump/on")}, func(c agents.Change) error {
+		go r.door.Notify(watching, ann, agents.Change{Tools: true, Resources: true}, []string{agents.PointURI("lamp/on"), agents.PointURI("pump/on")}, func(c agents.Change) error {
 			news <- c
 			return nil
 		})
@@ -52,19 +51,19 @@ func TestReload(t *testing.T) {
 		for len(news) > 0 {
 			told = append(told, <-news)
 		}
-		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: things.URI("lamp/on")}) ||
-			!slices.Contains(told, agents.Change{URI: things.URI("pump/on")}) {
+		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: agents.PointURI("lamp/on")}) ||
+			!slices.Contains(told, agents.Change{URI: agents.PointURI("pump/on")}) {
 			t.Errorf("told of %+v", told)
 		}
 		if s := r.outputs.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "ann" || s[0].Left != 230*time.Second || !s[1].Safe || !s[2].Safe {
 			t.Errorf("%+v", s)
 		}
-		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false", "Point:pump/on Value:false", "Point:soil/t Value:2 Unit:K")
-		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:false MaxSeconds:60")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:on", "Point:fan/on Value:off", "Point:pump/on Value:off", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "list_points", `{}`, "Point:pump/on Kind:switch Unit: Description: Device:a relay Min:<nil> Max:<nil> Values:[] Safe:off MaxSeconds:60")
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "unsafe", "rests at safe")
 		time.Sleep(guard.DefaultRest)
-		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "Value:true")
+		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "Value:on")
 
 		// The same file once more, in other words, changes nothing.
 		r.told()
@@ -78,7 +77,7 @@ func TestReload(t *testing.T) {
 				t.Error("a reload of the same is told")
 			}
 		}
-		r.says(t, "read_points", readAll, "Point:pump/on Value:true")
+		r.says(t, "read_points", readAll, "Point:pump/on Value:on")
 
 		// What is gone is gone, and safe.
 		r.text = head + "  soil: { driver: probe, pin: p4, unit: K }\n"
@@ -88,7 +87,7 @@ func TestReload(t *testing.T) {
 		if got, want := r.sorted(), "p1 off, p2 off, close p1, close p2, close p3"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
-		if tools, _ := r.door.Tools(ann); slices.ContainsFunc(tools, func(t agents.Tool) bool { return t.Name == "switch_output" }) {
+		if o, _ := r.door.Offer(t.Context(), ann); len(o.Switch) > 0 {
 			t.Error("a tool without outputs is offered")
 		}
 		r.says(t, "read_points", `{"points":["pump/on"]}`, "invalid")
@@ -101,7 +100,7 @@ func TestLeaseOutlivesReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
 		defer r.end()
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		lamp := "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
 		for i, beside := range []string{"", "  pump: { driver: relay, pin: p1 }\n", "  pump: { driver: relay, pin: p1, max_on: 1m }\n", "  pump: { driver: relay, pin: p3 }\n",
 			"  soil: { driver: probe, pin: p3 }\n", "  fan: { driver: relay, pin: p3 }\n  pump: { driver: relay, pin: p4 }\n", "  soil: { driver: probe, pin: p1 }\n  fan: { driver: relay, pin: p3, safe: on }\n",
@@ -120,14 +119,14 @@ func TestLeaseOutlivesReloads(t *testing.T) {
 				t.Errorf("%q: %s", beside, did)
 			}
 		}
-		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:true")
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:on")
 		for _, s := range r.outputs.Status() {
 			if s.Output == "lamp/on" && (s.Holder != "ann" || s.Left != 200*time.Second) {
 				t.Errorf("%+v", s)
 			}
 		}
 		time.Sleep(200 * time.Second)
-		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:false")
+		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:off")
 	})
 }
 
@@ -137,7 +136,7 @@ func TestReloadWhoseCloseHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
 		defer r.end()
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		hangs, before := make(chan struct{}), r.processes()
 		r.change(func() { r.hangs = map[string]chan struct{}{"p1": hangs} })
 		r.text = head + "  lamp: { driver: relay, pin: p2, max_on: 5m }\n"
@@ -148,7 +147,7 @@ func TestReloadWhoseCloseHangs(t *testing.T) {
 			t.Errorf("%d processes were started", now-before)
 		}
 		close(hangs)
-		r.says(t, "read_points", readAll, "Point:lamp/on Value:false")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:off")
 	})
 }
 
@@ -165,12 +164,12 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()
-		r.says(t, "switch_output", strings.Replace(lampOn, "300", "1", 1), "Value:true")
-		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.says(t, "switch_output", strings.Replace(lampOn, "300", "1", 1), "Value:on")
+		r.says(t, "switch_output", pumpOn, "Value:on")
 		time.Sleep(10 * time.Second) // the lamp's lease is over, which is to be written
 		for range 3 {
 			begun := time.Now()
-			if r.says(t, "switch_output", pumpOff, "Value:false"); time.Since(begun) > time.Second {
+			if r.says(t, "switch_output", pumpOff, "Value:off"); time.Since(begun) > time.Second {
 				t.Errorf("it took %v", time.Since(begun))
 			}
 		}
@@ -188,7 +187,7 @@ func TestReloadWhoseInstallFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
 		defer r.end()
-		r.says(t, "switch_output", lampOn, "Value:true")
+		r.says(t, "switch_output", lampOn, "Value:on")
 		install := r.install
 		r.install = func() error { return errors.New("the disk is read-only") }
 		r.text = head + "  pump: { driver: relay, pin: p1, max_on: 1m }\n  lamp: { driver: relay, pin: p2, max_on: 5m }\n  fan: { driver: relay, pin: p3 }\n"
@@ -200,16 +199,16 @@ func TestReloadWhoseInstallFails(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 			time.Sleep(20 * time.Second)
-			r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:soil/t Value:2 Unit:K")
+			r.says(t, "read_points", readAll, "Point:lamp/on Value:on", "Point:soil/t Value:2 Unit:K")
 			r.says(t, "read_points", `{"points":["fan/on"]}`, "invalid")
-			r.says(t, "switch_output", pumpOn, "Value:true")
+			r.says(t, "switch_output", pumpOn, "Value:on")
 		}
 		r.install = install
 		if err := r.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r.says(t, "switch_output", pumpOn, "invalid", "1m")
-		r.says(t, "read_points", readAll, "Point:lamp/on Value:true", "Point:fan/on Value:false")
+		r.says(t, "read_points", readAll, "Point:lamp/on Value:on", "Point:fan/on Value:off")
 	})
 }
 
@@ -245,7 +244,7 @@ func TestReloadRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
 		defer r.end()
-		r.says(t, "switch_output", pumpOn, "Value:true")
+		r.says(t, "switch_output", pumpOn, "Value:on")
 		r.told()
 		good := r.text
 		for text, want := range map[string]string{
@@ -264,6 +263,6 @@ func TestReloadRefused(t *testing.T) {
 		if got := r.told(); got != "" {
 			t.Errorf("it has changed: %s", got)
 		}
-		r.says(t, "read_points", readAll, "Point:pump/on Value:true", "Point:soil/t Value:2 Unit:K")
+		r.says(t, "read_points", readAll, "Point:pump/on Value:on", "Point:soil/t Value:2 Unit:K")
 	})
 }

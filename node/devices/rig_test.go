@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
@@ -222,7 +222,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		return inProcess(cfg, latch, b.drivers()), nil
 	})
 	r.past = history.New(nil)
-	hub := node.NewHub(nil, r.past, things.URI)
+	hub := node.NewHub(nil, r.past, agents.PointURI)
 	r.door = node.New(hub, "", unwritten{})
 	r.Manager, err = Open(t.Context(), Options{
 		Board: board.New(), Config: cfg, Read: read, Plan: plan, Files: files, Outputs: outputs, Hub: hub, KeepHistory: r.past.Keep,
@@ -230,10 +230,8 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Publish(func(all []things.Thing) error {
-		agent, err := things.New(things.Site{Name: "x", Things: all, Readings: hub, History: r.past, Outputs: outputs})
-		r.door.Host(agent)
-		return err
+	if err := r.Publish(func(all []node.Device) error {
+		return r.door.SetSite(node.Site{Name: "x", Devices: all, History: r.past, Outputs: outputs})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +276,7 @@ var ann = agents.Principal{ID: "ann"}
 // call returns a tool's result, or its error, as text.
 func (r *rig) call(t *testing.T, tool, args string) string {
 	t.Helper()
-	res, err := r.door.Call(t.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(agents.Note) {}})
+	res, err := tools.New(r.door, r.door).Call(t.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(agents.Note) {}})
 	if err != nil {
 		return string(device.AsFault(err).Kind) + ": " + err.Error()
 	}

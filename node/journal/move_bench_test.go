@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/device/sim"
 	"agentsite/node"
 	"agentsite/node/history"
 	"agentsite/node/journal"
-	"agentsite/transport/rpc"
 )
 
 // movable is a door to one simulated relay, with that journal.
@@ -46,12 +44,12 @@ func movable(t testing.TB, j node.Journal) (door *node.Node) {
 		t.Fatal(err)
 	}
 	past := history.New(nil)
-	hub := node.NewHub(nil, past, things.URI)
-	agent, err := things.New(things.Site{Name: "x", Readings: hub, History: past, Outputs: g, Things: []things.Thing{{Name: "box", Device: dev, Description: dev.Describe()}}})
-	if err != nil {
+	hub := node.NewHub(nil, past, agents.PointURI)
+	n := node.New(hub, "", j)
+	if err := n.SetSite(node.Site{Name: "x", History: past, Outputs: g, Devices: []node.Device{{Name: "box", Device: dev, Description: dev.Describe()}}}); err != nil {
 		t.Fatal(err)
 	}
-	return node.New(hub, "", j, agent)
+	return n
 }
 
 // discard is a journal that keeps nothing.
@@ -80,9 +78,9 @@ func BenchmarkMove(b *testing.B) {
 	}
 	move := func(b *testing.B, door *node.Node) func() {
 		who := agents.Principal{ID: "ann"}
-		call := agents.Call{Tool: "switch_output", Args: rpc.RawJSON([]byte(`{"output":"box/relay","on":true,"for_seconds":60}`)), Note: func(agents.Note) {}}
+		r := agents.MoveRequest{Output: "box/relay", Value: device.Bool(true), For: new(60.0)}
 		return func() {
-			if _, err := door.Call(b.Context(), who, call); err != nil {
+			if _, err := door.Move(b.Context(), who, r); err != nil {
 				b.Fatal(err)
 			}
 		}

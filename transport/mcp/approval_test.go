@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/node"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
@@ -30,7 +31,8 @@ func (formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents
 // an owner has to do is said where every client looks.
 func TestTermsAndApproval(t *testing.T) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
-	b := &bench{dispatcher: rpc.NewDispatcher(mcp.New(t.Context(), node.New(hub, "secret", nil, formal{}), mcp.Implementation{Name: "test", Version: "1"}, "").Methods())}
+	n := node.New(hub, "secret", nil, formal{})
+	b := &bench{dispatcher: rpc.NewDispatcher(mcp.New(t.Context(), n, tools.New(n, n), mcp.Implementation{Name: "test", Version: "1"}, "").Methods())}
 	terms := strings.Replace(message("tools/call", `"name":"terms"`, "{}"), `"_meta":{`, `"_meta":{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5,`, 1)
 	if got := b.lines(t, terms, nil)[0]; field(t, got, "result", "structuredContent", "terms") != `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}` {
 		t.Error(got)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/node"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
@@ -70,8 +71,8 @@ type bareOut struct {
 // BenchmarkHandler is a tools/call without a socket, in both encodings, beside a
 // bare decode of the request and encode of the answer by the same libraries.
 func BenchmarkHandler(b *testing.B) {
-	s := mcp.New(b.Context(), node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer}),
-		mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")
+	n := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), "secret", nil, &reader{benchAnswer})
+	s := mcp.New(b.Context(), n, tools.New(n, n), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "")
 	d := rpc.NewDispatcher(s.Methods())
 	request := message("tools/call", `"name":"read_points","arguments":{"points":["greenhouse/temperature"]}`, "{}")
 	bodies := map[rpc.Codec][]byte{rpc.JSON: []byte(request), rpc.CBOR: toCBOR(b, request)}

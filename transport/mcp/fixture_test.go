@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/mcp"
@@ -117,7 +118,8 @@ type bench struct {
 func newBench() *bench {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return "t:" + a })
 	ending, end := context.WithCancel(context.Background())
-	s := mcp.New(ending, node.New(hub, "secret", nil, shelf{}), mcp.Implementation{Name: "test", Version: "1"}, "")
+	n := node.New(hub, "secret", nil, shelf{})
+	s := mcp.New(ending, n, tools.New(n, n), mcp.Implementation{Name: "test", Version: "1"}, "")
 	methods := s.Methods()
 	return &bench{hub, rpc.NewDispatcher(methods), slices.Sorted(maps.Keys(methods)), end}
 }

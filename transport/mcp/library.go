@@ -7,8 +7,8 @@ import (
 	"agentsite/transport/rpc"
 )
 
-func (s *Server) resourcesList(_ context.Context, r request, p *listParams) (any, error) {
-	list, err := s.node.Resources(r.who)
+func (s *Server) resourcesList(ctx context.Context, r request, p *listParams) (any, error) {
+	list, err := s.catalog.Resources(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -19,8 +19,8 @@ func (s *Server) resourcesList(_ context.Context, r request, p *listParams) (any
 	return out, p.whole()
 }
 
-func (s *Server) templatesList(_ context.Context, r request, p *listParams) (any, error) {
-	list, err := s.node.Templates(r.who)
+func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (any, error) {
+	list, err := s.catalog.Templates(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (s *Server) templatesList(_ context.Context, r request, p *listParams) (any
 
 // resourcesRead gives no time to keep a reading for: the next may differ.
 func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (any, error) {
-	list, err := s.node.Read(ctx, r.who, p.URI)
+	list, err := s.catalog.ReadResource(ctx, r.who, p.URI)
 	if err == agents.ErrNotFound {
 		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)
 		e.Data = map[string]string{"uri": p.URI}
@@ -48,8 +48,8 @@ func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (a
 	return out, nil
 }
 
-func (s *Server) promptsList(_ context.Context, r request, p *listParams) (any, error) {
-	list, err := s.node.Prompts(r.who)
+func (s *Server) promptsList(ctx context.Context, r request, p *listParams) (any, error) {
+	list, err := s.catalog.Prompts(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.node.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
+	res, err := s.catalog.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
 	switch {
 	case err == agents.ErrNotFound:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown prompt: %.60q; prompts/list names them", p.Name)
@@ -87,7 +87,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 // maxCompletions is what the specification lets an answer hold.
 const maxCompletions = 100
 
-func (s *Server) complete(_ context.Context, r request, p *completeParams) (any, error) {
+func (s *Server) complete(ctx context.Context, r request, p *completeParams) (any, error) {
 	var ref agents.Reference
 	switch p.Ref.Type {
 	case "ref/prompt":
@@ -97,7 +97,7 @@ func (s *Server) complete(_ context.Context, r request, p *completeParams) (any,
 	default:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, `params: ref.type must be "ref/prompt" or "ref/resource"`)
 	}
-	values, err := s.node.Complete(r.who, ref, p.Argument.Name, p.Argument.Value)
+	values, err := s.catalog.Complete(ctx, r.who, ref, p.Argument.Name, p.Argument.Value)
 	if err != nil {
 		return nil, err
 	}

@@ -23,14 +23,14 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	}
 	defer place.Leave()
 	agreed := p.Notifications
-	if agreed.URIs, err = s.known(r.who, p.Notifications.URIs); err != nil {
+	if agreed.URIs, err = s.known(ctx, r.who, p.Notifications.URIs); err != nil {
 		return nil, err
 	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ending, cancel)()
 	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
-	err = s.node.Watch(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
+	err = s.catalog.Notify(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
 		if c == (agents.Change{}) {
 			return s.tell(r, "notifications/subscriptions/acknowledged", subscriptionParams{Notifications: &agreed})
 		}
@@ -45,8 +45,8 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 }
 
 // known keeps the resources that exist for p.
-func (s *Server) known(p agents.Principal, uris []string) ([]string, error) {
-	all, err := s.node.Resources(p)
+func (s *Server) known(ctx context.Context, p agents.Principal, uris []string) ([]string, error) {
+	all, err := s.catalog.Resources(ctx, p)
 	if err != nil {
 		return nil, err
 	}

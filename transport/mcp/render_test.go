@@ -12,7 +12,7 @@ import (
 
 // TestRender holds what is written by hand against what the codecs write.
 func TestRender(t *testing.T) {
-	s := New(t.Context(), nil, Implementation{Name: "é", Title: "t", Version: "1"}, "")
+	s := New(t.Context(), nil, nil, Implementation{Name: "é", Title: "t", Version: "1"}, "")
 	for _, value := range []any{
 		map[string]any{"a": 1.5, "b": []any{"x", true, nil}}, struct{}{}, "\x00\"\\\u2028é", strings.Repeat("n", 20), strings.Repeat("n", 21),
 		strings.Repeat("n", 22), strings.Repeat("n", 253), strings.Repeat("n", 254), strings.Repeat("n", 70_000),

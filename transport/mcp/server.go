@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/rpc"
 )
 
-// Server answers MCP's methods through the door.
+// Server answers MCP's methods.
 type Server struct {
 	node         *node.Node
+	catalog      *tools.Catalog
 	self         *Implementation
 	instructions string
 	ending       context.Context
@@ -23,11 +25,11 @@ type Server struct {
 	done         map[rpc.Codec][]byte // how a complete tool result begins
 }
 
-// New makes a server. When ending ends the open subscriptions end with a result,
+// New makes a server that offers a catalog to those whom the node authenticates. When ending ends the open subscriptions end with a result,
 // so that their clients know that the site went on purpose.
-func New(ending context.Context, n *node.Node, self Implementation, instructions string) *Server {
+func New(ending context.Context, n *node.Node, c *tools.Catalog, self Implementation, instructions string) *Server {
 	s := &Server{
-		node: n, self: &self, instructions: instructions, ending: ending,
+		node: n, catalog: c, self: &self, instructions: instructions, ending: ending,
 		seal: newSeal(),
 	}
 	s.done = s.beginnings()

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-func (s *Server) toolsList(_ context.Context, r request, p *listParams) (any, error) {
-	tools, err := s.node.Tools(r.who)
+func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, error) {
+	tools, err := s.catalog.Tools(ctx, r.who)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.node.Call(ctx, r.who, agents.Call{
+	res, err := s.catalog.Call(ctx, r.who, agents.Call{
 		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Terms: r.meta.Terms, Exchange: ex,
 	})
 	switch {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agents/things"
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/node"
@@ -48,7 +48,7 @@ func newSite(t testing.TB, key identity.Key, d *disk) *site {
 	}
 	return &site{
 		owner.Site{
-			Node: node.New(node.NewHub(nil, history.New(nil), things.URI), "secret", nil), Access: book,
+			Node: node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", nil), Access: book,
 			Key: key, Name: "greenhouse", Addresses: func() []string { return []string{"192.0.2.1:1"} },
 		},
 		rpc.Evidence{Local: rpc.LocalOwner},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
@@ -98,7 +99,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	var serving sync.WaitGroup
 	b.Cleanup(func() { cancel(); serving.Wait() })
 	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, reader{})
-	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
+	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Handlers{
 			Admit: func(rpc.Evidence) (string, error) { return "a", nil },

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/node"
 	"agentsite/transport/mcp"
 	"agentsite/transport/rpc"
@@ -51,7 +52,7 @@ func BenchmarkToolsCall(b *testing.B) {
 			go func() {
 				ended <- web.Serve(ctx, ln, web.Handler(web.Options{
 					Hosts:      []string{host},
-					Dispatcher: rpc.NewDispatcher(mcp.New(ctx, door, mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()),
+					Dispatcher: rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()),
 					Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
 				}))
 			}()

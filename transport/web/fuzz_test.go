@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/mcp"
@@ -64,10 +65,11 @@ func (forgetful) Record(device.Reading) {}
 
 func fuzzSite() (http.Handler, *legacy.Server) {
 	door := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return "x:" + a }), fuzzToken, nil, secrets{})
-	older := legacy.New(door, "fuzz", "1", fuzzSecret)
+	catalog := tools.New(door, door)
+	older := legacy.New(door, catalog, "fuzz", "1", fuzzSecret)
 	return web.Handler(web.Options{
 		Hosts:      []string{fuzzHost},
-		Dispatcher: rpc.NewDispatcher(mcp.New(context.Background(), door, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods()),
+		Dispatcher: rpc.NewDispatcher(mcp.New(context.Background(), door, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods()),
 		Admit:      func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
 		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
 			older.ServeHTTP(w, r, node.Evidence(e))

@@ -20,7 +20,7 @@ type layer struct {
 // everything marks a package that joins all others.
 const everything = "*"
 
-var mcpImports = []string{"transport/rpc", "node", "agents", "device"}
+var mcpImports = []string{"transport/rpc", "node", "agents", "agents/tools", "device"}
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
@@ -43,10 +43,10 @@ var layers = []layer{
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
 	{"agents", []string{"device"}, "the vocabulary above devices knows no protocol"},
 	{"agents/heartbeat", []string{"agents", "device"}, "a hosted agent asks the site, like everybody else"},
-	{"agents/things", []string{"agents", "device", "device/guard"}, "what an agent is offered; outputs only through the guard"},
+	{"agents/tools", []string{"agents", "device"}, "operations as tools, whatever site they are asked of"},
 	{"agents/remote", []string{"agents", "device"}, "a site afar is what it says; how it is reached is the wiring's concern"},
 	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
-	{"node", []string{"agents", "device"}, "the door names what it needs as interfaces"},
+	{"node", []string{"agents", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "a key knows nobody"},
 	{"node/quota", nil, "who counts as one is told by addresses; what is counted is not its concern"},
 	{"node/access", []string{"agents", "device", "node/identity"}, "who may is decided by names alone, and a refusal is a fault; what a tool does stands elsewhere"},
@@ -54,8 +54,8 @@ var layers = []layer{
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"agents", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"node/hosted", []string{"agents", "device", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
-	{"node/devices", []string{"agents/things", "device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
-		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in (agents/things goes when operations are typed)"},
+	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
+		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
 	{"node/state", []string{"device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; of what others keep in it, it knows the names, and of the emergency stop the two files"},
 	{"node/state/backup", []string{"device", "node/access", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
 	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
@@ -80,9 +80,9 @@ var layers = []layer{
 	{"cmd/internal/memory", nil, "the process's own memory, whatever the process is"},
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/config", "node/identity", "node/state", "cmd/internal/memory"},
 		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
-	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/things", "device", "node", "node/access", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
+	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/tools", "device", "node", "node/access", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
-		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, of agents/things the tools that connect presents"},
+		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "device/sysfs", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
 		"discovery", "discovery/mdns", "agents", "transport/owner", "transport/owner/client", "transport/rpc"},
@@ -124,7 +124,7 @@ func allowed(l layer, imp string) error {
 func TestPlanBites(t *testing.T) {
 	for _, arrow := range [][2]string{
 		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
-		{"agents/things", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},
+		{"agents/tools", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},
 		{"transport/mcp", "transport/owner"}, {"transport/owner/client", "transport/mcp/client"},
 	} {
 		i := slices.IndexFunc(layers, func(l layer) bool { return l.folder == arrow[0] })

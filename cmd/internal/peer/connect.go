@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/agents/remote"
-	"agentsite/agents/things"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/node/identity"
@@ -71,11 +72,12 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	if err != nil {
 		return err
 	}
-	verbs, err := things.Verbs()
+	example := []string{"device/point"}
+	verbs, err := tools.Describe(agents.Offer{Points: true, Status: true, Stop: true, Read: example, History: example, Switch: example, Level: example, Release: example, Show: example, Capture: example})
 	if err != nil {
 		return err
 	}
-	hub := node.NewHub(nil, nil, things.URI) // which has no readings of its own
+	hub := node.NewHub(nil, nil, agents.PointURI) // which has no readings of its own
 	far, err := userNetwork(key, version)
 	if err != nil {
 		return err
@@ -91,6 +93,7 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	}
 	house := remote.New(verbs, sites.list, hub.Announce)
 	door := node.New(hub, "", nil, house) // what moves is written down where it moves
+	catalog := tools.New(door, door)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -102,9 +105,9 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	settled()
 
 	self := mcp.Implementation{Name: "agentsite", Title: "AgentSites", Version: version}
-	newest := rpc.NewDispatcher(mcp.New(ctx, door, self, groupInstructions).Methods())
+	newest := rpc.NewDispatcher(mcp.New(ctx, door, catalog, self, groupInstructions).Methods())
 	newest.Urgent = mcp.Urgent
-	older := legacy.New(door, self.Name, version, groupInstructions)
+	older := legacy.New(door, catalog, self.Name, version, groupInstructions)
 	defer context.AfterFunc(ctx, older.Close)()
 	return older.ServeWith(ctx, stdio.Join(in, out), rpc.Evidence{Local: rpc.LocalAgent}, newest)
 }

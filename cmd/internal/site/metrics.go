@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
 	"agentsite/node"
 	"agentsite/transport/rpc"
 )
@@ -16,11 +15,11 @@ import (
 // that the ARMv6 binary may have.
 //
 // They tell of all points, and so are for who may read all of them.
-func metrics(door *node.Node, hub *node.Hub, outputs things.Outputs, version string) func(http.ResponseWriter, *http.Request, rpc.Evidence) {
+func metrics(door *node.Node, hub *node.Hub, outputs node.Outputs, version string) func(http.ResponseWriter, *http.Request, rpc.Evidence) {
 	return func(w http.ResponseWriter, _ *http.Request, e rpc.Evidence) {
 		who, err := door.Who(node.Evidence(e))
 		if err == nil {
-			err = door.May(who, agents.Ask{Tool: "site_status"}) // and not agents.Reads, which would do for one point
+			err = door.May(who, agents.Ask{Op: agents.OpStatus}) // and not agents.Reads, which would do for one point
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)

@@ -6,10 +6,10 @@ import (
 	"net"
 	"net/netip"
 
-	"agentsite/agents/things"
 	"agentsite/cmd/internal/internet"
 	"agentsite/discovery"
 	"agentsite/discovery/announce"
+	"agentsite/node"
 	"agentsite/node/identity"
 	"agentsite/transport/owner"
 	"agentsite/transport/web"
@@ -29,7 +29,7 @@ func nearbyURL(secure net.Listener, id identity.ID) string {
 }
 
 // offeredPoints returns the points of all devices, as a record has them.
-func offeredPoints(all []things.Thing) (points []announce.Point) {
+func offeredPoints(all []node.Device) (points []announce.Point) {
 	for _, t := range all {
 		for _, p := range t.Description.Points {
 			points = append(points, announce.Point{Kind: string(p.Kind), Name: p.Name})

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/things"
+	"agentsite/agents/tools"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/memory"
 	"agentsite/cmd/internal/systemd"
@@ -133,7 +133,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	outputs := files.NewKeeper(plan)
 	past := history.New(nil)
-	hub := node.NewHub(outputs, past, things.URI)
+	hub := node.NewHub(outputs, past, agents.PointURI)
 	opened, err := devices.Open(ctx, devices.Options{
 		Board: machine, Config: cfg, Read: devices.Reader(from, drivers), Plan: plan, Files: files,
 		Outputs: outputs, Hub: hub, KeepHistory: past.Keep,
@@ -151,7 +151,8 @@ func Run(ctx context.Context, o Options) error {
 	}()
 	extra, runExtra := extraAgents(hub.Announce)
 	record := journal.NewRecorder()
-	door := node.New(hub, token, record)
+	door := node.New(hub, token, record, extra...)
+	catalog := tools.New(door, door)
 	book, err := state.OpenAccess(o.Folder, key.ID(), host.SystemClock)
 	if err != nil {
 		return err
@@ -186,15 +187,13 @@ func Run(ctx context.Context, o Options) error {
 	} else {
 		announcer.URL = ""
 	}
-	offer := func(all []things.Thing) error {
-		offered, err := things.New(things.Site{
+	offer := func(all []node.Device) error {
+		if err := door.SetSite(node.Site{
 			Name: cfg.Name, Version: o.Version, Simulated: from == "", Started: started,
-			Things: all, Readings: hub, History: past, Outputs: outputs,
-		})
-		if err != nil {
+			Devices: all, History: past, Outputs: outputs,
+		}); err != nil {
 			return err
 		}
-		door.Host(append([]agents.Agent{offered}, extra...)...)
 		announcer.SetOffer(offeredPoints(all))
 		return nil
 	}
@@ -234,7 +233,7 @@ func Run(ctx context.Context, o Options) error {
 	door.Obey(book)
 	all, ctx := errgroup.WithContext(ctx)
 	self := mcp.Implementation{Name: "agentsite", Title: cfg.Name, Version: o.Version}
-	methods := mcp.New(ctx, door, self, instructions).Methods()
+	methods := mcp.New(ctx, door, catalog, self, instructions).Methods()
 	listening := []owner.Carrier{
 		{Kind: owner.HTTPCarrier, Address: url, Routes: web.Routes()},
 		{Kind: owner.OwnerCarrier, Address: o.Folder.SocketPath(state.OwnerSocket)},
@@ -279,7 +278,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	dispatcher = rpc.NewDispatcher(methods)
 	dispatcher.Urgent = mcp.Urgent
-	older := legacy.New(door, self.Name, o.Version, instructions)
+	older := legacy.New(door, catalog, self.Name, o.Version, instructions)
 	admit := func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) }
 	handler := web.Handler(web.Options{
 		Resource:   resource,

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentsite/agents/things"
+	"agentsite/agents"
 	"agentsite/device/guard"
 	"agentsite/node"
 	"agentsite/node/history"
@@ -35,7 +35,7 @@ func stoppedGuard(t *testing.T) *guard.Guard {
 
 func TestMetrics(t *testing.T) {
 	w := httptest.NewRecorder()
-	hub := node.NewHub(nil, history.New(nil), things.URI)
+	hub := node.NewHub(nil, history.New(nil), agents.PointURI)
 	metrics(node.New(hub, "", nil), hub, stoppedGuard(t), `1.0 "x"`)(w, httptest.NewRequest("GET", "/metrics", nil), rpc.Evidence{Local: rpc.LocalOwner})
 	if got := w.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
 		t.Error(got)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 
@@ -178,7 +179,8 @@ func (f *fake) Complete(_ agents.Principal, ref agents.Reference, _, prefix stri
 // newServer makes a server over f; it has nothing left when the test ends.
 func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
 	hub := node.NewHub(nil, forgetful{}, func(a string) string { return a })
-	s := New(node.New(hub, token, nil, f), "fake", "1", "be kind")
+	n := node.New(hub, token, nil, f)
+	s := New(n, tools.New(n, n), "fake", "1", "be kind")
 	t.Cleanup(func() {
 		s.Close()
 		eventually(t, "every session and host is let go of", func() bool {

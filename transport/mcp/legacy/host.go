@@ -81,7 +81,7 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return next(ctx, method, req)
 		}
 		if strings.HasSuffix(method, "/list") { // the SDK answers by itself, and agents look when they are asked
-			h.srv.node.Tools(h.who)
+			h.srv.catalog.Tools(ctx, h.who)
 		}
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
@@ -98,20 +98,21 @@ func (h *host) receive(next sdk.MethodHandler) sdk.MethodHandler {
 
 // offer brings the SDK's server up to date, which tells the sessions.
 func (h *host) offer(c agents.Change) {
+	ctx := context.Background()
 	h.offering.Lock()
 	defer h.offering.Unlock()
 	if c.Tools {
-		tools, _ := h.srv.node.Tools(h.who)
+		tools, _ := h.srv.catalog.Tools(ctx, h.who)
 		replace(&h.tools, tools, func(t agents.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
 	}
 	if c.Prompts {
-		prompts, _ := h.srv.node.Prompts(h.who)
+		prompts, _ := h.srv.catalog.Prompts(ctx, h.who)
 		replace(&h.prompts, prompts, func(p agents.Prompt) string { return p.Name }, h.addPrompt, h.sdk.RemovePrompts)
 	}
 	if c.Resources {
-		resources, _ := h.srv.node.Resources(h.who)
+		resources, _ := h.srv.catalog.Resources(ctx, h.who)
 		replace(&h.resources, resources, func(r agents.Resource) string { return r.URI }, h.addResource, h.sdk.RemoveResources)
-		templates, _ := h.srv.node.Templates(h.who)
+		templates, _ := h.srv.catalog.Templates(ctx, h.who)
 		replace(&h.templates, templates, func(t agents.Template) string { return t.URITemplate }, h.addTemplate, h.sdk.RemoveResourceTemplates)
 	}
 }

@@ -21,7 +21,7 @@ func (h *host) addTemplate(t agents.Template) {
 }
 
 func (h *host) read(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-	list, err := h.srv.node.Read(ctx, h.who, req.Params.URI)
+	list, err := h.srv.catalog.ReadResource(ctx, h.who, req.Params.URI)
 	if err == agents.ErrNotFound {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	} else if err != nil {
@@ -46,7 +46,7 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 	var res agents.PromptResult
 	err := h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
 		var err error
-		res, err = h.srv.node.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
+		res, err = h.srv.catalog.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
 		return res.NeedInput, err
 	})
 	if err != nil {
@@ -62,9 +62,9 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 // maxCompletions is what the specification lets an answer hold.
 const maxCompletions = 100
 
-func (h *host) complete(_ context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+func (h *host) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
 	ref := agents.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
-	values, err := h.srv.node.Complete(h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
+	values, err := h.srv.catalog.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
 	if err != nil {
 		return nil, asError(err)
 	}

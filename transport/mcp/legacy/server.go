@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/node"
 	"agentsite/transport/rpc"
 
@@ -27,9 +28,10 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 )
 
-// Server serves sessions through the door. It is safe for concurrent use.
+// Server serves sessions. It is safe for concurrent use.
 type Server struct {
 	node         *node.Node
+	catalog      *tools.Catalog
 	self         *sdk.Implementation
 	instructions string
 
@@ -39,10 +41,11 @@ type Server struct {
 	closed   bool
 }
 
-// New makes a server that calls itself name and version.
-func New(n *node.Node, name, version, instructions string) *Server {
+// New makes a server that offers a catalog to those whom the node authenticates, and calls
+// itself name and version.
+func New(n *node.Node, c *tools.Catalog, name, version, instructions string) *Server {
 	return &Server{
-		node: n, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,
+		node: n, catalog: c, self: &sdk.Implementation{Name: name, Version: version}, instructions: instructions,
 		hosts: make(map[agents.Principal]*host), sessions: make(map[*sdk.ServerSession]*session),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/node"
 
 	"github.com/go-json-experiment/json"
@@ -34,7 +35,8 @@ func (f *formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (age
 
 func TestTerms(t *testing.T) {
 	f := &formal{}
-	s := New(node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, f), "fake", "1", "")
+	n := node.New(node.NewHub(nil, forgetful{}, func(a string) string { return a }), token, nil, f)
+	s := New(n, tools.New(n, n), "fake", "1", "")
 	t.Cleanup(s.Close)
 	c := overStream(t, s, &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		t.Error("the client is asked for the owner's word")

@@ -37,7 +37,7 @@ func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	if err == nil {
 		err = h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
 			var err error
-			res, err = h.srv.node.Call(ctx, h.who, agents.Call{
+			res, err = h.srv.catalog.Call(ctx, h.who, agents.Call{
 				Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Terms: terms, Exchange: ex,
 			})
 			return res.NeedInput, err

@@ -26,7 +26,7 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 	live := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
-		h.srv.node.Watch(ctx, h.who, which, uris, func(c agents.Change) error {
+		h.srv.catalog.Notify(ctx, h.who, which, uris, func(c agents.Change) error {
 			if c == (agents.Change{}) {
 				close(live)
 			} else {
@@ -46,9 +46,9 @@ func (h *host) watch(which agents.Change, uris []string, emit func(agents.Change
 	return cancel
 }
 
-func (h *host) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
+func (h *host) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	uri := req.Params.URI
-	all, err := h.srv.node.Resources(h.who)
+	all, err := h.srv.catalog.Resources(ctx, h.who)
 	if err != nil {
 		return asError(err)
 	}

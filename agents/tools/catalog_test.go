@@ -1,4 +1,4 @@
-package things
+package tools_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -29,7 +30,7 @@ func TestTools(t *testing.T) {
 		Input, Output     json.RawMessage
 	}
 	var all []shown
-	for _, tl := range r.Tools() {
+	for _, tl := range r.tools() {
 		all = append(all, shown{tl.Name, tl.Description, tl.Hints, tl.Input, tl.Output})
 	}
 	var b bytes.Buffer
@@ -58,7 +59,7 @@ func TestTools(t *testing.T) {
 func TestToolsContract(t *testing.T) {
 	r := newRig(t, wire(t, "greenhouse", "greenhouse"))
 	defer r.stop()
-	for _, tl := range r.Tools() {
+	for _, tl := range r.tools() {
 		if len(tl.Name) > 40 || strings.Trim(tl.Name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 			t.Errorf("%q is no name of a tool", tl.Name)
 		}
@@ -80,8 +81,8 @@ func TestToolsContract(t *testing.T) {
 	}
 	again := newRig(t, wire(t, "greenhouse", "greenhouse"))
 	defer again.stop()
-	for i, tl := range again.Tools() {
-		if !bytes.Equal(tl.Input, r.Tools()[i].Input) || !bytes.Equal(tl.Output, r.Tools()[i].Output) {
+	for i, tl := range again.tools() {
+		if !bytes.Equal(tl.Input, r.tools()[i].Input) || !bytes.Equal(tl.Output, r.tools()[i].Output) {
 			t.Errorf("%s comes out another way the next time", tl.Name)
 		}
 	}
@@ -124,10 +125,10 @@ func TestToolsFollowTheWiring(t *testing.T) {
 			"list_points read_points read_history switch_output set_level release_output emergency_stop show_text capture_image site_status"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, []Thing{thing("d", &fake{only: only{kinds: tt.kinds}})})
+			r := newRig(t, []node.Device{thing("d", &fake{only: only{kinds: tt.kinds}})})
 			defer r.stop()
 			var names []string
-			for _, tl := range r.Tools() {
+			for _, tl := range r.tools() {
 				names = append(names, tl.Name)
 			}
 			if got := strings.Join(names, " "); got != tt.want {
@@ -158,7 +159,7 @@ func TestThirtyDevices(t *testing.T) {
 	r := newRig(t, wire(t, list...))
 	defer r.stop()
 	size := 0
-	for _, tl := range r.Tools() {
+	for _, tl := range r.tools() {
 		size += len(tl.Name) + len(tl.Description) + len(tl.Input) + len(tl.Output)
 		size += 80 // names of members, annotations, punctuation
 	}

@@ -1,8 +1,7 @@
-package things
+package tools_test
 
 import (
 	"bytes"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/guard"
+	"agentsite/node"
 )
 
 func TestRefusals(t *testing.T) {
@@ -78,17 +78,6 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestManyNames: a refusal does not list hundreds of names.
-func TestManyNames(t *testing.T) {
-	var all []string
-	for i := range 33 {
-		all = append(all, "d/"+string(rune('a'+i%26)))
-	}
-	if got := (field{enum: all}).allowed(); !strings.HasSuffix(got, ", d/d and 3 more (list_points names them)") {
-		t.Error(got)
-	}
 }
 
 func TestMoving(t *testing.T) {
@@ -159,7 +148,7 @@ func TestLimits(t *testing.T) {
 		}
 		resource := func(address string) string {
 			t.Helper()
-			got, err := r.ReadResource(t.Context(), anna, URI(address))
+			got, err := r.ReadResource(t.Context(), anna, agents.PointURI(address))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +180,7 @@ func TestLimits(t *testing.T) {
 func TestFollowsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindSwitch}}, fails: errLoose}
-		r := newRig(t, []Thing{thing("d", d)})
+		r := newRig(t, []node.Device{thing("d", d)})
 		synctest.Wait()
 		if got, want := r.says(t, "site_status", `{}`), `"outputs_away_from_safe":[{"output":"d/switch","value":null,"fault":"a wire is loose"}]}`; !strings.HasSuffix(got, want) {
 			t.Errorf("got %s, want …%s", got, want)
@@ -205,10 +194,10 @@ func TestFollowsNot(t *testing.T) {
 func TestReading(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
 		now := time.Now()
-		r.latest["greenhouse/temperature"] = device.Reading{Value: device.Number(21.5), Quality: device.Good, At: now.Add(-1500 * time.Millisecond)}
-		r.latest["greenhouse/humidity"] = device.Reading{Quality: device.Bad, Why: "no answer on the bus", At: now}
-		r.latest["greenhouse/light"] = device.Reading{Value: device.Number(100), Quality: device.Stale, Why: "the device has not been read for too long", At: now.Add(-time.Hour)}
-		r.latest["greenhouse/heater"] = device.Reading{Value: device.Bool(false), Quality: device.Good, At: now}
+		r.put("greenhouse/temperature", device.Reading{Value: device.Number(21.5), Quality: device.Good, At: now.Add(-1500 * time.Millisecond)})
+		r.put("greenhouse/humidity", device.Reading{Quality: device.Bad, Why: "no answer on the bus", At: now})
+		r.put("greenhouse/light", device.Reading{Value: device.Number(100), Quality: device.Stale, Why: "the device has not been read for too long", At: now.Add(-time.Hour)})
+		r.put("greenhouse/heater", device.Reading{Value: device.Bool(false), Quality: device.Good, At: now})
 		got := r.says(t, "read_points", `{"points":["greenhouse/light","greenhouse/temperature","greenhouse/humidity","greenhouse/heater","greenhouse/soil_moisture","greenhouse/button","greenhouse/heater"]}`)
 		want := `{"readings":[` +
 			`{"point":"greenhouse/light","value":100,"unit":"lx","time":"1999-12-31T23:01:00.000Z","age_seconds":3600,"quality":"stale","why":"the device has not been read for too long"},` +
@@ -293,7 +282,7 @@ func TestHistory(t *testing.T) {
 func TestShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindText}}}
-		r := newRig(t, []Thing{thing("d", d)})
+		r := newRig(t, []node.Device{thing("d", d)})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"12 °C\nund <mehr>"}`); d.shown != "text: 12 °C\nund <mehr>" || !strings.HasPrefix(got, `{"display":"d/text","text":"12 °C\nund `) {
 			t.Errorf("it shows %q and says %s", d.shown, got)
@@ -312,7 +301,7 @@ func TestShow(t *testing.T) {
 func TestCapture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{only: only{kinds: []device.Kind{device.KindImage}}, image: device.Image{MIME: "image/png", Data: []byte("a picture"), At: time.Now()}}
-		r := newRig(t, []Thing{thing("d", d)})
+		r := newRig(t, []node.Device{thing("d", d)})
 		defer r.stop()
 		if got, want := r.says(t, "capture_image", `{"camera":"d/image"}`), `{"camera":"d/image","time":"2000-01-01T00:00:00.000Z","mime_type":"image/png","bytes":9}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -332,7 +321,7 @@ func TestCapture(t *testing.T) {
 // is said, not a panic.
 func TestDescribedTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, []Thing{thing("d", only{kinds: []device.Kind{device.KindText, device.KindImage}})})
+		r := newRig(t, []node.Device{thing("d", only{kinds: []device.Kind{device.KindText, device.KindImage}})})
 		defer r.stop()
 		if got := r.says(t, "show_text", `{"display":"d/text","text":"x"}`); got != "internal: d/text cannot show a text after all" {
 			t.Error(got)
@@ -341,12 +330,4 @@ func TestDescribedTooMuch(t *testing.T) {
 			t.Error(got)
 		}
 	})
-}
-
-func TestSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]float64{0: 0, 1500 * time.Microsecond: 0.002, time.Hour: 3600, math.MaxInt64: 0} {
-		if got := seconds(d); got != want {
-			t.Errorf("%v is %v s, want %v", d, got, want)
-		}
-	}
 }

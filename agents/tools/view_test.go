@@ -1,4 +1,4 @@
-package things
+package tools_test
 
 import (
 	"encoding/json"
@@ -12,29 +12,24 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/device/guard"
-	"agentsite/transport/rpc"
 )
 
 // TestView: of what somebody does not see, no name is in anything that the agent says.
 func TestView(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
 		for _, address := range []string{"greenhouse/temperature", "greenhouse/humidity", "outside/temperature"} {
-			r.latest[address] = device.Reading{Point: address, Value: device.Number(20), Quality: device.Stale, Why: "old", At: time.Now()}
+			r.put(address, device.Reading{Point: address, Value: device.Number(20), Quality: device.Stale, Why: "old", At: time.Now()})
 		}
 		may := map[string][]string{
 			"list_points": {"greenhouse/temperature"}, "read_points": {"greenhouse/temperature"}, "site_status": {"greenhouse/temperature"},
 			"set_level": {"greenhouse/vent"}, "switch_output": {"greenhouse/vent"}, "release_output": {"greenhouse/vent"},
 		}
-		v, err := r.View(func(ask agents.Ask) bool {
-			all, ok := may[ask.Tool]
+		seen := r.seeing(t, func(ask agents.Ask) bool {
+			all, ok := may[ask.Name()]
 			return ok && (len(ask.Points) > 0 || ask.Effect == agents.Reads) && !slices.ContainsFunc(ask.Points, func(p string) bool { return !slices.Contains(all, p) })
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := &rig{Agent: v.(*Agent), shelf: r.shelf}
 		var said strings.Builder
-		for _, tool := range seen.Tools() {
+		for _, tool := range seen.tools() {
 			fmt.Fprintf(&said, "%s %s %s\n", tool.Name, tool.Input, tool.Description)
 		}
 		for _, call := range [][2]string{
@@ -48,22 +43,22 @@ func TestView(t *testing.T) {
 				fmt.Fprintf(&said, "%s\n", text)
 			}
 		}
-		fmt.Fprintln(&said, seen.Resources(), seen.Templates(), seen.Prompts())
+		fmt.Fprintln(&said, seen.resources(), seen.templates(), seen.prompts())
 		for _, address := range []string{"greenhouse/humidity", "outside/temperature"} {
-			if _, err := seen.ReadResource(t.Context(), anna, URI(address)); err != agents.ErrNotFound {
+			if _, err := seen.ReadResource(t.Context(), anna, agents.PointURI(address)); device.AsFault(err).Kind != device.Denied {
 				t.Error(address, err)
 			}
 		}
 		for _, argument := range []string{"device", "point"} {
-			fmt.Fprintln(&said, seen.Complete(anna, agents.Reference{URITemplate: scheme + "{device}/{point}"}, argument, ""))
+			fmt.Fprintln(&said, must(seen.Complete(t.Context(), anna, agents.Reference{URITemplate: agents.PointURI("{device}/{point}")}, argument, "")))
 		}
 		all := said.String()
 		if !strings.Contains(all, "greenhouse/temperature") || !strings.Contains(all, "greenhouse/vent") {
 			t.Errorf("it does not see its own:\n%s", all)
 		}
-		for _, p := range r.points {
-			if p.Address != "greenhouse/temperature" && p.Address != "greenhouse/vent" && strings.Contains(all, p.Address) {
-				t.Errorf("it is told of %s:\n%s", p.Address, all)
+		for _, p := range r.addresses() {
+			if p != "greenhouse/temperature" && p != "greenhouse/vent" && strings.Contains(all, p) {
+				t.Errorf("it is told of %s:\n%s", p, all)
 			}
 		}
 		for _, word := range []string{"outside", "humidity", "heater", "read_history ", "emergency_stop "} {
@@ -72,18 +67,6 @@ func TestView(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestLeaseOfAGrant: who may hold an output for so long gets no more where it asks for
-// nothing.
-func TestLeaseOfAGrant(t *testing.T) {
-	for _, tt := range []struct{ asked, most, want time.Duration }{
-		{0, 0, 0}, {0, 5 * time.Second, 5 * time.Second}, {0, time.Hour, 0}, {3 * time.Second, 5 * time.Second, 3 * time.Second},
-	} {
-		if got := within(tt.asked, agents.Limits{Lease: tt.most}); got != tt.want {
-			t.Errorf("%v of at most %v is %v, want %v", tt.asked, tt.most, got, tt.want)
-		}
-	}
 }
 
 // TestViewOfWhatMatters: who sees a part is told of what an output needs, of those that it
@@ -104,31 +87,20 @@ func TestViewOfWhatMatters(t *testing.T) {
 		defer r.stop()
 		time.Sleep(time.Minute)
 		seeing := func(points ...string) *rig {
-			v, err := r.View(func(ask agents.Ask) bool {
+			return r.seeing(t, func(ask agents.Ask) bool {
 				return !slices.ContainsFunc(ask.Points, func(p string) bool { return !slices.Contains(points, p) })
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &rig{Agent: v.(*Agent), shelf: r.shelf}
 		}
 		views := map[string]*rig{"all": r, "narrow": seeing(vent), "wide": seeing(vent, pump, needed)}
 		// says asks for all that there is to be said of the vent, in every way.
 		says := func(view *rig) string {
 			t.Helper()
 			all := view.says(t, "list_points", `{}`) + view.says(t, "site_status", `{}`)
-			contents, err := view.ReadResource(t.Context(), anna, URI(vent))
+			contents, err := view.ReadResource(t.Context(), anna, agents.PointURI(vent))
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := view.Plan(anna, agents.Call{Tool: "set_level", Args: strict{rpc.RawJSON([]byte(`{"output":"` + vent + `","value":40}`))}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tried, made := plan.Try(t.Context(), agents.Limits{}), view.says(t, "set_level", `{"output":"`+vent+`","value":40}`)
-			if tried != nil && "unsafe: "+tried.Error() != made && "busy: "+tried.Error() != made {
-				t.Errorf("it is tried with %q and made with %q", tried, made)
-			}
+			made := view.says(t, "set_level", `{"output":"`+vent+`","value":40}`)
 			return strings.Join([]string{all, contents[0].Text, made}, "\n")
 		}
 		step := func(what string, want map[string][]string) {

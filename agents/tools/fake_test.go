@@ -1,4 +1,4 @@
-package things
+package tools_test
 
 import (
 	"context"

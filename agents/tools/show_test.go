@@ -1,4 +1,4 @@
-package things
+package tools_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/node"
 	"agentsite/transport/rpc"
 )
 
@@ -45,14 +46,11 @@ func (w *wall) Capture(context.Context, string) (device.Image, error) {
 func TestHangingDisplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wall{hang: make(chan struct{})}
-		r := newRig(t, []Thing{thing("wall", w)})
+		r := newRig(t, []node.Device{thing("wall", w)})
 		defer r.stop()
-		part, err := r.View(func(agents.Ask) bool { return true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		call := func(a agents.Agent, tool, args string) error {
-			_, err := a.Call(t.Context(), anna, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
+		part := r.seeing(t, func(agents.Ask) bool { return true })
+		call := func(r *rig, tool, args string) error {
+			_, err := r.Call(t.Context(), anna, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
 			return err
 		}
 		const show, capture = `{"display":"wall/text","text":"x"}`, `{"camera":"wall/image"}`

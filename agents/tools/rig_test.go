@@ -1,18 +1,21 @@
-package things
+package tools_test
 
 import (
 	"context"
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
 	"agentsite/device/sim"
+	"agentsite/node"
 	"agentsite/transport/rpc"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -24,37 +27,69 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// shelf is Readings and History as a test has put them there.
+// shelf is the history as a test has put it there.
 type shelf struct {
-	latest map[string]device.Reading
-	past   map[string][]device.Summary
+	past map[string][]device.Summary
 
 	from time.Time // what was asked for last
 	step time.Duration
 }
 
-func (s *shelf) Latest(address string) (device.Reading, bool) {
-	r, ok := s.latest[address]
-	return r, ok
-}
+func (*shelf) Record(device.Reading) {}
 
 func (s *shelf) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
 	s.from, s.step = from, step
 	return s.past[address]
 }
 
-// rig is an agent over simulated devices and a guard that runs.
+// rig is a catalog over a node with simulated devices and a guard that runs.
 type rig struct {
-	*Agent
+	*tools.Catalog
 	*shelf
+	node  *node.Node
+	site  node.Site
 	guard *guard.Guard
+	hub   *node.Hub
+	who   agents.Principal // asks
+	feed  chan device.Reading
 	stop  func()
 }
 
+// put has the site read a point.
+func (r *rig) put(address string, reading device.Reading) {
+	reading.Point = address
+	r.feed <- reading
+	synctest.Wait()
+}
+
+// feeder passes readings on.
+type feeder chan device.Reading
+
+func (f feeder) Watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case reading := <-f:
+			emit(reading)
+		}
+	}
+}
+
+// unwritten is a journal that keeps nothing.
+type unwritten struct{}
+
+func (unwritten) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
+func (unwritten) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
+	return func(node.Outcome) {}, nil, nil
+}
+func (unwritten) Add(node.Asked, node.Outcome)          {}
+func (unwritten) Deny(string, string, device.FaultKind) {}
+
 // wire opens simulated devices: pairs of a name and a model.
-func wire(t testing.TB, namesAndModels ...string) []Thing {
+func wire(t testing.TB, namesAndModels ...string) []node.Device {
 	t.Helper()
-	var all []Thing
+	var all []node.Device
 	for i := 0; i < len(namesAndModels); i += 2 {
 		c := sim.Driver().Config().(*sim.Config)
 		c.Model = namesAndModels[i+1]
@@ -69,11 +104,11 @@ func wire(t testing.TB, namesAndModels ...string) []Thing {
 }
 
 // thing is a device that its owner wants as it is.
-func thing(name string, d device.Device) Thing {
-	return Thing{Name: name, Device: d, Description: d.Describe(), Turn: device.NewTurn()}
+func thing(name string, d device.Device) node.Device {
+	return node.Device{Name: name, Device: d, Description: d.Describe(), Turn: device.NewTurn()}
 }
 
-func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {
+func newRig(t testing.TB, devices []node.Device, bend ...func(*guard.Policy)) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	latch := guard.Latch{File: filepath.Join(dir, "armed"), Flag: filepath.Join(dir, "stopped")}
@@ -81,7 +116,7 @@ func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {
 		t.Fatal(err)
 	}
 	var actuated []guard.Actuated
-	for _, th := range things {
+	for _, th := range devices {
 		var policies []guard.Policy
 		for _, p := range th.Device.Describe().Points {
 			if p.Kind.Output() {
@@ -100,20 +135,85 @@ func newRig(t testing.TB, things []Thing, bend ...func(*guard.Policy)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shelf{latest: map[string]device.Reading{}, past: map[string][]device.Summary{}}
-	a, err := New(Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Things: things, Readings: s, History: s, Outputs: g})
-	if err != nil {
+	s, feed := &shelf{past: map[string][]device.Summary{}}, make(chan device.Reading)
+	hub := node.NewHub(nil, s, agents.PointURI)
+	n := node.New(hub, "", unwritten{})
+	site := node.Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Devices: devices, History: s, Outputs: g}
+	if err := n.SetSite(site); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
+	var sampling sync.WaitGroup
+	sampling.Go(func() { hub.Sample(ctx, nil, feeder(feed)) })
 	go func() { done <- g.Run(ctx) }()
-	return &rig{a, s, g, func() {
+	return &rig{tools.New(n, n), s, n, site, g, hub, anna, feed, func() {
 		cancel()
+		sampling.Wait()
 		if err := <-done; err != nil {
 			t.Errorf("the guard: %v", err)
 		}
 	}}
+}
+
+// seen are permissions for whatever sees is true for, and nothing else.
+type seen struct {
+	node.Access
+	sees func(agents.Ask) bool
+}
+
+func (s seen) Sees(_ agents.Principal, ask agents.Ask) bool { return s.sees(ask) }
+func (seen) Standing(agents.Principal) uint64               { return 1 }
+func (seen) Root(p agents.Principal) string                 { return p.ID }
+func (seen) Owns(string) bool                               { return false }
+func (seen) Holds(string, string) bool                      { return true }
+func (s seen) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	if !s.sees(ask) {
+		return agents.Limits{}, device.Faultf(device.Denied, "you lack a permission for this")
+	}
+	return agents.Limits{}, nil
+}
+func (s seen) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits, error) {
+	return s.May(p, ask)
+}
+
+// seeing is the rig as anna has it, who sees that alone.
+func (r *rig) seeing(t *testing.T, sees func(agents.Ask) bool) *rig {
+	t.Helper()
+	n := node.New(r.hub, "", unwritten{})
+	if err := n.SetSite(r.site); err != nil {
+		t.Fatal(err)
+	}
+	n.Obey(seen{sees: sees})
+	part := *r
+	part.Catalog, part.node = tools.New(n, n), n
+	return &part
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (r *rig) tools() []agents.Tool { return must(r.Catalog.Tools(context.Background(), r.who)) }
+func (r *rig) resources() []agents.Resource {
+	return must(r.Catalog.Resources(context.Background(), r.who))
+}
+func (r *rig) templates() []agents.Template {
+	return must(r.Catalog.Templates(context.Background(), r.who))
+}
+func (r *rig) prompts() []agents.Prompt { return must(r.Catalog.Prompts(context.Background(), r.who)) }
+
+// addresses are those of all points.
+func (r *rig) addresses() (all []string) {
+	for _, d := range r.site.Devices {
+		for _, p := range d.Description.Points {
+			all = append(all, device.Address(d.Name, p.Name))
+		}
+	}
+	return all
 }
 
 // greenhouse runs a test under synctest over a greenhouse and a climate sensor,
@@ -152,7 +252,7 @@ func (r *rig) says(t *testing.T, tool, args string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tl := range r.Tools() {
+	for _, tl := range r.tools() {
 		if tl.Name == tool {
 			fits(t, tool, tl.Output, text)
 		}

@@ -1,4 +1,4 @@
-package things
+package tools_test
 
 import (
 	"slices"
@@ -13,16 +13,16 @@ import (
 func TestResources(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
 		var uris []string
-		for _, res := range r.Resources() {
+		for _, res := range r.resources() {
 			uris = append(uris, res.URI)
-			if res.MIME != "application/json" || res.URI != URI(res.Name) {
+			if res.MIME != "application/json" || res.URI != agents.PointURI(res.Name) {
 				t.Errorf("%+v", res)
 			}
 		}
 		if len(uris) != 12 || uris[0] != "agentsite:///greenhouse/temperature" || slices.Contains(uris, "agentsite:///greenhouse/camera") {
 			t.Errorf("%q", uris)
 		}
-		r.latest["greenhouse/heater"] = device.Reading{Value: device.Bool(true), Quality: device.Good, At: time.Now()}
+		r.put("greenhouse/heater", device.Reading{Value: device.Bool(true), Quality: device.Good, At: time.Now()})
 		got, err := r.ReadResource(t.Context(), anna, "agentsite:///greenhouse/heater")
 		want := `{"point":"greenhouse/heater","value":true,"time":"2000-01-01T00:01:00.000Z","age_seconds":0,"quality":"good","safe":false,"max_seconds":600}`
 		if err != nil || len(got) != 1 || got[0].Text != want || got[0].URI != "agentsite:///greenhouse/heater" || got[0].MIME != "application/json" {
@@ -50,13 +50,13 @@ func TestResourceNeedsItsScheme(t *testing.T) {
 
 func TestTemplates(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
-		if got := r.Templates(); len(got) != 1 || got[0].URITemplate != "agentsite:///{device}/{point}" {
+		if got := r.templates(); len(got) != 1 || got[0].URITemplate != "agentsite:///{device}/{point}" {
 			t.Errorf("%+v", got)
 		}
 	})
 	r := newRig(t, nil)
 	defer r.stop()
-	if r.Templates() != nil || r.Resources() != nil || len(r.Prompts()) != 1 {
+	if r.templates() != nil || r.resources() != nil || len(r.prompts()) != 1 {
 		t.Error("a site without devices offers points")
 	}
 }
@@ -64,7 +64,7 @@ func TestTemplates(t *testing.T) {
 func TestPrompts(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
 		var names []string
-		for _, p := range r.Prompts() {
+		for _, p := range r.prompts() {
 			names = append(names, p.Name)
 		}
 		if !slices.Equal(names, []string{"check_up", "overnight"}) {
@@ -114,11 +114,11 @@ func TestCompletions(t *testing.T) {
 			{agents.Reference{URITemplate: template}, "nope", "", nil},
 			{agents.Reference{URITemplate: "agentsite:///{x}"}, "device", "", nil},
 		} {
-			if got := r.Complete(anna, tt.ref, tt.argument, tt.prefix); !slices.Equal(got, tt.want) {
+			if got := must(r.Complete(t.Context(), anna, tt.ref, tt.argument, tt.prefix)); !slices.Equal(got, tt.want) {
 				t.Errorf("%+v %s %s: %q, want %q", tt.ref, tt.argument, tt.prefix, got, tt.want)
 			}
 		}
-		if got := r.Complete(anna, agents.Reference{Prompt: "overnight"}, "point", ""); len(got) != 7 {
+		if got := must(r.Complete(t.Context(), anna, agents.Reference{Prompt: "overnight"}, "point", "")); len(got) != 7 {
 			t.Errorf("%q", got)
 		}
 	})

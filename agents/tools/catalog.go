@@ -1,0 +1,154 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// Hosted is the agents that offer tools, resources and prompts of their own beside a site's.
+// The node has them.
+type Hosted interface {
+	Tools(p agents.Principal) ([]agents.Tool, error)
+	Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error)
+	Resources(p agents.Principal) ([]agents.Resource, error)
+	Templates(p agents.Principal) ([]agents.Template, error)
+	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error)
+	Prompts(p agents.Principal) ([]agents.Prompt, error)
+	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error)
+	Complete(p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error)
+	// Notify tells about changes until ctx ends, first with the zero Change.
+	Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error
+	// Refuse counts a call that was refused before it reached an operation.
+	Refuse(p agents.Principal, tool string, err error) error
+}
+
+// Catalog is a site and the hosted agents beside it in MCP's terms: tools, resources and
+// prompts. Where names collide, the site's count. It is safe for concurrent use.
+type Catalog struct {
+	site   agents.Site
+	hosted Hosted
+
+	mu       sync.Mutex
+	rendered map[*agents.Offer][]agents.Tool
+}
+
+// maxRendered bounds for how many offers the tools are kept; others are rendered again.
+const maxRendered = 32
+
+// New makes the catalog of a site.
+func New(site agents.Site, hosted Hosted) *Catalog {
+	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]agents.Tool)}
+}
+
+// Tools lists what p may call.
+func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]agents.Tool, error) {
+	own, err := c.hosted.Tools(p)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := c.render(o)
+	if err != nil || len(own) == 0 {
+		return tools, err
+	}
+	return slices.Concat(tools, own), nil
+}
+
+// render returns the tools of an offer. The slice is not changed.
+func (c *Catalog) render(o *agents.Offer) ([]agents.Tool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tools, ok := c.rendered[o]; ok {
+		return tools, nil
+	}
+	tools, err := Describe(*o)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.rendered) >= maxRendered {
+		clear(c.rendered)
+	}
+	c.rendered[o] = tools
+	return tools, nil
+}
+
+// Describe returns the tools of an offer.
+func Describe(o agents.Offer) (tools []agents.Tool, err error) {
+	for _, d := range definitions {
+		if names, offered := d.names(&o); offered {
+			t, err := d.render(&o, names)
+			if err != nil {
+				return nil, err
+			}
+			tools = append(tools, t)
+		}
+	}
+	return tools, nil
+}
+
+// Call calls a tool. A name that nobody offers is agents.ErrNotFound, or denied.
+func (c *Catalog) Call(ctx context.Context, p agents.Principal, call agents.Call) (agents.Result, error) {
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return agents.Result{}, err
+	}
+	i := slices.IndexFunc(definitions, func(d definition) bool { return d.tool.Name == call.Tool })
+	if i < 0 {
+		return c.hosted.Call(ctx, p, call)
+	}
+	d := &definitions[i]
+	if _, offered := d.names(o); !offered {
+		return c.hosted.Call(ctx, p, call)
+	}
+	terms := call.Terms
+	terms.Approval = call.Exchange.State
+	res, err := d.call(ctx, c.site, p, o, call.Args, terms)
+	var wrong *malformed
+	var needs *agents.ApprovalNeeded
+	switch {
+	case errors.As(err, &needs):
+		return agents.Result{NeedInput: needInput(needs, call.Exchange)}, nil
+	case errors.As(err, &wrong) && !d.tool.Hints.ReadOnly:
+		return agents.Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
+	case wrong != nil:
+		return agents.Result{}, wrong.error
+	}
+	return res, err
+}
+
+// malformed is the error of arguments that no operation was asked with.
+type malformed struct{ error }
+
+// needInput renders that an owner has to approve a call. A client that can ask its person
+// does, so that the person behind it reads what is needed.
+func needInput(needs *agents.ApprovalNeeded, ex agents.Exchange) *agents.NeedInput {
+	need := &agents.NeedInput{State: needs.State, Elsewhere: needs.Says}
+	if ex.Can.Elicitation {
+		need.Questions = []agents.Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
+			"mode": "form", "message": "Nothing that is answered here approves it: " + needs.Says + ".",
+			"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+		}}}
+	}
+	return need
+}
+
+// Notify tells about changes, as Hosted.Notify does, of the site's points, too.
+func (c *Catalog) Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	if f, ok := c.site.(agents.Follower); ok {
+		defer f.Follow(uris)()
+	}
+	return c.hosted.Notify(ctx, p, which, uris, emit)
+}
+
+// invalid is a malformed request.
+func invalid(format string, args ...any) error {
+	return &malformed{device.Faultf(device.Invalid, format, args...)}
+}

@@ -1,0 +1,171 @@
+package tools
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+)
+
+const mimeJSON = "application/json"
+
+// pointTemplate is the URI template of a site's points.
+var pointTemplate = agents.PointURI("{device}/{point}")
+
+// Resources lists what p may read: a site's points, and what hosted agents have.
+func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]agents.Resource, error) {
+	own, err := c.hosted.Resources(p)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var list []agents.Resource
+	for _, address := range o.Read {
+		list = append(list, agents.Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
+	}
+	return append(list, own...), nil
+}
+
+// Templates lists the URI templates of what p may read.
+func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]agents.Template, error) {
+	own, err := c.hosted.Templates(p)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var list []agents.Template
+	if len(o.Read) > 0 && o.Sites == nil {
+		list = []agents.Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
+	}
+	return append(list, own...), nil
+}
+
+// ReadResource returns the contents of a URI, or agents.ErrNotFound.
+func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
+	address := agents.PointOf(uri)
+	if address == uri {
+		return c.hosted.ReadResource(ctx, p, uri)
+	}
+	res, err := c.site.Read(ctx, p, agents.ReadRequest{Points: []string{address}, Detail: true, Terms: agents.Terms{NoApproval: true}})
+	switch {
+	case err != nil && device.AsFault(err).Kind == device.Invalid:
+		return nil, agents.ErrNotFound
+	case err != nil:
+		return nil, err
+	case len(res.Readings) != 1:
+		return nil, agents.ErrNotFound
+	}
+	text, err := json.Marshal(struct {
+		agents.Reading
+		*agents.OutputDetail
+	}{res.Readings[0], res.Readings[0].Detail})
+	if err != nil {
+		return nil, err
+	}
+	return []agents.ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
+}
+
+// Prompts lists what p may start a conversation with.
+func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]agents.Prompt, error) {
+	own, err := c.hosted.Prompts(p)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return append(promptsOf(o), own...), nil
+}
+
+func promptsOf(o *agents.Offer) (prompts []agents.Prompt) {
+	if o.Sites != nil {
+		return nil
+	}
+	if o.Status {
+		prompts = append(prompts, agents.Prompt{
+			Name: "check_up", Title: "Check up",
+			Description: "Look the whole site over and say what needs attention.",
+		})
+	}
+	if len(o.History) > 0 {
+		prompts = append(prompts, agents.Prompt{
+			Name: "overnight", Title: "What happened overnight?",
+			Description: "Tell the story of the last twelve hours of a measurement.",
+			Arguments: []agents.Argument{{
+				Name: "point", Description: "which measurement; all of them when left out",
+			}},
+		})
+	}
+	return prompts
+}
+
+// Prompt writes a prompt out, or returns agents.ErrNotFound.
+func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return agents.PromptResult{}, err
+	}
+	prompts := promptsOf(o)
+	i := slices.IndexFunc(prompts, func(p agents.Prompt) bool { return p.Name == name })
+	if i < 0 {
+		return c.hosted.Prompt(ctx, p, name, args, ex)
+	}
+	text := "Call site_status and read_points. Say in a few plain sentences how the site is. " +
+		"Name every device with a fault and what its owner can check, and every output that is away from its safe value and why that may be."
+	if name == "overnight" {
+		which := "every measurement that list_points shows"
+		if point := args["point"]; point != "" {
+			if !slices.Contains(o.History, point) {
+				return agents.PromptResult{}, device.Faultf(device.Invalid, "point: there is no measurement %.60q here", point)
+			}
+			which = point
+		}
+		text = "Call read_history for " + which + " over the last 12 hours. Tell what happened overnight in a few plain sentences: " +
+			"the lowest and highest value and when, how it went, and anything that looks unusual. Give units."
+	}
+	return agents.PromptResult{
+		Description: prompts[i].Description,
+		Messages:    []agents.Message{{Role: "user", Content: agents.Content{Text: text}}},
+	}, nil
+}
+
+// Complete completes an argument of a prompt or a template.
+func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error) {
+	own, err := c.hosted.Complete(p, ref, argument, prefix)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.site.Offer(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	switch {
+	case o.Sites != nil:
+	case ref.Prompt == "overnight" && argument == "point":
+		all = slices.Clone(o.History)
+	case ref.URITemplate == pointTemplate && (argument == "device" || argument == "point"):
+		for _, address := range o.Read {
+			d, name, _ := device.SplitAddress(address)
+			if argument == "device" {
+				name = d
+			}
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+	return append(all, own...), nil
+}

@@ -1,0 +1,128 @@
+package tools
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// inputSchema is the schema of arguments In, of which field is one of names and numbers are
+// within agents.Ranges.
+func inputSchema[In any](field string, names []string) ([]byte, error) {
+	s, err := schemaOf[In]()
+	if err != nil {
+		return nil, err
+	}
+	for name, p := range s.Properties {
+		if name == field {
+			into := p
+			if p.Items != nil {
+				into = p.Items
+			}
+			for _, e := range names {
+				into.Enum = append(into.Enum, e)
+			}
+		}
+		if r, ok := agents.Ranges[name]; ok {
+			p.Minimum, p.Maximum = &r.Min, &r.Max
+		}
+	}
+	if len(s.Properties) > 0 {
+		s.AdditionalProperties = nil // a call with more is refused all the same
+	}
+	return json.Marshal(s, json.Deterministic(true))
+}
+
+// groupOnly are the properties of results that only a group's have, and siteOnly those
+// that a group passes on of no site: texts of their owners' own.
+var (
+	groupOnly = []string{"not_answered"}
+	siteOnly  = []string{"description"}
+)
+
+// schema is that of results T of a site or of a group.
+func schema[T any](group bool) ([]byte, error) {
+	if group {
+		return outputSchema[T](siteOnly)
+	}
+	return outputSchema[T](groupOnly)
+}
+
+// schemaOfMany is that of a result T of a site, or of those of many in a group.
+func schemaOfMany[T any](group bool) ([]byte, error) {
+	if group {
+		return outputSchema[many[T]](nil)
+	}
+	if _, stopped := any(*new(T)).(agents.Stopped); stopped {
+		return outputSchema[T]([]string{"site"}) // which only says whose it is in a group
+	}
+	return outputSchema[T](nil)
+}
+
+// outputSchema says what a result holds, and leaves out that it holds nothing
+// else and always all: every client pays for these bytes with its model's.
+func outputSchema[T any](unwanted []string) ([]byte, error) {
+	s, err := schemaOf[T]()
+	if err != nil {
+		return nil, err
+	}
+	loosen(s, unwanted)
+	b, err := json.Marshal(s, json.Deterministic(true))
+	return bytes.ReplaceAll(b, []byte(":true"), []byte(":{}")), err // not every client knows true for a schema
+}
+
+func loosen(s *jsonschema.Schema, unwanted []string) {
+	s.Required, s.AdditionalProperties = nil, nil
+	drop(s, unwanted)
+	for _, p := range s.Properties {
+		loosen(p, unwanted)
+	}
+	if s.Items != nil {
+		loosen(s.Items, unwanted)
+	}
+}
+
+// anyValue is the schema of a device.Value: it may be a number, a bool, a text or null.
+var anyValue = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[device.Value](): {}}}
+
+// schemaOf is the library's schema without the nulls that it allows for pointers
+// and lists: we send none. A null that comes all the same, as models send for what
+// they leave out, is taken for left out.
+func schemaOf[T any]() (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](anyValue)
+	if err != nil {
+		return nil, err
+	}
+	dropNull(s)
+	drop(s, terms)
+	return s, nil
+}
+
+// terms are the properties of agents.Terms, which the library takes out of requests though
+// these do not encode them.
+var terms = []string{"agentsite/idempotency-key", "agentsite/expires-in"}
+
+func drop(s *jsonschema.Schema, names []string) {
+	for _, name := range names {
+		delete(s.Properties, name)
+	}
+	s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(have string) bool { return slices.Contains(names, have) })
+}
+
+func dropNull(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, p := range s.Properties {
+		dropNull(p)
+	}
+	if s.Items != nil {
+		dropNull(s.Items)
+	}
+}

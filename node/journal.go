@@ -1,0 +1,44 @@
+package node
+
+import "agentsite/device"
+
+// Journal is where it is written down what moves, and what lets a call that is repeated
+// act once. Its errors are faults.
+type Journal interface {
+	// Replay returns what came of an earlier call with the same principal and key, nil
+	// where there was none. It is refused where the key stands for another call, or
+	// where nobody knows what came of it.
+	Replay(Asked) (*Outcome, error)
+	// Begin makes it durable that a call is about to be made, and blocks for the disk.
+	// Then end is to be called once, with what came of it. Unless there is an earlier
+	// one: then, and after an error, the call must not be made.
+	Begin(Asked) (end func(Outcome), earlier *Outcome, err error)
+	// Add writes down what was done without asking. It does not block.
+	Add(Asked, Outcome)
+	// Deny counts a call that was refused. It does not block.
+	Deny(who, tool string, kind device.FaultKind)
+}
+
+// noJournal lets nothing move away from safe.
+type noJournal struct{}
+
+func (noJournal) Replay(Asked) (*Outcome, error) { return nil, nil }
+func (noJournal) Begin(Asked) (func(Outcome), *Outcome, error) {
+	return nil, nil, device.Faultf(device.Unavailable, "there is no journal to write to, so nothing moves away from safe")
+}
+func (noJournal) Add(Asked, Outcome)                    {}
+func (noJournal) Deny(string, string, device.FaultKind) {}
+
+// Asked is a call as the journal has it. It has the fields of its Call.
+type Asked struct {
+	Who, Tool string
+	Args      []byte
+	Key       string // "" for none
+}
+
+// Outcome is what came of a call. It has the fields of the journal's.
+type Outcome struct {
+	Fault string // its kind; "" when it was done
+	Says  string
+	Value []byte // JSON
+}

@@ -1,0 +1,211 @@
+package node
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// Points lists the points that p sees.
+func (n *Node) Points(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpPoints, Effect: agents.Reads}, terms: r.Terms, args: none}
+	return operate(n, &c, oneSite(r), func(v *view) (agents.PointList, error) {
+		return agents.PointList{Points: v.list}, nil
+	})
+}
+
+// oneSite refuses a request that names a site: there is one here.
+func oneSite(r agents.SiteRequest) func(*view) error {
+	return func(*view) error {
+		if r.Site != "" {
+			return device.Faultf(device.Invalid, "site: there is one site here; leave it out")
+		}
+		return nil
+	}
+}
+
+// Read returns the latest readings.
+func (n *Node) Read(_ context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+	return operate(n, &c, func(v *view) error {
+		for _, address := range r.Points {
+			if err := agents.CheckName("points", address, v.offer.Read); err != nil {
+				return err
+			}
+		}
+		if len(r.Points) > len(v.offer.Read) {
+			return device.Faultf(device.Invalid, "points: name each point once; there are %d", len(v.offer.Read))
+		}
+		return nil
+	}, func(v *view) (agents.Readings, error) {
+		points := r.Points
+		if len(points) == 0 {
+			points = v.offer.Read
+		}
+		out := agents.Readings{Readings: make([]agents.Reading, len(points))}
+		for i, address := range points {
+			out.Readings[i] = n.reading(v, address)
+			if r.Detail {
+				out.Readings[i].Detail = v.detail(p, address)
+			}
+		}
+		return out, nil
+	})
+}
+
+// reading returns the latest reading of a point that exists.
+func (n *Node) reading(v *view, address string) agents.Reading {
+	of := v.byName[address]
+	out := agents.Reading{Point: address, Unit: of.Unit}
+	r, ok := n.hub.Latest(address)
+	if !ok {
+		out.Quality, out.Why = device.Stale, "no reading yet"
+		if of.Kind == device.KindEvent {
+			out.Quality, out.Why = device.Good, "nothing has happened yet"
+		}
+		return out
+	}
+	out.Value, out.Quality, out.Why = r.Value, r.Quality, r.Why
+	out.Time = stamp(r.At)
+	out.Age = seconds(time.Since(r.At))
+	return out
+}
+
+// detail returns what an output may do and is doing; nil for any other point.
+func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
+	of := v.byName[address]
+	all := v.Outputs.Status()
+	i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == address })
+	policy, err := v.Outputs.Policy(address)
+	if !of.Kind.Output() || i < 0 || err != nil {
+		return nil
+	}
+	s := all[i]
+	return &agents.OutputDetail{
+		Safe: policy.Safe, Max: seconds(policy.Longest()), Limits: v.limits(policy), Confirm: of.confirms(),
+		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: s.Why,
+	}
+}
+
+const (
+	defaultHours = 12
+	defaultSteps = 24
+	shortestStep = time.Minute // of History
+)
+
+// History returns how a measurement went.
+func (n *Node) History(_ context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+	return operate(n, &c, func(v *view) error {
+		err := agents.CheckName("point", r.Point, v.offer.History)
+		if err == nil {
+			err = agents.CheckNumber("hours", r.Hours)
+		}
+		if err == nil {
+			err = agents.CheckNumber("steps", r.Steps)
+		}
+		return err
+	}, func(v *view) (agents.History, error) {
+		hours, steps := float64(defaultHours), float64(defaultSteps)
+		if r.Hours != nil {
+			hours = *r.Hours
+		}
+		if r.Steps != nil {
+			steps = math.Floor(*r.Steps)
+		}
+		// Rounded up, or there would be a step more than was asked for.
+		length := time.Duration(math.Ceil(hours*3600/steps)) * time.Second
+		length = max(length, shortestStep)
+		from := time.Now().Add(-time.Duration(hours * float64(time.Hour)))
+		return v.history(r.Point, from, length), nil
+	})
+}
+
+func (v *view) history(address string, from time.Time, length time.Duration) agents.History {
+	out := agents.History{Point: address, Unit: v.byName[address].Unit, Step: seconds(length), Steps: []agents.Step{}}
+	sum, count := 0.0, 0
+	for i, s := range v.Site.History.Summaries(address, from, length) {
+		if i == 0 || s.Min < out.Min {
+			out.Min = s.Min
+		}
+		if i == 0 || s.Max > out.Max {
+			out.Max = s.Max
+		}
+		sum, count = sum+s.Mean*float64(s.Count), count+s.Count
+		out.Steps = append(out.Steps, agents.Step{Time: stamp(s.At), Min: s.Min, Mean: s.Mean, Max: s.Max})
+	}
+	if count > 0 {
+		out.Mean = sum / float64(count)
+	}
+	return out
+}
+
+// Status returns how the site is.
+func (n *Node) Status(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.Statuses, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, terms: r.Terms, args: none}
+	return operate(n, &c, oneSite(r), func(v *view) (agents.Statuses, error) {
+		return agents.Statuses{Sites: []agents.Status{n.status(v, p)}}, nil
+	})
+}
+
+func (n *Node) status(v *view, p agents.Principal) agents.Status {
+	out := agents.Status{
+		Site: v.Name, Version: v.Version, Simulated: v.Simulated,
+		Uptime: seconds(time.Since(v.Started).Truncate(time.Second)), Stopped: v.Outputs.Stopped(),
+		Devices: []agents.DeviceStatus{}, Moved: []agents.MovedOutput{},
+	}
+	for _, d := range v.Devices {
+		if v.seesOf(d) {
+			out.Devices = append(out.Devices, agents.DeviceStatus{Device: d.Name, Model: d.Description.Model, Faults: n.faults(v, d)})
+		}
+	}
+	for _, s := range v.Outputs.Status() {
+		switch {
+		case !v.sees(agents.OpStatus, s.Output):
+		case !s.Safe || s.Holder != "":
+			out.Moved = append(out.Moved, agents.MovedOutput{Output: s.Output, Value: s.Value, Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Fault: s.Fault})
+		case s.Rest > 0 || s.Lacks != "":
+			out.Blocked = append(out.Blocked, agents.BlockedOutput{Output: s.Output, Rest: seconds(s.Rest), Needs: v.lacks(s), Why: s.Why})
+		}
+	}
+	return out
+}
+
+// seesOf reports whether any point of a device is seen, or the device has none and all is.
+func (v *view) seesOf(d Device) bool {
+	return v.bare || slices.ContainsFunc(d.Description.Points, func(p device.Point) bool {
+		return v.sees(agents.OpStatus, device.Address(d.Name, p.Name))
+	})
+}
+
+// faults lists what is wrong with a device: that it is missing, or which of its points
+// cannot be read.
+func (n *Node) faults(v *view, d Device) []string {
+	if d.Missing != "" {
+		return []string{d.Missing}
+	}
+	var all []string
+	for _, p := range d.Description.Points {
+		address := device.Address(d.Name, p.Name)
+		if r, ok := n.hub.Latest(address); ok && r.Quality != device.Good && v.sees(agents.OpStatus, address) {
+			all = append(all, p.Name+": "+string(r.Quality)+" "+r.Why)
+		}
+	}
+	return all
+}
+
+// stamp formats a time as it is sent: RFC 3339 in UTC, to the millisecond.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// seconds is a length as it is sent: to the millisecond, and 0 for without limit.
+func seconds(d time.Duration) float64 {
+	if d == guard.Unlimited {
+		return 0
+	}
+	return math.Round(d.Seconds()*1000) / 1000
+}

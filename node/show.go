@@ -1,0 +1,84 @@
+package node
+
+import (
+	"context"
+	"time"
+	"unicode"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+const (
+	// maxShown bounds a text for a display.
+	maxShown = 500
+	// mediaTimeout bounds a display and a camera, which are the slowest.
+	mediaTimeout = 20 * time.Second
+)
+
+// Show shows a text on a display.
+func (n *Node) Show(ctx context.Context, p agents.Principal, r agents.ShowRequest) error {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpShow, Points: named(r.Display)}, terms: r.Terms, args: func() any { return r }}
+	_, err := operate(n, &c, func(v *view) error {
+		if err := agents.CheckName("display", r.Display, v.offer.Show); err != nil {
+			return err
+		}
+		return checkText(r.Text)
+	}, func(v *view) (struct{}, error) {
+		of := v.byName[r.Display]
+		d, ok := of.device.(device.Display)
+		if !ok {
+			return struct{}{}, device.Faultf(device.Internal, "%s cannot show a text after all", r.Display)
+		}
+		return useDriver(ctx, of, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, d.Show(ctx, of.Name, r.Text)
+		})
+	})
+	return err
+}
+
+// Capture takes a picture.
+func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.CaptureRequest) (agents.Picture, error) {
+	c := call{who: p, ask: agents.Ask{Op: agents.OpCapture, Points: named(r.Camera), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+	return operate(n, &c, func(v *view) error {
+		return agents.CheckName("camera", r.Camera, v.offer.Capture)
+	}, func(v *view) (agents.Picture, error) {
+		of := v.byName[r.Camera]
+		d, ok := of.device.(device.Camera)
+		if !ok {
+			return agents.Picture{}, device.Faultf(device.Internal, "%s cannot take a picture after all", r.Camera)
+		}
+		img, err := useDriver(ctx, of, func(ctx context.Context) (device.Image, error) { return d.Capture(ctx, of.Name) })
+		return agents.Picture{Camera: r.Camera, Time: stamp(img.At), MIME: img.MIME, Size: len(img.Data), Data: img.Data}, err
+	})
+}
+
+// useDriver calls the driver of a display or a camera, which may hang: one call at a time,
+// so that no more of them hang when it is called again and again.
+func useDriver[T any](ctx context.Context, p point, use func(context.Context) (T, error)) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
+	defer cancel()
+	if err := p.turn.Take(ctx); err != nil {
+		return answer, device.Faultf(device.Offline, "%s has not come back from the call before this one; look at its wiring", p.Address)
+	}
+	answer, _, err = device.Ask(ctx, func(ctx context.Context) (T, error) {
+		defer p.turn.Give()
+		return use(ctx)
+	})
+	return answer, err
+}
+
+func checkText(s string) error {
+	switch {
+	case s == "":
+		return device.Faultf(device.Invalid, "text is missing")
+	case len(s) > maxShown:
+		return device.Faultf(device.Invalid, "text: at most %d bytes", maxShown)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' {
+			return device.Faultf(device.Invalid, "text: control characters are not shown; leave out %U", r)
+		}
+	}
+	return nil
+}

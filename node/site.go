@@ -1,0 +1,141 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// Site is what a node offers and what its operations work with. The zero Site has no
+// devices.
+type Site struct {
+	Name      string
+	Version   string // of the program
+	Simulated bool   // everything is simulated
+	Started   time.Time
+	Devices   []Device // in the order of the configuration
+	History   History  // nil where there are no measurements
+	Outputs   Outputs  // nil where there are no outputs
+}
+
+// Device is one device under its name on this site.
+type Device struct {
+	Name        string
+	Device      device.Device
+	Description device.Description // of the device, as its owner wants it
+	Missing     string             // why the device is not there; "" while it is
+	Confirm     []string           // outputs whose owner wants to be asked before each move
+	Turn        device.Turn        // of whoever shows or captures; one for as long as the device is there
+}
+
+// History has past readings.
+type History interface {
+	// Summaries returns the steps since from that have readings, oldest first. A
+	// step is a minute at least.
+	Summaries(address string, from time.Time, step time.Duration) []device.Summary
+}
+
+// Outputs is the guard: the only way to move anything.
+type Outputs interface {
+	Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
+	Try(ctx context.Context, holder, output string, v device.Value, length time.Duration) error
+	Release(ctx context.Context, output string) (guard.Status, error)
+	Stop(ctx context.Context) error
+	Stopped() bool
+	Status() []guard.Status
+	Policy(output string) (guard.Policy, error)
+}
+
+// noOutputs are those of a site without any.
+type noOutputs struct{ Outputs }
+
+func (noOutputs) Status() []guard.Status { return nil }
+func (noOutputs) Stopped() bool          { return false }
+func (noOutputs) Policy(output string) (guard.Policy, error) {
+	return guard.Policy{}, device.Faultf(device.Invalid, "there is no output %q", output)
+}
+
+// site is a Site with an index of its points. It is not changed once it is made.
+type site struct {
+	Site
+	points []point          // in the order of the configuration
+	byName map[string]point // by address
+	whole  *view            // for those who see all
+}
+
+// point is a device's point with its address and its device.
+type point struct {
+	device.Point
+	Address string
+	device  device.Device
+	turn    device.Turn
+	model   string
+	confirm bool
+}
+
+func newSite(of Site) (*site, error) {
+	if of.Outputs == nil {
+		of.Outputs = noOutputs{}
+	}
+	s := &site{Site: of, byName: make(map[string]point)}
+	for _, d := range of.Devices {
+		for _, p := range d.Description.Points {
+			q := point{
+				Point: p, Address: device.Address(d.Name, p.Name), device: d.Device, turn: d.Turn,
+				model: d.Description.Model, confirm: slices.Contains(d.Confirm, p.Name),
+			}
+			s.points = append(s.points, q)
+			s.byName[q.Address] = q
+		}
+	}
+	var err error
+	s.whole, err = newView(s, nil)
+	return s, err
+}
+
+// confirms returns who has to approve each move; "" for nobody.
+func (p point) confirms() string {
+	if p.confirm {
+		return "owner"
+	}
+	return ""
+}
+
+// noSite is that of a node that has none: nothing is offered of it.
+func noSite() *site {
+	s := &site{Site: Site{Outputs: noOutputs{}}}
+	s.whole = &view{site: s}
+	return s
+}
+
+// readable reports whether points of a kind have a latest reading.
+func readable(k device.Kind) bool { return k != device.KindText && k != device.KindImage }
+
+// moving returns a value of the type that a point of a kind is moved to; none for a point
+// that is no output.
+func moving(k device.Kind) device.Value {
+	switch k {
+	case device.KindSwitch:
+		return device.Bool(false)
+	case device.KindLevel:
+		return device.Number(0)
+	}
+	return device.Value{}
+}
+
+// SetSite replaces what the node offers, and tells the watchers. Calls that are under way
+// end with what they began with. It is for the wiring: no caller comes here.
+func (n *Node) SetSite(s Site) error {
+	made, err := newSite(s)
+	if err != nil {
+		return err
+	}
+	n.site.Store(made)
+	n.views.forget()
+	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
+	return nil
+}

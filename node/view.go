@@ -1,0 +1,170 @@
+package node
+
+import (
+	"slices"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// view is a site as one principal sees it: no name of anything else is in its answers or
+// errors. It is not changed once it is made.
+type view struct {
+	*site
+	part  bool            // something may not be seen
+	seen  map[string]uint // by address, the operations that may name it, as bits; nil where all may
+	bare  bool            // devices without points are seen
+	offer agents.Offer
+	list  []agents.Point
+}
+
+// seenReleased is the bit of a release in view.seen. The others are those of operations.
+const seenReleased = 1 << agents.OpOwn
+
+// newView makes the view of those for whom sees says what they see; nil sees all.
+func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
+	v := &view{site: s, part: sees != nil, bare: true}
+	whole := func(op agents.Operation) bool {
+		return sees == nil || sees(agents.Ask{Op: op, Effect: op.Effect()})
+	}
+	if v.part {
+		v.bare = sees(agents.Ask{Op: agents.OpStatus})
+		v.seen = make(map[string]uint)
+		for _, p := range s.points {
+			for _, op := range []agents.Operation{agents.OpPoints, agents.OpRead, agents.OpHistory, agents.OpMove, agents.OpShow, agents.OpCapture, agents.OpStatus} {
+				ask := agents.Ask{Op: op, Points: []string{p.Address}, Effect: agents.Reads, Value: moving(p.Kind)}
+				if (op != agents.OpMove || p.Kind.Output()) && sees(ask) {
+					v.seen[p.Address] |= 1 << op
+				}
+			}
+			if sees(agents.Ask{Op: agents.OpMove, Points: []string{p.Address}, Effect: agents.Reads}) {
+				v.seen[p.Address] |= seenReleased
+			}
+		}
+	}
+	o, outputs := &v.offer, false
+	o.Descriptions = make(map[string]string)
+	for _, p := range s.points {
+		if v.reads(p.Address) && p.Description != "" {
+			o.Descriptions[p.Address] = p.Description
+		}
+		add := func(list *[]string, fits bool, op agents.Operation) {
+			if fits && v.sees(op, p.Address) {
+				*list = append(*list, p.Address)
+			}
+		}
+		outputs = outputs || p.Kind.Output()
+		add(&o.Read, readable(p.Kind), agents.OpRead)
+		add(&o.History, p.Kind == device.KindMeasurement, agents.OpHistory)
+		add(&o.Switch, p.Kind == device.KindSwitch, agents.OpMove)
+		add(&o.Level, p.Kind == device.KindLevel, agents.OpMove)
+		add(&o.Release, p.Kind.Output(), agents.OpOwn)
+		add(&o.Show, p.Kind == device.KindText, agents.OpShow)
+		add(&o.Capture, p.Kind == device.KindImage, agents.OpCapture)
+	}
+	o.Points, o.Status, o.Stop = whole(agents.OpPoints), whole(agents.OpStatus), outputs && whole(agents.OpStop)
+	return v, v.describe()
+}
+
+// sees reports whether an operation may name a point; OpOwn stands for a release.
+func (v *view) sees(op agents.Operation, address string) bool {
+	return !v.part || v.seen[address]&(1<<op) != 0
+}
+
+// reads reports whether a point may be told of wherever it comes up.
+func (v *view) reads(address string) bool { return v.sees(agents.OpRead, address) }
+
+// describe makes the list of points.
+func (v *view) describe() error {
+	v.list = []agents.Point{}
+	for _, p := range v.points {
+		if !v.sees(agents.OpPoints, p.Address) {
+			continue
+		}
+		o := agents.Point{
+			Point: p.Address, Kind: p.Kind, Unit: p.Unit, Description: p.Description, Device: p.model, Values: p.Values,
+		}
+		r := p.Range
+		if p.Kind.Output() {
+			policy, err := v.Outputs.Policy(p.Address)
+			if err != nil {
+				return err
+			}
+			r = policy.Range
+			o.Safe, o.MaxSeconds, o.Limits, o.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), p.confirms()
+		}
+		if r != (device.Range{}) {
+			o.Min, o.Max = &r.Min, &r.Max
+		}
+		v.list = append(v.list, o)
+	}
+	return nil
+}
+
+// hidden replaces what is not told.
+const hidden = "something that you may not see"
+
+// holder returns who holds an output, as p may know it: a principal that sees only a part
+// knows nobody but itself.
+func (v *view) holder(p agents.Principal, s guard.Status) string {
+	if !v.part || s.Holder == "" || s.Holder == p.ID {
+		return s.Holder
+	}
+	return "somebody else"
+}
+
+// limits returns an output's limits without those on points that are not seen.
+func (v *view) limits(p guard.Policy) string {
+	if p.Requires.Point != "" && !v.reads(p.Requires.Point) {
+		p.Requires = guard.Requirement{}
+	}
+	for _, q := range v.points {
+		other, _ := v.Outputs.Policy(q.Address) // the zero Policy of what is no output
+		if p.Interlock.Group != "" && other.Interlock.Group == p.Interlock.Group && !v.reads(q.Address) {
+			p.Interlock = guard.Interlock{}
+		}
+	}
+	return p.Limits()
+}
+
+// lacks returns what an output requires and does not have.
+func (v *view) lacks(s guard.Status) string {
+	if p, err := v.Outputs.Policy(s.Output); s.Lacks != "" && (err != nil || !v.reads(p.Requires.Point)) {
+		return hidden
+	}
+	return s.Lacks
+}
+
+// redact returns an error as p may hear it: without names that p does not see.
+func (v *view) redact(p agents.Principal, err error) error {
+	if err == nil || !v.part {
+		return err
+	}
+	f := device.AsFault(err)
+	if slices.ContainsFunc(f.Names, func(name string) bool { return name != p.ID && !v.reads(name) }) {
+		return &device.Fault{Kind: f.Kind, Msg: f.Short}
+	}
+	return err
+}
+
+// output returns where an output is.
+func (v *view) output(s guard.Status) agents.Output {
+	policy, _ := v.Outputs.Policy(s.Output)
+	return agents.Output{Output: s.Output, Value: s.Value, Goal: goal(s), Safe: policy.Safe, Left: seconds(s.Left)}
+}
+
+// goal returns where a ramp leads; none where an output is that far or nobody knows where.
+func goal(s guard.Status) device.Value {
+	if s.Goal == s.Value || s.Value.IsZero() {
+		return device.Value{}
+	}
+	return s.Goal
+}
+
+// idle reports whether an output is safe and nobody has asked for anything else.
+func (v *view) idle(output string) bool {
+	return slices.ContainsFunc(v.Outputs.Status(), func(s guard.Status) bool {
+		return s.Output == output && s.Safe && s.Holder == ""
+	})
+}

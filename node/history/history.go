@@ -1,5 +1,5 @@
-// Package history keeps past readings: for now the last 24 hours of every
-// measurement in memory, a minute at a time. It knows readings and nothing else.
+// Package history keeps the readings of the last 24 hours of every measurement in memory,
+// summed up per minute.
 package history
 
 import (
@@ -16,7 +16,8 @@ const (
 	buckets    = int(length / resolution)
 )
 
-// History is safe for concurrent use. A full series takes 34 kB.
+// History has the series of measurements. It is safe for concurrent use. A full series takes
+// 34 kB.
 type History struct {
 	start time.Time
 
@@ -37,15 +38,15 @@ type bucket struct {
 	count    uint32
 }
 
-// New makes a history of the points with these addresses; others are not kept.
+// New returns a history of the points with these addresses.
 func New(addresses []string) *History {
 	h := &History{start: time.Now()}
 	h.Keep(addresses)
 	return h
 }
 
-// Keep makes it a history of the points with these addresses from now on. The past
-// of those that it knows already stays, and that of others is forgotten.
+// Keep replaces the points that the history keeps. The series of points that stay remain, and
+// the others are dropped.
 func (h *History) Keep(addresses []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +59,7 @@ func (h *History) Keep(addresses []string) {
 	}
 }
 
-// Record keeps a good numeric reading of a point that it knows.
+// Record adds a good numeric reading of a point that the history keeps.
 func (h *History) Record(r device.Reading) {
 	if r.Quality != device.Good || r.Value.Type() != device.TypeNumber {
 		return
@@ -70,15 +71,15 @@ func (h *History) Record(r device.Reading) {
 	}
 }
 
-// minute counts from the start, on the monotonic clock: setting the wall clock
-// moves nothing.
+// minute returns the minutes since the start, by the monotonic clock: setting the wall clock
+// changes nothing.
 func (h *History) minute(t time.Time) int { return int(t.Sub(h.start) / resolution) }
 
 func (s *series) add(minute int, v float64) {
-	v = max(-math.MaxFloat32, min(v, math.MaxFloat32)) // beyond it there would be infinities
+	v = max(-math.MaxFloat32, min(v, math.MaxFloat32)) // float32 would overflow to Inf
 	switch {
 	case minute < 0 || (s.any && minute < s.last):
-		return // a reading from before its predecessor says nothing new
+		return // older than its predecessor
 	case !s.any || minute-s.last >= buckets:
 		s.ring, s.last, s.any = append(s.ring[:0], bucket{}), minute, true
 	}
@@ -104,8 +105,8 @@ func (s *series) add(minute int, v float64) {
 	b.count++
 }
 
-// Summaries returns the steps since from that have readings, oldest first. A step
-// is a minute at least. A point that is not kept has none.
+// Summaries returns the steps since from that have readings, oldest first. A step is at least
+// a minute. A point that is not kept has none.
 func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +139,7 @@ func (h *History) Summaries(address string, from time.Time, step time.Duration) 
 	return all
 }
 
-// tidy undoes what float32 added: seven digits are more than a sensor has.
+// tidy rounds to seven digits, which removes what float32 added and is more than a sensor has.
 func tidy(v float64) float64 {
 	if math.Abs(v) < math.SmallestNonzeroFloat32 {
 		return 0

@@ -5,10 +5,10 @@ import "strings"
 // alphabet is base58btc's: digits and letters without 0, O, I and l.
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// base58 writes b as one large number, and a 1 for each zero that it begins with.
-// It is slow for long b; keys are short.
+// base58 encodes b as one large number, with a 1 for each leading zero. Its time grows with the
+// square of the length; keys are short.
 func base58(b []byte) string {
-	var digits []byte // the least first
+	var digits []byte // least significant first
 	for _, carry := range b {
 		carry := int(carry)
 		for i := range digits {
@@ -29,10 +29,9 @@ func base58(b []byte) string {
 	return string(text)
 }
 
-// unbase58 is the reverse, nil for what is not base58. Every text has one meaning and
-// every meaning one text.
+// unbase58 reverses base58, and returns nil for invalid text. The mapping is one to one.
 func unbase58(text string) []byte {
-	var bytes []byte // the least first
+	var bytes []byte // least significant first
 	for _, c := range []byte(text) {
 		carry := strings.IndexByte(alphabet, c)
 		if carry < 0 {

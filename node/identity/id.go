@@ -8,45 +8,44 @@ import (
 	"strings"
 )
 
-// ID is a public key, and so the name of whoever has the private one. IDs compare
-// with ==; the zero ID is nobody.
+// ID is a public key, which identifies the holder of the private one. IDs compare with ==; the
+// zero ID identifies nobody.
 type ID [ed25519.PublicKeySize]byte
 
-// What stands before the 32 bytes of a key. The varints of multicodec: 0xed01 is an
-// Ed25519 key, 0x01 0x72 a CID of version 1 of a libp2p key. 0x00 0x24 is a multihash
-// of 36 bytes that hashes nothing, and those are a protobuf: type 1 is Ed25519, and 32
-// bytes follow.
+// The prefixes of the 32 bytes of a key. The varints of multicodec: 0xed01 is an Ed25519 key,
+// 0x01 0x72 a CID of version 1 of a libp2p key. 0x00 0x24 is an identity multihash of 36
+// bytes, and those are a protobuf: type 1 is Ed25519, and 32 bytes follow.
 const (
 	didBytes  = "\xed\x01"
 	peerBytes = "\x00\x24\x08\x01\x12\x20"
 	cidBytes  = "\x01\x72" + peerBytes
 	didPrefix = "did:key:z" // z: base58btc follows
 	cidPrefix = "b"         // base32
-	maxText   = 100         // of any of the names; base58 takes long for long ones
+	maxText   = 100         // of any name, which bounds the time of base58
 )
 
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// String is the did:key, which is also the name of a principal: did:key:z6Mk…
+// String returns the did:key, which is also the ID of a principal: did:key:z6Mk…
 func (id ID) String() string { return didPrefix + base58(append([]byte(didBytes), id[:]...)) }
 
-// PeerID is the name in libp2p: 12D3KooW…
+// PeerID returns the name in libp2p: 12D3KooW…
 func (id ID) PeerID() string { return base58(append([]byte(peerBytes), id[:]...)) }
 
-// Short is enough of the key to tell the few that are in one place apart: eight
-// letters and digits.
+// Short returns eight letters and digits of the key, enough to distinguish the few sites of one
+// place.
 func (id ID) Short() string { return base32Lower.EncodeToString(id[:5]) }
 
-// CID is the peer ID as newer programs write it: bafzaajaiaejc…
+// CID returns the peer ID as newer programs write it: bafzaajaiaejc…
 func (id ID) CID() string {
 	return cidPrefix + base32Lower.EncodeToString(append([]byte(cidBytes), id[:]...))
 }
 
-// Parse reads any of the three names, in the one form that each has.
+// Parse parses any of the three names, each in its only form.
 func Parse(text string) (ID, error) {
 	key := decode(text)
 	if len(key) != len(ID{}) {
-		return ID{}, fmt.Errorf("%.64q is no identity that is known here: copy it whole, one looks like did:key:z6Mk… or 12D3KooW…, and only Ed25519 keys have such", text)
+		return ID{}, fmt.Errorf("%.64q is no identity: copy it whole; it looks like did:key:z6Mk… or 12D3KooW…, and only Ed25519 keys have such", text)
 	}
 	if !ID(key).Valid() {
 		return ID{}, fmt.Errorf("%q is a key with which anybody can sign: its owner has to make another", text)
@@ -54,7 +53,7 @@ func Parse(text string) (ID, error) {
 	return ID(key), nil
 }
 
-// decode returns what stands behind the first bytes of a name, nil for no name.
+// decode returns the key of a name, nil for an invalid one.
 func decode(text string) []byte {
 	if len(text) > maxText {
 		return nil
@@ -67,7 +66,7 @@ func decode(text string) []byte {
 		return after(peerBytes, unbase58(text))
 	}
 	b, err := base32Lower.DecodeString(rest)
-	if err != nil || base32Lower.EncodeToString(b) != rest { // it passes over the ends of lines
+	if err != nil || base32Lower.EncodeToString(b) != rest { // DecodeString ignores line ends
 		return nil
 	}
 	return after(cidBytes, b)
@@ -80,16 +79,16 @@ func after(before string, b []byte) []byte {
 	return nil
 }
 
-// Valid reports whether only somebody with the private key can sign for this one.
-// For points of small order everybody can, and the zero ID is one; crypto/ed25519
-// takes them, as RFC 8032 lets it.
+// Valid reports whether only the holder of the private key can sign for this one. For points
+// of small order, such as the zero ID, anyone can; crypto/ed25519 accepts them, as RFC 8032
+// permits.
 func (id ID) Valid() bool {
-	id[31] &= 0x7f // a point's other half is as weak
+	id[31] &= 0x7f // the point with the other sign is as weak
 	_, weak := smallOrder[id]
 	return !weak
 }
 
-// smallOrder are the y of all points of small order, in every way to write them.
+// smallOrder has the y of all points of small order, in every encoding.
 var smallOrder = map[ID]struct{}{
 	{}:  {}, // order 4
 	{1}: {}, // order 1
@@ -102,7 +101,7 @@ var smallOrder = map[ID]struct{}{
 	nearPrime(0xee): {}, // p+1, which is 1
 }
 
-// nearPrime is 2^255 less a few.
+// nearPrime returns 2^255-256 plus low.
 func nearPrime(low byte) ID {
 	id := ID(bytes.Repeat([]byte{0xff}, len(ID{})))
 	id[0], id[31] = low, 0x7f

@@ -9,9 +9,9 @@ import (
 	"errors"
 )
 
-// Purpose says what is signed, such as "grant", so that a signature for one purpose
-// is none for another. It is the context of Ed25519ctx (RFC 8032), at most 240 bytes;
-// what other programs sign with the same key, in plain Ed25519, is never one of ours.
+// Purpose is what a signature is for, such as "grant", so that it is invalid for anything else.
+// It is the context of Ed25519ctx (RFC 8032), at most 240 bytes; signatures that other
+// programs make with the same key, in plain Ed25519, are invalid for every purpose.
 type Purpose string
 
 func (p Purpose) options() *ed25519.Options {
@@ -21,23 +21,22 @@ func (p Purpose) options() *ed25519.Options {
 // Key is a private key. It prints as its ID.
 type Key struct{ private ed25519.PrivateKey }
 
-// New makes a key.
+// New creates a key.
 func New() Key {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		panic(err) // the system's source of chance never fails
+		panic(err) // the system's random source never fails
 	}
 	return Key{private}
 }
 
-// ID is the key's public half.
+// ID returns the public half of the key.
 func (k Key) ID() ID { return ID(k.private.Public().(ed25519.PublicKey)) }
 
 func (k Key) String() string   { return k.ID().String() }
 func (k Key) GoString() string { return k.String() }
 
-// Sign signs a message for a purpose. The same message has always the same signature,
-// of 64 bytes.
+// Sign signs a message for a purpose. The signature has 64 bytes and is deterministic.
 func (k Key) Sign(purpose Purpose, message []byte) []byte {
 	signature, err := k.private.Sign(nil, message, purpose.options())
 	if err != nil {
@@ -46,22 +45,21 @@ func (k Key) Sign(purpose Purpose, message []byte) []byte {
 	return signature
 }
 
-// Private is the key for protocols that sign by themselves, in plain Ed25519: TLS and
-// libp2p.
+// Private returns the key for protocols that sign in plain Ed25519: TLS and libp2p.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
 
 const pemType = "PRIVATE KEY"
 
-// PEM is the key as it is kept: PKCS #8, which other programs read too.
+// PEM returns the stored form of the key: PKCS #8, which other programs read too.
 func (k Key) PEM() []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
-		panic(err) // it knows Ed25519
+		panic(err) // Ed25519 is supported
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
 }
 
-// ParsePEM reads what PEM wrote.
+// ParsePEM reverses Key.PEM.
 func ParsePEM(text []byte) (Key, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != pemType {
@@ -72,7 +70,7 @@ func ParsePEM(text []byte) (Key, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return Key{}, errors.New("its private key is damaged, or of a form that is not known here")
+		return Key{}, errors.New("its private key is damaged or has an unknown form")
 	}
 	private, ok := parsed.(ed25519.PrivateKey)
 	if !ok {

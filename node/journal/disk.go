@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// writeFile replaces a file: it is the old one or the new one, never half of it.
+// writeFile replaces a file atomically and durably.
 func writeFile(name string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

@@ -31,11 +31,10 @@ type hash = [sha256.Size]byte
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrDamaged is wrapped by what Read and Open say of a journal that is not as it
-// was written.
+// ErrDamaged is wrapped by the errors of Read and Open for a journal that was changed.
 var ErrDamaged = errors.New("the journal is damaged")
 
-// errTorn is a header or a frame whose end was never written: it is missing, or zeros.
+// errTorn is the error of a header or a frame whose end was not written: it is missing or zero.
 var errTorn = errors.New("the last entry is not complete")
 
 func damaged(format string, args ...any) error {
@@ -86,11 +85,11 @@ func chain(before hash, payload []byte) hash {
 	return hash(h.Sum(nil))
 }
 
-// withoutZeros is b without the zeros at its end. After a loss of power, a file can have
-// the length that it was given and zeros in place of what was not on the disk yet.
+// withoutZeros returns b without trailing zeros. After a loss of power, a file can have its new
+// length with zeros in place of data that was not on the disk yet.
 func withoutZeros(b []byte) []byte { return bytes.TrimRight(b, "\x00") }
 
-// parseFrame reads the first frame of b. An error is errTorn or wraps ErrDamaged.
+// parseFrame parses the first frame of b. An error is errTorn or wraps ErrDamaged.
 func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error) {
 	written := withoutZeros(b)
 	if len(written) < 8 {
@@ -106,7 +105,7 @@ func parseFrame(b []byte, before hash) (e Entry, after hash, size int, err error
 	}
 	payload := b[8 : 8+length]
 	if after = chain(before, payload); !bytes.Equal(after[:], b[8+length:size]) {
-		// A frame that is torn ends in zeros, and what there is of its hash is right.
+		// A torn frame ends in zeros, and the rest of its hash is right.
 		if sum := written[min(8+int(length), len(written)):]; bytes.HasPrefix(after[:], sum) || len(sum) == 0 {
 			return e, before, 0, errTorn
 		}

@@ -16,31 +16,31 @@ const (
 	// maxSegments. At some 300 bytes an entry that is the last 50,000 of them.
 	segmentSize = 1 << 20
 	maxSegments = 16
-	// reread is how many are read at a start, which hold some 7,000 calls:
-	// a small board would need seconds for all.
+	// reread is how many segments a start reads, which have some 7,000 calls: a small board
+	// would need seconds for all.
 	reread = 2
-	// anchorEvery bounds how many entries can be cut off without being missed.
+	// anchorEvery is how many entries at most can be cut off undetected.
 	anchorEvery = 256
-	// flushEvery is how long denials are gathered before they are written.
+	// flushEvery is how long denials are collected before they are written.
 	flushEvery = time.Minute
-	// maxWaiting bounds what Add has taken in and the disk has not.
+	// maxWaiting limits the entries of Add that are not on the disk yet.
 	maxWaiting = 256
 )
 
 // Journal is open for writing. All methods are safe for concurrent use.
 type Journal struct {
 	folder string
-	soon   chan struct{} // there is something for Run to write now
+	soon   chan struct{} // wakes Run to write now
 	work   chan struct{} // and within a minute
 
 	quick   sync.Mutex // never held for the disk
-	waiting []Entry    // of what is done
-	lost    int        // calls that there was no room for
+	waiting []Entry    // of Done
+	lost    int        // calls beyond maxWaiting
 	denied  denials
 
 	mu       sync.Mutex
-	file     *os.File // nil while the disk has not let it be written on
-	at       end      // where file is to be
+	file     *os.File // nil while the disk refuses writes
+	at       end      // where to continue
 	size     int64
 	seq      uint64
 	before   hash
@@ -50,11 +50,11 @@ type Journal struct {
 	memory   memory
 }
 
-// Open opens the journal in folder, which it makes, and reads the end of it; Read
-// reads all. What a loss of power cut off at the end is removed, and said in an event. A
-// disk that is full or read-only is no error: it refuses what is written, until it takes
-// it. An error that wraps ErrDamaged means that the journal must not be written on: the
-// owner looks at it and moves the folder away.
+// Open opens the journal in folder, which it creates, and reads the end of it; Read reads all.
+// It removes an incomplete entry at the end, left by a loss of power, and records that in an
+// event. A full or read-only disk is no error of Open: writes fail while it is. An error that
+// wraps ErrDamaged means that the journal must not be continued: the owner has to look at it
+// and move the folder away.
 func Open(folder string) (*Journal, error) {
 	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
 	at, report, err := read(folder, reread, func(e Entry) error { j.memory.recall(e); return nil })
@@ -67,13 +67,13 @@ func Open(folder string) (*Journal, error) {
 		says := fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn)
 		j.waiting = []Entry{{Kind: Event, Says: says}}
 	}
-	if errors.Join(j.resume(), j.added()) != nil {
-		poke(j.work) // again in a minute, or with the next write, which says why
+	if errors.Join(j.resume(), j.writeWaiting()) != nil {
+		wake(j.work) // retried in a minute, or by the next write, which returns the error
 	}
 	return j, nil
 }
 
-// resume opens the last segment for writing, without what is torn at its end.
+// resume opens the last segment for writing, without an incomplete entry at its end.
 func (j *Journal) resume() error {
 	if j.at.size < int64(headerSize) {
 		if j.at.file != "" {
@@ -103,7 +103,7 @@ func seekEnd(f *os.File) error {
 	return err
 }
 
-// begin makes the next segment and removes the oldest that are too many.
+// begin creates the next segment and removes the oldest beyond maxSegments.
 func (j *Journal) begin() error {
 	f, err := os.OpenFile(segmentName(j.folder, j.seq+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -132,8 +132,8 @@ func (j *Journal) begin() error {
 	return syncFolder(j.folder)
 }
 
-// write appends one entry and gives it its number and time. After an error the
-// journal ends as it did before.
+// write appends one entry and sets its number and time. After an error the journal ends as
+// before.
 func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 	if j.closed {
 		return 0, errors.New("the journal is closed: the site is ending")
@@ -216,30 +216,29 @@ func (j *Journal) Add(c Call, o Outcome) {
 	e.Kind, e.At = Done, time.Now().UnixMilli()
 	e.Fault, e.Says, e.Value = result.Fault, result.Says, result.Value
 	j.waiting = append(j.waiting, e)
-	poke(j.soon)
+	wake(j.soon)
 }
 
-// Deny counts a call that was refused. Denials are written together once a minute
-// and never synced: a stranger must not be able to wear out the card. It does not
-// block for the disk.
+// Deny counts a call that was refused. Denials are written together once a minute and never
+// synced, so that strangers cannot wear out the card. It does not wait for the disk.
 func (j *Journal) Deny(who, tool, fault string) {
 	j.quick.Lock()
 	defer j.quick.Unlock()
 	if j.denied.add(denial{who, tool, fault}) {
-		poke(j.work)
+		wake(j.work)
 	}
 }
 
-// Run writes what has been gathered, until ctx ends; then it writes the rest and
-// closes the journal.
+// Run writes what Add and Deny collect, until ctx ends; then it writes the rest and closes the
+// journal.
 func (j *Journal) Run(ctx context.Context) error {
-	var minute <-chan time.Time // nil while nothing is gathered
+	var minute <-chan time.Time // nil while nothing is collected
 	for {
 		select {
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			err := errors.Join(j.added(), j.flush(), j.anchor())
+			err := errors.Join(j.writeWaiting(), j.writeDenials(), j.anchor())
 			if j.file != nil {
 				err = errors.Join(err, j.file.Sync(), j.file.Close())
 			}
@@ -247,8 +246,8 @@ func (j *Journal) Run(ctx context.Context) error {
 			return err
 		case <-j.soon:
 			j.mu.Lock()
-			if j.added() != nil { // what is left is tried again with the rest
-				poke(j.work)
+			if j.writeWaiting() != nil { // retried within a minute
+				wake(j.work)
 			}
 			j.mu.Unlock()
 		case <-j.work:
@@ -258,16 +257,16 @@ func (j *Journal) Run(ctx context.Context) error {
 		case <-minute:
 			minute = nil
 			j.mu.Lock()
-			if err := errors.Join(j.added(), j.flush(), j.anchor()); err != nil {
-				poke(j.work) // again in a minute
+			if err := errors.Join(j.writeWaiting(), j.writeDenials(), j.anchor()); err != nil {
+				wake(j.work) // again in a minute
 			}
 			j.mu.Unlock()
 		}
 	}
 }
 
-// added writes what waits.
-func (j *Journal) added() error {
+// writeWaiting writes the entries of Add.
+func (j *Journal) writeWaiting() error {
 	j.quick.Lock()
 	waiting, lost := j.waiting, j.lost
 	j.waiting, j.lost = nil, 0
@@ -280,7 +279,7 @@ func (j *Journal) added() error {
 			return err
 		}
 		waiting = waiting[1:]
-		poke(j.work) // an anchor follows
+		wake(j.work) // an anchor follows
 	}
 	if lost > 0 {
 		_, err := j.write(Entry{Kind: Event, Says: fmt.Sprintf("%d calls that did not wait for the disk could not be written", lost)}, false)
@@ -289,8 +288,8 @@ func (j *Journal) added() error {
 	return nil
 }
 
-// flush writes the denials.
-func (j *Journal) flush() error {
+// writeDenials writes the denials.
+func (j *Journal) writeDenials() error {
 	j.quick.Lock()
 	denied := j.denied
 	j.denied = denials{}
@@ -309,15 +308,15 @@ func (j *Journal) flush() error {
 	return nil
 }
 
-// denial is what is counted together.
+// denial is a kind of refused call, counted together.
 type denial struct{ who, tool, fault string }
 
 type denials map[denial]int
 
-// maxDenials bounds how many different ones are counted in a minute.
+// maxDenials limits the different denials of a minute.
 const maxDenials = 64
 
-// add reports whether it is the first since the last flush.
+// add counts a denial, and reports whether it is the first since the last write.
 func (d denials) add(one denial) (first bool) {
 	first = len(d) == 0
 	d.count(one, 1)
@@ -331,7 +330,7 @@ func (d denials) count(one denial, n int) {
 	d[one] += n
 }
 
-func poke(c chan struct{}) {
+func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

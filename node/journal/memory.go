@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// remembered is how long a caller's key stands for the call it was used for.
+	// remembered is how long an idempotency key identifies its call.
 	remembered = 24 * time.Hour
-	// maxKeys bounds the keys in memory; beyond it whoever has the most loses the oldest.
+	// maxKeys limits the keys in memory; beyond it the oldest of the principal with the most is
+	// evicted.
 	maxKeys  = 4096
-	maxBytes = 1 << 20 // of their outcomes
+	maxBytes = 1 << 20 // of their outcomes, together
 )
 
-// What a call with a known key ends in.
+// The errors of a call whose key is known.
 var (
 	ErrReused  = errors.New("this idempotency key was used for another call; take a new key for each")
 	ErrPending = errors.New("the call with this idempotency key is still being made; ask again")
-	// ErrUnknown: the program ended between the intent and the result. The call is
-	// not made a second time; nor is one whose result was too long to be kept.
-	ErrUnknown = errors.New("the call with this idempotency key was begun, and what came of it is not known; look where things are before you ask with a new key")
+	// ErrUnknown: the program ended between the intent and the result, or the result was too
+	// long to be stored. The call is not made a second time.
+	ErrUnknown = errors.New("the call with this idempotency key was begun, and its outcome is not known; read the points before you call with a new key")
 )
 
-// Call is what a caller asks.
+// Call is a tool call.
 type Call struct {
 	Who, Tool string
 	Args      []byte // JSON, in one form for equal arguments
-	Key       string // "" when the caller does not mean to retry
+	Key       string // for retries; "" without one
 }
 
 func (c Call) digest() []byte {
@@ -48,7 +49,7 @@ func (c Call) intent() Entry {
 	return e
 }
 
-// Outcome is what came of a call.
+// Outcome is the outcome of a call.
 type Outcome struct {
 	Fault string // its kind; "" when it was done
 	Says  string // the fault's sentence
@@ -65,7 +66,7 @@ func (o Outcome) result() Entry {
 
 func (o Outcome) tooLong() bool { return len(o.Value) > maxValue }
 
-// Ticket is a call whose intent is on the disk.
+// Ticket identifies a call whose intent is on the disk.
 type Ticket struct {
 	seq uint64
 	key string // in the memory; "" for none
@@ -75,15 +76,15 @@ type remembering struct {
 	who     string
 	seq     uint64
 	digest  []byte
-	outcome *Outcome // nil while it is not known
-	lost    bool     // and never will be
+	outcome *Outcome // nil while it is unknown
+	lost    bool     // and stays unknown
 	at      time.Time
 }
 
-// memory is the calls with a key, by principal and key, and in their order.
+// memory has the calls with a key, by principal and key, and in their order.
 type memory struct {
 	calls map[string]*remembering
-	bySeq map[uint64]*remembering // those that an entry may still complete; nil after Open
+	bySeq map[uint64]*remembering // those without a result yet; nil after Open
 	order []string
 	count map[string]int // by principal
 	bytes int            // of the outcomes
@@ -95,7 +96,7 @@ func newMemory() memory {
 
 func memoryKey(who, key string) string { return who + "\x00" + key }
 
-// recall takes in an entry of an earlier run.
+// recall adds an entry of an earlier run.
 func (m *memory) recall(e Entry) {
 	switch {
 	case e.Kind == Intent && e.Key != "":
@@ -110,8 +111,8 @@ func (m *memory) recall(e Entry) {
 	}
 }
 
-// recalled dates all earlier calls at now: how old they are cannot be known, because
-// the clock may have been set in between.
+// recalled sets the time of all earlier calls to now: their age is unknown, because the clock
+// may have been set in between.
 func (m *memory) recalled(now time.Time) {
 	for _, r := range m.calls {
 		r.at = now
@@ -125,12 +126,12 @@ func (m *memory) put(key string, r *remembering) {
 		m.count[r.who]++
 	}
 	m.calls[key] = r
-	m.bound()
+	m.evict()
 }
 
-// bound forgets calls while there are too many: the oldest of whoever has the most, so
-// that nobody can have another's forgotten.
-func (m *memory) bound() {
+// evict removes calls while there are too many: the oldest of the principal with the most, so
+// that no principal can evict another's.
+func (m *memory) evict() {
 	for len(m.order) > maxKeys || m.bytes > maxBytes {
 		most := ""
 		for who, n := range m.count {
@@ -152,8 +153,8 @@ func (m *memory) drop(i int) {
 	m.order = slices.Delete(m.order, i, i+1)
 }
 
-// forget drops the calls that are older than remembered.
-func (m *memory) forget(now time.Time) {
+// expire removes the calls that are older than remembered.
+func (m *memory) expire(now time.Time) {
 	for len(m.order) > 0 && now.Sub(m.calls[m.order[0]].at) > remembered {
 		m.drop(0)
 	}
@@ -163,7 +164,7 @@ func (m *memory) complete(r *remembering, o Outcome, tooLong bool) {
 	if r.lost = tooLong; !tooLong {
 		r.outcome = &o
 		m.bytes += r.size()
-		m.bound()
+		m.evict()
 	}
 }
 
@@ -174,8 +175,8 @@ func (r *remembering) size() int {
 	return len(r.outcome.Value) + len(r.outcome.Says)
 }
 
-// Replay returns what came of an earlier call with this one's key, nil where the key
-// is not known, or one of ErrReused, ErrPending and ErrUnknown.
+// Replay returns the outcome of an earlier call with this one's key, nil for an unknown key, or
+// one of ErrReused, ErrPending and ErrUnknown.
 func (j *Journal) Replay(c Call) (*Outcome, error) {
 	if c.Key == "" {
 		return nil, nil
@@ -187,7 +188,7 @@ func (j *Journal) Replay(c Call) (*Outcome, error) {
 }
 
 func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) {
-	m.forget(now)
+	m.expire(now)
 	r, known := m.calls[memoryKey(c.Who, c.Key)]
 	switch {
 	case c.Key == "" || !known:
@@ -202,8 +203,8 @@ func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) 
 	return nil, ErrPending
 }
 
-// Begin makes the intent of a call durable, and blocks for the disk. A call with a
-// key that is known is not to be made again: it ends as in Replay. Any other error
+// Begin makes the intent of a call durable, and blocks for the disk. For a known key it returns
+// the outcome or the error of Replay, and the call must not be made again. Any other error
 // means that the intent is not on the disk, and the call must not be made either.
 func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 	e := c.intent()
@@ -222,9 +223,8 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 	return Ticket{seq, key}, nil, nil
 }
 
-// End writes what came of a call, without a sync: were the power to fail now, its
-// outcome would be unknown. The outcome is remembered even where it cannot be
-// written.
+// End writes the outcome of a call, without a sync: after a loss of power it may be unknown. It
+// is remembered even where the write fails.
 func (j *Journal) End(t Ticket, o Outcome) error {
 	o.Says = clip(o.Says)
 	e := o.result()
@@ -236,7 +236,7 @@ func (j *Journal) End(t Ticket, o Outcome) error {
 	}
 	_, err := j.write(e, false)
 	if err == nil {
-		poke(j.work) // an anchor follows
+		wake(j.work) // an anchor follows
 	}
 	return err
 }

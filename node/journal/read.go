@@ -18,33 +18,33 @@ const (
 	anchorFile = "anchor"
 )
 
-// Report is what a reading of the whole journal found.
+// Report is the result of Read.
 type Report struct {
 	Segments    int
 	First, Last uint64 // sequence numbers; 0 when there are no entries
-	Torn        int64  // bytes of an entry at the end that a loss of power cut off
+	Torn        int64  // bytes of an incomplete entry at the end
 }
 
-// Read reads the journal in folder from its beginning, checks its chain, and calls
-// each with every entry. It changes nothing and may run beside the site. An error
-// wraps ErrDamaged when the journal is not as it was written: a byte was changed, an
-// entry or a segment is missing, or it ends before its last anchor.
+// Read reads the journal in folder from its beginning, checks its chain, and calls each with
+// every entry. It changes nothing and may run beside the site. An error wraps ErrDamaged when
+// a byte was changed, an entry or a segment is missing, or the journal ends before its last
+// anchor.
 func Read(folder string, each func(Entry) error) (Report, error) {
 	_, report, err := read(folder, maxSegments+1, each)
 	return report, err
 }
 
-// end is where a journal can be written on.
+// end is where a journal can be continued.
 type end struct {
-	file   string // "" where there is none
-	size   int64  // of its whole entries
+	file   string // "" for none
+	size   int64  // of its complete entries
 	seq    uint64
 	before hash
 }
 
-// read reads the last segments, so many at most.
+// read is Read for at most the last most segments.
 func read(folder string, most int, each func(Entry) error) (at end, report Report, err error) {
-	known, err := readAnchor(folder) // first: a site that runs moves it on, but never ahead
+	known, err := readAnchor(folder) // first: a running site moves it forward, never beyond the entries
 	if err != nil {
 		return at, report, err
 	}
@@ -110,7 +110,7 @@ func read(folder string, most int, each func(Entry) error) (at end, report Repor
 		report.First = 0
 	}
 	if at.seq < known.seq {
-		return at, report, damaged("it ends with entry %d, and went on to %d at least: its end was cut off", at.seq, known.seq)
+		return at, report, damaged("it ends with entry %d, and had at least %d: its end was cut off", at.seq, known.seq)
 	}
 	return at, report, nil
 }
@@ -136,13 +136,12 @@ func segments(folder string) ([]string, error) {
 	return files, nil
 }
 
-// segmentName holds the sequence of the segment's first entry.
+// segmentName returns the name of the segment with that first entry.
 func segmentName(folder string, first uint64) string {
 	return filepath.Join(folder, fmt.Sprintf("%020s%s", strconv.FormatUint(first, 10), extension))
 }
 
-// An anchor is how far the journal went when it was last looked at: sequence (8
-// bytes), hash (32) and their CRC-32C (4). A journal that ends before it was cut.
+// The encoded anchor: sequence (8 bytes), hash (32) and their CRC-32C (4).
 const anchorSize = 8 + len(hash{}) + 4
 
 func (a anchor) bytes() []byte {
@@ -151,6 +150,7 @@ func (a anchor) bytes() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// anchor is the last entry at some time. A journal that ends before it was cut.
 type anchor struct {
 	seq  uint64
 	hash hash

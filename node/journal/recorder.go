@@ -79,7 +79,7 @@ func (r *Recorder) Add(a node.Asked, o node.Outcome) {
 	}
 }
 
-// Note writes down an event that nobody asked for. It blocks for the disk.
+// Note writes an event. It blocks for the disk.
 func (r *Recorder) Note(says string) error {
 	if r.unopened != nil {
 		return r.unopened

@@ -1,10 +1,10 @@
-// Command release is the maker's side of a release: its keys, signed updates, the list of
-// what is in a program, and of the files' hashes. The Makefile calls it for "make packages".
+// Command release makes release keys, signed updates, software bills of materials and lists of
+// hashes. deploy/packages calls it for "make packages".
 //
-//	release key FILE                          makes a key, and prints its public half
-//	release sign -key FILE [-key FILE] ...    writes updates, see release sign -help
-//	release sbom PROGRAM                      prints what is in a program, as CycloneDX
-//	release sums FILE...                      prints their SHA-256, as sha256sum does
+//	release key FILE                          creates a key and prints its public half
+//	release sign -key FILE [-key FILE] ...    writes an update, see release sign -help
+//	release sbom PROGRAM                      prints the modules of a program, as CycloneDX
+//	release sums FILE...                      prints SHA-256 hashes, as sha256sum does
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("say what to do: key FILE, sign, sbom PROGRAM or sums FILE")
+		return errors.New("name a command: key FILE, sign, sbom PROGRAM or sums FILE")
 	}
 	switch args[0] {
 	case "key":
@@ -42,15 +42,15 @@ func run(args []string) error {
 	case "sums":
 		return sums(args[1:])
 	}
-	return fmt.Errorf("there is no %q: key, sign, sbom or sums", args[0])
+	return fmt.Errorf("there is no command %q, only key, sign, sbom and sums", args[0])
 }
 
-// makeKey makes a private key where there is none.
+// makeKey creates a private key in a file that does not exist yet.
 func makeKey(file string) error {
 	key := identity.New()
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and whoever lost it cannot sign any more: name another", file)
+		return fmt.Errorf("%s exists already and is not replaced, because updates could not be signed without it: name another file", file)
 	}
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func makeKey(file string) error {
 	return nil
 }
 
-// sign writes an update of one program.
+// sign writes an update for one program.
 func sign(args []string) error {
 	var r update.Release
 	var keys []identity.Key
@@ -98,7 +98,7 @@ func sign(args []string) error {
 	return err
 }
 
-// sums prints the files' hashes, in the order of their names.
+// sums prints the files' hashes, sorted by name.
 func sums(files []string) error {
 	slices.Sort(files)
 	for _, file := range files {

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// bom is as much of CycloneDX 1.5 as there is to say of a program of Go. It has no time and
-// no serial number, so that the same program has the same one.
+// bom is the part of CycloneDX 1.5 that describes a Go program. It has no time and no serial
+// number, so that equal programs have equal ones.
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -48,8 +48,7 @@ type dependency struct {
 	On  []string `json:"dependsOn,omitzero"`
 }
 
-// sbom writes what is in a program: Go's standard library and the modules, as the linker
-// has written them into it.
+// sbom writes the standard library and the modules of a program, from its build information.
 func sbom(w io.Writer, program string) error {
 	text, err := os.ReadFile(program)
 	if err != nil {

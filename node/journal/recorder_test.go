@@ -24,7 +24,7 @@ func TestRecorderFaults(t *testing.T) {
 	}{
 		{ErrReused, device.Invalid, "take a new key"},
 		{ErrPending, device.Busy, "ask again"},
-		{ErrUnknown, device.UnknownOutcome, "look where things are"},
+		{ErrUnknown, device.UnknownOutcome, "its outcome is not known"},
 		{&fs.PathError{Op: "write", Path: "/secret/journal", Err: syscall.ENOSPC}, device.Unavailable, "cannot be written (no space left on device), so nothing moves away from safe"},
 		{errors.New("anything"), device.Unavailable, "cannot be written (its disk does not take it)"},
 	} {

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// A file begins with a line that has its form's number. Two bytes with the length of the
+	// A file begins with a line with the version of the format. Two bytes with the length of the
 	// seal follow, the seal, and the program, to the end of the file.
 	mark  = "agentsite update "
 	magic = mark + "1\n"
 
 	maxSeal       = 4 << 10
 	maxSignatures = 4
-	// MaxProgram is the longest program that is taken, in bytes: it is kept four times on a
-	// card, which has 2 GB at least.
+	// MaxProgram limits the size of a program, in bytes: a card, which has at least 2 GB, has
+	// four copies of it.
 	MaxProgram = 128 << 20
 
 	purpose identity.Purpose = "update"
 )
 
-// Release is what is signed.
+// Release is the signed description of a program.
 type Release struct {
 	Version  string            `cbor:"1,keyasint"` // for people: letters, digits, and . + ~ _ -, at most 64
 	Sequence uint64            `cbor:"2,keyasint"` // greater than that of all releases before; at least 1
@@ -38,7 +38,7 @@ type Release struct {
 	SHA256   [sha256.Size]byte `cbor:"5,keyasint"`
 }
 
-// seal is a release with its signatures.
+// seal is an encoded release with its signatures.
 type seal struct {
 	Release    []byte      `cbor:"1,keyasint"`
 	Signatures []signature `cbor:"2,keyasint"`
@@ -50,7 +50,7 @@ type signature struct {
 }
 
 var (
-	form = identity.NewCodec(4)
+	codec = identity.NewCodec(4)
 
 	versions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.+~_-]{1,64}$`) })
 	targets  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]{1,16}/[a-z0-9]{1,16}(/[0-9])?$`) })
@@ -70,7 +70,7 @@ func (r Release) check() error {
 	return nil
 }
 
-// Target is for what this program was built, such as linux/arm64 or linux/arm/6.
+// Target returns the platform of this program, such as linux/arm64 or linux/arm/6.
 func Target() string {
 	target := runtime.GOOS + "/" + runtime.GOARCH
 	info, _ := debug.ReadBuildInfo()
@@ -82,7 +82,7 @@ func Target() string {
 	return target
 }
 
-// Sign writes an update: r, for which size and hash are computed, signed by keys.
+// Sign writes an update: r, with the size and hash of the program, signed by keys.
 func Sign(w io.Writer, r Release, program []byte, keys ...identity.Key) error {
 	r.Size, r.SHA256 = int64(len(program)), sha256.Sum256(program)
 	if err := r.check(); err != nil {
@@ -91,7 +91,7 @@ func Sign(w io.Writer, r Release, program []byte, keys ...identity.Key) error {
 	if len(keys) < 1 || len(keys) > maxSignatures {
 		return fmt.Errorf("an update is signed by 1 to %d keys, not %d", maxSignatures, len(keys))
 	}
-	body, err := form.Encode(r)
+	body, err := codec.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func Sign(w io.Writer, r Release, program []byte, keys ...identity.Key) error {
 	for _, k := range keys {
 		s.Signatures = append(s.Signatures, signature{k.ID(), k.Sign(purpose, body)})
 	}
-	sealed, err := form.Encode(s)
+	sealed, err := codec.Encode(s)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func Sign(w io.Writer, r Release, program []byte, keys ...identity.Key) error {
 	return err
 }
 
-// Update is a release that one of the keys has signed, and its program, yet to be read.
+// Update is a verified release and its program, which is not read yet.
 type Update struct {
 	Release
-	head    []byte // all before the program
+	head    []byte // the bytes before the program
 	program io.Reader
 }
 
-// Refused is an error that is the update's own: the same again will not help.
+// Refused is an error of the update itself, for which a retry does not help.
 type Refused struct{ error }
 
 func (r Refused) Unwrap() error { return r.error }
@@ -131,7 +131,7 @@ func damaged(why string) error {
 // the keys has signed. Without keys it refuses every update.
 func Read(r io.Reader, keys []identity.ID) (*Update, error) {
 	if len(keys) == 0 {
-		return nil, Refused{errors.New("this build of agentsite has no keys of releases in it and takes no updates: install a package, or replace the program by hand")}
+		return nil, Refused{errors.New("this build of agentsite has no release keys and accepts no updates: install a package, or replace the program by hand")}
 	}
 	head := make([]byte, len(magic)+2)
 	if err := readFull(r, head); err != nil {
@@ -139,7 +139,7 @@ func Read(r io.Reader, keys []identity.ID) (*Update, error) {
 	}
 	switch begins := string(head[:len(magic)]); {
 	case begins != magic && begins[:len(mark)] == mark:
-		return nil, Refused{errors.New("it is an update in a form that this program does not know: install the newer package")}
+		return nil, Refused{errors.New("the format of this update is not known to this program: install the newer package")}
 	case begins != magic:
 		return nil, damaged("it begins differently")
 	}
@@ -166,18 +166,18 @@ func readFull(r io.Reader, b []byte) error {
 	return err
 }
 
-// open is the release under a seal.
+// open verifies a seal and returns its release.
 func open(sealed []byte, keys []identity.ID) (Release, error) {
 	var s seal
 	var r Release
-	if err := form.Decode(sealed, &s); err != nil || len(s.Signatures) > maxSignatures {
+	if err := codec.Decode(sealed, &s); err != nil || len(s.Signatures) > maxSignatures {
 		return r, damaged("its seal cannot be read")
 	}
 	if !signed(s, keys) {
-		return r, Refused{errors.New("none of the keys whose releases this program takes has signed it: it is damaged, or not ours, or so much newer that the package has to be installed")}
+		return r, Refused{errors.New("it is not signed by a release key of this program: it is damaged, or not from us, or so much newer that its package has to be installed")}
 	}
-	if err := form.Decode(s.Release, &r); err != nil {
-		return r, damaged("what is signed cannot be read")
+	if err := codec.Decode(s.Release, &r); err != nil {
+		return r, damaged("its release cannot be read")
 	}
 	if err := r.check(); err != nil {
 		return r, damaged(err.Error())
@@ -196,7 +196,8 @@ func signed(s seal, keys []identity.ID) bool {
 	return false
 }
 
-// CopyTo writes the program to w. An error means that what was written must not be used.
+// CopyTo writes the program to w and verifies it. After an error, the caller must not use what
+// was written.
 func (u *Update) CopyTo(w io.Writer) error {
 	hash := sha256.New()
 	_, err := io.CopyN(io.MultiWriter(w, hash), u.program, u.Size)
@@ -209,7 +210,7 @@ func (u *Update) CopyTo(w io.Writer) error {
 	var more [1]byte
 	switch _, err := io.ReadFull(u.program, more[:]); {
 	case err == nil:
-		return damaged("there is something behind its end")
+		return damaged("there are bytes after its end")
 	case !errors.Is(err, io.EOF):
 		return err
 	case [sha256.Size]byte(hash.Sum(nil)) != u.SHA256:
@@ -218,7 +219,7 @@ func (u *Update) CopyTo(w io.Writer) error {
 	return nil
 }
 
-// copyWhole writes the update as it was read.
+// copyWhole writes the complete update as it was read, and verifies it.
 func (u *Update) copyWhole(w io.Writer) error {
 	if _, err := w.Write(u.head); err != nil {
 		return err

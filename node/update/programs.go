@@ -15,15 +15,14 @@ import (
 	"agentsite/node/identity"
 )
 
-// Programs is the folder, the superuser's alone, from which a board's service runs. The
-// service starts the program that the link "agentsite" in it leads to: the one that the
-// package brought, or a newer one in a folder named by its sequence. In the folder "inbox",
-// which is the service's, updates wait, and a program says there that it is well.
+// Programs is the folder, writable by the superuser only, with the programs of a board's
+// service. The service starts the program that the link "agentsite" in it points to: the
+// package's, or a newer one in a folder named by its sequence. Staged updates, and the proof
+// that a program works, are in the folder "inbox", which the service can write.
 //
-// Whoever may fetch an update calls Stage. Whoever starts the service calls Settle and
-// Install before, as the superuser. The program calls Prove once it is well. A program that
-// has not done so when the service starts the next time has failed, and the one before it
-// is started instead.
+// A process that may fetch an update calls Stage. Before the service starts, the superuser
+// calls Settle and Install. The program calls Prove once it works. If it has not done so by
+// the next start of the service, it has failed, and the program before it is started.
 type Programs struct {
 	Dir     string
 	Package string // the path of the package's program
@@ -37,15 +36,15 @@ const (
 	stateName  = "state.json"
 )
 
-// Rules say which updates are taken.
+// Rules decide which updates are accepted.
 type Rules struct {
 	Keys     []identity.ID
 	Target   string // as of Target
-	Sequence uint64 // of the program that asks; an update's is greater
+	Sequence uint64 // of the running program; an update's is greater
 }
 
-// NewRules reads what a build was given: its number among releases, "" for none, and keys as
-// did:key with commas between. With an error the rules are what could be read.
+// NewRules parses the parameters of a build: its sequence, "" for none, and keys as did:key,
+// separated by commas. With an error it returns what it could parse.
 func NewRules(target, sequence, keys string) (Rules, error) {
 	r := Rules{Target: target}
 	var err error
@@ -59,8 +58,8 @@ func NewRules(target, sequence, keys string) (Rules, error) {
 	return r, err
 }
 
-// Check refuses a release that is not to be taken. floor is the greatest sequence that was
-// ever well here.
+// Check refuses a release that must not be installed. floor is the greatest sequence that ever
+// proved itself here.
 func (r Rules) Check(new Release, floor uint64) error {
 	switch least := max(r.Sequence, floor); {
 	case new.Target != r.Target:
@@ -68,12 +67,12 @@ func (r Rules) Check(new Release, floor uint64) error {
 	case new.Sequence == least:
 		return Refused{fmt.Errorf("%s is here already", new.Version)}
 	case new.Sequence < least:
-		return Refused{fmt.Errorf("%s is older than what is or was here, and may lack what was mended since: to go back all the same, install that version's package", new.Version)}
+		return Refused{fmt.Errorf("%s is older than the installed version or one before, and may lack fixes: to go back nevertheless, install that version's package", new.Version)}
 	}
 	return nil
 }
 
-// Program is one of the versions that are kept. The zero one is the package's.
+// Program is an installed version. The zero one is the package's.
 type Program struct {
 	Version  string `json:"version,omitzero"`
 	Sequence uint64 `json:"sequence,omitzero"`
@@ -81,14 +80,14 @@ type Program struct {
 	SHA256   string `json:"sha256,omitzero"`
 }
 
-// State is what decides which program runs.
+// State decides which program runs.
 type State struct {
 	Form   int     `json:"form"`
-	Floor  uint64  `json:"floor,omitzero"`  // the greatest sequence that was ever well; it never goes back
-	InUse  Program `json:"in_use,omitzero"` // since the service was started the last time
+	Floor  uint64  `json:"floor,omitzero"`  // the greatest sequence that ever proved itself; it never decreases
+	InUse  Program `json:"in_use,omitzero"` // since the last start of the service
 	Before Program `json:"before,omitzero"`
-	Trial  bool    `json:"trial,omitzero"`  // InUse was started for the first time
-	Failed Program `json:"failed,omitzero"` // the last that was not well, and was taken away again
+	Trial  bool    `json:"trial,omitzero"`  // InUse has not proved itself yet
+	Failed Program `json:"failed,omitzero"` // the last that was rolled back
 }
 
 const stateForm = 1
@@ -97,12 +96,12 @@ func (p Programs) path(names ...string) string {
 	return filepath.Join(append([]string{p.Dir}, names...)...)
 }
 
-// State reads the state. A folder that holds none yet has the zero one.
+// State reads the state. A folder without one has the zero State.
 func (p Programs) State() (State, error) {
 	s := State{Form: stateForm}
-	err := Recall(p.Dir, stateName, &s)
+	err := ReadJSON(p.Dir, stateName, &s)
 	if err == nil && s.Form != stateForm {
-		err = fmt.Errorf("it has the form %d, and this program knows %d", s.Form, stateForm)
+		err = fmt.Errorf("it has version %d, and this program knows %d", s.Form, stateForm)
 	}
 	if err != nil {
 		return State{}, fmt.Errorf("%s cannot be used: %w; delete it, and the package's own program goes on", p.path(stateName), err)
@@ -110,7 +109,7 @@ func (p Programs) State() (State, error) {
 	return s, nil
 }
 
-// Proven reports whether the program in use has said that it is well.
+// Proven reports whether the program in use has proved itself.
 func (p Programs) Proven(s State) bool {
 	inbox, err := os.OpenRoot(p.path(inboxName))
 	if err != nil {
@@ -123,7 +122,7 @@ func (p Programs) Proven(s State) bool {
 
 func proof(sequence uint64) string { return strconv.FormatUint(sequence, 10) + "\n" }
 
-// read reads a short file out of a folder that is not trusted.
+// read reads a short file of an untrusted folder.
 func read(root *os.Root, name string) ([]byte, error) {
 	f, err := OpenFile(root, name)
 	if err != nil {
@@ -133,8 +132,8 @@ func read(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 100))
 }
 
-// ProgramsOf is the folder that keeps the program at that path, and its sequence; 0 where
-// none does.
+// ProgramsOf returns the folder of the program at that path, and its sequence; 0 for a program
+// that is no update.
 func ProgramsOf(path string) (Programs, uint64) {
 	folder := filepath.Dir(path)
 	n, err := strconv.ParseUint(filepath.Base(folder), 10, 64)
@@ -144,7 +143,7 @@ func ProgramsOf(path string) (Programs, uint64) {
 	return Programs{Dir: filepath.Dir(folder)}, n
 }
 
-// Prove says that the program with that sequence is well. It writes once for each.
+// Prove records that the program with that sequence works. It writes once for each.
 func (p Programs) Prove(sequence uint64) error {
 	inbox, err := os.OpenRoot(p.path(inboxName))
 	if err != nil {
@@ -157,8 +156,8 @@ func (p Programs) Prove(sequence uint64) error {
 	return write(inbox, provenName, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, proof(sequence)); return err })
 }
 
-// Stage keeps an update for the next start of the service, once all of it is verified.
-// Another that waited is replaced.
+// Stage verifies an update and stores it for the next start of the service. It replaces another
+// one.
 func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 	u, err := p.Check(r, rules)
 	if err != nil {
@@ -169,11 +168,11 @@ func (p Programs) Stage(r io.Reader, rules Rules) (Release, error) {
 		return Release{}, err
 	}
 	defer inbox.Close()
-	// Two at once spoil each other's file. Install, which reads all of it again, refuses that.
+	// Two at once damage each other's file. Install, which verifies all of it again, refuses that.
 	return u.Release, write(inbox, waitName, 0o644, u.copyWhole)
 }
 
-// Check reads an update up to its program, and refuses it where it is not to be taken.
+// Check reads an update up to its program, and refuses one that must not be installed.
 func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 	s, err := p.State()
 	if err != nil {
@@ -187,8 +186,8 @@ func (p Programs) Check(r io.Reader, rules Rules) (*Update, error) {
 }
 
 // Settle decides which program runs, and returns what it did in sentences. packaged is the
-// sequence of the package's program, which is to call this: the others may be what is wrong.
-// Whatever it returns, the link leads to a program.
+// sequence of the package's program, which calls this because the others may have failed.
+// Even with an error, the link points to a program.
 func (p Programs) Settle(packaged uint64) (did []string, err error) {
 	s, err := p.State()
 	if err != nil {
@@ -198,17 +197,17 @@ func (p Programs) Settle(packaged uint64) (did []string, err error) {
 	if s.Trial {
 		if s.Trial = false; p.Proven(s) {
 			s.Floor = max(s.Floor, s.InUse.Sequence)
-			did = append(did, fmt.Sprintf("%s is well and stays", s.InUse.Version))
+			did = append(did, fmt.Sprintf("%s works and stays installed", s.InUse.Version))
 		} else {
 			s.Failed, s.InUse, s.Before = s.InUse, s.Before, Program{}
-			did = append(did, fmt.Sprintf("%s did not prove itself, and the program before it is back", s.Failed.Version))
+			did = append(did, fmt.Sprintf("%s did not prove itself and was rolled back", s.Failed.Version))
 		}
 	}
-	for s.InUse.Sequence > packaged && p.intact(s.InUse) != nil {
-		did = append(did, fmt.Sprintf("%s is damaged, and the program before it is back: %v", s.InUse.Version, p.intact(s.InUse)))
+	for s.InUse.Sequence > packaged && p.verify(s.InUse) != nil {
+		did = append(did, fmt.Sprintf("%s is damaged and was rolled back: %v", s.InUse.Version, p.verify(s.InUse)))
 		s.InUse, s.Before = s.Before, Program{}
 	}
-	if s.InUse.Sequence <= packaged { // the package is newer, or is all that is left
+	if s.InUse.Sequence <= packaged { // the package is newer, or the only one left
 		s.InUse, s.Before = Program{}, Program{}
 	}
 	if s != was {
@@ -222,9 +221,8 @@ func (p Programs) Settle(packaged uint64) (did []string, err error) {
 	return did, err
 }
 
-// Install puts the update that waits in the place of the program in use, on trial, and
-// returns it; nil for none. It verifies all of it again. What it refuses does not wait any
-// more. Settle goes before.
+// Install installs the staged update on trial and returns it; nil for none. It verifies all of
+// it again, and removes an update that it refuses. The caller calls Settle before.
 func (p Programs) Install(rules Rules) (*Release, error) {
 	inbox, err := os.OpenRoot(p.path(inboxName))
 	if err != nil {
@@ -257,9 +255,9 @@ func (p Programs) Install(rules Rules) (*Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is tried once. So it is taken out of the inbox before it is put in use: a cut
+	// It is tried once. So it is removed from the inbox before it is used: a loss of power
 	// between the two loses the update and nothing else.
-	if err := errors.Join(remove(inbox, provenName), remove(inbox, waitName), flush(inbox)); err != nil {
+	if err := errors.Join(remove(inbox, provenName), remove(inbox, waitName), syncFolder(inbox)); err != nil {
 		return nil, err
 	}
 	s.Before, s.InUse, s.Trial = s.InUse, Program{u.Version, u.Sequence, u.Size, hex.EncodeToString(u.SHA256[:])}, true
@@ -269,13 +267,13 @@ func (p Programs) Install(rules Rules) (*Release, error) {
 	return &u.Release, p.link(s.InUse)
 }
 
-// Waits reports whether an update waits to be installed.
+// Waits reports whether an update is staged.
 func (p Programs) Waits() bool {
 	info, err := os.Lstat(p.path(inboxName, waitName))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// keep writes an update's program to where it runs from.
+// keep writes an update's program to its folder.
 func (p Programs) keep(u *Update) error {
 	name := folderOf(u.Sequence)
 	root, err := os.OpenRoot(p.Dir)
@@ -283,8 +281,8 @@ func (p Programs) keep(u *Update) error {
 		return err
 	}
 	defer root.Close()
-	// A folder of that name is of one that was cut off, or failed: it is not in use, because
-	// its sequence is greater than all that are.
+	// A folder of that name is left from an interrupted or failed update. It is not in use,
+	// because its sequence is greater than those in use.
 	if err := errors.Join(root.RemoveAll(name), root.Mkdir(name, 0o755)); err != nil {
 		return err
 	}
@@ -293,7 +291,7 @@ func (p Programs) keep(u *Update) error {
 		return err
 	}
 	defer folder.Close()
-	if err = errors.Join(write(folder, linkName, 0o755, u.CopyTo), flush(root)); err != nil {
+	if err = errors.Join(write(folder, linkName, 0o755, u.CopyTo), syncFolder(root)); err != nil {
 		root.RemoveAll(name)
 	}
 	return err
@@ -301,8 +299,8 @@ func (p Programs) keep(u *Update) error {
 
 func folderOf(sequence uint64) string { return strconv.FormatUint(sequence, 10) }
 
-// intact says what is wrong with a program that is kept.
-func (p Programs) intact(program Program) error {
+// verify checks an installed program against its hash.
+func (p Programs) verify(program Program) error {
 	f, err := os.Open(p.path(folderOf(program.Sequence), linkName))
 	if err != nil {
 		return err
@@ -318,9 +316,9 @@ func (p Programs) intact(program Program) error {
 	return nil
 }
 
-func (p Programs) save(s State) error { return Keep(p.Dir, stateName, s) }
+func (p Programs) save(s State) error { return WriteJSON(p.Dir, stateName, s) }
 
-// link has the link lead to the program.
+// link makes the link point to the program.
 func (p Programs) link(program Program) error {
 	to := p.Package
 	if program.Sequence > 0 {
@@ -343,10 +341,10 @@ func (p Programs) link(program Program) error {
 	if err := root.Rename(linkName+".new", linkName); err != nil {
 		return err
 	}
-	return flush(root)
+	return syncFolder(root)
 }
 
-// sweep removes the programs that nobody will start again.
+// sweep removes the programs that will not be started again.
 func (p Programs) sweep(s State) {
 	entries, _ := os.ReadDir(p.Dir)
 	for _, e := range entries {

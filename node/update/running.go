@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// Folder is where the package keeps updates; PackageProgram is the program that it brings,
-	// and ProgramLink leads to the one in use.
+	// Folder has the package's updates; PackageProgram is the package's program, and ProgramLink
+	// points to the one in use.
 	Folder         = "/var/lib/agentsite-update"
 	PackageProgram = "/usr/lib/agentsite/agentsite"
 	ProgramLink    = "/usr/bin/agentsite"
 
 	// proofTime is how long a program runs before it proves itself. The units give it 65 s to
-	// come up before that, so that one that fails is replaced within 90.
+	// start before that, so that one that fails is replaced within 90 s.
 	proofTime = 15 * time.Second
 )
 
-// ProveRunning proves the running program, where it is an update, once it has run for a
-// while and alive returns nil. It blocks until then or until ctx ends, and returns nil at once
-// in a program that is no update.
+// ProveRunning calls Prove for the running program, where it is an update, after proofTime if
+// alive returns nil. It blocks until then or until ctx ends, and returns nil at once in a
+// program that is no update.
 func ProveRunning(ctx context.Context, alive func(context.Context) error) error {
 	path, err := os.Executable()
 	programs, sequence := ProgramsOf(path)
@@ -38,8 +38,8 @@ func ProveRunning(ctx context.Context, alive func(context.Context) error) error 
 	return programs.Prove(sequence)
 }
 
-// RunningProgram returns the path of the running program. For one that the package or an
-// update brought it is ProgramLink, which stays right after an update.
+// RunningProgram returns the path of the running program. For the package's and for an update
+// it is ProgramLink, which stays right after an update.
 func RunningProgram() string {
 	path, err := os.Executable()
 	if err != nil {

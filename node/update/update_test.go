@@ -55,18 +55,18 @@ func TestKeys(t *testing.T) {
 		want string
 	}{
 		{[]identity.Key{online}, ""}, {[]identity.Key{offline}, ""}, {[]identity.Key{stranger, online}, ""},
-		{[]identity.Key{stranger}, "none of the keys"}, {[]identity.Key{stranger, stranger}, "none of the keys"},
+		{[]identity.Key{stranger}, "not signed"}, {[]identity.Key{stranger, stranger}, "not signed"},
 	} {
 		got, err := taken(bytes.NewReader(signedFile(t, release("v2", 2), tt.by...)), keys())
 		if tt.want == "" && (err != nil || !bytes.Equal(got, program("v2"))) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v: %v, want %q", tt.by, err, tt.want)
 		}
 	}
-	if _, err := taken(bytes.NewReader(signedFile(t, release("v2", 2), online)), nil); err == nil || !strings.Contains(err.Error(), "no keys of releases") {
+	if _, err := taken(bytes.NewReader(signedFile(t, release("v2", 2), online)), nil); err == nil || !strings.Contains(err.Error(), "no release keys") {
 		t.Errorf("without keys: %v", err)
 	}
 	// A signature for another purpose is none, and a key that is named without its signature.
-	body, _ := form.Encode(release("v2", 2))
+	body, _ := codec.Encode(release("v2", 2))
 	for _, s := range []signature{{online.ID(), online.Sign("grant", body)}, {online.ID(), stranger.Sign(purpose, body)}, {online.ID(), nil}} {
 		if signed(seal{body, []signature{s}}, keys()) {
 			t.Errorf("%v signs", s)
@@ -88,7 +88,7 @@ func TestDamage(t *testing.T) {
 			t.Fatalf("byte %d altered: %v", n, err)
 		}
 	}
-	if _, err := taken(bytes.NewReader(append(whole, 0)), keys()); err == nil || !strings.Contains(err.Error(), "behind its end") {
+	if _, err := taken(bytes.NewReader(append(whole, 0)), keys()); err == nil || !strings.Contains(err.Error(), "after its end") {
 		t.Error(err)
 	}
 	if got, err := taken(iotest.OneByteReader(bytes.NewReader(whole)), keys()); err != nil || !bytes.Equal(got, program("v2")) {
@@ -102,7 +102,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("broken at %d: %v", n, err)
 		}
 	}
-	if _, err := taken(strings.NewReader(mark+"2\n"+strings.Repeat("x", 99)), keys()); err == nil || !strings.Contains(err.Error(), "form that this program does not know") {
+	if _, err := taken(strings.NewReader(mark+"2\n"+strings.Repeat("x", 99)), keys()); err == nil || !strings.Contains(err.Error(), "the format") {
 		t.Error(err)
 	}
 }
@@ -359,15 +359,15 @@ func FuzzUpdate(f *testing.F) {
 func FuzzSeal(f *testing.F) {
 	r := release("v2", 2)
 	r.Size = 1
-	b, _ := form.Encode(r)
+	b, _ := codec.Encode(r)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		sealed, _ := form.Encode(seal{body, []signature{{online.ID(), online.Sign(purpose, body)}}})
+		sealed, _ := codec.Encode(seal{body, []signature{{online.ID(), online.Sign(purpose, body)}}})
 		r, err := open(sealed, keys())
 		if err != nil {
 			return
 		}
-		if again, err := form.Encode(r); err != nil || !bytes.Equal(again, body) || r.check() != nil {
+		if again, err := codec.Encode(r); err != nil || !bytes.Equal(again, body) || r.check() != nil {
 			t.Errorf("%x is %+v", body, r)
 		}
 	})

@@ -74,7 +74,7 @@ const (
 // read reads the state.
 func (s *slots) read() error {
 	s.state.Form = slotForm
-	err := update.Recall(s.folder, stateName, &s.state)
+	err := update.ReadJSON(s.folder, stateName, &s.state)
 	if err == nil && s.state.Form != slotForm {
 		err = fmt.Errorf("it has the form %d, and this version knows %d", s.state.Form, slotForm)
 	}
@@ -326,7 +326,7 @@ func (s *slots) writeAutoboot(n int) error {
 
 // save makes that the state, on the card first: what is not there did not happen.
 func (s *slots) save(next slotState) error {
-	err := update.Keep(s.folder, stateName, next)
+	err := update.WriteJSON(s.folder, stateName, next)
 	if err == nil {
 		s.state = next
 	}

@@ -308,7 +308,7 @@ func (p packaged) updated(t *testing.T) {
 		}
 	}
 	give("v1.0.3", 4e9, []byte("x"), identity.New())
-	refused("a stranger's", "none of the keys")
+	refused("a stranger's", "not signed")
 	give("v0.9.0", 1, []byte("x"), key)
 	refused("an old one", "older")
 

@@ -12,9 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Keep replaces a file in a folder by v in JSON: it is the old one or the new one, over a
-// loss of power too.
-func Keep(folder, name string, v any) error {
+// WriteJSON replaces a file in a folder by v, atomically and durably.
+func WriteJSON(folder, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -27,8 +26,8 @@ func Keep(folder, name string, v any) error {
 	return write(root, name, 0o644, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err })
 }
 
-// Recall reads into v what Keep wrote. A file that is not there leaves v as it is.
-func Recall(folder, name string, v any) error {
+// ReadJSON decodes a file of WriteJSON into v. Without the file it leaves v as it is.
+func ReadJSON(folder, name string, v any) error {
 	text, err := os.ReadFile(filepath.Join(folder, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -39,9 +38,8 @@ func Recall(folder, name string, v any) error {
 	return json.Unmarshal(text, v, json.RejectUnknownMembers(true))
 }
 
-// OpenFile opens a file of a folder that is not trusted, for reading. What is no plain file
-// is refused and never waited for: a pipe would have the superuser wait for ever, also one
-// that takes the file's place at the last moment.
+// OpenFile opens a file of an untrusted folder for reading. It refuses what is no regular file,
+// and does not block on a pipe, also where one replaces the file at the last moment.
 func OpenFile(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -49,7 +47,7 @@ func OpenFile(root *os.Root, name string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file", name)
+		err = fmt.Errorf("%s is no regular file", name)
 	}
 	if err != nil {
 		f.Close()
@@ -58,8 +56,7 @@ func OpenFile(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// write replaces a file: it is the old one or the new one, never half of it, over a loss
-// of power too.
+// write replaces a file atomically and durably.
 func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) error) error {
 	tmp := name + ".new"
 	if err := remove(root, tmp); err != nil {
@@ -76,7 +73,7 @@ func write(root *os.Root, name string, mode fs.FileMode, fill func(io.Writer) er
 		root.Remove(tmp)
 		return err
 	}
-	return flush(root)
+	return syncFolder(root)
 }
 
 func remove(root *os.Root, name string) error {
@@ -86,9 +83,8 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// flush has what was renamed or removed in a folder stay so after a loss of power, as far
-// as the disk lets it.
-func flush(root *os.Root) error {
+// syncFolder makes renames and removals in a folder durable, as far as the disk supports it.
+func syncFolder(root *os.Root) error {
 	d, err := root.Open(".")
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"agentsite/cmd/internal/ops"
-	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
 	"agentsite/node/state"
 
@@ -100,7 +99,7 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 	})
 	s.table = text.String()
 	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {
-		s.claim, s.qr = i.String(), site.Picture(i)
+		s.claim, s.qr = i.String(), qrCode(i)
 	}
 	return s
 }

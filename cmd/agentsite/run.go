@@ -40,7 +40,8 @@ SIGUSR1 is an emergency stop.`,
 				slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
 				close(logged)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, ListenPeers: peers, Version: version, Out: a.out, Terminal: a.out.terminal(), Hangup: hangups(), Stop: stops})
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, ListenPeers: peers, Version: version, Hangup: hangups(), Stop: stops,
+				OnStart: func(started site.Started) { printBanner(a.out, a.out.terminal(), folder, started) }})
 			if !running() {
 				<-logged
 			}

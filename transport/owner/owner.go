@@ -6,6 +6,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/device"
+	"agentsite/discovery"
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -25,7 +26,10 @@ type Site struct {
 	Configuration string          // the absolute path of its file; "" for the demonstration
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
-	Find          Finder // nil for a site that is in no realm
+
+	// Find returns the records of the realm's sites that have a capability; "" lists those that
+	// are known already. It blocks until all were asked or ctx ends; nil without a realm.
+	Find func(ctx context.Context, capability string) ([]*discovery.Signed, error)
 }
 
 // Outputs is what only an owner may do with the outputs. Both may block for the guard.
@@ -33,10 +37,6 @@ type Outputs interface {
 	Reset(ctx context.Context) error
 	TakeOver(ctx context.Context, holder, output string) error
 }
-
-// Finder finds the sites of a realm that have a capability; "" lists those that are known
-// already. It blocks until all were asked or ctx ends.
-type Finder func(ctx context.Context, capability string) ([]Found, error)
 
 // Methods returns the owner's methods and those for callers with a proven key, but for the
 // claim's. Each decides by the evidence of its own call.
@@ -152,10 +152,14 @@ func (s *Site) addAbout(all methods) {
 		if s.Find == nil {
 			return FoundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
 		}
-		found, err := s.Find(ctx, w.Capability)
+		records, err := s.Find(ctx, w.Capability)
 		if err != nil {
 			return FoundAll{}, rpc.Errorf(503, "%v", err)
 		}
-		return FoundAll{append([]Found{}, found...)}, nil
+		all := FoundAll{Found: []Found{}}
+		for _, r := range records {
+			all.Found = append(all.Found, NewFound(r))
+		}
+		return all, nil
 	})
 }

@@ -165,6 +165,7 @@ type Carrier struct {
 	Kind    string   `json:"kind"`
 	Address string   `json:"address"`         // a URL without a path, or a socket's file
 	Routes  []string `json:"routes,omitzero"` // over HTTP: "GET /healthz", or "/mcp" for every verb; over libp2p: protocols
+	Public  []string `json:"public,omitzero"` // those of Routes that answer everybody
 }
 
 // The kinds of carriers.

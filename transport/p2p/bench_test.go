@@ -210,7 +210,7 @@ func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispat
 		b.Fatal(err)
 	}
 	handler := web.Handler(web.Options{
-		Hosts: []string{ln.Addr().String()}, Dispatcher: dispatcher, Admit: func(rpc.Evidence) (string, error) { return "a", nil },
+		Hosts: []string{ln.Addr().String()}, Routes: []web.Route{web.MCP(dispatcher, nil)}, Admit: func(rpc.Evidence) (string, error) { return "a", nil },
 	})
 	serving.Go(func() { web.Serve(ctx, ln, handler) })
 	transport := &http.Transport{DisableCompression: true}

@@ -73,8 +73,11 @@ type Dispatcher struct {
 	Urgent func(method string, params Raw) bool
 }
 
-// NewDispatcher serves the methods. The map is not to be changed afterwards.
+// NewDispatcher serves the methods. The map is the dispatcher's from now on.
 func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods: methods} }
+
+// Add adds methods. It comes before the first Serve.
+func (d *Dispatcher) Add(methods map[string]Method) { maps.Copy(d.methods, methods) }
 
 // Methods are the names of all methods, in order.
 func (d *Dispatcher) Methods() []string { return slices.Sorted(maps.Keys(d.methods)) }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -12,51 +11,6 @@ import (
 
 	"agentsite/transport/rpc"
 )
-
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// recycle keeps a buffer for the next body. Most are far below the limit; to keep a large
-// one would be a leak.
-func recycle(b *bytes.Buffer) {
-	if b.Cap() <= 64<<10 {
-		b.Reset()
-		bodies.Put(b)
-	}
-}
-
-// serve carries one message to the dispatcher and its answers back.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, codec rpc.Codec, ev rpc.Evidence, body *bytes.Buffer) {
-	rc := http.NewResponseController(w)
-	a := &answer{w: w, rc: rc, codec: codec, accept: strings.Join(r.Header.Values("Accept"), ",")}
-	defer a.end()
-	a.in = rpc.Incoming{Codec: codec, Body: body.Bytes(), Evidence: ev, Header: mirror(r.Header), Send: a.send}
-	s.Dispatcher.Serve(r.Context(), &a.in)
-	if !a.begun && r.Context().Err() == nil {
-		w.WriteHeader(http.StatusAccepted) // a notification
-	}
-}
-
-func tooLong(most int64) string {
-	return "a message has at most " + strconv.FormatInt(most, 10) + " bytes"
-}
-
-// readBody reads a body of at most so many bytes before the deadline that guarded has
-// set, and lifts that. Where it cannot, it returns a status and a reason, and the
-// deadline stays for what net/http still reads.
-func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64) (int, string) {
-	if r.ContentLength > most {
-		return http.StatusRequestEntityTooLarge, tooLong(most)
-	}
-	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return http.StatusRequestEntityTooLarge, tooLong(most)
-		}
-		return http.StatusBadRequest, "the body ended early"
-	}
-	http.NewResponseController(w).SetReadDeadline(time.Time{}) // or it would end a stream
-	return 0, ""
-}
 
 // answer is what goes back: one message, or a stream once a notification comes
 // before the response.

@@ -157,14 +157,14 @@ func TestSilence(t *testing.T) {
 func TestNotesPutSilenceOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(nil)
-		o.Dispatcher = rpc.NewDispatcher(map[string]rpc.Method{"say": func(_ context.Context, c *rpc.Call) (any, error) {
+		o.Routes = []Route{MCP(rpc.NewDispatcher(map[string]rpc.Method{"say": func(_ context.Context, c *rpc.Call) (any, error) {
 			for range 3 {
 				time.Sleep(20 * time.Second)
 				c.Notify("n", nil)
 			}
 			time.Sleep(40 * time.Second)
 			return 1, nil
-		}})
+		}}), nil)}
 		net, stop := serve(t, o)
 		c := net.dial(t)
 		c.post(`{"jsonrpc":"2.0","id":1,"method":"say"}`)

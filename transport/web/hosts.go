@@ -53,6 +53,12 @@ func AllowedHosts(addr net.Addr, names []string) []string {
 	return all
 }
 
+// IsLoopback reports whether an address is reached from this machine only.
+func IsLoopback(at net.Addr) bool {
+	a, err := netip.ParseAddrPort(at.String())
+	return err != nil || a.Addr().IsLoopback()
+}
+
 // maxEndpoints is how many fit on a screen, as a QR code.
 const maxEndpoints = 2
 

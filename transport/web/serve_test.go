@@ -284,7 +284,7 @@ func TestCrowd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := io.ReadAll(res.Body); string(b) != "the metrics" || err != nil {
+			if b, err := io.ReadAll(res.Body); string(b) != "the metrics for "+testToken || err != nil {
 				t.Fatalf("%q %v", b, err)
 			}
 		}

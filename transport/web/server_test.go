@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +32,8 @@ func refusal(code int, message string) string {
 	return b.String()
 }
 
-// TestDoor is who gets in, and what those who do not are told.
-func TestDoor(t *testing.T) {
+// TestRouteAdmission is who is admitted to which route, and what everybody else is told.
+func TestRouteAdmission(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`
 	notCalled := func(name string) string {
 		return refusal(403, "this site is not called "+name+"; a name of its own goes under http: hosts: in agentsite.yaml")
@@ -104,9 +105,12 @@ func TestDoor(t *testing.T) {
 			`{"resource":"http://` + testHost + `/mcp","bearer_methods_supported":["header"],"resource_name":"agentsite"}` + "\n"},
 		{"/healthz", without(path("/healthz")), 200, "ok\n"},
 		{"POST /healthz", func(r *http.Request) { r.URL.Path = "/healthz" }, 405, "Method Not Allowed\n"},
-		{"/metrics", path("/metrics"), 200, "the metrics"},
+		{"/metrics", path("/metrics"), 200, "the metrics for " + testToken},
 		{"/metrics without the token", without(path("/metrics")), 401, refusal(403, "no token")},
 		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, refusal(403, "a wrong token")},
+		{"an owner's route", func(r *http.Request) { path("/owners")(r); r.Header.Set("Authorization", "Bearer also-owner") }, 200, "the owner's for also-owner"},
+		{"an owner's route for another", path("/owners"), 403, refusal(403, "this is for the site's owners")},
+		{"an owner's route without the token", without(path("/owners")), 401, refusal(403, "no token")},
 		{"/", without(path("/")), 200, string(helpPage)},
 
 		{"Content-Type: missing", func(r *http.Request) { r.Header.Del("Content-Type") }, 415, refusal(-32600, contentType)},
@@ -256,7 +260,7 @@ func TestRoutes(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Code
 	}
-	for _, pattern := range Routes() {
+	for _, pattern := range Patterns(options(nil).Routes, Owners) {
 		verb, path, ok := strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
 		if !ok {
 			verb, path = "POST", verb
@@ -264,6 +268,9 @@ func TestRoutes(t *testing.T) {
 		if got := code(verb, path); got == 404 || got == 405 {
 			t.Errorf("%s: %d", pattern, got)
 		}
+	}
+	if got := Patterns(options(nil).Routes, Public); len(got) != 3 || slices.Contains(got, "/mcp") {
+		t.Error("public:", got)
 	}
 	for _, path := range []string{"/other", "/mcp/other", "/metrics/"} {
 		if got := code("GET", path); got != 404 {

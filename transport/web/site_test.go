@@ -82,10 +82,9 @@ func methods(ended chan<- error) map[string]rpc.Method {
 
 // options are a site's, with one token and a legacy side that tells what it got.
 func options(ended chan<- error) Options {
-	return Options{
-		Resource:   "http://" + testHost + "/mcp",
-		Hosts:      []string{testHost, "localhost:8473", "greenhouse.local:8473"},
-		Dispatcher: rpc.NewDispatcher(methods(ended)),
+	o := Options{
+		Resource: "http://" + testHost + "/mcp",
+		Hosts:    []string{testHost, "localhost:8473", "greenhouse.local:8473"},
 		Admit: func(e rpc.Evidence) (string, error) {
 			switch {
 			case e.Bearer == testToken, strings.HasPrefix(e.Bearer, "also-"):
@@ -95,15 +94,21 @@ func options(ended chan<- error) Options {
 			}
 			return "", errors.New("a wrong token")
 		},
-		Legacy: func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
-			b, err := io.ReadAll(r.Body)
-			if err != nil || e.Bearer != testToken {
-				w.WriteHeader(http.StatusTeapot)
-			}
-			io.WriteString(w, "legacy "+r.Method+" "+string(b))
-		},
-		Metrics: func(w http.ResponseWriter, _ *http.Request, _ rpc.Evidence) { io.WriteString(w, "the metrics") },
+		IsOwner: func(e rpc.Evidence) bool { return e.Bearer == "also-owner" },
 	}
+	legacy := func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil || e.Bearer != testToken {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		io.WriteString(w, "legacy "+r.Method+" "+string(b))
+	}
+	say := func(text string) func(http.ResponseWriter, *http.Request, Caller) {
+		return func(w http.ResponseWriter, _ *http.Request, c Caller) { io.WriteString(w, text+c.Account) }
+	}
+	o.Routes = append(PublicRoutes(o.Resource), MCP(rpc.NewDispatcher(methods(ended)), legacy),
+		Route{"GET /metrics", Principals, say("the metrics for ")}, Route{"GET /owners", Owners, say("the owner's for ")})
+	return o
 }
 
 // pipes is a network of the test's own: it works under synctest.

@@ -62,6 +62,7 @@ var layers = []layer{
 	{"transport/rpc", nil, "messages know no principal and no tool"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/web", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
+	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/owner", append([]string{"discovery", "node/access", "node/config", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
@@ -90,7 +91,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager, whatever the program does"},
 	{"cmd/internal/layers", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "transport/mcp/client", "transport/owner", "transport/owner/client", "discovery", "device", "device/board/pinout"},
+	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
 		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 
@@ -166,7 +167,7 @@ func packages(t *testing.T, tags string) map[string][]string {
 // TestWiringIsSmall: code that joins two packages gets a package of its own, one layer up, and
 // is not dropped into the wiring.
 func TestWiringIsSmall(t *testing.T) {
-	const limit = 1400 // lines; it is to become 800
+	const limit = 800 // lines
 	files, err := filepath.Glob("../site/*.go")
 	if err != nil {
 		t.Fatal(err)

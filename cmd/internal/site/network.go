@@ -1,84 +1,81 @@
 package site
 
 import (
-	"context"
-	"fmt"
 	"net"
-	"net/netip"
 
-	"agentsite/cmd/internal/internet"
 	"agentsite/discovery"
-	"agentsite/discovery/announce"
-	"agentsite/node"
-	"agentsite/node/identity"
+	"agentsite/node/state"
 	"agentsite/transport/owner"
 	"agentsite/transport/web"
 )
 
-// nearbyURL returns the URL at which the site is announced on its own network, "" where its
-// HTTPS listener, nil for none, is reached from this machine only.
-func nearbyURL(secure net.Listener, id identity.ID) string {
-	if secure == nil {
-		return ""
-	}
-	at, err := netip.ParseAddrPort(secure.Addr().String())
-	if err != nil || at.Addr().IsLoopback() {
-		return ""
-	}
-	return "https://" + net.JoinHostPort(discovery.HostName(id), fmt.Sprint(at.Port())) + "/mcp"
+// hostNames returns the names that the site is called by.
+func (s *site) hostNames() []string {
+	return web.HostNames(append([]string{discovery.HostName(s.key.ID())}, s.listen.Hosts...)...)
 }
 
-// offeredPoints returns the points of all devices, as a record has them.
-func offeredPoints(all []node.Device) (points []announce.Point) {
-	for _, t := range all {
-		for _, p := range t.Description.Points {
-			points = append(points, announce.Point{Kind: string(p.Kind), Name: p.Name})
-		}
-	}
-	return points
+// localURL returns the URL of the site's HTTPS on its own network.
+func (s *site) localURL() string {
+	_, port, _ := net.SplitHostPort(s.https.Addr().String())
+	return "https://" + net.JoinHostPort(discovery.HostName(s.key.ID()), port) + "/mcp"
 }
 
-// endpoints returns where the site may be reached: by HTTPS, and through the global network.
-// Either may be nil.
-func endpoints(secure net.Listener, id identity.ID, far *internet.Network) (all []string) {
-	if secure != nil {
-		all = web.Endpoints(secure.Addr(), discovery.HostName(id))
+// allowedHosts returns the values of the Host header that HTTP and HTTPS serve.
+func (s *site) allowedHosts() []string {
+	all := web.AllowedHosts(s.http.Addr(), s.hostNames())
+	if s.https != nil {
+		all = append(all, discovery.HostName(s.key.ID())) // a caller that knows the key names no port
+		all = append(all, web.AllowedHosts(s.https.Addr(), s.hostNames())...)
 	}
-	if far != nil {
-		all = append(all, far.Addresses()...)
+	return all
+}
+
+// httpsEndpoints returns where others may reach the site by HTTPS.
+func (s *site) httpsEndpoints() []string {
+	if s.https == nil {
+		return nil
+	}
+	return web.Endpoints(s.https.Addr(), discovery.HostName(s.key.ID()))
+}
+
+// endpoints returns where others may reach the site.
+func (s *site) endpoints() []string {
+	all := s.httpsEndpoints()
+	if s.network != nil {
+		all = append(all, s.network.Addresses()...)
 	}
 	return all
 }
 
 // claimAddresses returns where the site is claimed: the HTTPS endpoints, without the name that
 // whoever knows its key looks for anyway, and its first relay.
-func claimAddresses(secure net.Listener, id identity.ID, far *internet.Network) []string {
-	near := endpoints(secure, id, nil)
+func (s *site) claimAddresses() []string {
+	near := s.httpsEndpoints()
 	if len(near) > 1 {
 		near = near[:len(near)-1]
 	}
-	if far != nil && far.RelayAddress() != "" {
-		near = append(near, far.RelayAddress())
+	if s.network != nil && s.network.RelayAddress() != "" {
+		near = append(near, s.network.RelayAddress())
 	}
 	return near
 }
 
-// peerCarriers returns where the host listens for peers, with the protocols that it speaks now.
-func peerCarriers(far *internet.Network) (all []owner.Carrier) {
-	addresses, protocols := far.Listening()
-	for _, a := range addresses {
-		all = append(all, owner.Carrier{Kind: owner.P2PCarrier, Address: a, Routes: protocols})
+// listCarriers returns everything that listens, with the routes of each.
+func (s *site) listCarriers() []owner.Carrier {
+	routes, public := web.Patterns(s.routes, web.Owners), web.Patterns(s.routes, web.Public)
+	all := []owner.Carrier{
+		{Kind: owner.HTTPCarrier, Address: s.url(), Routes: routes, Public: public},
+		{Kind: owner.OwnerCarrier, Address: s.Folder.SocketPath(state.OwnerSocket)},
+		{Kind: owner.AgentsCarrier, Address: s.Folder.SocketPath(state.AgentSocket)},
+	}
+	if s.https != nil {
+		all = append(all, owner.Carrier{Kind: owner.HTTPSCarrier, Address: "https://" + s.https.Addr().String(), Routes: routes, Public: public})
+	}
+	if s.network != nil {
+		addresses, protocols := s.network.Listening()
+		for _, a := range addresses {
+			all = append(all, owner.Carrier{Kind: owner.P2PCarrier, Address: a, Routes: protocols})
+		}
 	}
 	return all
-}
-
-// finder finds the other sites of the site's realm for its owner.
-func finder(far *internet.Network) owner.Finder {
-	return func(ctx context.Context, capability string) (all []owner.Found, err error) {
-		records, err := far.Search(ctx, capability)
-		for _, r := range records {
-			all = append(all, owner.NewFound(r))
-		}
-		return all, err
-	}
 }

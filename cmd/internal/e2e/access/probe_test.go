@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -200,6 +201,9 @@ var open = map[string]string{
 
 // overHTTP is the probe of a carrier that speaks HTTP.
 func (p *probed) overHTTP(t *testing.T, c ownerapi.Carrier, with *http.Client, useless map[string]func(*http.Request)) {
+	if known := slices.Sorted(maps.Keys(open)); !slices.Equal(slices.Sorted(slices.Values(c.Public)), known) {
+		t.Errorf("the site's table of routes answers everybody on %q, and open names %q", c.Public, known)
+	}
 	for name, how := range useless {
 		for _, pattern := range c.Routes {
 			verb, path, ok := strings.Cut(pattern, " ")
@@ -373,7 +377,7 @@ func (p *probed) ownersSocket(t *testing.T, c ownerapi.Carrier) {
 		cmd := exec.CommandContext(t.Context(), harness.Program, append(words, "--data", p.Folder)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()
-		if p.probes++; err == nil || !strings.Contains(string(out), "not open to you") {
+		if p.probes++; err == nil || !strings.Contains(string(out), "not open to ") {
 			t.Errorf("somebody else's %s: %v %s", words, err, out)
 		}
 		p.tellsNothing(t, words[0], strings.ReplaceAll(string(out), p.Folder, ""))

@@ -1,25 +1,32 @@
-package site
+// Package metrics serves a site's counters in the text format of Prometheus (0.0.4). It
+// imports transport/web for the route, node for the counters and for who may read them, and
+// the vocabularies below those.
+package metrics
 
 import (
 	"fmt"
 	"net/http"
 
 	"agentsite/agents"
+	"agentsite/device/guard"
 	"agentsite/node"
-	"agentsite/transport/rpc"
+	"agentsite/transport/web"
 )
 
-// metrics serves what the site counts, in the text format of Prometheus (0.0.4).
-// Everything is read when it is asked for: counting costs nothing in between. The
-// lines are written by hand because the client library takes 4.4 of the 16 MB
-// that the ARMv6 binary may have.
-//
-// They tell of all points, and so are for who may read all of them.
-func metrics(door *node.Node, hub *node.Hub, outputs node.Outputs, version string) func(http.ResponseWriter, *http.Request, rpc.Evidence) {
-	return func(w http.ResponseWriter, _ *http.Request, e rpc.Evidence) {
-		who, err := door.Who(node.Evidence(e))
+// Outputs is the state of the outputs.
+type Outputs interface {
+	Status() []guard.Status
+	Stopped() bool
+}
+
+// Route returns the route of /metrics. It is for callers who may read all points, because it
+// tells of all of them. The counters are read when they are asked for. The lines are written
+// by hand, because the client library adds 4.4 MB to the ARMv6 binary.
+func Route(n *node.Node, hub *node.Hub, outputs Outputs, version string) web.Route {
+	return web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, c web.Caller) {
+		who, err := n.Who(node.Evidence(c.Evidence))
 		if err == nil {
-			err = door.May(who, agents.Ask{Op: agents.OpStatus}) // and not agents.Reads, which would do for one point
+			err = n.May(who, agents.Ask{Op: agents.OpStatus}) // and not agents.Reads, which would do for one point
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
@@ -49,5 +56,5 @@ func metrics(door *node.Node, hub *node.Hub, outputs node.Outputs, version strin
 		} {
 			fmt.Fprintf(w, "# HELP %s %s\n# TYPE %[1]s %[3]s\n%[1]s%[4]s %[5]v\n", m.name, m.help, m.kind, m.labels, m.value)
 		}
-	}
+	}}
 }

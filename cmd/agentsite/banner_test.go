@@ -1,4 +1,4 @@
-package site
+package main
 
 import (
 	"bytes"
@@ -6,9 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"agentsite/cmd/internal/site"
 	"agentsite/node/access"
-	"agentsite/node/config"
 	"agentsite/node/identity"
+	"agentsite/node/state"
 )
 
 // TestClaimFitsScreen: how to claim a site stays whole on a terminal of 80 × 24, with the
@@ -17,7 +18,7 @@ func TestClaimFitsScreen(t *testing.T) {
 	for range 100 {
 		i := access.Invitation{Site: identity.New().ID(), Secret: access.ClaimSecret{1}, Addresses: []string{"192.168.100.200:18474"}}
 		var out bytes.Buffer
-		welcome(Options{Out: &out, Terminal: true, Folder: "/var/lib/agentsite", Version: "v1"}, &config.Site{Name: "greenhouse"}, "agentsite.yaml", "http://127.0.0.1:8473", "", &i)
+		printBanner(&out, true, state.ServiceFolder, site.Started{Name: "greenhouse", File: "agentsite.yaml", URL: "http://127.0.0.1:8473", Claim: &i})
 		text := out.String()
 		begin := strings.IndexAny(text, "█▀▄")
 		rows := 1 // of the cursor

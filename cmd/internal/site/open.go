@@ -1,0 +1,193 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/cmd/internal/internet"
+	"agentsite/device/host"
+	"agentsite/discovery"
+	"agentsite/discovery/announce"
+	"agentsite/discovery/mdns"
+	"agentsite/node"
+	"agentsite/node/access"
+	"agentsite/node/config"
+	"agentsite/node/devices"
+	"agentsite/node/history"
+	"agentsite/node/journal"
+	"agentsite/node/state"
+	"agentsite/transport/p2p"
+	"agentsite/transport/stdio"
+	"agentsite/transport/web"
+)
+
+func (s *site) readConfiguration() (err error) {
+	s.settings, err = readSettings(s.Options, Drivers(s.board))
+	return err
+}
+
+// lockFolder takes the data folder for this process, and reads or makes its token and key.
+func (s *site) lockFolder() error {
+	unlock, err := s.Folder.Lock()
+	if err != nil {
+		return err
+	}
+	s.onCleanUp(unlock)
+	if s.token, err = s.Folder.Token(); err != nil {
+		return err
+	}
+	if s.key, err = s.Folder.KeyLocked(); err != nil {
+		return err
+	}
+	return s.Folder.Sign(s.config.Name)
+}
+
+// openDevices takes the outputs over from an earlier guard and opens the devices.
+func (s *site) openDevices(ctx context.Context) error {
+	plan, err := devices.NewPlan(s.config)
+	if err != nil {
+		return err
+	}
+	files := guardFiles(s.Folder)
+	if err := files.TakeOver(ctx, plan); err != nil {
+		return err
+	}
+	s.outputs = files.NewKeeper(plan)
+	s.history = history.New(nil)
+	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
+	s.devices, err = devices.Open(ctx, devices.Options{
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, Drivers(s.board)), Plan: plan, Files: files,
+		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
+	})
+	if err != nil {
+		return err
+	}
+	s.onCleanUp(func() {
+		if err := s.devices.Close(); err != nil {
+			slog.Error("device did not close well", "err", err)
+		}
+	})
+	return nil
+}
+
+// openNode makes the node with its journal, which is opened later, and the access store.
+func (s *site) openNode(ctx context.Context) (err error) {
+	var extra []agents.Agent
+	extra, s.runExtras = extraAgents(s.hub.Announce)
+	s.journal = journal.NewRecorder()
+	s.node = node.New(s.hub, s.token, s.journal, extra...)
+	s.access, err = state.OpenAccess(s.Folder, s.key.ID(), host.SystemClock)
+	if err != nil {
+		return err
+	}
+	s.access.LastKnown = s.config.LastKnown
+	s.access.OnEnd = func() {
+		devices.ReleaseRevoked(ctx, s.outputs, func(holder, output string) bool {
+			return !access.ByGrant(holder) || s.access.Holds(holder, output)
+		})
+		s.node.Recheck()
+	}
+	return state.SeedOwner(s.access, s.config.Owner)
+}
+
+// listenHTTP opens the listeners of HTTP and HTTPS, and makes the node follow the access store
+// with the URL for which its tokens count.
+func (s *site) listenHTTP() (err error) {
+	s.http, err = net.Listen("tcp", s.listen.Listen)
+	if err != nil {
+		return fmt.Errorf("HTTP cannot listen: %w; choose another port with --listen, or under http: in the configuration", err)
+	}
+	s.onCleanUp(func() { s.http.Close() })
+	s.resource = s.url() + "/mcp"
+	if s.listen.HTTPS != config.ListenNone {
+		s.https, err = web.ListenHTTPS(s.listen.HTTPS, s.key, s.hostNames(), func() time.Time { t, _ := s.access.Now(); return t })
+		if err != nil {
+			return err
+		}
+		s.onCleanUp(func() { s.https.Close() })
+		s.resource = s.localURL()
+	}
+	s.access.URL = s.resource
+	s.node.Obey(s.access)
+	return nil
+}
+
+// newAnnouncer makes the announcer of the site's record. On its own network the site is
+// announced where its HTTPS listener is reached from other machines.
+func (s *site) newAnnouncer() {
+	o := announce.Options{
+		Key: s.key, Name: s.config.Name, Public: s.config.Discovery.Public, Claimed: s.access.Claimed, Now: s.access.Now,
+		Sequence: discovery.NewSequence(s.Folder.Sequence(), s.Folder.WriteSequence),
+	}
+	if s.https != nil && s.config.Discovery.MDNS && !web.IsLoopback(s.https.Addr()) {
+		o.URL = s.localURL()
+		s.nearby = map[string]discovery.Medium{"mdns": new(mdns.Medium)}
+	}
+	s.announcer = announce.New(o)
+}
+
+// publish makes the devices' points what the site offers to callers and announces. It is
+// called whenever devices come or go.
+func (s *site) publish(all []node.Device) error {
+	err := s.node.SetSite(node.Site{
+		Name: s.config.Name, Version: s.Version, Simulated: s.file == "", Started: s.started,
+		Devices: all, History: s.history, Outputs: s.outputs,
+	})
+	if err != nil {
+		return err
+	}
+	var points []announce.Point
+	for _, d := range all {
+		for _, p := range d.Description.Points {
+			points = append(points, announce.Point{Kind: string(p.Kind), Name: p.Name})
+		}
+	}
+	s.announcer.SetOffer(points)
+	return nil
+}
+
+// joinNetwork joins the global network where the configuration says so. It does not wait for
+// the network.
+func (s *site) joinNetwork() (err error) {
+	if s.internet == nil {
+		return nil
+	}
+	o := p2p.Options{Key: s.key, Account: s.access.Account, Agent: "agentsite/" + s.Version}
+	s.network, err = internet.JoinSite(*s.internet, o, s.announcer.Card, s.announcer.Newer)
+	if err != nil {
+		return err
+	}
+	s.onCleanUp(func() { s.network.Close() })
+	return nil
+}
+
+// listenSockets opens the sockets for this machine: the owner's and the agents'.
+func (s *site) listenSockets() error {
+	for name, socket := range map[string]*net.Listener{state.OwnerSocket: &s.ownerSocket, state.AgentSocket: &s.agentSocket} {
+		ln, err := stdio.ListenOr(s.Folder.Path(name), s.Folder.RuntimePath(name))
+		if err != nil {
+			return err
+		}
+		s.onCleanUp(func() { ln.Close() })
+		*socket = ln
+	}
+	return nil
+}
+
+// openJournal opens the journal and runs it until end is called, which blocks until everything
+// is written.
+func (s *site) openJournal(ctx context.Context) (end func()) {
+	s.journal.Open(s.Folder.Path(state.JournalFolder))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { s.journal.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

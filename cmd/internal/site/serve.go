@@ -1,0 +1,142 @@
+package site
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"agentsite/agents/tools"
+	"agentsite/cmd/internal/systemd"
+	"agentsite/discovery/announce"
+	"agentsite/node"
+	"agentsite/node/devices"
+	"agentsite/node/state"
+	"agentsite/node/update"
+	"agentsite/transport/mcp"
+	"agentsite/transport/mcp/legacy"
+	"agentsite/transport/owner"
+	"agentsite/transport/p2p"
+	"agentsite/transport/rpc"
+	"agentsite/transport/stdio"
+	"agentsite/transport/web"
+	"agentsite/transport/web/metrics"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const instructions = "This site is a board with sensors and outputs. list_points names them; read_points reads them. " +
+	"An output is moved for a time and returns to its safe value by itself; call again to keep it moved. " +
+	"The site enforces its owner's limits whatever is asked of it. If anything goes wrong, call emergency_stop."
+
+// addMethods makes the dispatcher of all carriers, with every method that there is, and the
+// table of HTTP routes. An adapter adds its methods and routes here.
+func (s *site) addMethods(ctx context.Context) error {
+	self := mcp.Implementation{Name: "agentsite", Title: s.config.Name, Version: s.Version}
+	catalog := tools.New(s.node, s.node)
+	s.dispatcher = rpc.NewDispatcher(mcp.New(ctx, s.node, catalog, self, instructions).Methods())
+	s.dispatcher.Urgent = mcp.Urgent
+	s.legacy = legacy.New(s.node, catalog, self.Name, s.Version, instructions)
+	s.routes = append(web.PublicRoutes(s.resource),
+		web.MCP(s.dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) {
+			s.legacy.ServeHTTP(w, r, node.Evidence(e))
+		}),
+		metrics.Route(s.node, s.hub, s.outputs, s.Version))
+	s.dispatcher.Add(s.ownerMethods())
+	return s.addClaim()
+}
+
+// ownerMethods returns the methods for owners.
+func (s *site) ownerMethods() map[string]rpc.Method {
+	o := owner.Site{
+		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload,
+		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
+		Routes: func() owner.Routes { return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()} },
+	}
+	if s.network != nil && s.network.Realm().Exists() {
+		o.Find = s.network.Search
+	}
+	return o.Methods()
+}
+
+// addClaim lets an unowned site be claimed that others can reach.
+func (s *site) addClaim() error {
+	claim := owner.Claim{
+		Node: s.node, Access: s.access, Key: s.key, Name: s.config.Name,
+		File: s.Folder.Path(state.ClaimFile), Claimed: s.announcer.Renew,
+	}
+	if s.https == nil && s.network == nil {
+		claim.Close()
+		return nil
+	}
+	methods, invitation, err := claim.Open(s.config.Claim, s.claimAddresses())
+	if err != nil {
+		return err
+	}
+	s.invitation = invitation
+	s.dispatcher.Add(methods)
+	return nil
+}
+
+// runDevices runs everything behind the node.
+func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { s.hub.Sample(ctx, nil, s.outputs); return nil })
+	group.Go(func() error { devices.NoteReturns(ctx, s.outputs, s.journal.Note); return nil })
+	group.Go(func() error { s.access.Run(ctx); return nil })
+	group.Go(func() error { s.devices.Run(ctx); return nil })
+	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
+	group.Go(func() error { s.runExtras(ctx); return nil })
+}
+
+// serve announces the site and answers callers on every carrier.
+func (s *site) serve(ctx context.Context, group *errgroup.Group) {
+	stop := context.AfterFunc(ctx, s.legacy.Close) // its streams would hold up the end
+	s.onCleanUp(func() { stop() })
+	var network announce.Network // an interface without a value where there is none
+	if s.network != nil {
+		network = s.network
+		group.Go(func() error { s.network.Run(ctx); return nil })
+		group.Go(func() error { return s.network.Serve(ctx, p2p.Handlers{Admit: s.admit, Stream: s.servePeer}) })
+	}
+	group.Go(func() error { s.announcer.Run(ctx, s.nearby, network); return nil })
+	group.Go(func() error { return stdio.Serve(ctx, s.ownerSocket, rpc.LocalOwner, s.serveLocal) })
+	group.Go(func() error { return stdio.Serve(ctx, s.agentSocket, rpc.LocalAgent, s.serveLocal) })
+	handler := web.Handler(web.Options{Resource: s.resource, Hosts: s.allowedHosts(), Admit: s.admit, IsOwner: s.isOwner, Routes: s.routes})
+	group.Go(func() error { return web.Serve(ctx, s.http, handler) })
+	if s.https != nil {
+		group.Go(func() error { return web.Serve(ctx, s.https, handler) })
+	}
+}
+
+func (s *site) admit(e rpc.Evidence) (account string, err error) {
+	return s.node.Admit(node.Evidence(e))
+}
+
+func (s *site) isOwner(e rpc.Evidence) bool {
+	who, err := s.node.Who(node.Evidence(e))
+	return err == nil && who.Owner
+}
+
+// serveLocal answers a caller on this machine, in any revision of MCP.
+func (s *site) serveLocal(ctx context.Context, conn net.Conn, e rpc.Evidence) {
+	if err := s.legacy.ServeWith(ctx, conn, e, s.dispatcher); err != nil {
+		slog.Debug("local connection failed", "err", err)
+	}
+}
+
+// servePeer answers a caller in the global network.
+func (s *site) servePeer(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error {
+	return (&rpc.Stream{Dispatcher: s.dispatcher, Evidence: e, Terms: t}).Serve(ctx, rw)
+}
+
+// reportHealth tells the service manager and the updater that the site works, while it does.
+func (s *site) reportHealth(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { systemd.FeedWatchdog(ctx, s.outputs.Alive); return nil })
+	group.Go(func() error {
+		if err := update.ProveRunning(ctx, s.outputs.Alive); err != nil && ctx.Err() == nil {
+			slog.Error("new version cannot be confirmed; the previous one starts next time", "err", err)
+		}
+		return nil
+	})
+}

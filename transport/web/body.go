@@ -1,0 +1,100 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"agentsite/transport/rpc"
+)
+
+const (
+	smallBody    = 16 << 10 // a longer one needs one of the places that its account has for those
+	maxLarge     = 4
+	maxStrangers = 16       // requests of strangers at a time, of which some wait for the answer to a wrong proof
+	maxStrange   = 16 << 10 // bytes of a stranger's request
+)
+
+// bodyLimits bounds what is read at a time, so that no account waits for another's bodies.
+type bodyLimits struct {
+	strangers chan struct{} // a place for each request by a key that the site does not know
+	large     perAccount    // requests with a long body
+}
+
+func newBodyLimits() *bodyLimits {
+	return &bodyLimits{make(chan struct{}, maxStrangers), perAccount{most: maxLarge, held: make(map[string]int)}}
+}
+
+// ReadBody reads a request's body before the body's deadline. Where it cannot, it answers the
+// request and returns nil. Otherwise the caller calls done after its last use of body. A long
+// body takes one of the places that its account has for those, and a stranger waits for one
+// of the few that strangers have.
+func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Buffer, done func()) {
+	most, leave := int64(rpc.MaxMessage), func() {}
+	switch {
+	case c.Account == "":
+		most = maxStrange
+		w.Header().Set("Connection", "close") // so that no buffer is full of what was not read
+	case r.ContentLength < 0 || r.ContentLength > smallBody:
+		if !c.bodies.large.enter(c.Account) {
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, "too many long messages at a time: try again in a second")
+			return nil, nil
+		}
+		leave = func() { c.bodies.large.leave(c.Account) }
+	}
+	body = buffers.Get().(*bytes.Buffer)
+	done = func() { recycle(body); leave() }
+	if status, why := readBody(w, r, body, most); status != 0 {
+		refuse(w, status, why)
+		done()
+		return nil, nil
+	}
+	if c.Account == "" {
+		select {
+		case c.bodies.strangers <- struct{}{}:
+			leave = func() { <-c.bodies.strangers }
+		case <-r.Context().Done():
+			done()
+			return nil, nil
+		}
+	}
+	complete(r.Context())
+	return body, done
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// recycle keeps a buffer for the next body, unless it is far larger than most bodies.
+func recycle(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
+
+func tooLong(most int64) string {
+	return "a message has at most " + strconv.FormatInt(most, 10) + " bytes"
+}
+
+// readBody reads a body of at most so many bytes before the deadline that checkOrigin
+// has set, and lifts that. Where it cannot, it returns a status and a reason, and the
+// deadline stays for what net/http still reads.
+func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, most int64) (int, string) {
+	if r.ContentLength > most {
+		return http.StatusRequestEntityTooLarge, tooLong(most)
+	}
+	if _, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return http.StatusRequestEntityTooLarge, tooLong(most)
+		}
+		return http.StatusBadRequest, "the body ended early"
+	}
+	http.NewResponseController(w).SetReadDeadline(time.Time{}) // or it would end a stream
+	return 0, ""
+}

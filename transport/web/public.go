@@ -1,0 +1,31 @@
+package web
+
+import (
+	_ "embed"
+	"fmt"
+	"net/http"
+)
+
+//go:embed help.html
+var helpPage []byte
+
+// metadataPath is where RFC 9728 describes a resource.
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// PublicRoutes returns the routes that answer everybody alike, and tell nothing of the site
+// but that it is there: its health, a help page for browsers, and how a token is sent to the
+// resource.
+func PublicRoutes(resource string) []Route {
+	return []Route{
+		{"GET /healthz", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) { w.Write([]byte("ok\n")) }},
+		{"GET /{$}", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+			w.Write(helpPage)
+		}},
+		{"GET " + metadataPath + "/mcp", Public, func(w http.ResponseWriter, _ *http.Request, _ Caller) { // names no issuer: only the owner gives tokens
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"resource":%q,"bearer_methods_supported":["header"],"resource_name":"agentsite"}`+"\n", resource)
+		}},
+	}
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/transport/rpc"
+)
+
+// Admission is what a route asks of its callers. Each one asks for more than the one before.
+type Admission uint8
+
+const (
+	Public     Admission = iota // nothing
+	Strangers                   // a token that counts or a key, which the site need not know: its holder may claim the site
+	Principals                  // a token or a key that counts
+	Owners                      // the token or the key of an owner
+)
+
+// Route is an entry of the table of routes. Serve is called once its admission is given.
+type Route struct {
+	Pattern   string // of net/http's ServeMux: "GET /healthz", or "/mcp" for every method
+	Admission Admission
+	Serve     func(w http.ResponseWriter, r *http.Request, c Caller)
+}
+
+// Caller is what a route's admission found out about the sender of a request. On a Public
+// route that is nothing.
+type Caller struct {
+	Evidence rpc.Evidence
+	Account  string // whose limits count; "" for a stranger
+
+	bodies *bodyLimits
+}
+
+// Options are what a site's handler works with.
+type Options struct {
+	// Resource is the URL for which tokens count.
+	Resource string
+	// Hosts are the values of the Host header that are served, host:port, besides the
+	// address that a connection came to.
+	Hosts []string
+	// Admit names the account of a caller, or refuses evidence that proves nothing, before
+	// anything is read.
+	Admit func(rpc.Evidence) (account string, err error)
+	// IsOwner reports whether evidence is an owner's; nil without routes for owners.
+	IsOwner func(rpc.Evidence) bool
+	// Routes is the table of routes. No two have the same pattern.
+	Routes []Route
+}
+
+// Handler serves the routes. Each request passes the same checks in the same order: Host,
+// Origin, pattern, admission.
+func Handler(o Options) http.Handler {
+	s := &server{Options: o, bodies: newBodyLimits()}
+	mux := http.NewServeMux()
+	for _, route := range o.Routes {
+		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			if c, ok := s.admit(w, r, route.Admission); ok {
+				route.Serve(w, r, c)
+			}
+		})
+	}
+	return s.checkOrigin(mux)
+}
+
+type server struct {
+	Options
+	bodies *bodyLimits
+}
+
+// Patterns returns the patterns of routes that ask for at most that admission.
+func Patterns(routes []Route, most Admission) (all []string) {
+	for _, r := range routes {
+		if r.Admission <= most {
+			all = append(all, r.Pattern)
+		}
+	}
+	return all
+}
+
+// checkOrigin returns a handler that refuses a wrong Host and a wrong Origin, in that order,
+// and passes everything else to next.
+func (s *server) checkOrigin(next http.Handler) http.Handler {
+	origins := make([]string, 0, 2*len(s.Hosts))
+	for _, h := range s.Hosts {
+		origins = append(origins, "http://"+h, "https://"+h)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// For refused ones too: net/http reads their bodies to the end, and has no
+			// deadline of its own for that. ReadBody lifts it.
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		if !slices.Contains(s.Hosts, r.Host) && !namesLocalAddress(r) {
+			refuse(w, http.StatusForbidden, "this site is not called "+clip(r.Host)+"; a name of its own goes under http: hosts: in agentsite.yaml")
+			return
+		}
+		if o := r.Header.Values("Origin"); len(o) > 0 && !(len(o) == 1 && (slices.Contains(origins, o[0]) || r.TLS != nil && o[0] == "https://"+r.Host)) {
+			refuse(w, http.StatusForbidden, "a page of "+clip(o[0])+" may not call this site")
+			return
+		}
+		w.Header()["X-Content-Type-Options"] = nosniff
+		next.ServeHTTP(w, r)
+	})
+}
+
+// namesLocalAddress reports whether the Host header is the address that the connection came
+// to: an address, other than a name, cannot be made to point here by somebody else.
+func namesLocalAddress(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	named, err2 := netip.ParseAddrPort(r.Host)
+	return err == nil && err2 == nil && named == netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+}
+
+// admit finds out who sent a request, as far as the route needs it, and answers a request
+// that it refuses. It takes the token from the header and nowhere else.
+func (s *server) admit(w http.ResponseWriter, r *http.Request, need Admission) (c Caller, ok bool) {
+	c.bodies = s.bodies
+	if need == Public {
+		return c, true
+	}
+	ev := &c.Evidence
+	if values := r.Header.Values("Authorization"); len(values) == 1 {
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			ev.Bearer = token
+		}
+	}
+	if ev.Peer = proved(r.TLS); r.TLS == nil {
+		ev.Local = rpc.LocalLoopback
+	}
+	account, err := s.Admit(*ev)
+	switch {
+	case err == nil:
+		c.Account = account
+		prove(r.Context(), account)
+	case ev.Peer == "" || ev.Bearer != "":
+		w.Header().Set("WWW-Authenticate", s.challenge(*ev))
+		refuse(w, http.StatusUnauthorized, err.Error())
+		return c, false
+	case need > Strangers:
+		refuse(w, http.StatusForbidden, err.Error())
+		return c, false
+	}
+	if need == Owners && !s.IsOwner(*ev) {
+		refuse(w, http.StatusForbidden, "this is for the site's owners")
+		return c, false
+	}
+	return c, true
+}
+
+// challenge returns what a caller needs to come back with a token: where that is described.
+func (s *server) challenge(ev rpc.Evidence) string {
+	c := `Bearer realm="agentsite", resource_metadata="` + strings.TrimSuffix(s.Resource, "/mcp") + metadataPath + `/mcp"`
+	if ev.Bearer != "" {
+		c += `, error="invalid_token"`
+	}
+	return c
+}
+
+// refuse answers what never became a call. The body is a JSON-RPC error without
+// an id, as MCP lets it be. Its code is the one that transport/mcp gives a fault
+// of the same kind.
+func refuse(w http.ResponseWriter, status int, why string) {
+	code := rpc.CodeInvalidRequest
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = http.StatusForbidden // denied
+	case http.StatusServiceUnavailable:
+		code = rpc.CodeBusy
+	}
+	write(w, status, &rpc.Error{Code: code, Message: why})
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return strings.ToValidUTF8(s, "?")
+}

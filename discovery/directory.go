@@ -31,9 +31,9 @@ var verifyRate = quota.Rate{PerSecond: 8, Burst: MaxSites}
 
 // Errors of a record that is valid in itself.
 var (
-	ErrReplayed = errors.New("a newer record of its site is known, or another of the same sequence")
-	ErrExpired  = errors.New("it holds no longer")
-	ErrFull     = errors.New("there are more sites here than fit, or more records than can be verified")
+	ErrReplayed = errors.New("a newer record of the site is known, or another one with the same sequence")
+	ErrExpired  = errors.New("the record has expired")
+	ErrFull     = errors.New("the directory is full, or too many records have to be verified")
 )
 
 // OlderError is an ErrReplayed with the newest known record, which the caller can send to the
@@ -116,7 +116,7 @@ func (d *Directory) runMedia(ctx context.Context, do func(name string, m Medium)
 				if time.Since(start) > maxRetryPause { // it worked
 					pause = minRetryPause
 				}
-				d.log.Warn("a way to find sites failed, and is tried again", "medium", name, "after", pause, "error", err)
+				d.log.Warn("medium failed", "medium", name, "retry", pause, "err", err)
 				Sleep(ctx, pause)
 				pause = min(2*pause, maxRetryPause)
 			}
@@ -207,7 +207,7 @@ func (d *Directory) accept(s Sighting, now time.Time) (*entry, error) {
 		return nil, err
 	}
 	if r.Site != s.Site {
-		return nil, fmt.Errorf("%w: it was shown as that of %v", ErrForged, s.Site)
+		return nil, fmt.Errorf("%w, it came as that of %v", ErrForged, s.Site)
 	}
 	e := d.sites[r.Site]
 	if e != nil && bytes.Equal(e.record.body, r.body) {

@@ -19,7 +19,7 @@ func isMultiaddr(text string) bool { return strings.HasPrefix(text, "/") }
 func checkMultiaddr(text string) error {
 	a, err := ma.NewMultiaddr(text)
 	if err != nil || a.String() != text || strings.ContainsFunc(text, isNotPrintable) || !isSiteAddr(a) {
-		return fmt.Errorf("%.160q is no address of a site: one looks like /ip4/192.0.2.7/udp/8473/quic-v1, without the site's own /p2p/… behind it", text)
+		return fmt.Errorf("%.160q is not the address of a site, such as /ip4/192.0.2.7/udp/8473/quic-v1, which does not end with the site's own /p2p/…", text)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func PublicRealm() Realm { return Realm{Name: publicName, public: true} }
 // NewRealm returns a realm with a new secret. The name is [a-z0-9_-]{1,24}.
 func NewRealm(name string) (Realm, error) {
 	if !isName(name) || name == publicName {
-		return Realm{}, fmt.Errorf("%.64q cannot name a realm: use a-z, 0-9, _ and -, at most %d of them, and not %s, which is everybody's", name, maxName, publicName)
+		return Realm{}, fmt.Errorf("%.64q cannot name a realm: use a-z, 0-9, _ and -, at most %d of them, but not %s, which names the public one", name, maxName, publicName)
 	}
 	r := Realm{Name: name}
 	rand.Read(r.secret[:])

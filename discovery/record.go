@@ -75,13 +75,13 @@ func HostName(site identity.ID) string { return Label(site) + ".local" }
 // check returns why a record is invalid.
 func (r *Record) check() error {
 	if !r.Site.Valid() {
-		return fmt.Errorf("a record is of a site, with a key that is its alone")
+		return fmt.Errorf("a record needs the key of a site")
 	}
 	if r.Sequence == 0 {
-		return fmt.Errorf("the first record of a site has the sequence 1")
+		return fmt.Errorf("the sequence of a record is at least 1")
 	}
 	if !isName(r.Name) {
-		return fmt.Errorf("%.64q is no name of a site: use a-z, 0-9, _ and -, at most %d of them", r.Name, maxName)
+		return fmt.Errorf("%.64q cannot name a site: use a-z, 0-9, _ and -, at most %d of them", r.Name, maxName)
 	}
 	if len(r.Addresses) == 0 || len(r.Addresses) > maxAddresses {
 		return fmt.Errorf("a record has 1 to %d addresses, not %d", maxAddresses, len(r.Addresses))
@@ -92,14 +92,14 @@ func (r *Record) check() error {
 		}
 	}
 	if r.Lifetime < MinLifetime || r.Lifetime > MaxLifetime || r.Lifetime%time.Second != 0 {
-		return fmt.Errorf("a record holds for whole seconds, from %v to %v, not for %v", MinLifetime, MaxLifetime, r.Lifetime)
+		return fmt.Errorf("the lifetime of a record is in whole seconds, from %v to %v, not %v", MinLifetime, MaxLifetime, r.Lifetime)
 	}
 	if len(r.Offer) > maxKinds {
 		return fmt.Errorf("an offer has at most %d kinds, not %d", maxKinds, len(r.Offer))
 	}
 	for i, k := range r.Offer {
 		if i > 0 && r.Offer[i-1].Kind >= k.Kind {
-			return fmt.Errorf("the kinds of an offer stand in order, each once: %.32q does not follow %.32q", k.Kind, r.Offer[i-1].Kind)
+			return fmt.Errorf("the kinds of an offer are sorted and unique: %.32q cannot follow %.32q", k.Kind, r.Offer[i-1].Kind)
 		}
 		if err := k.check(); err != nil {
 			return err
@@ -110,17 +110,17 @@ func (r *Record) check() error {
 
 func (k *Kind) check() error {
 	if !isName(k.Kind) {
-		return fmt.Errorf("%.64q is no kind of points", k.Kind)
+		return fmt.Errorf("%.64q cannot name a kind of points", k.Kind)
 	}
 	if len(k.Points) == 0 || len(k.Points) > maxPoints {
 		return fmt.Errorf("an offer has 1 to %d points of a kind, not %d", maxPoints, len(k.Points))
 	}
 	for i, p := range k.Points {
 		if !isName(p) {
-			return fmt.Errorf("%.64q is no name of a point", p)
+			return fmt.Errorf("%.64q cannot name a point", p)
 		}
 		if i > 0 && k.Points[i-1] >= p {
-			return fmt.Errorf("the points of an offer stand in order, each once: %.32q does not follow %.32q", p, k.Points[i-1])
+			return fmt.Errorf("the points of an offer are sorted and unique: %.32q cannot follow %.32q", p, k.Points[i-1])
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.String() != text || strings.ContainsFunc(text, isNotPrintable) || !slices.Contains([]string{"http", "https"}, u.Scheme) ||
 		u.Hostname() == "" || u.Port() == "0" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return fmt.Errorf("%.160q is no address of a site: one looks like https://192.0.2.7:8473/mcp", text)
+		return fmt.Errorf("%.160q is not the address of a site, such as https://192.0.2.7:8473/mcp", text)
 	}
 	return nil
 }

@@ -113,27 +113,29 @@ func TestLongest(t *testing.T) {
 
 func TestSignRefuses(t *testing.T) {
 	key := identity.New()
-	for want, change := range map[string]func(*Record){
-		"not by that of":   func(r *Record) { r.Site = identity.New().ID() },
-		"the sequence 1":   func(r *Record) { r.Sequence = 0 },
-		"no name":          func(r *Record) { r.Name = "Greenhouse" },
-		"no name of a":     func(r *Record) { r.Name = "" },
-		"1 to 8 addresses": func(r *Record) { r.Addresses = nil },
-		"whole seconds":    func(r *Record) { r.Lifetime += time.Millisecond },
-		"from 1m0s":        func(r *Record) { r.Lifetime = time.Second },
-		"no kind":          func(r *Record) { r.Offer = []Kind{{Kind: "x y", Points: []string{"a"}}} },
-		"each once":        func(r *Record) { r.Offer = []Kind{{Kind: "x", Points: []string{"a", "a"}}} },
-		"stand in order": func(r *Record) {
-			r.Offer = []Kind{{Kind: "x", Points: []string{"a"}}, {Kind: "x", Points: []string{"a"}}}
-		},
-		"1 to 128 points":  func(r *Record) { r.Offer = []Kind{{Kind: "x"}} },
-		"of a point":       func(r *Record) { r.Offer = []Kind{{Kind: "x", Points: []string{"a/b"}}} },
-		"at most 16 kinds": func(r *Record) { r.Offer = make([]Kind, 17) },
+	offer := func(kinds ...Kind) func(*Record) { return func(r *Record) { r.Offer = kinds } }
+	for _, test := range []struct {
+		word   string // of the field that is wrong
+		change func(*Record)
+	}{
+		{"key", func(r *Record) { r.Site = identity.New().ID() }},
+		{"sequence", func(r *Record) { r.Sequence = 0 }},
+		{"Greenhouse", func(r *Record) { r.Name = "Greenhouse" }},
+		{"name a site", func(r *Record) { r.Name = "" }},
+		{"addresses", func(r *Record) { r.Addresses = nil }},
+		{"lifetime", func(r *Record) { r.Lifetime += time.Millisecond }},
+		{"lifetime", func(r *Record) { r.Lifetime = time.Second }},
+		{"x y", offer(Kind{Kind: "x y", Points: []string{"a"}})},
+		{"points", offer(Kind{Kind: "x", Points: []string{"a", "a"}})},
+		{"kinds", offer(Kind{Kind: "x", Points: []string{"a"}}, Kind{Kind: "x", Points: []string{"a"}})},
+		{"points", offer(Kind{Kind: "x"})},
+		{"a/b", offer(Kind{Kind: "x", Points: []string{"a/b"}})},
+		{"kinds", offer(make([]Kind, 17)...)},
 	} {
 		r := record(key)
-		change(&r)
-		if _, err := r.Sign(key); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+		test.change(&r)
+		if _, err := r.Sign(key); err == nil || !strings.Contains(err.Error(), test.word) {
+			t.Errorf("%v, want %s", err, test.word)
 		}
 	}
 }

@@ -19,9 +19,9 @@ const (
 
 // Errors of an invalid record.
 var (
-	ErrOversized = errors.New("it is too long for a record")
-	ErrMalformed = errors.New("it is no record")
-	ErrForged    = errors.New("its site did not sign it")
+	ErrOversized = errors.New("the record is too long")
+	ErrMalformed = errors.New("malformed record")
+	ErrForged    = errors.New("the record's signature is not its site's")
 )
 
 // Signed is a record with its site's signature. It is immutable.
@@ -55,7 +55,7 @@ var form = identity.NewCodec(4)
 // r.
 func (r Record) Sign(key identity.Key) (*Signed, error) {
 	if r.Site != key.ID() {
-		return nil, fmt.Errorf("a record of %v is signed by its key, not by that of %v", r.Site, key.ID())
+		return nil, fmt.Errorf("a record of %v cannot be signed with the key of %v", r.Site, key.ID())
 	}
 	r.Addresses, r.Offer = slices.Clone(r.Addresses), sortOffer(r.Offer)
 	s := &Signed{Record: r}
@@ -124,10 +124,10 @@ func Open(b []byte) (*Signed, error) {
 // read decodes a record without verifying its signature.
 func read(b []byte) (*Signed, error) {
 	if len(b) > MaxRecord {
-		return nil, fmt.Errorf("%w: %d bytes are more than %d", ErrOversized, len(b), MaxRecord)
+		return nil, fmt.Errorf("%w, with %d bytes, more than %d", ErrOversized, len(b), MaxRecord)
 	}
 	if len(b) > 2 && b[0]&0xe0 == 0xa0 && b[1] == 1 && b[2] != version { // a map, whose first key is 1
-		return nil, fmt.Errorf("%w: its version is not known here, and needs a newer agentsite", ErrMalformed)
+		return nil, fmt.Errorf("%w, of a version that needs a newer agentsite", ErrMalformed)
 	}
 	var e envelope
 	if err := form.Decode(b, &e); err != nil {
@@ -146,20 +146,20 @@ func read(b []byte) (*Signed, error) {
 	}
 	if len(e.Offer) > 0 {
 		if sha256.Sum256(e.Offer) != f.Digest {
-			return nil, fmt.Errorf("%w: its offer is not the one that its site signed", ErrForged)
+			return nil, fmt.Errorf("%w, its offer does not match its digest", ErrForged)
 		}
 		if err := form.Decode(e.Offer, &s.Offer); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if len(s.Offer) == 0 {
-			return nil, fmt.Errorf("%w: it offers nothing, and says so", ErrMalformed)
+			return nil, fmt.Errorf("%w, with an empty offer", ErrMalformed)
 		}
 	}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if n := len(s.Short()); n > MaxShort {
-		return nil, fmt.Errorf("%w: %d bytes without its offer are more than %d", ErrOversized, n, MaxShort)
+		return nil, fmt.Errorf("%w, with %d bytes without its offer, more than %d", ErrOversized, n, MaxShort)
 	}
 	return s, nil
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-var errOtherRealm = errors.New("whoever is there does not show that it is of the realm")
+var errOtherRealm = errors.New("the peer does not prove that it is in the realm")
 
-// Ask asks a site for its card, and connects to it if need be, over a relay too. What it
-// returns came from the site itself, which is of the realm; the record is the site's, and
-// its signature holds. It blocks for at most five seconds after it is connected, and asks
-// once more where its connection ends before. It is safe for concurrent use, but a site
-// answers only three of one peer at a time.
+// Fetch fetches a site's card, connecting if need be, also through a relay. The card comes
+// from the site itself, which is in the realm, and the record is the site's with a valid
+// signature. It blocks for at most five seconds after it has connected, and retries once if
+// the connection is closed. It is safe for concurrent use, but a site answers only three
+// requests of one peer at a time.
 func Fetch(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo) (Card, error) {
 	id, err := identity.Parse(site.ID.String())
 	if err != nil {
@@ -36,26 +36,26 @@ func Fetch(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Ad
 	return c, err
 }
 
-// askOnce reports besides whether it failed for a connection that ended.
+// fetchOnce also reports whether it failed because the connection was closed.
 func fetchOnce(ctx context.Context, h host.Host, realm discovery.Realm, id identity.ID, site peer.AddrInfo) (c Card, ended bool, err error) {
 	if err := h.Connect(ctx, site); err != nil {
-		return Card{}, false, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+		return Card{}, false, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, site.ID, Protocol)
 	if err != nil {
-		return Card{}, ctx.Err() == nil, fmt.Errorf("%v cannot be asked for its card: %w", id, err)
+		return Card{}, ctx.Err() == nil, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
 	}
 	defer stream.Reset() // after the end of it that is nothing
 	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if c, err = exchange(stream, realm, h.ID(), id, site.ID); err != nil {
-		return Card{}, stream.Conn().IsClosed(), fmt.Errorf("%v has no card for this realm: %w", id, err)
+		return Card{}, stream.Conn().IsClosed(), fmt.Errorf("no card for this realm from %v (%w)", id, err)
 	}
 	return c, false, nil
 }
 
-// asking is a stream, as far as it takes part.
+// cardStream is the part of a stream that exchange needs.
 type cardStream interface {
 	io.ReadWriter
 	CloseWrite() error
@@ -77,10 +77,10 @@ func exchange(stream cardStream, realm discovery.Realm, self peer.ID, id identit
 	return readAnswer(b, realm, self, id, site, nonce)
 }
 
-// answered reads an answer of whoever is there.
+// readAnswer verifies and decodes an answer.
 func readAnswer(b []byte, realm discovery.Realm, self peer.ID, id identity.ID, site peer.ID, nonce []byte) (Card, error) {
 	if len(b) < proofSize || len(b) > proofSize+maxCard {
-		return Card{}, fmt.Errorf("it answers with %d bytes", len(b))
+		return Card{}, fmt.Errorf("an answer of %d bytes", len(b))
 	}
 	if !hmac.Equal(b[:proofSize], proof(realm, "answer", site, self, nonce, b[proofSize:])) {
 		return Card{}, errOtherRealm

@@ -12,13 +12,13 @@ import (
 
 const (
 	maxCapabilities = 64
-	maxCard         = 5 << 10 // bytes; what has its bounds fits
+	maxCard         = 5 << 10 // bytes; enough for a valid card
 )
 
-// Card is what a site says of itself.
+// Card is a site's description of itself, for members of its realm.
 type Card struct {
-	Record       []byte   `cbor:"1,keyasint"`           // as discovery.Open takes it
-	Capabilities []string `cbor:"2,keyasint,omitempty"` // what the site can do, such as measurement/temperature: at most 64, in order, each once
+	Record       []byte   `cbor:"1,keyasint"`           // as in discovery.Open
+	Capabilities []string `cbor:"2,keyasint,omitempty"` // such as measurement/temperature: at most 64, sorted, each once
 }
 
 var (
@@ -26,15 +26,15 @@ var (
 	capability = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}(/[a-z0-9_-]{1,24})?$`) })
 )
 
-// CheckCapability says what is wrong with the name of something that a site can do.
+// CheckCapability returns why a name cannot be a capability.
 func CheckCapability(name string) error {
 	if !capability().MatchString(name) {
-		return fmt.Errorf("%.64q names nothing that a site can do: use a kind, or a kind and what of it, such as measurement/temperature", name)
+		return fmt.Errorf("%.64q is not a capability: use a kind or a kind and a name, such as measurement/temperature", name)
 	}
 	return nil
 }
 
-// check says what nobody else would take.
+// check returns why a card is invalid.
 func (c Card) check() error {
 	if len(c.Capabilities) > maxCapabilities {
 		return fmt.Errorf("a card has at most %d capabilities, not %d", maxCapabilities, len(c.Capabilities))
@@ -44,13 +44,13 @@ func (c Card) check() error {
 			return err
 		}
 		if i > 0 && c.Capabilities[i-1] >= name {
-			return fmt.Errorf("the capabilities of a card stand in order, each once: %q does not follow %q", name, c.Capabilities[i-1])
+			return fmt.Errorf("the capabilities of a card are sorted and unique: %q cannot follow %q", name, c.Capabilities[i-1])
 		}
 	}
 	return nil
 }
 
-// write brings the capabilities in order.
+// write sorts the capabilities and encodes the card.
 func (c Card) write() ([]byte, error) {
 	c.Capabilities = slices.Compact(slices.Sorted(slices.Values(c.Capabilities)))
 	if err := c.check(); err != nil {
@@ -59,7 +59,7 @@ func (c Card) write() ([]byte, error) {
 	return form.Encode(c)
 }
 
-// read takes a card of a site, with a record that the site signed.
+// read decodes a site's card and verifies its record.
 func read(b []byte, site identity.ID) (Card, error) {
 	var c Card
 	if err := form.Decode(b, &c); err != nil {
@@ -73,7 +73,7 @@ func read(b []byte, site identity.ID) (Card, error) {
 		return Card{}, err
 	}
 	if r.Site != site {
-		return Card{}, fmt.Errorf("%w: it is that of %v", discovery.ErrForged, r.Site)
+		return Card{}, fmt.Errorf("%w, it is that of %v", discovery.ErrForged, r.Site)
 	}
 	return c, nil
 }

@@ -17,23 +17,23 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// NewerProtocol is what a site is told with that a newer record of it is known than it
-// shows: it was restored, or its clock was wrong. Who tells sends a proof that it knows the
-// realm, and the record; the signature of that is the site's own.
+// NewerProtocol sends a site a record of it that is newer than the one it shows: the site was
+// restored, or its clock was wrong. The sender proves that it knows the realm; the record has
+// the site's own signature.
 const NewerProtocol protocol.ID = "/agentsite/newer/1"
 
-// Tell tells a site of a newer record of it, and connects to it if need be. It blocks for
-// at most five seconds after it is connected.
+// SendNewer sends a site its newer record, connecting if need be. It blocks for at most five
+// seconds after it has connected.
 func SendNewer(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, newest *discovery.Signed) error {
 	ctx = network.WithAllowLimitedConn(ctx, "card")
 	if err := h.Connect(ctx, site); err != nil {
-		return fmt.Errorf("%v cannot be told of its newer record: %w", newest.Site, err)
+		return fmt.Errorf("cannot send %v its newer record (%w)", newest.Site, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, site.ID, NewerProtocol)
 	if err != nil {
-		return fmt.Errorf("%v cannot be told of its newer record: %w", newest.Site, err)
+		return fmt.Errorf("cannot send %v its newer record (%w)", newest.Site, err)
 	}
 	defer stream.Reset() // after the end of it that is nothing
 	defer context.AfterFunc(ctx, func() { stream.Reset() })()
@@ -45,12 +45,12 @@ func SendNewer(ctx context.Context, h host.Host, realm discovery.Realm, site pee
 		return err
 	}
 	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%v does not take its newer record: %w", newest.Site, err)
+		return fmt.Errorf("%v does not accept its newer record (%w)", newest.Site, err)
 	}
 	return nil
 }
 
-// hear takes a record of the site itself.
+// receiveNewer receives a newer record of this site.
 func (s *server) receiveNewer(stream network.Stream, site, teller peer.ID) error {
 	if err := stream.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *server) receiveNewer(stream network.Stream, site, teller peer.ID) error
 		return err
 	}
 	if id, err := identity.Parse(site.String()); err != nil || r.Site != id {
-		return fmt.Errorf("%w: it is that of %v", discovery.ErrForged, r.Site)
+		return fmt.Errorf("%w, it is that of %v", discovery.ErrForged, r.Site)
 	}
 	s.newer(r)
 	return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// Protocol is what cards are asked for with. Who asks sends a nonce and a proof that it
-// knows the realm, and gets a proof and the card; both proofs hold between these two
-// peers only, and for this nonce.
+// Protocol requests a site's card. The requester sends a nonce and a proof that it knows the
+// realm, and receives a proof and the card; both proofs are bound to the two peers and the
+// nonce.
 const Protocol protocol.ID = "/agentsite/card/1"
 
 const (
 	timeout = 5 * time.Second
 
-	// Strangers, who have sixteen connections, cannot take all places. They do not count by
-	// network: all who come over one relay have the same, and what one network may have of
-	// the connections is bounded there.
+	// Strangers, with sixteen connections, cannot use all slots. There is no limit by
+	// network: all peers that come through one relay share one, whose connections are limited
+	// elsewhere.
 	maxServed        = 64
 	maxServedPerPeer = 3
 
@@ -33,7 +33,7 @@ const (
 	proofSize = 32
 )
 
-// proof shows that its maker knows the realm. What is asked and what is answered differ.
+// proof proves knowledge of the realm. what separates requests from answers.
 func proof(realm discovery.Realm, what string, site, asker peer.ID, nonce, card []byte) []byte {
 	p := realm.Hash("card", what, string(site), string(asker), string(nonce), string(card))
 	return p[:]
@@ -46,9 +46,9 @@ type server struct {
 	served quota.Quota
 }
 
-// Serve shows the site's card as it is now to everybody in the realm who asks, until stop.
-// Others learn nothing, not even whether there is one. now is called by many at a time, and
-// so is newer, with records that the site itself has signed and others know.
+// Serve sends the site's current card to members of the realm that request it, until stop.
+// Others learn nothing, not even whether there is one. card and newer are called
+// concurrently; newer receives records that the site itself has signed.
 func Serve(h host.Host, realm discovery.Realm, now func() Card, newer func(*discovery.Signed)) (stop func()) {
 	s := &server{realm: realm, card: now, newer: newer}
 	h.SetStreamHandler(Protocol, func(stream network.Stream) { s.handle(stream, s.sendCard) })

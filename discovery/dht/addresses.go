@@ -22,8 +22,8 @@ func direct(a ma.Multiaddr) bool {
 	return err != nil
 }
 
-// best are the addresses that are shown of a peer which has many: those that lead from
-// far away before those that do not, and some over relays.
+// selectAddrs selects the addresses to announce of a peer with many: some through relays,
+// then direct ones, public before local.
 func selectAddrs(all []ma.Multiaddr) (some []ma.Multiaddr) {
 	relayed := 0
 	for _, a := range all {
@@ -43,7 +43,7 @@ func selectAddrs(all []ma.Multiaddr) (some []ma.Multiaddr) {
 
 func isAnnounceable(a ma.Multiaddr) bool { return len(a) > 0 && len(a.Bytes()) <= maxAddress }
 
-// distance is 0 for an address that leads from anywhere, and more for others.
+// reachRank is 0 for a public address, and more for others.
 func reachRank(a ma.Multiaddr) int {
 	switch {
 	case manet.IsIPLoopback(a):
@@ -55,7 +55,7 @@ func reachRank(a ma.Multiaddr) int {
 	}
 }
 
-// ends are the IP addresses from which connections come that are direct.
+// directIPs returns the remote IP addresses of direct connections.
 func directIPs(all []network.Conn) (at []netip.Addr) {
 	for _, c := range all {
 		ip, err := manet.ToIP(c.RemoteMultiaddr())

@@ -22,38 +22,38 @@ import (
 )
 
 const (
-	// Servers forget after a day, and the addresses earlier on some.
+	// Servers forget after a day, and some forget the addresses earlier.
 	minAnnounceInterval = 6 * time.Hour
 	maxAnnounceInterval = 10 * time.Hour
 
 	minRetryPause = 2 * time.Second // before what failed is tried again
 	maxRetryPause = 5 * time.Minute
-	maxAwayPause  = 30 * time.Second // before a known server is looked for again that is away
+	maxAwayPause  = 30 * time.Second // before an absent known server is tried again
 
-	// Known servers are asked now and then whether they still know this host: others may
-	// have taken its place there.
+	// Known servers are asked now and then whether they still know this host: others may have
+	// taken its slot.
 	minCheckInterval = 4 * time.Minute
 	maxCheckInterval = 6 * time.Minute
 
-	changeDelay = time.Second // in which changes that come together are one
+	changeDelay = time.Second // in which changes are merged
 
-	// Where servers did not take it that should have, they are told soon again: who looks
-	// does not ask all. Not for ever: some may never take it.
+	// Where servers that should store an entry did not, they are told again soon: a lookup
+	// does not ask all of them. Not forever: some may never store it.
 	partialRetry      = 20 * time.Second
-	maxPartialRetries = 4 // times, each after twice as long
+	maxPartialRetries = 4 // each after twice as long
 
-	replication    = 20 // servers of a key, as the library has it
+	replication    = 20 // servers of a key, as in the library
 	maxKeysAtOnce  = 4
-	sendRetryPause = 250 * time.Millisecond // and after twice and four times as long
+	sendRetryPause = 250 * time.Millisecond // then twice and four times as long
 )
 
-// Announce has servers of the network know that this host has the realm's site, and what
-// that can do; in the public realm they hold its record too. It does so again in time,
-// when the host's addresses change, and when a known server has forgotten. Nothing is
-// taken back at its end: who looks for the site then finds that it does not answer.
+// Announce makes servers store that this host has the realm's site, and what it can do; in
+// the public realm also its record. It repeats that in time, when the host's addresses
+// change, and when a known server has forgotten. It removes nothing at its end: a lookup then
+// finds that the site does not answer.
 func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	if !d.o.Realm.Exists() {
-		return errors.New("who is of no realm announces nothing")
+		return errors.New("announcing needs a realm")
 	}
 	if record.Site.PeerID() != d.self.String() {
 		return fmt.Errorf("the DHT's host is %v, and cannot announce %v", d.self, record.Site)
@@ -95,7 +95,7 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 			started = true
 			err := d.update(ctx, record, s)
 			if err != nil && !failing && ctx.Err() == nil {
-				d.o.Log.Warn("the site could not be announced everywhere in the DHT, and that is tried again", "error", err)
+				d.o.Log.Warn("announcement in the DHT incomplete", "err", err)
 			}
 			failing = err != nil
 		}
@@ -103,17 +103,17 @@ func (d *DHT) Announce(ctx context.Context, record *discovery.Signed) error {
 	}
 }
 
-// changes are what events say that concerns what is announced.
+// changeWatcher collects the events that matter to Announce.
 type changeWatcher struct {
 	woken chan struct{}
 	end   func()
 
 	mu      sync.Mutex
-	servers []peer.ID // known ones whose connections came or went, each once
+	servers []peer.ID // known ones that connected or disconnected, each once
 }
 
-// watch takes events as they come, whatever else is done meanwhile: who emits one waits for
-// whoever does not take it, and with that all of the host.
+// watch receives events at once, whatever Announce does meanwhile: the event bus blocks the
+// host until all subscribers have received.
 func (d *DHT) watch(events event.Subscription) *changeWatcher {
 	c := &changeWatcher{woken: make(chan struct{}, 1)}
 	var taking sync.WaitGroup
@@ -135,7 +135,7 @@ func (d *DHT) watch(events event.Subscription) *changeWatcher {
 	return c
 }
 
-// note reports whether a peer is a known server.
+// note stores a known server and reports whether p is one.
 func (c *changeWatcher) note(p peer.ID, known func(peer.ID) bool) bool {
 	if !known(p) {
 		return false
@@ -148,7 +148,7 @@ func (c *changeWatcher) note(p peer.ID, known func(peer.ID) bool) bool {
 	return true
 }
 
-// take returns the servers since it was called last.
+// take returns the servers since its last call.
 func (c *changeWatcher) take() (servers []peer.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,28 +156,29 @@ func (c *changeWatcher) take() (servers []peer.ID) {
 	return servers
 }
 
-// standing is what the network knows of the site. It knows no clock and no network.
+// announceState is what the network knows of the site. It uses no clock and no network.
 type announceState struct {
 	addrs   []ma.Multiaddr // where it is
-	due     time.Time      // when all have to be told again
-	pause   time.Duration  // after which that is tried again
-	partial int            // how often it was told to some only, one time after the other
+	due     time.Time      // when to announce to all
+	pause   time.Duration  // before a failed announcement is repeated
+	partial int            // consecutive announcements that only some stored
 
-	unconfirmed     map[peer.ID]bool // known servers that were away, or may have forgotten
-	recheckAt       time.Time        // when these are asked
-	recheckPause    time.Duration    // after which that is tried again
-	noRecheckBefore time.Time        // before which what happens to them changes nothing of that
+	unconfirmed     map[peer.ID]bool // known servers that were absent, or may have forgotten
+	recheckAt       time.Time        // when to ask these
+	recheckPause    time.Duration    // before that is repeated
+	noRecheckBefore time.Time        // limits rechecks where connections flap
 }
 
 func newAnnounceState() *announceState {
 	return &announceState{pause: minRetryPause, unconfirmed: make(map[peer.ID]bool), recheckPause: minRetryPause}
 }
 
+// isCurrent reports whether the announced addresses are these.
 func (s *announceState) isCurrent(at []ma.Multiaddr) bool {
 	return len(s.addrs) == len(at) && !slices.ContainsFunc(at, func(a ma.Multiaddr) bool { return !ma.Contains(s.addrs, a) })
 }
 
-// next is when something is due.
+// next returns when something is due.
 func (s *announceState) next() time.Time {
 	if len(s.unconfirmed) > 0 && s.recheckAt.Before(s.due) {
 		return s.recheckAt
@@ -185,8 +186,8 @@ func (s *announceState) next() time.Time {
 	return s.due
 }
 
-// doubt notes that a known server may have forgotten the site, or is back. It is asked
-// soon; not soon again where its connections come and go all the time.
+// suspect schedules a recheck of a known server that may have forgotten the site, or is back;
+// later where its connections flap.
 func (s *announceState) suspect(now time.Time, server peer.ID) {
 	waits := len(s.unconfirmed) > 0
 	s.unconfirmed[server] = true
@@ -199,7 +200,7 @@ func (s *announceState) suspect(now time.Time, server peer.ID) {
 	}
 }
 
-// reminded notes whether all known servers know of the site now.
+// rechecked stores whether all known servers know the site.
 func (s *announceState) rechecked(now time.Time, all bool) {
 	if all {
 		s.recheckPause = minRetryPause
@@ -209,7 +210,7 @@ func (s *announceState) rechecked(now time.Time, all bool) {
 	s.recheckPause = min(2*s.recheckPause, maxAwayPause)
 }
 
-// told notes what came of telling all.
+// announced stores the result of an announcement.
 func (s *announceState) announced(now time.Time, at []ma.Multiaddr, untold map[peer.ID]bool, whole bool, err error) {
 	s.addrs = at
 	if len(untold) > 0 && len(s.unconfirmed) == 0 {
@@ -236,10 +237,10 @@ func (s *announceState) announced(now time.Time, at []ma.Multiaddr, untold map[p
 
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
-// errAway is that of servers which do not answer.
-var errUnreachable = errors.New("not reached")
+// errUnreachable means that servers do not answer.
+var errUnreachable = errors.New("unreachable")
 
-// keep tells the network what it does not know any more, or fails.
+// update announces what the network does not know.
 func (d *DHT) update(ctx context.Context, record *discovery.Signed, s *announceState) (err error) {
 	if at := selectAddrs(d.o.Host.Addrs()); !s.isCurrent(at) || !time.Now().Before(s.due) {
 		var untold map[peer.ID]bool
@@ -255,12 +256,12 @@ func (d *DHT) update(ctx context.Context, record *discovery.Signed, s *announceS
 	return err
 }
 
-// announce does it once, and fails if most servers do not take a part of it. It returns
-// which known servers did not, and whether all others did.
+// announce announces once, and fails if most servers of a key do not store it. It returns the
+// known servers that did not, and whether all others did.
 func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Multiaddr) (untold map[peer.ID]bool, whole bool, err error) {
 	untold = make(map[peer.ID]bool)
 	if len(at) == 0 {
-		return untold, false, errors.New("the host has no address yet at which it is reached")
+		return untold, false, errors.New("the host has no reachable address yet")
 	}
 	keys, err := d.keys()
 	if err != nil {
@@ -296,8 +297,8 @@ func (d *DHT) announce(ctx context.Context, record *discovery.Signed, at []ma.Mu
 	return untold, refused == 0, err
 }
 
-// keys are under which this host's site is found: the realm's, its own, and those of what
-// it can do.
+// keys returns the keys of this host's site: the realm's, its own, and those of its
+// capabilities.
 func (d *DHT) keys() ([]cid.Cid, error) {
 	keys := []cid.Cid{d.key("realm"), d.key("site", d.self.String())}
 	for _, name := range d.o.Capabilities() {
@@ -309,7 +310,7 @@ func (d *DHT) keys() ([]cid.Cid, error) {
 	return keys, nil
 }
 
-// put has the servers nearest to the site hold its record.
+// put stores the site's record at the servers nearest to the site.
 func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -326,13 +327,12 @@ func (d *DHT) put(ctx context.Context, record *discovery.Signed) error {
 	return err
 }
 
-// alone reports whether this is a server that knows no other: it holds what it is told.
+// isAlone reports whether this is a server that knows no other.
 func (d *DHT) isAlone() bool { return d.o.Server && d.library.RoutingTable().Size() == 0 }
 
-// provide tells the servers nearest to a key, and those that are known, that this host
-// has it. The library would tell the former alone, and not say whether they took it. It
-// returns who did not, and how many more should be among the nearest, and fails if most did
-// not.
+// provide tells the servers nearest to a key, and the known ones, that this host has it. The
+// library tells only the former, and ignores whether they stored it. provide returns the
+// servers that did not, how many are missing among the nearest, and an error if most did not.
 func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (silent int, refusing []peer.ID, err error) {
 	if err := d.library.Provide(ctx, key, false); err != nil { // what this host holds itself
 		return 0, nil, err
@@ -364,12 +364,12 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (sile
 	}
 	why := all.Wait()
 	if len(refusing) > len(servers)/2 || len(servers) == 0 {
-		return silent, refusing, fmt.Errorf("%d of %d servers of the DHT take it: %w", len(servers)-len(refusing), len(servers), errors.Join(err, why))
+		return silent, refusing, fmt.Errorf("only %d of %d servers of the DHT store it (%w)", len(servers)-len(refusing), len(servers), errors.Join(err, why))
 	}
 	return silent, refusing, nil
 }
 
-// tell tells one server, which may have much to do just then.
+// announceTo tells one server, with retries: it may be busy.
 func (d *DHT) announceTo(ctx context.Context, server peer.ID, key cid.Cid, at []ma.Multiaddr) (err error) {
 	for pause := sendRetryPause; ; pause *= 2 {
 		if err = d.messenger.PutProviderAddrs(ctx, server, key.Hash(), peer.AddrInfo{ID: d.self, Addrs: at}); err == nil || pause > 4*sendRetryPause {
@@ -383,12 +383,13 @@ func (d *DHT) announceTo(ctx context.Context, server peer.ID, key cid.Cid, at []
 	}
 }
 
+// isKnown reports whether a peer is one of the configured servers.
 func (d *DHT) isKnown(p peer.ID) bool {
 	return slices.ContainsFunc(d.o.Bootstrap, func(b peer.AddrInfo) bool { return b.ID == p })
 }
 
-// remind meets known servers that may not know of this host, and tells those that do not.
-// It fails while one does not answer, or does not take it.
+// recheck contacts known servers that may have forgotten this host, and tells those that did.
+// It fails while one does not answer or store.
 func (d *DHT) recheck(ctx context.Context, s *announceState) error {
 	keys, err := d.keys()
 	if err != nil {
@@ -413,11 +414,11 @@ func (d *DHT) recheck(ctx context.Context, s *announceState) error {
 	return nil
 }
 
-// remindOne asks a known server for this host under its own key, the realm's, and another
-// one, and tells it all where it does not know one.
+// recheckServer asks a known server for this host under its own key, the realm's, and a
+// random one, and announces all of them if one is missing.
 func (d *DHT) recheckServer(ctx context.Context, b peer.AddrInfo, keys []cid.Cid, at []ma.Multiaddr) error {
 	if err := d.contact(ctx, b); err != nil {
-		return fmt.Errorf("the known server %v does not answer: %w", b.ID, err)
+		return fmt.Errorf("the known server %v does not answer (%w)", b.ID, err)
 	}
 	ask := keys[:2:2]
 	if len(keys) > 2 {

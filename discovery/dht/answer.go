@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	maxAnswer    = 512 << 10 // bytes; an honest server cannot be made to say more
-	maxCloser    = 40        // twice what an honest server says
-	maxProviders = 128       // of a key, which an honest server says
+	maxAnswer    = 512 << 10 // bytes; no honest server sends more
+	maxCloser    = 40        // twice what an honest server sends
+	maxProviders = 128       // of a key, as honest servers send
 )
 
-// answer reads what a server says to a question. What the library could stumble over is
-// an error, and who or what cannot be is left out.
+// decodeAnswer decodes a server's answer. It returns an error for what would crash the
+// library, and omits invalid peers.
 func decodeAnswer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	a := new(pb.Message)
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, a); err != nil {
 		return nil, err
 	}
 	if a.Type != to.Type {
-		return nil, fmt.Errorf("it answers %v to %v", a.Type, to.Type)
+		return nil, fmt.Errorf("the server answers %v to %v", a.Type, to.Type)
 	}
 	if len(a.CloserPeers) > maxCloser {
-		return nil, fmt.Errorf("it says %d peers are the closest", len(a.CloserPeers))
+		return nil, fmt.Errorf("the server names %d closest peers", len(a.CloserPeers))
 	}
 	switch a.Type {
 	case pb.Message_PUT_VALUE:
 		if a.Record == nil || !bytes.Equal(a.Record.Key, to.Key) {
-			return nil, errors.New("it does not say what it stored")
+			return nil, errors.New("the server does not return what it stored")
 		}
 	case pb.Message_GET_VALUE:
 		if a.Record != nil && !bytes.Equal(a.Record.Key, to.Key) {
-			return nil, errors.New("it answers with another's record")
+			return nil, errors.New("the server returns the record of another key")
 		}
 	default:
 		a.Record = nil
@@ -55,7 +55,7 @@ func decodeAnswer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	return a, nil
 }
 
-// peers are those that can be, each once, with the addresses that may be used.
+// validPeers returns the peers with a valid ID, each once, with the allowed addresses.
 func validPeers(all []*pb.Message_Peer, may func(peer.ID, ma.Multiaddr) bool) (good []*pb.Message_Peer) {
 	seen := make(map[peer.ID]bool)
 	for _, p := range all {

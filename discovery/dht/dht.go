@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// Prefix is that of our own network, and Amino that of IPFS, which anybody may use.
+	// Prefix is the protocol prefix of agentsite's own network, and Amino that of IPFS.
 	Prefix protocol.ID = "/agentsite"
 	Amino  protocol.ID = kad.DefaultPrefix
 
@@ -34,39 +34,40 @@ const (
 	joinTimeout = 10 * time.Second
 )
 
-// Options are what a DHT is made with.
+// Options configure a DHT.
 type Options struct {
 	Host host.Host
 
-	// Server has the host hold what others announce. It is for machines that are always
-	// there and reached by everybody. It does not announce itself on Amino.
+	// Server makes the host store what others announce. It is for machines that are always on
+	// and publicly reachable. A server does not join Amino.
 	Server bool
 
-	// Realm is whose sites are announced and found; none for a server that does neither.
+	// Realm is the realm of announcements and lookups; the zero Realm for a server without
+	// either.
 	Realm discovery.Realm
 
-	// Bootstrap are servers that are known, of which some are there. They are asked and
-	// told besides those that the network itself shows, so that it cannot hide a site
-	// which one of them knows. They learn no more than other servers do. On Amino none is
-	// for those that IPFS names.
+	// Bootstrap are known servers, of which some should be up. They are asked and told
+	// besides those that the network returns, so that it cannot hide a site that one of them
+	// knows. They learn no more than other servers. On Amino an empty list means those of
+	// IPFS.
 	Bootstrap []peer.AddrInfo
 
-	// Prefix tells networks apart; empty for our own.
+	// Prefix is the network; "" is agentsite's own.
 	Prefix protocol.ID
 
-	// Capabilities are what the site can do, as on its card. It is asked whenever the
-	// site is announced. nil is for none.
+	// Capabilities returns the site's, as on its card, for each announcement. nil is for
+	// none.
 	Capabilities func() []string
 
-	// Newer is told of a record of this host's site, signed by it, that is newer than the
-	// one which is announced. nil is for nobody.
+	// Newer is called with a valid record of this host's site that is newer than the
+	// announced one. It may be nil.
 	Newer func(*discovery.Signed)
 
-	// Log gets what fails and is tried again; nil for nobody.
+	// Log receives failures that are retried; it may be nil.
 	Log *slog.Logger
 }
 
-// DHT is a medium. It is safe for concurrent use.
+// DHT is a medium over a Kademlia table. It is safe for concurrent use.
 type DHT struct {
 	o         Options
 	self      peer.ID
@@ -75,17 +76,17 @@ type DHT struct {
 	messenger *pb.ProtocolMessenger
 	store     *store
 
-	announced atomic.Pointer[discovery.Signed] // this host's own
+	announced atomic.Pointer[discovery.Signed] // this host's record
 
-	joining chan struct{} // holds one while somebody joins
+	joining chan struct{} // holds one value while join runs
 
 	mu   sync.Mutex
-	wake map[chan struct{}]bool // of each Find
+	wake map[chan struct{}]bool // one for each Find
 }
 
 var _ discovery.Medium = (*DHT)(nil)
 
-// New makes a DHT. It asks nobody before it is used, unless it is a server.
+// New returns a DHT. It sends nothing before it is used, unless it is a server.
 func New(o Options) (*DHT, error) {
 	if !o.Realm.Exists() && !o.Server {
 		return nil, errors.New("a site is found in a realm: make one with agentsite realm new, or use the public one")
@@ -94,7 +95,7 @@ func New(o Options) (*DHT, error) {
 		o.Prefix = Prefix
 	}
 	if o.Server && o.Prefix == Amino {
-		return nil, errors.New("a site does not serve the network of IPFS: use it as a client")
+		return nil, errors.New("a site takes part in the network of IPFS as a client only")
 	}
 	if o.Prefix == Amino && len(o.Bootstrap) == 0 {
 		o.Bootstrap = kad.GetDefaultBootstrapPeerAddrInfos()
@@ -147,10 +148,10 @@ func New(o Options) (*DHT, error) {
 	return d, nil
 }
 
-// keptTag is why connections to known servers are not ended when there are many.
+// bootstrapTag protects the connections to known servers.
 const bootstrapTag = "bootstrap"
 
-// Close ends what is under way and returns when it has ended.
+// Close cancels everything and blocks until it has ended.
 func (d *DHT) Close() error {
 	for _, b := range d.o.Bootstrap {
 		d.o.Host.ConnManager().Unprotect(b.ID, bootstrapTag)
@@ -161,10 +162,10 @@ func (d *DHT) Close() error {
 	return err
 }
 
-// Requests is how many messages were sent to servers so far.
+// Requests returns the number of messages sent to servers.
 func (d *DHT) Requests() uint64 { return d.sender.requests.Load() }
 
-// key is under what something of the realm is kept.
+// key derives a key of the realm.
 func (d *DHT) key(purpose string, words ...string) cid.Cid {
 	h := d.o.Realm.Hash(purpose, words...)
 	mh, err := multihash.Encode(h[:], multihash.SHA2_256)
@@ -174,8 +175,8 @@ func (d *DHT) key(purpose string, words ...string) cid.Cid {
 	return cid.NewCidV1(cid.Raw, mh)
 }
 
-// join sees that there are servers to ask. A client does so before it asks and never
-// else. It fails when ctx ends, also while another joins.
+// join fills the routing table if no server is connected. It fails when ctx ends, also while
+// another call joins.
 func (d *DHT) join(ctx context.Context) error {
 	select {
 	case d.joining <- struct{}{}:
@@ -197,7 +198,7 @@ func (d *DHT) join(ctx context.Context) error {
 		for _, b := range d.o.Bootstrap {
 			asking.Go(func() {
 				if err := d.contact(meeting, b); err != nil {
-					d.o.Log.Debug("a known server of the DHT does not answer", "peer", b.ID, "error", err)
+					d.o.Log.Debug("DHT server unavailable", "peer", b.ID, "err", err)
 					return
 				}
 				met <- struct{}{}
@@ -224,12 +225,12 @@ func (d *DHT) join(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if table.Size() == 0 && !d.o.Server { // which may be the first
-		return fmt.Errorf("no server of the DHT answers, of %d that are known: is there a way to the internet, and one of the relays up?", len(d.o.Bootstrap))
+		return d.errNoServer()
 	}
 	return nil
 }
 
-// meet asks a server that is known for others, and remembers it if it answers.
+// contact asks a known server for others, and adds it to the routing table if it answers.
 func (d *DHT) contact(ctx context.Context, server peer.AddrInfo) (err error) {
 	for range 2 { // a connection may end just when it is used
 		if err = d.sender.host.Connect(ctx, server); err != nil {
@@ -246,4 +247,8 @@ func (d *DHT) contact(ctx context.Context, server peer.AddrInfo) (err error) {
 	d.library.RoutingTable().RemovePeer(server.ID)
 	_, err = d.library.RoutingTable().TryAddPeer(server.ID, true, false)
 	return err
+}
+
+func (d *DHT) errNoServer() error {
+	return fmt.Errorf("none of the %d known servers of the DHT answers: check the internet connection and the relays", len(d.o.Bootstrap))
 }

@@ -21,17 +21,17 @@ import (
 const (
 	minFindInterval = 25 * time.Minute
 	maxFindInterval = 35 * time.Minute
-	sightingTTL     = 70 * time.Minute // what was found
+	sightingTTL     = 70 * time.Minute // of a sighting
 
-	lookupTimeout = 30 * time.Second // for all that the servers say
+	lookupTimeout = 30 * time.Second // for the answers of all servers
 	askTimeout    = 4 * time.Second  // for a site
 )
 
-// Find finds all sites of the realm at once, every half an hour, and after Refresh. It
-// emits those that answered, and a goodbye for each that did before and does no more.
+// Find finds all sites of the realm at once, every half an hour, and after Refresh. It emits
+// those that answered, and a goodbye for each that answered before and does not any more.
 func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) error {
 	if !d.o.Realm.Exists() {
-		return errors.New("who is of no realm finds nobody")
+		return errors.New("finding sites needs a realm")
 	}
 	woken := make(chan struct{}, 1)
 	d.mu.Lock()
@@ -51,7 +51,7 @@ func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) err
 		}
 		wait := minFindInterval + rand.N(maxFindInterval-minFindInterval)
 		if err != nil {
-			d.o.Log.Warn("sites could not be found in the DHT, and that is tried again", "after", pause, "error", err)
+			d.o.Log.Warn("lookup in the DHT failed", "retry", pause, "err", err)
 			wait, pause = pause, min(2*pause, maxRetryPause)
 			maps.Copy(there, found)
 		} else {
@@ -73,7 +73,7 @@ func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) err
 	}
 }
 
-// Refresh has each Find look again now.
+// Refresh makes each Find look up now.
 func (d *DHT) Refresh() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,12 +91,12 @@ func goodbye(p peer.ID, emit func(discovery.Sighting) error) {
 	}
 }
 
-// Lookup emits the sites of the realm that can do something, such as
-// measurement/temperature, or all of them for "", as they answer, from one goroutine at a
-// time. It returns when all that the servers know of were asked, or when ctx ends.
+// Lookup emits the sites of the realm with a capability, such as measurement/temperature, or
+// all for "", as they answer, from one goroutine at a time. It returns when all that servers
+// name were asked, or when ctx ends.
 func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery.Sighting) error) error {
 	if !d.o.Realm.Exists() {
-		return errors.New("who is of no realm finds nobody")
+		return errors.New("finding sites needs a realm")
 	}
 	key := d.key("realm")
 	if capability != "" {
@@ -109,16 +109,16 @@ func (d *DHT) Lookup(ctx context.Context, capability string, emit func(discovery
 	return err
 }
 
-// newer has a site that shows an older record than is known go beyond that.
+// sendNewer sends a newer record to a site that shows an older one.
 func (d *DHT) sendNewer(ctx context.Context, p peer.AddrInfo, newest *discovery.Signed) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := card.SendNewer(ctx, d.o.Host, d.o.Realm, p, newest); err != nil {
-		d.o.Log.Debug("a site is not told that a newer record of it is known", "peer", p.ID, "error", err)
+		d.o.Log.Debug("newer record not delivered", "peer", p.ID, "err", err)
 	}
 }
 
-// ask asks a site for its card, and who is this host itself.
+// ask fetches a site's card, or returns this host's own.
 func (d *DHT) ask(ctx context.Context, p peer.AddrInfo) (discovery.Sighting, []string, error) {
 	id, err := identity.Parse(p.ID.String())
 	if err != nil {
@@ -146,10 +146,10 @@ func (d *DHT) ask(ctx context.Context, p peer.AddrInfo) (discovery.Sighting, []s
 	return discovery.Sighting{Site: id, Record: c.Record, At: at, For: sightingTTL}, c.Capabilities, nil
 }
 
-// addresses are those at which a peer may be, as far as is known here.
+// addresses returns a peer's known addresses.
 func (d *DHT) addresses(p peer.ID) []ma.Multiaddr { return d.o.Host.Peerstore().Addrs(p) }
 
-// part ends connections to who was only asked: there may be many.
+// closeUnused closes the connections to a peer that was only asked.
 func (d *DHT) closeUnused(p peer.ID) {
 	if d.library.RoutingTable().Find(p) != "" || d.o.Host.ConnManager().IsProtected(p, "") {
 		return
@@ -161,8 +161,8 @@ func (d *DHT) closeUnused(p peer.ID) {
 	}
 }
 
-// providers emits who is said to have a key, and by whom, from one goroutine and some more
-// than once, as servers answer.
+// providers emits the peers that servers name for a key, as they answer, from one goroutine
+// and some repeatedly.
 func (d *DHT) providers(ctx context.Context, key cid.Cid, emit func(server peer.ID, p peer.AddrInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

@@ -25,8 +25,8 @@ const (
 	readTimeout, writeTimeout = 4 * time.Second, 10 * time.Second
 )
 
-// guarded is the host as the library has it: nobody gets a connection that is kept, calls
-// are direct and short, and what strangers send is small.
+// limitedHost is the host for the library: it protects no connections, dials directly with a
+// short timeout, and limits inbound requests.
 type limitedHost struct {
 	host.Host
 	requests quota.Quota
@@ -34,14 +34,14 @@ type limitedHost struct {
 
 func newLimitedHost(h host.Host) *limitedHost { return &limitedHost{Host: h} }
 
-// sought is, in a context, who is looked for. The library would try to ask that one, too,
-// for seconds, while whoever looks has ways of which it knows nothing.
+// lookupTarget is the context key of a lookup's target. The library would dial it for
+// seconds, while the caller may know better addresses.
 type lookupTarget struct{}
 
-// Connect does not go over relays: a server is reached by everybody.
+// Connect never uses relays: servers are publicly reachable.
 func (g *limitedHost) Connect(ctx context.Context, p peer.AddrInfo) error {
 	if ctx.Value(lookupTarget{}) == p.ID {
-		return errors.New("it is only looked for")
+		return errors.New("the target of the lookup is not dialled")
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -50,14 +50,14 @@ func (g *limitedHost) Connect(ctx context.Context, p peer.AddrInfo) error {
 
 func (g *limitedHost) ConnManager() connmgr.ConnManager { return unprotected{g.Host.ConnManager()} }
 
-// unkept keeps no connection. The library would keep most servers', whoever says that he
-// is one.
+// unprotected is a connection manager that protects nothing. The library would protect every
+// peer that claims to be a server.
 type unprotected struct{ connmgr.ConnManager }
 
 func (unprotected) Protect(peer.ID, string)        {}
 func (unprotected) Unprotect(peer.ID, string) bool { return false }
 
-// SetStreamHandler bounds what the library serves.
+// SetStreamHandler limits the streams that the library serves.
 func (g *limitedHost) SetStreamHandler(id protocol.ID, handle network.StreamHandler) {
 	g.Host.SetStreamHandler(id, func(s network.Stream) {
 		c := s.Conn()
@@ -72,18 +72,18 @@ func (g *limitedHost) SetStreamHandler(id protocol.ID, handle network.StreamHand
 	})
 }
 
-// short is a stream of messages, each with its length before it, none of which is long.
-// Whoever does not send one, or does not read what is answered, ends it.
+// limitedStream is a stream of length-prefixed messages of at most maxRequest bytes, with a
+// timeout for each.
 type limitedStream struct {
 	network.Stream
-	left   uint64 // of the message
-	length uint64 // as far as it was read
+	left   uint64 // bytes of the message
+	length uint64 // as far as its prefix was read
 	shift  uint
 }
 
 var errRequestTooLong = errors.New("a request is too long")
 
-// Read is that of the stream.
+// Read ends at the end of a message, and fails for one that is too long.
 func (s *limitedStream) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -109,7 +109,7 @@ func (s *limitedStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write is that of the stream.
+// Write has a timeout, and starts that of the next request.
 func (s *limitedStream) Write(b []byte) (int, error) {
 	s.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := s.Stream.Write(b)

@@ -18,13 +18,14 @@ import (
 )
 
 const (
+	// bounds Locate
 	locateTimeout = 10 * time.Second
 	maxLocated    = 32 // addresses
 )
 
-// Where returns the addresses at which a site may be, also over relays: first those that
-// are known here, then what the site signed, then what servers say. Nothing but the
-// handshake proves them. It takes at most ten seconds; the error says that there is none.
+// Locate returns a site's possible addresses, also through relays: known ones, then those
+// that the site signed, then those that servers name. Only the handshake verifies them. It
+// blocks for ten seconds at most, and fails if there is none.
 func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	p, err := peer.Decode(id.PeerID())
 	if err != nil {
@@ -53,13 +54,13 @@ func (d *DHT) Locate(ctx context.Context, id identity.ID) (peer.AddrInfo, error)
 		return peer.AddrInfo{}, failed
 	}
 	if len(all) == 0 {
-		return peer.AddrInfo{}, fmt.Errorf("nobody in the DHT knows where %v is", id)
+		return peer.AddrInfo{}, fmt.Errorf("no server of the DHT knows an address of %v", id)
 	}
 	return peer.AddrInfo{ID: p, Addrs: all}, nil
 }
 
-// Near is Where for many sites: the known servers are asked, one after the other until one
-// knows the site, and the network only where none does.
+// QuickLocate is a cheaper Locate: it asks the known servers one after the other until one
+// knows the site, and the network only if none does.
 func (d *DHT) QuickLocate(ctx context.Context, id identity.ID) (peer.AddrInfo, error) {
 	p, err := peer.Decode(id.PeerID())
 	if err != nil {
@@ -74,7 +75,7 @@ func (d *DHT) QuickLocate(ctx context.Context, id identity.ID) (peer.AddrInfo, e
 	return d.Locate(ctx, id)
 }
 
-// search asks the network in all ways that there are.
+// search asks the network in all ways.
 func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiaddr) {
 	var asking sync.WaitGroup
 	if d.o.Realm.Exists() {
@@ -94,7 +95,7 @@ func (d *DHT) search(ctx context.Context, p peer.ID) (signed, said []ma.Multiadd
 	return signed, said
 }
 
-// signed are the addresses in the newest record of a site that servers hold.
+// signedAddrs returns the addresses in the newest record of a site that servers hold.
 func (d *DHT) signedAddrs(ctx context.Context, p peer.ID) (all []ma.Multiaddr) {
 	b, _ := d.library.GetValue(ctx, keyOf(p), kad.Quorum(0)) // as far as it came
 	r, err := open(keyOf(p), b)

@@ -15,19 +15,18 @@ import (
 )
 
 const (
-	maxActiveSites  = 16 // sites that are asked and have not been slow
+	maxActiveSites  = 16 // sites asked at a time, without slow ones
 	maxRunningSites = 32
 	maxCandidates   = 4096 // sites of one key
-	// How many of those that one server names need not be there, of any and of a known one,
-	// before it is not believed any more.
+	// Sites named by one server, unknown or known, that may fail to answer before its other
+	// names are ignored.
 	maxSourceFailures, maxKnownSourceFailures = 48, 512
-	maxTries                                  = 3  // times, where strangers say that one is
-	maxRetries                                = 32 // are asked once more
+	maxTries                                  = 3  // of a site that unknown servers name
+	maxRetries                                = 32 // sites that are asked once more
 )
 
-// look asks those for their cards of whom servers say that they have a key, and some
-// besides, and emits each whose card is right as soon as it is. It returns who that was,
-// and where.
+// runLookup asks the sites for their cards that servers name for a key, and besides, and
+// emits each site that sends a valid one at once. It returns these and their addresses.
 func (d *DHT) runLookup(ctx context.Context, key cid.Cid, besides []peer.AddrInfo, capability string, emit func(discovery.Sighting) error) (map[peer.ID]peer.AddrInfo, error) {
 	l := &lookup{d: d, ctx: ctx, capability: capability, emit: emit, asked: make(map[peer.ID]bool), tries: make(map[peer.ID]int), found: make(map[peer.ID]peer.AddrInfo)}
 	for _, p := range besides {
@@ -40,8 +39,8 @@ func (d *DHT) runLookup(ctx context.Context, key cid.Cid, besides []peer.AddrInf
 	return l.found, err
 }
 
-// looking is one look. Whose names turn out to be false comes after those whose are true:
-// servers that name hundreds who are not there do not keep a site from being asked.
+// lookup is one runLookup. It asks sites first that servers with the fewest false names name:
+// hundreds of false names do not delay a real site.
 type lookup struct {
 	d          *DHT
 	ctx        context.Context
@@ -51,21 +50,21 @@ type lookup struct {
 	asking     sync.WaitGroup
 
 	mu              sync.Mutex
-	sources         []*source // in the order in which they answered
+	sources         []*source // in the order of their answers
 	candidates      int
-	asked           map[peer.ID]bool // who is being asked, or was found
-	tries           map[peer.ID]int  // how often in vain
+	asked           map[peer.ID]bool // being asked, or found
+	tries           map[peer.ID]int  // failed attempts
 	active, running int              // how many are asked, of whom some are slow
-	failed          []peer.AddrInfo  // who is asked once more
+	failed          []peer.AddrInfo  // to ask once more
 	found           map[peer.ID]peer.AddrInfo
 }
 
-// source is who has named sites.
+// source is a server that names sites.
 type source struct {
-	server     peer.ID // "" for ourselves
+	server     peer.ID // "" for this host
 	known      bool
-	candidates []peer.AddrInfo // who was not asked yet
-	failures   int             // how many of them did not show a card, or not yet
+	candidates []peer.AddrInfo // not asked yet
+	failures   int             // without a card, including those being asked
 }
 
 func (s *source) maxFailures() int {
@@ -75,7 +74,7 @@ func (s *source) maxFailures() int {
 	return maxSourceFailures
 }
 
-// add has a site be asked that a server names.
+// add queues a site that a server names.
 func (l *lookup) add(server peer.ID, p peer.AddrInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +91,7 @@ func (l *lookup) add(server peer.ID, p peer.AddrInfo) {
 	l.askMore()
 }
 
-// again has those be asked once more that did not show a card.
+// retryFailed asks known servers' sites that failed once more.
 func (l *lookup) retryFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +101,7 @@ func (l *lookup) retryFailed() {
 	l.askMore()
 }
 
-// askMore asks as many as may be asked. The caller holds mu.
+// askMore asks as many sites as allowed. The caller holds mu.
 func (l *lookup) askMore() {
 	for l.active < maxActiveSites && l.running < maxRunningSites && l.ctx.Err() == nil {
 		s, p := l.next()
@@ -147,8 +146,7 @@ func (l *lookup) askMore() {
 	}
 }
 
-// next is who is asked now: of the source that has named the fewest who are not there, the
-// first. The caller holds mu.
+// next returns the next site, of the source with the fewest failures. The caller holds mu.
 func (l *lookup) next() (best *source, p peer.AddrInfo) {
 	at := 0
 	for _, s := range l.sources {
@@ -166,11 +164,11 @@ func (l *lookup) next() (best *source, p peer.AddrInfo) {
 	return best, p
 }
 
-// ask emits a site if it shows its card, and reports whether it did.
+// ask asks a site for its card, emits it, and reports whether it was valid.
 func (l *lookup) ask(p peer.AddrInfo) bool {
 	seen, names, err := l.d.ask(l.ctx, p)
 	if err != nil {
-		l.d.o.Log.Debug("a site of which the DHT knows does not show its card", "peer", p.ID, "error", err)
+		l.d.o.Log.Debug("no card from site", "peer", p.ID, "err", err)
 		return false
 	}
 	if l.capability != "" && !slices.Contains(names, l.capability) {

@@ -1,14 +1,13 @@
 package dht
 
-// ranking knows which of some has the most, where numbers change by one at a time. The zero
-// value has nobody. Whatever is done takes the same time.
+// ranking orders keys by a count that changes by one at a time, in constant time. The zero
+// value is empty.
 type ranking[K comparable] struct {
-	by   []map[K]bool // by number
+	by   []map[K]bool // by count
 	most int
 }
 
-// set notes that one has another number now, one more or less than before. Who has nothing
-// is forgotten.
+// set changes the count of a key by one. A count of 0 removes it.
 func (r *ranking[K]) set(who K, was, is int) {
 	if was > 0 {
 		delete(r.by[was], who)
@@ -30,7 +29,7 @@ func (r *ranking[K]) set(who K, was, is int) {
 	}
 }
 
-// top is one of those that have the most, the zero value where nobody has anything.
+// top returns a key with the highest count, the zero value if there is none.
 func (r *ranking[K]) top() (who K) {
 	if r.most > 0 {
 		for who = range r.by[r.most] {

@@ -13,9 +13,9 @@ const (
 	maxAddrsPerProvider = 64 // addresses of one peer
 )
 
-// request bounds what a server keeps of a request before the library looks at it: a
-// record only of the site that sends it, and a provider only of itself, with few
-// addresses. The library refuses a request that has none then.
+// sanitizeRequest removes from a request what a server must not store: records and providers
+// other than the sender's own, and all but few addresses. The library refuses a request
+// without any.
 func sanitizeRequest(h host.Host, from peer.ID, m *pb.Message) {
 	m.ProtoReflect().SetUnknown(nil)
 	m.CloserPeers = nil

@@ -22,21 +22,20 @@ import (
 
 const (
 	answerTimeout = 4 * time.Second // for an answer
-	minBackoff    = time.Minute     // who let us wait, or answered what is no answer; twice as long each time
+	minBackoff    = time.Minute     // after a timeout or an invalid answer; doubles
 	maxBackoff    = 10 * time.Minute
 	maxBackoffs   = 1024
 )
 
 var errClosed = errors.New("the DHT is closed")
 
-// sender carries the library's messages to servers, each on a stream of its own, and
-// returns answers that the library can do no harm with. The library's own sender does
-// not look at them, and an answer without a record ends the program.
+// sender sends the library's messages to servers, each on a stream of its own, and validates
+// answers. The library's own sender does not, and an answer without a record crashes it.
 type sender struct {
 	host      host.Host
 	protocols []protocol.ID
 	timeout   time.Duration
-	isKnown   func(peer.ID) bool // who is asked in any case
+	isKnown   func(peer.ID) bool // without back-off
 	requests  atomic.Uint64
 
 	ctx    context.Context // until it is closed
@@ -48,7 +47,7 @@ type sender struct {
 	busy     sync.WaitGroup
 }
 
-// shunning is until when a peer is not asked, and for how long that was.
+// backoff is how long a peer is not asked, and until when.
 type backoff struct {
 	until time.Time
 	pause time.Duration
@@ -62,7 +61,7 @@ func newSender(h host.Host, protocols []protocol.ID, kept func(peer.ID) bool) *s
 	return s
 }
 
-// close ends what is under way and waits for it.
+// close cancels all requests and waits for them.
 func (s *sender) close() {
 	s.cancel()
 	s.mu.Lock()
@@ -71,8 +70,7 @@ func (s *sender) close() {
 	s.busy.Wait()
 }
 
-// begin runs what goes on after whoever began it has its answer, and close waits for. It
-// reports false when the sender is closed.
+// spawn runs a goroutine that close waits for, or returns false after close.
 func (s *sender) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,10 +80,10 @@ func (s *sender) spawn(f func()) bool {
 	return !s.closed
 }
 
-// SendRequest returns the answer to a message.
+// SendRequest sends a message and returns the answer.
 func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a *pb.Message, err error) {
 	if m.Type == pb.Message_PUT_VALUE && string(m.Key) != keyOf(s.host.ID()) {
-		return nil, errors.New("a site's record is put by the site") // the library corrects those of others
+		return nil, errors.New("only the site puts its record") // the library corrects those of others
 	}
 	err = s.exchange(ctx, to, m, func(r *bufio.Reader) error {
 		b, err := readMessage(r)
@@ -97,20 +95,20 @@ func (s *sender) SendRequest(ctx context.Context, to peer.ID, m *pb.Message) (a 
 	return a, err
 }
 
-// SendMessage returns when the other has taken the message in.
+// SendMessage sends a message and returns when the server has read it.
 func (s *sender) SendMessage(ctx context.Context, to peer.ID, m *pb.Message) error {
 	return s.exchange(ctx, to, m, func(r *bufio.Reader) error {
 		if _, err := r.ReadByte(); err != io.EOF {
-			return fmt.Errorf("it does not take it: %w", err)
+			return fmt.Errorf("the server does not store it (%w)", err)
 		}
 		return nil
 	})
 }
 
-// OnDisconnect has nothing to end: no stream outlives its message.
+// OnDisconnect does nothing: each message has a stream of its own.
 func (*sender) OnDisconnect(context.Context, peer.ID) {}
 
-// talk sends a message and has what follows read.
+// exchange sends a message and calls read for the answer.
 func (s *sender) exchange(ctx context.Context, to peer.ID, m *pb.Message, read func(*bufio.Reader) error) error {
 	if err := s.acquire(to); err != nil {
 		return err
@@ -148,6 +146,7 @@ func (s *sender) exchange(ctx context.Context, to peer.ID, m *pb.Message, read f
 	return nil
 }
 
+// acquire counts a request, or fails after close and during a peer's back-off.
 func (s *sender) acquire(to peer.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,14 +154,14 @@ func (s *sender) acquire(to peer.ID) error {
 		return errClosed
 	}
 	if time.Now().Before(s.backoffs[to].until) {
-		return errors.New("it did not answer well a moment ago")
+		return errors.New("the server did not answer well a moment ago")
 	}
 	s.busy.Add(1)
 	return nil
 }
 
-// shuns has a peer not be asked for a while, so that those who stall cost little. Known
-// servers are asked all the same: they may be all that there is, and this host the slow one.
+// backOff starts a peer's back-off. Known servers have none: there may be no others, and this
+// host may be the slow one.
 func (s *sender) backOff(who peer.ID) {
 	if s.isKnown(who) {
 		return
@@ -194,14 +193,14 @@ func writeMessage(stream network.Stream, m *pb.Message) error {
 	return stream.CloseWrite()
 }
 
-// readMessage reads one message with its length before it.
+// readMessage reads one length-prefixed message.
 func readMessage(r *bufio.Reader) ([]byte, error) {
 	n, err := binary.ReadUvarint(r)
 	if err != nil {
 		return nil, err
 	}
 	if n > maxAnswer {
-		return nil, fmt.Errorf("it answers with %d bytes, more than %d", n, maxAnswer)
+		return nil, fmt.Errorf("the server answers with %d bytes, more than %d", n, maxAnswer)
 	}
 	b := make([]byte, n)
 	_, err = io.ReadFull(r, b)

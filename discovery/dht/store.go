@@ -28,39 +28,38 @@ const (
 	maxEntries          = 1 << 16
 	maxEntriesPerPeer   = 256  // of one peer
 	maxEntriesPerPrefix = 4096 // of one network
-	reservedPerPrefix   = 64   // entries of one network that no other network's newer ones push out
-	reservedPerPeer     = 32   // of one peer that its own network's do not
+	reservedPerPrefix   = 64   // entries of one network that newer ones of other networks do not evict
+	reservedPerPeer     = 32   // of one peer that its own network's do not evict
 	maxValueSize        = 2 << 10
 )
 
 var (
-	errQuota  = errors.New("it stores too much here")
+	errQuota  = errors.New("the peer stores too much here")
 	errFull   = errors.New("the table is full")
 	providers = path.Clean(records.ProvidersKeyPrefix)
 )
 
-// store is what a server remembers: at most so much, of each peer, and of each network. The
-// last part of a key is the peer whose entry it is. If a network has its most, or all is
-// full, an entry goes of the network that has the most, there of the peer that has the
-// most, and of those its oldest; but not one of a network that has few, or of a peer that
-// has few in its full network. If all have few, what is new is refused, and whoever announces it sees that. All it does takes as long as
-// there are entries to return.
+// store is a server's datastore, bounded in all, by peer and by network. The last part of a
+// key is the entry's peer. When a network or all is full, the oldest entry of the peer with
+// the most, in the network with the most, is evicted; but not one within the reserved number
+// of a network, or of a peer in its full network. If all are, a new entry is refused, which
+// the announcing peer sees. Operations take constant time, plus the entries returned.
 type store struct {
-	from   func(name string) netip.Prefix // where the peer of an entry is now
-	forget func(name string)              // called, with mu held, for a peer that has no entry (any more)
+	from   func(name string) netip.Prefix // the network of an entry's peer
+	forget func(name string)              // called with mu held when a peer has no entry left
 
 	mu       sync.Mutex
-	perPeer  map[string]int                      // entries of each peer, in all networks
-	folders  map[string]map[string]*list.Element // by what stands before the last part, and by that
+	perPeer  map[string]int                      // entries in all networks
+	folders  map[string]map[string]*list.Element // by the key without its last part, and by that
 	prefixes map[netip.Prefix]*subnet
 	largest  ranking[*subnet]
-	order    list.List // the oldest first
+	order    list.List // oldest first
 }
 
-// subnet is what those of one network have stored.
+// subnet holds the entries of one network.
 type subnet struct {
 	prefix  netip.Prefix
-	peers   map[string]*list.List // the entries of each, the oldest first
+	peers   map[string]*list.List // oldest first
 	largest ranking[string]
 	size    int
 }
@@ -74,8 +73,8 @@ type entry struct {
 
 var _ ds.Batching = (*store)(nil)
 
-// prefixOf returns the function that tells from which network the peer of an entry is
-// connected to a host: the zero prefix for the host itself, and where it has gone meanwhile.
+// prefixOf returns a function that returns the network from which an entry's peer is
+// connected to h: the zero prefix for the host itself, and for a peer that has disconnected.
 func prefixOf(h host.Host) func(name string) netip.Prefix {
 	return func(name string) netip.Prefix {
 		b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(name)
@@ -93,8 +92,8 @@ func prefixOf(h host.Host) func(name string) netip.Prefix {
 	}
 }
 
-// forgetAddresses returns the function that ends the lifetime of a provider's addresses on a
-// host: the library keeps them beside the store, whatever becomes of the entry.
+// forgetAddresses returns a function that expires a provider's addresses, which the library
+// keeps beside the store.
 func forgetAddresses(h host.Host) func(name string) {
 	return func(name string) {
 		if b, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(name); err == nil {
@@ -107,8 +106,8 @@ func newStore(from func(name string) netip.Prefix, forget func(name string)) *st
 	return &store{from: from, forget: forget, perPeer: make(map[string]int), folders: make(map[string]map[string]*list.Element), prefixes: make(map[netip.Prefix]*subnet)}
 }
 
-// Put refuses what is too long, more of a peer than it may have, and what is new when all is
-// full.
+// Put refuses values that are too long, entries beyond a peer's quota, and new ones when the
+// store is full.
 func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 	folder, name := path.Split(key.String())
 	folder = path.Clean(folder)
@@ -140,7 +139,8 @@ func (s *store) Put(_ context.Context, key ds.Key, value []byte) error {
 	return nil
 }
 
-// room makes room for one entry more, or says why there is none. The caller holds mu.
+// makeRoom evicts for one more entry if need be, or returns why it cannot. The caller holds
+// mu.
 func (s *store) makeRoom(from netip.Prefix, name string) error {
 	n := s.prefixes[from]
 	if n != nil && n.peers[name] != nil && n.peers[name].Len() >= maxEntriesPerPeer {
@@ -162,7 +162,7 @@ func (s *store) makeRoom(from netip.Prefix, name string) error {
 	return errFull
 }
 
-// add stores an entry in its network. The caller holds mu.
+// add stores an entry. The caller holds mu.
 func (s *store) add(e *entry) {
 	at := s.order.PushBack(e)
 	if s.folders[e.folder] == nil {
@@ -180,13 +180,12 @@ func (s *store) add(e *entry) {
 	s.perPeer[e.name]++
 }
 
-// dropOf forgets the oldest entry of the peer that has the most in a network. The caller
-// holds mu.
+// dropOf evicts the oldest entry of the peer with the most in a network. The caller holds mu.
 func (s *store) dropOf(n *subnet) {
 	s.drop(n.peers[n.largest.top()].Front().Value.(*list.Element))
 }
 
-// drop forgets an entry, or nothing. The caller holds mu.
+// drop removes an entry; nil is fine. The caller holds mu.
 func (s *store) drop(at *list.Element) {
 	if at == nil {
 		return
@@ -219,7 +218,7 @@ func (s *store) find(key ds.Key) *list.Element {
 	return s.folders[path.Clean(folder)][name]
 }
 
-// Get is that of a datastore.
+// Get implements ds.Datastore.
 func (s *store) Get(_ context.Context, key ds.Key) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,17 +229,17 @@ func (s *store) Get(_ context.Context, key ds.Key) ([]byte, error) {
 	return e.Value.(*entry).value, nil
 }
 
-// Has is that of a datastore.
+// Has implements ds.Datastore.
 func (s *store) Has(ctx context.Context, key ds.Key) (bool, error) {
 	return ds.GetBackedHas(ctx, s, key)
 }
 
-// GetSize is that of a datastore.
+// GetSize implements ds.Datastore.
 func (s *store) GetSize(ctx context.Context, key ds.Key) (int, error) {
 	return ds.GetBackedSize(ctx, s, key)
 }
 
-// Delete is that of a datastore.
+// Delete implements ds.Datastore.
 func (s *store) Delete(_ context.Context, key ds.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +247,8 @@ func (s *store) Delete(_ context.Context, key ds.Key) error {
 	return nil
 }
 
-// Query returns the entries of one folder, or all providers. Of the providers of one key
-// it returns as many as an answer holds, others each time.
+// Query returns the entries of one folder, or all providers. For one key it returns as many
+// providers as an answer holds, in random order.
 func (s *store) Query(_ context.Context, q query.Query) (query.Results, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,20 +274,20 @@ func (e *entry) query() query.Entry {
 	return query.Entry{Key: path.Join(e.folder, e.name), Value: e.value, Size: len(e.value)}
 }
 
-// Sync has nothing to wait for.
+// Sync does nothing.
 func (*store) Sync(context.Context, ds.Key) error { return nil }
 
-// Close ends nothing.
+// Close does nothing.
 func (*store) Close() error { return nil }
 
-// Batch does many at once, as they come.
+// Batch returns a batch that is not atomic.
 func (s *store) Batch(context.Context) (ds.Batch, error) { return ds.NewBasicBatch(s), nil }
 
-// uncached keeps no sets of providers beside the store, whose bounds they would not have.
+// noCache replaces the library's cache of providers, which ignores the store's limits.
 type noCache struct{ simplelru.LRUCache }
 
-// Add forgets.
+// Add stores nothing.
 func (noCache) Add(any, any) bool { return false }
 
-// Get has nothing.
+// Get finds nothing.
 func (noCache) Get(any) (any, bool) { return nil, false }

@@ -14,32 +14,31 @@ import (
 )
 
 const (
-	maxActiveServers = 10                     // servers that are asked and have not been slow
-	hedgeAfter       = 500 * time.Millisecond // another is asked besides one that has not answered
+	maxActiveServers = 10                     // servers asked at a time, without slow ones
+	hedgeAfter       = 500 * time.Millisecond // until another server is asked besides a slow one
 	maxRunningServers,
-	maxServers = 48, 256 // servers that are asked at once, and in all
+	maxServers = 48, 256 // servers asked at a time, and in all
 )
 
-// walk is a lookup of those who have a key: known servers are asked first, all of them, and
-// then those nearest to the key that any has named. The library would wait seconds for each
-// ten that are silent; here another is asked besides one that is slow, and what that says
-// counts when it comes.
+// walk is an iterative lookup of a key's providers: it asks all known servers first, then the
+// nearest to the key that any server names. The library waits seconds for each ten silent
+// servers; this one asks another besides a slow one, and uses late answers.
 type walk struct {
 	d      *DHT
 	key    cid.Cid
 	target kb.ID
 	steps  map[peer.ID]*step
-	near   []*step // the nearest first
+	near   []*step // nearest first
 
 	active, running, total, answered int // how many servers
 }
 
-// step is a server of which a walk has heard.
+// step is a server in a walk.
 type step struct {
 	peer.AddrInfo
 	distance []byte
 	state    stepState
-	retried  bool // it is known, and is asked a second time
+	retried  bool // a known server, asked again
 }
 
 type stepState int
@@ -52,16 +51,16 @@ const (
 	failed
 )
 
-// outcome is what became of asking a server.
+// outcome is the result of asking a server.
 type outcome struct {
 	*step
 	who, nearer []*peer.AddrInfo
 	err         error
-	late        bool // it has not answered yet
+	late        bool // no answer yet
 }
 
 // walk asks until the servers nearest to the key have answered, or ctx ends, and emits from
-// one goroutine who each server says has the key. It fails if no server answered.
+// one goroutine the providers that each names. It fails if no server answered.
 func (d *DHT) walk(ctx context.Context, key cid.Cid, emit func(server peer.ID, who []*peer.AddrInfo)) error {
 	w := &walk{d: d, key: key, target: kb.ConvertKey(string(key.Hash())), steps: make(map[peer.ID]*step)}
 	for _, b := range d.o.Bootstrap {
@@ -87,14 +86,14 @@ func (d *DHT) walk(ctx context.Context, key cid.Cid, emit func(server peer.ID, w
 	}
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("the DHT was not asked to its end: %w", ctx.Err())
+		return fmt.Errorf("the lookup in the DHT was cancelled (%w)", ctx.Err())
 	case w.answered == 0 && !d.o.Server: // which may be the first
-		return fmt.Errorf("no server of the DHT answers, of %d that are known: is there a way to the internet, and one of the relays up?", len(d.o.Bootstrap))
+		return d.errNoServer()
 	}
 	return nil
 }
 
-// hear notes a server, once.
+// addServer adds a server, once.
 func (w *walk) addServer(p peer.AddrInfo) {
 	if w.steps[p.ID] != nil || p.ID == w.d.self {
 		return
@@ -116,7 +115,7 @@ func (w *walk) addServer(p peer.AddrInfo) {
 	}
 }
 
-// next is the server to ask now, nil for none.
+// next returns the server to ask now, nil for none.
 func (w *walk) next() *step {
 	if w.running >= maxRunningServers || w.total >= maxServers {
 		return nil
@@ -143,8 +142,8 @@ func (w *walk) next() *step {
 	return nil
 }
 
-// done reports whether the nearest servers, and the known ones, have all said what they
-// know. It is asked when there is none to ask.
+// done reports whether the nearest and the known servers have answered. It is called when
+// next returns nil.
 func (w *walk) done() bool {
 	for _, b := range w.d.o.Bootstrap {
 		if s := w.steps[b.ID]; s != nil && (s.state == asked || s.state == slow) {
@@ -165,7 +164,7 @@ func (w *walk) done() bool {
 	return w.running == 0
 }
 
-// ask has a server be asked, whose outcome follows, and before that where it is late.
+// ask asks a server. Its outcome follows, after one that is late if it is slow.
 func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
 	s.state = asked
 	w.active++
@@ -183,7 +182,7 @@ func (w *walk) ask(ctx context.Context, s *step, outcomes chan<- outcome) {
 	}
 }
 
-// hears takes an outcome, and reports whether it is an answer.
+// handleOutcome stores an outcome and reports whether it is an answer.
 func (w *walk) handleOutcome(o outcome) bool {
 	if o.late && o.state != asked {
 		return false
@@ -201,7 +200,7 @@ func (w *walk) handleOutcome(o outcome) bool {
 		if !o.retried && w.d.isKnown(o.ID) { // it may be all that there is, and have much to do just now
 			o.step.state, o.step.retried = pending, true
 		}
-		w.d.o.Log.Debug("a server of the DHT does not answer", "peer", o.ID, "error", o.err)
+		w.d.o.Log.Debug("DHT server unavailable", "peer", o.ID, "err", o.err)
 		return false
 	}
 	o.step.state = answered

@@ -42,7 +42,7 @@ const (
 	floodPenalty   = 0.005 // for a message beyond peerRate: a forwarder may be flooded by others
 )
 
-var errFlood = errors.New("the peer sends more than anybody needs to")
+var errFlood = errors.New("the peer sends too much")
 
 // peerScores limits and scores the peers that send messages. It is safe for concurrent use.
 type peerScores struct {

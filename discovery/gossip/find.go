@@ -32,7 +32,7 @@ type received struct {
 func (m *Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) error {
 	sub, err := m.topic.Subscribe(pubsub.WithBufferSize(discovery.MaxSites))
 	if err != nil {
-		return fmt.Errorf("gossip cannot be heard: %w", err)
+		return fmt.Errorf("cannot subscribe to gossip (%w)", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -141,7 +141,7 @@ func (f *finder) run(ctx context.Context, working *sync.WaitGroup, messages <-ch
 				if ctx.Err() != nil {
 					return nil
 				}
-				return fmt.Errorf("gossip is not heard any more: %w", context.Cause(f.m.ctx))
+				return fmt.Errorf("the gossip has ended (%w)", context.Cause(f.m.ctx))
 			}
 			f.handle(h)
 		case a := <-f.answers:

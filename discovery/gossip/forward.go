@@ -79,13 +79,13 @@ func Forward(ctx context.Context, h host.Host, l Limits) error {
 	ps, err := start(ctx, h, f.scores, params, f.selector, scored(f.scores, nil),
 		pubsub.WithDefaultValidator(f.validate, pubsub.WithValidatorInline(true)))
 	if err != nil {
-		return fmt.Errorf("gossip cannot be forwarded: %w", err)
+		return fmt.Errorf("cannot forward gossip (%w)", err)
 	}
 	f.ps = ps
 	defer stop(h)
 	defer cancel()
 	if err := f.joinTopic(forwarderTopic); err != nil {
-		return fmt.Errorf("gossip cannot be forwarded: %w", err)
+		return fmt.Errorf("cannot forward gossip (%w)", err)
 	}
 	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()

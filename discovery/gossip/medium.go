@@ -112,7 +112,7 @@ func New(o Options) (*Medium, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.join(); err != nil {
 		m.Close()
-		return nil, fmt.Errorf("gossip cannot be joined: %w", err)
+		return nil, fmt.Errorf("cannot join the gossip (%w)", err)
 	}
 	return m, nil
 }
@@ -228,7 +228,7 @@ func number(msg *pubsub.Message) uint64 {
 // announcement at once, when peers join, on queries, and every interval.
 func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	if record.Site != m.self {
-		return fmt.Errorf("gossip of %v cannot announce %v: a site speaks for itself", m.self, record.Site)
+		return fmt.Errorf("the gossip of %v cannot announce another site, %v", m.self, record.Site)
 	}
 	joined, looked := m.joined.subscribe(), m.queried.subscribe()
 	defer m.joined.unsubscribe(joined)
@@ -282,7 +282,7 @@ func (m *Medium) send(ctx context.Context, what message) error {
 
 func (m *Medium) publish(ctx context.Context, what message) error {
 	if err := m.topic.Publish(ctx, what.seal(m.o.Realm, m.self)); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the gossip does not take a message: %w", err)
+		return fmt.Errorf("cannot publish a message (%w)", err)
 	}
 	return nil
 }

@@ -83,11 +83,11 @@ func decode(r discovery.Realm, origin identity.ID, b []byte) (m message, err err
 	proof := m.mac(r, origin)
 	switch {
 	case m.Version != version:
-		return m, errors.New("its version is not known here, and needs a newer agentsite")
+		return m, errors.New("a message of a version that needs a newer agentsite")
 	case m.Kind < alive || m.Kind > query || (m.Sequence == 0) != (m.Kind == query):
-		return m, errors.New("it is no message that is known here")
+		return m, errors.New("a message of an unknown kind")
 	case !hmac.Equal(m.MAC[:], proof[:]):
-		return m, errors.New("its origin does not know the realm")
+		return m, errors.New("the message's origin does not know the realm")
 	}
 	return m, nil
 }

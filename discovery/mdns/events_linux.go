@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changes has a value after each time the interfaces or their addresses may be other
-// ones, until ctx ends or that cannot be heard any more, and is closed then. The kernel
-// says so: nothing wakes up meanwhile.
+// networkEvents returns a channel that receives after the interfaces or their addresses may
+// have changed. It is closed when ctx ends or the events fail.
 func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -39,8 +38,8 @@ func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	return news, nil
 }
 
-// duplicates is how far the kernel is with seeing that addresses of IPv6 are nobody
-// else's; before that they cannot be used.
+// addressState returns the state of IPv6 duplicate address detection, before whose end an
+// address cannot be used.
 func addressState() string {
 	b, _ := os.ReadFile("/proc/net/if_inet6") // without IPv6 there is none
 	return string(b)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// changes has a value now and then, until ctx ends, and is closed then: here nobody
-// says when the interfaces change.
+// networkEvents returns a channel that receives after the interfaces or their addresses may
+// have changed. It is closed when ctx ends or the events fail.
 func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	news := make(chan struct{})
 	go func() {
@@ -31,4 +31,6 @@ func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 	return news, nil
 }
 
+// addressState returns the state of IPv6 duplicate address detection, before whose end an
+// address cannot be used.
 func addressState() string { return "" }

@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	minQueryInterval = time.Second // from one query to the next, at first
+	minQueryInterval = time.Second // between queries, at first
 	maxQueryInterval = time.Minute
-	ipv6Delay        = 200 * time.Millisecond // from IPv4 to IPv6
+	ipv6Delay        = 200 * time.Millisecond // from the query by IPv4 to that by IPv6
 	goodbyeDelay     = time.Second            // between a goodbye and the end: RFC 6762, section 10.1
 
-	maxAnswers = 200                    // known ones in a query: 33 bytes each, and those that are missing answer
-	maxKnown   = 2 * discovery.MaxSites // instances that a goodbye is noticed of
+	maxAnswers = 200                    // known answers in a query: 33 bytes each; sites beyond it answer again
+	maxKnown   = 2 * discovery.MaxSites // instances whose goodbye is noticed
 	maxAddrs   = 8                      // of one host
 )
 
-// finder asks who is there and hears the answers. zeroconf's Browse does not do: it
-// passes over goodbyes and whatever changes, and asks in such a way that all sites
-// answer each time. This one says whom it knows, and those keep silent.
+// finder queries for sites and processes answers. zeroconf's Browse ignores goodbyes and
+// changes, and makes all sites answer each query; this one sends known answers.
 type finder struct {
 	emit      func(discovery.Sighting) error
-	known     map[string]*instance // by label; those whose record was taken
+	known     map[string]*instance // by label, those whose record was accepted
 	nextQuery time.Time            // when the next query is due
-	overIPv6  bool                 // it is the one by IPv6, which follows that by IPv4
+	overIPv6  bool                 // the next query is by IPv6, after that by IPv4
 	lastQuery time.Time
-	interval  time.Duration // from that to the next
+	interval  time.Duration // from the last query to the next
 }
 
+// instance is a known site.
 type instance struct {
 	site      identity.ID
 	until     time.Time
-	suspected bool // it, or somebody else, has said goodbye
+	suspected bool // somebody sent a goodbye
 }
 
-// run finds on a link until ctx ends. What was known on another stays known.
+// run finds on a link until ctx ends. Sites known from another link stay known.
 func (f *finder) run(ctx context.Context, l *link) error {
 	f.nextQuery, f.overIPv6, f.interval = time.Now(), false, minQueryInterval
 	wake := time.NewTimer(0)
@@ -70,8 +70,8 @@ func (f *finder) run(ctx context.Context, l *link) error {
 	}
 }
 
-// query asks all, by IPv4 first: who is known after that answers no second time. Sites
-// that were switched on together do not ask together for ever.
+// query sends a query, by IPv4 first: sites that are known after that do not answer twice.
+// The interval is random, so that sites that started together do not query together.
 func (f *finder) query(l *link, now time.Time) {
 	group := group4
 	if f.overIPv6 {
@@ -91,7 +91,7 @@ func (f *finder) query(l *link, now time.Time) {
 	f.interval = min(2*f.interval, maxQueryInterval)
 }
 
-// next is when something is due.
+// nextDue returns when something is due.
 func (f *finder) nextDue() time.Time {
 	next := f.nextQuery
 	for _, k := range f.known {
@@ -102,8 +102,8 @@ func (f *finder) nextDue() time.Time {
 	return next
 }
 
-// leave passes on the goodbyes that nobody has denied, and forgets who is not heard of.
-// Of the latter whoever took their records knows how long they hold.
+// expire emits goodbyes that nobody has denied, and forgets expired instances, whose records
+// expire by themselves.
 func (f *finder) expire(now time.Time) {
 	for label, k := range f.known {
 		if k.until.After(now) {
@@ -116,7 +116,7 @@ func (f *finder) expire(now time.Time) {
 	}
 }
 
-// question asks who is there besides those that will be known for a while.
+// question returns a query with the known answers.
 func (f *finder) question(now time.Time) []byte {
 	var q dns.Msg
 	q.Question = []dns.Question{{Name: services, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}
@@ -131,7 +131,7 @@ func (f *finder) question(now time.Time) []byte {
 	return pack(&q)
 }
 
-// pack is a message of ours as it travels.
+// pack encodes a message.
 func pack(m *dns.Msg) []byte {
 	m.Compress = true
 	b, err := m.Pack()
@@ -146,13 +146,13 @@ var (
 	malformed = discovery.Sighting{Record: []byte{}}
 )
 
-// wants reports whether a packet is an answer and may say something of sites.
+// isSiteAnswer reports whether a packet is a response that may be about sites.
 func isSiteAnswer(b []byte) bool {
 	const response = 0x80 // in the third byte
 	return len(b) >= 12 && b[2]&response != 0 && bytes.Contains(b, typeLabel)
 }
 
-// hear takes in what a packet says of sites.
+// handle processes a packet.
 func (f *finder) handle(l *link, p packet) {
 	var m dns.Msg
 	if err := m.Unpack(p.bytes); err != nil {
@@ -189,7 +189,7 @@ func (f *finder) handle(l *link, p packet) {
 	}
 }
 
-// meet notes an address of a host; one of the link alone needs its zone.
+// addAddr adds an address of a host, with its zone if it is link-local.
 func addAddr(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone string) {
 	a, ok := netip.AddrFromSlice(ip)
 	if !ok || h.Ttl == 0 || len(addrs[h.Name]) == maxAddrs {
@@ -201,7 +201,7 @@ func addAddr(addrs map[string][]netip.Addr, h dns.RR_Header, ip []byte, zone str
 	addrs[h.Name] = append(addrs[h.Name], a)
 }
 
-// see passes on what a TXT record says.
+// handleTXT emits the record in a TXT record.
 func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	label := strings.TrimSuffix(txt.Hdr.Name, "."+services)
 	site, record, err := parseText(txt.Txt)
@@ -218,9 +218,9 @@ func (f *finder) handleTXT(txt *dns.TXT, at []netip.Addr) {
 	}
 }
 
-// doubt asks soon whether somebody has really gone: anybody can say so, and a site whose
-// record or address changes says goodbye to the one before. Not at once: who has said
-// goodbye and closes down hears for a moment more, and would answer.
+// suspectGoodbye queries soon whether a site has really gone: anybody can send a goodbye, and
+// a site sends one before each change of its record or address. Not at once: a site that
+// stops still answers for a moment.
 func (f *finder) suspectGoodbye(instance string) {
 	k := f.known[strings.TrimSuffix(instance, "."+services)]
 	if k == nil || k.suspected {

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxPacket = 9000 // bytes: RFC 6762, section 17
-	queueSize = 128  // packets that wait: all sites answer a question at once
+	queueSize = 128  // packets: all sites answer a query at once
 )
 
 var (
@@ -23,14 +23,14 @@ var (
 	group6 = netip.MustParseAddrPort("[ff02::fb]:5353")
 )
 
-// link is what this host hears and says on its interfaces.
+// link sends and receives on the host's interfaces.
 type link struct {
-	own     map[int]iface // by the number that the system gives it
+	own     map[int]iface // by index
 	packets <-chan packet
-	failed  <-chan error // when a socket does not work any more
+	failed  <-chan error // when a socket fails
 	close   func()
 
-	// send sends on an interface, to a group or to somebody; lost is lost.
+	// send sends on an interface, to a group or to a host, without errors.
 	send func(b []byte, on int, to netip.AddrPort)
 }
 
@@ -56,8 +56,7 @@ func (i iface) has(group netip.AddrPort) bool {
 	return false
 }
 
-// reachable are the addresses to give to others: those of the link alone where IPv6 has
-// no other.
+// reachable returns the addresses to announce: link-local IPv6 only without another one.
 func (i iface) reachable() (list []netip.Addr) {
 	var local []netip.Addr
 	global := false
@@ -76,11 +75,11 @@ func (i iface) reachable() (list []netip.Addr) {
 	return append(list, local...)
 }
 
-// interfaces are those with multicast and an address, by number.
+// interfaces returns those with multicast and an address, by index.
 func interfaces() (map[int]iface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("the network interfaces cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot list the network interfaces (%w)", err)
 	}
 	own := make(map[int]iface)
 	for _, i := range all {
@@ -107,7 +106,7 @@ func interfaces() (map[int]iface, error) {
 	return own, nil
 }
 
-// Interfaces are the names of the interfaces that are used now.
+// Interfaces returns the names of the interfaces in use.
 func Interfaces() ([]string, error) {
 	own, err := interfaces()
 	var names []string
@@ -117,14 +116,13 @@ func Interfaces() ([]string, error) {
 	return names, err
 }
 
-// listen joins the groups on the interfaces, for the packets that wants takes: a link is
-// full of what printers and telephones say. One family is enough. Who opened the link
-// closes it.
+// listen joins the groups on the interfaces, for packets that wants accepts: a link is full
+// of other devices' packets. One address family suffices. The caller closes the link.
 func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 	v4, err4 := join4(own)
 	v6, err6 := join6(own)
 	if v4 == nil && v6 == nil {
-		return nil, fmt.Errorf("no interface takes multicast: %w", errors.Join(err4, err6))
+		return nil, fmt.Errorf("no interface has multicast (%w)", errors.Join(err4, err6))
 	}
 	packets, failed, closed := make(chan packet, queueSize), make(chan error, 2), make(chan struct{})
 	l := &link{own: own, packets: packets, failed: failed, close: sync.OnceFunc(func() {
@@ -193,18 +191,18 @@ func listen(own map[int]iface, wants func([]byte) bool) (*link, error) {
 	return l, nil
 }
 
-// hear reads until that fails.
+// readPackets calls read until it fails.
 func readPackets(read func([]byte) error) error {
 	b := make([]byte, maxPacket)
 	for {
 		if err := read(b); err != nil {
-			return fmt.Errorf("multicast DNS is not heard any more: %w", err)
+			return fmt.Errorf("the multicast DNS socket failed (%w)", err)
 		}
 	}
 }
 
-// near reports whether a packet comes from the link itself. What was sent to this host
-// alone may come from afar, and is not answered: many do, and help to flood others.
+// isLocal reports whether a packet comes from the link itself. A unicast packet may come from
+// elsewhere, and is not answered: it may be spoofed, to flood its source.
 func (l *link) isLocal(p packet) bool {
 	from := p.from.Addr().WithZone("")
 	for _, n := range l.own[p.on].nets {
@@ -215,6 +213,7 @@ func (l *link) isLocal(p packet) bool {
 	return from.IsLinkLocalUnicast()
 }
 
+// interfaceFor returns the index of the interface whose link an address is on.
 func (l *link) interfaceFor(from netip.Addr) int {
 	for on := range l.own {
 		if l.isLocal(packet{on: on, from: netip.AddrPortFrom(from, 0)}) {
@@ -224,7 +223,7 @@ func (l *link) interfaceFor(from netip.Addr) int {
 	return 0
 }
 
-// toAll sends to all on one interface, in each family that it has an address of.
+// multicast sends to all on an interface, in each of its address families.
 func (l *link) multicast(b []byte, on int) {
 	for _, group := range []netip.AddrPort{group4, group6} {
 		if l.own[on].has(group) {

@@ -18,19 +18,19 @@ const (
 	mcp      = "_mcp._tcp" // for clients that know nothing of us; it says where, and no more
 	services = service + ".local."
 
-	ttl         = 120 * time.Second      // of what is said here, and the longest that is believed
-	changeDelay = 200 * time.Millisecond // one change of the network is several to the kernel
+	ttl         = 120 * time.Second      // of our records, and the longest that is accepted
+	changeDelay = 200 * time.Millisecond // one change of the network is several events
 )
 
-// Medium is the local link. It can be made by new(Medium); each Announce and each Find
-// has sockets of its own. Both follow the interfaces as they come and go.
+// Medium is the local link. The zero value is ready; each Announce and Find has sockets of
+// its own. Both follow changes of the interfaces.
 type Medium struct{}
 
 var _ discovery.Medium = (*Medium)(nil)
 
-// Announce is that of discovery.Medium. The host agentsite-k5qjb3xz.local is answered
-// for while it lasts, and NAME.local if nobody else has it. It is also announced as a
-// server of MCP, which each site is.
+// Announce implements discovery.Medium. It also answers for the host
+// agentsite-k5qjb3xz.local, and for NAME.local unless another host has it, and announces the
+// site as an MCP server.
 func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	port, text, err := serviceOf(record)
 	if err != nil {
@@ -49,7 +49,7 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 			// No addresses: it reads those of the interface for each answer.
 			server, err := zeroconf.RegisterProxy(label, s.service, "local", port, label, nil, s.text, list)
 			if err != nil {
-				return fmt.Errorf("the site cannot be announced: %w", err)
+				return fmt.Errorf("cannot announce the site (%w)", err)
 			}
 			defer server.Shutdown() // with a goodbye
 			server.TTL(uint32(ttl.Seconds()))
@@ -66,8 +66,8 @@ func (*Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	})
 }
 
-// Find is that of discovery.Medium. It asks at once, then after a pause that grows to a
-// minute, and hears what is said unasked.
+// Find implements discovery.Medium. It queries at once, then at intervals that grow to a
+// minute, and receives unsolicited announcements.
 func (*Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) error {
 	f := finder{emit: emit, known: make(map[string]*instance)}
 	return onInterfaces(ctx, func(ctx context.Context, own map[int]iface) error {
@@ -80,15 +80,14 @@ func (*Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) er
 	})
 }
 
-// onInterfaces does something with the interfaces that there are, and again whenever
-// they or their addresses are other ones, until ctx ends or do fails. do returns nil
-// when its context ends.
+// onInterfaces calls do with the interfaces, and again after each change, until ctx ends or
+// do fails. do returns nil when its context ends.
 func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]iface) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	news, err := networkEvents(ctx)
 	if err != nil {
-		return fmt.Errorf("the system does not say when the network changes: %w", err)
+		return fmt.Errorf("cannot follow network changes (%w)", err)
 	}
 	for ctx.Err() == nil {
 		was, own, err := snapshot()
@@ -115,9 +114,9 @@ func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]
 	return nil
 }
 
-var errNoEvents = errors.New("the system does not say any more when the network changes")
+var errNoEvents = errors.New("the events of network changes have ended")
 
-// untilOther returns when the network is not as it was, or ctx has ended.
+// waitChange returns nil when the network has changed, or ctx has ended.
 func waitChange(ctx context.Context, was string, news <-chan struct{}) error {
 	for {
 		select {
@@ -140,7 +139,7 @@ func waitChange(ctx context.Context, was string, news <-chan struct{}) error {
 	}
 }
 
-// snapshot are the interfaces, and a text that is another one when they are.
+// snapshot returns the interfaces and a text that changes with them.
 func snapshot() (string, map[int]iface, error) {
 	own, err := interfaces()
 	return fmt.Sprint(own, addressState()), own, err

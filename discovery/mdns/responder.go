@@ -15,26 +15,26 @@ import (
 const (
 	probes         = 3 // RFC 6762, section 8.1
 	probeInterval  = 250 * time.Millisecond
-	answerInterval = time.Second      // to all, the same on one interface: section 6
-	nameRetry      = 10 * time.Minute // for a name that somebody else has
+	answerInterval = time.Second      // multicast, the same on one interface: section 6
+	nameRetry      = 10 * time.Minute // for a name that another host has
 	legacyTTL      = 10 * time.Second // section 6.7
 
-	cacheFlush = 1 << 15 // in a class: forget what was said before
+	cacheFlush = 1 << 15 // in a class: forget earlier records
 )
 
-// namer answers for the host's names, which zeroconf does not: for always, which is of
-// the site's key and can be nobody else's, and for wanted once a probe has shown that
-// nobody has it, and until somebody else says so too.
+// nameResponder answers for the host's names, which zeroconf does not: for keyName, which
+// derives from the site's key and is unique, and for siteName once probes have found no other
+// owner, until another host claims it.
 type nameResponder struct {
 	*link
 	keyName, siteName string
 
-	probed int       // how often; more than probes once the name is held
-	due    time.Time // when the next step is; zero for none
+	probed int       // number of probes; more than probes once the name is held
+	due    time.Time // of the next step; zero for none
 	last   map[answerKey]time.Time
 }
 
-// answered is what was said to all.
+// answerKey identifies a multicast answer.
 type answerKey struct {
 	name  string
 	on    int
@@ -74,7 +74,7 @@ func (n *nameResponder) run(ctx context.Context) error {
 	}
 }
 
-// step is one on the way to hold the wanted name.
+// advance takes the next step towards holding siteName.
 func (n *nameResponder) advance() {
 	now := time.Now()
 	switch {
@@ -92,7 +92,7 @@ func (n *nameResponder) advance() {
 	}
 }
 
-// probe asks whether anybody has the name, and says that this host wants it.
+// probe asks whether another host has siteName, and claims it.
 func (n *nameResponder) probe() {
 	for on := range n.own {
 		var q dns.Msg
@@ -102,7 +102,7 @@ func (n *nameResponder) probe() {
 	}
 }
 
-// announce says on each interface which addresses a name has there, for how long.
+// announce sends a name's addresses on each interface, with a TTL.
 func (n *nameResponder) announce(name string, ttl time.Duration) {
 	for on := range n.own {
 		n.multicast(pack(response(n.addresses(name, on, dns.TypeANY, dns.ClassINET|cacheFlush, ttl))), on)
@@ -115,7 +115,7 @@ func response(answer []dns.RR) *dns.Msg {
 	return m
 }
 
-// addresses are the records of a name on an interface: those that zeroconf gives too.
+// addresses returns a name's records on an interface, like zeroconf's.
 func (n *nameResponder) addresses(name string, on int, qtype, class uint16, ttl time.Duration) (list []dns.RR) {
 	h := dns.RR_Header{Name: name, Class: class, Ttl: uint32(ttl.Seconds())}
 	for _, a := range n.own[on].reachable() {
@@ -130,14 +130,14 @@ func (n *nameResponder) addresses(name string, on int, qtype, class uint16, ttl 
 	return list
 }
 
-// wants reports whether a packet may have to do with the names.
+// mentionsName reports whether a packet may be about the names.
 func (n *nameResponder) mentionsName(b []byte) bool {
 	b = bytes.ToLower(b) // of which lengths and numbers suffer, and letters do not
 	label := func(name string) []byte { return []byte(strings.TrimSuffix(name, ".local.")) }
 	return bytes.Contains(b, label(n.keyName)) || bytes.Contains(b, label(n.siteName))
 }
 
-// hear answers what is asked, and sees who else has or wants the name.
+// handle answers queries, and detects other owners of siteName.
 func (n *nameResponder) handle(p packet) {
 	var m dns.Msg
 	if m.Unpack(p.bytes) != nil {
@@ -155,18 +155,18 @@ func (n *nameResponder) handle(p packet) {
 	}
 }
 
-// named reports whether somebody says where the wanted name is. That may be this host
-// itself, whose own name it is, and another program answers for that.
+// isTaken reports whether records have an address of siteName, be it this host's: then
+// another program answers for it.
 func (n *nameResponder) isTaken(list []dns.RR) bool {
 	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.isSiteNameAddress(rr) })
 }
 
-// others reports whether somebody says that the wanted name is elsewhere.
+// isTakenByOther reports whether records have another host's address of siteName.
 func (n *nameResponder) isTakenByOther(list []dns.RR) bool {
 	return slices.ContainsFunc(list, func(rr dns.RR) bool { return n.isSiteNameAddress(rr) && !n.isOwnAddress(rr) })
 }
 
-// is reports whether a record is an address of the wanted name.
+// isSiteNameAddress reports whether a record is an address of siteName.
 func (n *nameResponder) isSiteNameAddress(rr dns.RR) bool {
 	h := rr.Header()
 	return h.Ttl > 0 && (h.Rrtype == dns.TypeA || h.Rrtype == dns.TypeAAAA) && strings.EqualFold(h.Name, n.siteName)
@@ -189,7 +189,7 @@ func (n *nameResponder) isOwnAddress(rr dns.RR) bool {
 	return false
 }
 
-// answer answers a query, to all or to who asked.
+// answer answers a query, by multicast or unicast.
 func (n *nameResponder) answer(p packet, q *dns.Msg) {
 	legacy := p.from.Port() != group4.Port() // of a program that knows plain DNS only
 	class, lasts := uint16(dns.ClassINET|cacheFlush), ttl

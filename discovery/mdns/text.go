@@ -15,20 +15,20 @@ import (
 
 const (
 	maxString = 255  // bytes of one string of a TXT record
-	maxParts  = 8    // strings that a record is split over
+	maxParts  = 8    // strings of one record
 	maxText   = 1300 // bytes of a TXT record: RFC 6763, section 6.2
 )
 
 var strict = base64.RawURLEncoding.Strict()
 
-// describe is what DNS-SD says of a record: the port of its first URL, and the
-// strings of the TXT record. A public offer is among it where all of it fits:
+// serviceOf returns the port and TXT strings of a record in DNS-SD: the port of its first
+// URL, and a public offer if all of it fits:
 //
 //	id=12D3KooW…  path=/mcp  name=greenhouse  r0=…  r1=…
 func serviceOf(record *discovery.Signed) (port int, text []string, err error) {
 	i := slices.IndexFunc(record.Addresses, func(a string) bool { return strings.HasPrefix(a, "http") })
 	if i < 0 {
-		return 0, nil, errors.New("a record without a URL cannot be shown on a link, where http is spoken: give it one")
+		return 0, nil, errors.New("a record for multicast DNS needs a URL")
 	}
 	u, err := url.Parse(record.Addresses[i])
 	if err != nil {
@@ -37,7 +37,7 @@ func serviceOf(record *discovery.Signed) (port int, text []string, err error) {
 	switch {
 	case u.Port() != "":
 		if port, err = strconv.Atoi(u.Port()); err != nil || port > 65535 {
-			return 0, nil, fmt.Errorf("%s has no port that there is", u)
+			return 0, nil, fmt.Errorf("%s has an invalid port", u)
 		}
 	case u.Scheme == "https":
 		port = 443
@@ -51,7 +51,7 @@ func serviceOf(record *discovery.Signed) (port int, text []string, err error) {
 	return port, text, nil
 }
 
-// parts are the strings that have a record.
+// splitRecord encodes a record as strings of a TXT record.
 func splitRecord(record []byte) (text []string) {
 	rest := strict.EncodeToString(record)
 	for i := 0; rest != ""; i++ {
@@ -63,7 +63,7 @@ func splitRecord(record []byte) (text []string) {
 	return text
 }
 
-// size is how many bytes strings take in a TXT record: each has one for its length.
+// textSize returns the bytes of strings in a TXT record, with their length bytes.
 func textSize(text []string) (n int) {
 	for _, s := range text {
 		n += 1 + len(s)
@@ -71,8 +71,8 @@ func textSize(text []string) (n int) {
 	return n
 }
 
-// recordOf is the record in a TXT record, and of which site the latter says it is. It
-// does not look into it.
+// parseText returns the record in a TXT record and the site that the latter names, both
+// unverified.
 func parseText(text []string) (site identity.ID, record []byte, err error) {
 	values := make(map[string]string)
 	for _, s := range text {
@@ -92,7 +92,7 @@ func parseText(text []string) (site identity.ID, record []byte, err error) {
 		return site, nil, err
 	}
 	if len(record) == 0 {
-		return site, nil, errors.New("there is no record in it")
+		return site, nil, errors.New("the TXT record has no site record")
 	}
 	return site, record, nil
 }

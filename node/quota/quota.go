@@ -13,8 +13,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// Prefix returns the network that one caller can be taken to have for itself: an IPv4
-// address, or the 56 bits of IPv6 that a provider gives to a home.
+// Prefix returns the network that one caller may own: an IPv4 address, or the 56 bits of IPv6
+// that a provider gives to a home.
 func Prefix(ip netip.Addr) netip.Prefix {
 	bits, ip := 32, ip.Unmap().WithZone("")
 	if ip.Is6() {
@@ -24,8 +24,8 @@ func Prefix(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-// PrefixOf is Prefix for a multiaddr. All that are called over one relay share the relay's,
-// and all without an IP address the zero one.
+// PrefixOf is Prefix for a multiaddr. All addresses through one relay share the relay's, and
+// all without an IP address the zero one.
 func PrefixOf(a ma.Multiaddr) netip.Prefix {
 	b, err := manet.ToIP(a)
 	if err != nil {
@@ -35,22 +35,21 @@ func PrefixOf(a ma.Multiaddr) netip.Prefix {
 	return Prefix(ip)
 }
 
-// Limit is how much a group may hold. Different callers may have different limits in one
-// group: what the lower one leaves is a reserve for the others.
+// Limit bounds what a group holds. Callers may have different limits in one group: what the
+// lower one leaves is reserved for the others.
 type Limit struct {
 	Group any // comparable
 	Most  int
 }
 
-// Quota counts what each group holds. The zero value holds nothing. It is safe for
-// concurrent use.
+// Quota counts what groups hold. The zero value is empty. It is safe for concurrent use.
 type Quota struct {
 	mu   sync.Mutex
 	held map[any]int
 }
 
-// Take takes one in each group, or nothing if one of them holds its most already. What was
-// taken is given back by Done with the same groups.
+// Take takes one in each group, or none if one of them is at its limit. Release with the same
+// limits gives it back.
 func (q *Quota) Take(limits ...Limit) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +67,7 @@ func (q *Quota) Take(limits ...Limit) bool {
 	return true
 }
 
-// Done gives back what one Take took.
+// Release gives back one Take.
 func (q *Quota) Release(limits ...Limit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,7 +78,7 @@ func (q *Quota) Release(limits ...Limit) {
 	}
 }
 
-// Held is how much a group holds.
+// Held returns what a group holds.
 func (q *Quota) Held(group any) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// CBOR is RFC 8949 in its core deterministic encoding: definite lengths, sorted
-// text keys, no tags, the shortest numbers. It is a private encoding of the same
-// messages, not MCP.
+// CBOR is RFC 8949 in its core deterministic encoding: definite lengths, sorted text keys, no
+// tags, shortest numbers. It is a private encoding of the same messages, not MCP.
 var CBOR Codec = cborCodec{}
 
 type cborCodec struct{}
@@ -94,8 +93,8 @@ func (cborCodec) DecodeStrict(b []byte, v any) error {
 	return nil
 }
 
-// cborError names the field that is wrong. The library often cannot, so the
-// bytes are put into JSON and decoded once more, for the sake of its errors.
+// cborError names the wrong field. The library often cannot, so the bytes are transcoded to
+// JSON and decoded again for its errors.
 func cborError(b []byte, v any, err error) error {
 	var ours *Error
 	var strict *FieldError

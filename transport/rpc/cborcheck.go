@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// strictCBOR refuses what JSON has no form for, wherever in a message it is, also in fields
-// that nobody reads: texts that are no UTF-8, keys that are no texts or stand twice,
-// undefined and other simple values, numbers that are none, and integers below -2^63. The
-// message is well formed and of definite lengths.
+// checkCBOR refuses what JSON has no form for anywhere in a message, also in unknown fields:
+// invalid UTF-8, keys that are no texts or duplicate, undefined and other simple values, NaN
+// and Inf, and integers below -2^63. The message is well formed and of definite lengths.
 func checkCBOR(b []byte) error {
 	_, err := checkItem(b)
 	return err
 }
 
-// strictItem does so for the first item, and returns what follows it.
+// checkItem is checkCBOR for the first item, and returns what follows it.
 func checkItem(b []byte) (rest []byte, err error) {
 	first := b[0]
 	kind, n, rest := cutHead(b)
@@ -50,8 +49,8 @@ func checkItem(b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// strictMap is strictItem for the pairs of a map. Keys that rise, as the deterministic
-// encoding has them, are not looked up.
+// checkMap is checkItem for the pairs of a map. Sorted keys, as in the deterministic
+// encoding, are not stored.
 func checkMap(b []byte, pairs uint64) (rest []byte, err error) {
 	var last []byte
 	var seen map[string]bool // once they do not rise
@@ -86,8 +85,7 @@ func checkMap(b []byte, pairs uint64) (rest []byte, err error) {
 	return b, nil
 }
 
-// isFinite tells the bits of a number from those of NaN and the infinities, whose exponent
-// is all ones.
+// isFinite reports whether a number is neither NaN nor infinite: their exponent is all ones.
 func isFinite(head byte, bits uint64) bool {
 	switch head {
 	case cborHalf:

@@ -10,18 +10,17 @@ import (
 	"syscall"
 )
 
-// Caller is the far side of a Dispatcher.
+// Caller sends requests to a Dispatcher.
 type Caller interface {
-	// Call sends a request and waits for its result. Notifications that arrive
-	// meanwhile go to note, which may be nil and must not block; on a stream of many
-	// calls those of the others do, too. An error answer is an *Error, and so is what
-	// the far side said before it hung up. Ending ctx cancels the request there.
+	// Call sends a request and waits for its result. Notifications that arrive meanwhile go
+	// to note, which may be nil and must not block; on a stream of many calls those of the
+	// others do, too. An error response is an *Error, and so is what the other side sends
+	// before it closes the stream. The end of ctx cancels the request.
 	Call(ctx context.Context, r Request, note func(method string, params Raw)) (Raw, error)
 }
 
-// Request is one call of ours. Its ID is another than those of the calls that wait.
-// Version and Name are for carriers that mirror them beside the message: the
-// protocol's version, and params.name or params.uri.
+// Request is a call. Its ID is unique among running calls. Version and Name are for carriers
+// that mirror them beside the message: the protocol's version, and params.name or params.uri.
 type Request struct {
 	ID            ID
 	Method        string
@@ -29,28 +28,29 @@ type Request struct {
 	Version, Name string
 }
 
-// StreamClient is a Caller over a byte stream, framed as a Stream has it.
+// StreamClient is a Caller over a byte stream, with the framing of Stream.
 type StreamClient struct {
 	rw    io.ReadWriteCloser
 	codec Codec
 	w     messageWriter
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// running calls
 	waiting map[ID]*pending
 	err     error // why Run ended
 }
 
 type pending struct {
 	note func(method string, params Raw)
-	done chan message // buffered: Run never waits for a caller
+	done chan message // buffered, so that Run never blocks
 }
 
-// NewStreamClient makes a client. Nothing is read until Run.
+// NewStreamClient returns a client. Run reads its responses.
 func NewStreamClient(rw io.ReadWriteCloser, codec Codec) *StreamClient {
 	return &StreamClient{rw: rw, codec: codec, w: messageWriter{w: rw, end: endOf(codec)}, waiting: make(map[ID]*pending)}
 }
 
-// Run reads until the stream ends, and then fails every call that waits.
+// Run reads until the stream ends, and then fails every running call.
 func (c *StreamClient) Run() error {
 	messages := newFrameReader(c.codec, bufio.NewReaderSize(c.rw, 4<<10), exceedsMaxAnswer)
 	for {
@@ -97,7 +97,8 @@ func (c *StreamClient) Call(ctx context.Context, r Request, note func(string, Ra
 	}
 }
 
-// send fails where v cannot be encoded. If it cannot be written, Run ends and says why.
+// send returns an error where v cannot be encoded. After a failed write, Run returns the
+// error.
 func (c *StreamClient) send(v any) error {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer recycle(buf)
@@ -119,8 +120,8 @@ func result(m message) (Raw, error) {
 	return m.Result, nil
 }
 
-// DecodeResponse reads one response, for carriers that bring them one by one. A
-// notification is returned by its method and parameters instead.
+// DecodeResponse decodes one response, for carriers of single messages, or a notification's
+// method and parameters.
 func DecodeResponse(codec Codec, b []byte) (res Raw, method string, params Raw, err error) {
 	var m message
 	if err := codec.Decode(b, &m); err != nil {
@@ -133,7 +134,7 @@ func DecodeResponse(codec Codec, b []byte) (res Raw, method string, params Raw, 
 	return res, "", Raw{}, err
 }
 
-// EncodeRequest writes one request, for the same carriers.
+// EncodeRequest encodes one request, for carriers of single messages.
 func EncodeRequest(codec Codec, w *bytes.Buffer, r Request) error {
 	return codec.Encode(w, request{version, r.ID, r.Method, r.Params})
 }
@@ -183,12 +184,12 @@ func (c *StreamClient) ended() error {
 	return c.err
 }
 
-// MaxAnswer bounds a response: a picture in base64 fits, an endless line does not.
+// MaxAnswer bounds a response in bytes: a picture in base64 fits.
 const MaxAnswer = 4 << 20
 
 func exceedsMaxAnswer(n int) bool { return n > MaxAnswer }
 
-// EncodeError writes an error that no request is behind.
+// EncodeError encodes an error that answers no request.
 func EncodeError(codec Codec, w *bytes.Buffer, e *Error) error {
 	return codec.Encode(w, response{version, ID{}, nil, e})
 }

@@ -7,12 +7,12 @@ import "bytes"
 const (
 	MaxMessage = 256 << 10 // bytes of an inbound message
 	maxDepth   = 32        // nested arrays and objects
-	maxValues  = 16 << 10  // elements and members: of the message in JSON, of one list or map in CBOR
+	maxValues  = 16 << 10  // elements and members, of the message in JSON, of one list or map in CBOR
 )
 
-// Codec turns Go values into bytes and back, by their json tags. Both codecs are
-// strict: names are case-sensitive, duplicate names, trailing bytes and invalid
-// UTF-8 are refused, and depth and size are bounded.
+// Codec encodes and decodes Go values by their json tags. Both codecs are strict: names are
+// case-sensitive, they refuse duplicate names, trailing bytes and invalid UTF-8, and bound
+// depth and size.
 type Codec interface {
 	// ContentType is the codec's media type.
 	ContentType() string

@@ -11,13 +11,12 @@ import (
 	"sync"
 )
 
-// Method answers one method's requests. Its result is encoded in the encoding
-// that the request came in. An *Error is sent as it is, a *FieldError as invalid
-// params, anything else as an internal error without its text. When ctx ends the
-// caller has gone and nothing more is sent.
+// Method handles the requests of one method. Its result is encoded like the request. An
+// *Error is sent as it is, a *FieldError as invalid params, any other error as an internal
+// error without its text. When ctx ends the caller has gone and nothing more is sent.
 type Method func(ctx context.Context, c *Call) (result any, err error)
 
-// Call is a request as its method sees it.
+// Call is a request for its method.
 type Call struct {
 	ID       ID
 	Method   string
@@ -29,8 +28,8 @@ type Call struct {
 	in  *Incoming
 }
 
-// Notify sends a notification before the result. It blocks while the carrier is
-// busy and fails once the caller has gone.
+// Notify sends a notification before the result. It blocks while the carrier is busy and
+// fails once the caller has gone.
 func (c *Call) Notify(method string, params any) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -38,52 +37,52 @@ func (c *Call) Notify(method string, params any) error {
 	return c.in.send(notification{version, method, params}, Outgoing{})
 }
 
-// Codec is the encoding that the request came in.
+// Codec returns the encoding of the request.
 func (c *Call) Codec() Codec { return c.in.Codec }
 
 // Header looks up what a carrier mirrors of a message, by canonical HTTP header
 // name and with its encoding undone. It is nil on carriers that mirror nothing.
 type Header interface{ Values(name string) []string }
 
-// Incoming is one message as a carrier hands it over.
+// Incoming is a message from a carrier.
 type Incoming struct {
 	Codec    Codec
 	Body     []byte
 	Evidence Evidence
 	Header   Header
-	// Send takes the notifications and the response, one at a time. The body is
-	// valid during the call only.
+	// Send sends the notifications and the response, one at a time. The body is valid during
+	// the call only.
 	Send func(Outgoing) error
 
 	mu sync.Mutex
 }
 
-// Outgoing is one message for the carrier to send.
+// Outgoing is a message for a carrier to send.
 type Outgoing struct {
 	Body []byte
-	Last bool   // the response: nothing follows
-	Err  *Error // what the response says, when it is an error
+	Last bool   // the response, the last message
+	Err  *Error // the error of an error response
 }
 
-// Dispatcher finds a method by its name.
+// Dispatcher calls methods by name.
 type Dispatcher struct {
 	methods map[string]Method
-	// Urgent reports whether a request is served though its stream has as many running
-	// as it may; nil is for none.
+	// Urgent reports whether a request is served beyond the limit of running requests. It may
+	// be nil.
 	Urgent func(method string, params Raw) bool
 }
 
-// NewDispatcher serves the methods. The map is the dispatcher's from now on.
+// NewDispatcher returns a dispatcher, which owns the map.
 func NewDispatcher(methods map[string]Method) *Dispatcher { return &Dispatcher{methods: methods} }
 
-// Add adds methods. It comes before the first Serve.
+// Add adds methods. It is called before the first Serve.
 func (d *Dispatcher) Add(methods map[string]Method) { maps.Copy(d.methods, methods) }
 
-// Methods are the names of all methods, in order.
+// Methods returns the names of all methods, sorted.
 func (d *Dispatcher) Methods() []string { return slices.Sorted(maps.Keys(d.methods)) }
 
-// Serve answers one message. A notification is accepted and needs no answer: then
-// Send is not called. It blocks until the response is sent or ctx ends.
+// Serve handles one message. It does not call Send for a notification. It blocks until the
+// response is sent or ctx ends.
 func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 	m, fault := parse(in.Codec, in.Body)
 	if fault == nil {
@@ -93,8 +92,7 @@ func (d *Dispatcher) Serve(ctx context.Context, in *Incoming) {
 	in.respond(m.ID, nil, fault)
 }
 
-// parse decodes the envelope and refuses what is neither a request nor a
-// notification.
+// parse decodes a request or a notification, and refuses other messages.
 func parse(codec Codec, body []byte) (m message, fault *Error) {
 	defer recoverPanic("decoding", func() { m, fault = message{}, errInternal })
 	if codec == JSON {
@@ -154,8 +152,7 @@ func (d *Dispatcher) serve(ctx context.Context, in *Incoming, m message) {
 	in.respond(m.ID, result, nil)
 }
 
-// survive, deferred, keeps a defect in one message from taking the process down, and
-// with it the guard of every output.
+// recoverPanic, deferred, keeps a panic in one message from ending the process.
 func recoverPanic(what string, then func()) {
 	if p := recover(); p != nil {
 		slog.Error("a defect: something panicked", "in", what, "panic", p, "stack", string(debug.Stack()))
@@ -165,8 +162,8 @@ func recoverPanic(what string, then func()) {
 
 var errInternal = Errorf(CodeInternal, "the site failed at this; its log says more")
 
-// goneError is what a method gets that tells its caller something when the connection has
-// ended: that is no defect of the method.
+// disconnectedError is an error of a carrier whose peer has disconnected: no defect of the
+// method.
 type disconnectedError struct{ error }
 
 func (e *disconnectedError) Unwrap() error { return e.error }
@@ -225,13 +222,12 @@ func (in *Incoming) sendRendered(id ID, result Rendered) {
 	in.transmit(Outgoing{Body: buf.Bytes(), Last: true})
 }
 
-// unsendableError is a value of ours that its codec refuses.
+// encodingError is an error of a codec for a value of ours.
 type encodingError struct{ error }
 
 func (e *encodingError) Unwrap() error { return e.error }
 
-// send encodes one message and gives it to the carrier. Notifications may come
-// from several goroutines.
+// send encodes and sends a message. It is safe for concurrent use.
 func (in *Incoming) send(v any, out Outgoing) error {
 	buf := buffers.Get().(*bytes.Buffer)
 	defer recycle(buf)
@@ -253,8 +249,7 @@ func (in *Incoming) transmit(out Outgoing) error {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// recycle keeps a buffer for the next message unless it has grown so large that
-// keeping it would be a leak.
+// recycle pools a buffer unless it has grown large.
 func recycle(b *bytes.Buffer) {
 	if b.Cap() <= 64<<10 {
 		b.Reset()

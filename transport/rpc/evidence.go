@@ -1,17 +1,17 @@
 package rpc
 
-// Evidence is what a carrier can prove of who is there: all zero when nothing.
-// It is not a principal; node makes one of it.
+// Evidence is what a carrier proves about a caller, zero for nothing. The node derives the
+// principal from it.
 type Evidence struct {
 	Peer   string // a peer ID that a handshake proved
-	Bearer string // a token that was presented and that nobody has checked yet
-	Local  string // by which of the ways that end on this machine the caller came
+	Bearer string // an unchecked token
+	Local  string // the local way in
 }
 
-// The ways that end on this machine. Opening one of the sockets takes the file permissions
-// of the site's owner; loopback is open to every program here.
+// Local ways in. The file permissions of the site's owner protect the sockets; any program on
+// the machine can use loopback.
 const (
-	LocalOwner    = "owner" // the socket that the command line speaks through
-	LocalAgent    = "agent" // the socket that a model's client speaks through
+	LocalOwner    = "owner" // the command line's socket
+	LocalAgent    = "agent" // the socket for MCP clients
 	LocalLoopback = "loopback"
 )

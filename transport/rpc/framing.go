@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// framing takes messages off a byte stream, one by one.
+// frameReader reads messages from a byte stream.
 type frameReader interface {
 	// next returns a message, still encoded, in a slice of its own; io.EOF after the last.
 	next() ([]byte, error)
 }
 
-// newFraming frames messages in an encoding: lines of JSON, a sequence of CBOR. One of a
-// length for which tooLong is true ends it with errTooLong.
+// newFrameReader returns a reader of JSON lines or of a CBOR sequence. It fails with
+// errTooLong for a message whose length satisfies tooLong.
 func newFrameReader(codec Codec, r *bufio.Reader, tooLong func(n int) bool) frameReader {
 	if codec == CBOR {
 		return &cborItems{r: r, tooLong: tooLong}
@@ -33,7 +33,8 @@ type jsonLines struct {
 	tooLong func(n int) bool
 }
 
-// next returns a line without its end. The last line needs none. Empty lines are none.
+// next returns a line without its end, which may be missing on the last. It skips empty
+// lines.
 func (l jsonLines) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -55,7 +56,7 @@ func (l jsonLines) next() ([]byte, error) {
 	}
 }
 
-// Sequence reads messages that follow one another (RFC 8742, CBOR sequences).
+// Sequence reads a CBOR sequence (RFC 8742).
 type Sequence struct{ cborItems }
 
 func NewSequence(r io.Reader) *Sequence {

@@ -12,9 +12,8 @@ import (
 // maxIDLength bounds the text of an id, which is kept while a request runs.
 const maxIDLength = 128
 
-// ID identifies a request, a progress or a subscription: a text or an integer
-// from -2^63 to 2^64-1. It keeps its type on every way through the codecs. The
-// zero ID is none. IDs compare with ==.
+// ID identifies a request, a progress or a subscription: a text or an integer from -2^63 to
+// 2^64-1. Codecs preserve its type. The zero ID is none. IDs are comparable.
 type ID struct {
 	kind idKind
 	text string
@@ -56,7 +55,7 @@ func (id ID) String() string {
 	return ""
 }
 
-// appendJSON appends the id of a request, which has one.
+// appendJSON appends a non-zero id.
 func (id ID) appendJSON(b []byte) []byte {
 	switch id.kind {
 	case idText:
@@ -105,7 +104,7 @@ func (id *ID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return errID
 }
 
-// appendCBOR appends the same.
+// appendCBOR appends an id.
 func (id ID) appendCBOR(b []byte) []byte {
 	switch id.kind {
 	case idText:

@@ -14,7 +14,7 @@ var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
 
-// We write no duplicate names: not looking for them again saves a fifth.
+// We write no duplicate names: not checking for them saves a fifth.
 var jsonEncode = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.Deterministic(true))
 
 var jsonStrict = json.RejectUnknownMembers(true)
@@ -45,9 +45,8 @@ func (jsonCodec) DecodeStrict(b []byte, v any) error {
 	return nil
 }
 
-// boundJSON refuses a text that nests too deep or holds too many values, before
-// anything is built from it. It looks at brackets and commas only; whether the
-// text is JSON at all is for the decoder to say.
+// checkJSONBounds refuses a text that nests too deep or holds too many values, before it is
+// decoded. It only counts brackets and commas.
 func checkJSONBounds(b []byte) error {
 	depth, values := 0, 1
 	for i := 0; i < len(b); i++ {
@@ -75,7 +74,7 @@ func checkJSONBounds(b []byte) error {
 
 // FieldError says which field of a message is wrong, and how.
 type FieldError struct {
-	Field string // a path of names; "" for the whole
+	Field string // dotted path; "" for the whole message
 	Msg   string
 }
 
@@ -86,7 +85,7 @@ func (e *FieldError) Error() string {
 	return e.Field + ": " + e.Msg
 }
 
-// jsonError puts the library's errors into our words.
+// jsonError rewords the library's errors.
 func jsonError(err error) error {
 	var ours *Error
 	var semantic *json.SemanticError

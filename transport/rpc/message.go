@@ -2,7 +2,7 @@ package rpc
 
 import "fmt"
 
-// version is the only JSON-RPC that there is.
+// version is the only supported version of JSON-RPC.
 const version = "2.0"
 
 // Codes of JSON-RPC 2.0 (section 5.1). Those of a protocol above are its own.
@@ -27,8 +27,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Errorf makes an error. Those that JSON-RPC reserves for what cannot be a
-// request are marked as malformed.
+// Errorf returns an error. It sets Malformed for the codes of messages that cannot be
+// requests.
 func Errorf(code int, format string, args ...any) *Error {
 	return &Error{
 		Code: code, Message: fmt.Sprintf(format, args...),
@@ -36,8 +36,8 @@ func Errorf(code int, format string, args ...any) *Error {
 	}
 }
 
-// message is anything on the wire. A request has a method and an id, a
-// notification a method, a response a result or an error.
+// message is any message: a request has a method and an id, a notification a method, a
+// response a result or an error.
 type message struct {
 	Version string     `json:"jsonrpc"`
 	ID      ID         `json:"id,omitzero"`
@@ -47,16 +47,14 @@ type message struct {
 	Error   *wireError `json:"error,omitzero"`
 }
 
-// faulty is an Error on its way in: its data keeps its encoding, and with it its
-// numbers.
+// wireError is a received Error, with its data still encoded.
 type wireError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    Raw    `json:"data,omitzero"`
 }
 
-// request, notification and response are what we send; one struct each, so that
-// their values need not be Raw.
+// request, notification and response are outbound messages, whose values need not be Raw.
 type request struct {
 	Version string `json:"jsonrpc"`
 	ID      ID     `json:"id"`

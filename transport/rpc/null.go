@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// refuseNulls refuses null for an optional number, bool or text: it would pass for one that
-// was left out, and what is done then may be something else than its sender meant.
+// refuseNulls refuses null for an optional number, bool or text: it would be taken for an
+// absent one, which may mean something else.
 var refuseNulls = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
 	if t := reflect.TypeOf(v).Elem(); dec.PeekKind() == 'n' && isOptional(t) {
 		return &nullError{t}
@@ -18,14 +18,14 @@ var refuseNulls = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontex
 	return errors.ErrUnsupported
 }))
 
-// nullError is a null where a value of a type belongs.
+// nullError is a null in place of a value.
 type nullError struct{ instead reflect.Type }
 
 func (e *nullError) Error() string {
 	return "must be " + typeName(e.instead) + ", and not null"
 }
 
-// isOptional tells a pointer to a number, a bool or a text.
+// isOptional reports whether t is a pointer to a number, a bool or a text.
 func isOptional(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		return false
@@ -34,7 +34,7 @@ func isOptional(t reflect.Type) bool {
 	return k == reflect.String || reflect.Bool <= k && k <= reflect.Float64
 }
 
-// checkNulls looks for nulls in JSON that fits v, where there may be any.
+// checkNulls refuses nulls in JSON that was decoded into v.
 func checkNulls(text []byte, v any) error {
 	if !bytes.Contains(text, []byte("null")) {
 		return nil

@@ -10,24 +10,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Raw is a value that is still encoded: parameters before their method is known,
-// a schema that was rendered at start-up. It goes into a message of the other
-// encoding by being transcoded, without loss: integers from -2^63 to 2^64-1,
-// float64, texts, bools, null, arrays and objects, and bytes, which JSON has as base64.
-// Anything else is refused.
-// The zero Raw is absent. A Raw that was decoded may share its message's bytes:
-// that of a Call is good until the method returns.
+// Raw is an encoded value: parameters before their method is known, a schema rendered at
+// start-up. In a message of the other encoding it is transcoded without loss: integers from
+// -2^63 to 2^64-1, float64, texts, bools, null, arrays and objects, and bytes, which are
+// base64 in JSON. Anything else is refused. The zero Raw is absent. A decoded Raw may share
+// its message's bytes: that of a Call is valid until the method returns.
 type Raw struct {
 	codec Codec
 	b     []byte
 }
 
-// RawJSON is a Raw of JSON text, which must be valid.
+// RawJSON returns a Raw of valid JSON text.
 func RawJSON(b []byte) Raw { return Raw{JSON, b} }
 
 func (r Raw) IsZero() bool { return r.codec == nil }
 
-// Decode fills what v points to, passing over unknown fields.
+// Decode decodes into v, ignoring unknown fields.
 func (r Raw) Decode(v any) error { return r.decode(v, Codec.Decode) }
 
 // DecodeStrict is Decode, but an unknown field is an error that names it.
@@ -40,7 +38,7 @@ func (r Raw) decode(v any, how func(Codec, []byte, any) error) error {
 	return how(r.codec, r.b, v)
 }
 
-// JSONText returns the value as JSON, transcoded if need be.
+// JSONText returns the value as JSON.
 func (r Raw) JSONText() ([]byte, error) {
 	switch r.codec {
 	case nil:
@@ -104,8 +102,8 @@ func toJSON(b []byte) ([]byte, error) {
 	return json.Marshal(tree, jsonEncode)
 }
 
-// exactNumbers decodes a number into an int64 or a uint64 where it is one, and
-// into a float64 otherwise, instead of always into a float64.
+// exactNumbers decodes a number into an int64 or a uint64 if it is one, and otherwise into a
+// float64.
 var exactNumbers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *any) error {
 	if dec.PeekKind() != '0' {
 		return errors.ErrUnsupported
@@ -134,8 +132,8 @@ func exactNumber(text string) (any, error) {
 
 func isInteger(text string) bool { return !strings.ContainsAny(text, ".eE") }
 
-// jsonable refuses what JSON has no form for: keys that are not texts, undefined. Bytes
-// become base64, as they are in a struct.
+// checkJSONable refuses values without a JSON form: keys that are not texts, undefined. Bytes
+// become base64, as in a struct.
 func checkJSONable(tree any) error {
 	switch v := tree.(type) {
 	case nil, bool, string, []byte, int64, uint64, float64:
@@ -158,7 +156,7 @@ func checkJSONable(tree any) error {
 	return &FieldError{Msg: "a " + reflect.TypeOf(tree).String() + " has no form in JSON"}
 }
 
-// typeName says what a Go type looks like on the wire.
+// typeName names the encoded form of a Go type.
 func typeName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

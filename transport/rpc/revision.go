@@ -2,10 +2,10 @@ package rpc
 
 // What streams and carriers have to know of the protocol above, MCP.
 const (
-	// Revision is the one that the site speaks by itself, whose requests stand alone.
+	// Revision is the MCP revision that the site serves itself, with independent requests.
 	Revision = "2026-07-28"
-	// methodInitialize opens a session of an older one.
+	// methodInitialize opens a session of an older revision.
 	methodInitialize = "initialize"
-	// methodCancelled is the notification that a request is not wanted any more.
+	// methodCancelled cancels a request.
 	methodCancelled = "notifications/cancelled"
 )

@@ -13,43 +13,43 @@ import (
 )
 
 const (
-	// MaxInFlight bounds the requests that one stream has running. It is well above
-	// the subscriptions that there can be, so that they keep no call out.
+	// MaxInFlight bounds the running requests of one stream. It is well above the possible
+	// subscriptions, so that these keep out no call.
 	MaxInFlight = 64
-	// maxUrgent are places besides for urgent requests.
+	// maxUrgent are slots besides for urgent requests.
 	maxUrgent = 8
-	// A stranger only says who it is, and what was granted.
+	// A stranger only authenticates, or presents a grant.
 	maxStrangerRequests = 2
 	maxStrangerMessage  = 16 << 10
-	// writeTimeout is how long a peer may leave its end unread. It begins anew with a
-	// write after freshTimeout: to set it costs more than a small message does.
+	// writeTimeout bounds how long a peer may not read. A write after deadlineSlack renews
+	// it: setting it costs more than a small message.
 	writeTimeout  = 15 * time.Second
 	deadlineSlack = time.Second
-	// drainTimeout is how long requests may go on after their peer closed its side.
+	// drainTimeout bounds how long requests may run after their peer has closed its side.
 	drainTimeout = 2 * time.Second
-	// alone is how long one request may keep the next from being read.
+	// inlineLimit bounds how long one request may delay the reading of the next.
 	inlineLimit = 200 * time.Microsecond
-	// CodeBusy answers a request beyond what is served at a time.
+	// CodeBusy answers a request beyond the limit of running ones.
 	CodeBusy = 429
 )
 
-// Terms are how a stream is spoken on. The zero Terms are those of a local one.
+// Terms are the encoding and the limits of a stream. The zero Terms are those of a local one.
 type Terms struct {
-	// Codec frames messages as well: in JSON each is a line, which is MCP's stdio framing
-	// and holds on sockets too, and in CBOR they are a sequence (RFC 8742). nil is JSON.
+	// Codec also determines the framing: JSON is one message per line, as in MCP's stdio,
+	// also on sockets, and CBOR a sequence (RFC 8742). nil is JSON.
 	Codec Codec
-	// Known reports whether the peer is one whom more is allowed than to say who it is.
-	// It is asked where that matters, by many at a time. nil is for yes.
+	// Known reports whether the peer is no stranger. It is called concurrently, where that
+	// matters. nil is for true.
 	Known func() bool
 }
 
-// Stream serves messages over a pair of byte streams, many requests at a time.
+// Stream serves messages over a byte stream, many requests concurrently.
 type Stream struct {
 	Dispatcher *Dispatcher
 	Evidence   Evidence
 	Terms      Terms
-	// Handover takes a stream of JSON over, from its first "initialize" on, for clients
-	// of a revision that opens with a handshake. It blocks until they are done.
+	// Handover takes over a JSON stream at its first "initialize", for clients of a revision
+	// with a handshake. It blocks until they end.
 	Handover func(ctx context.Context, rw io.ReadWriteCloser) error
 
 	codec    Codec
@@ -57,19 +57,18 @@ type Stream struct {
 	messages frameReader
 	w        *messageWriter
 	requests sync.WaitGroup
-	finish   func(error) // is called once, by who reads to the end
+	finish   func(error) // called once, when reading ends
 
 	mu       sync.Mutex
-	running  map[ID]*runningRequest // those that are not answered
-	inFlight int                    // those that have not ended
+	running  map[ID]*runningRequest // not answered yet
+	inFlight int                    // not returned yet
 }
 
-// asked is one request.
+// runningRequest is a request that is not answered.
 type runningRequest struct{ cancel context.CancelFunc }
 
-// Serve blocks until the peer closes its side, ctx ends or the stream breaks. It
-// closes rw and returns once every request has ended. The peer's closing is no
-// error.
+// Serve blocks until the peer closes its side, ctx ends or the stream breaks. It closes rw
+// and returns once every request has ended. The peer's closing is no error.
 func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	// When ctx ends the requests may still answer, subscriptions with their end.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -94,8 +93,8 @@ func (s *Stream) Serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	return <-ended
 }
 
-// read takes in messages to the end, unless it has become late with one: then somebody else
-// goes on.
+// read reads messages until the stream ends, or until another goroutine took over because a
+// request was slow.
 func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 	for {
 		b, err := s.messages.next()
@@ -125,7 +124,7 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 	}
 }
 
-// unread is what it means that there is no further message.
+// handleReadError answers a message that cannot be read, and returns the stream's error.
 func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):
@@ -140,7 +139,7 @@ func (s *Stream) handleReadError(ctx context.Context, err error) error {
 	return err
 }
 
-// most is the smaller one for a stranger.
+// limit returns the limit for the peer: stranger or known.
 func (s *Stream) limit(stranger, known int) int {
 	if s.Terms.Known == nil || s.Terms.Known() {
 		return known
@@ -148,12 +147,13 @@ func (s *Stream) limit(stranger, known int) int {
 	return stranger
 }
 
-// tooLong asks who it is only where that matters.
+// tooLong reports whether a message of n bytes is too long for the peer. It calls Known only
+// where that matters.
 func (s *Stream) tooLong(n int) bool {
 	return n > maxStrangerMessage && n > s.limit(maxStrangerMessage, MaxMessage)
 }
 
-// stopReading frees a blocked read, and leaves the writing side open where it can.
+// stopReading unblocks a read, and leaves the writing side open where possible.
 func stopReading(rw io.Closer) {
 	if c, ok := rw.(interface{ SetReadDeadline(time.Time) error }); ok && c.SetReadDeadline(time.Unix(1, 0)) == nil {
 		return
@@ -161,9 +161,8 @@ func stopReading(rw io.Closer) {
 	rw.Close()
 }
 
-// drain lets running requests end by themselves once no more are read: a peer that
-// has closed its side may still listen, as a pipe does whose input is over. What
-// takes longer is cancelled.
+// drain waits for running requests after the last message was read: a peer that has closed
+// its side may still read. After drainTimeout they are cancelled.
 func drain(requests *sync.WaitGroup) {
 	ended, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -178,9 +177,9 @@ func (s *Stream) incoming(b []byte) *Incoming {
 	return &Incoming{Codec: s.codec, Body: b, Evidence: s.Evidence, Send: func(o Outgoing) error { return s.w.message(o.Body) }}
 }
 
-// start serves one request, and reports whether its caller is to go on reading. A request
-// that comes alone is served by who has read it, for to wake another goroutine takes longer
-// than most calls do; where it takes long all the same, next is run by another.
+// start serves a request, and reports whether its caller goes on reading. It serves a request
+// without a successor in the caller's goroutine, as waking another one takes longer than most
+// calls; if it exceeds inlineLimit, next runs in another.
 func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()) bool {
 	s.mu.Lock()
 	_, twice := s.running[m.ID]
@@ -233,7 +232,7 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 	return late.Stop()
 }
 
-// notified heeds a cancellation; every other notification is passed over.
+// handleNotification handles a cancellation and ignores other notifications.
 func (s *Stream) handleNotification(m message) {
 	var p struct {
 		RequestID ID `json:"requestId"`
@@ -257,24 +256,24 @@ func (s *Stream) markAnswered(id ID, a *runningRequest) {
 	}
 }
 
-// messageWriter writes whole messages, from any goroutine, each in one piece. A peer that
-// does not read is given up on, where the stream can tell: the stream is closed. One that
-// has hung up is not: what it said last is still to be read.
+// messageWriter writes whole messages from any goroutine. It closes a stream whose peer does
+// not read, if the stream has deadlines. It does not close one whose peer has hung up, as its
+// last messages are still to be read.
 type messageWriter struct {
 	end string // of a message
 
 	mu    sync.Mutex
 	w     io.Writer
 	buf   []byte
-	until time.Time // how long the peer may take over what is written
-	err   error     // the first one: after half a message there is no next
+	until time.Time // the write deadline
+	err   error     // the first; there is no message after half of one
 
 	draining atomic.Bool
 }
 
 type writeDeadline interface{ SetWriteDeadline(time.Time) error }
 
-// hurry leaves a peer that does not read no more time than the stream's end takes.
+// shortenDeadline leaves a peer that does not read only drainTimeout.
 func (l *messageWriter) shortenDeadline() {
 	l.draining.Store(true)
 	if c, ok := l.w.(writeDeadline); ok {
@@ -282,7 +281,7 @@ func (l *messageWriter) shortenDeadline() {
 	}
 }
 
-// endOf is what a message is followed by.
+// endOf returns the end of a message.
 func endOf(codec Codec) string {
 	if codec == CBOR {
 		return ""
@@ -301,15 +300,15 @@ func (l *messageWriter) message(b []byte) error {
 	return err
 }
 
-// ready waits until nothing is being written, and says whether the stream is broken.
-// What asks first of it takes in no more than its peer reads.
+// waitIdle waits until no write is running, and returns the stream's error. Calling it before
+// a read keeps a peer from sending more than it reads.
 func (l *messageWriter) waitIdle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Write is for those who bring a message's end themselves, in the same call.
+// Write is for writers of messages with their end.
 func (l *messageWriter) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -335,7 +334,7 @@ func (l *messageWriter) write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// replay is the rest of a stream with its last line put back.
+// replayedStream is the rest of a stream with its last line prepended.
 type replayedStream struct {
 	first []byte
 	r     io.Reader

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// credentials are whose process is at the other end of a Unix socket (unix(4),
-// LOCAL_PEERCRED).
+// credentials returns the user and the group membership of the peer of a Unix socket.
 func credentials(fd int) (uid int, in func(gid int) bool, err error) {
 	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// credentials are whose process is at the other end of a Unix socket (unix(7),
-// SO_PEERCRED).
+// credentials returns the user and the group membership of the peer of a Unix socket.
 func credentials(fd int) (uid int, in func(gid int) bool, err error) {
 	cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err != nil {
@@ -17,7 +16,7 @@ func credentials(fd int) (uid int, in func(gid int) bool, err error) {
 	return int(cred.Uid), func(gid int) bool { return int(cred.Gid) == gid || member(int(cred.Uid), gid) }, nil
 }
 
-// member reports whether a user is in a group by /etc/group.
+// member reports whether a user is in a group, by /etc/group.
 func member(uid, gid int) bool {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// checkPeer refuses the peer of a Unix socket unless the system says that it is root, this
-// process's user, or in its group where that is ownGroup. The file's permissions say the
-// same, but may have been changed.
+// checkPeer refuses the peer of a Unix socket unless it is root, this process's user or, with
+// ownGroup, in its group. The file's permissions should say the same, but may have been
+// changed.
 func checkPeer(conn net.Conn) error {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -33,7 +33,7 @@ func checkPeer(conn net.Conn) error {
 	return fmt.Errorf("user %d is not ours, and not in a group that is", uid)
 }
 
-// mode is a socket's: its group can open it where that is ownGroup.
+// mode returns a socket's permissions: its group can open it if ownGroup is true.
 func mode() fs.FileMode {
 	if ownGroup() {
 		return 0o660

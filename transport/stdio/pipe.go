@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// ErrHungUp says that the far side of a pipe ended it.
+// ErrHungUp is returned where the site has closed the connection.
 var ErrHungUp = errors.New("the site has closed the connection: it has ended, or too many programs are connected to it; start it, or try again later")
 
-// Pipe copies between a client's standard streams and a socket until either side
-// ends or ctx does. The client's closing its end is the normal end; the socket's
-// end before that is ErrHungUp. A message that is under way when the client closes
-// is still answered.
+// Pipe copies between a client's standard streams and a socket until either side or ctx ends.
+// The end of the client's input is the normal end; the socket's end before that is ErrHungUp.
+// A request that is running when the input ends is still answered.
 func Pipe(ctx context.Context, in io.Reader, out io.Writer, socket io.ReadWriteCloser) error {
 	defer socket.Close()
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
@@ -44,9 +43,8 @@ func Pipe(ctx context.Context, in io.Reader, out io.Writer, socket io.ReadWriteC
 	return err
 }
 
-// Join makes a client's standard input and output one stream. Closing it ends a Read that
-// waits, and leaves both as they are: one more message is taken from the input then, and
-// lost.
+// Join combines a client's standard input and output. Close unblocks a Read and leaves both
+// open: one more message is read from the input then, and lost.
 func Join(in io.Reader, out io.Writer) io.ReadWriteCloser {
 	r, w := io.Pipe()
 	go func() {

@@ -23,10 +23,9 @@ const (
 	acceptRetry = 100 * time.Millisecond
 )
 
-// Listen makes a Unix socket that its owner can open, and its group where that is the
-// owner's own. A socket that
-// a dead process left is replaced, and nothing else is; the caller holds the data
-// folder's lock, so there is no living one.
+// Listen returns a Unix socket that its owner can open, and its group where that is the
+// owner's own. It replaces the socket of a dead process, and no other file; the caller holds
+// the data folder's lock, so there is no living one.
 func Listen(path string) (net.Listener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -63,11 +62,10 @@ func ListenOr(path, fallback string) (net.Listener, error) {
 	return ln, err
 }
 
-// Serve accepts streams until ctx ends and gives each to handle, which blocks
-// while the stream lasts. The evidence is that the caller could open the socket
-// and, where the system tells, that it is root, our own user or in our own
-// group. Serve closes the listener and returns once
-// every stream has ended.
+// Serve accepts streams until ctx ends and calls handle for each, which blocks while the
+// stream lasts. The evidence is that the caller could open the socket and, where the system
+// tells, that it is root, this process's user or in its group. Serve closes the listener and
+// returns once every stream has ended.
 func Serve(ctx context.Context, ln net.Listener, local string, handle func(context.Context, net.Conn, rpc.Evidence)) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
@@ -104,7 +102,7 @@ func Serve(ctx context.Context, ln net.Listener, local string, handle func(conte
 	}
 }
 
-// refuse says why there is no place. A new socket takes a line without waiting.
+// refuse sends why there is no slot. A new socket accepts a line without blocking.
 func refuse(conn net.Conn) {
 	defer conn.Close()
 	var line bytes.Buffer

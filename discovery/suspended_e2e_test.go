@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// TestSleptIsBootTime: the time that a machine slept is by how much its boot time is ahead,
+// TestSuspendedIsBootTime: the time that a machine slept is by how much its boot time is ahead,
 // which a time namespace can shift. Within a process it cannot be shifted: there the tests
 // of what follows from it have a clock of their own.
-func TestSleptIsBootTime(t *testing.T) {
+func TestSuspendedIsBootTime(t *testing.T) {
 	if os.Getenv("SLEPT") != "" {
 		fmt.Println("slept", int(Suspended().Seconds()))
 		return
 	}
 	before := int(Suspended().Seconds())
-	c := exec.Command("unshare", "--time", "--fork", "--boottime", "100000", os.Args[0], "-test.run=TestSleptIsBootTime", "-test.v")
+	c := exec.Command("unshare", "--time", "--fork", "--boottime", "100000", os.Args[0], "-test.run=TestSuspendedIsBootTime", "-test.v")
 	c.Env = append(os.Environ(), "SLEPT=1")
 	out, err := c.CombinedOutput()
 	if err != nil {

@@ -87,9 +87,9 @@ func hearing(t *testing.T) (*discoverytest.Air, *discovery.Directory) {
 	return air, others
 }
 
-// TestSlept: a board that slept, while its timers stood still, has another record within a
+// TestSuspended: a board that slept, while its timers stood still, has another record within a
 // minute of waking where the last has become old.
-func TestSlept(t *testing.T) {
+func TestSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		air, others := hearing(t)
 		a := announceOn(t, stored, identity.New(), air, others)

@@ -136,9 +136,9 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestAnnouncingHoldsNobodyUp: while a server takes what it is told and says nothing,
+// TestAnnounceBlocksNoEvents: while a server takes what it is told and says nothing,
 // strangers come and go, and the host is there for others.
-func TestAnnouncingHoldsNobodyUp(t *testing.T) {
+func TestAnnounceBlocksNoEvents(t *testing.T) {
 	t.Parallel()
 	hung := listen(t, identity.New(), false)
 	t.Cleanup(func() { hung.Close() })
@@ -187,10 +187,10 @@ func TestJoinEnds(t *testing.T) {
 	<-m.joining
 }
 
-// TestStanding: when known servers are asked, over all orders of what happens to them. One
+// TestAnnounceState: when known servers are asked, over all orders of what happens to them. One
 // that is back is asked within a minute, and one whose connections come and go all the time
 // is asked no more than a few times in that.
-func TestStanding(t *testing.T) {
+func TestAnnounceState(t *testing.T) {
 	t.Parallel()
 	at := []ma.Multiaddr{ma.StringCast("/ip4/192.0.2.1/tcp/1")}
 	server := peer.ID("server")

@@ -301,8 +301,8 @@ func TestUnlinkable(t *testing.T) {
 	}
 }
 
-// TestWhere: a site is found by who it is, directly and where its record says.
-func TestWhere(t *testing.T) {
+// TestLocate: a site is found by who it is, directly and where its record says.
+func TestLocate(t *testing.T) {
 	n := newNet(t, 3)
 	home := realm(t, "home")
 	site := n.site(home)

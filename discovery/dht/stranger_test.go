@@ -318,7 +318,7 @@ func TestStoreIsFull(t *testing.T) {
 	s.empty(t)
 }
 
-func TestBest(t *testing.T) {
+func TestSelectAddrs(t *testing.T) {
 	var all []ma.Multiaddr
 	for _, text := range []string{"/ip4/127.0.0.1/tcp/1", "/ip4/192.168.1.7/tcp/1"} {
 		all = append(all, ma.StringCast(text))

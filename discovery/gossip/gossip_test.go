@@ -232,9 +232,9 @@ func TestTwenty(t *testing.T) {
 	t.Logf("who joins late, and looks, learns all after %v", w.find(late).await(time.Minute, append(sites, key.ID())...))
 }
 
-// TestLooksAgain: who has looked looks again when a peer begins to pass on what others say,
+// TestQueriesAgain: who has looked looks again when a peer begins to pass on what others say,
 // for it has not heard all of their answers.
-func TestLooksAgain(t *testing.T) {
+func TestQueriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, 0)
 	looks, key := w.member(identity.New(), w.realm), identity.New()

@@ -62,8 +62,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestJudge: what is forged, foreign, old or too much.
-func TestJudge(t *testing.T) {
+// TestMessageFilter: what is forged, foreign, old or too much.
+func TestMessageFilter(t *testing.T) {
 	r, id := newRealm(t, "home"), identity.New().ID()
 	j := newMessageFilter(r)
 	for i, c := range []struct {
@@ -126,9 +126,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestLooksPlayedBack: a forwarder who plays back what others once looked for has the sites
+// TestReplayedQueries: a forwarder who plays back what others once looked for has the sites
 // of a realm answer less often than they may, so that they answer those who look now.
-func TestLooksPlayedBack(t *testing.T) {
+func TestReplayedQueries(t *testing.T) {
 	const minutes, origins = 60, 20
 	r := newRealm(t, "home")
 	j, all := newMessageFilter(r), make([]identity.ID, origins)
@@ -151,9 +151,9 @@ func TestLooksPlayedBack(t *testing.T) {
 	}
 }
 
-// TestGuard: a peer that floods, or sends what only a hostile one does, is not heard any
+// TestPeerScores: a peer that floods, or sends what only a hostile one does, is not heard any
 // more; a forwarder that others flood is.
-func TestGuard(t *testing.T) {
+func TestPeerScores(t *testing.T) {
 	g := newPeerScores()
 	flood := func(p peer.ID, perSecond int) (taken int) {
 		for s := range 120 {
@@ -183,8 +183,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestNewsroom: what is asked of whom, and what is passed on.
-func TestNewsroom(t *testing.T) {
+// TestRecordTracker: what is asked of whom, and what is passed on.
+func TestRecordTracker(t *testing.T) {
 	n := newRecordTracker(30 * time.Minute)
 	id := identity.New().ID()
 	s := discovery.Sighting{Site: id, Record: []byte{1}}
@@ -323,9 +323,9 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestNewsroomIsBounded: who is known stays, and one that is not heard of gives up its
+// TestRecordTrackerIsBounded: who is known stays, and one that is not heard of gives up its
 // place.
-func TestNewsroomIsBounded(t *testing.T) {
+func TestRecordTrackerIsBounded(t *testing.T) {
 	n := newRecordTracker(time.Hour)
 	add := func(at time.Duration) bool {
 		id := identity.New().ID()
@@ -364,7 +364,7 @@ func subscribe(s *topicSelector, from peer.ID, wants bool, names ...string) int 
 	return len(counted)
 }
 
-func TestShelf(t *testing.T) {
+func TestTopicSelector(t *testing.T) {
 	s := newTopicSelector(Limits{Topics: 4, PerPeer: 3}, apart())
 	now := start0
 	greedy, modest, other := peerNamed(t), peerNamed(t), peerNamed(t)
@@ -449,9 +449,9 @@ func prefixNamed(n int) netip.Prefix {
 	return quota.Prefix(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}))
 }
 
-// TestServedIsSpared: strangers with many keys on few addresses, all of whom want the same
+// TestForwardedTopicsStay: strangers with many keys on few addresses, all of whom want the same
 // things, take no served realm's place, and do not keep another from getting one.
-func TestServedIsSpared(t *testing.T) {
+func TestForwardedTopicsStay(t *testing.T) {
 	var names []string
 	for n := range 512 {
 		names = append(names, topicNamed(t, n))
@@ -487,8 +487,8 @@ func TestServedIsSpared(t *testing.T) {
 	}
 }
 
-// TestChangesAreShared: who asks for ever other topics does not keep others from theirs.
-func TestChangesAreShared(t *testing.T) {
+// TestTopicChangesAreShared: who asks for ever other topics does not keep others from theirs.
+func TestTopicChangesAreShared(t *testing.T) {
 	at := make(map[peer.ID]netip.Prefix)
 	s := newTopicSelector(Limits{Topics: 256, PerPeer: 4}, func(p peer.ID) netip.Prefix { return at[p] })
 	stranger, member := peerNamed(t), peerNamed(t)
@@ -508,9 +508,9 @@ func TestChangesAreShared(t *testing.T) {
 	}
 }
 
-// TestCustoms: what others bring does not hold up what a member brings itself, until they
+// TestTopicLimiter: what others bring does not hold up what a member brings itself, until they
 // are very many.
-func TestCustoms(t *testing.T) {
+func TestTopicLimiter(t *testing.T) {
 	c := newTopicLimiter(4)
 	honest, topic := peerNamed(t), topicNamed(t, 1)
 	home := prefixNamed(1)

@@ -229,7 +229,7 @@ func TestFinderFlood(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestServiceOf(t *testing.T) {
 	key := identity.New()
 	r := discoverytest.Record(key, 1).Record
 	for i := range 7 {

@@ -242,9 +242,9 @@ func TestIdle(t *testing.T) {
 	costs(t, part(3*time.Minute), one, two)
 }
 
-// TestFromAfar: the port is no help to flood others with. What is asked from another
+// TestOffLinkQuery: the port is no help to flood others with. What is asked from another
 // link is not answered, by the library's sockets neither.
-func TestFromAfar(t *testing.T) {
+func TestOffLinkQuery(t *testing.T) {
 	b := newBed(t)
 	laptop, host := b.Host("10.77.0.100/24 10.99.0.1/24"), b.Host("10.77.0.1/24")
 	b.IP(host, "route add 10.99.0.0/24 via 10.77.0.100")

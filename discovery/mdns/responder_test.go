@@ -232,8 +232,8 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// TestWants: what has to do with neither name is not even read.
-func TestWants(t *testing.T) {
+// TestMentionsName: what has to do with neither name is not even read.
+func TestMentionsName(t *testing.T) {
 	n := nameResponder{keyName: always, siteName: wanted}
 	for name, want := range map[string]bool{always: true, strings.ToUpper(wanted): true, "GreenHouse.local.": true, "printer.local.": false, "greenhous.local.": false} {
 		if got := n.mentionsName(pack(question(dns.TypeA, name))); got != want {
@@ -245,8 +245,8 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// TestNear: what is sent to this host alone from afar is not heard.
-func TestNear(t *testing.T) {
+// TestIsLocal: what is sent to this host alone from afar is not heard.
+func TestIsLocal(t *testing.T) {
 	w := newWire(t, []string{"192.0.2.1/24", "2001:db8::1/64"})
 	for from, want := range map[string]bool{
 		"192.0.2.77": true, "192.0.3.77": false, "203.0.113.1": false, "2001:db8::77": true, "2001:db8:1::77": false, "fe80::77%eth0": true,

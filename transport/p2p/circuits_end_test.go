@@ -12,8 +12,8 @@ import (
 	circuitrelay "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 )
 
-// TestAllIsGivenBack: however a circuit or a place at a relay ends, it is counted no more.
-func TestAllIsGivenBack(t *testing.T) {
+// TestLimitsAreReleased: however a circuit or a place at a relay ends, it is counted no more.
+func TestLimitsAreReleased(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -82,9 +82,9 @@ func TestAllIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestRemindingEnds: a relay that takes seconds for each caller of whom it is told again
+// TestResendCallersEnds: a relay that takes seconds for each caller of whom it is told again
 // holds up the end of a site's places by one of them.
-func TestRemindingEnds(t *testing.T) {
+func TestResendCallersEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, told := newConnLimiter(nil, nil, false), 0
 	p.reportCaller = func(peer.ID, peer.ID) bool { told++; cancel(); return true }

@@ -213,9 +213,9 @@ func TestRelayForgets(t *testing.T) {
 	}
 }
 
-// TestPlacesByPrefix: one network has its share of a relay's places, whatever addresses it
+// TestReservationsByPrefix: one network has its share of a relay's places, whatever addresses it
 // has, and who has a place keeps it.
-func TestPlacesByPrefix(t *testing.T) {
+func TestReservationsByPrefix(t *testing.T) {
 	c := newCircuits(nil, nil)
 	net := func(n, host int) netip.Prefix {
 		return quota.Prefix(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(n), byte(host), 15: byte(host)}))
@@ -434,9 +434,9 @@ func TestCircuitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestQuietestCircuit: a caller who has all the circuits that it may have loses the one on
+// TestLeastUsedCircuit: a caller who has all the circuits that it may have loses the one on
 // which it has been silent for longest, be that seconds or hours.
-func TestQuietestCircuit(t *testing.T) {
+func TestLeastUsedCircuit(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, 3 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			c, who := newCircuits(nil, nil), route{"visitor", "site"}

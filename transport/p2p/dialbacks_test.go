@@ -19,9 +19,9 @@ func (*outbound) Stat() network.ConnStats {
 	return network.ConnStats{Stats: network.Stats{Direction: network.DirOutbound}}
 }
 
-// TestWitnesses: a host is reached by everybody once relays of two networks have connected
+// TestDialBacks: a host is reached by everybody once relays of two networks have connected
 // to it, which nobody else can make it believe.
-func TestWitnesses(t *testing.T) {
+func TestDialBacks(t *testing.T) {
 	const a, b, c = "/ip4/192.0.2.1/tcp/", "/ip4/192.0.2.2/tcp/", "/ip4/192.0.2.3/tcp/"
 	synctest.Test(t, func(t *testing.T) {
 		ann, bob, eve := someone(t), someone(t), someone(t)

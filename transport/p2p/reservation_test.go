@@ -167,9 +167,9 @@ func TestKeeperModel(t *testing.T) {
 	})
 }
 
-// TestHerd: a relay of fifty sites restarts. Handshakes take its time, one after the other;
+// TestReconnectsSpread: a relay of fifty sites restarts. Handshakes take its time, one after the other;
 // all sites are back within half a minute, however long it was away.
-func TestHerd(t *testing.T) {
+func TestReconnectsSpread(t *testing.T) {
 	const sites, handshake = 50, 100 * time.Millisecond
 	for _, away := range []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestTurns: who has places at two relays asks one of them anew when it is time, and the
+// TestRenewalsTakeTurns: who has places at two relays asks one of them anew when it is time, and the
 // other the next time.
-func TestTurns(t *testing.T) {
+func TestRenewalsTakeTurns(t *testing.T) {
 	asked, answer, turns := make(chan int), make(chan bool), make(chan time.Time)
 	site := newHost(t, Options{})
 	news, err := site.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated))

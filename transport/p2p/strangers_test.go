@@ -40,9 +40,9 @@ func open(ctx context.Context, h, site *Host, codec rpc.Codec, say string) (netw
 	return s, err
 }
 
-// TestStrangersPlaces: sixty strangers sit there, and a peer that is known connects and
+// TestStrangerConnLimit: sixty strangers sit there, and a peer that is known connects and
 // calls all the same.
-func TestStrangersPlaces(t *testing.T) {
+func TestStrangerConnLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	key := identity.New()
@@ -90,9 +90,9 @@ func TestStrangersPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesByAccount: an account with many keys takes no place from another account, and
+// TestConnLimitByAccount: an account with many keys takes no place from another account, and
 // a key whose permission has ended is a stranger's.
-func TestPlacesByAccount(t *testing.T) {
+func TestConnLimitByAccount(t *testing.T) {
 	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
@@ -150,9 +150,9 @@ func TestPlacesByAccount(t *testing.T) {
 	}
 }
 
-// TestPlacesInAccount: one whose permission was passed on to it, and who connects without an
+// TestConnLimitInAccount: one whose permission was passed on to it, and who connects without an
 // end, takes no place from who passed it on.
-func TestPlacesInAccount(t *testing.T) {
+func TestConnLimitInAccount(t *testing.T) {
 	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
@@ -186,10 +186,10 @@ func (p *connLimiter) has(c network.Conn) bool {
 	return slices.ContainsFunc(p.inbound, func(have inboundConn) bool { return have.Conn == c })
 }
 
-// TestStrangersRotate: a stranger who comes over a relay again and again, and one with many
+// TestStrangerEviction: a stranger who comes over a relay again and again, and one with many
 // keys, take the place of none who comes from elsewhere, or over the same relay with
 // another key.
-func TestStrangersRotate(t *testing.T) {
+func TestStrangerEviction(t *testing.T) {
 	conns, err := newConnManager(false)
 	if err != nil {
 		t.Fatal(err)
@@ -339,9 +339,9 @@ func TestKilledClient(t *testing.T) {
 	}
 }
 
-// TestStrangersGiveWay: as many strangers as there are places for sit there and say
+// TestStrangerStreamEviction: as many strangers as there are places for sit there and say
 // nothing. Another one, who may have come to claim the site, is heard.
-func TestStrangersGiveWay(t *testing.T) {
+func TestStrangerStreamEviction(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	site := newHost(t, Options{}, overTCP)
@@ -462,8 +462,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestStrangerSaysTooMuch: one message beyond the bound ends the stream, and says why.
-func TestStrangerSaysTooMuch(t *testing.T) {
+// TestStrangerSendsTooMuch: one message beyond the bound ends the stream, and says why.
+func TestStrangerSendsTooMuch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	site, other := newHost(t, Options{}, overTCP), newHost(t, Options{})
@@ -574,9 +574,9 @@ func TestUrgent(t *testing.T) {
 	})
 }
 
-// TestDeafPeer: a peer that asks and does not read is taken in no more of than it reads,
+// TestPeerDoesNotRead: a peer that asks and does not read is taken in no more of than it reads,
 // and keeps nobody up.
-func TestDeafPeer(t *testing.T) {
+func TestPeerDoesNotRead(t *testing.T) {
 	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

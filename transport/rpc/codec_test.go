@@ -349,8 +349,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestQuick: what is read quickly is read as the library would.
-func TestQuick(t *testing.T) {
+// TestDecodeFast: what is read quickly is read as the library would.
+func TestDecodeFast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := message{
 			Version: version, ID: anyID().Draw(t, "id"), Method: rapid.String().Draw(t, "method"),

@@ -202,8 +202,8 @@ func TestStranger(t *testing.T) {
 	hangUp()
 }
 
-// TestHurry: a peer that does not read holds up the end no longer than one that does.
-func TestHurry(t *testing.T) {
+// TestShortenDeadline: a peer that does not read holds up the end no longer than one that does.
+func TestShortenDeadline(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	near, far := net.Pipe()
 	done := make(chan error, 1)

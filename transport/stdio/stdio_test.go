@@ -132,9 +132,9 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestPlaces: what is beyond the bound is told so and hung up on, and a place is
+// TestStreamLimit: what is beyond the bound is told so and hung up on, and a place is
 // free again once its stream has ended.
-func TestPlaces(t *testing.T) {
+func TestStreamLimit(t *testing.T) {
 	dial, stop := serving(t, func(ctx context.Context, c net.Conn, _ rpc.Evidence) {
 		defer c.Close()
 		defer context.AfterFunc(ctx, func() { c.Close() })()

@@ -62,9 +62,9 @@ func (f Folder) Read(name string) ([]byte, error) {
 	return b, err
 }
 
-// ReadUntrusted reads a file that somebody else may have written: nil where there is none,
-// and an error where it is a link, no regular file, or longer than limit bytes. It does not
-// block on a pipe.
+// ReadUntrusted reads a file that another user may have written: nil where there is none, and an
+// error where it is a link, no regular file, or longer than limit bytes. It does not block on
+// a pipe.
 func ReadUntrusted(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -73,7 +73,7 @@ func ReadUntrusted(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not used, because it is no plain file", path)
+		return nil, fmt.Errorf("%s is not used, because it is no regular file", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe meanwhile
 	if err != nil {

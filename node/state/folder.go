@@ -66,13 +66,12 @@ func choose(own, service Folder) Folder {
 		return own
 	}
 	if _, err := os.Stat(service.Path(lockName)); errors.Is(err, fs.ErrNotExist) {
-		return own // no site was ever there
+		return own // no site ever ran there
 	}
 	return service
 }
 
-// homeFolder returns the user's folder as a terminal finds it that sets none of the
-// variables of DefaultFolder.
+// homeFolder returns the user's folder where none of the variables of DefaultFolder is set.
 func homeFolder() (Folder, error) {
 	if runtime.GOOS == "windows" {
 		dir, err := os.UserConfigDir()
@@ -85,8 +84,8 @@ func homeFolder() (Folder, error) {
 	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
 }
 
-// IsDefault reports whether other terminals and programs of this user find the folder
-// without being told.
+// IsDefault reports whether other terminals and programs of this user use the folder by
+// default.
 func (f Folder) IsDefault() bool {
 	if f == ServiceFolder {
 		return true

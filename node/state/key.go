@@ -61,7 +61,7 @@ func (f Folder) ReadKey() (identity.Key, error) {
 		return identity.Key{}, err
 	}
 	if OthersCanRead(info.Mode()) {
-		return identity.Key{}, Mistakef("others can read the key %s, and who has it is you: run chmod 600 %s", file, ShellQuote(file))
+		return identity.Key{}, Mistakef("others can read the key %s, and could act as you with it: run chmod 600 %s", file, ShellQuote(file))
 	}
 	if owner, ours := Owner(info); !ours {
 		return identity.Key{}, Mistakef("the key %s belongs to user %d: run this as that user, or give it to yours with chown", file, owner)
@@ -72,7 +72,7 @@ func (f Folder) ReadKey() (identity.Key, error) {
 	}
 	key, err := identity.ParsePEM(text)
 	if err != nil {
-		return identity.Key{}, Mistakef("%s: %w; put back the file as it was; without it this is somebody else (delete it for a new identity, which nobody knows yet)", file, err)
+		return identity.Key{}, Mistakef("%s: %w; restore the file (or delete it to create a new identity, which no grant or contact knows)", file, err)
 	}
 	return key, nil
 }

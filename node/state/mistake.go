@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Mistake marks an error that trying again does not mend: the caller has to change the
-// command, the configuration or a file first. The command line ends with exit status 2.
+// Mistake marks an error for which a retry does not help: the caller has to change the command,
+// the configuration or a file first. The command line ends with exit status 2.
 type Mistake struct{ Err error }
 
 // Mistakef returns a Mistake with the error of fmt.Errorf.
@@ -15,7 +15,7 @@ func Mistakef(format string, args ...any) error { return Mistake{fmt.Errorf(form
 func (m Mistake) Error() string { return m.Err.Error() }
 func (m Mistake) Unwrap() error { return m.Err }
 
-// ShellQuote returns word as a shell reads it, for a command that a message suggests.
+// ShellQuote quotes word for a shell, for a command that a message suggests.
 func ShellQuote(word string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/.:_-+,@%", r)

@@ -10,7 +10,7 @@ import (
 // The sockets of a running site, for Folder.SocketPath.
 const (
 	OwnerSocket = "site.sock"   // for the command line
-	AgentSocket = "agents.sock" // for models' clients
+	AgentSocket = "agents.sock" // for MCP clients
 )
 
 // SocketPath returns where the site listens: in the runtime folder where the disk of the

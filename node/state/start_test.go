@@ -131,14 +131,14 @@ func TestTokenFile(t *testing.T) {
 	}{
 		{"good", good + "\n", 0o600, ""},
 		{"good, read-only", good, 0o400, ""},
-		{"others can read it", good, 0o644, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
-		{"its group can read it", good, 0o640, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
-		{"others can write it", good, 0o602, "others can read %s: run chmod 600 %[1]s, or delete it for a new one"},
-		{"empty", "", 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
-		{"cut short", good[:31], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
-		{"a space inside", good[:32] + " " + good[32:], 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
-		{"other letters", strings.Repeat("xy", 32), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
-		{"blank", strings.Repeat(" ", 64), 0o600, "%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one"},
+		{"others can read it", good, 0o644, "chmod 600"},
+		{"its group can read it", good, 0o640, "chmod 600"},
+		{"others can write it", good, 0o602, "chmod 600"},
+		{"empty", "", 0o600, "64 hexadecimal digits"},
+		{"cut short", good[:31], 0o600, "64 hexadecimal digits"},
+		{"a space inside", good[:32] + " " + good[32:], 0o600, "64 hexadecimal digits"},
+		{"other letters", strings.Repeat("xy", 32), 0o600, "64 hexadecimal digits"},
+		{"blank", strings.Repeat(" ", 64), 0o600, "64 hexadecimal digits"},
 	} {
 		if runtime.GOOS == "windows" && tt.mode&0o077 != 0 {
 			continue
@@ -157,8 +157,8 @@ func TestTokenFile(t *testing.T) {
 			}
 			continue
 		}
-		if want := fmt.Sprintf(tt.says, f.Path(TokenFile)); err == nil || err.Error() != want || got != "" {
-			t.Errorf("%s: %q %v, want %s", tt.name, got, err, want)
+		if err == nil || !strings.Contains(err.Error(), f.Path(TokenFile)) || !strings.Contains(err.Error(), tt.says) || got != "" {
+			t.Errorf("%s: %q %v", tt.name, got, err)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // Token returns the folder's token and creates it where there is none. The caller holds the
-// lock. The first start, before anybody has signed the lock, also arms the outputs, unless
-// a stop has raised the flag; after it, a folder without the armed file means stopped, and
-// a new token changes nothing about that.
+// lock. The first start, before any process has signed the lock, also arms the outputs, unless
+// a stop has raised the flag; later, a folder without the armed file means stopped, also with
+// a new token.
 func (f Folder) Token() (string, error) {
 	file := f.Path(TokenFile)
 	b, err := os.ReadFile(file)
@@ -25,7 +25,7 @@ func (f Folder) Token() (string, error) {
 		if token := strings.TrimSpace(string(b)); IsToken(token) {
 			return token, err
 		}
-		return "", Mistakef("%s holds no token, which is 64 hexadecimal digits: delete it, and the next start makes a new one", file)
+		return "", Mistakef("%s has no token of 64 hexadecimal digits: delete it, and the next start creates a new one", file)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", f.Unusable(err)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// FileVersion tells one state of a file from another, by its time and size. It compares
-// with ==; the zero one is that of no file.
+// FileVersion identifies a version of a file by its time and size. It compares with ==; no file
+// has the zero one.
 type FileVersion struct {
 	modified time.Time
 	size     int64
 }
 
-// VersionOf returns the version of a file. ok is false where the file is not there or
-// cannot be looked at.
+// VersionOf returns the version of a file. ok is false for a file that does not exist or
+// is not accessible.
 func VersionOf(file string) (v FileVersion, ok bool) {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -25,7 +25,7 @@ type Options struct {
 	Folder     state.Folder           // of the site, or with Owner of the user's own key
 	Config     string                 // a file; "" for agentsite.yaml, where there is one
 	Owner      bool                   // the folder holds the key of an owner, and no site
-	Passphrase func() (string, error) // asks for it, once all else is known to be well
+	Passphrase func() (string, error) // asks for it, once everything else is checked
 }
 
 // Summary describes a backup, without its secrets.
@@ -46,7 +46,7 @@ const (
 	maxBackup = 16 << 20
 )
 
-// content is what is sealed, as JSON: all that a site is, without its journal and history.
+// content is the sealed JSON: everything of a site except its journal and history.
 type content struct {
 	Version int       `json:"agentsite_backup"`
 	Of      string    `json:"of"`
@@ -58,11 +58,11 @@ type content struct {
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
 
-	Sequence uint64 `json:"sequence,omitzero"` // of what the site announced last
+	Sequence uint64 `json:"sequence,omitzero"` // of the last record that the site announced
 }
 
-// Create writes all that a site is into one file, sealed by a passphrase, which it asks
-// for once all else is well. The site may run meanwhile. It never leaves half a file.
+// Create writes a site into one file, sealed by a passphrase, which it asks for once everything
+// else is checked. The site may run meanwhile. It never leaves an incomplete file.
 func Create(o Options) (*Summary, error) {
 	if err := checkFree(o.File, o.Force); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func Create(o Options) (*Summary, error) {
 	}
 	about, err := b.verify()
 	if err != nil {
-		return nil, fmt.Errorf("this would be a backup of what is damaged: %w", err)
+		return nil, fmt.Errorf("the site is damaged, so that there is no backup: %w", err)
 	}
 	if b.Config != "" {
 		about.Config, _, _ = config.ReadFile(o.Config)
@@ -96,9 +96,9 @@ func Create(o Options) (*Summary, error) {
 	return about, writeNew(o.File, sealed, 0o600, o.Force)
 }
 
-// collect reads the site. Each file is whole, because a running site replaces files and
-// never changes them. Counts are read last: they may include calls that the permissions do
-// not know, and never the other way round.
+// collect reads the site. Each file is consistent, because a running site replaces files and
+// never changes them. Counts are read last: they may include calls by permissions that are
+// missing, and never lack calls by those that are there.
 func collect(o Options) (*content, error) {
 	f := o.Folder
 	b := &content{Version: version, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
@@ -121,7 +121,7 @@ func collect(o Options) (*content, error) {
 		return nil, err
 	}
 	if !utf8.Valid(text) {
-		return nil, state.Mistakef("%s is no text in UTF-8: agentsite check says more", file)
+		return nil, state.Mistakef("%s is not UTF-8 text: run agentsite check", file)
 	}
 	b.Config = string(text)
 	if b.Access, err = f.Read(state.AccessFile); err != nil {
@@ -135,17 +135,17 @@ func collect(o Options) (*content, error) {
 	return b, nil
 }
 
-// text returns what is sealed. It is readable once another program has opened it.
+// text returns the JSON to seal, in lines, for people who decrypt it with another program.
 func (b *content) text() ([]byte, error) { return json.Marshal(b, jsontext.Multiline(true)) }
 
-// verify reads all of a backup as the site will.
+// verify parses all of a backup as the site will.
 func (b *content) verify() (*Summary, error) {
 	key, err := identity.ParsePEM([]byte(b.Key))
 	if err != nil {
 		return nil, fmt.Errorf("the key: %w", err)
 	}
 	if key.ID().String() != b.DID || b.Of != ofSite && b.Of != ofOwner {
-		return nil, errors.New("its parts do not belong together")
+		return nil, errors.New("its key is not that of its did")
 	}
 	book, err := access.NewStore(access.Options{Site: key.ID(), Access: b.Access, Counts: b.Counts})
 	if err != nil {
@@ -159,15 +159,15 @@ func checkFree(file string, force bool) error {
 	_, err := os.Lstat(file)
 	switch {
 	case err == nil && !force:
-		return state.Mistakef("%s is there already: name another file, or say --force to replace it", file)
+		return state.Mistakef("%s exists already: name another file, or use --force to replace it", file)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return state.Mistake{Err: err}
 	}
 	return nil
 }
 
-// writeNew writes a file in a folder that others use too: the whole of it or nothing,
-// without touching another file beside it.
+// writeNew writes a file atomically in a folder that others use too, without touching another
+// file in it.
 func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".agentsite-*")
 	if err != nil {
@@ -175,7 +175,7 @@ func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if mode != 0o600 { // it has that, and a stick may know no modes
+	if mode != 0o600 { // the default, and a USB stick may have no modes
 		err = errors.Join(err, tmp.Chmod(mode))
 	}
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {

@@ -76,7 +76,7 @@ func TestUnsealBackup(t *testing.T) {
 		"":                         "no backup of a site",
 		"hello":                    "no backup of a site",
 		"{}":                       "no backup of a site",
-		`{"agentsite_backup":3}`:   "of version 3, and needs a newer agentsite",
+		`{"agentsite_backup":3}`:   "newer agentsite",
 		`{"agentsite_backup":1,`:   "no backup of a site",
 		`{"agentsite_backup":1}x`:  "no backup of a site",
 		`{"agentsite_backup":"1"}`: "no backup of a site",

@@ -1,7 +1,6 @@
-// Package backup writes a site into one sealed file, makes the site of such a file in
-// another data folder, and erases a site from its folder. The site does not run meanwhile,
-// but for Create.
+// Package backup writes a site into one sealed file, restores it in another data folder, and
+// erases a site from its folder. Except during Create, the site does not run.
 //
-// It may import node/state, the packages of node that read what a backup holds, and device
+// It may import node/state, the packages of node that parse the content of a backup, and device
 // for the fault of a wrong passphrase.
 package backup

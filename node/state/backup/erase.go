@@ -28,8 +28,8 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	if err := confirm(); err != nil {
 		return nil, err
 	}
-	// Interrupted at any point: while a file is left that lets somebody in, so are the owners,
-	// in one file with all grants and other tokens; and counts outlive what they count for.
+	// The order holds at an interruption: the owners, in one file with all grants and other
+	// tokens, outlive the local token; and counts outlive what they count for.
 	names := []string{state.TokenFile, state.AccessFile, state.CountsFile, state.JournalFolder}
 	if key {
 		names = append(names, state.KeyFile)
@@ -37,7 +37,7 @@ func Erase(f state.Folder, key bool, confirm func() error) (erased []string, err
 	for _, name := range names {
 		gone, err := remove(f, name)
 		if err != nil {
-			return erased, fmt.Errorf("not all is erased: %w; mend that, and run it again", err)
+			return erased, fmt.Errorf("not everything is erased: %w; fix that, and run it again", err)
 		}
 		if gone {
 			erased = append(erased, name)

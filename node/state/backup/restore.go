@@ -15,9 +15,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Restore makes the site of a backup in a folder that has no key. It asks for the passphrase
-// once it knows that the folder is free, and verifies all before it writes anything. It
-// writes the key last: interrupted before that, there is no site, and the same call makes it.
+// Restore restores a backup in a folder without a key. It asks for the passphrase once it knows
+// that the folder is free, and verifies everything before it writes. It writes the key last:
+// interrupted before that, there is no site, and the same call restores it.
 //
 // The site is as it was when the backup was made. Permissions that were revoked since are
 // back. Calls since then are not counted, so that each rate starts as used up. An emergency
@@ -61,7 +61,7 @@ func Restore(o Options) (*Summary, error) {
 		return nil, stopFirst(err)
 	}
 	defer unlock()
-	if err := checkNoKey(f); err != nil { // nobody else makes one from here on
+	if err := checkNoKey(f); err != nil { // the lock is held from here on
 		return nil, err
 	}
 	if o.Owner {
@@ -93,7 +93,7 @@ func Restore(o Options) (*Summary, error) {
 func checkNoKey(f state.Folder) error {
 	switch _, err := os.Lstat(f.Path(state.KeyFile)); {
 	case err == nil:
-		return state.Mistakef("there is a key already, %s, and it is not replaced: name another folder with --data, or move this one away", f.Path(state.KeyFile))
+		return state.Mistakef("there is a key already, %s, which is not replaced: name another folder with --data, or move this one away", f.Path(state.KeyFile))
 	case !errors.Is(err, fs.ErrNotExist):
 		return f.Unusable(err)
 	}
@@ -113,7 +113,7 @@ func readBackup(name string) ([]byte, error) {
 	defer file.Close()
 	sealed, err := io.ReadAll(io.LimitReader(file, maxBackup+1))
 	if err == nil && len(sealed) > maxBackup {
-		err = state.Mistakef("%s is no backup: none is so large", name)
+		err = state.Mistakef("%s is too large for a backup", name)
 	}
 	return sealed, err
 }
@@ -127,32 +127,32 @@ func open(sealed []byte, passphrase string) (*content, error) {
 		Version int `json:"agentsite_backup"`
 	}
 	if err := json.Unmarshal(text, &any); err != nil || any.Version < 1 {
-		return nil, state.Mistakef("the passphrase opens it, but it is no backup of a site")
+		return nil, state.Mistakef("the passphrase is right, but this is no backup of a site")
 	}
 	if any.Version > version {
-		return nil, state.Mistakef("it is of version %d, and needs a newer agentsite", any.Version)
+		return nil, state.Mistakef("it has version %d, and needs a newer agentsite", any.Version)
 	}
 	var b content
 	if err := json.Unmarshal(text, &b, json.RejectUnknownMembers(true)); err != nil {
-		return nil, state.Mistakef("the passphrase opens it, but it cannot be read: %w", err)
+		return nil, state.Mistakef("the passphrase is right, but the backup cannot be read: %w", err)
 	}
 	return &b, nil
 }
 
-// checkConfig returns where a configuration goes, and refuses to replace another one.
+// checkConfig returns the path for a configuration, and refuses to replace another one.
 func checkConfig(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
-		return "", state.Mistakef("%s is there already and says something else: move it away, or name another file with --config", file)
+		return "", state.Mistakef("%s exists already and differs: move it away, or name another file with --config", file)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", state.Mistake{Err: err}
 	}
 	return file, nil
 }
 
-// writeConfig writes what checkConfig has allowed, for its user alone: a configuration may
-// hold secrets.
+// writeConfig writes a configuration after checkConfig, readable by its user only: it may have
+// secrets.
 func writeConfig(file, text string) error {
 	if _, err := os.Lstat(file); file == "" || err == nil {
 		return nil

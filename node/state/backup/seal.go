@@ -18,17 +18,17 @@ const (
 	// minPassphrase is the shortest passphrase, in characters: an attacker with the file can try
 	// any number of them offline.
 	minPassphrase = 12
-	// workFactor is what a guess costs, as a power of two: 64 MiB of memory, which a board
-	// of 512 MB has to spare beside its site.
+	// workFactor is the cost of a guess, as a power of two: 64 MiB of memory, which a board of
+	// 512 MB has beside its site.
 	workFactor = 16
-	// maxWorkFactor is what age itself takes for a file that another program sealed: 256 MiB.
+	// maxWorkFactor is age's own limit for a file that another program sealed: 256 MiB.
 	maxWorkFactor = 18
 )
 
-// CheckPassphrase refuses one that is too short.
+// CheckPassphrase refuses a passphrase that is too short.
 func CheckPassphrase(passphrase string) error {
 	if n := utf8.RuneCountInString(passphrase); n < minPassphrase {
-		return state.Mistakef("the passphrase has %d characters, and has to have %d: whoever finds the backup may guess for years", n, minPassphrase)
+		return state.Mistakef("the passphrase has %d characters and needs at least %d: a person who finds the backup may guess for years", n, minPassphrase)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func NewPassphrase() string {
 	return string(bytes.Join(slices.Collect(letters), []byte("-")))
 }
 
-// seal encrypts a text by a passphrase, as "age --passphrase" does: age-encryption.org/v1.
+// seal encrypts a text with a passphrase, as "age --passphrase" does: age-encryption.org/v1.
 func seal(text []byte, passphrase string, work int) ([]byte, error) {
 	to, err := age.NewScryptRecipient(passphrase)
 	if err != nil {

@@ -330,7 +330,7 @@ func (f *field) stands(t *testing.T, alice *client.Client, watched <-chan string
 	if out, err := f.CLI(t, "set", "springbok/relay", "on", "--for", "1s"); err != nil {
 		t.Error("the owner is not heard:", out, err)
 	}
-	if out, err := f.CLI(t, "journal", "--verify"); err != nil || !strings.Contains(out, "are as they were written") {
+	if out, err := f.CLI(t, "journal", "--verify"); err != nil || !strings.Contains(out, "unchanged") {
 		t.Error(out, err)
 	}
 	if log := f.Log.String(); strings.Contains(log, "panic") {

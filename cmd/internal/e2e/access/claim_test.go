@@ -155,7 +155,7 @@ func TestClaimOnce(t *testing.T) {
 
 	p = tapped(t, r, i, ann.Key(t))
 	through.Addresses = []string{p.address}
-	if out := ann.MustCLI(t, "claim", through.String()); !strings.Contains(out, "you own the site shed now") {
+	if out := ann.MustCLI(t, "claim", through.String()); !strings.Contains(out, "the site shed:") {
 		t.Error(out)
 	}
 	right, late := *p.proof.Load(), harness.DialAs(t, eve.Key(t), i)
@@ -239,7 +239,7 @@ func TestClaimRefused(t *testing.T) {
 	} {
 		false := i
 		false.Addresses = []string{at}
-		if out, err := ann.CLI(t, "claim", false.String()); err == nil || !strings.Contains(err.Error(), "the site is not reached") {
+		if out, err := ann.CLI(t, "claim", false.String()); err == nil || !strings.Contains(err.Error(), "connect to the site") {
 			t.Errorf("%s: %s, %v", name, out, err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestClaimWritten(t *testing.T) {
 	if _, err := eve.CLI(t, "claim", i.String()); err == nil || !strings.Contains(err.Error(), hasAnOwner) {
 		t.Error("another had it known as her own:", err)
 	}
-	if out := ann.MustCLI(t, "claim", i.String()); !strings.Contains(out, "the site shed-2,") {
+	if out := ann.MustCLI(t, "claim", i.String()); !strings.Contains(out, "the site shed-2:") {
 		t.Error("one name for two sites:", out)
 	}
 	ann.MustCLI(t, "claim", i.String(), "--name", "second")

@@ -39,7 +39,7 @@ func TestBackupOnFullDisk(t *testing.T) {
 	for _, args := range [][]string{{"backup", filepath.Join(stick, "new")}, {"backup", old, "--force"}, {"restore", old, "--data", restored}} {
 		cmd := exec.Command(site, append(args, "--passphrase-file", passphrase)...)
 		cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+data)
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "its disk is full") {
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "disk is full") {
 			t.Errorf("%v: %s", args, out)
 		}
 	}

@@ -102,7 +102,7 @@ devices:
 	p.listeners(t)
 	harness.WaitFor(t, time.Minute, "its screen shows the readings", func() bool {
 		shows := p.guest(t).ReadFile(t, "/dev/vcs1")
-		return strings.Contains(shows, "shed  runs for") && strings.Contains(shows, "lamp/relay")
+		return strings.Contains(shows, "  shed  ") && strings.Contains(shows, "lamp/relay")
 	})
 	p.killed(t, ann)
 	p.says(t, "2 is well and stays")

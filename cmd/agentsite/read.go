@@ -180,8 +180,8 @@ func (a *app) historyCommand() *cobra.Command {
 	var steps int
 	cmd := &cobra.Command{
 		Use: "history POINT", GroupID: groupThings, Args: exactly("POINT"),
-		Short:   "Show how a measurement went",
-		Long:    "Show the least, mean and greatest value of a measurement in each step of the last\nhours. A site remembers one day.",
+		Short:   "Show the history of a measurement",
+		Long:    "Show the minimum, mean and maximum of a measurement in each step of the last hours. A\nsite keeps one day.",
 		Example: "  agentsite history greenhouse/temperature --hours 1 --steps 12",
 		RunE: func(cmd *cobra.Command, points []string) error {
 			var args historyArgs
@@ -237,5 +237,5 @@ func (a *app) historyTable(past historyResult) error {
 		add(s.Time.In(time.Local).Format(form), s.Min, s.Mean, s.Max)
 	}
 	add("all", past.Min, past.Mean, past.Max)
-	return table(a.out, []string{"FROM", "LEAST", "MEAN", "GREATEST"}, rows)
+	return table(a.out, []string{"FROM", "MIN", "MEAN", "MAX"}, rows)
 }

@@ -171,7 +171,7 @@ func measure(t *testing.T, flows []flow, length time.Duration) (worst, last time
 func bareEcho(t *testing.T) func() error {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "BASELINE=echo")
+	cmd.Env = append(os.Environ(), echoEnv+"=1")
 	log := &harness.LogBuffer{}
 	cmd.Stdout = log
 	if err := cmd.Start(); err != nil {

@@ -3,12 +3,19 @@
 package access
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"testing"
 )
 
-// TestMain runs this test program as a crowd of clients or as a flood where the
-// environment asks for it, and the tests otherwise: what attacks a site has processes of its own.
+const echoEnv = "E2E_ECHO"
+
+// TestMain runs this test program as a crowd of clients, a flood or an echo where the
+// environment asks for it, and the tests otherwise: what attacks a site, and what it is
+// compared with, have processes of their own.
 func TestMain(m *testing.M) {
 	if at := os.Getenv(crowdEnv); at != "" {
 		crowd(at)
@@ -16,5 +23,18 @@ func TestMain(m *testing.M) {
 	if to := os.Getenv(floodEnv); to != "" {
 		flooding(to)
 	}
+	if os.Getenv(echoEnv) != "" {
+		echo()
+	}
 	os.Exit(m.Run())
+}
+
+// echo serves HTTP and answers each request with its body.
+func echo() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("curl -s http://%s/mcp\n", ln.Addr())
+	panic(http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })))
 }

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -55,7 +56,7 @@ func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.R
 		if refused != nil { // nothing moves without the watchdog that its owner wants
 			return refused
 		}
-		debug.FreeOSMemory() // what reading the plan took
+		time.AfterFunc(time.Second, debug.FreeOSMemory) // what reading the plan took; the site waits for an answer
 		go StopOnSignal(ctx, signals, s.guard.Stop)
 		if dog != nil {
 			feeding.Go(func() { dog.Feed(ctx, s.guard.Alive) })

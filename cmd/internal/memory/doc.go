@@ -1,5 +1,4 @@
-// Package memory bounds what this process takes of a board's memory: the limits of Go's
-// garbage collector, and the pages of the program that only its start needed.
+// Package memory bounds what Go's garbage collector lets this process take of a board's memory.
 //
 // It imports nothing of ours.
 package memory

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit makes Go collect harder from an eighth of the machine's memory on, 64 MB of a
-// board's 512, and from most bytes on, unless GOMEMLIMIT is set. The heap grows by half,
-// not by itself again, before it is collected, unless GOGC is set.
+// Limit sets Go's memory limit to an eighth of the machine's memory (64 MB on a board with
+// 512), within 48 MB and most bytes, unless GOMEMLIMIT is set. It sets GOGC to 50 unless
+// GOGC is set.
 func Limit(most uint64) {
 	var machine unix.Sysinfo_t
 	if os.Getenv("GOGC") == "" {
@@ -20,11 +20,11 @@ func Limit(most uint64) {
 		return
 	}
 	if err := unix.Sysinfo(&machine); err != nil {
-		slog.Debug("how much memory there is is not known", "err", err)
+		slog.Debug("no memory limit: the size of the memory is unknown", "err", err)
 		return
 	}
 	debug.SetMemoryLimit(limit(uint64(machine.Totalram)*uint64(machine.Unit), most))
 }
 
-// limit returns Go's limit on a machine with that much memory.
+// limit returns Go's limit on a machine with that many bytes of memory.
 func limit(machine, most uint64) int64 { return int64(min(max(machine/8, 48<<20), most)) }

@@ -8,7 +8,7 @@ func TestLimit(t *testing.T) {
 		256 << 20: 48 << 20, 512 << 20: 64 << 20, 1 << 30: 128 << 20, 24 << 30: most,
 	} {
 		if got := limit(machine, most); got != want {
-			t.Errorf("of %d MB it takes %d MB, not %d", machine>>20, got>>20, want>>20)
+			t.Errorf("with %d MB the limit is %d MB, not %d", machine>>20, got>>20, want>>20)
 		}
 	}
 }

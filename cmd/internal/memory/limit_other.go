@@ -2,5 +2,5 @@
 
 package memory
 
-// Limit does nothing: a machine that is no board has memory enough for Go's own limits.
+// Limit does nothing: computers with other systems have enough memory for Go's defaults.
 func Limit(uint64) {}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"agentsite/cmd/internal/internet"
@@ -153,7 +154,7 @@ func Run(ctx context.Context, o Options) error {
 	if s.OnStart != nil {
 		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.invitation})
 	}
-	memory.Release()
+	time.AfterFunc(time.Second, debug.FreeOSMemory) // what only the start needed
 	systemd.Notify("READY=1\nSTATUS=" + status)
 	s.reportHealth(ctx, group)
 	return group.Wait()

@@ -2,7 +2,10 @@ package proc
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,7 +35,7 @@ func StartRealtime(start func() error) error {
 	return <-started
 }
 
-// Realtime keeps this process in memory. The error says what that, or StartRealtime,
+// Realtime keeps in memory what this process uses from now on. The error says what that, or StartRealtime,
 // is not allowed, and what mends it.
 func Realtime() error {
 	attr, err := unix.SchedGetAttr(0, 0)
@@ -42,8 +45,39 @@ func Realtime() error {
 	if err != nil {
 		return fmt.Errorf("no real-time priority (%w): a busy board may end a lease late; run as root, or with LimitRTPRIO=%d under systemd", err, priority)
 	}
+	if err := dropStartPages(); err != nil {
+		slog.Debug("pages that only the start needed are locked too", "err", err)
+	}
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		return fmt.Errorf("its memory cannot be locked (%w): a board that swaps may end a lease late; run as root, or with LimitMEMLOCK=infinity under systemd", err)
+	}
+	return nil
+}
+
+// dropStartPages unmaps the program's read-only pages. A start touches two thirds of them,
+// and the guard needs few: locked, the others would be lost to the board. A page that is
+// used again comes back and stays.
+func dropStartPages() error {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		var mode string
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil {
+			return err
+		}
+		if !strings.HasSuffix(line, " "+self+"\n") || strings.Contains(mode, "w") {
+			continue
+		}
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {
+			return errno
+		}
 	}
 	return nil
 }

@@ -35,12 +35,6 @@ func CPUTime(b testing.TB, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// ProportionalMemory returns the proportional set size of a process in kB.
-func ProportionalMemory(b testing.TB, pid int) float64 {
-	b.Helper()
-	return StatusFile(b, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")
-}
-
 // Status returns the number of a line of /proc/PID/status, in its own unit.
 func Status(b testing.TB, pid int, key string) float64 {
 	b.Helper()

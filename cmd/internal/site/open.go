@@ -27,7 +27,7 @@ import (
 )
 
 func (s *site) readConfiguration() (err error) {
-	s.settings, err = readSettings(s.Options, Drivers(s.board))
+	s.settings, err = readSettings(s.Options, s.drivers)
 	return err
 }
 
@@ -61,7 +61,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history = history.New(nil)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, Drivers(s.board)), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"agentsite/cmd/internal/memory"
 	"agentsite/cmd/internal/systemd"
 	"agentsite/device/board"
+	"agentsite/device/driver"
 	"agentsite/device/guard/proc"
 	"agentsite/discovery"
 	"agentsite/discovery/announce"
@@ -24,7 +25,6 @@ import (
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/legacy"
-	"agentsite/transport/owner"
 	"agentsite/transport/rpc"
 	"agentsite/transport/web"
 
@@ -62,6 +62,7 @@ type site struct {
 	settings
 	started  time.Time
 	board    *board.Board
+	drivers  []driver.Driver // of board
 	cleanups []func()
 
 	key   identity.Key
@@ -88,7 +89,6 @@ type site struct {
 	dispatcher *rpc.Dispatcher
 	legacy     *legacy.Server
 	routes     []web.Route
-	carriers   []owner.Carrier // but for the network's
 	invitation *access.Invitation
 }
 
@@ -99,6 +99,7 @@ func Run(ctx context.Context, o Options) error {
 	memory.Limit(maxMemory)
 	group, ctx := errgroup.WithContext(ctx)
 	s := &site{Options: o, started: time.Now(), board: board.New()}
+	s.drivers = Drivers(s.board)
 	defer s.cleanUp()
 
 	// Mistakes are found before anything is touched, and one process has the folder.
@@ -160,7 +161,7 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-// onCleanUp has f called when Run returns, before all that were given earlier.
+// onCleanUp schedules f for when Run returns, before everything that was scheduled earlier.
 func (s *site) onCleanUp(f func()) { s.cleanups = append(s.cleanups, f) }
 
 func (s *site) cleanUp() {

@@ -64,7 +64,7 @@ type Directory struct {
 	mu       sync.Mutex
 	sites    map[identity.ID]*entry
 	pinned   map[identity.ID]bool
-	watchers map[chan struct{}]struct{}
+	watchers Notifier
 	ignored  Ignored
 
 	verifyOthers, verifyPinned quota.Bucket
@@ -84,7 +84,7 @@ type entry struct {
 func NewDirectory(log *slog.Logger, media map[string]Medium) *Directory {
 	return &Directory{
 		log: log, media: media, suspended: Suspended,
-		sites: make(map[identity.ID]*entry), watchers: make(map[chan struct{}]struct{}),
+		sites: make(map[identity.ID]*entry),
 	}
 }
 
@@ -155,7 +155,7 @@ func (d *Directory) MarkGone(site identity.ID) {
 	defer d.mu.Unlock()
 	if e := d.sites[site]; e != nil {
 		clear(e.sources)
-		d.notifyWatchers()
+		d.watchers.Notify()
 	}
 }
 
@@ -173,7 +173,7 @@ func (d *Directory) handleSighting(medium string, s Sighting) error {
 	if s.Record == nil {
 		if e := d.sites[s.Site]; e != nil {
 			delete(e.sources, medium)
-			d.notifyWatchers()
+			d.watchers.Notify()
 		}
 		return nil
 	}
@@ -187,7 +187,7 @@ func (d *Directory) handleSighting(medium string, s Sighting) error {
 	e.sources[medium] = now.Add(min(s.For, e.record.Lifetime))
 	e.addAddrs(s.At)
 	if e.revision != before {
-		d.notifyWatchers()
+		d.watchers.Notify()
 	}
 	return nil
 }

@@ -114,15 +114,8 @@ const (
 // Watch emits the present sites and then each change, until ctx ends. It blocks. A slow emit
 // delays nobody: changes meanwhile are merged.
 func (d *Directory) Watch(ctx context.Context, emit func(Change, Site)) {
-	woken := make(chan struct{}, 1)
-	d.mu.Lock()
-	d.watchers[woken] = struct{}{}
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.watchers, woken)
-	}()
+	woken, cancel := d.watchers.Subscribe()
+	defer cancel()
 	told := make(map[identity.ID]Site)
 	for ctx.Err() == nil {
 		there := d.Sites()
@@ -160,16 +153,6 @@ func emitChanges(told map[identity.ID]Site, there []Site, emit func(Change, Site
 		s := told[id]
 		delete(told, id)
 		emit(Gone, s)
-	}
-}
-
-// notifyWatchers wakes the watchers. The caller holds mu.
-func (d *Directory) notifyWatchers() {
-	for w := range d.watchers {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
 var errOtherRealm = errors.New("the peer does not prove that it is in the realm")
@@ -28,9 +29,8 @@ func Fetch(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Ad
 	if err != nil {
 		return Card{}, err
 	}
-	ctx = network.WithAllowLimitedConn(ctx, "card")
 	c, ended, err := fetchOnce(ctx, h, realm, id, site)
-	if ended { // either end may have needed the connection's place just then
+	if ended { // either end may have evicted it
 		c, _, err = fetchOnce(ctx, h, realm, id, site)
 	}
 	return c, err
@@ -38,21 +38,31 @@ func Fetch(ctx context.Context, h host.Host, realm discovery.Realm, site peer.Ad
 
 // fetchOnce also reports whether it failed because the connection was closed.
 func fetchOnce(ctx context.Context, h host.Host, realm discovery.Realm, id identity.ID, site peer.AddrInfo) (c Card, ended bool, err error) {
-	if err := h.Connect(ctx, site); err != nil {
-		return Card{}, false, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	stream, err := h.NewStream(ctx, site.ID, Protocol)
+	stream, end, ended, err := openStream(ctx, h, site, Protocol)
 	if err != nil {
-		return Card{}, ctx.Err() == nil, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
+		return Card{}, ended, fmt.Errorf("cannot fetch the card of %v (%w)", id, err)
 	}
-	defer stream.Reset() // after the end of it that is nothing
-	defer context.AfterFunc(ctx, func() { stream.Reset() })()
+	defer end()
 	if c, err = exchange(stream, realm, h.ID(), id, site.ID); err != nil {
 		return Card{}, stream.Conn().IsClosed(), fmt.Errorf("no card for this realm from %v (%w)", id, err)
 	}
 	return c, false, nil
+}
+
+// openStream opens a stream to a site, which is reset by end and after timeout. ended reports whether
+// it failed because the connection was closed.
+func openStream(ctx context.Context, h host.Host, site peer.AddrInfo, id protocol.ID) (s network.Stream, end func(), ended bool, err error) {
+	ctx = network.WithAllowLimitedConn(ctx, "card")
+	if err := h.Connect(ctx, site); err != nil {
+		return nil, nil, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	if s, err = h.NewStream(ctx, site.ID, id); err != nil {
+		defer cancel()
+		return nil, nil, ctx.Err() == nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { s.Reset() })
+	return s, func() { stop(); s.Reset(); cancel() }, false, nil
 }
 
 // cardStream is the part of a stream that exchange needs.

@@ -25,18 +25,11 @@ const NewerProtocol protocol.ID = "/agentsite/newer/1"
 // SendNewer sends a site its newer record, connecting if need be. It blocks for at most five
 // seconds after it has connected.
 func SendNewer(ctx context.Context, h host.Host, realm discovery.Realm, site peer.AddrInfo, newest *discovery.Signed) error {
-	ctx = network.WithAllowLimitedConn(ctx, "card")
-	if err := h.Connect(ctx, site); err != nil {
-		return fmt.Errorf("cannot send %v its newer record (%w)", newest.Site, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	stream, err := h.NewStream(ctx, site.ID, NewerProtocol)
+	stream, end, _, err := openStream(ctx, h, site, NewerProtocol)
 	if err != nil {
 		return fmt.Errorf("cannot send %v its newer record (%w)", newest.Site, err)
 	}
-	defer stream.Reset() // after the end of it that is nothing
-	defer context.AfterFunc(ctx, func() { stream.Reset() })()
+	defer end()
 	b := newest.Short()
 	if _, err := stream.Write(append(proof(realm, "newer", site.ID, h.ID(), nil, b), b...)); err != nil {
 		return err

@@ -343,7 +343,7 @@ func (d *DHT) provide(ctx context.Context, key cid.Cid, at []ma.Multiaddr) (sile
 	if len(servers) == 0 && d.isAlone() {
 		return 0, nil, nil
 	}
-	silent = max(0, min(d.library.RoutingTable().Size(), replication)-len(servers)) // who should be among them
+	silent = max(0, min(d.library.RoutingTable().Size(), replication)-len(servers)) // that should be among them
 	for _, b := range d.o.Bootstrap {
 		if !slices.Contains(servers, b.ID) {
 			servers = append(servers, b.ID)

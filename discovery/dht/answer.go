@@ -42,7 +42,7 @@ func decodeAnswer(to *pb.Message, b []byte, self peer.ID) (*pb.Message, error) {
 	default:
 		a.Record = nil
 	}
-	wanted := peer.ID("") // who may be behind a relay
+	wanted := peer.ID("") // may be behind a relay
 	if a.Type == pb.Message_FIND_NODE {
 		wanted = peer.ID(to.Key)
 	}

@@ -80,8 +80,7 @@ type DHT struct {
 
 	joining chan struct{} // holds one value while join runs
 
-	mu   sync.Mutex
-	wake map[chan struct{}]bool // one for each Find
+	refreshed discovery.Notifier
 }
 
 var _ discovery.Medium = (*DHT)(nil)
@@ -106,7 +105,7 @@ func New(o Options) (*DHT, error) {
 	if o.Capabilities == nil {
 		o.Capabilities = func() []string { return nil }
 	}
-	d := &DHT{o: o, self: o.Host.ID(), store: newStore(prefixOf(o.Host), forgetAddresses(o.Host)), joining: make(chan struct{}, 1), wake: make(map[chan struct{}]bool)}
+	d := &DHT{o: o, self: o.Host.ID(), store: newStore(prefixOf(o.Host), forgetAddresses(o.Host)), joining: make(chan struct{}, 1)}
 	o.Bootstrap = slices.DeleteFunc(slices.Clone(o.Bootstrap), func(p peer.AddrInfo) bool { return p.ID == d.self })
 	d.o.Bootstrap = o.Bootstrap
 	safe := newLimitedHost(o.Host)
@@ -189,7 +188,7 @@ func (d *DHT) join(ctx context.Context) error {
 	if slices.ContainsFunc(table.ListPeers(), connected) {
 		return nil
 	}
-	// Some that are known may be silent: who has met one waits no longer for them.
+	// One known server suffices: others may be silent.
 	meeting, cancel := context.WithTimeout(d.sender.ctx, joinTimeout)
 	met, all := make(chan struct{}, len(d.o.Bootstrap)), make(chan struct{})
 	if !d.sender.spawn(func() {
@@ -207,7 +206,7 @@ func (d *DHT) join(ctx context.Context) error {
 		asking.Wait()
 		close(all)
 		if table.Size() > 0 {
-			_, _ = d.library.GetClosestPeers(meeting, string(d.self)) // meets those near; who is in the table counts
+			_, _ = d.library.GetClosestPeers(meeting, string(d.self)) // connects to the nearest servers
 		}
 	}) {
 		cancel()

@@ -33,16 +33,9 @@ func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) err
 	if !d.o.Realm.Exists() {
 		return errors.New("finding sites needs a realm")
 	}
-	woken := make(chan struct{}, 1)
-	d.mu.Lock()
-	d.wake[woken] = true
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.wake, woken)
-	}()
-	there := make(map[peer.ID]peer.AddrInfo) // who answered, and where
+	woken, cancel := d.refreshed.Subscribe()
+	defer cancel()
+	there := make(map[peer.ID]peer.AddrInfo) // the sites that answered, and their addresses
 	pause := minRetryPause
 	for {
 		found, err := d.runLookup(ctx, d.key("realm"), slices.Collect(maps.Values(there)), "", emit)
@@ -74,16 +67,7 @@ func (d *DHT) Find(ctx context.Context, emit func(discovery.Sighting) error) err
 }
 
 // Refresh makes each Find look up now.
-func (d *DHT) Refresh() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for w := range d.wake {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
-	}
-}
+func (d *DHT) Refresh() { d.refreshed.Notify() }
 
 func goodbye(p peer.ID, emit func(discovery.Sighting) error) {
 	if id, err := identity.Parse(p.String()); err == nil {

@@ -424,7 +424,7 @@ func TestEachAlone(t *testing.T) {
 				},
 			} {
 				m.sender.mu.Lock()
-				clear(m.sender.backoffs)
+				m.sender.backoffs.Purge()
 				m.sender.mu.Unlock()
 				if err := m.contact(ctx, n.known[0]); err != nil {
 					t.Error(err)

@@ -34,7 +34,7 @@ func sanitizeRequest(h host.Host, from peer.ID, m *pb.Message) {
 	if len(shown) > 0 { // these take the place of those that it announced before
 		h.Peerstore().UpdateAddrs(from, validity, peerstore.TempAddrTTL)
 	}
-	if len(h.Peerstore().Addrs(from)) > maxAddrsPerProvider { // who shows ever more keeps the last
+	if len(h.Peerstore().Addrs(from)) > maxAddrsPerProvider { // only the last ones stay
 		h.Peerstore().ClearAddrs(from)
 	}
 }

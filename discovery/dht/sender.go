@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -42,7 +43,7 @@ type sender struct {
 	cancel context.CancelFunc
 
 	mu       sync.Mutex
-	backoffs map[peer.ID]backoff
+	backoffs *simplelru.LRU[peer.ID, backoff]
 	closed   bool
 	busy     sync.WaitGroup
 }
@@ -55,8 +56,12 @@ type backoff struct {
 
 var _ pb.MessageSenderWithDisconnect = (*sender)(nil)
 
-func newSender(h host.Host, protocols []protocol.ID, kept func(peer.ID) bool) *sender {
-	s := &sender{host: h, protocols: protocols, timeout: answerTimeout, isKnown: kept, backoffs: make(map[peer.ID]backoff)}
+func newSender(h host.Host, protocols []protocol.ID, isKnown func(peer.ID) bool) *sender {
+	backoffs, err := simplelru.NewLRU[peer.ID, backoff](maxBackoffs, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	s := &sender{host: h, protocols: protocols, timeout: answerTimeout, isKnown: isKnown, backoffs: backoffs}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -142,7 +147,7 @@ func (s *sender) exchange(ctx context.Context, to peer.ID, m *pb.Message, read f
 	s.host.Peerstore().RecordLatency(to, time.Since(start))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.backoffs, to)
+	s.backoffs.Remove(to)
 	return nil
 }
 
@@ -153,7 +158,7 @@ func (s *sender) acquire(to peer.ID) error {
 	if s.closed {
 		return errClosed
 	}
-	if time.Now().Before(s.backoffs[to].until) {
+	if b, _ := s.backoffs.Peek(to); time.Now().Before(b.until) {
 		return errors.New("the server did not answer well a moment ago")
 	}
 	s.busy.Add(1)
@@ -168,18 +173,9 @@ func (s *sender) backOff(who peer.ID) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, again := s.backoffs[who]
-	if !again && len(s.backoffs) >= maxBackoffs {
-		oldest := who
-		for p, o := range s.backoffs {
-			if oldest == who || o.until.Before(s.backoffs[oldest].until) {
-				oldest = p
-			}
-		}
-		delete(s.backoffs, oldest)
-	}
+	was, _ := s.backoffs.Peek(who)
 	pause := min(max(2*was.pause, minBackoff), maxBackoff)
-	s.backoffs[who] = backoff{time.Now().Add(pause), pause}
+	s.backoffs.Add(who, backoff{time.Now().Add(pause), pause})
 }
 
 func writeMessage(stream network.Stream, m *pb.Message) error {

@@ -106,7 +106,7 @@ func (w *walk) addServer(p peer.AddrInfo) {
 	w.steps[p.ID] = s
 	at, _ := slices.BinarySearchFunc(w.near, s, func(a, b *step) int { return bytes.Compare(a.distance, b.distance) })
 	w.near = slices.Insert(w.near, at, s)
-	if len(w.near) > 4*maxServers { // who names more has named enough
+	if len(w.near) > 4*maxServers { // more are not needed
 		last := w.near[len(w.near)-1]
 		w.near = w.near[:len(w.near)-1]
 		if last.state == pending {

@@ -88,9 +88,10 @@ type finder struct {
 // a time, some answered before their messages were forwarded, and would be silent for
 // minutes.
 func (f *finder) sendQueries(ctx context.Context) {
-	hearing, others := f.m.grafted.subscribe(), f.m.queried.subscribe()
-	defer f.m.grafted.unsubscribe(hearing)
-	defer f.m.queried.unsubscribe(others)
+	hearing, cancel := f.m.grafted.Subscribe()
+	defer cancel()
+	others, cancel := f.m.queried.Subscribe()
+	defer cancel()
 	again, last := time.NewTimer(repeatDelay), false
 	defer again.Stop()
 	for ctx.Err() == nil {

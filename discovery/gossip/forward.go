@@ -355,14 +355,19 @@ type topicDemand struct {
 // compare orders by position among a peer's topics, then forwarded ones, then by number of
 // prefixes and of peers.
 func (w *topicDemand) compare(o *topicDemand) int {
-	held := func(w *topicDemand) int {
-		if w.held {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(w.turn, o.turn), cmp.Compare(held(w), held(o)),
+	return cmp.Or(cmp.Compare(w.turn, o.turn), compareBool(o.held, w.held),
 		cmp.Compare(len(o.from), len(w.from)), cmp.Compare(o.peers, w.peers), cmp.Compare(w.topic, o.topic))
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // rankTopics returns all topics in order, those within a prefix's share first.
@@ -390,16 +395,8 @@ func (s *topicSelector) rankTopics() []*topicDemand {
 			has[p]++
 		}
 	}
-	return slices.Concat(filterReserved(all, true), filterReserved(all, false))
-}
-
-func filterReserved(all []*topicDemand, spared bool) (some []*topicDemand) {
-	for _, w := range all {
-		if w.reserved == spared {
-			some = append(some, w)
-		}
-	}
-	return some
+	slices.SortStableFunc(all, func(a, b *topicDemand) int { return compareBool(b.reserved, a.reserved) })
+	return all
 }
 
 // selectTopics returns the topics to forward.

@@ -239,7 +239,7 @@ func TestQueriesAgain(t *testing.T) {
 	w := newTown(t, 0)
 	looks, key := w.member(identity.New(), w.realm), identity.New()
 	site := w.member(key, w.realm, looks.o.Host.(*p2p.Host))
-	looked := site.queried.subscribe()
+	looked, _ := site.queried.Subscribe()
 	w.announce(site, key)
 	finds := w.find(looks)
 	<-looked

@@ -76,9 +76,9 @@ type Medium struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup
 
-	joined, queried notifier
-	grafted         notifier     // a peer joined, or began to forward messages to this host
-	peers           atomic.Int32 // subscribers of the topic that are connected
+	joined, queried discovery.Notifier
+	grafted         discovery.Notifier // a peer joined, or began to forward messages to this host
+	peers           atomic.Int32       // subscribers of the topic that are connected
 
 	mu      sync.Mutex
 	events  lru[peerEvent, time.Time] // the last of each
@@ -159,8 +159,8 @@ func (m *Medium) join() (err error) {
 			case e.Type == pubsub.PeerLeave:
 				m.peers.Add(-1)
 			case m.peers.Add(1) <= enoughPeers && m.isNew("join", e.Peer):
-				m.joined.notify()
-				m.grafted.notify()
+				m.joined.Notify()
+				m.grafted.Notify()
 			}
 		}
 	})
@@ -171,7 +171,7 @@ func (m *Medium) join() (err error) {
 // on: answers to an earlier query may be lost.
 func (m *Medium) Trace(e *pb.TraceEvent) {
 	if e.GetType() == pb.TraceEvent_GRAFT && m.peers.Load() <= enoughPeers && m.isNew("graft", peer.ID(e.GetGraft().GetPeerID())) {
-		m.grafted.notify()
+		m.grafted.Notify()
 	}
 }
 
@@ -211,7 +211,7 @@ func (m *Medium) validate(_ context.Context, from peer.ID, msg *pubsub.Message) 
 	}
 	said, v := m.filter.check(now, origin, from == msg.GetFrom(), number(msg), msg.Data)
 	if v == accepted && said.Kind == query {
-		m.queried.notify()
+		m.queried.Notify()
 	}
 	return m.scores.apply(now, from, v)
 }
@@ -230,9 +230,10 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 	if record.Site != m.self {
 		return fmt.Errorf("the gossip of %v cannot announce another site, %v", m.self, record.Site)
 	}
-	joined, looked := m.joined.subscribe(), m.queried.subscribe()
-	defer m.joined.unsubscribe(joined)
-	defer m.queried.unsubscribe(looked)
+	joined, cancel := m.joined.Subscribe()
+	defer cancel()
+	looked, cancel := m.queried.Subscribe()
+	defer cancel()
 	m.setOwn(discovery.Sighting{Site: m.self, Record: record.Bytes()})
 	defer m.setOwn(discovery.Sighting{})
 	pause := repeatDelay
@@ -250,7 +251,7 @@ func (m *Medium) Announce(ctx context.Context, record *discovery.Signed) error {
 		case <-looked:
 			discovery.Sleep(ctx, rand.N(answerSpread))
 			m.waitBudget(ctx, &m.answers, answerRate)
-			drain(looked) // they hear it too
+			drain(looked) // all hear the answer
 		case <-ctx.Done():
 		}
 		again.Stop()
@@ -313,39 +314,5 @@ func drain(ear chan struct{}) {
 	select {
 	case <-ear:
 	default:
-	}
-}
-
-// notifier wakes its subscribers. A notification during a wake-up is not lost.
-type notifier struct {
-	mu          sync.Mutex
-	subscribers map[chan struct{}]bool
-}
-
-func (b *notifier) subscribe() chan struct{} {
-	ear := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.subscribers == nil {
-		b.subscribers = make(map[chan struct{}]bool)
-	}
-	b.subscribers[ear] = true
-	return ear
-}
-
-func (b *notifier) unsubscribe(ear chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.subscribers, ear)
-}
-
-func (b *notifier) notify() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for ear := range b.subscribers {
-		select {
-		case ear <- struct{}{}:
-		default:
-		}
 	}
 }

@@ -34,7 +34,7 @@ func start(ctx context.Context, h host.Host, g *peerScores, params pubsub.Gossip
 		pubsub.WithGossipSubParams(params),
 		pubsub.WithPeerExchange(false),
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
-		pubsub.WithFloodPublish(true), // ours are few, and so are who would not get them
+		pubsub.WithFloodPublish(true), // our messages are few
 		pubsub.WithMaxMessageSize(maxRPC),
 		pubsub.WithMaxControlMessageSize(maxRPC),
 		pubsub.WithPeerOutboundQueueSize(queueSize),
@@ -42,7 +42,7 @@ func start(ctx context.Context, h host.Host, g *peerScores, params pubsub.Gossip
 		pubsub.WithAppSpecificRpcInspector(g.inspect),
 		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(filter, maxSubscriptions)),
 	}, opts...)
-	// Not NewGossipSub: its connection tags would protect whoever asks to be in the mesh,
+	// Not NewGossipSub: its connection tags would protect any peer in the mesh,
 	// strangers too, from having their connections ended.
 	return pubsub.NewGossipSubWithRouter(ctx, recordless{h}, pubsub.DefaultGossipSubRouter(h), opts...)
 }

@@ -222,7 +222,7 @@ func (n *recordTracker) nextDue() (next time.Time) {
 	for _, at := range n.goodbyes {
 		soonest(at)
 	}
-	for id := range n.waiting { // one that is asked waits for its answer
+	for id := range n.waiting { // a site being asked waits for its answer
 		_, asked := n.asking[id]
 		if r := n.backoffs.find(id); r != nil && !asked && len(n.asking) < maxAsking {
 			soonest(r.until)

@@ -26,7 +26,7 @@ func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 		defer close(news)
 		b := make([]byte, 1<<16)
 		for {
-			if _, err := socket.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // which says that news was lost, and is news
+			if _, err := socket.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // events were lost: something has changed
 				return
 			}
 			select {

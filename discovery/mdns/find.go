@@ -156,7 +156,7 @@ func isSiteAnswer(b []byte) bool {
 func (f *finder) handle(l *link, p packet) {
 	var m dns.Msg
 	if err := m.Unpack(p.bytes); err != nil {
-		_ = f.emit(malformed) // who counts is there
+		_ = f.emit(malformed) // counted there
 		return
 	}
 	targets, addrs := make(map[string]string), make(map[string][]netip.Addr)

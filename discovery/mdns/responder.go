@@ -200,7 +200,7 @@ func (n *nameResponder) answer(p packet, q *dns.Msg) {
 	if p.from.Addr().Is4() {
 		group = group4
 	}
-	now, alone := time.Now(), true // alone: who asked wants to be answered alone
+	now, alone := time.Now(), true // alone: a unicast answer was requested
 	var list []dns.RR
 	for _, name := range []string{n.keyName, n.siteName} {
 		i := slices.IndexFunc(q.Question, func(q dns.Question) bool { return strings.EqualFold(q.Name, name) && isAddressType(q.Qtype) })
@@ -213,7 +213,7 @@ func (n *nameResponder) answer(p packet, q *dns.Msg) {
 		}
 		if !legacy && q.Question[i].Qclass&cacheFlush == 0 { // the bit has another meaning there
 			alone = false
-			if now.Sub(n.last[this]) < answerInterval && len(q.Ns) == 0 { // those who probe cannot wait
+			if now.Sub(n.last[this]) < answerInterval && len(q.Ns) == 0 { // probes cannot wait
 				continue
 			}
 			n.last[this] = now

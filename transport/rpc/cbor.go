@@ -74,17 +74,13 @@ func (cborCodec) Decode(b []byte, v any) error {
 			return nil
 		}
 	}
-	if err := cborDec.Unmarshal(b, v); err != nil {
-		return cborError(b, v, err)
-	}
-	if err := checkNullsCBOR(b, v); err != nil {
-		return jsonError(err)
-	}
-	return nil
+	return decodeCBOR(cborDec, b, v)
 }
 
-func (cborCodec) DecodeStrict(b []byte, v any) error {
-	if err := cborStrictDec.Unmarshal(b, v); err != nil {
+func (cborCodec) DecodeStrict(b []byte, v any) error { return decodeCBOR(cborStrictDec, b, v) }
+
+func decodeCBOR(mode cbor.DecMode, b []byte, v any) error {
+	if err := mode.Unmarshal(b, v); err != nil {
 		return cborError(b, v, err)
 	}
 	if err := checkNullsCBOR(b, v); err != nil {

@@ -23,19 +23,12 @@ func (jsonCodec) ContentType() string { return "application/json" }
 
 func (jsonCodec) Encode(w *bytes.Buffer, v any) error { return json.MarshalWrite(w, v, jsonEncode) }
 
-func (jsonCodec) Decode(b []byte, v any) error {
-	err := json.Unmarshal(b, v)
-	if err == nil {
-		err = checkNulls(b, v)
-	}
-	if err != nil {
-		return jsonError(err)
-	}
-	return nil
-}
+func (jsonCodec) Decode(b []byte, v any) error { return decodeJSON(b, v) }
 
-func (jsonCodec) DecodeStrict(b []byte, v any) error {
-	err := json.Unmarshal(b, v, jsonStrict)
+func (jsonCodec) DecodeStrict(b []byte, v any) error { return decodeJSON(b, v, jsonStrict) }
+
+func decodeJSON(b []byte, v any, opts ...json.Options) error {
+	err := json.Unmarshal(b, v, opts...)
 	if err == nil {
 		err = checkNulls(b, v)
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -114,7 +115,11 @@ func (s *Stream) read(ctx, running context.Context, rw io.ReadWriteCloser) {
 		case m.ID.IsZero():
 			s.handleNotification(m)
 		case m.Method == methodInitialize && s.Handover != nil && s.codec == JSON:
-			s.finish(s.Handover(ctx, &replayedStream{first: append(b, '\n'), r: s.r, w: s.w, Closer: rw}))
+			s.finish(s.Handover(ctx, struct {
+				io.Reader
+				io.Writer
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(append(b, '\n')), s.r), s.w, rw}))
 			return
 		default:
 			if !s.start(running, in, m, func() { s.read(ctx, running, rw) }) {
@@ -206,7 +211,7 @@ func (s *Stream) start(ctx context.Context, in *Incoming, m message, next func()
 	s.inFlight++
 	s.mu.Unlock()
 	in.Send = func(o Outgoing) error {
-		if o.Last { // who has the answer may ask anew by the same id
+		if o.Last { // after the answer the id may be used again
 			s.markAnswered(m.ID, a)
 		}
 		return s.w.message(o.Body)
@@ -333,22 +338,3 @@ func (l *messageWriter) write(b []byte) (n int, err error) {
 	}
 	return n, err
 }
-
-// replayedStream is the rest of a stream with its last line prepended.
-type replayedStream struct {
-	first []byte
-	r     io.Reader
-	w     io.Writer
-	io.Closer
-}
-
-func (p *replayedStream) Read(b []byte) (int, error) {
-	if len(p.first) > 0 {
-		n := copy(b, p.first)
-		p.first = p.first[n:]
-		return n, nil
-	}
-	return p.r.Read(b)
-}
-
-func (p *replayedStream) Write(b []byte) (int, error) { return p.w.Write(b) }

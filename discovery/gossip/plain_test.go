@@ -630,3 +630,19 @@ func TestWaitsForAnswer(t *testing.T) {
 		t.Error("it is not asked for what is newer")
 	}
 }
+
+// TestReturningPeers: a peer that comes back matters only where no other has stayed.
+func TestReturningPeers(t *testing.T) {
+	m, p := &Medium{events: newLRU[peerEvent, time.Time](maxOrigins)}, peerNamed(t)
+	m.peers.Store(3)
+	if !m.isNew("join", p) || !m.isNew("graft", p) || !m.isNew("join", peerNamed(t)) {
+		t.Error("a new peer is ignored")
+	}
+	if m.isNew("join", p) {
+		t.Error("a peer that came back is new")
+	}
+	m.peers.Store(1)
+	if !m.isNew("join", p) {
+		t.Error("the only peer is ignored")
+	}
+}

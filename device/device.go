@@ -11,7 +11,7 @@ type Device interface {
 	Close() error
 }
 
-// Sensor is a device that is asked.
+// Sensor is a device that is sampled.
 type Sensor interface {
 	// Sample reads all the device's measurements and states in one bus
 	// transaction. It blocks until the bus answers or ctx ends. A point that
@@ -20,16 +20,16 @@ type Sensor interface {
 	Sample(ctx context.Context) ([]Reading, error)
 }
 
-// Actuator is a device that moves. Only device/guard may hold one. Where it is a Sensor
-// too, its samples can read an output back: as exactly the value that was applied, for
-// as long as the hardware has what it made of that.
+// Actuator is a device with outputs. Only device/guard may hold one. Where it is a Sensor
+// too, its samples can read an output back: as exactly the value that was applied, while
+// the hardware is as Apply left it.
 type Actuator interface {
 	// Apply brings a point to a value and returns once the hardware has it, or
 	// an error when it is not known to have it. Repeating it is harmless.
 	Apply(ctx context.Context, point string, v Value) error
 }
 
-// Watcher is a device that speaks up: edges and interrupts.
+// Watcher is a device that reports changes by itself: edges and interrupts.
 type Watcher interface {
 	// Watch calls emit, from one goroutine, until ctx ends, and then returns
 	// ctx's error. Any other error means that the watch broke.

@@ -13,7 +13,7 @@ const (
 	Invalid        FaultKind = "invalid"         // the call is wrong; repeating it will not help
 	Denied         FaultKind = "denied"          // the caller may not
 	Unsafe         FaultKind = "unsafe"          // the guard refused
-	Busy           FaultKind = "busy"            // somebody else holds it; try later
+	Busy           FaultKind = "busy"            // in use; try later
 	Offline        FaultKind = "offline"         // the device or site cannot be reached
 	Expired        FaultKind = "expired"         // it came too late
 	UnknownOutcome FaultKind = "unknown_outcome" // it may or may not have happened
@@ -26,13 +26,13 @@ type Fault struct {
 	Kind FaultKind
 	Msg  string
 	Err  error // the cause, if any, for errors.Is and As; its text is in Msg
-	// Names are the points and holders that Msg tells of beside what was asked for, and
-	// Short says the same without them, to who may not know of them.
+	// Names are the points and holders that Msg mentions besides what was asked for. Short
+	// says the same without them, for callers that may not read them.
 	Names []string
 	Short string
 }
 
-// Naming notes what a fault tells of, and what it says without that.
+// Naming sets the names that f mentions, and its text without them.
 func (f *Fault) Naming(short string, names ...string) *Fault {
 	f.Names, f.Short = names, short
 	return f
@@ -48,8 +48,8 @@ func Faultf(kind FaultKind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// AsFault finds the fault in err. An error that is none becomes one with its text, of
-// the kind that its method FaultKind says, as rooms have it that know no devices, or
+// AsFault returns the fault in err. Any other error becomes a fault with its text, of the
+// kind that its method FaultKind returns (for packages that do not import device), or
 // Internal.
 func AsFault(err error) *Fault {
 	var f *Fault

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind says what a point is and so which verbs apply to it.
+// Kind says what a point is, and so which operations apply to it.
 type Kind string
 
 const (
@@ -18,8 +18,8 @@ const (
 	KindImage       Kind = "image"       // a camera
 )
 
-// Output reports whether points of this kind move something and therefore stand
-// under the guard. Displays and cameras are not outputs.
+// Output reports whether points of this kind move something, and so belong to the guard.
+// Displays and cameras are not outputs.
 func (k Kind) Output() bool { return k == KindSwitch || k == KindLevel }
 
 // Range is a closed interval in the unit of its point.
@@ -40,7 +40,7 @@ type Point struct {
 	Values      []string // a State that is a text: all it can be
 }
 
-// Description is what a device is, without touching it.
+// Description describes a device and its points; it is constant.
 type Description struct {
 	Model  string // a part or product: "BME280", "simulated greenhouse"
 	Points []Point
@@ -111,8 +111,8 @@ func (p Point) Accepts(v Value) error {
 // maxName bounds the names of sites, devices and points.
 const maxName = 24
 
-// CheckName accepts [a-z0-9_-]{1,24}, the names of sites, devices and points,
-// and answers anything else with the name it could be.
+// CheckName accepts [a-z0-9_-]{1,24}, the names of sites, devices and points. Its fault
+// for any other name suggests a valid one.
 func CheckName(name string) error {
 	could := SuggestName(name)
 	if could == name && name != "" {
@@ -124,7 +124,7 @@ func CheckName(name string) error {
 	return Faultf(Invalid, "%q is not a name: use a-z, 0-9, _ and -, at most %d of them, for example %q", clip(name), maxName, could)
 }
 
-// SuggestName returns the nearest name to what somebody wrote, or "".
+// SuggestName returns the nearest valid name to name, or "".
 func SuggestName(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

@@ -11,8 +11,8 @@ const (
 	Bad   Quality = "fault" // the device could not be read; Reading.Why says why
 )
 
-// Reading is what a point said, and when. A driver fills Point with the point's
-// own name; above the drivers it is the whole address, device/point.
+// Reading is the value of a point at a time. A driver fills Point with the point's own
+// name; above the drivers it is the whole address, device/point.
 type Reading struct {
 	Point   string
 	Value   Value
@@ -28,7 +28,7 @@ type Image struct {
 	At   time.Time
 }
 
-// Summary is what a point said over one step of its history.
+// Summary sums up the readings of a point over one step of its history.
 type Summary struct {
 	At             time.Time // the start of the step
 	Min, Mean, Max float64

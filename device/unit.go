@@ -15,7 +15,7 @@ var ucum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/?
 
 const unitPart = `([A-Za-z0-9%'"*^_+\[\]-]+(\{[!-z|~]+\})?|\{[!-z|~]+\})`
 
-// commonUnits are what people write, in small letters, and what UCUM does.
+// commonUnits maps what people write, in small letters, to UCUM codes.
 var commonUnits = map[string]string{
 	"c": "Cel", "f": "[degF]", // a home has no whole coulombs and farads
 	"°c": "Cel", "degc": "Cel", "celsius": "Cel", "℃": "Cel", "°f": "[degF]", "degf": "[degF]", "fahrenheit": "[degF]", "℉": "[degF]",
@@ -27,9 +27,8 @@ var commonUnits = map[string]string{
 	"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "bytes": "By",
 }
 
-// CheckUnit accepts what looks like a UCUM code (Cel, %, Pa, ug/m3, {count}), and
-// answers what people write instead with the code that it could be. An empty unit
-// is no unit.
+// CheckUnit accepts what looks like a UCUM code (Cel, %, Pa, ug/m3, {count}) and the empty
+// unit. Its fault for a common spelling suggests the code.
 func CheckUnit(code string) error {
 	asked := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(code)), "μ", "µ") // two letters that look alike
 	if could, wrong := commonUnits[asked]; wrong && could != code {

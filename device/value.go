@@ -96,7 +96,7 @@ func (v Value) String() string {
 }
 
 // Tidy rounds to nine digits, more than any converter has: what is left of a
-// multiplication by 0.001 is nobody's measurement.
+// multiplication by 0.001 was not measured.
 func Tidy(n float64) float64 {
 	const digits = 9
 	if n == 0 {

@@ -148,7 +148,7 @@ func (h *Hub) sample(ctx context.Context, s Source, sensor device.Sensor, points
 	defer cancel()
 	asked := time.Now()
 	_, speaks := s.Device.(device.Watcher)
-	readings, back, err := device.Ask(patience, func(ctx context.Context) ([]device.Reading, error) {
+	readings, back, err := device.Call(patience, func(ctx context.Context) ([]device.Reading, error) {
 		ctx, cancel := context.WithTimeout(ctx, most) // slow is not yet deaf
 		defer cancel()
 		return sensor.Sample(ctx)
@@ -189,7 +189,7 @@ func (s Source) reading(r device.Reading, address string) device.Reading {
 func (h *Hub) listen(ctx context.Context, name string, w device.Watcher, emit func(device.Reading), broke func(error)) {
 	for retry := watchRetry; ; retry = min(2*retry, watchRetryMax) {
 		begun := time.Now()
-		_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+		_, _, err := device.Call(ctx, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, w.Watch(ctx, func(r device.Reading) {
 				if ctx.Err() == nil { // a deaf driver goes on with its device gone
 					emit(r)

@@ -546,7 +546,7 @@ func TestDeafDrivers(t *testing.T) {
 			{"f", thermometer(whole), time.Second, nil},
 		})
 		time.Sleep(sampleTimeout + 2500*time.Millisecond)
-		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not come back" || calls.Load() != 1 {
+		if r, _ := h.Latest("d/t"); r.Quality != device.Bad || r.Why != "the driver does not answer; check its wiring and supply" || calls.Load() != 1 {
 			t.Errorf("%+v after %d calls", r, calls.Load())
 		}
 		if r, _ := h.Latest("f/t"); r.Quality != device.Good {

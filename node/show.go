@@ -58,11 +58,11 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 func useDriver[T any](ctx context.Context, p point, use func(context.Context) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
 	defer cancel()
-	if err := p.turn.Take(ctx); err != nil {
+	if err := p.turn.LockContext(ctx); err != nil {
 		return answer, device.Faultf(device.Offline, "%s has not come back from the call before this one; look at its wiring", p.Address)
 	}
-	answer, _, err = device.Ask(ctx, func(ctx context.Context) (T, error) {
-		defer p.turn.Give()
+	answer, _, err = device.Call(ctx, func(ctx context.Context) (T, error) {
+		defer p.turn.Unlock()
 		return use(ctx)
 	})
 	return answer, err

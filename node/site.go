@@ -29,7 +29,7 @@ type Device struct {
 	Description device.Description // of the device, as its owner wants it
 	Missing     string             // why the device is not there; "" while it is
 	Confirm     []string           // outputs whose owner wants to be asked before each move
-	Turn        device.Turn        // of whoever shows or captures; one for as long as the device is there
+	Turn        device.Mutex       // of whoever shows or captures; one for as long as the device is there
 }
 
 // History has past readings.
@@ -72,7 +72,7 @@ type point struct {
 	device.Point
 	Address string
 	device  device.Device
-	turn    device.Turn
+	turn    device.Mutex
 	model   string
 	confirm bool
 }

@@ -28,8 +28,8 @@ type Board struct {
 	files   sysfs.Root
 
 	mu      sync.Mutex
-	turns   map[string]device.Turn // by bus: the holder carries out a transfer
-	pulsers map[string]*pulser     // by chip
+	buses   map[string]device.Mutex // by name; locked during a transfer
+	pulsers map[string]*pulser      // by chip
 }
 
 // New returns the board of the machine that this program runs on.
@@ -50,23 +50,24 @@ func On(m Machine) *Board {
 	if m.GPIO == nil {
 		m.GPIO = kernelGPIO(m.Root)
 	}
-	return &Board{machine: m, files: sysfs.Root(m.Root), turns: make(map[string]device.Turn), pulsers: make(map[string]*pulser)}
+	return &Board{machine: m, files: sysfs.Root(m.Root), buses: make(map[string]device.Mutex), pulsers: make(map[string]*pulser)}
 }
 
-// Model is what the board calls itself, such as "Raspberry Pi 4 Model B Rev 1.4";
-// "" on a machine without a device tree. periph's own answer is not used: it finds
+// Model returns the board's name, such as "Raspberry Pi 4 Model B Rev 1.4"; "" on a
+// machine without a device tree. periph's own answer is not used: it finds
 // a Raspberry Pi wherever the kernel has the firmware's driver.
 func (b *Board) Model() string {
 	return b.files.Text("proc/device-tree/model")
 }
 
-func (b *Board) turn(bus string) device.Turn {
+// busMutex returns the lock of a bus.
+func (b *Board) busMutex(bus string) device.Mutex {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t, ok := b.turns[bus]
+	t, ok := b.buses[bus]
 	if !ok {
-		t = device.NewTurn()
-		b.turns[bus] = t
+		t = device.NewMutex()
+		b.buses[bus] = t
 	}
 	return t
 }

@@ -23,7 +23,8 @@ import (
 	"periph.io/x/host/v3/sysfs"
 )
 
-// I2C is where a chip is wired. A chip's Config embeds it; Board.I2C makes it.
+// I2C is the bus and the address that a chip is wired to. A chip's Config embeds it;
+// Board.I2C makes it.
 type I2C struct {
 	Bus     string `json:"bus" jsonschema:"the I2C bus, such as i2c-1; i2c-1/0x70:3 is channel 3 of a PCA9548 at 0x70 on it"`
 	Address uint16 `json:"address" jsonschema:"the chip's address on the bus, such as 0x76"`
@@ -32,8 +33,8 @@ type I2C struct {
 	allowed []uint16
 }
 
-// I2C is the place of a chip that can have these addresses, the usual one first.
-// With none it can have any, and the owner has to write which.
+// I2C returns the place of a chip that can have these addresses, the usual one first.
+// Without addresses it can have any, and the owner has to write it.
 func (b *Board) I2C(addresses ...uint16) I2C {
 	c := I2C{Bus: "i2c-1", board: b, allowed: addresses}
 	if len(addresses) > 0 {
@@ -42,7 +43,7 @@ func (b *Board) I2C(addresses ...uint16) I2C {
 	return c
 }
 
-// busName is a bus, and a channel of a multiplexer on it where there is one.
+// busName matches a bus, with or without a channel of a multiplexer on it.
 var busName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^i2c-([0-9]{1,4})(?:/(0x7[0-7]):([0-7]))?$`) })
 
 // Validate finds mistakes without hardware.
@@ -87,45 +88,45 @@ var headerLines = map[string][]string{
 	"spidev1.2": {"GPIO16", "GPIO19", "GPIO20", "GPIO21"},
 }
 
-// Claims are the address and the bus's lines.
-func (c I2C) Claims() []driver.Claim {
+// Resources returns the address and the bus's lines.
+func (c I2C) Resources() []driver.Resource {
 	m := busName().FindStringSubmatch(c.Bus)
 	if m == nil {
 		return nil
 	}
-	claims := []driver.Claim{{What: fmt.Sprintf("%s/%#02x", c.Bus, c.Address)}}
+	resources := []driver.Resource{{Name: fmt.Sprintf("%s/%#02x", c.Bus, c.Address)}}
 	root := "i2c-" + m[1]
 	if m[2] != "" {
-		claims = append(claims, driver.Claim{What: root + "/" + m[2], With: "the multiplexer"})
+		resources = append(resources, driver.Resource{Name: root + "/" + m[2], Shared: "the multiplexer"})
 	}
-	return append(claims, linesOf(root, root)...)
+	return append(resources, linesOf(root, root)...)
 }
 
-// OnI2C takes apart the claim of an address: its bus, and the multiplexer on that bus
+// OnI2C splits the resource of an address into its bus and the multiplexer on that bus
 // which this program switches for it, or "".
-func OnI2C(c driver.Claim) (bus, mux string, ok bool) {
-	m := busName().FindStringSubmatch(path.Dir(c.What))
+func OnI2C(c driver.Resource) (bus, mux string, ok bool) {
+	m := busName().FindStringSubmatch(path.Dir(c.Name))
 	if m == nil {
 		return "", "", false
 	}
 	return "i2c-" + m[1], m[2], true
 }
 
-func linesOf(bus, with string) []driver.Claim {
-	var claims []driver.Claim
+func linesOf(bus, with string) []driver.Resource {
+	var resources []driver.Resource
 	for _, line := range headerLines[bus] {
-		claims = append(claims, driver.Claim{What: line, With: with})
+		resources = append(resources, driver.Resource{Name: line, Shared: with})
 	}
-	return claims
+	return resources
 }
 
-// Conn is the chip's way to its bus. It does no I/O.
+// Conn returns the chip's connection to its bus. It does no I/O.
 func (c I2C) Conn() (*Conn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	m := busName().FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: device.NewTurn(), turn: c.board.turn("i2c-" + m[1])}
+	conn := &Conn{at: c, busy: device.NewMutex(), mu: c.board.busMutex("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -135,27 +136,26 @@ func (c I2C) Conn() (*Conn, error) {
 	return conn, nil
 }
 
-// Conn is one chip's way to its I2C bus, and a periph i2c.Bus. Transfers are made
-// between Begin and End. They wait for their turn on the bus, and are refused once
-// the context of Begin has ended; one that the kernel has begun ends by the bus
-// driver's own timeout, 1 s on a Raspberry Pi.
+// Conn is one chip's connection to its I2C bus, and a periph i2c.Bus. Transfers are made
+// between Begin and End. They wait for the bus, and fail once the context of Begin has
+// ended; a transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on
+// a Raspberry Pi.
 type Conn struct {
 	at      I2C
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	turn    device.Turn
-	busy    device.Turn // from Begin to End
+	mu      device.Mutex // of the bus
+	busy    device.Mutex // locked from Begin to End; guards the fields below
 
-	// of who has busy:
 	ctx context.Context
 	bus i2c.BusCloser // open from the first transfer to End
 }
 
-// Begin waits until no other call uses the Conn. Every Begin without an error has
-// its End.
+// Begin waits until no other call uses the Conn. Every Begin without an error needs an
+// End.
 func (c *Conn) Begin(ctx context.Context) error {
-	if err := c.busy.Take(ctx); err != nil {
+	if err := c.busy.LockContext(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -168,16 +168,16 @@ func (c *Conn) End() {
 		c.bus.Close() // nothing is buffered in it
 	}
 	c.bus, c.ctx = nil, nil
-	c.busy.Give()
+	c.busy.Unlock()
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
 // transfer. Its errors are faults that say what to look at.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
-	if err := c.turn.Take(c.ctx); err != nil {
+	if err := c.mu.LockContext(c.ctx); err != nil {
 		return err
 	}
-	defer c.turn.Give()
+	defer c.mu.Unlock()
 	if err := c.open(); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *Conn) open() error {
 		return nil
 	}
 	if name := c.at.board.kernelDriver(c.number, c.at.Address); name != "" && c.mux == 0 {
-		return device.Faultf(device.Busy, "address %#02x on i2c-%d is held by the kernel driver %s; use driver: iio or driver: hwmon, or unbind it as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", c.at.Address, c.number, name, c.number, c.at.Address, name)
+		return device.Faultf(device.Busy, "address %#02x on i2c-%d is used by the kernel driver %s; use driver: iio or driver: hwmon, or unbind it as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", c.at.Address, c.number, name, c.number, c.at.Address, name)
 	}
 	bus, err := c.at.board.machine.OpenI2C(c.number)
 	if err != nil {
@@ -207,8 +207,8 @@ func (c *Conn) open() error {
 	return nil
 }
 
-// kernelDriver is the name of the kernel driver that has the address, or "". The
-// check is ours: I2C_RDWR goes through whoever has the address.
+// kernelDriver returns the kernel driver that uses the address, or "". The kernel itself
+// does not check: I2C_RDWR works also where a driver uses the address.
 func (b *Board) kernelDriver(bus int, address uint16) string {
 	link, err := os.Readlink(b.files.Path(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/driver", bus, address)))
 	if err != nil {
@@ -217,15 +217,15 @@ func (b *Board) kernelDriver(bus int, address uint16) string {
 	return filepath.Base(link)
 }
 
-// failure is what an error of the kernel means on an I2C bus.
+// failure describes an error of the kernel on an I2C bus.
 type failure struct {
 	errno  syscall.Errno
 	kind   device.FaultKind
 	says   string // with the bus's number and the address
-	absent bool   // it is how a bus says that nobody has acknowledged the address
+	absent bool   // no chip acknowledged the address
 }
 
-// failureOf finds what an error of the kernel means, or nil.
+// failureOf returns the failure that an error of the kernel stands for, or nil.
 func failureOf(err error) *failure {
 	for i, f := range failures {
 		if err != nil && (errors.Is(err, f.errno) || strings.HasSuffix(err.Error(), f.errno.Error())) {
@@ -260,8 +260,8 @@ func (c *Conn) SetSpeed(physic.Frequency) error {
 	return device.Faultf(device.Invalid, "the speed of %s is set in the board's configuration, such as dtparam=i2c_arm_baudrate", c.at.Bus)
 }
 
-// Fixed is bus with every transfer going to address, for an adapter of periph's that
-// takes only some of the addresses that its chip can have.
+// Fixed returns bus with every transfer going to address, for a periph driver that takes
+// only some of the addresses that its chip can have.
 func Fixed(bus i2c.Bus, address uint16) i2c.Bus { return fixed{bus, address} }
 
 type fixed struct {

@@ -6,8 +6,8 @@ import (
 	"agentsite/device"
 )
 
-// failures are what an I2C transfer can end with (Documentation/i2c/fault-codes.rst).
-// periph passes on their texts only.
+// failures are the errors of an I2C transfer (Documentation/i2c/fault-codes.rst). periph
+// returns only their texts.
 var failures = []failure{
 	{syscall.ENXIO, device.Offline, "nothing answers at %#02[2]x on i2c-%[1]d; check its power, SDA and SCL, and the address", true},
 	{syscall.EREMOTEIO, device.Offline, "nothing answers at %#02[2]x on i2c-%[1]d; check its power, SDA and SCL, and the address", true},

@@ -11,22 +11,22 @@ type Controller struct {
 	Name  string // "gpiochip0"
 	Label string // "pinctrl-bcm2711"
 	Lines int
-	// Free are the lines that something can be wired to, as an owner would write them:
-	// of the chip with the header those of the header.
+	// Free are the lines that something can be wired to, as an owner writes them; of the
+	// chip with the header only those on the header.
 	Free []Pin
 }
 
-// Controllers lists the GPIO chips and takes no line of them. What is in taken counts
-// as used; what is no line there is left out.
+// Controllers lists the GPIO chips and requests no line of them. Pins in taken count as
+// used; entries of taken that are no line are ignored.
 func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil, fault("a GPIO line", err)
 	}
-	var spots []spot
+	var ids []lineID
 	for _, p := range taken {
 		if at, err := find(all, p); err == nil {
-			spots = append(spots, at)
+			ids = append(ids, at)
 		}
 	}
 	main, _ := headerOf(all)
@@ -34,12 +34,12 @@ func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 	for _, c := range all {
 		one := Controller{Name: c.Name, Label: c.Label, Lines: len(c.Lines)}
 		for offset, l := range c.Lines {
-			at := spot{c.Name, offset}
+			at := lineID{c.Name, offset}
 			pin := at.pin(all, main.Name)
 			if c.Name == main.Name && !slices.Contains(header, strconv.Itoa(offset)) {
 				continue
 			}
-			if !l.Used && !slices.Contains(spots, at) && b.taken(all, at, pin) == nil {
+			if !l.Used && !slices.Contains(ids, at) && b.checkFree(all, at, pin) == nil {
 				one.Free = append(one.Free, pin)
 			}
 		}
@@ -48,9 +48,8 @@ func (b *Board) Controllers(taken ...Pin) ([]Controller, error) {
 	return found, nil
 }
 
-// pin is how an owner would write the line: by its name where it is the only one of
-// that name.
-func (s spot) pin(all []Chip, header string) Pin {
+// pin returns the line as an owner writes it: by its name where that is unique.
+func (s lineID) pin(all []Chip, header string) Pin {
 	if s.chip == header {
 		return Pin(fmt.Sprintf("GPIO%d", s.offset))
 	}

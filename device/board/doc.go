@@ -1,9 +1,6 @@
-// Package board is the buses and lines of this board: who may have which, and how
-// a driver gets to one. Chips know their registers and get a bus from here; they
-// never open or close one themselves.
+// Package board gives drivers the buses, ports and lines of this board, and keeps two
+// users apart. Drivers never open or close a bus themselves.
 //
-// Nothing is held open between two uses of a bus, so that an adapter on USB can be
-// unplugged and plugged in again at any time.
-//
-// Kernel drivers (device/kernel) and chips (device/chip) may not enter.
+// No bus is held open between two uses, so that an adapter on USB can be unplugged and
+// plugged in again at any time.
 package board

@@ -14,16 +14,16 @@ import (
 	"agentsite/device/driver"
 )
 
-// Use is what one device of a site claims of the board.
+// Use is what one device of a site resources of the board.
 type Use struct {
-	Device  string
-	Claims  []driver.Claim
-	Running bool // a site has its lines
-	Silent  bool // its chip answers no bare read, so that its silence says nothing
+	Device    string
+	Resources []driver.Resource
+	Running   bool // a running site uses its lines
+	Silent    bool // its chip acknowledges no bare read, so that silence proves nothing
 }
 
-// ConfigFile is where this board's buses are turned on; "" for a board that is no
-// Raspberry Pi.
+// ConfigFile returns the file that turns this board's buses on; "" for a board that is
+// no Raspberry Pi.
 func (b *Board) ConfigFile() string {
 	switch {
 	case !strings.HasPrefix(b.Model(), "Raspberry Pi"):
@@ -34,21 +34,21 @@ func (b *Board) ConfigFile() string {
 	return "/boot/config.txt" // before Debian 12
 }
 
-// Findings are what an owner should know about the buses and lines of this board,
-// and about the lines and addresses that a site uses. It takes no line, and reads one
-// byte from each address, also while the site runs.
+// Findings returns what an owner should know about the buses and lines of this board, and
+// about the lines and addresses that a site uses. It requests no line, and reads one byte
+// from each address, also while the site runs.
 func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 	var all []driver.Finding
 	needed := make(map[string]bool) // buses
 	for _, u := range uses {
-		for _, c := range u.Claims {
-			if bus, _, ok := strings.Cut(c.What, "/"); ok {
+		for _, c := range u.Resources {
+			if bus, _, ok := strings.Cut(c.Name, "/"); ok {
 				needed[bus] = true
 			}
-			if c.With != "" {
+			if c.Shared != "" {
 				continue // a bus uses its own lines
 			}
-			if f := b.used(ctx, u, c.What); f != nil {
+			if f := b.used(ctx, u, c.Name); f != nil {
 				all = append(all, *f)
 			}
 		}
@@ -73,10 +73,10 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 	return append(all, b.permissions(mayUse)...)
 }
 
-// address is a Claim on an address of I2C.
+// address matches the resource of an I2C address.
 var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(i2c-[0-9]{1,4})/(0x[0-9a-f]{1,2})$`) })
 
-// used looks at one thing that a device claims; nil when nothing is wrong with it.
+// used looks at one thing that a device resources; nil when nothing is wrong with it.
 func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	problem := func(says, do string) *driver.Finding {
 		return &driver.Finding{Severity: driver.Problem, Subject: u.Device, Says: says, Do: do}
@@ -99,7 +99,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	if err != nil {
 		return nil // check says so
 	}
-	if name := conn.Holder(); name != "" {
+	if name := conn.KernelDriver(); name != "" {
 		return problem(fmt.Sprintf("the kernel's driver %s has %s", name, what),
 			fmt.Sprintf("write \"driver: kernel:%s\", or run as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", b.files.Text(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/name", conn.number, n)), conn.number, n, name))
 	}
@@ -117,17 +117,17 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	return nil
 }
 
-// lineFinding looks at a line that a device claims; nil when nothing is wrong with it.
+// lineFinding looks at a line that a device resources; nil when nothing is wrong with it.
 // Where the lines may not be listed, permissions says so.
 func (b *Board) lineFinding(u Use, what string) *driver.Finding {
-	pin, ok := claimedLine(driver.Claim{What: what})
+	pin, ok := resourceLine(driver.Resource{Name: what})
 	all, err := b.machine.GPIO.Chips()
 	if !ok || err != nil {
 		return nil
 	}
 	at, err := find(all, pin)
 	if err == nil && !(u.Running && strings.HasPrefix(at.info(all).Consumer, consumerPrefix)) {
-		err = b.taken(all, at, pin)
+		err = b.checkFree(all, at, pin)
 	}
 	if err == nil {
 		return nil
@@ -136,8 +136,8 @@ func (b *Board) lineFinding(u Use, what string) *driver.Finding {
 	return &driver.Finding{Severity: driver.Problem, Subject: u.Device, Says: says, Do: do}
 }
 
-// permissions says which of the board's files this user may not use. One of each
-// kind is enough: they have the same group.
+// permissions reports which of the board's files this user may not use. It checks one
+// file of each kind: they have the same group.
 func (b *Board) permissions(may func(path string) bool) []driver.Finding {
 	var all []driver.Finding
 	for _, kind := range []struct {

@@ -95,13 +95,13 @@ func TestFindingsOfUses(t *testing.T) {
 	at := b.I2C()
 	use := func(name, bus string, address uint16) board.Use {
 		at.Bus, at.Address = bus, address
-		return board.Use{Device: name, Claims: at.Claims()}
+		return board.Use{Device: name, Resources: at.Resources()}
 	}
 	silent := use("sht", "i2c-1", 0x44)
 	silent.Silent = true
 	got := listed(b.Findings(t.Context(), []board.Use{
 		use("climate", "i2c-1", 0x76), use("attic", "i2c-1", 0x77), use("light", "i2c-1", 0x23), silent, use("shed", "i2c-4", 0x48),
-		{Device: "adc", Claims: []driver.Claim{{What: "spidev1.0"}}}, {Device: "lamp", Claims: board.SPI{Port: "spidev0.0"}.Claims()},
+		{Device: "adc", Resources: []driver.Resource{{Name: "spidev1.0"}}}, {Device: "lamp", Resources: board.SPI{Port: "spidev0.0"}.Resources()},
 	}))
 	want := `problem attic: the kernel's driver bmp280 has i2c-1/0x77; write "driver: kernel:bmp280", or run as root: echo 1-0077 > /sys/bus/i2c/drivers/bmp280/unbind
 problem light: nothing answers at i2c-1/0x23; check its power, SDA and SCL and the address (agentsite scan); another program may hold the bus
@@ -120,7 +120,7 @@ func TestFindingsOfLines(t *testing.T) {
 	header.Take(4, "gpio-keys")
 	header.Take(5, board.ConsumerOf(77))
 	use := func(name string, running bool, pin board.Pin) board.Use {
-		return board.Use{Device: name, Running: running, Claims: []driver.Claim{pin.Claim()}}
+		return board.Use{Device: name, Running: running, Resources: []driver.Resource{pin.Resource()}}
 	}
 	subjects := func(uses ...board.Use) string {
 		var all []string
@@ -139,16 +139,16 @@ func TestFindingsOfLines(t *testing.T) {
 // TestMissing holds the lines of a configuration to those of a Raspberry Pi, and of no
 // other machine.
 func TestMissing(t *testing.T) {
-	claims := map[string][]driver.Claim{"pump": {board.Pin("GPIO17").Claim()}, "fan": {board.Pin("GPIO45").Claim()}, "lamp": {board.Pin("PUMP").Claim()}, "light": {{What: "i2c-1/0x23"}}}
-	if err := boardtest.Lines(boardtest.NewChip("gpiochip0", "AMDI0030", "A", "B")).Missing(claims); err != nil {
+	resources := map[string][]driver.Resource{"pump": {board.Pin("GPIO17").Resource()}, "fan": {board.Pin("GPIO45").Resource()}, "lamp": {board.Pin("PUMP").Resource()}, "light": {{Name: "i2c-1/0x23"}}}
+	if err := boardtest.Lines(boardtest.NewChip("gpiochip0", "AMDI0030", "A", "B")).Missing(resources); err != nil {
 		t.Errorf("a laptop: %v", err)
 	}
-	joined, _ := boardtest.Lines(boardtest.Header()).Missing(claims).(interface{ Unwrap() []error })
+	joined, _ := boardtest.Lines(boardtest.Header()).Missing(resources).(interface{ Unwrap() []error })
 	if joined == nil || len(joined.Unwrap()) != 2 {
 		t.Fatal(joined)
 	}
 	for i, want := range []string{"fan", "lamp"} {
-		if f, ok := errors.AsType[*board.Finding](joined.Unwrap()[i]); !ok || f.Device != want || device.AsFault(f.Err).Kind != device.Offline {
+		if f, ok := errors.AsType[*board.DeviceError](joined.Unwrap()[i]); !ok || f.Device != want || device.AsFault(f.Err).Kind != device.Offline {
 			t.Errorf("%v, want %s", joined.Unwrap()[i], want)
 		}
 	}

@@ -20,14 +20,14 @@ import (
 // a way to find the header.
 var headerChips = []string{"pinctrl-rp1", "pinctrl-bcm2711", "pinctrl-bcm2835"}
 
-// spot is a line as the kernel numbers it.
-type spot struct {
+// lineID is a line as the kernel numbers it.
+type lineID struct {
 	chip   string
 	offset int
 }
 
-// take finds the pins, which have to be on one chip, and requests them together.
-func (b *Board) take(pins []Pin, c LineConfig) (Lines, error) {
+// request finds the pins, which have to be on one chip, and requests them together.
+func (b *Board) request(pins []Pin, c LineConfig) (Lines, error) {
 	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil, fault(pins[0], err)
@@ -42,7 +42,7 @@ func (b *Board) take(pins []Pin, c LineConfig) (Lines, error) {
 		case i > 0 && at.chip != chip:
 			return nil, device.Faultf(device.Invalid, "%s and %s are on two chips; choose two lines of one", pins[0], p)
 		}
-		if err := b.taken(all, at, p); err != nil {
+		if err := b.checkFree(all, at, p); err != nil {
 			return nil, err
 		}
 		chip, offsets[i] = at.chip, at.offset
@@ -66,16 +66,16 @@ func (b *Board) CheckFree(pins ...Pin) error {
 		if err != nil {
 			return err
 		}
-		if err := b.taken(all, at, p); err != nil {
+		if err := b.checkFree(all, at, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// taken reports a line that is in use, or that belongs to a bus of the header that is
-// switched on: taking it would cut the bus off.
-func (b *Board) taken(all []Chip, at spot, p Pin) error {
+// checkFree fails for a line that is in use, or that belongs to a bus of the header that
+// is switched on: requesting it would cut the bus off.
+func (b *Board) checkFree(all []Chip, at lineID, p Pin) error {
 	if info := at.info(all); info.Used {
 		return device.Faultf(device.Busy, "%s is in use by %s; end that, or choose another line", p, info.user())
 	}
@@ -94,7 +94,7 @@ func (b *Board) taken(all []Chip, at spot, p Pin) error {
 	return nil
 }
 
-// user names who uses a line.
+// user names the user of a line.
 func (i LineInfo) user() string {
 	if i.Consumer == "" {
 		return "the kernel"
@@ -102,26 +102,26 @@ func (i LineInfo) user() string {
 	return fmt.Sprintf("%q", i.Consumer)
 }
 
-func (s spot) info(all []Chip) LineInfo {
+func (s lineID) info(all []Chip) LineInfo {
 	i := slices.IndexFunc(all, func(c Chip) bool { return c.Name == s.chip })
 	return all[i].Lines[s.offset]
 }
 
-// find returns the one line that p can be.
-func find(all []Chip, p Pin) (spot, error) {
+// find returns the one line that p names.
+func find(all []Chip, p Pin) (lineID, error) {
 	if name, offset, ok := p.place(); ok {
 		return findOn(all, p, name, offset)
 	}
 	if n, ok := p.number(); ok {
 		if c, ok := headerOf(all); ok && n < len(c.Lines) {
-			return spot{c.Name, n}, nil
+			return lineID{c.Name, n}, nil
 		}
 	}
-	var found []spot
+	var found []lineID
 	for _, c := range all {
 		for offset, l := range c.Lines {
 			if l.Name == string(p) && p != "" {
-				found = append(found, spot{c.Name, offset})
+				found = append(found, lineID{c.Name, offset})
 			}
 		}
 	}
@@ -129,13 +129,13 @@ func find(all []Chip, p Pin) (spot, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return spot{}, device.Faultf(device.Offline, "there is no line %s; %s", p, near(all, p))
+		return lineID{}, device.Faultf(device.Offline, "there is no line %s; %s", p, suggestLines(all, p))
 	}
-	return spot{}, device.Faultf(device.Invalid, "%d lines are called %s; write %s/%d or %s/%d", len(found), p, found[0].chip, found[0].offset, found[1].chip, found[1].offset)
+	return lineID{}, device.Faultf(device.Invalid, "%d lines are called %s; write %s/%d or %s/%d", len(found), p, found[0].chip, found[0].offset, found[1].chip, found[1].offset)
 }
 
 // findOn returns the line of one chip, by the chip's name or its label.
-func findOn(all []Chip, p Pin, name string, offset int) (spot, error) {
+func findOn(all []Chip, p Pin, name string, offset int) (lineID, error) {
 	var found []Chip
 	for _, c := range all {
 		if c.Name == name || c.Label == name {
@@ -144,16 +144,16 @@ func findOn(all []Chip, p Pin, name string, offset int) (spot, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return spot{}, device.Faultf(device.Offline, "there is no chip %s; this machine has %s", name, chipNames(all))
+		return lineID{}, device.Faultf(device.Offline, "there is no chip %s; this machine has %s", name, chipNames(all))
 	case len(found) > 1:
-		return spot{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].Name, offset, found[1].Name, offset)
+		return lineID{}, device.Faultf(device.Invalid, "%d chips are called %s: %s; write %s/%d or %s/%d", len(found), name, chipNames(found), found[0].Name, offset, found[1].Name, offset)
 	case offset >= len(found[0].Lines):
-		return spot{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].Lines), p)
+		return lineID{}, device.Faultf(device.Offline, "%s has only %d lines, counted from 0; there is no %s", name, len(found[0].Lines), p)
 	}
-	return spot{found[0].Name, offset}, nil
+	return lineID{found[0].Name, offset}, nil
 }
 
-// headerOf is the chip that has the header, if there is one.
+// headerOf returns the chip that has the header, if there is one.
 func headerOf(all []Chip) (Chip, bool) {
 	i := slices.IndexFunc(all, func(c Chip) bool { return slices.Contains(headerChips, c.Label) })
 	if i < 0 {
@@ -173,8 +173,8 @@ func chipNames(all []Chip) string {
 	return strings.Join(names, ", ")
 }
 
-// near names some lines that p may have meant: those that begin like it.
-func near(all []Chip, p Pin) string {
+// suggestLines names some lines whose names begin like p.
+func suggestLines(all []Chip, p Pin) string {
 	if len(all) == 0 {
 		return "this machine has no GPIO chip at all"
 	}

@@ -8,7 +8,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// What a position of the header is.
+// Kinds of positions of the header.
 const (
 	ThreeVolts = "3.3 V"
 	FiveVolts  = "5 V"
@@ -24,13 +24,13 @@ const (
 // Position is one position of the 40-pin header.
 type Position struct {
 	Number  int      `json:"position"`        // 1 to 40; the odd ones are on one side
-	Kind    string   `json:"kind"`            // one of the above
+	Kind    string   `json:"kind"`            // one of the constants above
 	Line    Pin      `json:"line,omitzero"`   // "GPIO17"; "" for power and ground
 	Signal  string   `json:"signal,omitzero"` // on its bus: "SDA"
 	Devices []string `json:"devices,omitzero"`
 }
 
-// signals are what lines of the header are for besides GPIO, where their bus is on.
+// signals are the functions of the header's lines besides GPIO, where their bus is on.
 var signals = map[string]struct{ kind, signal string }{
 	"GPIO0": {IDLine, "ID SD"}, "GPIO1": {IDLine, "ID SC"},
 	"GPIO2": {I2CLine, "SDA"}, "GPIO3": {I2CLine, "SCL"},
@@ -39,11 +39,11 @@ var signals = map[string]struct{ kind, signal string }{
 	"GPIO8": {SPILine, "CE0"}, "GPIO7": {SPILine, "CE1"},
 }
 
-// OneWireClaim stands for the line that the kernel has for 1-Wire, wherever that is.
-var OneWireClaim = driver.Claim{What: "/1-wire"}
+// OneWireResource stands for the line that the kernel uses for 1-Wire, whichever it is.
+var OneWireResource = driver.Resource{Name: "/1-wire"}
 
-// Header is the 40-pin header that every Raspberry Pi with one has, with the devices at
-// their positions. Those that have none there are elsewhere.
+// Header returns the positions of the 40-pin header of a Raspberry Pi with the devices at
+// them. Devices without a position there are in elsewhere.
 func (b *Board) Header(uses []Use) (all []Position, elsewhere []string) {
 	w1 := Pin("GPIO" + b.oneWire())
 	for i, what := range header {
@@ -86,18 +86,17 @@ func (b *Board) Header(uses []Use) (all []Position, elsewhere []string) {
 	return all, elsewhere
 }
 
-// pinsOf are the lines that a device has, be it through one of the header's buses that
-// the kernel speaks for it on.
+// pinsOf returns the lines that a device uses, also those of the header's buses.
 func pinsOf(u Use, w1 Pin) (all []Pin) {
-	for _, c := range u.Claims {
-		if c == OneWireClaim {
+	for _, c := range u.Resources {
+		if c == OneWireResource {
 			all = append(all, w1)
 			continue
 		}
-		if pin, ok := claimedLine(c); ok {
+		if pin, ok := resourceLine(c); ok {
 			all = append(all, pin)
 		}
-		bus, _, _ := strings.Cut(c.What, "/")
+		bus, _, _ := strings.Cut(c.Name, "/")
 		for _, line := range headerLines[bus] {
 			all = append(all, Pin(line))
 		}

@@ -12,14 +12,14 @@ import (
 
 func TestHeaderAndDevices(t *testing.T) {
 	uses := []board.Use{
-		{Device: "climate", Claims: (&board.I2C{Bus: "i2c-1", Address: 0x76}).Claims()},
-		{Device: "light", Claims: []driver.Claim{{What: "i2c-1/0x23", With: "the kernel's driver bh1750"}}},
-		{Device: "pump", Claims: []driver.Claim{board.Pin("GPIO17").Claim()}},
-		{Device: "door", Claims: []driver.Claim{board.Pin("PIN7").Claim()}}, // as the kernel names it
-		{Device: "adc", Claims: (&board.SPI{Port: "spidev0.1"}).Claims()},
-		{Device: "gps", Claims: (&board.Serial{Port: "/dev/serial0"}).Claims()},
-		{Device: "boiler", Claims: []driver.Claim{board.OneWireClaim}},
-		{Device: "far", Claims: []driver.Claim{board.Pin("gpiochip0/17").Claim()}}, // of another chip than the header's
+		{Device: "climate", Resources: (&board.I2C{Bus: "i2c-1", Address: 0x76}).Resources()},
+		{Device: "light", Resources: []driver.Resource{{Name: "i2c-1/0x23", Shared: "the kernel's driver bh1750"}}},
+		{Device: "pump", Resources: []driver.Resource{board.Pin("GPIO17").Resource()}},
+		{Device: "door", Resources: []driver.Resource{board.Pin("PIN7").Resource()}}, // as the kernel names it
+		{Device: "adc", Resources: (&board.SPI{Port: "spidev0.1"}).Resources()},
+		{Device: "gps", Resources: (&board.Serial{Port: "/dev/serial0"}).Resources()},
+		{Device: "boiler", Resources: []driver.Resource{board.OneWireResource}},
+		{Device: "far", Resources: []driver.Resource{board.Pin("gpiochip0/17").Resource()}}, // of another chip than the header's
 		{Device: "board"},
 	}
 	b := machine(t, map[string]string{"proc/device-tree/model": pi, "boot/firmware/config.txt": "dtoverlay=w1-gpio,pullup=1,gpiopin=22\n"}, firstFive()...)

@@ -12,12 +12,12 @@ import (
 	"agentsite/device"
 )
 
-// Drive is how an output drives its line; "" is push-pull.
+// Drive is the output mode of a line; "" is push-pull.
 type Drive string
 
 const (
-	OpenDrain  Drive = "open-drain"  // drives low, lets go for high
-	OpenSource Drive = "open-source" // drives high, lets go for low
+	OpenDrain  Drive = "open-drain"  // drives low, floats for high
+	OpenSource Drive = "open-source" // drives high, floats for low
 )
 
 // UnmarshalText accepts push-pull, open-drain and open-source.
@@ -48,16 +48,16 @@ func choose[T ~string](to *T, text []byte, words map[string]T, list string) erro
 	return nil
 }
 
-// OutputOptions say how a line is driven. Values are logical: with ActiveLow, true
+// OutputOptions configure an output. Values are logical: with ActiveLow, true
 // is a low level.
 type OutputOptions struct {
 	ActiveLow bool
 	Initial   bool // from the first moment on
-	Safe      bool // where Close leaves it
+	Safe      bool // the value that Close leaves
 	Drive     Drive
 }
 
-// InputOptions say how a line is read.
+// InputOptions configure an input.
 type InputOptions struct {
 	ActiveLow bool
 	Pull      Pull
@@ -74,29 +74,29 @@ type Edge struct {
 	Lost   bool          // the kernel dropped edges before this one, because they were not read in time
 }
 
-// Line is one line of the board, taken for its owner alone. Its methods are safe
-// for concurrent use; they do not block for longer than the kernel's driver does,
-// which for a line of the processor is no time at all and for one on an adapter a
-// transfer. Errors are faults: Offline when the line's chip has gone.
+// Line is one line of the board, requested for its owner alone. Its methods are safe for
+// concurrent use; they block no longer than the kernel's driver does: not at all on a line
+// of the processor, for a transfer on a line of an adapter. Errors are faults: Offline when
+// the line's chip is unplugged.
 type Line struct {
 	pin      Pin // the first, for messages
 	output   bool
 	safe     bool
-	mute     bool // its chip reports no edges
-	watching device.Turn
+	noEdges  bool // its chip reports no edges
+	watching device.Mutex
 
 	mu    sync.RWMutex // holds off Close
 	lines Lines        // one, or the two of an encoder; nil once closed
 }
 
 func newLine(pin Pin, l Lines) *Line {
-	return &Line{pin: pin, watching: device.NewTurn(), lines: l}
+	return &Line{pin: pin, watching: device.NewMutex(), lines: l}
 }
 
-// Output takes a line and drives it to o.Initial in the same step: it is never at
-// any other value in between.
+// Output requests a line and drives it to o.Initial in the same step: it never has any
+// other value in between.
 func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
-	l, err := b.take([]Pin{pin}, o.config())
+	l, err := b.request([]Pin{pin}, o.config())
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +113,11 @@ func (o OutputOptions) config() LineConfig {
 // their edges keep their order. A chip that reports no edges, as some adapters on USB
 // do, is used without them: only Watch fails then.
 func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
-	l, err := b.take(append([]Pin{pin}, others...), i.config())
+	l, err := b.request(append([]Pin{pin}, others...), i.config())
 	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
 		line, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...)
 		if again == nil {
-			line.mute = true
+			line.noEdges = true
 			return line, nil
 		}
 	}
@@ -138,8 +138,8 @@ func bit(on bool) uint64 {
 	return 0
 }
 
-// Get reads the level at the line, of an output as well: on the processor's own
-// lines that is what the pin really has, on some adapters what was written.
+// Get reads the level at the line, also of an output: on the processor's own lines that is
+// the level at the pin, on some adapters the value written.
 func (l *Line) Get() (bool, error) {
 	values, err := l.Values()
 	return values&1 != 0, err
@@ -172,24 +172,24 @@ func (l *Line) Set(on bool) error {
 	return nil
 }
 
-// ReportsEdges says whether Watch can work.
-func (l *Line) ReportsEdges() bool { return !l.mute }
+// ReportsEdges reports whether Watch can work.
+func (l *Line) ReportsEdges() bool { return !l.noEdges }
 
 // Watch emits the changes, from since on, of an input that was requested with Edges,
 // until ctx ends, and then returns ctx's error; any other error, Close among them, ends
 // it too. A second Watch waits for the first.
 func (l *Line) Watch(ctx context.Context, since time.Time, emit func(Edge)) error {
-	if err := l.watching.Take(ctx); err != nil {
+	if err := l.watching.LockContext(ctx); err != nil {
 		return err
 	}
-	defer l.watching.Give()
+	defer l.watching.Unlock()
 	l.mu.RLock()
 	lines := l.lines
 	l.mu.RUnlock()
 	switch {
 	case lines == nil:
 		return l.closed()
-	case l.mute:
+	case l.noEdges:
 		return device.Faultf(device.Offline, "the chip with %s reports no changes; it is only read from time to time", l.pin)
 	}
 	err := lines.Watch(ctx, func(e Edge) {
@@ -230,7 +230,7 @@ func (l *Line) closed() error {
 	return fault(l.pin, os.ErrClosed)
 }
 
-// fault is what an error of the kernel means for a line.
+// fault returns the fault that an error of the kernel is for a line.
 func fault(pin Pin, err error) error {
 	var f *device.Fault
 	switch {

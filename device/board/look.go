@@ -11,7 +11,7 @@ import (
 // Bus is an I2C bus of this board.
 type Bus struct {
 	Name    string // "i2c-1"
-	Adapter string // what drives it, as the kernel names it; "" where it does not say
+	Adapter string // as the kernel names it, or ""
 }
 
 // Buses lists the I2C buses that programs can use.
@@ -32,18 +32,18 @@ func (b *Board) Buses() []Bus {
 	return all
 }
 
-// Holder is the kernel driver that has the chip's address, or "".
-func (c *Conn) Holder() string {
+// KernelDriver returns the kernel driver that uses the chip's address, or "".
+func (c *Conn) KernelDriver() string {
 	if c.mux != 0 {
 		return ""
 	}
 	return c.at.board.kernelDriver(c.number, c.at.Address)
 }
 
-// Answers reads one byte from the chip's address to see whether anybody is there.
-// It writes nothing, not even an empty message: on some bridges that is a zero
-// byte. An error is the bus's, or that of a kernel driver that has the address.
-// It is called between Begin and End.
+// Answers reads one byte from the chip's address and reports whether a chip acknowledged
+// it. It writes nothing, not even an empty message: on some bridges that is a zero byte.
+// An error means that the bus fails, or that a kernel driver uses the address. It is
+// called between Begin and End.
 func (c *Conn) Answers() (bool, error) {
 	var b [1]byte
 	err := c.Tx(c.at.Address, nil, b[:])
@@ -53,7 +53,7 @@ func (c *Conn) Answers() (bool, error) {
 	return err == nil, err
 }
 
-// Answers reports whether anybody is at the address; see Conn.Answers.
+// Answers reports whether a chip answers at the address; see Conn.Answers.
 func (c I2C) Answers(ctx context.Context) (bool, error) {
 	conn, err := c.Conn()
 	if err != nil {

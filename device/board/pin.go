@@ -16,8 +16,8 @@ import (
 // The zero Pin is no line.
 type Pin string
 
-// header is where the BCM lines are on the 40-pin header, which is the same on all
-// boards that have it. What is no number is power or ground.
+// header lists the positions of the 40-pin header, which is the same on all boards that
+// have it: BCM numbers, power and ground.
 var header = strings.Fields(`
 	3.3V 5V     2 5V     3 ground 4 14     ground 15
 	17 18       27 ground 22 23   3.3V 24  10 ground
@@ -41,7 +41,7 @@ const lastBCM = 57
 func (p *Pin) UnmarshalText(text []byte) error {
 	s := string(text)
 	if bareNumber().MatchString(s) {
-		return bare(s)
+		return bareNumberError(s)
 	}
 	if m := headerName().FindStringSubmatch(s); m != nil {
 		what, ok := position(m[1])
@@ -73,7 +73,7 @@ func (p *Pin) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// position is what is at a position of the header.
+// position returns what is at a position of the header.
 func position(number string) (what string, ok bool) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(header) {
@@ -82,8 +82,8 @@ func position(number string) (what string, ok bool) {
 	return header[n-1], true
 }
 
-// bare offers both things that a number could be.
-func bare(number string) error {
+// bareNumberError names both lines that a number could mean.
+func bareNumberError(number string) error {
 	what, ok := position(number)
 	switch {
 	case !ok:
@@ -96,7 +96,7 @@ func bare(number string) error {
 	return fmt.Errorf("takes a name, not a number; write GPIO%s for that BCM number, or P1_%s for that position of the header (%s)", number, number, what)
 }
 
-// number is the BCM number of a pin that is written as one.
+// number returns the BCM number of a pin that is written as one.
 func (p Pin) number() (int, bool) {
 	m := bcmName().FindStringSubmatch(string(p))
 	if m == nil {
@@ -106,7 +106,7 @@ func (p Pin) number() (int, bool) {
 	return n, err == nil
 }
 
-// place is the chip, by name or label, and the offset of a pin that is written as such.
+// place returns the chip, by name or label, and the offset of a pin that is written so.
 func (p Pin) place() (chip string, offset int, ok bool) {
 	m := chipName().FindStringSubmatch(string(p))
 	if m == nil {
@@ -116,15 +116,15 @@ func (p Pin) place() (chip string, offset int, ok bool) {
 	return m[1], offset, err == nil
 }
 
-// Claim is the need of a device that has the pin for itself.
-func (p Pin) Claim() driver.Claim { return driver.Claim{What: string(p)} }
+// Resource returns the pin as a resource that one device has for itself.
+func (p Pin) Resource() driver.Resource { return driver.Resource{Name: string(p)} }
 
-// claimedLine is the line in a claim; ok is false for other things of the board.
-func claimedLine(c driver.Claim) (_ Pin, ok bool) {
+// resourceLine returns the line that a resource names; ok is false for other resources.
+func resourceLine(c driver.Resource) (_ Pin, ok bool) {
 	for _, other := range []string{"i2c-", "spidev", "pwmchip", "/"} {
-		if strings.HasPrefix(c.What, other) {
+		if strings.HasPrefix(c.Name, other) {
 			return "", false
 		}
 	}
-	return Pin(c.What), c.What != ""
+	return Pin(c.Name), c.Name != ""
 }

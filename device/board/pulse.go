@@ -25,11 +25,11 @@ const MaxExactPulse = 3 * time.Millisecond
 // as it is at that moment, which can be on.
 type pulser struct {
 	prepare func() (sleep func(time.Duration)) // see GPIO.PrepareThread
-	wake    chan struct{}                      // a train is new, or to be stopped
+	wake    chan struct{}                      // a train was added, or is to stop
 
 	mu    sync.Mutex
 	runs  bool
-	fresh []*PulseTrain // that the thread does not know yet
+	added []*PulseTrain // not yet taken over by the thread
 }
 
 // PulseTrain is pulses on a line, until Stop or until a write fails. It ends with the
@@ -65,7 +65,8 @@ func (b *Board) Pulse(line *Line, on, period time.Duration) (*PulseTrain, error)
 	}
 }
 
-// pulserOf is that of the pin's chip: one that hangs holds up no other chip's pulses.
+// pulserOf returns the pulser of the pin's chip: a chip that hangs delays no other chip's
+// pulses.
 func (b *Board) pulserOf(pin Pin) *pulser {
 	chip, _, named := strings.Cut(string(pin), "/")
 	if !named {
@@ -82,7 +83,7 @@ func (b *Board) pulserOf(pin Pin) *pulser {
 func (p *pulser) add(t *PulseTrain) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fresh = append(p.fresh, t)
+	p.added = append(p.added, t)
 	if !p.runs {
 		p.runs = true
 		go p.run()
@@ -107,14 +108,14 @@ func (p *pulser) run() {
 	for {
 		now := time.Now()
 		p.mu.Lock()
-		for _, t := range p.fresh {
+		for _, t := range p.added {
 			t.begin(now, trains)
 			trains = append(trains, t)
 		}
-		p.fresh = nil
+		p.added = nil
 		p.mu.Unlock()
 		trains = slices.DeleteFunc(trains, func(t *PulseTrain) bool { return t.step(now) })
-		if len(trains) == 0 && p.rest() {
+		if len(trains) == 0 && p.idle() {
 			return
 		}
 		if len(trains) == 0 {
@@ -133,15 +134,15 @@ func (p *pulser) run() {
 	}
 }
 
-// rest reports whether there is nothing to do, and the thread may end.
-func (p *pulser) rest() bool {
+// idle reports whether there is nothing to do, so that the thread may end.
+func (p *pulser) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.runs = len(p.fresh) > 0
+	p.runs = len(p.added) > 0
 	return !p.runs
 }
 
-// begin plans the first pulse: together with those of the same period.
+// begin schedules the first pulse together with those of the same period.
 func (t *PulseTrain) begin(now time.Time, others []*PulseTrain) {
 	t.start = now
 	if i := slices.IndexFunc(others, func(o *PulseTrain) bool { return o.period == t.period }); i >= 0 {
@@ -171,7 +172,7 @@ func (t *PulseTrain) step(now time.Time) (ended bool) {
 		}
 		t.line.Set(false)
 	} else if t.err = t.line.Set(false); t.err == nil && !stop {
-		// A pulse that is late does not make the next ones come in a crowd.
+		// A late pulse is not followed by a burst.
 		if t.start = t.start.Add(t.period); t.start.Before(now) {
 			t.start = now
 		}

@@ -17,8 +17,8 @@ import (
 	"agentsite/device/driver"
 )
 
-// Serial is where a part that speaks of itself is wired. Its Config embeds it;
-// Board.Serial makes it.
+// Serial is the port of a part that sends by itself. Its Config embeds it; Board.Serial
+// makes it.
 type Serial struct {
 	Port string `json:"port" jsonschema:"the serial port: /dev/serial0 on the header, /dev/ttyUSB0 or, so that it stays the same, a name below /dev/serial/by-id"`
 
@@ -31,7 +31,7 @@ type SerialPort interface {
 	SetReadDeadline(time.Time) error
 }
 
-// Serial is the place of a part on the header's port.
+// Serial returns the header's port.
 func (b *Board) Serial() Serial { return Serial{Port: "/dev/serial0", board: b} }
 
 var serialName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/dev/[A-Za-z0-9._:+@-]+(?:/[A-Za-z0-9._:+@-]+)*$`) })
@@ -47,20 +47,20 @@ func (c Serial) Validate() error {
 // headerPorts are the names of the port on a Raspberry Pi's header.
 var headerPorts = []string{"/dev/serial0", "/dev/ttyAMA0", "/dev/ttyS0"}
 
-// Claims are the port, and its lines where it is on the header.
-func (c Serial) Claims() []driver.Claim {
-	claims := []driver.Claim{{What: c.Port}}
+// Resources returns the port, and its lines where it is on the header.
+func (c Serial) Resources() []driver.Resource {
+	resources := []driver.Resource{{Name: c.Port}}
 	if slices.Contains(headerPorts, c.Port) {
 		with := strings.TrimPrefix(c.Port, "/dev/")
-		claims = append(claims, driver.Claim{What: "GPIO14", With: with}, driver.Claim{What: "GPIO15", With: with})
+		resources = append(resources, driver.Resource{Name: "GPIO14", Shared: with}, driver.Resource{Name: "GPIO15", Shared: with})
 	}
-	return claims
+	return resources
 }
 
-// bauds are what a port can be set to.
+// bauds are the rates that a port can be set to.
 var bauds = []int{1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200}
 
-// Conn is the way to hear the part. It does no I/O.
+// Conn returns a connection that reads from the port. It does no I/O.
 func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if !slices.Contains(bauds, baud) {
 		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
 	}
-	return &SerialConn{at: c, baud: baud, busy: device.NewTurn()}, nil
+	return &SerialConn{at: c, baud: baud, busy: device.NewMutex()}, nil
 }
 
 // SerialConn is one part's serial port, eight bits, no parity, raw. It is read
@@ -76,18 +76,17 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 type SerialConn struct {
 	at   Serial
 	baud int
-	busy device.Turn // from Begin to End
+	busy device.Mutex // locked from Begin to End; guards the fields below
 
-	// of who has busy:
 	ctx  context.Context
 	port SerialPort  // open from Ready or the first Read to End
 	stop func() bool // of the watch on ctx
 }
 
-// Begin waits until no other call uses the SerialConn. Every Begin without an error
-// has its End.
+// Begin waits until no other call uses the SerialConn. Every Begin without an error needs
+// an End.
 func (c *SerialConn) Begin(ctx context.Context) error {
-	if err := c.busy.Take(ctx); err != nil {
+	if err := c.busy.LockContext(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -101,10 +100,10 @@ func (c *SerialConn) End() {
 		c.port.Close() // nothing was written to it
 	}
 	c.port, c.ctx = nil, nil
-	c.busy.Give()
+	c.busy.Unlock()
 }
 
-// Ready opens the port and reads nothing, to see whether there is one.
+// Ready opens the port and reads nothing, to check that there is one.
 func (c *SerialConn) Ready() error {
 	if err := c.ctx.Err(); err != nil || c.port != nil {
 		return err
@@ -116,7 +115,7 @@ func (c *SerialConn) Ready() error {
 	case errors.Is(err, os.ErrPermission):
 		return device.Faultf(device.Denied, "%s may not be opened; add the user to the group dialout and start again: %w", c.at.Port, err)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
-		return device.Faultf(device.Busy, "another program has %s; stop it, or wire the part to another port: %w", c.at.Port, err)
+		return device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w", c.at.Port, err)
 	case err != nil:
 		return device.Faultf(device.Offline, "%s cannot be used: %w; is it a serial port?", c.at.Port, err)
 	}

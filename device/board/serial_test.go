@@ -53,10 +53,10 @@ func TestSerialMistakes(t *testing.T) {
 	}
 	_, err := board.New().Serial().Conn(9601)
 	faulted(t, err, device.Invalid, "baud: 9601")
-	if claims := (board.Serial{Port: "/dev/ttyAMA0"}).Claims(); len(claims) != 3 || claims[1].What != "GPIO14" {
-		t.Errorf("%+v", claims)
+	if resources := (board.Serial{Port: "/dev/ttyAMA0"}).Resources(); len(resources) != 3 || resources[1].Name != "GPIO14" {
+		t.Errorf("%+v", resources)
 	}
-	if claims := (board.Serial{Port: "/dev/ttyUSB0"}).Claims(); len(claims) != 1 {
-		t.Errorf("%+v", claims)
+	if resources := (board.Serial{Port: "/dev/ttyUSB0"}).Resources(); len(resources) != 1 {
+		t.Errorf("%+v", resources)
 	}
 }

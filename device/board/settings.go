@@ -10,9 +10,8 @@ import (
 // maxSettings is far more than the firmware reads of config.txt.
 const maxSettings = 256 << 10
 
-// settings are the lines of config.txt that hold for any board: those before the first
-// section, and those below [all]. What is below another section may not be meant for
-// this board.
+// settings returns the lines of config.txt that apply to any board: those before the first
+// section, and those below [all]. Other sections may be for other boards.
 func (b *Board) settings() ([]string, error) {
 	f, err := os.Open(b.files.Path(b.ConfigFile()))
 	if err != nil {
@@ -40,8 +39,8 @@ func (b *Board) settings() ([]string, error) {
 	return all, nil
 }
 
-// oneWire is the BCM number of the line that the kernel has for 1-Wire: the one that
-// config.txt says, or the usual one.
+// oneWire returns the BCM number of the line that the kernel uses for 1-Wire: the one in
+// config.txt, or the usual one.
 func (b *Board) oneWire() string {
 	const usual = "4"
 	if b.ConfigFile() == "" {

@@ -14,14 +14,14 @@ import (
 	"periph.io/x/host/v3/sysfs"
 )
 
-// SPI is where a chip is wired. A chip's Config embeds it; Board.SPI makes it.
+// SPI is the port that a chip is wired to. A chip's Config embeds it; Board.SPI makes it.
 type SPI struct {
 	Port string `json:"port" jsonschema:"the SPI port, such as spidev0.0: bus 0, chip select 0"`
 
 	board *Board
 }
 
-// SPI is the place of a chip on the header's first port.
+// SPI returns the header's first port.
 func (b *Board) SPI() SPI { return SPI{Port: "spidev0.0", board: b} }
 
 var portName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^spidev([0-9]{1,3})\.([0-9]{1,2})$`) })
@@ -34,13 +34,13 @@ func (c SPI) Validate() error {
 	return nil
 }
 
-// Claims are the port and its lines.
-func (c SPI) Claims() []driver.Claim {
+// Resources returns the port and its lines.
+func (c SPI) Resources() []driver.Resource {
 	m := portName().FindStringSubmatch(c.Port)
 	if m == nil {
 		return nil
 	}
-	return append([]driver.Claim{{What: c.Port}}, linesOf(c.Port, "spi"+m[1])...)
+	return append([]driver.Resource{{Name: c.Port}}, linesOf(c.Port, "spi"+m[1])...)
 }
 
 // Open opens the port. The caller closes it.
@@ -53,38 +53,37 @@ func (c SPI) Open() (spi.PortCloser, error) {
 	chip, _ := strconv.Atoi(m[2])
 	p, err := c.board.machine.OpenSPI(bus, chip)
 	if err != nil {
-		return nil, device.Faultf(device.Offline, "there is no /dev/%s to be had; switch SPI on (on a Raspberry Pi dtparam=spi=on in config.txt) and add the user to the group spi: %w", c.Port, err)
+		return nil, device.Faultf(device.Offline, "/dev/%s cannot be opened; switch SPI on (on a Raspberry Pi dtparam=spi=on in config.txt) and add the user to the group spi: %w", c.Port, err)
 	}
 	return p, nil
 }
 
-// Conn is the chip's way to its port, at this clock at most. It does no I/O.
+// Conn returns the chip's connection to its port, at this clock at most. It does no I/O.
 func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: device.NewTurn()}, nil
+	return &SPIConn{at: c, clock: clock, mode: mode, busy: device.NewMutex()}, nil
 }
 
-// SPIConn is one chip's way to its SPI port. Transfers are made between Begin and
-// End, and are refused once the context of Begin has ended; the kernel lets the
-// chips of one bus take turns.
+// SPIConn is one chip's connection to its SPI port. Transfers are made between Begin and
+// End, and fail once the context of Begin has ended; the kernel serialises the transfers of
+// one bus.
 type SPIConn struct {
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  device.Turn // from Begin to End
+	busy  device.Mutex // locked from Begin to End; guards the fields below
 
-	// of who has busy:
 	ctx  context.Context
 	port spi.PortCloser // open from the first transfer to End
 	conn spi.Conn
 }
 
-// Begin waits until no other call uses the SPIConn. Every Begin without an error
-// has its End.
+// Begin waits until no other call uses the SPIConn. Every Begin without an error needs an
+// End.
 func (c *SPIConn) Begin(ctx context.Context) error {
-	if err := c.busy.Take(ctx); err != nil {
+	if err := c.busy.LockContext(ctx); err != nil {
 		return err
 	}
 	c.ctx = ctx
@@ -97,11 +96,11 @@ func (c *SPIConn) End() {
 		c.port.Close() // nothing is buffered in it
 	}
 	c.port, c.conn, c.ctx = nil, nil, nil
-	c.busy.Give()
+	c.busy.Unlock()
 }
 
-// Tx writes w and reads r at the same time, of the same length; r may be nil. That
-// nobody answers cannot be seen on SPI.
+// Tx writes w and reads r at the same time, of the same length; r may be nil. A missing
+// chip cannot be detected on SPI.
 func (c *SPIConn) Tx(w, r []byte) error {
 	if err := c.Ready(); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (c *SPIConn) Tx(w, r []byte) error {
 	return nil
 }
 
-// Ready opens the port and transfers nothing, to see whether there is one.
+// Ready opens the port and transfers nothing, to check that there is one.
 func (c *SPIConn) Ready() (err error) {
 	if err := c.ctx.Err(); err != nil || c.conn != nil {
 		return err

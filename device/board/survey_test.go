@@ -29,30 +29,30 @@ func TestSurvey(t *testing.T) {
 	if err := os.Symlink("../../drivers/bmp280", filepath.Join(root, "sys/bus/i2c/devices/1-0076/driver")); err != nil {
 		t.Fatal(err)
 	}
-	line := func(pins ...board.Pin) (all []driver.Claim) {
+	line := func(pins ...board.Pin) (all []driver.Resource) {
 		for _, p := range pins {
-			all = append(all, p.Claim())
+			all = append(all, p.Resource())
 		}
 		return all
 	}
-	bus := []driver.Claim{{What: "GPIO2", With: "i2c-1"}, {What: "GPIO3", With: "i2c-1"}}
-	if err := b.Survey(map[string][]driver.Claim{
+	bus := []driver.Resource{{Name: "GPIO2", Shared: "i2c-1"}, {Name: "GPIO3", Shared: "i2c-1"}}
+	if err := b.Survey(map[string][]driver.Resource{
 		"pump": line("GPIO17", "GPIO18"), "gone": line("gpiochip9/3", "NOWHERE"),
-		"climate": append(bus, driver.Claim{What: "i2c-1/0x77"}), "cellar": append(bus, driver.Claim{What: "i2c-1/0x23"}),
-		"display": {{What: "spidev0.0"}, {What: "GPIO8", With: "spi0"}}, "fan": {{What: "pwmchip0/1"}}, "gps": {{What: "/dev/serial0"}},
+		"climate": append(bus, driver.Resource{Name: "i2c-1/0x77"}), "cellar": append(bus, driver.Resource{Name: "i2c-1/0x23"}),
+		"display": {{Name: "spidev0.0"}, {Name: "GPIO8", Shared: "spi0"}}, "fan": {{Name: "pwmchip0/1"}}, "gps": {{Name: "/dev/serial0"}},
 	}); err != nil {
 		t.Errorf("nothing is wrong, and it says: %v", err)
 	}
-	err := b.Survey(map[string][]driver.Claim{
+	err := b.Survey(map[string][]driver.Resource{
 		"pump": line("GPIO17"), "heater": line("gpiochip4/17"), "lamp": line("PIN11"),
 		"door": line("GPIO25"), "button": line("GPIO3"), // which others have: opening them says so
-		"climate": append(bus, driver.Claim{What: "i2c-1/0x76"}),
+		"climate": append(bus, driver.Resource{Name: "i2c-1/0x76"}),
 	})
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
-	const want = `lamp: PIN11 is line 17 of gpiochip4, which heater (gpiochip4/17) has too; choose another line
-pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) has too; choose another line`
+	const want = `lamp: PIN11 is line 17 of gpiochip4, which heater (gpiochip4/17) uses too; choose another line
+pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) uses too; choose another line`
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

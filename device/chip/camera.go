@@ -45,9 +45,9 @@ func (c *cameraConfig) Validate() error {
 	return nil
 }
 
-// Claims are the camera.
-func (c *cameraConfig) Claims() []driver.Claim {
-	return []driver.Claim{{What: "camera " + strconv.Itoa(c.Camera)}}
+// Resources are the camera.
+func (c *cameraConfig) Resources() []driver.Resource {
+	return []driver.Resource{{Name: "camera " + strconv.Itoa(c.Camera)}}
 }
 
 // Describe needs no hardware.
@@ -68,7 +68,7 @@ func (c *cameraConfig) Open(ctx context.Context) (device.Device, error) {
 	if _, err := exec.LookPath(cameraProgram); err != nil {
 		return nil, noProgram(err)
 	}
-	return &camera{config: *c, patience: cameraTime, busy: device.NewTurn()}, nil
+	return &camera{config: *c, patience: cameraTime, busy: device.NewMutex()}, nil
 }
 
 func noProgram(err error) error {
@@ -79,7 +79,7 @@ func noProgram(err error) error {
 type camera struct {
 	config   cameraConfig
 	patience time.Duration
-	busy     device.Turn // while a picture is taken
+	busy     device.Mutex // while a picture is taken
 
 	closed bool // of who has it
 }
@@ -93,10 +93,10 @@ func (c *camera) Capture(ctx context.Context, point string) (device.Image, error
 	if point != "picture" {
 		return device.Image{}, device.Faultf(device.Invalid, "%.40q is not a camera of this device", point)
 	}
-	if err := c.busy.Take(ctx); err != nil {
+	if err := c.busy.LockContext(ctx); err != nil {
 		return device.Image{}, err
 	}
-	defer c.busy.Give()
+	defer c.busy.Unlock()
 	if c.closed {
 		return device.Image{}, device.Faultf(device.Offline, "the camera is closed")
 	}
@@ -140,8 +140,8 @@ func (c *camera) run(ctx context.Context) ([]byte, error) {
 
 // Close waits for a picture that is being taken.
 func (c *camera) Close() error {
-	c.busy.Wait()
-	defer c.busy.Give()
+	c.busy.Lock()
+	defer c.busy.Unlock()
 	c.closed = true
 	return nil
 }

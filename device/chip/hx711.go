@@ -84,9 +84,9 @@ func (c *hx711Config) value(n int32) float64 {
 	return device.Tidy((float64(n) - c.Zero) / c.PerKg)
 }
 
-// Claims are both lines.
-func (c *hx711Config) Claims() []driver.Claim {
-	return []driver.Claim{c.Data.Claim(), c.Clock.Claim()}
+// Resources are both lines.
+func (c *hx711Config) Resources() []driver.Resource {
+	return []driver.Resource{c.Data.Resource(), c.Clock.Resource()}
 }
 
 // Open measures once, which tells whether there is a chip. It takes half a second,

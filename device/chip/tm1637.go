@@ -57,9 +57,9 @@ func (c *tm1637Config) Describe() device.Description {
 	return device.Description{Model: "TM1637", Points: textPoint("a display of digits")}
 }
 
-// Claims are both lines.
-func (c *tm1637Config) Claims() []driver.Claim {
-	return []driver.Claim{c.Clock.Claim(), c.Data.Claim()}
+// Resources are both lines.
+func (c *tm1637Config) Resources() []driver.Resource {
+	return []driver.Resource{c.Clock.Resource(), c.Data.Resource()}
 }
 
 // Open makes the display dark, which tells whether there is one.

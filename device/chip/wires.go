@@ -12,7 +12,7 @@ import (
 // They are kept from one use to the next, because a chip may take a line that floats
 // for an order; only after an error and at Close are they let go.
 type wires struct {
-	device.Turn
+	device.Mutex
 	board *board.Board
 	name  string
 	ctx   context.Context // of who has the turn
@@ -24,12 +24,12 @@ func newWires(b *board.Board, pins ...board.Pin) *wires {
 	for i, p := range pins {
 		names[i] = string(p)
 	}
-	return &wires{Turn: device.NewTurn(), board: b, name: strings.Join(names, " and ")}
+	return &wires{Mutex: device.NewMutex(), board: b, name: strings.Join(names, " and ")}
 }
 
 // Begin waits until no other call uses the wires.
 func (w *wires) Begin(ctx context.Context) error {
-	if err := w.Take(ctx); err != nil {
+	if err := w.LockContext(ctx); err != nil {
 		return err
 	}
 	w.ctx = ctx
@@ -39,7 +39,7 @@ func (w *wires) Begin(ctx context.Context) error {
 // End lets the next call begin.
 func (w *wires) End() {
 	w.ctx = nil
-	w.Give()
+	w.Unlock()
 }
 
 // String names the lines, for messages.

@@ -1,5 +1,5 @@
-// Package driver is what a driver is: a name, the YAML that it understands and
-// how it opens a device. Drivers are values in one list, in cmd/internal/site.
+// Package driver defines what a driver is: a name, the YAML that it understands and a
+// function that opens a device. Drivers are values in one list, in cmd/internal/site.
 package driver
 
 import (
@@ -17,8 +17,8 @@ type Driver struct {
 	// Its exported fields, with json tags, are the driver's YAML and its schema;
 	// a `jsonschema:"…"` tag describes a field.
 	Config func() Config
-	// Instead says what to write for a part that has no driver here and that those of
-	// this entry cover; "" for one that they do not. It may be nil.
+	// Instead returns what to write for a part that has no driver of its own and that this
+	// entry covers; "" for any other. It may be nil.
 	Instead func(part string) string
 	// Of is set where Name ends with a colon and stands for a family of drivers:
 	// it makes the Config of the one that is called Name and then member.
@@ -28,8 +28,7 @@ type Driver struct {
 // Config is a driver's part of the YAML, decoded strictly before Open.
 type Config interface {
 	// Open finds the hardware and returns the device. It moves no pin; the guard
-	// does, first of all to safe. A part that the machine lacks is an Offline
-	// fault.
+	// does, to the safe value first. A missing part is an Offline fault.
 	Open(ctx context.Context) (device.Device, error)
 }
 
@@ -40,12 +39,12 @@ type Validator interface{ Validate() error }
 // a check finds mistakes about them before anything is opened.
 type Describer interface{ Describe() device.Description }
 
-// Stopper is a Config whose device can be an emergency stop: nothing may be away from
-// safe while the state that it names is on, or cannot be read. A Watch that begins while it
-// is on emits it. "" is for none.
+// Stopper is a Config whose device can be an emergency stop: while the state that Stops
+// names is on, or cannot be read, every output is at its safe value. A Watch that begins
+// while it is on emits it. "" means no emergency stop.
 type Stopper interface{ Stops() (point string) }
 
-// Find returns the driver with that name, be it one of a family.
+// Find returns the driver with that name, also a member of a family.
 func Find(drivers []Driver, name string) (Driver, bool) {
 	for _, d := range drivers {
 		switch member, in := strings.CutPrefix(name, d.Name); {

@@ -1,15 +1,15 @@
 package driver
 
-// Finding is something about this machine that its owner should know, and what
-// mends it. Rooms return findings; agentsite doctor prints them.
+// Finding is something about this machine that its owner should know, with its remedy.
+// agentsite doctor prints findings.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Subject  string   `json:"subject"`     // "i2c-1", "power supply", a device's name
 	Says     string   `json:"says"`        // a sentence
-	Do       string   `json:"do,omitzero"` // what mends it: a line to write or to run
+	Do       string   `json:"do,omitzero"` // the remedy: a line to write or to run
 }
 
-// Severity is how much a finding matters.
+// Severity ranks findings.
 type Severity string
 
 const (

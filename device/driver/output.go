@@ -7,27 +7,25 @@ import (
 	"agentsite/device"
 )
 
-// Output is a device with one output, which Apply, Sample and Close have in turns. It
-// is safe for concurrent use.
+// Output is a device with one output. Apply, Sample and Close exclude each other; it is
+// safe for concurrent use.
 type Output struct {
 	desc    device.Description
 	drive   func(ctx context.Context, v device.Value) error
 	read    func(now device.Value) (device.Value, error)
 	release func() error
 
-	busy device.Turn // while the hardware is touched
-	// of who has it:
+	busy   device.Mutex // held while the hardware is used; guards the fields below
 	now    device.Value
 	closed bool
 }
 
-// NewOutput makes a device of its one output. drive brings it to a value that it
-// accepts. read is what the hardware says of an output that was driven to now, which is
-// zero where nobody knows: now itself for as long as the hardware has what now has made
-// of it, or why it cannot be said. release lets the hardware go, after the output was
-// driven to safe.
+// NewOutput returns a device with one output. drive brings it to a value that it accepts.
+// read reads the output back: it returns now, the value driven last, while the hardware is
+// as drive left it; now is zero where that is not known. release releases the hardware,
+// after the output was driven to its safe value.
 func NewOutput(desc device.Description, drive func(ctx context.Context, v device.Value) error, read func(now device.Value) (device.Value, error), release func() error) *Output {
-	return &Output{desc: desc, drive: drive, read: read, release: release, busy: device.NewTurn()}
+	return &Output{desc: desc, drive: drive, read: read, release: release, busy: device.NewMutex()}
 }
 
 // Describe is constant.
@@ -35,17 +33,17 @@ func (o *Output) Describe() device.Description { return o.desc }
 
 // Sample reads the output back.
 func (o *Output) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := o.busy.Take(ctx); err != nil {
+	if err := o.busy.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	defer o.busy.Give()
+	defer o.busy.Unlock()
 	p := o.desc.Points[0]
 	r := device.Reading{Point: p.Name, Quality: device.Good}
 	switch v, err := o.read(o.now); {
 	case err != nil:
 		r.Quality, r.Why = device.Bad, err.Error()
 	case p.Accepts(v) != nil:
-		r.Quality, r.Why = device.Bad, "it is at "+v.String()+", which nobody here has set; another program may be using it"
+		r.Quality, r.Why = device.Bad, "it is at "+v.String()+", which this site did not set; another program may be using it"
 	default:
 		r.Value = v
 	}
@@ -55,10 +53,10 @@ func (o *Output) Sample(ctx context.Context) ([]device.Reading, error) {
 
 // Apply returns once the hardware has the value.
 func (o *Output) Apply(ctx context.Context, point string, v device.Value) error {
-	if err := o.busy.Take(ctx); err != nil {
+	if err := o.busy.LockContext(ctx); err != nil {
 		return err
 	}
-	defer o.busy.Give()
+	defer o.busy.Unlock()
 	p := o.desc.Points[0]
 	switch {
 	case o.closed:
@@ -81,11 +79,11 @@ func (o *Output) move(ctx context.Context, v device.Value) error {
 	return err
 }
 
-// Close drives the output to its safe value and lets its hardware go. A second Close
+// Close drives the output to its safe value and releases its hardware. A second Close
 // does nothing.
 func (o *Output) Close() error {
-	o.busy.Wait()
-	defer o.busy.Give()
+	o.busy.Lock()
+	defer o.busy.Unlock()
 	if o.closed {
 		return nil
 	}

@@ -1,17 +1,16 @@
 package driver
 
-// Preparer is a Config whose device needs the superuser before it can be opened,
-// once after each start of the board. The node never does that itself; agentsite
-// prepare does, before it.
+// Preparer is a Config whose device needs the superuser before it can be opened, once
+// after each start of the board. The node never runs it; agentsite prepare does.
 type Preparer interface {
-	// Prepare does what is missing and says what that was, such as "export channel
-	// 1 of pwmchip0"; nothing when all was done already. It opens no device.
+	// Prepare does what is missing and returns what it did, such as "export channel 1 of
+	// pwmchip0"; nothing when all was done already. It opens no device.
 	Prepare(p Preparation) (did []string, err error)
 }
 
-// Preparation is how to prepare.
+// Preparation has the parameters of Prepare.
 type Preparation struct {
 	Root  string // the folder with sys and dev in it; "" is the machine's
 	Group string // the name or number of the group that may use what was made
-	Ask   bool   // do nothing, only say what is missing
+	Ask   bool   // change nothing, only return what is missing
 }

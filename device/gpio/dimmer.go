@@ -30,7 +30,7 @@ func (c *Dimmer) Validate() error {
 	case !(c.Frequency >= 1 && c.Frequency <= 1000): // a NaN too
 		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses in a second; for more use a PWM channel of the board, driver: pwm", device.Number(c.Frequency))
 	case c.Safe != 0 && c.Safe != 100:
-		return device.Faultf(device.Invalid, "safe: %v needs pulses, which end with the program; write 0 or 100", device.Number(c.Safe))
+		return device.Faultf(device.Invalid, "safe: %v would need pulses, which end with the program; write 0 or 100", device.Number(c.Safe))
 	}
 	return nil
 }
@@ -43,11 +43,10 @@ func (c *Dimmer) Describe() device.Description {
 	}}}
 }
 
-// Claims are the line.
-func (c *Dimmer) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+// Resources returns the line.
+func (c *Dimmer) Resources() []driver.Resource { return []driver.Resource{c.Pin.Resource()} }
 
-// Open finds the line. It is taken by the first move. Close leaves it at its safe
-// value.
+// Open finds the line. The first move requests it. Close leaves it at its safe value.
 func (c *Dimmer) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -56,14 +55,14 @@ func (c *Dimmer) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	options := board.OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe != 0}
-	line := &pulsed{driven: driven{board: c.board, pin: c.Pin, options: options}, period: c.period()}
+	line := &pulsedLine{outputLine: outputLine{board: c.board, pin: c.Pin, options: options}, period: c.period()}
 	drive := func(_ context.Context, v device.Value) error { return line.set(share(c.period(), v.Number())) }
 	return driver.NewOutput(c.Describe(), drive, line.read, line.release), nil
 }
 
 func (c *Dimmer) period() time.Duration { return time.Duration(float64(time.Second) / c.Frequency) }
 
-// share is that many percent of a period.
+// share returns that many percent of a period.
 func share(period time.Duration, percent float64) time.Duration {
 	return time.Duration(math.Round(float64(period) * percent / 100))
 }

@@ -26,9 +26,9 @@ type Distance struct {
 const (
 	distanceNear  = 0.02
 	distanceFar   = 4.0
-	distanceAsk   = 10 * time.Microsecond  // the trigger, at least
+	distancePulse = 10 * time.Microsecond  // on the trigger, at least
 	distanceEcho  = 250 * time.Millisecond // some hold their echo for 200 ms when there is none
-	distanceStale = time.Millisecond       // so much may two clocks of the kernel differ
+	distanceSkew  = time.Millisecond       // between two clocks of the kernel
 )
 
 func newDistance(b *board.Board) driver.Config { return &Distance{Temperature: 20, board: b} }
@@ -52,12 +52,12 @@ func (c *Distance) Describe() device.Description {
 	}}}
 }
 
-// Claims are both lines.
-func (c *Distance) Claims() []driver.Claim {
-	return []driver.Claim{c.Trigger.Claim(), c.Echo.Claim()}
+// Resources returns both lines.
+func (c *Distance) Resources() []driver.Resource {
+	return []driver.Resource{c.Trigger.Resource(), c.Echo.Resource()}
 }
 
-// Open finds the lines. They are taken when it is first sampled.
+// Open finds the lines. The first sample requests them.
 func (c *Distance) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (c *Distance) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	return &distance{
-		desc: c.Describe(), turn: device.NewTurn(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
-		trigger: driven{board: c.board, pin: c.Trigger}, echo: holding(c.board, board.InputOptions{Edges: true}, c.Echo),
+		desc: c.Describe(), mu: device.NewMutex(), speed: 331.3 * math.Sqrt(1+c.Temperature/273.15),
+		trigger: outputLine{board: c.board, pin: c.Trigger}, echo: newInputLines(c.board, board.InputOptions{Edges: true}, c.Echo),
 	}, nil
 }
 
@@ -75,10 +75,9 @@ type distance struct {
 	desc  device.Description
 	speed float64 // of sound, in m/s
 
-	turn device.Turn
-	// of who has the turn:
-	trigger driven
-	echo    *held
+	mu      device.Mutex // guards the fields below
+	trigger outputLine
+	echo    *inputLines
 	closed  bool
 }
 
@@ -87,10 +86,10 @@ func (d *distance) Describe() device.Description { return d.desc }
 // Sample sends one sound and waits for its echo, a quarter of a second at most. Where
 // there is nothing within reach the reading is Bad.
 func (d *distance) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := d.turn.Take(ctx); err != nil {
+	if err := d.mu.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	defer d.turn.Give()
+	defer d.mu.Unlock()
 	if d.closed {
 		return nil, device.Faultf(device.Offline, "%s is closed", d.desc.Model)
 	}
@@ -102,16 +101,16 @@ func (d *distance) Sample(ctx context.Context) ([]device.Reading, error) {
 	metres := math.Round(length.Seconds()*d.speed/2*1000) / 1000
 	switch {
 	case length == 0:
-		r.Quality, r.Why = device.Bad, "there is no end of its echo: nothing is within reach"
+		r.Quality, r.Why = device.Bad, "its echo does not end: nothing is within reach"
 	case !d.desc.Points[0].Range.Contains(metres):
-		r.Quality, r.Why = device.Bad, "it reads "+device.Number(metres).String()+" m, and can tell only "+d.desc.Points[0].Range.String()+" m"
+		r.Quality, r.Why = device.Bad, "it reads "+device.Number(metres).String()+" m, and can measure only "+d.desc.Points[0].Range.String()+" m"
 	default:
 		r.Value = device.Number(metres)
 	}
 	return []device.Reading{r}, nil
 }
 
-// ping returns the length of the echo, 0 where it did not end.
+// ping returns the length of the echo, 0 where it did not end in time.
 func (d *distance) ping(ctx context.Context) (time.Duration, error) {
 	line, err := d.echo.use(ctx)
 	if err != nil {
@@ -126,30 +125,31 @@ func (d *distance) ping(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if early {
-		return 0, device.Faultf(device.Offline, "%s: its echo is on before it was asked; check that line and the supply", d.desc.Model)
+		return 0, device.Faultf(device.Offline, "%s: its echo is on before the sound was sent; check that line and the supply", d.desc.Model)
 	}
-	asked := time.Now()
-	if err := d.ask(); err != nil {
+	sent := time.Now()
+	if err := d.send(); err != nil {
 		return 0, err
 	}
-	return d.listen(ctx, line, asked)
+	return d.receive(ctx, line, sent)
 }
 
-// ask sends the sound.
-func (d *distance) ask() error {
+// send sends one sound.
+func (d *distance) send() error {
 	if err := d.trigger.set(true); err != nil {
 		return err
 	}
-	time.Sleep(distanceAsk)
+	time.Sleep(distancePulse)
 	return d.trigger.set(false)
 }
 
-func (d *distance) listen(ctx context.Context, line *board.Line, asked time.Time) (time.Duration, error) {
+// receive measures the echo of a sound by the kernel's time of its edges.
+func (d *distance) receive(ctx context.Context, line *board.Line, sent time.Time) (time.Duration, error) {
 	waiting, cancel := context.WithTimeout(ctx, distanceEcho)
 	defer cancel()
 	var begun, ended, lost bool
 	var from, length time.Duration
-	err := line.Watch(waiting, asked.Add(-distanceStale), func(e board.Edge) {
+	err := line.Watch(waiting, sent.Add(-distanceSkew), func(e board.Edge) {
 		lost = lost || e.Lost
 		switch {
 		case e.Active && !begun:
@@ -173,10 +173,10 @@ func (d *distance) listen(ctx context.Context, line *board.Line, asked time.Time
 	return length, nil
 }
 
-// Close lets the lines go, with the trigger low.
+// Close releases the lines, with the trigger low.
 func (d *distance) Close() error {
-	d.turn.Wait()
-	defer d.turn.Give()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.closed = true
 	return errors.Join(d.trigger.release(), d.echo.close())
 }

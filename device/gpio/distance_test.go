@@ -62,7 +62,7 @@ func TestDistance(t *testing.T) {
 			t.Errorf("an echo that does not end: %+v", r)
 		}
 		_, err := dev.(device.Sensor).Sample(t.Context())
-		faulted(t, err, device.Offline, "on before it was asked")
+		faulted(t, err, device.Offline, "on before the sound")
 		chip.Drive(18, false)
 		ultrasonic(chip, 0)
 		_, err = dev.(device.Sensor).Sample(t.Context())

@@ -47,10 +47,12 @@ func (c *Encoder) Describe() device.Description {
 	}}
 }
 
-// Claims are both lines.
-func (c *Encoder) Claims() []driver.Claim { return []driver.Claim{c.A.Claim(), c.B.Claim()} }
+// Resources returns both lines.
+func (c *Encoder) Resources() []driver.Resource {
+	return []driver.Resource{c.A.Resource(), c.B.Resource()}
+}
 
-// Open finds the lines. They are taken when they are first watched.
+// Open finds the lines. The first watch requests them.
 func (c *Encoder) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -59,13 +61,13 @@ func (c *Encoder) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	options := board.InputOptions{Pull: c.Pull, Edges: true, Debounce: c.Debounce}
-	return &encoder{desc: c.Describe(), perStep: c.PerStep, held: holding(c.board, options, c.A, c.B)}, nil
+	return &encoder{desc: c.Describe(), perStep: c.PerStep, held: newInputLines(c.board, options, c.A, c.B)}, nil
 }
 
 type encoder struct {
 	desc    device.Description
 	perStep int
-	held    *held
+	held    *inputLines
 
 	mu    sync.Mutex
 	count int // changes of the lines since the start, with a sign
@@ -73,7 +75,7 @@ type encoder struct {
 
 func (e *encoder) Describe() device.Description { return e.desc }
 
-// Sample says how far it has been turned while it was watched.
+// Sample returns the position, as far as it was watched.
 func (e *encoder) Sample(ctx context.Context) ([]device.Reading, error) {
 	if _, err := e.held.get(ctx); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (e *encoder) Sample(ctx context.Context) ([]device.Reading, error) {
 	return []device.Reading{e.position(time.Now())}, nil
 }
 
-// position is where it stands, with mu held.
+// position returns the reading of the position; the caller holds mu.
 func (e *encoder) position(at time.Time) device.Reading {
 	return device.Reading{Point: "position", Value: device.Number(float64(e.step())), Quality: device.Good, At: at}
 }
@@ -95,8 +97,8 @@ func (e *encoder) step() int {
 	return (e.count + e.perStep/2) / e.perStep
 }
 
-// turns is the direction from one pair of levels (B, A) to the next. A step over
-// two changes at once has none: it may have been either way.
+// turns is the direction from one pair of levels (B, A) to the next. Two changes at once
+// have none: it may have been either way.
 var turns = [4][4]int{
 	0b00: {0b01: 1, 0b10: -1},
 	0b01: {0b11: 1, 0b00: -1},
@@ -114,7 +116,7 @@ func (e *encoder) Watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 	return e.held.watch(ctx, time.Now(), func(change board.Edge) {
 		if change.Lost {
-			emit(missed("turned", change.At))
+			emit(lostEdges("turned", change.At))
 		}
 		next := levels &^ (1 << change.Line)
 		if change.Active {
@@ -133,5 +135,5 @@ func (e *encoder) Watch(ctx context.Context, emit func(device.Reading)) error {
 	})
 }
 
-// Close lets the lines go.
+// Close releases the lines.
 func (e *encoder) Close() error { return e.held.close() }

@@ -29,14 +29,14 @@ func newGPIOIn(b *board.Board) driver.Config {
 func newButton(b *board.Board) driver.Config {
 	return &Input{
 		ActiveLow: true, Pull: board.PullUp, Debounce: 20 * time.Millisecond, board: b,
-		state: state("pressed", "somebody holds it"), event: event("button", "true when it is pressed, false when it is released"),
+		state: state("pressed", "it is pressed"), event: event("button", "true when it is pressed, false when it is released"),
 	}
 }
 
 func newMotion(b *board.Board) driver.Config {
 	return &Input{
 		Pull: board.PullDown, Debounce: 30 * time.Millisecond, board: b,
-		state: state("moving", "the sensor sees something"), event: event("motion", "true when a movement begins, false when the sensor lets go"),
+		state: state("moving", "the sensor sees something"), event: event("motion", "true when a movement begins, false when it ends"),
 	}
 }
 
@@ -75,10 +75,10 @@ func (c *Input) Describe() device.Description {
 	return d
 }
 
-// Claims are the line.
-func (c *Input) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+// Resources returns the line.
+func (c *Input) Resources() []driver.Resource { return []driver.Resource{c.Pin.Resource()} }
 
-// Stops is an emergency stop's state.
+// Stops returns the state of an emergency stop.
 func (c *Input) Stops() string {
 	if c.stops {
 		return c.state.Name
@@ -86,7 +86,7 @@ func (c *Input) Stops() string {
 	return ""
 }
 
-// Open finds the line. It is taken when it is first read or watched.
+// Open finds the line. The first read or watch requests it.
 func (c *Input) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -95,14 +95,14 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	options := board.InputOptions{ActiveLow: c.ActiveLow, Pull: c.Pull, Edges: true, Debounce: c.Debounce}
-	return &input{desc: c.Describe(), state: c.state.Name, event: c.event.Name, stops: c.stops, held: holding(c.board, options, c.Pin)}, nil
+	return &input{desc: c.Describe(), state: c.state.Name, event: c.event.Name, stops: c.stops, held: newInputLines(c.board, options, c.Pin)}, nil
 }
 
 type input struct {
 	desc         device.Description
 	state, event string
 	stops        bool
-	held         *held
+	held         *inputLines
 }
 
 func (in *input) Describe() device.Description { return in.desc }
@@ -116,9 +116,9 @@ func (in *input) Sample(ctx context.Context) ([]device.Reading, error) {
 	return []device.Reading{{Point: in.state, Value: device.Bool(values&1 != 0), Quality: device.Good, At: time.Now()}}, nil
 }
 
-// Watch emits each change, as an event and as the new state. Where changes came
-// faster than they could be read, the event is Bad once. Of an emergency stop it first
-// emits the state: a press before the watch began would else be told to nobody.
+// Watch emits each change, as an event and as the new state. Where the kernel dropped
+// changes, the event is Bad once. For an emergency stop it first emits the state: a press
+// before the watch began would be lost otherwise.
 func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 	since := time.Now()
 	if in.stops {
@@ -136,96 +136,17 @@ func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 			}
 			r.Point = point
 			if e.Lost && point == in.event {
-				emit(missed(point, e.At))
+				emit(lostEdges(point, e.At))
 			}
 			emit(r)
 		}
 	})
 }
 
-func missed(point string, at time.Time) device.Reading {
+// lostEdges is the reading of an event after the kernel dropped edges.
+func lostEdges(point string, at time.Time) device.Reading {
 	return device.Reading{Point: point, Quality: device.Bad, At: at, Why: "changes came faster than they could be read, and some are lost"}
 }
 
-// Close lets the line go.
+// Close releases the line.
 func (in *input) Close() error { return in.held.close() }
-
-// held is lines that are taken when they are first needed, and anew after their
-// chip has been away.
-type held struct {
-	board   *board.Board
-	pins    []board.Pin
-	options board.InputOptions
-
-	busy device.Turn // while the line is looked up
-	// of who has it:
-	line   *board.Line
-	closed bool
-}
-
-func holding(b *board.Board, o board.InputOptions, pins ...board.Pin) *held {
-	return &held{board: b, pins: pins, options: o, busy: device.NewTurn()}
-}
-
-// use returns the line, which lives until close or until it is dropped.
-func (h *held) use(ctx context.Context) (*board.Line, error) {
-	if err := h.busy.Take(ctx); err != nil {
-		return nil, err
-	}
-	defer h.busy.Give()
-	if h.closed {
-		return nil, device.Faultf(device.Offline, "%s is not read any more: its device is closed", h.pins[0])
-	}
-	if h.line == nil {
-		line, err := h.board.Input(h.pins[0], h.options, h.pins[1:]...)
-		if err != nil {
-			return nil, err
-		}
-		h.line = line
-	}
-	return h.line, nil
-}
-
-// drop lets a line go whose chip is away.
-func (h *held) drop(line *board.Line, err error) {
-	if !board.Unplugged(err) {
-		return
-	}
-	h.busy.Wait()
-	defer h.busy.Give()
-	if h.line == line {
-		line.Close()
-		h.line = nil
-	}
-}
-
-func (h *held) get(ctx context.Context) (uint64, error) {
-	line, err := h.use(ctx)
-	if err != nil {
-		return 0, err
-	}
-	values, err := line.Values()
-	h.drop(line, err)
-	return values, err
-}
-
-func (h *held) watch(ctx context.Context, since time.Time, emit func(board.Edge)) error {
-	line, err := h.use(ctx)
-	if err != nil {
-		return err
-	}
-	err = line.Watch(ctx, since, emit)
-	h.drop(line, err)
-	return err
-}
-
-func (h *held) close() error {
-	h.busy.Wait()
-	defer h.busy.Give()
-	if h.closed || h.line == nil {
-		h.closed = true
-		return nil
-	}
-	h.closed = true
-	return h.line.Close()
-}

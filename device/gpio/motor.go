@@ -36,7 +36,7 @@ func (c *Motor) Validate() error {
 	case !(c.Frequency >= 1 && c.Frequency <= 1000):
 		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses in a second", device.Number(c.Frequency))
 	case c.Safe != 0:
-		return device.Faultf(device.Invalid, "safe: %v would run the motor when nobody asks for it; write 0", device.Number(c.Safe))
+		return device.Faultf(device.Invalid, "safe: %v would run the motor unasked; write 0", device.Number(c.Safe))
 	case c.DeadTime < time.Millisecond || c.DeadTime > time.Second:
 		return device.Faultf(device.Invalid, "dead_time: %v is not 1ms to 1s", c.DeadTime)
 	}
@@ -51,13 +51,12 @@ func (c *Motor) Describe() device.Description {
 	}}}
 }
 
-// Claims are both lines.
-func (c *Motor) Claims() []driver.Claim {
-	return []driver.Claim{c.Forward.Claim(), c.Backward.Claim()}
+// Resources returns both lines.
+func (c *Motor) Resources() []driver.Resource {
+	return []driver.Resource{c.Forward.Resource(), c.Backward.Resource()}
 }
 
-// Open finds the lines. They are taken by the first move, both off. Close switches
-// both off.
+// Open finds the lines. The first move requests them, both off. Close switches both off.
 func (c *Motor) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -66,10 +65,10 @@ func (c *Motor) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	period := time.Duration(float64(time.Second) / c.Frequency)
-	way := func(pin board.Pin) *pulsed {
-		return &pulsed{driven: driven{board: c.board, pin: pin, options: board.OutputOptions{ActiveLow: c.ActiveLow}}, period: period}
+	way := func(pin board.Pin) *pulsedLine {
+		return &pulsedLine{outputLine: outputLine{board: c.board, pin: pin, options: board.OutputOptions{ActiveLow: c.ActiveLow}}, period: period}
 	}
-	m := &motor{ways: [2]*pulsed{way(c.Forward), way(c.Backward)}, dead: c.DeadTime}
+	m := &motor{ways: [2]*pulsedLine{way(c.Forward), way(c.Backward)}, dead: c.DeadTime}
 	return driver.NewOutput(c.Describe(), m.drive, m.read, m.release), nil
 }
 
@@ -79,14 +78,14 @@ const (
 )
 
 type motor struct {
-	ways [2]*pulsed
+	ways [2]*pulsedLine
 	dead time.Duration
-	last int       // the way that was on last
-	off  time.Time // when it went off; zero while it is on, or nothing ever was
+	last int       // the direction that was on last
+	off  time.Time // when it went off; zero while it is on, or none ever was
 }
 
-// drive switches both off, and one of them on. Where that fails both are off, as
-// far as they obey.
+// drive switches both off, and then one of them on. After a failure it tries to switch
+// both off.
 func (m *motor) drive(ctx context.Context, v device.Value) error {
 	if err := m.halt(); err != nil || v.Number() == 0 {
 		return err
@@ -100,7 +99,7 @@ func (m *motor) drive(ctx context.Context, v device.Value) error {
 			return err
 		}
 	}
-	if err := m.ways[1-way].follows(); err != nil {
+	if err := m.ways[1-way].check(); err != nil {
 		return err
 	}
 	m.last, m.off = way, time.Time{}

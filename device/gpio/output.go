@@ -7,9 +7,9 @@ import (
 	"agentsite/device/board"
 )
 
-// driven is a line that is taken when it is first driven, with that value, and
-// anew after its chip has been away.
-type driven struct {
+// outputLine is a line that is requested when it is first driven, with that value, and
+// again after its chip was unplugged.
+type outputLine struct {
 	board   *board.Board
 	pin     board.Pin
 	options board.OutputOptions
@@ -17,7 +17,7 @@ type driven struct {
 	on      bool        // as it was driven last
 }
 
-func (d *driven) set(on bool) error {
+func (d *outputLine) set(on bool) error {
 	d.on = on
 	if d.line == nil {
 		o := d.options
@@ -35,15 +35,15 @@ func (d *driven) set(on bool) error {
 }
 
 // get reads the line back.
-func (d *driven) get() (bool, error) {
+func (d *outputLine) get() (bool, error) {
 	if d.line == nil {
 		return false, device.Faultf(device.Offline, "%s is not driven", d.pin)
 	}
 	return d.line.Get()
 }
 
-// follows reports a line that is not where it was driven to.
-func (d *driven) follows() error {
+// check fails where the line does not have the level that it was driven to.
+func (d *outputLine) check() error {
 	got, err := d.get()
 	if err == nil && got != d.on {
 		err = device.Faultf(device.Offline, "%s is driven %v and reads %v; look for a short, or for something stronger that drives it", d.pin, device.Bool(d.on), device.Bool(got))
@@ -51,7 +51,7 @@ func (d *driven) follows() error {
 	return err
 }
 
-func (d *driven) release() error {
+func (d *outputLine) release() error {
 	if d.line == nil {
 		return nil
 	}
@@ -60,61 +60,61 @@ func (d *driven) release() error {
 	return err
 }
 
-// pulsed is a line that is on for a part of the time.
-type pulsed struct {
-	driven
+// pulsedLine is an output that is on for a part of the time.
+type pulsedLine struct {
+	outputLine
 	period time.Duration
-	train  *board.PulseTrain // nil while the line keeps still
+	train  *board.PulseTrain // nil while the level is constant
 }
 
 // set makes pulses of that length, none for 0, and no pauses for the whole period.
-func (p *pulsed) set(on time.Duration) error {
+func (p *pulsedLine) set(on time.Duration) error {
 	p.halt()
 	if on <= 0 || on >= p.period {
-		return p.driven.set(on > 0)
+		return p.outputLine.set(on > 0)
 	}
 	if p.line == nil {
-		if err := p.driven.set(false); err != nil {
+		if err := p.outputLine.set(false); err != nil {
 			return err
 		}
 	}
 	t, err := p.board.Pulse(p.line, on, p.period)
 	if board.Unplugged(err) {
-		p.driven.release()
+		p.outputLine.release()
 	}
 	p.train = t
 	return err
 }
 
-// halt ends the pulses, with the line off as far as it obeys: what comes next shows
-// whether it does.
-func (p *pulsed) halt() {
+// halt ends the pulses and tries to leave the line off; the next operation on the line
+// reports a failure.
+func (p *pulsedLine) halt() {
 	if p.train == nil {
 		return
 	}
 	err := p.train.Stop()
 	p.train = nil
 	if board.Unplugged(err) {
-		p.driven.release()
+		p.outputLine.release()
 	}
 }
 
-// broken is why the pulses have ended, or the line that keeps still does not follow.
-func (p *pulsed) broken() error {
+// err returns why the pulses ended, or why a constant level is not as driven.
+func (p *pulsedLine) err() error {
 	if p.train != nil {
 		return p.train.Err()
 	}
-	return p.follows()
+	return p.check()
 }
 
-func (p *pulsed) read(now device.Value) (device.Value, error) {
+func (p *pulsedLine) read(now device.Value) (device.Value, error) {
 	if now.IsZero() {
-		return now, device.Faultf(device.Offline, "nobody knows what %s does: it was not driven yet, or did not obey", p.pin)
+		return now, device.Faultf(device.Offline, "the state of %s is not known: it was not driven yet, or a write failed", p.pin)
 	}
-	return now, p.broken()
+	return now, p.err()
 }
 
-func (p *pulsed) release() error {
+func (p *pulsedLine) release() error {
 	p.halt()
-	return p.driven.release()
+	return p.outputLine.release()
 }

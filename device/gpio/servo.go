@@ -11,7 +11,7 @@ import (
 )
 
 // Servo is the YAML of the driver "servo": a hobby servo, whose pulses this program
-// makes. It trembles as they do: 11 µs are one degree (see train). A servo that must
+// makes. It trembles as the pulses do: 11 µs are one degree (see board.PulseTrain). A servo that must
 // not tremble while the board is busy belongs on a PWM channel of the board: driver
 // pwm with min_pulse and max_pulse.
 type Servo struct {
@@ -53,10 +53,10 @@ func (c *Servo) Describe() device.Description {
 	}}}
 }
 
-// Claims are the line.
-func (c *Servo) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+// Resources returns the line.
+func (c *Servo) Resources() []driver.Resource { return []driver.Resource{c.Pin.Resource()} }
 
-// Open finds the line. It is taken by the first move. Close turns the servo to its
+// Open finds the line. The first move requests it. Close turns the servo to its
 // safe angle, which takes half a second where it was elsewhere, and ends the
 // pulses: most servos then stay where they are, without force. A program that is
 // killed ends the pulses at once.
@@ -67,18 +67,18 @@ func (c *Servo) Open(context.Context) (device.Device, error) {
 	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
-	line := &pulsed{driven: driven{board: c.board, pin: c.Pin}, period: servoPeriod}
+	line := &pulsedLine{outputLine: outputLine{board: c.board, pin: c.Pin}, period: servoPeriod}
 	var on time.Duration
 	var since time.Time
 	drive := func(_ context.Context, v device.Value) error {
-		if c.pulse(v.Number()) == on && line.train != nil && line.broken() == nil {
+		if c.pulse(v.Number()) == on && line.train != nil && line.err() == nil {
 			return nil // not one pulse is missed
 		}
 		on, since = c.pulse(v.Number()), time.Now()
 		return line.set(on)
 	}
 	release := func() error {
-		if line.train != nil && line.broken() == nil {
+		if line.train != nil && line.err() == nil {
 			time.Sleep(time.Until(since.Add(c.travel)))
 		}
 		return line.release()
@@ -86,7 +86,7 @@ func (c *Servo) Open(context.Context) (device.Device, error) {
 	return driver.NewOutput(c.Describe(), drive, line.read, release), nil
 }
 
-// pulse is the length of the pulse for an angle.
+// pulse returns the length of the pulse for an angle.
 func (c *Servo) pulse(angle float64) time.Duration {
 	part := (angle - c.Angles.Min) / (c.Angles.Max - c.Angles.Min)
 	return c.MinPulse + time.Duration(math.Round(part*float64(c.MaxPulse-c.MinPulse)))

@@ -33,21 +33,21 @@ func (c *Switch) Describe() device.Description {
 	return device.Description{Model: p.Name + " on " + string(c.Pin), Points: []device.Point{p}}
 }
 
-// Claims are the line.
-func (c *Switch) Claims() []driver.Claim { return []driver.Claim{c.Pin.Claim()} }
+// Resources returns the line.
+func (c *Switch) Resources() []driver.Resource { return []driver.Resource{c.Pin.Resource()} }
 
-// Open finds the line. It is taken by the first move, at that value: what it does
-// before is what it did without us. Close leaves it at its safe value.
+// Open finds the line. The first move requests it, with that value; before, the line stays
+// as it was without this program. Close leaves it at its safe value.
 func (c *Switch) Open(context.Context) (device.Device, error) {
 	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}
-	line := &driven{board: c.board, pin: c.Pin, options: board.OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe, Drive: c.Drive}}
+	line := &outputLine{board: c.board, pin: c.Pin, options: board.OutputOptions{ActiveLow: c.ActiveLow, Safe: c.Safe, Drive: c.Drive}}
 	drive := func(_ context.Context, v device.Value) error {
 		if err := line.set(v.Bool()); err != nil {
 			return err
 		}
-		return line.follows()
+		return line.check()
 	}
 	read := func(device.Value) (device.Value, error) {
 		on, err := line.get()

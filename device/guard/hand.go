@@ -99,7 +99,7 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 		}
 		g.note(h, true)
 		applying, cancel := context.WithTimeout(ctx, applyTimeout)
-		_, back, err := device.Ask(applying, func(ctx context.Context) (struct{}, error) {
+		_, back, err := device.Call(applying, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, h.act.Apply(ctx, o.point, v)
 		})
 		cancel()
@@ -272,7 +272,7 @@ func (h *hand) sample(ctx context.Context) (all []device.Reading, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	all, h.back, err = device.Ask(ctx, h.sensor.Sample)
+	all, h.back, err = device.Call(ctx, h.sensor.Sample)
 	if err == context.DeadlineExceeded { // alone, it says nothing
 		err = device.Faultf(device.Offline, "it was not read back within %v; look at its bus: %w", applyTimeout, err)
 	}

@@ -24,8 +24,8 @@ func (c *Chip) bind() *Bind { return &Bind{Bus: c.Bus, Address: c.Address, Chip:
 // Validate finds mistakes without hardware.
 func (c *Chip) Validate() error { return c.bind().Validate() }
 
-// Claims are the chip's address.
-func (c *Chip) Claims() []driver.Claim { return c.bind().claims() }
+// Resources are the chip's address.
+func (c *Chip) Resources() []driver.Resource { return c.bind().resources() }
 
 // Prepare binds the chip to its kernel driver.
 func (c *Chip) Prepare(p driver.Preparation) ([]string, error) { return c.bind().prepare(p) }

@@ -31,8 +31,10 @@ func (c *LED) Validate() error {
 	return plain("name", c.Name)
 }
 
-// Claims are the lamp.
-func (c *LED) Claims() []driver.Claim { return []driver.Claim{{What: "/" + leds + "/" + c.Name}} }
+// Resources are the lamp.
+func (c *LED) Resources() []driver.Resource {
+	return []driver.Resource{{Name: "/" + leds + "/" + c.Name}}
+}
 
 // Describe has a switch or a level, as safe says: what the kernel can do with the
 // lamp is known only to the board.

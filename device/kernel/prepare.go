@@ -22,24 +22,24 @@ func (c *IIO) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.pr
 // Prepare binds the chip to its kernel driver, where bind says which it is.
 func (c *Hwmon) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
 
-// Claims are the address that bind names.
-func (c *IIO) Claims() []driver.Claim { return c.Bind.claims() }
+// Resources are the address that bind names.
+func (c *IIO) Resources() []driver.Resource { return c.Bind.resources() }
 
-// Claims are the address that bind names.
-func (c *Hwmon) Claims() []driver.Claim { return c.Bind.claims() }
+// Resources are the address that bind names.
+func (c *Hwmon) Resources() []driver.Resource { return c.Bind.resources() }
 
-// claims are the address, for the kernel's driver: whatever reads the chip through
+// resources are the address, for the kernel's driver: whatever reads the chip through
 // that may be there too, and nobody else.
-func (b *Bind) claims() []driver.Claim {
+func (b *Bind) resources() []driver.Resource {
 	if b == nil {
 		return nil
 	}
-	return []driver.Claim{{What: fmt.Sprintf("%s/%#02x", b.Bus, b.Address), With: "the kernel's driver " + b.Chip}}
+	return []driver.Resource{{Name: fmt.Sprintf("%s/%#02x", b.Bus, b.Address), Shared: "the kernel's driver " + b.Chip}}
 }
 
-// Claims are the channel.
-func (c *PWM) Claims() []driver.Claim {
-	return []driver.Claim{{What: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
+// Resources are the channel.
+func (c *PWM) Resources() []driver.Resource {
+	return []driver.Resource{{Name: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
 }
 
 // prepare tells the kernel of the chip. The kernel finds the driver, loading its

@@ -20,7 +20,7 @@ type sensor struct {
 	attributes []attribute
 	channels   []channel
 
-	busy device.Turn // while a sample is taken
+	busy device.Mutex // while a sample is taken
 	// of who has it:
 	reader reader
 	folder string
@@ -99,7 +99,7 @@ func (s *sensor) open(model, folder string) (device.Device, error) {
 	if len(kept) == 0 {
 		return nil, device.Faultf(device.Offline, "%s has no value that this driver can read; is it the right device?", folder)
 	}
-	s.busy = device.NewTurn()
+	s.busy = device.NewMutex()
 	s.paths = make([]string, len(s.attributes))
 	s.values = make([]float64, len(s.attributes))
 	s.errs = make([]error, len(s.attributes))
@@ -127,10 +127,10 @@ func (s *sensor) Describe() device.Description { return s.desc }
 // context is obeyed between two files, and while another sample is being taken. What
 // is complete is given, late or not.
 func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
-	if err := s.busy.Take(ctx); err != nil {
+	if err := s.busy.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	defer s.busy.Give()
+	defer s.busy.Unlock()
 	if err := s.locate(); err != nil {
 		return nil, err
 	}

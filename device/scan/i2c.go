@@ -66,7 +66,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		if err != nil {
 			return found, err
 		}
-		if holder := c.conn.Holder(); holder != "" {
+		if holder := c.conn.KernelDriver(); holder != "" {
 			c.conn.End()
 			found = append(found, Found{Where: where, What: holder, Confidence: Certain, Says: "the kernel's driver " + holder + " has it; left alone"})
 			continue

@@ -7,27 +7,27 @@ import (
 	"agentsite/device/driver"
 )
 
-// firstClaim is a claim and the first device that makes it.
-type firstClaim struct {
-	driver.Claim
+// firstUse is a resource and the first device that needs it.
+type firstUse struct {
+	driver.Resource
 	by Device
 }
 
 // claims reports devices that claim the same thing, such as a line of the board.
 func (r *report) claims(devices []Device) {
-	taken := map[string]firstClaim{}
+	taken := map[string]firstUse{}
 	for _, d := range devices {
-		claimer, ok := d.Config.(driver.Claimer)
+		user, ok := d.Config.(driver.ResourceUser)
 		if !ok {
 			continue
 		}
-		for _, c := range claimer.Claims() {
-			first, clash := taken[c.What]
+		for _, c := range user.Resources() {
+			first, clash := taken[c.Name]
 			switch {
-			case c.What == "": // of an invalid pin
+			case c.Name == "": // of an invalid pin
 			case !clash:
-				taken[c.What] = firstClaim{c, d}
-			case first.by.Name == d.Name, first.With != "" && first.With == c.With:
+				taken[c.Name] = firstUse{c, d}
+			case first.by.Name == d.Name, first.Shared != "" && first.Shared == c.Shared:
 			default:
 				r.clash(d, c, first)
 			}
@@ -36,29 +36,29 @@ func (r *report) claims(devices []Device) {
 }
 
 // clash reports that another device has what d claims, at the key that claims it.
-func (r *report) clash(d Device, c driver.Claim, first firstClaim) {
+func (r *report) clash(d Device, c driver.Resource, first firstUse) {
 	at, by, line := d.claimedAt(c), first.by.Name, first.by.at.line
 	switch {
-	case first.With != "":
-		r.fail(at, d.Name, "%s is taken by %s, which %s (line %d) needs; choose another for %s", c.What, first.With, by, line, d.Name)
-	case c.With != "":
-		r.fail(at, d.Name, "%s needs %s, which %s (line %d) has; choose another for %s", c.With, c.What, by, line, by)
+	case first.Shared != "":
+		r.fail(at, d.Name, "%s is taken by %s, which %s (line %d) needs; choose another for %s", c.Name, first.Shared, by, line, d.Name)
+	case c.Shared != "":
+		r.fail(at, d.Name, "%s needs %s, which %s (line %d) has; choose another for %s", c.Shared, c.Name, by, line, by)
 	default:
-		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner", c.What, by, line)
+		r.fail(at, d.Name, "%s is already taken by %s (line %d); it can have only one owner", c.Name, by, line)
 	}
 }
 
 // claimedAt returns where the file makes a claim: the place of its value ("0x76" of
 // "i2c-1/0x76"), or else of a key that usually has such values.
-func (d Device) claimedAt(c driver.Claim) pos {
+func (d Device) claimedAt(c driver.Resource) pos {
 	for _, e := range d.entries {
-		if text := e.value.text; e.value.shape == scalar && text != "" && (text == c.With || strings.HasSuffix("/"+c.What, "/"+text)) {
+		if text := e.value.text; e.value.shape == scalar && text != "" && (text == c.Shared || strings.HasSuffix("/"+c.Name, "/"+text)) {
 			return e.value.at
 		}
 	}
 	config := reflect.Indirect(reflect.ValueOf(d.Config))
 	for _, f := range fieldsOf(config.Type()) { // a value that its driver converted, such as a line of the board
-		if v := config.FieldByIndex(f.index); v.Kind() == reflect.String && v.String() == c.What {
+		if v := config.FieldByIndex(f.index); v.Kind() == reflect.String && v.String() == c.Name {
 			if e, ok := find(d.entries, f.key); ok {
 				return e.value.at
 			}

@@ -49,7 +49,7 @@ func (*relay) Describe() device.Description {
 	return device.Description{Model: "relay", Points: []device.Point{{Name: "relay", Kind: device.KindSwitch, Safe: device.Bool(false)}}}
 }
 
-func (r *relay) Claims() []driver.Claim { return []driver.Claim{{What: string(r.Pin)}} }
+func (r *relay) Resources() []driver.Resource { return []driver.Resource{{Name: string(r.Pin)}} }
 
 type multi struct {
 	unopened
@@ -89,8 +89,8 @@ func (t *thermo) Validate() error {
 	return nil
 }
 
-func (t *thermo) Claims() []driver.Claim {
-	return []driver.Claim{{What: fmt.Sprintf("i2c-1/%#x", t.Address)}, {What: "GPIO2", With: "i2c-1"}, {What: "GPIO3", With: "i2c-1"}}
+func (t *thermo) Resources() []driver.Resource {
+	return []driver.Resource{{Name: fmt.Sprintf("i2c-1/%#x", t.Address)}, {Name: "GPIO2", Shared: "i2c-1"}, {Name: "GPIO3", Shared: "i2c-1"}}
 }
 
 func (*thermo) Describe() device.Description {

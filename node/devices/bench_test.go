@@ -137,7 +137,7 @@ func BenchmarkRead(b *testing.B) {
 	put := <-f.emit
 
 	sample := func(b *testing.B, _ int) { // as the hub does
-		all, _, err := device.Ask(b.Context(), w.device.(device.Sensor).Sample)
+		all, _, err := device.Call(b.Context(), w.device.(device.Sensor).Sample)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -79,11 +79,11 @@ func Reader(file string, drivers []driver.Driver) func() (*config.Site, error) {
 }
 
 // boardClaims returns what the devices need of the board, by device name.
-func boardClaims(cfg *config.Site) map[string][]driver.Claim {
-	claims := make(map[string][]driver.Claim)
+func boardClaims(cfg *config.Site) map[string][]driver.Resource {
+	claims := make(map[string][]driver.Resource)
 	for _, d := range cfg.Devices {
-		if c, ok := d.Config.(driver.Claimer); ok {
-			claims[d.Name] = c.Claims()
+		if c, ok := d.Config.(driver.ResourceUser); ok {
+			claims[d.Name] = c.Resources()
 		}
 	}
 	return claims
@@ -107,7 +107,7 @@ func locateFindings(cfg *config.Site, err error) error {
 	}
 	var all []error
 	for _, err := range joined.Unwrap() {
-		if f, ok := errors.AsType[*board.Finding](err); ok {
+		if f, ok := errors.AsType[*board.DeviceError](err); ok {
 			err = devices[f.Device].Errorf("", "pin", "%w", f)
 		}
 		all = append(all, err)

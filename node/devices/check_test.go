@@ -111,7 +111,7 @@ devices:
 	}
 	chip := boardtest.Header()
 	chip.Take(6, "w1")
-	const want = `a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) has too; choose another line
+	const want = `a.yaml:3:26: pump: GPIO17 is line 17 of gpiochip0, which lamp (gpiochip0/17) uses too; choose another line
     3 |   pump: { driver: relay, pin: GPIO17, safe: off }
       |                          ^`
 	if err := checkBoard(cfg, boardtest.Lines(chip)); err == nil || err.Error() != want {

@@ -25,7 +25,7 @@ type instance struct {
 	points   config.Points
 	policies []guard.Policy // of outputs
 	missing  error          // why it could not be opened
-	turn     device.Turn    // held while it shows or captures
+	turn     device.Mutex   // held while it shows or captures
 	stop     func()         // ends its sampling
 }
 
@@ -74,7 +74,7 @@ func configure(d config.Device, dev device.Device) (*instance, error) {
 	if len(policies) > 0 && !belongsToGuard(d) {
 		return nil, d.Errorf("", "driver", "%s: the driver %s knows of its outputs only once it is open; that is a defect of the driver", d.Name, d.Driver)
 	}
-	return &instance{Device: d, device: dev, points: points, policies: policies, turn: device.NewTurn()}, nil
+	return &instance{Device: d, device: dev, points: points, policies: policies, turn: device.NewMutex()}, nil
 }
 
 func (d *instance) source() node.Source {
@@ -176,7 +176,7 @@ func closeDevices(devices []*instance) error {
 	var closing sync.WaitGroup
 	for i, d := range devices {
 		closing.Go(func() {
-			_, back, err := device.Ask(ctx, func(context.Context) (struct{}, error) { return struct{}{}, d.device.Close() })
+			_, back, err := device.Call(ctx, func(context.Context) (struct{}, error) { return struct{}{}, d.device.Close() })
 			if back != nil {
 				err = errHung
 			}

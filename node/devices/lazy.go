@@ -15,7 +15,7 @@ import (
 type lazyDevice struct {
 	d    config.Device
 	desc device.Description
-	busy device.Turn // guards what follows; held while the device is being opened
+	busy device.Mutex // guards what follows; held while the device is being opened
 
 	dev    device.Device // nil until it is open
 	tried  time.Time
@@ -24,15 +24,15 @@ type lazyDevice struct {
 }
 
 func newLazyDevice(d config.Device) *lazyDevice {
-	return &lazyDevice{d: d, desc: d.Config.(driver.Describer).Describe(), busy: device.NewTurn()}
+	return &lazyDevice{d: d, desc: d.Config.(driver.Describer).Describe(), busy: device.NewMutex()}
 }
 
 // open returns the open device.
 func (l *lazyDevice) open(ctx context.Context) (device.Device, error) {
-	if err := l.busy.Take(ctx); err != nil {
+	if err := l.busy.LockContext(ctx); err != nil {
 		return nil, err
 	}
-	defer l.busy.Give()
+	defer l.busy.Unlock()
 	switch {
 	case l.closed:
 		return nil, device.Faultf(device.Offline, "%s is closed", l.d.Name)
@@ -58,8 +58,8 @@ func (l *lazyDevice) Describe() device.Description { return l.desc }
 
 // Close closes the device if it is open, and for good.
 func (l *lazyDevice) Close() error {
-	l.busy.Wait()
-	defer l.busy.Give()
+	l.busy.Lock()
+	defer l.busy.Unlock()
 	l.closed = true
 	if l.dev == nil {
 		return nil

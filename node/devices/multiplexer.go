@@ -15,11 +15,11 @@ func checkMultiplexers(cfg *config.Site) error {
 	outputs := make(map[string]string) // by bus: the first device with outputs
 	each := func(look func(d config.Device, bus, mux string)) {
 		for _, d := range cfg.Devices {
-			claimer, ok := d.Config.(driver.Claimer)
+			claimer, ok := d.Config.(driver.ResourceUser)
 			if !ok {
 				continue
 			}
-			for _, c := range claimer.Claims() {
+			for _, c := range claimer.Resources() {
 				if bus, mux, ok := board.OnI2C(c); ok {
 					look(d, bus, mux)
 				}

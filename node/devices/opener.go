@@ -63,7 +63,7 @@ func (o *opener) call(ctx context.Context, d config.Device) (device.Device, erro
 	}
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	dev, _, err := device.Ask(opening, func(ctx context.Context) (device.Device, error) {
+	dev, _, err := device.Call(opening, func(ctx context.Context) (device.Device, error) {
 		defer o.end(d.Name)
 		dev, err := d.Config.Open(ctx)
 		if err == nil && ctx.Err() != nil { // the caller no longer waits

@@ -118,19 +118,19 @@ func uses(cfg *config.Site, running bool) []board.Use {
 	var all []board.Use
 	for _, d := range cfg.Devices {
 		_, byKernel := d.Config.(driver.Preparer)
-		if c, ok := d.Config.(driver.Claimer); ok && !byKernel {
-			all = append(all, board.Use{Device: d.Name, Claims: c.Claims(), Running: running, Silent: scan.Silent(d.Driver)})
+		if c, ok := d.Config.(driver.ResourceUser); ok && !byKernel {
+			all = append(all, board.Use{Device: d.Name, Resources: c.Resources(), Running: running, Silent: scan.Silent(d.Driver)})
 		}
 	}
 	return all
 }
 
 // holds returns the levels that the outputs' lines must have from power-on.
-func holds(cfg *config.Site) map[string][]board.Hold {
-	all := make(map[string][]board.Hold)
+func holds(cfg *config.Site) map[string][]board.PowerOnLevel {
+	all := make(map[string][]board.PowerOnLevel)
 	for _, d := range cfg.Devices {
-		if h, ok := d.Config.(board.Holder); ok {
-			all[d.Name] = h.Holds()
+		if h, ok := d.Config.(board.PowerOnLeveler); ok {
+			all[d.Name] = h.PowerOnLevels()
 		}
 	}
 	return all

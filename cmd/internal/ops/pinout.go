@@ -42,11 +42,11 @@ func wiring(cfg *config.Site) []board.Use {
 	var all []board.Use
 	for _, d := range cfg.Devices {
 		u := board.Use{Device: d.Name}
-		if c, ok := d.Config.(driver.Claimer); ok {
-			u.Claims = c.Claims()
+		if c, ok := d.Config.(driver.ResourceUser); ok {
+			u.Resources = c.Resources()
 		}
 		if _, ok := d.Config.(*kernel.W1); ok {
-			u.Claims = append(u.Claims, board.OneWireClaim)
+			u.Resources = append(u.Resources, board.OneWireResource)
 		}
 		all = append(all, u)
 	}

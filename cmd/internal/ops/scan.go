@@ -90,10 +90,10 @@ func Scan(ctx context.Context, o ScanOptions) (*ScanResult, error) {
 func claimed(cfg *config.Site) map[string]string {
 	all := make(map[string]string)
 	for _, d := range cfg.Devices {
-		if c, ok := d.Config.(driver.Claimer); ok {
-			for _, claim := range c.Claims() {
-				all[claim.What] = d.Name
-				if path := strings.Split(claim.What, "/"); len(path) == 3 {
+		if c, ok := d.Config.(driver.ResourceUser); ok {
+			for _, claim := range c.Resources() {
+				all[claim.Name] = d.Name
+				if path := strings.Split(claim.Name, "/"); len(path) == 3 {
 					all[path[0]+"/"+path[2]] = d.Name
 				}
 			}

@@ -49,8 +49,8 @@ func drawn(t *testing.T, svg []byte) (texts []string, shapes map[string]int) {
 // more devices than there is room for.
 func TestPinoutSVG(t *testing.T) {
 	positions, _ := board.On(board.Machine{Root: t.TempDir()}).Header([]board.Use{
-		{Device: "a", Claims: (&board.I2C{Bus: "i2c-1", Address: 1}).Claims()}, {Device: "b", Claims: (&board.I2C{Bus: "i2c-1", Address: 2}).Claims()},
-		{Device: "c", Claims: (&board.I2C{Bus: "i2c-1", Address: 3}).Claims()}, {Device: "d", Claims: (&board.I2C{Bus: "i2c-1", Address: 4}).Claims()},
+		{Device: "a", Resources: (&board.I2C{Bus: "i2c-1", Address: 1}).Resources()}, {Device: "b", Resources: (&board.I2C{Bus: "i2c-1", Address: 2}).Resources()},
+		{Device: "c", Resources: (&board.I2C{Bus: "i2c-1", Address: 3}).Resources()}, {Device: "d", Resources: (&board.I2C{Bus: "i2c-1", Address: 4}).Resources()},
 	})
 	p := &Pinout{Site: "shed", Board: "Pi <4> & \"more\"\x01 ]]>", Positions: positions, Elsewhere: []string{"</svg>"}}
 	svg := p.SVG()

@@ -31,7 +31,7 @@ type Button struct {
 func (b Button) look(ctx context.Context) (pressed bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, buttonTimeout)
 	defer cancel()
-	readings, _, err := device.Ask(ctx, b.Device.Sample)
+	readings, _, err := device.Call(ctx, b.Device.Sample)
 	if err != nil {
 		return false, b.unread(err)
 	}

@@ -54,7 +54,7 @@ func asked[T any](ctx context.Context, s *server, name string, call func(context
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	answer, back, err = device.Ask(ctx, call)
+	answer, back, err = device.Call(ctx, call)
 	s.asking.Lock()
 	s.deaf[name] = back
 	s.asking.Unlock()
@@ -101,7 +101,7 @@ func (s *server) watch(ctx context.Context, number uint32, name string) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	_, _, err := device.Ask(ctx, func(ctx context.Context) (struct{}, error) {
+	_, _, err := device.Call(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, w.Watch(ctx, func(r device.Reading) {
 			s.send(reading, number, func(w *writer) { w.reading(r) })
 		})

@@ -520,7 +520,7 @@ func TestDriverThatFails(t *testing.T) {
 		deaf, calls := make(chan struct{}), atomic.Int32{}
 		r.box.fails = func(context.Context) { calls.Add(1); <-deaf }
 		_, err = dev.Sample(t.Context())
-		wantFault(t, err, device.Offline, "does not come back")
+		wantFault(t, err, device.Offline, "does not answer")
 		for range 10 {
 			_, err = dev.Sample(t.Context())
 			wantFault(t, err, device.Offline, "the driver of box hangs")

@@ -11,20 +11,20 @@ import (
 	"agentsite/device/driver"
 )
 
-// Hold is where a line has to be from power-on until a site drives it, or its device
-// would not be safe.
-type Hold struct {
+// PowerOnLevel is the level that a line must have from power-on until a site drives it, for
+// its device to be safe.
+type PowerOnLevel struct {
 	Pin  Pin
 	High bool
-	Open bool // nobody drives it: what is wired to it decides its level
+	Open bool // not driven: the wiring decides its level
 }
 
-// Holder is a Config whose lines move something.
-type Holder interface{ Holds() []Hold }
+// PowerOnLeveler is a Config with outputs on lines of the board.
+type PowerOnLeveler interface{ PowerOnLevels() []PowerOnLevel }
 
-// words are those of gpio= in config.txt: an output that drives low or high, or an
+// setting is the value of gpio= in config.txt: an output that drives low or high, or an
 // input without a resistor.
-func (h Hold) words() string {
+func (h PowerOnLevel) setting() string {
 	switch {
 	case h.Open:
 		return "ip,pn"
@@ -34,17 +34,17 @@ func (h Hold) words() string {
 	return "op,dl"
 }
 
-// PowerOn says for each device with outputs on the board's own lines what holds these
-// lines at their safe level before a site runs: a line in config.txt, which the firmware
-// obeys within seconds of power-on. It says nothing of a board that is no Raspberry Pi.
-func (b *Board) PowerOn(holds map[string][]Hold) (all []driver.Finding) {
+// PowerOn reports for each device with outputs on the board's own lines whether config.txt
+// holds these lines at their safe level before a site runs; the firmware applies it within
+// seconds of power-on. It reports nothing for a board that is no Raspberry Pi.
+func (b *Board) PowerOn(holds map[string][]PowerOnLevel) (all []driver.Finding) {
 	file := b.ConfigFile()
 	if file == "" || len(holds) == 0 {
 		return nil
 	}
 	settings, err := b.settings()
 	if err != nil {
-		return []driver.Finding{{Severity: driver.Warning, Subject: "gpio", Says: "what holds the outputs before the site runs is not known: " + err.Error(), Do: "run agentsite doctor as a user who may read " + file}}
+		return []driver.Finding{{Severity: driver.Warning, Subject: "gpio", Says: "it is not known what holds the outputs before the site runs: " + err.Error(), Do: "run agentsite doctor as a user who may read " + file}}
 	}
 	has := atPowerOn(settings)
 	chips, _ := b.machine.GPIO.Chips() // without them a number is a number all the same
@@ -67,7 +67,7 @@ func (b *Board) PowerOn(holds map[string][]Hold) (all []driver.Finding) {
 					wrong = append(wrong, fmt.Sprintf("gpio=%d=%s", n, state))
 				}
 			}
-			line := "gpio=" + strings.Join(lines, ",") + "=" + group[0].words()
+			line := "gpio=" + strings.Join(lines, ",") + "=" + group[0].setting()
 			switch {
 			case len(lines) == 0:
 				continue
@@ -84,10 +84,10 @@ func (b *Board) PowerOn(holds map[string][]Hold) (all []driver.Finding) {
 	return all
 }
 
-// grouped puts those together that one line of config.txt can hold.
-func grouped(holds []Hold) (groups [][]Hold) {
+// grouped groups the levels that one line of config.txt can set.
+func grouped(holds []PowerOnLevel) (groups [][]PowerOnLevel) {
 	for _, h := range holds {
-		i := slices.IndexFunc(groups, func(g []Hold) bool { return g[0].words() == h.words() })
+		i := slices.IndexFunc(groups, func(g []PowerOnLevel) bool { return g[0].setting() == h.setting() })
 		if i < 0 {
 			i, groups = len(groups), append(groups, nil)
 		}
@@ -96,7 +96,7 @@ func grouped(holds []Hold) (groups [][]Hold) {
 	return groups
 }
 
-// onHeader is the BCM number of a line of the 40-pin header.
+// onHeader returns the BCM number of a line of the 40-pin header.
 func onHeader(chips []Chip, p Pin) (int, bool) {
 	n, ok := p.number()
 	if label, offset, placed := p.place(); placed && slices.Contains(headerChips, label) {
@@ -108,15 +108,15 @@ func onHeader(chips []Chip, p Pin) (int, bool) {
 	return n, ok && slices.Contains(header, strconv.Itoa(n))
 }
 
-// pinState is what config.txt makes of a line: a function, a level and a resistor, each
-// "" where it says nothing of that.
+// pinState is the state of a line by config.txt: a function, a level and a resistor, each
+// "" where it is not set.
 type pinState struct{ function, level, pull string }
 
 func (s pinState) String() string {
 	return strings.Join(slices.DeleteFunc([]string{s.function, s.level, s.pull}, func(w string) bool { return w == "" }), ",")
 }
 
-func (s pinState) agrees(h Hold) bool {
+func (s pinState) agrees(h PowerOnLevel) bool {
 	switch {
 	case h.Open:
 		return s.function == "ip" && cmp.Or(s.pull, "pn") == "pn"
@@ -126,8 +126,8 @@ func (s pinState) agrees(h Hold) bool {
 	return s.function == "op" && s.level == "dl"
 }
 
-// atPowerOn is what the gpio= lines among the settings make of the board's lines, by
-// BCM number. A later one counts, for as much as it says.
+// atPowerOn returns the state of the board's lines by the gpio= lines among the settings,
+// by BCM number. A later line overrides what it sets.
 func atPowerOn(settings []string) map[int]pinState {
 	all := make(map[int]pinState)
 	for _, s := range settings {
@@ -147,14 +147,14 @@ func atPowerOn(settings []string) map[int]pinState {
 				continue
 			}
 			for n := first; n <= last; n++ {
-				all[n] = all[n].told(words)
+				all[n] = all[n].with(words)
 			}
 		}
 	}
 	return all
 }
 
-func (s pinState) told(words string) pinState {
+func (s pinState) with(words string) pinState {
 	for w := range strings.SplitSeq(words, ",") {
 		switch w {
 		case "ip", "op", "a0", "a1", "a2", "a3", "a4", "a5":

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestAsk(t *testing.T) {
+func TestCall(t *testing.T) {
 	loose := errors.New("loose")
 	for _, tt := range []struct {
 		name  string
@@ -21,14 +21,14 @@ func TestAsk(t *testing.T) {
 		{"a panic", func(context.Context) (int, error) { panic("nil map") }, 0, "the driver panicked: nil map"},
 		{"to its context", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }, time.Second, "context deadline exceeded"},
 		{"a little late", func(context.Context) (int, error) { time.Sleep(1400 * time.Millisecond); return 1, nil }, 1400 * time.Millisecond, ""},
-		{"deaf", func(context.Context) (int, error) { time.Sleep(time.Minute); return 1, nil }, 1500 * time.Millisecond, "the driver does not come back"},
+		{"deaf", func(context.Context) (int, error) { time.Sleep(time.Minute); return 1, nil }, 1500 * time.Millisecond, "the driver does not answer; check its wiring and supply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				start := time.Now()
-				answer, back, err := Ask(ctx, tt.call)
+				answer, back, err := Call(ctx, tt.call)
 				if took := time.Since(start); took != tt.after {
 					t.Errorf("it took %v, want %v", took, tt.after)
 				}

@@ -1,0 +1,13 @@
+package driver
+
+// Resource is a part of the board that one device needs for itself: a line, an address on
+// a bus, a serial port.
+type Resource struct {
+	Name string // "GPIO17", "i2c-1/0x76", "spidev0.0", "pwmchip0/1", "/dev/serial0", "/sys/class/leds/ACT"
+	// Shared names what several devices share: resources of one Name do not conflict when
+	// they have the same Shared. All devices on i2c-1 need GPIO2, with Shared "i2c-1".
+	Shared string
+}
+
+// ResourceUser is a Config that lists the resources its device needs, without hardware.
+type ResourceUser interface{ Resources() []Resource }

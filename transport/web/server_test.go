@@ -2,12 +2,16 @@ package web
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 )
 
@@ -47,6 +51,10 @@ func TestRouteAdmission(t *testing.T) {
 	}
 	without := func(change func(*http.Request)) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Del("Authorization"); change(r) }
+	}
+	key := identity.New().ID()
+	stranger := func(r *http.Request) {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{PublicKey: ed25519.PublicKey(key[:])}}}
 	}
 	tests := []struct {
 		name   string
@@ -108,6 +116,10 @@ func TestRouteAdmission(t *testing.T) {
 		{"/metrics", path("/metrics"), 200, "the metrics for " + testToken},
 		{"/metrics without the token", without(path("/metrics")), 401, refusal(403, "no token")},
 		{"/metrics with a wrong token", func(r *http.Request) { path("/metrics")(r); r.Header.Set("Authorization", "Bearer x") }, 401, refusal(403, "a wrong token")},
+		{"a stranger's key", without(stranger), 200, good},
+		{"a stranger's key and a wrong token", func(r *http.Request) { stranger(r); r.Header.Set("Authorization", "Bearer nope") }, 401, refusal(403, "a wrong token")},
+		{"/metrics for a stranger's key", without(func(r *http.Request) { stranger(r); path("/metrics")(r) }), 403, refusal(403, "no token")},
+		{"an owner's route for a stranger's key", without(func(r *http.Request) { stranger(r); path("/owners")(r) }), 403, refusal(403, "no token")},
 		{"an owner's route", func(r *http.Request) { path("/owners")(r); r.Header.Set("Authorization", "Bearer also-owner") }, 200, "the owner's for also-owner"},
 		{"an owner's route for another", path("/owners"), 403, refusal(403, "this is for the site's owners")},
 		{"an owner's route without the token", without(path("/owners")), 401, refusal(403, "no token")},

@@ -83,16 +83,16 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	cfg, file, text, err := config.LoadFile(o.configuration(site.health), o.Drivers)
 	switch {
 	case o.Config == "" && errors.Is(err, fs.ErrPermission):
-		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so nothing is known of what the devices need", Do: "run agentsite doctor as the user who runs the site"})
+		all = append(all, driver.Finding{Severity: driver.Warning, Subject: file, Says: "this user may not read it, so the devices are not checked", Do: "run agentsite doctor as the user who runs the site"})
 		cfg = &config.Site{}
 	case err != nil:
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "correct it; agentsite check shows the same"})
 		cfg = &config.Site{}
 	case text == nil:
-		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so that run simulates a board", Do: "agentsite scan --write makes one of what is wired up"})
+		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so agentsite run simulates a board", Do: "agentsite scan --write creates one with the connected parts"})
 	default:
 		if _, _, err := devices.Check(file, o.Drivers); err != nil {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "mend it; agentsite check shows the same"})
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "correct it; agentsite check shows the same"})
 		}
 	}
 	all = slices.Concat(all, bootFindings(o.Root), unprepared(cfg, o.Root), b.Findings(ctx, uses(cfg, running)), b.PowerOn(holds(cfg)), host.Findings(o.Root), kernel.Findings(o.Root, b.ConfigFile()), folderFindings(o.Folder, running), networkFindings(ctx, o.Folder, cfg, site.carriers), journalFindings(o.Folder))
@@ -150,7 +150,7 @@ func unprepared(cfg *config.Site, root string) []driver.Finding {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: says, Do: do})
 		}
 		if len(missing) > 0 {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: "the superuser has not prepared it: " + strings.Join(missing, ", "), Do: "sudo agentsite prepare, before each start of the site"})
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Name, Says: "it is not prepared by the superuser: " + strings.Join(missing, ", "), Do: "sudo agentsite prepare, before each start of the site"})
 		}
 	}
 	return all
@@ -161,16 +161,16 @@ func folderFindings(f state.Folder, running bool) []driver.Finding {
 	info, err := os.Stat(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "there is no data folder yet", Do: "agentsite run makes it"}}
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "there is no data folder yet", Do: "agentsite run creates it"}}
 	case err == nil && !info.IsDir():
 		err = errors.New("it is a file")
 		fallthrough
 	case err != nil:
-		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "give one that you may write to with --data"}}
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be used: " + err.Error(), Do: "use a writable one with --data"}}
 	}
 	all := spaceFindings(f, running)
 	if info, err := os.Stat(f.Path(state.TokenFile)); err == nil && state.OthersCanRead(info.Mode()) {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.Path(state.TokenFile), Says: "others can read the site's token", Do: "chmod 600 " + f.Path(state.TokenFile)})
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: f.Path(state.TokenFile), Says: "other users can read the site's token", Do: "chmod 600 " + f.Path(state.TokenFile)})
 	}
 	return all
 }
@@ -178,15 +178,15 @@ func folderFindings(f state.Folder, running bool) []driver.Finding {
 // minFree is the free space below which the card is nearly full: a history takes up to 64 MB.
 const minFree = 64 << 20
 
-// spaceFindings writes a file to the folder and removes it: a full card still creates files,
-// and keeps nothing that is written to them.
+// spaceFindings writes a file to the folder and removes it: on a full card files can be created,
+// but not written.
 func spaceFindings(f state.Folder, running bool) []driver.Finding {
 	problem := func(err error) []driver.Finding {
-		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "make room on the disk, be the user who runs the site, or give another folder with --data"}}
+		return []driver.Finding{{Severity: driver.Problem, Subject: string(f), Says: "the data folder cannot be written: " + err.Error(), Do: "free space on the disk, run this as the user who runs the site, or use another folder with --data"}}
 	}
 	tmp, err := os.CreateTemp(string(f), ".new-*")
 	if running && errors.Is(err, fs.ErrPermission) {
-		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "this user may not write to the data folder, so it is not known whether there is room", Do: "run agentsite doctor as the user who runs the site"}}
+		return []driver.Finding{{Severity: driver.Note, Subject: string(f), Says: "this user may not write to the data folder, so its free space is not checked", Do: "run agentsite doctor as the user who runs the site"}}
 	}
 	if err != nil {
 		return problem(err)
@@ -197,7 +197,7 @@ func spaceFindings(f state.Folder, running bool) []driver.Finding {
 		return problem(err)
 	}
 	if free, err := host.Free(string(f)); err == nil && free < minFree {
-		return []driver.Finding{{Severity: driver.Warning, Subject: string(f), Says: fmt.Sprintf("only %d MB are left for it", free>>20), Do: "make room: a full disk stops all moves away from safe"}}
+		return []driver.Finding{{Severity: driver.Warning, Subject: string(f), Says: fmt.Sprintf("only %d MB are free", free>>20), Do: "free space: a full disk stops all moves away from safe"}}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func bootFolder(named, root string) (string, error) {
 			err = errors.New(named + " is no folder")
 		}
 		if err != nil {
-			return "", fmt.Errorf("there is no boot partition: %w; name the folder where it is mounted with --boot", err)
+			return "", fmt.Errorf("there is no boot partition: %w; set its folder with --boot", err)
 		}
 		return named, nil
 	}
@@ -114,18 +114,18 @@ func copyConfig(boot string, o PrepareOptions) (did []string, err error) {
 	}
 	if now != nil && !bytes.Equal(now, text) {
 		if err := state.WriteAtomic(file+".old", now, 0o600); err != nil {
-			return nil, fmt.Errorf("%s is not taken: what it would replace cannot be kept: %w", source, err)
+			return nil, fmt.Errorf("%s is not used: the old configuration cannot be saved: %w", source, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return nil, fmt.Errorf("%s is not taken: %w", source, err)
+		return nil, fmt.Errorf("%s is not used: %w", source, err)
 	}
 	if err := o.writeConfig(text); err != nil {
-		return nil, fmt.Errorf("%s is not taken: %w", source, err)
+		return nil, fmt.Errorf("%s is not used: %w", source, err)
 	}
-	// After a loss of power before this it is copied once more, which changes nothing.
+	// After a loss of power here the file is copied again, which changes nothing.
 	err = errors.Join(state.WriteAtomic(taken, text, 0o600), writeBootFile(boot, bootErrors, nil))
-	return []string{"take " + source + " as " + file}, err
+	return []string{"copy " + source + " to " + file}, err
 }
 
 // writeConfig replaces the configuration. The file may contain secrets, so that beside the
@@ -146,8 +146,8 @@ func (o PrepareOptions) writeConfig(text []byte) error {
 
 // refuse writes beside the owner's file why it is not used.
 func refuse(boot, source string, why error) error {
-	says := fmt.Appendf(nil, "%s on this card has mistakes and is not used; the board goes on as before.\nMend it and start the board again.\n\n%v\n", bootConfig, why)
-	return errors.Join(fmt.Errorf("%s is not taken: %w", source, why), writeBootFile(boot, bootErrors, says))
+	says := fmt.Appendf(nil, "%s on this card has mistakes and is not used; the board keeps its configuration.\nCorrect it and restart the board.\n\n%v\n", bootConfig, why)
+	return errors.Join(fmt.Errorf("%s is not used: %w", source, why), writeBootFile(boot, bootErrors, says))
 }
 
 // writeExample writes an example where the boot partition has no configuration, or a hint
@@ -155,7 +155,7 @@ func refuse(boot, source string, why error) error {
 func writeExample(boot string) (did []string, err error) {
 	for _, near := range []string{bootConfig + ".txt", "agentsite.yml"} {
 		if _, err := os.Stat(filepath.Join(boot, near)); err == nil {
-			return nil, writeBootFile(boot, bootErrors, fmt.Appendf(nil, "%s is not read, because of its name: call it %s.\nOn Windows, have Explorer show the ends of names (View, Show, File name extensions).\n", near, bootConfig))
+			return nil, writeBootFile(boot, bootErrors, fmt.Appendf(nil, "%s is not read, because of its name: rename it to %s.\nOn Windows, show file name extensions in Explorer (View, Show, File name extensions).\n", near, bootConfig))
 		}
 	}
 	example := filepath.Join(boot, bootExample)
@@ -180,7 +180,7 @@ func bootFindings(root string) []driver.Finding {
 	if _, err := os.Stat(file); err != nil {
 		return nil
 	}
-	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "what is written on the boot partition is not used", Do: "read " + file + ", mend it and start the board again"}}
+	return []driver.Finding{{Severity: driver.Problem, Subject: bootConfig, Says: "the configuration on the boot partition is not used", Do: "read " + file + ", correct it and restart the board"}}
 }
 
 // addSensors creates the configuration where there is none, and adds the sensors that it
@@ -192,14 +192,14 @@ func addSensors(ctx context.Context, o PrepareOptions) (did []string, err error)
 		return nil, err
 	}
 	if text == nil {
-		text = fmt.Appendf(nil, "%s\n# What you may write here is in docs/configuration.md; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, siteName())
+		text = fmt.Appendf(nil, "%s\n# docs/configuration.md explains this file; agentsite check FILE checks it.\nsite: { name: %s }\ndevices:\n", autoAddLine, siteName())
 		if err := os.MkdirAll(filepath.Dir(o.Config), 0o755); err != nil {
 			return nil, err
 		}
 		if err := o.writeConfig(text); err != nil {
 			return nil, fmt.Errorf("the configuration cannot be written: %w", err)
 		}
-		did = append(did, "make "+o.Config)
+		did = append(did, "create "+o.Config)
 	}
 	if !bytes.Contains(text, []byte(autoAddLine)) {
 		return did, nil
@@ -245,7 +245,7 @@ func writeClaim(boot string, f state.Folder) (did []string, err error) {
 	there := err == nil
 	i, unclaimed, err := ReadInvitation(f)
 	if err != nil {
-		return nil, fmt.Errorf("how to claim the site is not told in %s: %w", file, err)
+		return nil, fmt.Errorf("%s cannot say how to claim the site: %w", file, err)
 	}
 	if !unclaimed {
 		if there {

@@ -124,7 +124,7 @@ func TestFirstBootAwry(t *testing.T) {
 		}, "is longer than"},
 		"an empty file": {func(t *testing.T, o PrepareOptions) {
 			os.WriteFile(filepath.Join(o.Boot, "agentsite.yaml"), nil, 0o644)
-		}, "is not taken"},
+		}, "is empty"},
 		"outputs that contradict": {func(t *testing.T, o PrepareOptions) {
 			os.WriteFile(filepath.Join(o.Boot, "agentsite.yaml"), []byte("site: { name: x }\ndevices:\n  pump: { driver: relay, pin: GPIO17, safe: off, lease: 5m, max_on: 1m }\n"), 0o644)
 		}, "agentsite.yaml:3"},

@@ -75,9 +75,9 @@ func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, jo
 	}
 	switch {
 	case errors.Is(err, journal.ErrDamaged):
-		err = fmt.Errorf("%w; what stands before that is as it was written. Nothing moves away from safe before %s is moved away and the site is started again", err, f.Path(state.JournalFolder))
+		err = fmt.Errorf("%w; earlier entries are unchanged. Outputs stay at their safe values until you move %s away and restart the site", err, f.Path(state.JournalFolder))
 	case errors.Is(err, fs.ErrPermission):
-		err = device.Faultf(device.Denied, "the journal is its site's alone: %w; be its user", err)
+		err = device.Faultf(device.Denied, "only the site's user may read the journal: %w; run this as that user", err)
 	}
 	return last, report, err
 }
@@ -85,7 +85,7 @@ func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, jo
 // journalFindings reports a damaged journal.
 func journalFindings(f state.Folder) []driver.Finding {
 	if _, _, err := ReadJournal(f, time.Time{}, 1); errors.Is(err, journal.ErrDamaged) {
-		return []driver.Finding{{Severity: driver.Problem, Subject: f.Path(state.JournalFolder), Says: err.Error(), Do: "agentsite journal shows what is whole; then move the folder away and start the site again"}}
+		return []driver.Finding{{Severity: driver.Problem, Subject: f.Path(state.JournalFolder), Says: err.Error(), Do: "agentsite journal shows the intact entries; then move the folder away and restart the site"}}
 	}
 	return nil
 }

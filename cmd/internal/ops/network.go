@@ -32,29 +32,29 @@ func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carr
 	}
 	i := slices.IndexFunc(carriers, func(c owner.Carrier) bool { return c.Kind == owner.HTTPSCarrier })
 	if i < 0 {
-		return note("nobody finds this site on the network: HTTPS is off", "http: { https: \":8474\" } in the configuration, and run without --listen, or with --listen-https :8474")
+		return note("this site cannot be found on the network: HTTPS is off", "set http: { https: \":8474\" } in the configuration, and run it without --listen, or with --listen-https :8474")
 	}
 	at, err := netip.ParseAddrPort(strings.TrimPrefix(carriers[i].Address, "https://"))
 	if err == nil && at.Addr().IsLoopback() {
-		return note("nobody finds this site on the network: HTTPS listens for this machine alone, at "+carriers[i].Address, "http: { https: \":8474\" } in the configuration has it listen for others")
+		return note("this site cannot be found on the network: HTTPS listens on this machine only, at "+carriers[i].Address, "set http: { https: \":8474\" } in the configuration")
 	}
 	if !cfg.Discovery.MDNS {
-		return note("nobody finds this site on the network by itself: discovery is off", "discovery: { mdns: on } in the configuration; without it others need its address")
+		return note("this site is not announced on the network: discovery is off", "set discovery: { mdns: on } in the configuration; otherwise others need its address")
 	}
 	names, err := mdns.Interfaces()
 	if err != nil {
-		return note("nothing is known of the network: "+err.Error(), "")
+		return note("the network interfaces cannot be listed: "+err.Error(), "")
 	}
 	if len(names) == 0 {
 		return []driver.Finding{{
-			Severity: driver.Problem, Subject: "network", Says: "nobody finds this site: no interface is up that has an address and multicast",
-			Do: "plug the cable in, or join a Wi-Fi; ip address shows what there is",
+			Severity: driver.Problem, Subject: "network", Says: "this site cannot be found: no interface with an address and multicast is up",
+			Do: "connect a cable or Wi-Fi; ip address lists the interfaces",
 		}}
 	}
 	slices.Sort(names)
 	announced, err := announcedAddresses(ctx, f)
 	if err != nil {
-		return note("whether the site is found on "+strings.Join(names, ", ")+" cannot be seen: "+err.Error(), "be the user who runs the site, or the superuser")
+		return note("the announcement on "+strings.Join(names, ", ")+" cannot be checked: "+err.Error(), "run agentsite doctor as the user who runs the site, or as the superuser")
 	}
 	var found []string
 	var all []driver.Finding
@@ -64,12 +64,12 @@ func networkFindings(ctx context.Context, f state.Folder, cfg *config.Site, carr
 			continue
 		}
 		all = append(all, driver.Finding{
-			Severity: driver.Problem, Subject: name, Says: "the site is not found here: multicast DNS does not come back to this machine itself",
-			Do: "let UDP port 5353 through the firewall, in and out (sudo nft list ruleset shows it); a site that has just started needs a second",
+			Severity: driver.Problem, Subject: name, Says: "the site is not found on this interface: this machine does not receive its own multicast DNS",
+			Do: "open UDP port 5353 in the firewall, in and out (sudo nft list ruleset shows it); a site that has just started needs a second",
 		})
 	}
 	if len(found) > 0 {
-		all = append(all, note("others find this site on "+strings.Join(found, ", "), "")...)
+		all = append(all, note("this site can be found on "+strings.Join(found, ", "), "")...)
 	}
 	return all
 }

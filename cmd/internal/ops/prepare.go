@@ -31,7 +31,7 @@ const DefaultGroup = "gpio"
 
 func superuser(o PrepareOptions) error {
 	if o.Root == "" && os.Geteuid() != 0 {
-		return device.Faultf(device.Denied, "this needs the superuser, because it tells the kernel what is wired up: sudo agentsite prepare")
+		return device.Faultf(device.Denied, "only the superuser may configure the kernel: sudo agentsite prepare")
 	}
 	return nil
 }

@@ -69,23 +69,23 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 		a.carriers = readCarriers(ctx, site.Owner)
 	}
 	if err != nil {
-		all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(o.Folder), Says: "the site that runs from this folder does not say how it is: " + err.Error(), Do: "look at its log; where it is of an older version, start it again"})
+		all = append(all, driver.Finding{Severity: driver.Problem, Subject: string(o.Folder), Says: "the site in this folder does not report its state: " + err.Error(), Do: "check its log; restart it if it is an older version"})
 	}
 	all = append(all, clockFindings(access)...)
 	if status.Stopped {
-		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "emergency stop", Says: "it is in force, and no output moves", Do: "when it is safe: agentsite reset"})
+		all = append(all, driver.Finding{Severity: driver.Warning, Subject: "emergency stop", Says: "it is latched, and no output moves", Do: "when it is safe, run agentsite reset"})
 	}
 	for _, d := range status.Devices {
 		if len(d.Faults) > 0 {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite read " + d.Device + " shows whether it comes back"})
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: d.Device, Says: strings.Join(d.Faults, "; "), Do: "agentsite read " + d.Device + " shows whether it answers again"})
 		}
 	}
 	for _, o := range status.Moved {
 		if o.Fault != "" {
-			all = append(all, driver.Finding{Severity: driver.Problem, Subject: o.Output, Says: "it is not known to be at its safe value: " + o.Fault, Do: "look at the output itself; it is driven to safe until it can be read back"})
+			all = append(all, driver.Finding{Severity: driver.Problem, Subject: o.Output, Says: "it is not known to be at its safe value: " + o.Fault, Do: "check the output itself; the site drives it to safe until it can be read back"})
 		}
 	}
-	says := "a site runs from this folder"
+	says := "a site is running from this folder"
 	for i, c := range a.carriers {
 		if i == 0 {
 			says += " and listens at " + c.Address
@@ -104,7 +104,7 @@ func readStatus(ctx context.Context, site agents.Door, answer *siteStatus) error
 	}
 	raw, ok := r.Value.(rpc.Raw)
 	if !ok {
-		return errors.New("it has no status")
+		return errors.New("it returned no status")
 	}
 	return raw.Decode(answer)
 }
@@ -125,14 +125,14 @@ func clockFindings(a owner.Access) []driver.Finding {
 	if a.Sure {
 		return nil
 	}
-	says := "the site does not know the time, and refuses what may act until a time"
+	says := "the clock is not set, and the site refuses permissions that end at a time"
 	if a.LastKnown {
-		says = "the site does not know the time, and goes by the last that it knew, as its configuration says"
+		says = "the clock is not set, and the site uses the last known time, as configured"
 	}
 	if a.Off != 0 {
-		says += fmt.Sprintf("; it does not believe this machine's clock, which is %v from %s, when it last knew it", time.Duration(a.Off*float64(time.Second)).Round(time.Hour).Abs(), a.Time.Format(time.RFC3339))
+		says += fmt.Sprintf("; it rejects this machine's clock, which is %v from the last known time, %s", time.Duration(a.Off*float64(time.Second)).Round(time.Hour).Abs(), a.Time.Format(time.RFC3339))
 	}
-	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "look whether date is right, then run agentsite clock --set; where no network tells the time, clock: last-known in the configuration has the site go on after a start"}}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: says, Do: "check date, then run agentsite clock --set; without network time, set clock: last-known in the configuration"}}
 }
 
 // systemClockFindings reports a clock that nothing synchronises. It is for when no site runs,
@@ -141,5 +141,5 @@ func systemClockFindings() []driver.Finding {
 	if _, synchronised := host.SystemClock(); synchronised {
 		return nil
 	}
-	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: "nothing says that this machine's clock is right; a site that is not sure of the time refuses what may act until a time", Do: "let NTP set it (timedatectl shows it), or run agentsite clock --set once the site runs"}}
+	return []driver.Finding{{Severity: driver.Warning, Subject: "clock", Says: "this machine's clock is not synchronised; a site without the time refuses permissions that end at a time", Do: "let NTP set it (timedatectl shows it), or run agentsite clock --set when the site runs"}}
 }

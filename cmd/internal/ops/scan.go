@@ -109,19 +109,19 @@ func checkProbe(s scan.Scan, unknown bool) error {
 		return nil
 	}
 	if unknown {
-		return device.Faultf(device.Busy, "a site runs, and it is not known what it has: name its file with --config")
+		return device.Faultf(device.Busy, "a site is running with an unknown configuration: name its file with --config")
 	}
 	buses := s.I2C()
 	switch len(buses) {
 	case 0:
-		return device.Faultf(device.Offline, "there is no I2C bus here; agentsite doctor says what turns it on")
+		return device.Faultf(device.Offline, "there is no I2C bus here; agentsite doctor shows how to switch it on")
 	case 1:
 	default:
-		return device.Faultf(device.Invalid, "an address is safe to probe on one bus, and may not be on another: say which with --bus (there are %s)", strings.Join(buses, ", "))
+		return device.Faultf(device.Invalid, "an address may be safe to probe on one bus only: choose the bus with --bus (%s)", strings.Join(buses, ", "))
 	}
 	for _, addr := range s.Probe {
 		if name, ok := s.Taken[fmt.Sprintf("%s/%#02x", buses[0], addr)]; ok {
-			return device.Faultf(device.Busy, "%#02x on %s is not probed: it is the device %s of this site; take that out of the configuration first", addr, buses[0], name)
+			return device.Faultf(device.Busy, "%#02x on %s is not probed: it is the device %s of this site; remove that from the configuration first", addr, buses[0], name)
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *ScanResult) Write() error {
 		return fmt.Errorf("the configuration cannot be read: %w", err)
 	}
 	if !bytes.Equal(now, s.text) {
-		return device.Faultf(device.Busy, "%s was changed during the scan, and is left as it is; run it again", s.File)
+		return device.Faultf(device.Busy, "%s was changed during the scan and is not written; scan again", s.File)
 	}
 	text, err := config.Add(s.File, s.text, siteName(), s.Add, s.drivers)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 
 const (
 	restartUnit = "agentsite.service" // as the package calls the service
-	// fetchPatience bounds a download, which is 30 MB.
-	fetchPatience = 30 * time.Minute
-	// trialPatience bounds the wait until an update is proven or replaced: stopping, 90 s, and
+	// downloadTimeout bounds a download, which is 30 MB.
+	downloadTimeout = 30 * time.Minute
+	// trialTimeout bounds the wait until an update is proven or replaced: stopping, 90 s, and
 	// starting again.
-	trialPatience = 3 * time.Minute
+	trialTimeout = 3 * time.Minute
 )
 
 // Release identifies this build and the releases that it takes for newer ones.
@@ -72,11 +72,11 @@ func (o UpdateOptions) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("the update is not reached: %w", err)
+		return nil, fmt.Errorf("the update cannot be downloaded: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
 		res.Body.Close()
-		return nil, state.Mistakef("there is no update at %s: it answers %s", o.From, res.Status)
+		return nil, state.Mistakef("there is no update at %s: the server answers %s", o.From, res.Status)
 	}
 	return res.Body, nil
 }
@@ -90,10 +90,10 @@ func (o UpdateOptions) Installed() bool {
 
 // take opens the update that the options name and passes it to with.
 func (o UpdateOptions) take(ctx context.Context, with func(update.Programs, io.Reader) (update.Release, error)) (update.Release, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
 	if !o.Installed() {
-		return update.Release{}, state.Mistakef("this program was not installed by agentsite's package, so it cannot update itself: put the newer one in its place")
+		return update.Release{}, state.Mistakef("this program was not installed from agentsite's package and cannot update itself: replace it by a newer one")
 	}
 	p := o.programs()
 	from, err := o.open(ctx)
@@ -105,9 +105,9 @@ func (o UpdateOptions) take(ctx context.Context, with func(update.Programs, io.R
 	var refused update.Refused
 	switch {
 	case errors.As(err, &refused):
-		err = state.Mistakef("%s is not taken: %w", o.From, err)
+		err = state.Mistakef("%s is refused: %w", o.From, err)
 	case errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("%w: run it as the service's user or the superuser, with sudo -u agentsite or sudo", err)
+		err = fmt.Errorf("%w; run this as the service's user or the superuser, with sudo -u agentsite or sudo", err)
 	}
 	return r, err
 }
@@ -145,15 +145,15 @@ func ReadUpdateStatus(o UpdateOptions) (UpdateStatus, error) {
 	return UpdateStatus{s, !s.Trial || p.Proven(s), p.Waits()}, err
 }
 
-// RestartService has the service manager restart the service, and blocks until the release
+// RestartService makes the service manager restart the service, and blocks until the release
 // has proven itself there, at most three minutes. The error says how it ended instead.
 func RestartService(ctx context.Context, o UpdateOptions, r update.Release) error {
 	if said, err := exec.CommandContext(ctx, "systemctl", "restart", "--no-block", restartUnit).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s waits, but the service cannot be restarted (%w): %s", r.Version, err, strings.TrimSpace(string(said)))
+		return fmt.Errorf("%s is ready, but the service cannot be restarted (%w): %s", r.Version, err, strings.TrimSpace(string(said)))
 	}
-	ctx, cancel := context.WithTimeout(ctx, trialPatience)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	const lookAt = "; journalctl -u agentsite -u agentsite-prepare says why"
+	const hint = "; journalctl -u agentsite -u agentsite-prepare shows why"
 	for tried := false; ; {
 		now, err := ReadUpdateStatus(o)
 		switch used := now.InUse.Sequence == r.Sequence; {
@@ -162,13 +162,13 @@ func RestartService(ctx context.Context, o UpdateOptions, r update.Release) erro
 		case used && now.Proven:
 			return nil
 		case tried && !used:
-			return fmt.Errorf("%s was not well, and what ran before runs again"+lookAt, r.Version)
+			return fmt.Errorf("%s failed, and the old version runs again"+hint, r.Version)
 		default:
 			tried = used
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s waits or is on trial: nobody has seen it run well yet"+lookAt, r.Version)
+			return fmt.Errorf("%s is ready or on trial, and has not run well yet"+hint, r.Version)
 		case <-time.After(300 * time.Millisecond):
 		}
 	}

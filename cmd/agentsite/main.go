@@ -1,7 +1,8 @@
-// Command agentsite runs a physical AgentSite and speaks to one.
+// Command agentsite runs a physical AgentSite and is the command line for running sites.
 //
-// It is words and tables: what it does is in cmd/internal/site, and what it shows
-// comes from the site that it asks. docs/cli.md documents exit codes and --json.
+// It parses flags and prints results: the site is in cmd/internal/site, the connection to other
+// sites in cmd/internal/peer, and what works without one in cmd/internal/ops. docs/cli.md
+// documents exit codes and --json.
 package main
 
 import (
@@ -17,7 +18,7 @@ var version = "dev"
 func main() { os.Exit(start()) }
 
 func start() int {
-	// SIGHUP too: a terminal that closes ends a site in order.
+	// SIGHUP too: a closed terminal ends a site in order.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once

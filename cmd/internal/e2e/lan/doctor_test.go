@@ -57,7 +57,7 @@ func TestLANDoctor(t *testing.T) {
 
 	for config, want := range map[string]string{
 		"http: { https: none }":                                "HTTPS is off",
-		"http: { https: \"127.0.0.1:8474\" }":                  "HTTPS listens for this machine alone, at https://127.0.0.1:8474",
+		"http: { https: \"127.0.0.1:8474\" }":                  "https://127.0.0.1:8474",
 		"http: { https: \":8474\" }\ndiscovery: { mdns: off }": "discovery is off",
 	} {
 		https := strings.Trim(strings.Fields(config)[3], `"`)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
@@ -82,11 +83,11 @@ func (s *session) call(ctx context.Context, tool string, args any) (client.Answe
 	var broke error
 	for retries := 0; ; {
 		res, err := s.askOnce(ctx, tool, text, once)
-		var waits *client.Waits
+		var waits *agents.ApprovalNeeded
 		switch {
 		case errors.As(err, &waits):
 			if once.State == "" {
-				s.app.note("%s (waiting for approval; Ctrl-C cancels)", saidBy(cmp.Or(s.app.site, s.app.peer), waits.Msg))
+				s.app.note("%s (waiting for approval; Ctrl-C cancels)", saidBy(cmp.Or(s.app.site, s.app.peer), waits.Says))
 			}
 			if once.State = waits.State; time.Since(begun) > approvalPatience {
 				return res, coded{exitUnknown, errors.New("no owner approved this in time and nothing was moved; run the command again")}

@@ -12,18 +12,18 @@ import (
 // value is encoded once and stands in the result twice, and all that comes before
 // it is the same each time.
 
-// beginnings are the bytes before the text, in both encodings. A test compares the
+// beginnings are the bytes before the content, in both encodings. A test compares the
 // whole with what the codecs make of a CallResult.
 func (s *Server) beginnings() map[rpc.Codec][]byte {
 	all := make(map[rpc.Codec][]byte)
-	for codec, b := range map[rpc.Codec]struct{ head, tail string }{
-		rpc.JSON: {"", `,"content":[{"type":"text","text":`},
+	for codec, head := range map[rpc.Codec]string{
+		rpc.JSON: "",
 		// Four pairs, their keys in deterministic order: _meta, content, resultType,
 		// structuredContent.
-		rpc.CBOR: {"\xa4\x65_meta", "\x67content\x81\xa2\x64text"},
+		rpc.CBOR: "\xa4\x65_meta",
 	} {
 		var buf bytes.Buffer
-		buf.WriteString(b.head)
+		buf.WriteString(head)
 		var first any = s.completed()
 		if codec == rpc.CBOR {
 			first = s.completed().Meta
@@ -35,7 +35,7 @@ func (s *Server) beginnings() map[rpc.Codec][]byte {
 		if codec == rpc.JSON {
 			begin = bytes.TrimSuffix(begin, []byte("}"))
 		}
-		all[codec] = append(begin, b.tail...)
+		all[codec] = begin
 	}
 	return all
 }
@@ -46,6 +46,7 @@ func (s *Server) render(codec rpc.Codec, value any, text []byte) (rpc.Rendered, 
 	b := make([]byte, 0, len(begin)+3*len(text)+64)
 	b = append(b, begin...)
 	if codec == rpc.JSON {
+		b = append(b, `,"content":[{"type":"text","text":`...)
 		b, err := jsontext.AppendQuote(b, text)
 		if err != nil {
 			return nil, err
@@ -53,11 +54,30 @@ func (s *Server) render(codec rpc.Codec, value any, text []byte) (rpc.Rendered, 
 		b = append(b, `}],"structuredContent":`...)
 		return append(append(b, text...), '}'), nil
 	}
+	b = append(b, "\x67content\x81\xa2\x64text"...)
 	b = append(rpc.AppendCBORText(b, len(text)), text...)
 	b = append(b, "\x64type\x64text\x6aresultType\x68complete\x71structuredContent"...)
 	buf := bytes.NewBuffer(b)
 	if err := codec.Encode(buf, value); err != nil {
 		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// renderOnce writes the result of value without a text.
+func (s *Server) renderOnce(codec rpc.Codec, value any) (rpc.Rendered, error) {
+	buf := bytes.NewBuffer(make([]byte, 0, 512))
+	buf.Write(s.done[codec])
+	if codec == rpc.JSON {
+		buf.WriteString(`,"content":[],"structuredContent":`)
+	} else {
+		buf.WriteString("\x67content\x80\x6aresultType\x68complete\x71structuredContent")
+	}
+	if err := codec.Encode(buf, value); err != nil {
+		return nil, err
+	}
+	if codec == rpc.JSON {
+		buf.WriteByte('}')
 	}
 	return buf.Bytes(), nil
 }

@@ -31,6 +31,15 @@ func TestRender(t *testing.T) {
 			if err != nil || !bytes.Equal(got, buf.Bytes()) {
 				t.Errorf("%s, %v\n got %.200q\nwant %.200q", codec.ContentType(), err, got, buf.Bytes())
 			}
+			once := want
+			once.Content = []Content{}
+			buf.Reset()
+			if err := codec.Encode(&buf, once); err != nil {
+				t.Fatal(err)
+			}
+			if got, err = s.renderOnce(codec, value); err != nil || !bytes.Equal(got, buf.Bytes()) {
+				t.Errorf("without a text, %s, %v\n got %.200q\nwant %.200q", codec.ContentType(), err, got, buf.Bytes())
+			}
 		}
 	}
 }

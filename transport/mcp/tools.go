@@ -74,7 +74,7 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 	case res.NeedInput != nil:
 		return s.inputRequired(r, res.NeedInput, p.Name, p.Arguments)
 	}
-	return s.called(r.Codec(), res)
+	return s.called(r.Codec(), res, r.meta.Text != textNone)
 }
 
 // isProtocolError tells what the client has done wrong from what went wrong with
@@ -98,11 +98,18 @@ func (s *Server) failed(f *device.Fault) *CallResult {
 	return out
 }
 
+// textNone is what a caller says in _meta that reads structured results alone.
+const textNone = "none"
+
 // called is the result of a tool that did. The value goes out twice, as the
-// specification asks for: as it is, and as JSON in a text for older eyes.
-func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
+// specification asks for, unless its caller wants no text: as it is, and as JSON in a
+// text for clients that show models nothing else.
+func (s *Server) called(codec rpc.Codec, res agents.Result, twice bool) (any, error) {
 	var text []byte
-	if res.Value != nil {
+	if res.Value != nil && !twice && len(res.Content) == 0 {
+		return s.renderOnce(codec, res.Value)
+	}
+	if res.Value != nil && twice {
 		var err error
 		if text, err = json.Marshal(res.Value, json.Deterministic(true)); err != nil {
 			return nil, err
@@ -112,10 +119,10 @@ func (s *Server) called(codec rpc.Codec, res agents.Result) (any, error) {
 		}
 	}
 	out := &CallResult{Result: s.completed(), Content: make([]Content, 0, len(res.Content)+1)}
-	if res.Value != nil {
+	if twice && res.Value != nil {
 		out.Content = append(out.Content, Content{Type: "text", Text: string(text)})
-		out.Structured = res.Value
 	}
+	out.Structured = res.Value
 	for _, c := range res.Content {
 		out.Content = append(out.Content, content(c))
 	}

@@ -34,6 +34,7 @@ type RequestMeta struct {
 	Capabilities  *clientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
+	Text          string              `json:"agentsite/text,omitzero"` // "none" leaves out the text of a structured result
 	agents.Terms                      // of a tools/call
 }
 

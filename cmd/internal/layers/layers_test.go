@@ -92,7 +92,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager, whatever the program does"},
 	{"cmd/internal/layers", nil, "the plan is read, not linked"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
+	{"cmd/agentsite", []string{"agents", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
 		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
 }
 

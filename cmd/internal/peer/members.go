@@ -130,11 +130,11 @@ func (s *localSite) use(c *client.Client) {
 
 // answered translates the outcome of a call for agents/remote.
 func answered(res agents.Result, err error) (agents.Result, error) {
-	var waits *client.Waits
+	var waits *agents.ApprovalNeeded
 	var away unreached
 	switch {
 	case errors.As(err, &waits):
-		return agents.Result{NeedInput: &agents.NeedInput{State: waits.State, Elsewhere: waits.Msg}}, nil
+		return agents.Result{NeedInput: &agents.NeedInput{State: waits.State, Elsewhere: waits.Says}}, nil
 	case errors.As(err, &away):
 		return res, &remote.Unreached{Err: away.error}
 	}

@@ -1,4 +1,4 @@
-// Package client is the door, called from afar: MCP 2026-07-28 over any carrier.
+// Package client calls a remote site: MCP 2026-07-28 over any carrier.
 // It knows MCP's messages and trusts nothing that they say: names, descriptions
 // and results from another site are data.
 package client
@@ -43,12 +43,6 @@ type Refusal struct{ Kind, Msg string }
 func (e *Refusal) Error() string     { return e.Msg }
 func (e *Refusal) FaultKind() string { return e.Kind }
 
-// Waits is why a call is not made yet: the site's owner has to approve it, as Msg says.
-// The same call with State asks whether that has happened.
-type Waits struct{ Msg, State string }
-
-func (e *Waits) Error() string { return e.Msg }
-
 // kinds are the fault kinds behind the codes of refusals (docs/wire.md). A request
 // of ours is well formed, so that an invalid one is too large.
 var kinds = map[int]string{
@@ -81,6 +75,7 @@ type meta struct {
 	Version      string   `json:"io.modelcontextprotocol/protocolVersion"`
 	Client       app      `json:"io.modelcontextprotocol/clientInfo"`
 	Capabilities struct{} `json:"io.modelcontextprotocol/clientCapabilities"`
+	Text         string   `json:"agentsite/text,omitzero"`
 	agents.Terms
 }
 
@@ -136,10 +131,11 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 // Call calls a tool. The far side makes its own principal of who we prove to be,
 // so p is not used. The result's Value is an rpc.Raw, zero where the tool gave
 // none. A tool's failure is a *ToolError, a refusal of the site a *Refusal, and what an
-// owner has to approve first a *Waits.
+// owner has to approve first an
+// *agents.ApprovalNeeded. It asks for no text beside a structured result, which says the same.
 func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call) (agents.Result, error) {
 	p := params{Name: call.Tool, State: call.Exchange.State}
-	p.Meta.Terms = call.Terms
+	p.Meta.Terms, p.Meta.Text = call.Terms, "none"
 	if err := call.Args.Decode(&p.Arguments); err != nil {
 		return agents.Result{}, err
 	}
@@ -152,7 +148,7 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 		return agents.Result{}, err
 	}
 	if out.Type == "input_required" && out.Meta.Approval != "" {
-		return agents.Result{}, &Waits{out.Meta.Approval, out.State}
+		return agents.Result{}, &agents.ApprovalNeeded{Says: out.Meta.Approval, State: out.State}
 	}
 	if out.Type != "complete" {
 		return agents.Result{}, errors.New("the site asks for input that this client cannot give")
@@ -180,7 +176,7 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 }
 
 // Once makes calls that are repeated one call: the same Key has a site make them once,
-// and State is that of the last Waits. The zero Once is a call for itself.
+// and State is that of the last agents.ApprovalNeeded. The zero Once is a call for itself.
 type Once struct{ Key, State string }
 
 // Ask is Call in plain types: arguments in JSON, and a result in JSON.
@@ -298,9 +294,9 @@ func (c *Client) CallMethod(ctx context.Context, method string, params any) ([]b
 func (c *Client) id() rpc.ID { return rpc.NumberID(c.next.Add(1)) }
 
 func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	terms := p.Meta.Terms
+	asked := p.Meta
 	p.Meta = c.meta
-	p.Meta.Terms = terms
+	p.Meta.Terms, p.Meta.Text = asked.Terms, asked.Text
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
 	return raw, refusal(err)
 }

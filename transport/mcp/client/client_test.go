@@ -51,14 +51,14 @@ func TestRequests(t *testing.T) {
 		{func() error {
 			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{"a":[1]}`)})
 			return err
-		}, "tools/call", "x", `{` + who + `,"name":"x","arguments":{"a":[1]}}`},
+		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/text":"none"},"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
 			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
 		{func() error { _, err := c.CallMethod(t.Context(), "owner/reset", nil); return err }, "owner/reset", "", ``},
 		{func() error {
 			_, err := c.AskOnce(t.Context(), "x", []byte(`{}`), Once{Key: "k", State: "s"})
 			return err
-		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/idempotency-key":"k"},"name":"x","arguments":{},"requestState":"s"}`},
+		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/text":"none","agentsite/idempotency-key":"k"},"name":"x","arguments":{},"requestState":"s"}`},
 	} {
 		if err := tt.do(); err != nil {
 			t.Errorf("%s: %v", tt.method, err)

@@ -1,0 +1,201 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	"agentsite/agents"
+	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Client is an agents.Site: each operation calls the tool that renders it. The far side
+// makes its own principal of who we prove to be, so the principals are not used. What it
+// answers is data: names of points match the name pattern, texts are as they came.
+var _ agents.Site = (*Client)(nil)
+
+// UnexpectedError is the error of an answer that is not what the tool answers with. What
+// was done is not known.
+type UnexpectedError struct {
+	Tool string
+	Err  error
+}
+
+func (e *UnexpectedError) Error() string {
+	return fmt.Sprintf("the site's answer to %s cannot be read: %v", e.Tool, e.Err)
+}
+func (e *UnexpectedError) Unwrap() error { return e.Err }
+
+// operate calls a tool with arguments that encode by their json tags, and decodes its
+// structured result into out.
+func (c *Client) operate(ctx context.Context, tool string, args any, terms agents.Terms, out any) (agents.Result, error) {
+	text, err := json.Marshal(args, json.Deterministic(true))
+	if err != nil {
+		return agents.Result{}, err
+	}
+	res, err := c.Call(ctx, agents.Principal{}, agents.Call{
+		Tool: tool, Args: rpc.RawJSON(text), Terms: terms, Exchange: agents.Exchange{State: terms.Approval},
+	})
+	if err != nil {
+		return res, err
+	}
+	raw, ok := res.Value.(rpc.Raw)
+	if !ok {
+		return res, &UnexpectedError{tool, fmt.Errorf("it has no structured result")}
+	}
+	if err := raw.Decode(out); err != nil {
+		return res, &UnexpectedError{tool, err}
+	}
+	return res, nil
+}
+
+func (c *Client) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.PointList, err error) {
+	_, err = c.operate(ctx, agents.ListPoints, r, r.Terms, &out)
+	return out, err
+}
+
+func (c *Client) Read(ctx context.Context, _ agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
+	_, err = c.operate(ctx, agents.ReadPoints, r, r.Terms, &out)
+	return out, err
+}
+
+func (c *Client) History(ctx context.Context, _ agents.Principal, r agents.HistoryRequest) (out agents.History, err error) {
+	_, err = c.operate(ctx, agents.ReadHistory, r, r.Terms, &out)
+	return out, err
+}
+
+func (c *Client) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
+	tool, args := r.Tool()
+	_, err = c.operate(ctx, tool, args, r.Terms, &out)
+	return out, err
+}
+
+func (c *Client) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
+	_, err := c.operate(ctx, agents.ShowText, r, r.Terms, new(struct{}))
+	return err
+}
+
+// Capture returns the first picture of the answer.
+func (c *Client) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (out agents.Picture, err error) {
+	res, err := c.operate(ctx, agents.CaptureImage, r, r.Terms, &out)
+	if err != nil {
+		return out, err
+	}
+	for _, content := range res.Content {
+		if content.Image != nil {
+			out.MIME, out.Data, out.Size = content.Image.MIME, content.Image.Data, len(content.Image.Data)
+			return out, nil
+		}
+	}
+	return out, &UnexpectedError{agents.CaptureImage, fmt.Errorf("it has no picture")}
+}
+
+// Stop stops a site, or each site of a group.
+func (c *Client) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Stops, err error) {
+	var answer struct {
+		agents.Stopped
+		Sites  []agents.Stopped `json:"sites"`
+		Missed []agents.Missed  `json:"not_answered"`
+	}
+	if _, err = c.operate(ctx, agents.EmergencyStop, r, r.Terms, &answer); err != nil {
+		return out, err
+	}
+	if out = (agents.Stops{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
+		out.Sites = []agents.Stopped{answer.Stopped}
+	}
+	return out, nil
+}
+
+// Status returns how a site is, or each site of a group.
+func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Statuses, err error) {
+	var answer struct {
+		agents.Status
+		Sites  []agents.Status `json:"sites"`
+		Missed []agents.Missed `json:"not_answered"`
+	}
+	if _, err = c.operate(ctx, agents.SiteStatus, r, r.Terms, &answer); err != nil {
+		return out, err
+	}
+	if out = (agents.Statuses{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
+		out.Sites = []agents.Status{answer.Status}
+	}
+	return out, nil
+}
+
+// maxOffered bounds how many points one site may name for one tool.
+const maxOffered = 256
+
+// Offer returns what this client may ask for, by the tools that the site lists. Of a tool
+// that comes twice the first counts. Addresses that do not match the name pattern are left
+// out: neither are those of a group taken.
+func (c *Client) Offer(ctx context.Context, _ agents.Principal) (*agents.Offer, error) {
+	list, err := c.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return offerOf(list), nil
+}
+
+func offerOf(list []Tool) *agents.Offer {
+	o := new(agents.Offer)
+	seen := make(map[string]bool)
+	for _, t := range list {
+		if seen[t.Name] {
+			continue
+		}
+		seen[t.Name] = true
+		switch t.Name {
+		case agents.ListPoints:
+			o.Points = true
+		case agents.SiteStatus:
+			o.Status = true
+		case agents.EmergencyStop:
+			o.Stop = true
+		case agents.ReadPoints:
+			o.Read = t.enum("points")
+		case agents.ReadHistory:
+			o.History = t.enum("point")
+		case agents.SwitchOutput:
+			o.Switch = t.enum("output")
+		case agents.SetLevel:
+			o.Level = t.enum("output")
+		case agents.ReleaseOutput:
+			o.Release = t.enum("output")
+		case agents.ShowText:
+			o.Show = t.enum("display")
+		case agents.CaptureImage:
+			o.Capture = t.enum("camera")
+		}
+	}
+	return o
+}
+
+var addressForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_-]{1,24}/[a-z0-9_-]{1,24}$`) })
+
+// enum returns the addresses that a tool's schema lists for an argument.
+func (t Tool) enum(argument string) (addresses []string) {
+	var in struct {
+		Properties map[string]jsontext.Value `json:"properties"`
+	}
+	var of struct {
+		Enum  []string `json:"enum"`
+		Items struct {
+			Enum []string `json:"enum"`
+		} `json:"items"`
+	}
+	schema, err := t.Input.JSONText()
+	if err != nil || json.Unmarshal(schema, &in) != nil || json.Unmarshal(in.Properties[argument], &of) != nil {
+		return nil
+	}
+	for _, a := range append(of.Enum, of.Items.Enum...) {
+		if len(addresses) < maxOffered && addressForm().MatchString(a) && !slices.Contains(addresses, a) {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}

@@ -45,7 +45,7 @@ func (c *cameraConfig) Validate() error {
 	return nil
 }
 
-// Resources are the camera.
+// Resources returns the camera.
 func (c *cameraConfig) Resources() []driver.Resource {
 	return []driver.Resource{{Name: "camera " + strconv.Itoa(c.Camera)}}
 }
@@ -81,10 +81,10 @@ type camera struct {
 	patience time.Duration
 	busy     device.Mutex // while a picture is taken
 
-	closed bool // of who has it
+	closed bool // guarded by busy
 }
 
-// Describe is of the camera as its owner wrote it.
+// Describe describes the camera as its owner wrote it.
 func (c *camera) Describe() device.Description { return c.config.Describe() }
 
 // Capture returns a JPEG of at most 512 KB. It blocks for about two seconds, and 15 s
@@ -146,7 +146,7 @@ func (c *camera) Close() error {
 	return nil
 }
 
-// bounded keeps what is written to it, up to so many bytes; more is an error, which
+// bounded keeps at most so many bytes of what is written to it; more is an error, which
 // closes the program's pipe.
 type bounded struct {
 	kept []byte
@@ -163,7 +163,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine is where a program says why it ended.
+// lastLine returns the last line, where a program says why it ended.
 func (b *bounded) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(string(b.kept)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

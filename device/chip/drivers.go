@@ -7,7 +7,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// Drivers returns the drivers of this room, for chips on b.
+// Drivers returns the drivers of this package, for chips on b.
 func Drivers(b *board.Board) []driver.Driver {
 	return []driver.Driver{
 		{Name: "ads1015", Doc: "voltages by an ADS1015 (12 bits) on I2C", Config: func() driver.Config { return newADS1x15(b, "ADS1015") }},

@@ -31,8 +31,8 @@ type expanderModel struct {
 	at        expanderRegisters
 }
 
-// expanderRegisters are where a chip keeps what. One of 16 pins has two of each, side
-// by side, the first port first.
+// expanderRegisters are the addresses of a chip's registers. A chip with 16 pins has two
+// of each, side by side, the first port first.
 type expanderRegisters struct {
 	first     [][]byte // written before all else
 	direction byte     // 1 is an input

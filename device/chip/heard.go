@@ -10,16 +10,15 @@ import (
 	"agentsite/device/driver"
 )
 
-// heard is a part that speaks of itself, on a serial port. Each sample opens the
-// port and listens for what comes next, so that it is never old.
+// heard is a part that sends by itself, on a serial port. Each sample opens the port and
+// reads what comes next, so that no reading is old.
 type heard struct {
 	kept
 	conn   *board.SerialConn
-	listen func(*bufio.Reader, *driver.Sample) error // until all points are told
+	listen func(*bufio.Reader, *driver.Sample) error // returns once it has all points
 }
 
-// openHeard opens the part on a port that is there. That the part speaks only a
-// sample can tell: it may take its time.
+// openHeard checks that the port is there. Whether the part sends only a sample can tell.
 func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Description, listen func(*bufio.Reader, *driver.Sample) error) (device.Device, error) {
 	conn, err := at.Conn(baud)
 	if err != nil {
@@ -32,7 +31,7 @@ func openHeard(ctx context.Context, at board.Serial, baud int, desc device.Descr
 	return h, nil
 }
 
-// Sample blocks until the part has said all, which takes it up to a few seconds.
+// Sample blocks until the part has sent all points, which takes up to a few seconds.
 func (h *heard) Sample(ctx context.Context) ([]device.Reading, error) {
 	readings, err := h.sample(ctx, func(out *driver.Sample) error { return h.listen(bufio.NewReaderSize(h.conn, 256), out) })
 	if errors.Is(err, context.DeadlineExceeded) {

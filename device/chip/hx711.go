@@ -76,7 +76,7 @@ func (c *hx711Config) Describe() device.Description {
 	return device.Description{Model: "HX711", Points: []device.Point{p}}
 }
 
-// value is what a result means.
+// value returns the measurement of a result.
 func (c *hx711Config) value(n int32) float64 {
 	if c.PerKg == 0 {
 		return float64(n)
@@ -84,7 +84,7 @@ func (c *hx711Config) value(n int32) float64 {
 	return device.Tidy((float64(n) - c.Zero) / c.PerKg)
 }
 
-// Resources are both lines.
+// Resources returns both lines.
 func (c *hx711Config) Resources() []driver.Resource {
 	return []driver.Resource{c.Data.Resource(), c.Clock.Resource()}
 }

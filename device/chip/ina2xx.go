@@ -28,7 +28,7 @@ type ina260Config struct {
 	ina2xx
 }
 
-// ina2xx is what the three chips differ in.
+// ina2xx has the differences between the three chips.
 type ina2xx struct {
 	model    string
 	ids      map[byte]uint16 // registers, and what they say; the revision apart
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// ina2xxAddresses are what their two pins can choose.
+// ina2xxAddresses are those that their two pins can choose.
 var ina2xxAddresses = board.Addresses(0x40, 0x4F)
 
 const (

@@ -8,28 +8,28 @@ import (
 	"agentsite/device/driver"
 )
 
-// kept is a chip that moves or shows things, and so has to be kept as it was set up.
-// Open moves nothing: the chip is set up at its first use, and again whenever it has
-// lost its settings, into rest and never into its last values.
+// kept is a chip whose settings are kept: it is set up at its first use, and again whenever
+// it has lost its settings, with outputs at their safe values and never at their last ones.
+// Opening it moves nothing.
 type kept struct {
 	desc device.Description
 	on   link
-	// setUp makes the settings and brings everything to rest: outputs to safe, a
-	// display to dark. It takes an order in which nothing is elsewhere meanwhile.
+	// setUp writes the settings and brings outputs to safe and a display to dark, in an
+	// order in which no output has any other value meanwhile.
 	setUp func() error
-	// intact looks whether the chip has its settings still. It is nil where the chip
-	// cannot be asked; such a one is set up again after an error.
+	// intact reports whether the chip still has its settings. It is nil where they cannot
+	// be read; such a chip is set up again after an error.
 	intact func() (bool, error)
-	// release lets go of what the chip's link holds from one use to the next: after
-	// an error, before it is set up again, and at Close. It is nil where that is nothing.
+	// release releases what the chip's link holds from one use to the next: after an error
+	// and at Close. It may be nil.
 	release func()
 
-	// of who has begun on the link:
+	// used between Begin and End of the link only:
 	ready  bool
 	closed bool
 }
 
-// link is the way to a chip, held from Begin to End: a board.Conn, a port of SPI.
+// link is the connection to a chip, exclusive from Begin to End: a board.Conn, an SPIConn.
 type link interface {
 	Begin(context.Context) error
 	End()
@@ -39,7 +39,7 @@ type link interface {
 // open sets the chip up, which also finds whether it is there.
 func (k *kept) open(ctx context.Context) error { return k.use(ctx, func() error { return nil }) }
 
-// find asks whether the chip is there, in a way that changes nothing.
+// find checks that the chip is there, by a transfer that changes nothing.
 func (k *kept) find(ctx context.Context, ask func() error) error {
 	if err := k.on.Begin(ctx); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (k *kept) find(ctx context.Context, ask func() error) error {
 	return nil
 }
 
-// use does something with the chip once it is as it was set up.
+// use calls do once the chip has its settings.
 func (k *kept) use(ctx context.Context, do func() error) error {
 	if err := k.on.Begin(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// sample is one use that tells all points.
+// sample is one use that reads all points.
 func (k *kept) sample(ctx context.Context, tell func(*driver.Sample) error) ([]device.Reading, error) {
 	took := driver.NewSample(k.desc.Points)
 	if err := k.use(ctx, func() error { return tell(took) }); err != nil {
@@ -99,11 +99,11 @@ func (k *kept) prepare() (err error) {
 	return nil
 }
 
-// Describe is of the chip as its owner wired it.
+// Describe describes the chip as its owner wired it.
 func (k *kept) Describe() device.Description { return k.desc }
 
-// Close brings the chip to rest, and refuses to be used again. One that does not
-// answer is an error: what hangs on it may not be safe.
+// Close brings the chip to its safe state for good. A chip that does not answer is an
+// error: its outputs may not be safe.
 func (k *kept) Close() error {
 	if err := k.on.Begin(context.Background()); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (o *outputs) Apply(ctx context.Context, point string, v device.Value) error
 // beside them.
 type readable struct {
 	outputs
-	// tell tells each point, as intact or setUp has just seen it.
+	// tell adds each point to a sample, as intact or setUp has just read it.
 	tell func(*driver.Sample)
 }
 
@@ -45,7 +45,7 @@ type outputPart interface {
 	tell(*driver.Sample)
 }
 
-// openReadable opens the chip on conn if it answers to ask, which changes nothing.
+// openReadable opens the chip on conn if ask, which changes nothing, succeeds.
 func openReadable(ctx context.Context, conn link, desc device.Description, part outputPart, ask func() error) (device.Device, error) {
 	r := &readable{tell: part.tell, outputs: outputs{set: part.set, kept: kept{desc: desc, on: conn, setUp: part.setUp, intact: part.intact}}}
 	if err := r.find(ctx, ask); err != nil {
@@ -62,5 +62,5 @@ func (r *readable) Sample(ctx context.Context) ([]device.Reading, error) {
 	})
 }
 
-// errForgets is of a chip that does not have what was just written to it.
+// errForgets means that a chip does not have what was just written to it.
 var errForgets = errors.New("it does not keep what is written to it")

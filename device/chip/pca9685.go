@@ -55,7 +55,7 @@ const (
 	pca9685Start = 500 * time.Microsecond // of the oscillator
 )
 
-// prescaler is what makes the frequency (section 7.3.5).
+// prescaler returns the prescaler for the frequency (section 7.3.5).
 func (c *pca9685Config) prescaler() byte {
 	frequency := c.Frequency
 	if frequency == 0 {
@@ -320,7 +320,7 @@ func (p *pca9685) tell(out *driver.Sample) {
 	}
 }
 
-// pulse is what makes a value.
+// pulse returns the pulse for a value.
 func (c *pca9685Channel) pulse(value float64) pulse {
 	var share float64
 	if c.servo() {

@@ -106,7 +106,7 @@ func (c *pinsConfig) bit(pin string) uint16 {
 	return 0
 }
 
-// put is level with the pin at the level that means on or off.
+// put returns level with the pin at the level that means on or off.
 func (p namedPin) put(level uint16, on bool) uint16 {
 	if on != p.inverted {
 		return level | p.bit
@@ -114,7 +114,7 @@ func (p namedPin) put(level uint16, on bool) uint16 {
 	return level &^ p.bit
 }
 
-// on is what the pin's level means.
+// on returns the value of the pin at a level.
 func (p namedPin) on(level uint16) bool { return (level&p.bit != 0) != p.inverted }
 
 // ports are the pins of an opened chip, one bit each.

@@ -25,7 +25,7 @@ import (
 // It only measures. An output through it is not offered: a number in a register
 // says nothing about what moves, whether the neighbouring bits may change with it,
 // how to tell that it has happened, or which value is safe after the chip has lost
-// its supply. Who knows these of a chip writes a driver for it.
+// its supply. An output needs a driver that knows these of its chip.
 //
 // Each point is read in a transfer of its own, because not every chip counts on
 // from one register to the next.
@@ -36,7 +36,7 @@ type registersConfig struct {
 	Registers []registerPoint `json:"registers" jsonschema:"what is measured: a name and a register for each"`
 }
 
-// registerPlace is where a number stands.
+// registerPlace is the register of a number, its width and its byte order.
 type registerPlace struct {
 	Register uint8  `json:"register" jsonschema:"the register's address, such as 0x0f"`
 	Width    int    `json:"width,omitempty" jsonschema:"how many bits it has: 8, 16, 24 or 32; 8 when not written"`
@@ -180,7 +180,7 @@ func (p registerPlace) width() int {
 	return p.Width
 }
 
-// bits is how many bits the number has.
+// bits returns how many bits the number has.
 func (p registerPoint) bits() int {
 	if p.Mask != 0 {
 		return bits.Len32(p.Mask)
@@ -195,7 +195,7 @@ func (p registerPoint) scale() float64 {
 	return *p.Scale
 }
 
-// Describe is what the owner wrote.
+// Describe returns what the owner wrote.
 func (c *registersConfig) Describe() device.Description {
 	d := device.Description{Model: "chip with registers"}
 	for _, p := range c.Registers {

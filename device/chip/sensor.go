@@ -54,7 +54,7 @@ func (s *sensor) Close() error {
 	return nil
 }
 
-// unwell is err with what to do, where the bus did not say so already.
+// unwell returns err as a fault that says what to do, unless it is a fault already.
 func unwell(model string, on fmt.Stringer, err error) error {
 	var fault *device.Fault
 	switch {
@@ -66,10 +66,10 @@ func unwell(model string, on fmt.Stringer, err error) error {
 	return device.Faultf(device.Offline, "%s on %s does not answer as it should: %w; is it this chip, and well wired?", model, on, err)
 }
 
-// measures is a point that a chip measures, from min to max in its unit.
+// measures returns a measurement from min to max in its unit.
 func measures(name, unit, what string, min, max float64) device.Point {
 	return device.Point{Name: name, Kind: device.KindMeasurement, Unit: unit, Description: what, Range: device.Range{Min: min, Max: max}}
 }
 
-// errSettings is of a chip that does not have the settings any more that it got.
+// errSettings means that a chip no longer has the settings that were written to it.
 var errSettings = errors.New("it has lost its settings; check its supply")

@@ -77,7 +77,7 @@ func (c *sgp30Config) Open(ctx context.Context) (device.Device, error) {
 	return sgp30Device{s.(*sensor)}, nil
 }
 
-// read does not ask more often than the chip wants to be asked, whoever samples.
+// read asks at most once a second, as the datasheet demands, however often it is sampled.
 func (dev *sgp30) read(out *driver.Sample) error {
 	if time.Since(dev.at) >= sgp30Enough {
 		got, err := dev.words(sgp30Measure, sgp30Takes, 2)
@@ -102,9 +102,9 @@ func (dev *sgp30) read(out *driver.Sample) error {
 	return nil
 }
 
-// idle reports whether the chip may have lost its supply since it was started, so that
-// nobody has told it to measure: it says 400 and 0 then, as in the cleanest air. Its
-// baseline tells, once it has one; then an idle chip is an error and started again.
+// idle reports whether the chip may have lost its supply since it was started, so that it
+// does not measure: it reads 400 and 0 then, as in the cleanest air. Once it has had a
+// baseline, a missing one proves that; then it is an error, and the chip is started again.
 func (dev *sgp30) idle() (doubt bool, err error) {
 	age := dev.at.Sub(dev.started)
 	clean := dev.last == [2]float64{400, 0} && age >= sgp30Warm
@@ -124,8 +124,7 @@ func (dev *sgp30) idle() (doubt bool, err error) {
 	return clean, nil
 }
 
-// Watch keeps the chip asked, and says nothing by itself: what it was told is in
-// the next sample.
+// Watch samples the chip each second and emits nothing: the next sample has the values.
 func (d sgp30Device) Watch(ctx context.Context, _ func(device.Reading)) error {
 	tick := time.NewTicker(sgp30Every)
 	defer tick.Stop()

@@ -27,7 +27,7 @@ type stripConfig struct {
 	strip strip
 }
 
-// colour is how bright each is.
+// colour is the brightness of each colour.
 type colour struct {
 	Red   float64 `json:"red" jsonschema:"0 to 100 percent"`
 	Green float64 `json:"green" jsonschema:"0 to 100 percent"`

@@ -57,7 +57,7 @@ func (c *tm1637Config) Describe() device.Description {
 	return device.Description{Model: "TM1637", Points: textPoint("a display of digits")}
 }
 
-// Resources are both lines.
+// Resources returns both lines.
 func (c *tm1637Config) Resources() []driver.Resource {
 	return []driver.Resource{c.Clock.Resource(), c.Data.Resource()}
 }

@@ -12,7 +12,7 @@ import (
 // tmp102Config is the YAML of tmp102.
 //
 // periph's adapter is not used: it goes on when the settings cannot be read, keeps
-// the extended mode of whoever used the chip before without decoding it, and wakes
+// the extended mode of a program before it without decoding it, and wakes
 // the chip where it means to halt it.
 type tmp102Config struct{ board.I2C }
 
@@ -27,7 +27,7 @@ const (
 	tmp102Settings    = 0x01
 
 	// tmp102Normal is 12 bits and 4 conversions in a second, as after power-on, and a
-	// fault queue of 2 for the alert that nobody looks at (table 7, page 7; table 10). After
+	// fault queue of 2 for the alert, which is not used (table 7, page 7; table 10). After
 	// power-on that is 1, so that it shows whether the settings are ours still.
 	tmp102Normal  = 0x68A0
 	tmp102Alert   = 0x0020                // follows the temperature

@@ -8,14 +8,14 @@ import (
 	"agentsite/device/board"
 )
 
-// wires are the way to a chip that is spoken to by lines of the board alone, a link.
-// They are kept from one use to the next, because a chip may take a line that floats
-// for an order; only after an error and at Close are they let go.
+// wires are the link to a chip on bare lines of the board. The lines are kept from one use
+// to the next, because a chip may take a floating line for a command; they are released
+// after an error and at Close.
 type wires struct {
 	device.Mutex
 	board *board.Board
 	name  string
-	ctx   context.Context // of who has the turn
+	ctx   context.Context // of Begin
 	held  []*board.Line
 }
 
@@ -62,7 +62,7 @@ func (w *wires) hold(line *board.Line, err error) (*board.Line, error) {
 	return line, err
 }
 
-// release lets the lines go, outputs at their safe level.
+// release releases the lines, outputs at their safe level.
 func (w *wires) release() {
 	for _, line := range w.held {
 		line.Close() // what is wrong with it, the use before or after says

@@ -33,7 +33,7 @@ func findDisk(root, folder string) ([]source, error) {
 	}}}, nil
 }
 
-// Free is how many bytes of room are left on the file system of a folder.
+// Free returns how many bytes are free on the file system of a folder.
 func Free(folder string) (uint64, error) {
 	v, err := statVolume(folder)
 	return uint64(v.free), err

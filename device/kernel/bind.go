@@ -11,8 +11,8 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Bind says where a chip is wired, so that a fault can say how the kernel is told
-// of it. The node does not do that itself: it takes the superuser.
+// Bind is the bus and address of a chip and its kernel driver's name. Only the superuser
+// can bind the two; a fault has the command.
 type Bind struct {
 	Bus     string `json:"bus" jsonschema:"the I2C bus that the chip is wired to, such as i2c-1"`
 	Address int    `json:"address" jsonschema:"the chip's address, such as 0x76"`
@@ -24,7 +24,7 @@ var (
 	chipName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,18}$`) }) // I2C_NAME_SIZE is 20
 )
 
-// Validate is strict because the owner will paste the line into a root shell.
+// Validate is strict because the owner pastes the line into a root shell.
 func (b *Bind) Validate() error {
 	switch {
 	case b == nil:
@@ -39,18 +39,18 @@ func (b *Bind) Validate() error {
 	return nil
 }
 
-// place is how the kernel names the chip's place on the bus: 1-0076.
+// place returns the kernel's name of the chip's place on the bus: 1-0076.
 func (b *Bind) place() string {
 	return fmt.Sprintf("%s-%04x", strings.TrimPrefix(b.Bus, "i2c-"), b.Address)
 }
 
-// line is what binds the chip to its driver (Documentation/i2c/instantiating-devices.rst).
+// line returns the command that binds the chip to its driver (Documentation/i2c/instantiating-devices.rst).
 func (b *Bind) line() string {
 	return fmt.Sprintf("echo %s %#02x > /sys/bus/i2c/devices/%s/new_device", b.Chip, b.Address, b.Bus)
 }
 
-// which tells one of the kernel's devices from the others: by the kernel's own
-// number, by its name, by its place on a bus.
+// which selects one of the kernel's devices: by the kernel's own number, by its name, by
+// its place on a bus.
 type which struct {
 	kind     string // for messages: "iio", "hwmon"
 	numbered string // what a number begins with: "iio:device"
@@ -81,7 +81,7 @@ func (w which) validate(numbered *regexp.Regexp, example string) error {
 	return nil
 }
 
-// place is where the device has to be, or "" when anywhere will do.
+// place returns the place that the device must have, or "" for any.
 func (w which) place() string {
 	if w.at == "" && w.bind != nil {
 		return w.bind.place()
@@ -126,8 +126,8 @@ func (w which) pick(r *reader, folders []string, at func(string) string) (string
 	return "", device.Faultf(device.Invalid, "%d %s devices fit; add \"at:\" with the place of one of them: %s", len(fit), w.kind, listed(fit))
 }
 
-// open finds the device among the folders, of which place tells whose they are, and
-// has add make its channels.
+// open finds the device among the folders by their place, and calls add to make its
+// channels.
 func (w which) open(root sysfs.Root, folders string, place func(folder string) string, add func(s *sensor, folder, model string) error) (device.Device, error) {
 	s := &sensor{
 		find: func(r *reader) (string, error) { return w.pick(r, root.Glob(folders+"/"+w.numbered+"*"), place) },
@@ -150,7 +150,7 @@ func (w which) open(root sysfs.Root, folders string, place func(folder string) s
 	return s.open(model, folder)
 }
 
-// absent says what to do when no folder fits.
+// absent is the fault when no folder fits.
 func (w which) absent(others []string) error {
 	what := w.name
 	for _, other := range []string{w.number, w.place()} {

@@ -24,7 +24,7 @@ func (c *Chip) bind() *Bind { return &Bind{Bus: c.Bus, Address: c.Address, Chip:
 // Validate finds mistakes without hardware.
 func (c *Chip) Validate() error { return c.bind().Validate() }
 
-// Resources are the chip's address.
+// Resources returns the chip's address.
 func (c *Chip) Resources() []driver.Resource { return c.bind().resources() }
 
 // Prepare binds the chip to its kernel driver.

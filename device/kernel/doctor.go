@@ -8,8 +8,7 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Findings are what an owner should know about the kernel whose files are below
-// root. config is the file that turns the board's parts on, such as
+// Findings returns what an owner should know about the kernel whose files are below root. config is the file that turns the board's parts on, such as
 // /boot/firmware/config.txt; "" where the board has none and no line can be given.
 func Findings(root, config string) []driver.Finding {
 	t := sysfs.Root(root)

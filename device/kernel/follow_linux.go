@@ -18,8 +18,8 @@ import (
 // programs on a 64-bit kernel as well.
 const timeval = int(unsafe.Sizeof(syscall.Timeval{}))
 
-// follow hands on what the kernel writes into f, in pieces of that size, until ctx
-// ends. That the device is gone, or may not be opened, is an Offline fault.
+// follow calls each for every event that the kernel writes into f, until ctx ends. A device
+// that is gone, or may not be opened, is an Offline fault.
 func (f feed) follow(ctx context.Context, each func([]byte)) error {
 	file, err := os.OpenFile(f.root.Path(f.path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
@@ -66,8 +66,8 @@ func pieces(f *os.File, size int, each func([]byte)) error {
 	}
 }
 
-// scancodes has the kernel decode what a receiver of infrared light sees, for this
-// file alone (Documentation/userspace-api/media/rc/lirc-set-rec-mode.rst).
+// scancodes makes the kernel decode what a receiver of infrared light sees, for this file
+// alone (Documentation/userspace-api/media/rc/lirc-set-rec-mode.rst).
 func scancodes(f *os.File) error {
 	const (
 		setRecMode   = 0x40046912 // LIRC_SET_REC_MODE

@@ -2,7 +2,7 @@ package kernel
 
 import "agentsite/device/driver"
 
-// Drivers returns the drivers of this room.
+// Drivers returns the drivers of this package.
 func Drivers() []driver.Driver {
 	return []driver.Driver{
 		{Name: "iio", Doc: "a sensor or converter that Linux drives through IIO, such as bme280 or ads1015", Config: func() driver.Config { return new(IIO) }},

@@ -36,8 +36,8 @@ func (c *LED) Resources() []driver.Resource {
 	return []driver.Resource{{Name: "/" + leds + "/" + c.Name}}
 }
 
-// Describe has a switch or a level, as safe says: what the kernel can do with the
-// lamp is known only to the board.
+// Describe has a switch or a level, by the type of safe: only the board knows whether the
+// lamp can be dimmed.
 func (c *LED) Describe() device.Description {
 	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: c.Safe}
 	if c.Safe.Type() == device.TypeNumber {

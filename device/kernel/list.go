@@ -15,16 +15,16 @@ import (
 
 // Listed is something that Linux drives on this machine.
 type Listed struct {
-	Driver string   // of this room: "iio"
+	Driver string   // of this package: "iio"
 	Where  string   // "i2c-1/0x76" for a chip on I2C, otherwise the kernel's name of its place
 	Name   string   // as the kernel names it
 	Points []string // that can be read now; none of an output
 	YAML   string   // a device that uses it, in braces
 }
 
-// List finds what can be read through this room's drivers on the machine whose
-// files are below root, and the PWM controllers. It opens each device as a site
-// would, and reads no value: some take a second, or clear an alarm.
+// List finds what can be read through this package's drivers on the machine whose files
+// are below root, and the PWM controllers. It opens each device as a site would, and reads
+// no value: some take a second, or clear an alarm.
 func List(ctx context.Context, root string) []Listed {
 	t := sysfs.Root(root)
 	var all []Listed
@@ -83,8 +83,8 @@ func List(ctx context.Context, root string) []Listed {
 
 var i2cPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,4})-00([0-7][0-9a-f])$`) })
 
-// onI2C names a chip on I2C by its place. Its YAML binds it again after the next
-// start, whoever bound it this time.
+// onI2C names a chip on I2C by its place, with YAML that binds it again after the next
+// start.
 func (l *Listed) onI2C(t sysfs.Root, place string) {
 	m := i2cPlace().FindStringSubmatch(place)
 	if m == nil {

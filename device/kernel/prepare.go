@@ -76,7 +76,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	return []string{what}, nil
 }
 
-// pwmFiles are what PWM.set writes.
+// pwmFiles are the files that PWM.set writes.
 var pwmFiles = []string{"enable", "period", "duty_cycle", "polarity"}
 
 // Prepare exports the channel and lets the group write it. It moves nothing.

@@ -43,7 +43,7 @@ var pwmNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 func (c *PWM) servo() bool { return c.MinPulse != 0 || c.MaxPulse != 0 }
 
-// period is what was written, or the default.
+// period returns the period that was written, or the default.
 func (c *PWM) period() time.Duration {
 	switch {
 	case c.Period != 0:
@@ -166,7 +166,7 @@ func pwmName(folder string) string {
 	return filepath.Base(real)
 }
 
-// pulse is the length of the pulse for a value.
+// pulse returns the length of the pulse for a value.
 func (c *PWM) pulse(v float64) time.Duration {
 	if !c.servo() {
 		return time.Duration(math.Round(float64(c.period()) * v / 100))
@@ -225,8 +225,8 @@ func (w *writer) write(name, text string) {
 
 func nanoseconds(d time.Duration) string { return strconv.FormatInt(d.Nanoseconds(), 10) }
 
-// get is what the channel does. One that is stopped is at 0 %; a servo without
-// pulses may be anywhere.
+// get reads the channel back. A stopped channel is at 0 %; a servo without pulses may be
+// anywhere.
 func (c *PWM) get(r *reader, now device.Value) (device.Value, error) {
 	folder, err := c.folder()
 	if err != nil {

@@ -20,8 +20,7 @@ type sensor struct {
 	attributes []attribute
 	channels   []channel
 
-	busy device.Mutex // while a sample is taken
-	// of who has it:
+	busy   device.Mutex // locked during a sample; guards the fields below
 	reader reader
 	folder string
 	paths  []string
@@ -62,8 +61,7 @@ func filesIn(folder string) ([]string, error) {
 	return files, nil
 }
 
-// label is what the kernel calls a channel besides, for a description; "" where it
-// has no word for it.
+// label returns the kernel's label of a channel, for a description, or "".
 func (s *sensor) label(folder, channel string) string {
 	text := printable(s.reader.Text(filepath.Join(folder, channel+"_label")))
 	if text == "" {
@@ -124,8 +122,8 @@ func (s *sensor) Describe() device.Description { return s.desc }
 //
 // The kernel reads the bus while it reads the file, and cannot be interrupted (a
 // 1-Wire thermometer takes 0.75 s, and five times that when it is disturbed); the
-// context is obeyed between two files, and while another sample is being taken. What
-// is complete is given, late or not.
+// context is checked between two files, and while another sample is being taken. A
+// complete sample is returned, late or not.
 func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := s.busy.LockContext(ctx); err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
-// Package scan finds what is wired up, and the YAML to use it.
+// Package scan finds the parts that are wired up, and the YAML to use them.
 //
 // # Care on I2C
 //
 // To read a register one writes its number first, and on a port expander that
 // number is the level of eight pins: a careless scan closes relays. So:
 //
-//   - Who is there is asked by reading one byte, with nothing written: no SMBus
+//   - An address is tested by reading one byte, with nothing written: no SMBus
 //     quick write, which writes a zero byte on some bridges (Linux's hid-mcp2221),
 //     and no empty message.
 //   - A byte is written only where no part of the table in parts.go can sit that
@@ -20,6 +20,4 @@
 // an AM2320 or ATECC608 wakes up. 0x0c is left out: a read of it is SMBus's alert
 // response, which takes a part's alarm back. Buses of monitors and of a PC's main
 // board are read only where the owner names them.
-//
-// Guards, people and protocols may not enter.
 package scan

@@ -17,7 +17,7 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// kernel is what Linux drives already.
+// kernel lists the parts that Linux drives.
 func (s *Scan) kernel(ctx context.Context) []Found {
 	var found []Found
 	for _, l := range kernel.List(ctx, string(s.Root)) {
@@ -33,7 +33,7 @@ func (s *Scan) kernel(ctx context.Context) []Found {
 	return found
 }
 
-// files is what the kernel shows as files of /dev.
+// files lists the cameras and serial ports.
 func (s *Scan) files() []Found {
 	return slices.Concat(s.cameras(), s.serial())
 }
@@ -89,8 +89,8 @@ func (s *Scan) serial() []Found {
 	return found
 }
 
-// gpio lists the controllers, and which of their lines are free. No line is taken for
-// that. Where the controllers may not be looked at, the error says who may.
+// gpio lists the controllers and their free lines. It requests no line. Where the
+// controllers may not be opened, the error names the group that may.
 func (s *Scan) gpio() ([]Found, error) {
 	var taken []board.Pin
 	for what := range s.Taken {

@@ -17,8 +17,8 @@ const (
 	alert = 0x0c
 	// patience with a bus. One that is stuck takes a second for each address.
 	patience = 30 * time.Second
-	// most is how many parts a bus can have; where more answer, nobody does: SDA is
-	// held low, and every address seems to be acknowledged.
+	// most is how many parts a bus can have. Where more answer, SDA is held low, and every
+	// address seems to be acknowledged.
 	most = 48
 )
 
@@ -45,9 +45,8 @@ func busOf(where string) string {
 	return bus
 }
 
-// bus looks at one I2C bus: first who answers a read, and only then, knowing that
-// the bus is well, what they are. Addresses that the kernel's findings have are
-// known already.
+// bus looks at one I2C bus: first which addresses answer a read, and only then, when the
+// bus works, what is at them. It skips the addresses in known.
 func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -68,7 +67,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		}
 		if holder := c.conn.KernelDriver(); holder != "" {
 			c.conn.End()
-			found = append(found, Found{Where: where, What: holder, Confidence: Certain, Says: "the kernel's driver " + holder + " has it; left alone"})
+			found = append(found, Found{Where: where, What: holder, Confidence: Certain, Says: "the kernel driver " + holder + " uses it; left alone"})
 			continue
 		}
 		there, err := c.conn.Answers()
@@ -87,7 +86,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		failed = 0
 	}
 	if len(answer) > most {
-		return found, device.Faultf(device.Offline, "%s seems to have a part at %d addresses, which cannot be: SDA is held low, or nothing is wired to it", bus, len(answer))
+		return found, device.Faultf(device.Offline, "%s seems to have a part at %d addresses, which cannot be: SDA is held low, or nothing is wired to the bus; check its wires", bus, len(answer))
 	}
 	for _, addr := range slices.Concat(answer, silent) {
 		f, err := s.part(ctx, bus, addr, slices.Contains(answer, addr))
@@ -99,7 +98,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 	return found, nil
 }
 
-// chip begins with an address. Its conn has to End.
+// chip calls Begin for an address; the caller calls End of its conn.
 func (s *Scan) chip(ctx context.Context, bus string, addr uint16) (chip, error) {
 	at := s.Board.I2C()
 	at.Bus, at.Address = bus, addr

@@ -1,6 +1,6 @@
 package scan
 
-// lone is what a part makes of one byte that is written to it alone.
+// lone is the effect on a part of one byte that is written to it alone.
 type lone string
 
 const (

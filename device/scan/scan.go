@@ -25,7 +25,7 @@ type Found struct {
 // Device is a name and its keys, in braces, as YAML.
 type Device struct{ Name, YAML string }
 
-// Scan says what to look at.
+// Scan has the parameters of a scan.
 type Scan struct {
 	Board *board.Board
 	Root  sysfs.Root
@@ -35,15 +35,15 @@ type Scan struct {
 	// Probe are addresses where the owner has said that anything may be written, on
 	// each bus that is looked at.
 	Probe []uint16
-	// Taken are the things that devices of the site claim, by the device's name.
-	// Their addresses are left alone.
+	// Taken maps the resources of the site's devices to the device's name. Their addresses
+	// are left alone.
 	Taken map[string]string
 	// Drivers are those that may be suggested.
 	Drivers []driver.Driver
 }
 
-// Run looks at everything and returns what it found, in a constant order, and what
-// kept it from looking. It takes about a second for each I2C bus, at most 30.
+// Run scans everything and returns what it found, in a constant order, and what it could
+// not scan. It takes about a second for each I2C bus, at most 30.
 func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 	found := s.kernel(ctx)
 	var trouble []driver.Finding

@@ -7,7 +7,7 @@ import (
 	"agentsite/device/board"
 )
 
-// Confidence is how sure a finding is.
+// Confidence ranks how sure it is what was found.
 type Confidence string
 
 const (
@@ -16,7 +16,7 @@ const (
 	Candidate Confidence = "candidate" // something is there that may be this
 )
 
-// signature is how a part is known.
+// signature identifies a part.
 type signature struct {
 	part       string
 	driver     string // of device/chip

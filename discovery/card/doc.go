@@ -1,3 +1,3 @@
-// Package card is a site's word about itself, asked of the site: its record and what it
-// can do, for those of its realm.
+// Package card transfers a site's card, its record and its capabilities, from the site itself
+// to other members of its realm.
 package card

@@ -1,8 +1,9 @@
-// Package dht is the global network as a medium: sites are found in a Kademlia DHT by
-// what they can do, under names that only their realm can make. What it says is a hint:
-// a site itself shows its card, and who does not is not there.
+// Package dht is a medium in the global network: it finds sites in a Kademlia DHT by their
+// capabilities, under names that only members of their realm can derive. The DHT gives hints:
+// each site itself has to show its card.
 //
-// The library is kad-dht as it is, which believes more than it should. What it is given
-// is made here so that nobody afar can end the program or fill its memory: sender and
-// answer for what is asked, guarded, request and store for what is served.
+// The library is kad-dht, unchanged, which trusts its input too much. This package validates
+// what the library sends and receives, so that no peer can crash the program or fill its
+// memory: sender and decodeAnswer for requests, limitedHost, sanitizeRequest and store for
+// what a server serves.
 package dht

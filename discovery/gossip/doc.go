@@ -1,12 +1,11 @@
-// Package gossip is a medium in which the sites of a realm tell each other that they are
-// there, and whether something about them is new. Records do not travel on it: who hears
-// news asks the site itself.
+// Package gossip is a medium in which the sites of a realm announce themselves and changes of
+// their records. It carries no records: a site that receives an announcement fetches the
+// record from its origin.
 //
-// It is gossipsub, under a protocol name of its own, over direct connections alone: the
-// members of a realm often meet only at relays, so these forward (Forward) what they
-// cannot read the names of. A realm's topic is a hash that nobody else can make, and each
-// message carries a proof that its origin knows the realm. Who is connected to a relay
-// can still see that some peers share a topic, whatever it is.
+// It is gossipsub, under a protocol name of its own, over direct connections only. Members of
+// a realm often share nothing but relays, so these forward topics (Forward) whose realm they
+// do not know. A realm's topic is a hash that only members can compute, and each message has
+// a MAC with the realm's secret. A peer of a relay still sees that some peers share a topic.
 //
-// Nothing may enter here that knows what a record says, or how one is fetched.
+// This package does not know what a record contains, or how it is fetched.
 package gossip

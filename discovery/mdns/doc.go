@@ -5,6 +5,6 @@
 // A site is the service agentsite-k5qjb3xz._agentsite._tcp.local on the host
 // agentsite-k5qjb3xz.local, both named after its key, and the host NAME.local, if that
 // was free. The TXT record has the site's peer ID and its signed record without the
-// public offer. What comes off the link is passed on as it came: nothing here believes
-// or keeps it, and whoever does stands in package discovery.
+// public offer. Received records are emitted unverified: package discovery verifies and stores
+// them.
 package mdns

@@ -260,7 +260,7 @@ func TestOffLinkQuery(t *testing.T) {
 	}
 	for _, name := range []string{site.label + ".local.", services} {
 		if got := ask("10.99.0.1:0", name, "ANY"); got != "0 []" {
-			t.Errorf("%s, asked from afar: %s", name, got)
+			t.Errorf("%s, asked from another network: %s", name, got)
 		}
 	}
 }

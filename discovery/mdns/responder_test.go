@@ -245,7 +245,7 @@ func TestMentionsName(t *testing.T) {
 	}
 }
 
-// TestIsLocal: what is sent to this host alone from afar is not heard.
+// TestIsLocal: unicast packets from another network are ignored.
 func TestIsLocal(t *testing.T) {
 	w := newWire(t, []string{"192.0.2.1/24", "2001:db8::1/64"})
 	for from, want := range map[string]bool{

@@ -60,10 +60,10 @@ func TestStrangerConnLimit(t *testing.T) {
 		return errStranger
 	})
 	const strangers = 60
-	var crowd sync.WaitGroup
+	var calls sync.WaitGroup
 	for range strangers {
 		h := newHost(t, Options{})
-		crowd.Go(func() {
+		calls.Go(func() {
 			for range 5 { // whatever comes of it
 				if s, err := open(ctx, h, site, rpc.JSON, `{"jsonrpc":"2.0","id":1,"method":"wait"}`+"\n"); err == nil {
 					s.Read(make([]byte, 1))
@@ -80,7 +80,7 @@ func TestStrangerConnLimit(t *testing.T) {
 		}
 	}
 	served := owner.Network().ConnsToPeer(site.ID()) // two where it was slow, and each transport came through
-	crowd.Wait()
+	calls.Wait()
 	res, err := c.Call(ctx, ask(99, "echo", "x"), nil)
 	if got := text(t, res, err); got != `"x"` {
 		t.Error(got)

@@ -17,9 +17,9 @@ func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 	if err != nil {
 		return err
 	}
-	goes := func(h *hand) bool { return !slices.ContainsFunc(next, h.drives) }
+	goes := func(h *worker) bool { return !slices.ContainsFunc(next, h.drives) }
 	g.update(func(Time) error {
-		for _, h := range g.hands {
+		for _, h := range g.workers {
 			for _, o := range h.outputs {
 				if p, _ := g.m.Policy(o.address); goes(h) || !slices.Contains(policies, p) {
 					g.m.Retire(o.address)
@@ -28,32 +28,32 @@ func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 		}
 		return nil
 	})
-	g.hurry()
+	g.interruptAll()
 	settle, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
 	late := g.settle(settle, func(o *output) bool { return o.retired })
 
-	var gone []*hand
+	var gone []*worker
 	g.mu.Lock()
-	if late != nil && (ctx.Err() != nil || slices.ContainsFunc(g.hands, func(h *hand) bool { return goes(h) && h.writing })) {
+	if late != nil && (ctx.Err() != nil || slices.ContainsFunc(g.workers, func(h *worker) bool { return goes(h) && h.writing })) {
 		g.mu.Unlock()
 		return device.Faultf(device.Unavailable, "the outputs stay as they were: %w", late)
 	}
 	before := g.outlook()
 	g.m.Adopt(g.now(), policies)
 	for i, h := range next {
-		if k := slices.IndexFunc(g.hands, h.drives); k >= 0 {
-			next[i], g.hands[k].outputs = g.hands[k], h.outputs
+		if k := slices.IndexFunc(g.workers, h.drives); k >= 0 {
+			next[i], g.workers[k].outputs = g.workers[k], h.outputs
 		} else {
 			g.begin(h)
 		}
 	}
-	for _, h := range g.hands {
+	for _, h := range g.workers {
 		if goes(h) {
 			gone = append(gone, h)
 		}
 	}
-	g.hands = next
+	g.workers = next
 	g.tell(before)
 	g.mu.Unlock()
 	for _, h := range gone {
@@ -65,8 +65,8 @@ func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 	return late
 }
 
-// begin has a hand drive its device from Run on and until its end. The caller holds mu.
-func (g *Guard) begin(h *hand) {
+// begin starts a worker, once Run runs. The caller holds mu.
+func (g *Guard) begin(h *worker) {
 	if g.driving == nil || g.driving.Err() != nil {
 		return
 	}
@@ -78,10 +78,10 @@ func (g *Guard) begin(h *hand) {
 	})
 }
 
-// arrange makes the hands that drive the devices, and lists all policies.
-func arrange(devices []Actuated) (policies []Policy, hands []*hand, err error) {
+// arrange makes a worker for each device, and lists all policies.
+func arrange(devices []Actuated) (policies []Policy, workers []*worker, err error) {
 	for _, d := range devices {
-		h := &hand{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), ended: make(chan struct{})}
+		h := &worker{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), ended: make(chan struct{})}
 		h.sensor, _ = d.Actuator.(device.Sensor)
 		name := ""
 		for _, p := range d.Policies {
@@ -99,7 +99,7 @@ func arrange(devices []Actuated) (policies []Policy, hands []*hand, err error) {
 			h.outputs = append(h.outputs, driven{p.Output, point})
 			policies = append(policies, p)
 		}
-		hands = append(hands, h)
+		workers = append(workers, h)
 	}
-	return policies, hands, nil
+	return policies, workers, nil
 }

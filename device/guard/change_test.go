@@ -14,9 +14,9 @@ import (
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := ready(t)
-		room, garden := r.Guard.hands[0].act, r.Guard.hands[1].act
+		room, garden := r.Guard.workers[0].act, r.Guard.workers[1].act
 		policies := func(h int) (all []Policy) {
-			for _, o := range r.Guard.hands[h].outputs {
+			for _, o := range r.Guard.workers[h].outputs {
 				p, _ := r.Policy(o.address)
 				all = append(all, p)
 			}

@@ -21,9 +21,9 @@ const (
 	// then what is missed is what somebody else switches on, and sleep is worth more.
 	readAway = time.Second
 	readSafe = 30 * time.Second
-	// mayMiss is how many reads in a row may be late before that is a fault: a bus that
+	// maxMissedReads is how many reads in a row may be late before that is a fault: a bus that
 	// others keep busy says nothing of the output.
-	mayMiss = 2
+	maxMissedReads = 2
 )
 
 // Guard drives the outputs as its Machine decides. It is the sole owner of the
@@ -38,8 +38,8 @@ type Guard struct {
 	latch    Latch
 
 	mu      sync.Mutex
-	hands   []*hand
-	driving context.Context // of the hands; nil before Run
+	workers []*worker
+	driving context.Context // of the workers; nil before Run
 	running sync.WaitGroup
 	m       *Machine
 	stops   uint32        // how often the emergency stop was asked for
@@ -57,12 +57,12 @@ type Actuated struct {
 // nothing is known of an output: Run drives them all to safe. Policies that are not
 // valid, and an output that is there twice, are refused.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
-	policies, hands, err := arrange(devices)
+	policies, workers, err := arrange(devices)
 	if err != nil {
 		return nil, err
 	}
 	return &Guard{
-		start: time.Now(), hands: hands, latch: latch, m: NewMachine(policies, !latch.Armed()),
+		start: time.Now(), workers: workers, latch: latch, m: NewMachine(policies, !latch.Armed()),
 		wake: make(chan struct{}, 1), pace: make(chan struct{}, 1), alive: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }
@@ -74,17 +74,17 @@ func (g *Guard) Run(ctx context.Context) error {
 	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
 	defer g.running.Wait()
 	defer func() {
-		g.mu.Lock() // no hand begins any more
+		g.mu.Lock() // no further worker starts
 		defer g.mu.Unlock()
 		stopDriving()
 	}()
 	g.mu.Lock()
 	g.driving = driving
-	for _, h := range g.hands {
+	for _, h := range g.workers {
 		g.begin(h)
 	}
 	g.mu.Unlock()
-	g.running.Go(func() { g.look(driving) })
+	g.running.Go(func() { g.scheduleReadBacks(driving) })
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -96,7 +96,7 @@ func (g *Guard) Run(ctx context.Context) error {
 		case <-ending:
 			ending = nil
 			g.update(func(Time) error { g.m.Park(); return nil })
-			g.hurry()
+			g.interruptAll()
 			go func() { // while the ramps to safe go on here
 				settle, cancel := context.WithTimeout(driving, parkTimeout)
 				defer cancel()
@@ -118,7 +118,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// Alive blocks until Run, which keeps the deadlines, has come round, or ctx ends.
+// Alive blocks until Run's loop, which keeps the deadlines, has gone round once, or ctx ends.
 func (g *Guard) Alive(ctx context.Context) error {
 	select {
 	case g.alive <- struct{}{}:
@@ -183,8 +183,8 @@ func (g *Guard) TakeOver(holder, output string) error {
 	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
 }
 
-// Told takes in a reading of any point, with its whole address: some outputs require
-// one. It is quick.
+// Told passes a reading, under its whole address, to the outputs that require its point.
+// It does not block.
 func (g *Guard) Told(r device.Reading) {
 	g.mu.Lock()
 	required := g.m.Requires(r.Point)
@@ -242,7 +242,7 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 // would forget.
 func (g *Guard) Stop(ctx context.Context) error {
 	g.update(func(Time) error { g.m.Stop(); g.stops++; return nil })
-	g.hurry()
+	g.interruptAll()
 	g.latching.Lock()
 	err := g.latch.Stop()
 	if !g.Stopped() { // a Reset came in between
@@ -390,7 +390,7 @@ func (g *Guard) Away(ctx context.Context) error {
 // moved again.
 func (g *Guard) ToSafe(why Reason) {
 	g.update(func(Time) error { g.m.ToSafe(why); return nil })
-	g.hurry()
+	g.interruptAll()
 }
 
 // because is a cause as the end of a sentence.
@@ -409,8 +409,8 @@ func (g *Guard) update(change func(now Time) error) error {
 	return change(g.now())
 }
 
-// outlook is what wakes the guard up: when Run has something to do, and whether there
-// is much to look at.
+// outlook is what decides when the guard wakes up: Run's next deadline, and whether all
+// outputs are safe, on which the read-backs depend.
 type outlook struct {
 	next Time
 	safe bool
@@ -421,8 +421,7 @@ func (g *Guard) outlook() outlook {
 	return outlook{next, g.m.Safe()}
 }
 
-// tell tells everybody who waits that the machine has changed. It is called under the
-// lock.
+// tell wakes everything that waits for a change of the machine. The caller holds mu.
 func (g *Guard) tell(before outlook) {
 	now := g.outlook()
 	if now.next != before.next {
@@ -433,9 +432,9 @@ func (g *Guard) tell(before outlook) {
 	}
 	close(g.changed)
 	g.changed = make(chan struct{})
-	for _, h := range g.hands {
+	for _, h := range g.workers {
 		if g.due(h) {
-			h.stir()
+			h.interrupt()
 		}
 	}
 }

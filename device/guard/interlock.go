@@ -27,9 +27,8 @@ func (m *Machine) interlocked(now Time, o *output) error {
 	return nil
 }
 
-// alone sends the others of a group to safe, because it is not known any more where
-// o is.
-func (m *Machine) alone(o *output) {
+// releaseInterlocked sends the other outputs of o's group to safe.
+func (m *Machine) releaseInterlocked(o *output) {
 	if o.Interlock.Group == "" {
 		return
 	}

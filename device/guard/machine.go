@@ -46,7 +46,7 @@ func (m *Machine) Adopt(now Time, policies []Policy) {
 		}
 	}
 	for _, i := range unknown {
-		m.alone(&m.outputs[i])
+		m.releaseInterlocked(&m.outputs[i])
 	}
 }
 
@@ -250,7 +250,7 @@ func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	return o.want, o.moving || o.want != o.have
 }
 
-// due reports whether output i is to be written now. After a write its hand looks again,
+// due reports whether output i is to be written now. After a write its worker looks again,
 // and after a failure it tries again by itself, with growing pauses.
 func (m *Machine) due(i int) bool {
 	_, pending := m.Pending(i)
@@ -270,17 +270,16 @@ func (m *Machine) Safe() bool {
 // ToSafe ends every lease.
 func (m *Machine) ToSafe(why Reason) { m.allSafe(why) }
 
-// Driving notes that output i is being driven. Until Applied nobody may take it
-// to be where it was.
+// Driving notes that output i is being driven. Until Applied its state counts as unknown.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
-// Applied takes what came of driving output i to v. A failure leaves nobody knowing
-// where it is.
+// Applied takes the result of driving output i to v. After a failure the state of the
+// output is unknown.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
 	o.moving = false
 	if err != nil {
-		m.lost(now, o, err)
+		m.markUnknown(now, o, err)
 		return
 	}
 	o.have, o.fault = v, ""
@@ -289,9 +288,9 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 }
 
-// Read takes what output i was read back as, or why it could not be; the zero Value
-// says nothing. It reports whether the output is not where it was left. What is being
-// written, or has to be, is not judged: the write tells more.
+// Read takes the read-back value of output i, or why it could not be read; the zero Value
+// means that it cannot be read back. It reports whether the output is not where it was
+// left. It ignores an output with a write pending, because that write confirms the value.
 func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 	o := &m.outputs[i]
 	if _, pending := m.Pending(i); pending {
@@ -301,7 +300,7 @@ func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 		err = elsewhere(o.have, v)
 	}
 	if err != nil {
-		m.lost(now, o, err)
+		m.markUnknown(now, o, err)
 	}
 	return err != nil
 }
@@ -310,13 +309,13 @@ func elsewhere(left, reads device.Value) error {
 	return device.Faultf(device.Offline, "it was left at %v and reads %v; look at its supply, and for somebody else who moves it", left, reads)
 }
 
-// lost has nobody know any more where o is: it counts as away from safe, its lease ends,
-// it is wanted safe, and those that are interlocked with it too.
-func (m *Machine) lost(now Time, o *output, err error) {
+// markUnknown records that the state of o is no longer known: o counts as away from safe,
+// its lease ends, and it and all outputs interlocked with it go to safe.
+func (m *Machine) markUnknown(now Time, o *output, err error) {
 	o.have, o.fault = device.Value{}, err.Error()
 	o.leave(now)
 	o.toSafe(byFault)
-	m.alone(o)
+	m.releaseInterlocked(o)
 }
 
 // Policy returns the policy of an output.

@@ -339,14 +339,14 @@ func TestLateReads(t *testing.T) {
 		r := newMirrors(t)
 		r.move(t, up, on, time.Hour)
 		for range 3 {
-			r.up.set(func() { r.up.late = mayMiss })
-			time.Sleep(mayMiss*(applyTimeout+readAway) + readAway) // and one that is in time
+			r.up.set(func() { r.up.late = maxMissedReads })
+			time.Sleep(maxMissedReads*(applyTimeout+readAway) + readAway) // and one that is in time
 			if s := r.is(up); s.Holder != "ann" || s.Fault != "" || r.up.late != 0 {
 				t.Fatalf("%+v, %d", s, r.up.late)
 			}
 		}
 		r.up.set(func() { r.up.late = 1000 })
-		time.Sleep((mayMiss + 1) * (applyTimeout + readAway))
+		time.Sleep((maxMissedReads + 1) * (applyTimeout + readAway))
 		synctest.Wait()
 		if s := r.is(up); s.Holder != "" || !strings.Contains(s.Fault, "not read back within") {
 			t.Errorf("%+v", s)

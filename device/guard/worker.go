@@ -10,10 +10,9 @@ import (
 	"agentsite/device"
 )
 
-// hand drives the outputs of one device: one call at a time, and a device that
-// hangs holds up nobody else. Where the device is a Sensor too, its outputs are read
-// back.
-type hand struct {
+// worker drives the outputs of one device, with one call at a time, so that a device that
+// hangs delays no other. It reads the outputs back where the device is a Sensor.
+type worker struct {
 	act    device.Actuator
 	sensor device.Sensor // nil where nothing can be read back
 	wake   chan struct{} // there may be something to write
@@ -31,29 +30,29 @@ type hand struct {
 	back   <-chan struct{} // closed when a driver that hung in a read has come back; or nil
 }
 
-// driven is an output of a hand's device.
+// driven is an output of a worker's device.
 type driven struct{ address, point string }
 
-// drives reports whether both hands drive the same device.
-func (h *hand) drives(other *hand) bool { return h.act == other.act }
+// drives reports whether both workers drive the same device.
+func (h *worker) drives(other *worker) bool { return h.act == other.act }
 
 // outputsOf is what h drives now.
-func (g *Guard) outputsOf(h *hand) []driven {
+func (g *Guard) outputsOf(h *worker) []driven {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return h.outputs
 }
 
 // due reports whether h has something to write. The caller holds mu.
-func (g *Guard) due(h *hand) bool {
+func (g *Guard) due(h *worker) bool {
 	return slices.ContainsFunc(h.outputs, func(o driven) bool {
 		i, there := g.m.index[o.address]
 		return there && g.m.due(i)
 	})
 }
 
-// stir has the hand look for something to write, now: a read does not hold it up.
-func (h *hand) stir() {
+// interrupt makes the worker look for something to write now, and cancels a read.
+func (h *worker) interrupt() {
 	poke(h.wake)
 	if h.reading != nil {
 		h.reading()
@@ -62,7 +61,7 @@ func (h *hand) stir() {
 
 // drive writes what is pending, again and again until the hardware agrees, and reads
 // back.
-func (g *Guard) drive(ctx context.Context, h *hand) {
+func (g *Guard) drive(ctx context.Context, h *worker) {
 	retry := retryFirst
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -88,9 +87,9 @@ func (g *Guard) drive(ctx context.Context, h *hand) {
 	}
 }
 
-// write brings each of the hand's outputs to what is wanted and reports whether
+// write brings each of the worker's outputs to what is wanted and reports whether
 // all of them followed. One that is a fault has followed only once it reads back.
-func (g *Guard) write(ctx context.Context, h *hand) bool {
+func (g *Guard) write(ctx context.Context, h *worker) bool {
 	followed := true
 	for _, o := range g.outputsOf(h) {
 		v, known, pending := g.take(o)
@@ -130,14 +129,14 @@ func (g *Guard) write(ctx context.Context, h *hand) bool {
 	return followed
 }
 
-func (g *Guard) note(h *hand, writing bool) {
+func (g *Guard) note(h *worker, writing bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h.writing = writing
 }
 
-// take is what o has to be driven to now, if it has to be, and why it was not known where
-// it is. From then on it is on its way.
+// take returns what o has to be driven to now, if anything, and why its state was unknown.
+// It marks the write as begun.
 func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,9 +150,9 @@ func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 	return v, g.m.outputs[i].fault, pending
 }
 
-// look has the hands read back, all of them together, so that they wake the processor
-// once.
-func (g *Guard) look(ctx context.Context) {
+// scheduleReadBacks tells all workers at the same moment to read back, so that they wake
+// the processor once.
+func (g *Guard) scheduleReadBacks(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -167,7 +166,7 @@ func (g *Guard) look(ctx context.Context) {
 		case <-g.pace:
 		case <-timer.C:
 			g.mu.Lock()
-			for _, h := range g.hands {
+			for _, h := range g.workers {
 				poke(h.look)
 			}
 			g.mu.Unlock()
@@ -180,7 +179,7 @@ func (g *Guard) readEvery() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case !slices.ContainsFunc(g.hands, func(h *hand) bool { return h.sensor != nil }):
+	case !slices.ContainsFunc(g.workers, func(h *worker) bool { return h.sensor != nil }):
 		return 0
 	case g.m.Safe():
 		return readSafe
@@ -188,9 +187,9 @@ func (g *Guard) readEvery() time.Duration {
 	return readAway
 }
 
-// read reads the hand's outputs back. Those that are not where they were left are
-// driven to safe. A write that is wanted comes first, and tells more.
-func (g *Guard) read(ctx context.Context, h *hand) {
+// read reads the worker's outputs back, and drives those to safe that are not where they
+// were left. A pending write comes first, and confirms more.
+func (g *Guard) read(ctx context.Context, h *worker) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.mu.Lock()
@@ -204,20 +203,20 @@ func (g *Guard) read(ctx context.Context, h *hand) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, context.DeadlineExceeded) && h.missed < mayMiss {
+	if errors.Is(err, context.DeadlineExceeded) && h.missed < maxMissedReads {
 		h.missed++
 		return
 	}
 	h.missed = 0
-	if lost := g.judge(h, all, err); lost != nil {
+	if lost := g.checkReadBack(h, all, err); lost != nil {
 		slog.Warn("outputs are not known to be where they were left, and are driven to safe", "outputs", lost)
 		poke(h.wake)
 	}
 }
 
-// judge holds what was read back, or why it could not be, against what was written, and
-// returns what is lost and why.
-func (g *Guard) judge(h *hand, all []device.Reading, err error) (lost []string) {
+// checkReadBack compares a sample, or the error of one, with what was written. It returns
+// the outputs that are not where they were left, and why.
+func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before, readable := g.outlook(), err != nil
@@ -238,14 +237,14 @@ func (g *Guard) judge(h *hand, all []device.Reading, err error) (lost []string) 
 	if !readable {
 		h.sensor = nil // it tells of other things only
 	}
-	if lost != nil { // else it is no news
+	if lost != nil { // else nothing has changed
 		g.tell(before)
 	}
 	return lost
 }
 
 // confirm reads back what was written to one output.
-func (h *hand) confirm(ctx context.Context, o driven, v device.Value) error {
+func (h *worker) confirm(ctx context.Context, o driven, v device.Value) error {
 	all, err := h.sample(ctx)
 	if err != nil {
 		return err
@@ -259,7 +258,7 @@ func (h *hand) confirm(ctx context.Context, o driven, v device.Value) error {
 
 // sample asks the device for all that it reads, which is nothing where it cannot be
 // asked. One that hung in the last sample is not asked before it has come back.
-func (h *hand) sample(ctx context.Context) (all []device.Reading, err error) {
+func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 	if h.sensor == nil {
 		return nil, nil
 	}
@@ -291,11 +290,11 @@ func (o driven) told(all []device.Reading) (device.Value, error) {
 	return all[i].Value, nil
 }
 
-// hurry has every hand write at once, those too that pause after a failure.
-func (g *Guard) hurry() {
+// interruptAll makes every worker write at once, even one that backs off after a failure.
+func (g *Guard) interruptAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, h := range g.hands {
-		h.stir()
+	for _, h := range g.workers {
+		h.interrupt()
 	}
 }

@@ -29,19 +29,24 @@ func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, 
 	return cfg, from, err
 }
 
-// Check loads a configuration and checks all that can be checked without touching hardware.
-func Check(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
+// Check loads a configuration and checks all that can be checked without touching hardware;
+// others check what is not about devices.
+func Check(path string, drivers []driver.Driver, others ...func(*config.Site) error) (cfg *config.Site, from string, err error) {
 	cfg, from, err = Load(path, drivers)
 	if err != nil {
 		return nil, from, err
 	}
-	return cfg, from, CheckDevices(cfg)
+	errs := []error{CheckDevices(cfg)}
+	for _, check := range others {
+		errs = append(errs, check(cfg))
+	}
+	return cfg, from, errors.Join(errs...)
 }
 
 // CheckBoard does what Check does, and on a Raspberry Pi also checks that the board has the
 // lines that the devices need. It opens no line.
-func CheckBoard(path string, b *board.Board, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
-	cfg, from, err = Check(path, drivers)
+func CheckBoard(path string, b *board.Board, drivers []driver.Driver, others ...func(*config.Site) error) (cfg *config.Site, from string, err error) {
+	cfg, from, err = Check(path, drivers, others...)
 	if err == nil {
 		err = locateFindings(cfg, b.Missing(boardClaims(cfg)))
 	}
@@ -68,12 +73,12 @@ func CheckDevices(cfg *config.Site) error {
 // Reader returns a function that reads and checks the file that the site was started with,
 // and no other; "" is the demonstration. The devices of the new configuration have to be on
 // the board of those that are open, so drivers are the ones that it was first read with.
-func Reader(file string, drivers []driver.Driver) func() (*config.Site, error) {
+func Reader(file string, drivers []driver.Driver, others ...func(*config.Site) error) func() (*config.Site, error) {
 	return func() (*config.Site, error) {
 		if file == "" {
 			return nil, device.Faultf(device.Invalid, "the demonstration has no file to read again: write %s and start with it", config.DefaultFile)
 		}
-		cfg, _, err := Check(file, drivers)
+		cfg, _, err := Check(file, drivers, others...)
 		return cfg, err
 	}
 }

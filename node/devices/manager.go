@@ -35,7 +35,6 @@ type Options struct {
 	Outputs     *proc.Keeper
 	Hub         *node.Hub                // gets the samples
 	KeepHistory func(addresses []string) // has the history of these points kept and all other forgotten
-	Reloaded    func(*config.Site) error // takes up other agents, those of the new configuration; nil where there can be none
 }
 
 // Manager holds a site's devices while they come and go. They change in Run's goroutine
@@ -52,7 +51,7 @@ type Manager struct {
 	install     func() error            // replaces that one
 	keepHistory func(addresses []string)
 	hub         *node.Hub
-	reloaded    func(*config.Site) error
+	reloaded    func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
 	offer       func([]node.Device) error
 	reloads     chan chan<- error // unbuffered
 }
@@ -64,7 +63,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	m := &Manager{
 		board: o.Board, read: o.Read, cfg: o.Config, outputs: o.Outputs, opener: newOpener(o.Outputs),
 		plan: o.Plan, stage: o.Files.stage, install: o.Files.install,
-		keepHistory: o.KeepHistory, reloaded: o.Reloaded, hub: o.Hub, reloads: make(chan chan<- error),
+		keepHistory: o.KeepHistory, hub: o.Hub, reloads: make(chan chan<- error),
 	}
 	var err error
 	m.devices, err = openDevices(ctx, o.Config, o.Board, m.opener)
@@ -84,6 +83,10 @@ func (m *Manager) Publish(offer func([]node.Device) error) error {
 	m.offer = offer
 	return m.publish()
 }
+
+// OnReload passes each configuration that names other agents to take, once its devices are
+// in use. It is called once, before Run.
+func (m *Manager) OnReload(take func(*config.Site) error) { m.reloaded = take }
 
 // Run samples the devices, retries those that are missing and reloads, until ctx ends. It
 // closes none at the end.

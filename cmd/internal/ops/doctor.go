@@ -26,6 +26,7 @@ import (
 type DoctorOptions struct {
 	Config  string // a file; "" for agentsite.yaml, where there is one
 	Drivers []driver.Driver
+	Check   func(*config.Site) error // of what is not about devices; nil for nothing
 	Folder  state.Folder
 	// Dial connects to the site that runs from Folder. It is called only while one runs.
 	Dial func() (*RunningSite, error)

@@ -19,6 +19,7 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
+	"agentsite/node/hosted"
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
@@ -61,7 +62,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history = history.New(nil)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, checkAgents), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {
@@ -75,7 +76,8 @@ func (s *site) openDevices(ctx context.Context) error {
 	return nil
 }
 
-// openNode makes the node with its journal, which is opened later, and the access store.
+// openNode makes the node with its journal, which is opened later, the access store and the
+// manager of hosted agents.
 func (s *site) openNode(ctx context.Context) (err error) {
 	var extra []agents.Agent
 	extra, s.runExtras = extraAgents(s.hub.Announce)
@@ -91,6 +93,11 @@ func (s *site) openNode(ctx context.Context) (err error) {
 			return !access.ByGrant(holder) || s.access.Holds(holder, output)
 		})
 		s.node.Recheck()
+	}
+	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)
+	s.devices.OnReload(s.hosted.Apply)
+	if err := s.hosted.Apply(s.config); err != nil {
+		return err
 	}
 	return state.SeedOwner(s.access, s.config.Owner)
 }

@@ -21,6 +21,7 @@ import (
 	"agentsite/node/access"
 	"agentsite/node/devices"
 	"agentsite/node/history"
+	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
 	"agentsite/node/state"
@@ -76,6 +77,7 @@ type site struct {
 	journal   *journal.Recorder
 	node      *node.Node
 	access    *access.Store
+	hosted    *hosted.Manager
 	runExtras func(context.Context)
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it

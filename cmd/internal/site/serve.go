@@ -87,6 +87,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
 	group.Go(func() error { s.runExtras(ctx); return nil })
+	group.Go(func() error { s.hosted.Run(ctx); return nil })
 }
 
 // serve announces the site and answers callers on every carrier.

@@ -84,9 +84,12 @@ func (m *Manager) Publish(offer func([]node.Device) error) error {
 	return m.publish()
 }
 
-// OnReload passes each configuration that names other agents to take, once its devices are
-// in use. It is called once, before Run.
-func (m *Manager) OnReload(take func(*config.Site) error) { m.reloaded = take }
+// Configure passes the configuration to take, now and whenever a reload finds other agents in
+// it. It is called once, before Run.
+func (m *Manager) Configure(take func(*config.Site) error) error {
+	m.reloaded = take
+	return take(m.cfg)
+}
 
 // Run samples the devices, retries those that are missing and reloads, until ctx ends. It
 // closes none at the end.

@@ -26,7 +26,7 @@ import (
 type DoctorOptions struct {
 	Config  string // a file; "" for agentsite.yaml, where there is one
 	Drivers []driver.Driver
-	Check   func(*config.Site) error // of what is not about devices; nil for nothing
+	Checks  []func(*config.Site) error // of what is not about devices
 	Folder  state.Folder
 	// Dial connects to the site that runs from Folder. It is called only while one runs.
 	Dial func() (*RunningSite, error)
@@ -92,7 +92,7 @@ func Diagnose(ctx context.Context, o DoctorOptions) Diagnosis {
 	case text == nil:
 		all = append(all, driver.Finding{Severity: driver.Note, Subject: file, Says: "there is no configuration here, so agentsite run simulates a board", Do: "agentsite scan --write creates one with the connected parts"})
 	default:
-		if _, _, err := devices.Check(file, o.Drivers); err != nil {
+		if _, _, err := devices.Check(file, o.Drivers, o.Checks...); err != nil {
 			all = append(all, driver.Finding{Severity: driver.Problem, Subject: file, Says: err.Error(), Do: "correct it; agentsite check shows the same"})
 		}
 	}

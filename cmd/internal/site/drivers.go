@@ -33,7 +33,8 @@ func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 // Kinds is the one list of the kinds of agents that a site can host.
 func Kinds() []agents.Kind { return []agents.Kind{heartbeat.Kind} }
 
-func checkAgents(cfg *config.Site) error { return hosted.Check(cfg, Kinds()) }
+// CheckAgents checks the agents section of a configuration.
+func CheckAgents(cfg *config.Site) error { return hosted.Check(cfg, Kinds()) }
 
 // Schema is the JSON Schema of a configuration with these drivers and kinds, for editors.
 func Schema() ([]byte, error) { return config.Schema(AllDrivers(), Kinds()) }

@@ -45,5 +45,5 @@ func Safe(ctx context.Context, f state.Folder) (outputs int, err error) {
 // CheckBoard is devices.CheckBoard for this machine, with all drivers.
 func CheckBoard(path string) (cfg *config.Site, from string, err error) {
 	b := board.New()
-	return devices.CheckBoard(path, b, Drivers(b), checkAgents)
+	return devices.CheckBoard(path, b, Drivers(b), CheckAgents)
 }

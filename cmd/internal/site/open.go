@@ -27,11 +27,6 @@ import (
 	"agentsite/transport/web"
 )
 
-func (s *site) readConfiguration() (err error) {
-	s.settings, err = readSettings(s.Options, s.drivers)
-	return err
-}
-
 // lockFolder takes the data folder for this process, and reads or makes its token and key.
 func (s *site) lockFolder() error {
 	unlock, err := s.Folder.Lock()
@@ -62,7 +57,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history = history.New(nil)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, checkAgents), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, CheckAgents), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {
@@ -76,8 +71,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	return nil
 }
 
-// openNode makes the node with its journal, which is opened later, the access store and the
-// manager of hosted agents.
+// openNode makes the node, its journal, which is opened later, and what stands behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
 	var extra []agents.Agent
 	extra, s.runExtras = extraAgents(s.hub.Announce)
@@ -95,8 +89,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		s.node.Recheck()
 	}
 	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)
-	s.devices.OnReload(s.hosted.Apply)
-	if err := s.hosted.Apply(s.config); err != nil {
+	if err := s.devices.Configure(s.hosted.Apply); err != nil {
 		return err
 	}
 	return state.SeedOwner(s.access, s.config.Owner)

@@ -105,7 +105,8 @@ func Run(ctx context.Context, o Options) error {
 	defer s.cleanUp()
 
 	// Mistakes are found before anything is touched, and one process has the folder.
-	if err := s.readConfiguration(); err != nil {
+	var err error
+	if s.settings, err = readSettings(o, s.drivers); err != nil {
 		return err
 	}
 	if err := s.lockFolder(); err != nil {
@@ -113,7 +114,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	// No earlier guard drives the outputs any more, and those that the new one will not know
 	// are safe.
-	err := s.openDevices(ctx)
+	err = s.openDevices(ctx)
 	if ctx.Err() != nil {
 		return nil // ended before it began, which is no failure
 	}

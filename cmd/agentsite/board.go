@@ -156,7 +156,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				return &ops.RunningSite{Owner: c.Owner, Tools: c, Closer: c}, nil
+				return &ops.RunningSite{Owner: c.Owner, Site: c, Closer: c}, nil
 			}
 			found := ops.Diagnose(ctx, o)
 			if a.json {

@@ -13,33 +13,24 @@ import (
 	"agentsite/device/host"
 	"agentsite/transport/owner"
 	"agentsite/transport/owner/client"
-	"agentsite/transport/rpc"
 )
 
 // RunningSite is a connection to the site that runs from the data folder.
 type RunningSite struct {
 	Owner *client.Client // calls the owner's methods
-	Tools agents.Door    // calls tools
+	Site  statusReader
 	io.Closer
+}
+
+// statusReader is the one operation of an agents.Site that Diagnose needs.
+type statusReader interface {
+	Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Statuses, error)
 }
 
 // answers are a running site's. What it did not answer is zero.
 type answers struct {
 	health   owner.Health
 	carriers []owner.Carrier
-}
-
-// siteStatus is the part of the tool site_status that Diagnose reads.
-type siteStatus struct {
-	Stopped bool `json:"emergency_stop"`
-	Devices []struct {
-		Device string   `json:"device"`
-		Faults []string `json:"faults"`
-	} `json:"devices"`
-	Moved []struct {
-		Output string `json:"output"`
-		Fault  string `json:"fault"`
-	} `json:"outputs_away_from_safe"`
 }
 
 // statusTimeout bounds the questions about the site's state, and carriersTimeout the one
@@ -53,7 +44,7 @@ const (
 // does not answer is a finding.
 func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Finding) {
 	access := owner.Access{Sure: true} // of a site that does not answer nothing is known
-	var status siteStatus
+	var status agents.Status
 	site, err := o.Dial()
 	if err == nil {
 		defer site.Close()
@@ -65,7 +56,11 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 		if err2 == nil {
 			access = known.Access
 		}
-		err = errors.Join(err1, err2, readStatus(asking, site.Tools, &status))
+		now, err3 := site.Site.Status(asking, agents.Principal{}, agents.SiteRequest{})
+		if len(now.Sites) == 1 {
+			status = now.Sites[0]
+		}
+		err = errors.Join(err1, err2, err3)
 		a.carriers = readCarriers(ctx, site.Owner)
 	}
 	if err != nil {
@@ -94,19 +89,6 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 		}
 	}
 	return a, append(all, driver.Finding{Severity: driver.Note, Subject: string(o.Folder), Says: says})
-}
-
-// readStatus calls site_status.
-func readStatus(ctx context.Context, site agents.Door, answer *siteStatus) error {
-	r, err := site.Call(ctx, agents.Principal{}, agents.Call{Tool: "site_status", Args: rpc.RawJSON([]byte("{}"))})
-	if err != nil {
-		return err
-	}
-	raw, ok := r.Value.(rpc.Raw)
-	if !ok {
-		return errors.New("it returned no status")
-	}
-	return raw.Decode(answer)
 }
 
 // readCarriers returns where the site listens, nil when it does not answer in time.

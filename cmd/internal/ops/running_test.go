@@ -14,7 +14,8 @@ import (
 	"agentsite/node/state"
 	"agentsite/transport/owner"
 	"agentsite/transport/owner/client"
-	"agentsite/transport/rpc"
+
+	"github.com/go-json-experiment/json"
 )
 
 // fakeSite is a running site that answers by method or tool, and fails without an answer.
@@ -27,9 +28,13 @@ func (f fakeSite) CallMethod(_ context.Context, method string, _ any) ([]byte, e
 	return nil, errors.New("no answer")
 }
 
-func (f fakeSite) Call(ctx context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
-	answer, err := f.CallMethod(ctx, c.Tool, nil)
-	return agents.Result{Value: rpc.RawJSON(answer)}, err
+func (f fakeSite) Status(ctx context.Context, _ agents.Principal, _ agents.SiteRequest) (out agents.Statuses, err error) {
+	answer, err := f.CallMethod(ctx, agents.SiteStatus, nil)
+	if err == nil {
+		out.Sites = make([]agents.Status, 1)
+		err = json.Unmarshal(answer, &out.Sites[0])
+	}
+	return out, err
 }
 
 // TestAskSite: each thing that is wrong with a running site is a finding about it, and so is a
@@ -51,7 +56,7 @@ func TestAskSite(t *testing.T) {
 				if tt.site == nil {
 					return nil, errors.New("nobody listens")
 				}
-				return &RunningSite{Owner: client.New(tt.site, key, ""), Tools: tt.site, Closer: io.NopCloser(nil)}, nil
+				return &RunningSite{Owner: client.New(tt.site, key, ""), Site: tt.site, Closer: io.NopCloser(nil)}, nil
 			}}
 			a, all := askSite(t.Context(), o)
 			var about []string

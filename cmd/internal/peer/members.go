@@ -15,7 +15,6 @@ import (
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
 
-	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -229,12 +228,9 @@ func toolsOf(ctx context.Context, c *client.Client) ([]agents.Tool, error) {
 
 // askName asks a site what it calls itself.
 func askName(ctx context.Context, c *client.Client) (string, error) {
-	res, err := c.Ask(ctx, "site_status", []byte("{}"))
-	if err != nil {
+	now, err := c.Status(ctx, agents.Principal{}, agents.SiteRequest{})
+	if err != nil || len(now.Sites) != 1 {
 		return "", err
 	}
-	var status struct {
-		Site string `json:"site"`
-	}
-	return status.Site, json.Unmarshal(res.JSON, &status)
+	return now.Sites[0].Site, nil
 }

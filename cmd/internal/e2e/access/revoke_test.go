@@ -60,9 +60,7 @@ func TestRevoked(t *testing.T) {
 					break
 				}
 			}
-			for r.State() != "off" && time.Since(begun) < 20*time.Second {
-				time.Sleep(time.Millisecond)
-			}
+			r.WaitForOff()
 			took := time.Since(begun)
 			if err := <-done; err != nil {
 				t.Fatal(err)

@@ -67,7 +67,7 @@ func (l Laptop) Claim(t testing.TB, r *Site, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.MustCLI(t, "claim", InvitationPattern.FindString(string(text)), "--name", name)
+	l.MustCLI(t, "claim", invitationPattern.FindString(string(text)), "--name", name)
 }
 
 // Read reports whether the laptop reads a point of the site, and how long that took. It logs an

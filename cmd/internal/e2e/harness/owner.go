@@ -42,8 +42,8 @@ func StartHTTPSAt(t testing.TB, data, https string, more ...string) *Site {
 // ClaimFile is the file in the data folder that has the invitation.
 const ClaimFile = "agentsite-claim.txt"
 
-// InvitationPattern finds an invitation in a text.
-var InvitationPattern = regexp.MustCompile(`agentsite://\S+`)
+// invitationPattern finds an invitation in a text.
+var invitationPattern = regexp.MustCompile(`agentsite://\S+`)
 
 // Invitation returns the invitation in the site's data folder.
 func (r *Site) Invitation(t testing.TB) access.Invitation {
@@ -52,7 +52,7 @@ func (r *Site) Invitation(t testing.TB) access.Invitation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := access.ParseInvitation(InvitationPattern.FindString(string(text)))
+	i, err := access.ParseInvitation(invitationPattern.FindString(string(text)))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

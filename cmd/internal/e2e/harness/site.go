@@ -26,11 +26,9 @@ import (
 
 // .ci/e2e builds the programs and names them in the environment.
 var (
-	Program            = os.Getenv("AGENTSITE")             // for this machine
-	ConformanceProgram = os.Getenv("AGENTSITE_CONFORMANCE") // with the public suite's fixtures
-	ARMv6Program       = os.Getenv("AGENTSITE_ARMV6")
-	NodeProgram        = os.Getenv("NODE22")
-	NPMModules         = os.Getenv("NPM_MODULES")
+	Program      = os.Getenv("AGENTSITE") // for this machine
+	ARMv6Program = os.Getenv("AGENTSITE_ARMV6")
+	NodeProgram  = os.Getenv("NODE22")
 )
 
 // Need returns value. If it is empty, because .ci/e2e could not provide it, Need skips the

@@ -112,7 +112,7 @@ func TestSDKClient(t *testing.T) {
 	})
 	for carrier, transport := range map[string]func() mcp.Transport{
 		"http": func() mcp.Transport {
-			return &mcp.StreamableClientTransport{Endpoint: harness.Proxy(t, r.URL, r.Token) + "/mcp"}
+			return &mcp.StreamableClientTransport{Endpoint: startProxy(t, r.URL, r.Token) + "/mcp"}
 		},
 		"https": func() mcp.Transport {
 			return &mcp.StreamableClientTransport{Endpoint: at.URL + "/mcp", HTTPClient: at.Client(t, token)}

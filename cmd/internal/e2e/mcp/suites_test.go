@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ func node(t *testing.T, most time.Duration, script string, args ...string) (stri
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{filepath.Join(harness.NPMModules, script)}, args...)...)
+	cmd := exec.CommandContext(ctx, harness.Need(t, "Node 22", harness.NodeProgram), append([]string{filepath.Join(npmModules, script)}, args...)...)
 	cmd.Dir = t.TempDir() // where the suites leave their results
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -30,12 +31,18 @@ func node(t *testing.T, most time.Duration, script string, args ...string) (stri
 
 const suite = "@modelcontextprotocol/conformance/dist/index.js"
 
+// .ci/e2e builds the one, with the public suite's fixtures, and installs the other.
+var (
+	conformanceProgram = os.Getenv("AGENTSITE_CONFORMANCE")
+	npmModules         = os.Getenv("NPM_MODULES")
+)
+
 // TestConformance runs the public suite's required scenarios against a site that
 // also hosts the suite's fixtures; everything else about it is a site's own.
 func TestConformance(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
-	r := harness.Start(t, "", harness.Need(t, "the conformance build", harness.ConformanceProgram))
-	url := harness.Proxy(t, r.URL, r.Token) + "/mcp"
+	r := harness.Start(t, "", harness.Need(t, "the conformance build", conformanceProgram))
+	url := startProxy(t, r.URL, r.Token) + "/mcp"
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
 			out, err := node(t, 3*time.Minute, suite, "server", "--url", url, "--requirements", revision)
@@ -52,7 +59,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfTheProgram(t *testing.T) {
 	harness.Need(t, "Node 22", harness.NodeProgram)
 	r := harness.Start(t, "", harness.Need(t, "the program", harness.Program))
-	url := harness.Proxy(t, r.URL, r.Token) + "/mcp"
+	url := startProxy(t, r.URL, r.Token) + "/mcp"
 	for revision, scenarios := range map[string][]string{
 		"2026-07-28": {"tools-list", "resources-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching",
 			"http-header-validation", "input-required-result-unsupported-methods"},

@@ -1,4 +1,6 @@
-package harness
+//go:build e2e
+
+package mcp
 
 import (
 	"net/http"
@@ -8,11 +10,11 @@ import (
 	"testing"
 )
 
-// Proxy serves a site at an address of its own until the test ends, and adds the token, for
+// startProxy serves a site at an address of its own until the test ends, and adds the token, for
 // tools that cannot send one. backend is http://host:port; the address returned has the same
 // form. It replaces its own address in Host and Origin by the site's; a foreign name passes
 // unchanged, so that the site's check of names is still tested.
-func Proxy(t testing.TB, backend, token string) string {
+func startProxy(t testing.TB, backend, token string) string {
 	t.Helper()
 	to, err := url.Parse(backend)
 	if err != nil {

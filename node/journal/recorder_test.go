@@ -12,6 +12,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/node"
+	"agentsite/node/journal/journaltest"
 )
 
 // TestRecorderFaults: what callers are told of the journal's errors.
@@ -49,18 +50,7 @@ func TestDamagedJournal(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	w.Run(ended)
-	files, err := filepath.Glob(filepath.Join(folder, "*.journal"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
-	b, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)-50] ^= 1
-	if err := os.WriteFile(files[0], b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file, damaged := journaltest.Damage(t, folder)
 	w = NewRecorder()
 	w.Open(folder)
 	for range 2 {
@@ -75,7 +65,7 @@ func TestDamagedJournal(t *testing.T) {
 	w.Add(node.Asked{}, node.Outcome{})
 	w.Deny("ann", "switch_output", device.Denied)
 	w.Run(t.Context())
-	if after, err := os.ReadFile(files[0]); err != nil || string(after) != string(b) {
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(damaged) {
 		t.Errorf("it was written on: %v", err)
 	}
 }

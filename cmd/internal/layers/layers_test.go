@@ -51,6 +51,7 @@ var layers = []layer{
 	{"node/quota", nil, "who counts as one is told by addresses; what is counted is not its concern"},
 	{"node/access", []string{"agents", "device", "node/identity"}, "who may is decided by names alone, and a refusal is a fault; what a tool does stands elsewhere"},
 	{"node/journal", []string{"device", "node", "node/identity"}, "it records calls for the node, in its words, and knows no agent and no device; identity has the codec"},
+	{"node/journal/journaltest", nil, "it damages files, whatever is in them"},
 	{"node/history", []string{"device"}, "past readings are readings"},
 	{"node/config", []string{"agents", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"node/hosted", []string{"agents", "device", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},

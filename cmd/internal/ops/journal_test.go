@@ -3,13 +3,12 @@ package ops
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"agentsite/device/driver"
 	"agentsite/node/journal"
+	"agentsite/node/journal/journaltest"
 	"agentsite/node/state"
 )
 
@@ -36,18 +35,7 @@ func TestJournalFindings(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Tool != "switch_output" || all[0].Outcome != noResult || report.Last == 0 {
 		t.Errorf("%+v %+v %v", all, report, err)
 	}
-	files, err := filepath.Glob(filepath.Join(f.Path(state.JournalFolder), "*.journal"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
-	b, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)-50] ^= 1
-	if err := os.WriteFile(files[0], b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	journaltest.Damage(t, f.Path(state.JournalFolder))
 	if all := journalFindings(f); len(all) != 1 || all[0].Severity != driver.Problem {
 		t.Errorf("with a changed byte: %+v", all)
 	}

@@ -79,16 +79,16 @@ func (s *server) released(ctx context.Context) error {
 			return broken
 		}
 		pressed, why := b.look(ctx)
-		if s.heed(ctx, b, pressed, why); why != nil {
+		if s.handleButton(ctx, b, pressed, why); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// heed stops the outputs for a button that is pressed, and returns them to safe for one
-// that cannot be read.
-func (s *server) heed(ctx context.Context, b *watchedButton, pressed bool, why error) {
+// handleButton stops the outputs when the button is pressed, and returns them to safe when it
+// cannot be read.
+func (s *server) handleButton(ctx context.Context, b *watchedButton, pressed bool, why error) {
 	again := b.pressed.Swap(pressed)
 	switch {
 	case pressed && again && s.g.Stopped(): // the same press
@@ -119,13 +119,13 @@ func (s *server) reset(ctx context.Context, epoch, stops uint32) error {
 	return s.released(ctx)
 }
 
-// mindButton stops the outputs whenever the button is pressed, until ctx ends.
-func (s *server) mindButton(ctx context.Context, b *watchedButton) {
+// watchButton stops the outputs whenever the button is pressed, until ctx ends.
+func (s *server) watchButton(ctx context.Context, b *watchedButton) {
 	for {
 		err := b.Device.Watch(ctx, func(r device.Reading) {
 			if r.Point == b.Point {
 				pressed, why := b.says(r)
-				s.heed(ctx, b, pressed, why)
+				s.handleButton(ctx, b, pressed, why)
 			}
 		})
 		if ctx.Err() != nil {
@@ -133,7 +133,7 @@ func (s *server) mindButton(ctx context.Context, b *watchedButton) {
 		}
 		broken := b.unread(err)
 		b.broken.Store(broken)
-		s.heed(ctx, b, false, broken)
+		s.handleButton(ctx, b, false, broken)
 		select {
 		case <-ctx.Done():
 			return

@@ -6,8 +6,7 @@ import (
 	"agentsite/device"
 )
 
-// change has the guard follow another plan. What the site was told of a device that is
-// another now is over.
+// change makes the guard follow another plan. Watches of devices that it replaces end.
 func (s *server) change(ctx context.Context, plan []byte) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -22,7 +21,7 @@ func (s *server) change(ctx context.Context, plan []byte) error {
 	defer s.asking.Unlock()
 	for name, d := range s.devices {
 		if next[name] != d {
-			delete(s.deaf, name)
+			delete(s.hung, name)
 			if w := s.watches[name]; w != nil {
 				w.end()
 			}
@@ -38,12 +37,12 @@ func (s *server) device(name string) device.Device {
 	return s.devices[name]
 }
 
-// asked has a driver do something within sampleTimeout. One that hangs or panics has
-// failed: it holds up neither the end of this process nor its outputs. It is not asked
-// again before it has come back.
+// asked calls a driver and waits for at most sampleTimeout. A driver that hangs or panics has
+// failed; it delays neither the end of this process nor its outputs, and is not called again
+// before it has returned.
 func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
 	s.asking.Lock()
-	back := s.deaf[name]
+	back := s.hung[name]
 	s.asking.Unlock()
 	if back != nil {
 		select {
@@ -56,7 +55,7 @@ func asked[T any](ctx context.Context, s *server, name string, call func(context
 	defer cancel()
 	answer, back, err = device.Call(ctx, call)
 	s.asking.Lock()
-	s.deaf[name] = back
+	s.hung[name] = back
 	s.asking.Unlock()
 	return answer, err
 }

@@ -196,12 +196,12 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		pause := beatIdle
+		pause := heartbeatIdle
 		switch {
 		case !asked.IsZero():
 			pause = time.Until(asked.Add(patience))
 		case k.away():
-			pause = beatHeld
+			pause = heartbeatAway
 		}
 		timer.Reset(pause)
 		slept := time.Now()
@@ -214,7 +214,7 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 		case r := <-k.replace:
 			return &r, answered, end(p)
 		case <-answers:
-			asked, patience, answered = time.Time{}, silence, true
+			asked, patience, answered = time.Time{}, silenceTimeout, true
 			continue
 		case <-k.hurry:
 		case <-timer.C:
@@ -224,7 +224,7 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 		case asked.IsZero():
 			asked = time.Now()
 			go l.send(beat, 0, nil) // the connection may be stuck
-		case late > beatHeld:
+		case late > heartbeatAway:
 			asked = asked.Add(late)
 		case time.Since(asked) >= patience:
 			p.Kill()
@@ -352,7 +352,8 @@ func (k *Keeper) tell() {
 	k.changed = make(chan struct{})
 }
 
-// away reports whether the guard has to know that we are here, and we that it is.
+// away reports whether heartbeats are needed: an output is away from safe, or an order waits
+// for its answer.
 func (k *Keeper) away() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -411,7 +412,7 @@ func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read 
 	defer cancel()
 	err := k.ask(ctx, what, body, call{read: read})
 	k.flush()
-	return doubtful(err)
+	return unknownOutcome(err)
 }
 
 // Move is guard.Guard's.

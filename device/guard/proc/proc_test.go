@@ -390,11 +390,11 @@ func TestSilentSite(t *testing.T) {
 			t.Fatal("it tripped for nothing")
 		}
 		r.lines[0].mute.Store(true)
-		time.Sleep(silence - beatHeld)
+		time.Sleep(silenceTimeout - heartbeatAway)
 		if !r.box.isOn() {
 			t.Error("too early")
 		}
-		time.Sleep(2*beatHeld - 50*time.Millisecond)
+		time.Sleep(2*heartbeatAway - 50*time.Millisecond)
 		synctest.Wait()
 		if r.box.isOn() {
 			t.Error("it is silent, and the relay is on")
@@ -517,8 +517,8 @@ func TestDriverThatFails(t *testing.T) {
 		wantFault(t, dev.Show(t.Context(), "d", "x"), device.Internal, "panicked: a defect")
 		wantFault(t, dev.Watch(t.Context(), nil), device.Internal, "panicked: a defect")
 
-		deaf, calls := make(chan struct{}), atomic.Int32{}
-		r.box.fails = func(context.Context) { calls.Add(1); <-deaf }
+		hung, calls := make(chan struct{}), atomic.Int32{}
+		r.box.fails = func(context.Context) { calls.Add(1); <-hung }
 		_, err = dev.Sample(t.Context())
 		wantFault(t, err, device.Offline, "does not answer")
 		for range 10 {
@@ -529,13 +529,13 @@ func TestDriverThatFails(t *testing.T) {
 			t.Errorf("it was called %d times", n)
 		}
 		r.on(t, time.Minute)
-		close(deaf)
+		close(hung)
 		synctest.Wait()
 		if _, err := dev.Sample(t.Context()); err != nil {
 			t.Error("it is back:", err)
 		}
 
-		deaf = make(chan struct{})
+		hung = make(chan struct{})
 		watching := make(chan error, 1)
 		go func() { watching <- dev.Watch(t.Context(), nil) }()
 		synctest.Wait()
@@ -545,7 +545,7 @@ func TestDriverThatFails(t *testing.T) {
 			t.Errorf("the end took %v", took)
 		}
 		<-watching
-		close(deaf)
+		close(hung)
 	})
 }
 

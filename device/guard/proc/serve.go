@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// silence is how long the site may say nothing while an output is away from safe.
-	// It says something every beatHeld. While all is safe, a guard that hangs does no
-	// harm, and it is asked when it is needed; both sleep.
-	silence  = 900 * time.Millisecond
-	beatHeld = 250 * time.Millisecond
-	beatIdle = time.Minute
-	// maxAge is how old a move may be: one that waited while a process was stopped is
-	// nobody's wish any more.
+	// silenceTimeout is how long the site may send nothing while an output is away from safe.
+	// It sends a heartbeat every heartbeatAway. While all outputs are safe, a guard that hangs
+	// does no harm, and heartbeats are rare.
+	silenceTimeout = 900 * time.Millisecond
+	heartbeatAway  = 250 * time.Millisecond
+	heartbeatIdle  = time.Minute
+	// maxAge is how old a move may be: one that waited while a process was stopped is out of
+	// date.
 	maxAge = time.Second
 )
 
@@ -29,9 +29,9 @@ const (
 type Equipment struct {
 	Devices map[string]device.Device // that the site reads
 	Buttons []Button
-	// Follow has the guard and the devices be those of another plan with the same buttons,
-	// and returns the devices. Without any it has changed nothing; with some, an error says
-	// which outputs are not known to have been safe when they were given up.
+	// Follow replaces the plan by another with the same buttons, and returns its devices. When
+	// it returns none, nothing has changed; when it returns some, an error names the outputs
+	// that were not known to be safe when they were removed.
 	Follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
 	Warning string // for the site
 }
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{
 		link: newLink(conn), g: g, follow: e.Follow, buttons: watched(e.Buttons), start: time.Now(), told: make(sequence),
-		devices: e.Devices, watches: make(map[string]*deviceWatch), deaf: make(map[string]<-chan struct{}),
+		devices: e.Devices, watches: make(map[string]*deviceWatch), hung: make(map[string]<-chan struct{}),
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -54,14 +54,14 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	s.epoch.Store(rand.Uint32()) // a move that was meant for the guard before is none for this one
 	s.released(ctx)              // before anybody asks for a move
 	for _, b := range s.buttons {
-		all.Go(func() { s.mindButton(ctx, b) })
+		all.Go(func() { s.watchButton(ctx, b) })
 	}
 	g.Recheck()
 	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(e.Warning) }) != nil {
 		return nil // the site has gone before it began
 	}
 	all.Go(func() { s.tell(ctx) })
-	all.Go(func() { s.mindSilence(ctx) })
+	all.Go(func() { s.watchSite(ctx) })
 	for {
 		k, number, body, err := s.next()
 		if err == errMessage {
@@ -95,7 +95,7 @@ type server struct {
 	asking  sync.Mutex
 	devices map[string]device.Device
 	watches map[string]*deviceWatch
-	deaf    map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
+	hung    map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
 }
 
 // handle begins what a message asks for. An error ends the connection.
@@ -210,8 +210,8 @@ func (s *server) tell(ctx context.Context) {
 	}
 }
 
-// state has the site know what every output does, unless it does already. What it
-// returns is closed when there is more to tell.
+// state sends the state of all outputs, unless the site has it already. The channel that it
+// returns is closed at the next change.
 func (s *server) state() (changed <-chan struct{}) {
 	s.stating.Lock()
 	defer s.stating.Unlock()
@@ -233,19 +233,19 @@ func (s *server) state() (changed <-chan struct{}) {
 	return changed
 }
 
-// mindSilence ends all leases when the site has fallen silent. It wakes up only
+// watchSite ends all leases when the site has fallen silent. It wakes up only
 // while an output is away from safe, as the machine says, whoever moved it.
-func (s *server) mindSilence(ctx context.Context) {
-	timer := time.NewTimer(silence)
+func (s *server) watchSite(ctx context.Context) {
+	timer := time.NewTimer(silenceTimeout)
 	defer timer.Stop()
 	for s.g.Away(ctx) == nil {
-		timer.Reset(max(silence-s.quiet(), silence/9)) // a site that has been idle speaks when it learns of this
+		timer.Reset(max(silenceTimeout-s.quiet(), silenceTimeout/9)) // a site that has been idle speaks when it learns of this
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		if quiet := s.quiet(); quiet >= silence && !s.g.Safe() {
+		if quiet := s.quiet(); quiet >= silenceTimeout && !s.g.Safe() {
 			slog.Error("the site has fallen silent: outputs go to their safe values", "for", quiet)
 			s.epoch.Add(1)
 			s.g.ToSafe(guard.Silence)

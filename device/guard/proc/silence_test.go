@@ -42,7 +42,7 @@ func TestSilenceFollowsTheMachine(t *testing.T) {
 			if _, err := g.Move(t.Context(), "ann", relayName, device.Bool(true), time.Minute); err != nil || !b.isOn() {
 				t.Fatal(err)
 			}
-			time.Sleep(silence + silence/4)
+			time.Sleep(silenceTimeout + silenceTimeout/4)
 			synctest.Wait()
 			if b.isOn() {
 				t.Error("the site is silent, and the relay is on")

@@ -25,7 +25,7 @@ func (k *Keeper) stop() error {
 	defer cancel()
 	latched := make(chan error, 1)
 	latch := func() { latched <- k.latchStop() } // a disk may hang
-	slow := time.AfterFunc(beatHeld, latch)      // the guard may
+	slow := time.AfterFunc(heartbeatAway, latch) // the guard may
 	err := k.ask(context.Background(), stop, nil, call{})
 	waiting := slow.Stop()
 	if !errors.Is(err, errAway) && !errors.Is(err, errLost) {
@@ -92,14 +92,14 @@ func (k *Keeper) await(ctx context.Context, do func() error) error {
 	}()
 	select {
 	case err := <-done:
-		return doubtful(err)
+		return unknownOutcome(err)
 	case <-ctx.Done():
-		return doubtful(ctx.Err())
+		return unknownOutcome(ctx.Err())
 	}
 }
 
-// doubtful is the error of an order that nobody may have answered.
-func doubtful(err error) error {
+// unknownOutcome returns err, or an UnknownOutcome fault where err is not the guard's answer.
+func unknownOutcome(err error) error {
 	var fault *device.Fault
 	if err == nil || errors.As(err, &fault) {
 		return err

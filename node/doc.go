@@ -1,6 +1,6 @@
-// Package node is the one door. It makes a principal of a carrier's evidence,
-// decides whether it may, has it done and tells the watchers. Beside the door it
-// keeps every point's latest reading: one goroutine per device samples or
+// Package node is the single entry point to a site. It makes a principal of a carrier's
+// evidence, authorises each operation, has it journalled and executed, and notifies the
+// watchers. It also keeps every point's latest reading: one goroutine per device samples or
 // watches, and nothing flows back.
 //
 // It knows agents, devices and principals. It knows no protocol, no chip and no

@@ -10,7 +10,7 @@ import (
 
 // Evidence is what a carrier proved of who is there. It has the fields of
 // transport/rpc's Evidence, so that one converts to the other and a difference
-// does not compile: the arrow between the two rooms may not point up.
+// does not compile: neither package may import the other.
 type Evidence struct {
 	Peer   string
 	Bearer string

@@ -1,10 +1,10 @@
 // Package mcp is the Model Context Protocol, revision 2026-07-28, as methods over
-// the door: they are the site's JSON-RPC methods, in JSON (which is MCP) or in CBOR
+// the node: they are the site's JSON-RPC methods, in JSON (which is MCP) or in CBOR
 // (a private encoding of the same messages). The revision is stateless, so nothing
 // is kept between requests but open subscriptions.
 //
-// It knows MCP's messages and headers and the door. It knows no socket, no device
-// driver and no rule about who may do what.
+// It knows MCP's messages and headers and the node. It knows no socket, no device
+// driver and no permission.
 //
 // Specification: https://modelcontextprotocol.io/specification/2026-07-28
 package mcp

@@ -25,14 +25,14 @@ func listening(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	proc := fmt.Sprintf("/proc/%d", pid)
 	open := make(map[string]bool) // inodes
-	fds, _ := filepath.Glob(proc + "/fd/*")
-	for _, fd := range fds {
-		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, "socket:[") {
+	fds, err := os.ReadDir(proc + "/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds { // the guard has pipes only
+		if to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name())); err == nil && strings.HasPrefix(to, "socket:[") {
 			open[strings.Trim(to, "socket:[]")] = true
 		}
-	}
-	if len(open) == 0 {
-		t.Fatalf("no socket of process %d is to be seen", pid)
 	}
 	rows := func(table string, each func(columns []string)) {
 		text, err := os.ReadFile(filepath.Join(proc, "net", table))

@@ -141,7 +141,7 @@ func TestLatchedStart(t *testing.T) {
 	if err := again.Wait(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out.String(), "THE EMERGENCY STOP IS LATCHED") || !strings.Contains(log.String(), "emergency stop is latched: outputs stay safe until agentsite reset") {
+	if !strings.Contains(out.String(), "THE EMERGENCY STOP IS LATCHED") || !strings.Contains(log.String(), "emergency stop is latched") {
 		t.Errorf("%s\n%s", &out, &log)
 	}
 }

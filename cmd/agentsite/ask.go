@@ -155,68 +155,17 @@ func (s *session) ask(ctx context.Context, tool string, args, into any) (said bo
 	return false, nil
 }
 
-// The structured results of the site's tools, as far as tables show them.
+// What a site answers, with what tables show of it.
 type (
+	point        agents.Point
 	pointsResult struct {
 		Points []point `json:"points"`
 	}
-	point struct {
-		Point       string   `json:"point"`
-		Kind        string   `json:"kind"`
-		Unit        string   `json:"unit"`
-		Description string   `json:"description"`
-		Min         *float64 `json:"min"`
-		Max         *float64 `json:"max"`
-		Values      []string `json:"values"`
-		Safe        any      `json:"safe"`
-		MaxSeconds  float64  `json:"max_seconds"`
-		Limits      string   `json:"limits"`
-		Confirm     string   `json:"confirm"`
-	}
+	reading    agents.Reading
 	readResult struct {
 		Readings []reading `json:"readings"`
 	}
-	reading struct {
-		Point   string  `json:"point"`
-		Value   any     `json:"value"`
-		Unit    string  `json:"unit"`
-		Time    string  `json:"time"`
-		Age     float64 `json:"age_seconds"`
-		Quality string  `json:"quality"`
-		Why     string  `json:"why"`
-	}
-	historyResult struct {
-		Point string    `json:"point"`
-		Unit  string    `json:"unit"`
-		Step  float64   `json:"step_seconds"`
-		Min   float64   `json:"min"`
-		Mean  float64   `json:"mean"`
-		Max   float64   `json:"max"`
-		Steps []summary `json:"steps"`
-	}
-	summary struct {
-		Time time.Time `json:"time"`
-		Min  float64   `json:"min"`
-		Mean float64   `json:"mean"`
-		Max  float64   `json:"max"`
-	}
-	outputResult struct {
-		Output string  `json:"output"`
-		Value  any     `json:"value"`
-		Goal   any     `json:"going_to"`
-		Safe   any     `json:"safe"`
-		Left   float64 `json:"seconds_left"`
-	}
-	statusResult struct {
-		Site    string  `json:"site"`
-		Uptime  float64 `json:"uptime_seconds"`
-		Stopped bool    `json:"emergency_stop"`
-		Moved   []held  `json:"outputs_away_from_safe"`
-	}
-	held struct {
-		Output string  `json:"output"`
-		Left   float64 `json:"seconds_left"`
-	}
+	outputResult agents.Output
 )
 
 // limits returns the limits of a move in words.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/ops"
 	"agentsite/node/access"
 	"agentsite/node/state"
@@ -71,7 +72,7 @@ func (a *app) console(ctx context.Context, folder state.Folder, every time.Durat
 // screen is the content of the console.
 type screen struct {
 	at     time.Time
-	status statusResult
+	status agents.Status
 	claim  string // the address to claim the site by, "" for a site with an owner
 	qr     string // the address as a QR code
 	table  string // of the latest readings

@@ -297,7 +297,7 @@ func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	}
 	kinds := make(map[string]string)
 	for _, p := range list.Points {
-		kinds[p.Point] = p.Kind
+		kinds[p.Point] = string(p.Kind)
 	}
 	for _, part := range access.Unmatched(words, kinds) {
 		_, place, _ := strings.Cut(part, " ")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
 
@@ -61,15 +62,6 @@ func (a *app) keyFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.key, "key", "", "an idempotency key of your choice: within a day, a repeated command moves once")
 }
 
-// moveArgs are those of switch_output, set_level and release_output, which each
-// take some of them.
-type moveArgs struct {
-	Output string   `json:"output"`
-	On     *bool    `json:"on,omitzero"`
-	Value  *float64 `json:"value,omitzero"`
-	For    float64  `json:"for_seconds,omitzero"`
-}
-
 func (s *session) set(ctx context.Context, output, value string, length time.Duration) error {
 	list, err := s.listPoints(ctx)
 	if err != nil {
@@ -79,14 +71,17 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	if err != nil {
 		return err
 	}
-	tool, args, err := p.move(value)
+	r, err := p.move(value)
 	if err != nil {
 		return err
 	}
 	if length > 0 && value == toSafe {
 		return usagef("an output may stay at its safe value for ever: leave out --for")
 	}
-	args.For = length.Seconds()
+	if length > 0 {
+		r.For = new(length.Seconds())
+	}
+	tool, args := r.Tool()
 	var now outputResult
 	if said, err := s.ask(ctx, tool, args, &now); said || err != nil {
 		return err
@@ -118,36 +113,36 @@ func findOutput(points []point, name string) (point, error) {
 	return point{}, usagef("there is no output %q%s", clean(name), device.Suggest(name, outputs, "output"))
 }
 
-// move says which tool brings an output to a value, and with what.
-func (p point) move(value string) (tool string, args moveArgs, err error) {
-	args.Output = p.Point
+// move returns the request that brings an output to a value.
+func (p point) move(value string) (agents.MoveRequest, error) {
+	r := agents.MoveRequest{Output: p.Point}
 	if value == toSafe {
-		return "release_output", args, nil
+		return r, nil
 	}
-	if p.Kind == "switch" {
+	if p.Kind == device.KindSwitch {
 		switch value {
 		case "on", "true":
-			args.On = new(true)
+			r.Value = device.Bool(true)
 		case "off", "false":
-			args.On = new(false)
+			r.Value = device.Bool(false)
 		default:
-			return "", args, usagef("%s is a switch: say on, off or safe, not %q", p.Point, value)
+			return r, usagef("%s is a switch: say on, off or safe, not %q", p.Point, value)
 		}
-		return "switch_output", args, nil
+		return r, nil
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || n-n != 0 || strings.ContainsAny(value, "_xX") { // NaN, the infinities, 1_000, 0x10
-		return "", args, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
+		return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
 	}
-	args.Value = &n
-	return "set_level", args, nil
+	r.Value = device.Number(n)
+	return r, nil
 }
 
 // sentence says where an output is and what it will do.
 func (o outputResult) sentence(unitCode string) string {
 	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
 	switch {
-	case o.Goal != nil:
+	case !o.Goal.IsZero():
 		return fmt.Sprintf("%s is %s, on its way to %s for %s, then %s", o.Output, value, show(o.Goal, unitCode), span(o.Left), safe)
 	case o.Value == o.Safe:
 		return fmt.Sprintf("%s is %s, its safe value", o.Output, value)

@@ -69,5 +69,5 @@ func (p point) unfit() string {
 	if p.Kind == "event" {
 		article = " is an "
 	}
-	return p.Point + article + p.Kind + ", not a measurement: a site remembers how measurements went, and of others the latest reading (agentsite read)"
+	return p.Point + article + string(p.Kind) + ", not a measurement: a site remembers how measurements went, and of others the latest reading (agentsite read)"
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"agentsite/agents"
+	"agentsite/device"
+
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
@@ -35,7 +38,7 @@ func (a *app) pointsTable(points []point) error {
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, p.Kind, p.takes(), "", "", p.limits(), p.Description}
+		row := []string{p.Point, string(p.Kind), p.takes(), "", "", p.limits(), p.Description}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {
@@ -58,10 +61,6 @@ func (p point) takes() string {
 		return strings.TrimSpace(fmt.Sprintf("%v..%v %s", *p.Min, *p.Max, unit(p.Unit)))
 	}
 	return unit(p.Unit)
-}
-
-type readArgs struct {
-	Points []string `json:"points,omitzero"`
 }
 
 func (a *app) readCommand() *cobra.Command {
@@ -101,7 +100,7 @@ With --watch, go on with every change until Ctrl-C.`,
 
 // latest asks for the latest readings. A site with nothing to read has no tool for that.
 func (s *session) latest(ctx context.Context, points []string, now *readResult) (said bool, err error) {
-	said, err = s.ask(ctx, "read_points", readArgs{points}, now)
+	said, err = s.ask(ctx, "read_points", agents.ReadRequest{Points: points}, now)
 	if err == nil || len(points) > 0 {
 		return said, err
 	}
@@ -141,8 +140,8 @@ func (r reading) age() string {
 // note says what there is to say besides the value.
 func (r reading) note(left float64) string {
 	var notes []string
-	if r.Quality != "good" {
-		notes = append(notes, r.Quality)
+	if r.Quality != device.Good {
+		notes = append(notes, string(r.Quality))
 	}
 	if r.Why != "" {
 		notes = append(notes, r.Why)
@@ -159,7 +158,7 @@ func (r reading) note(left float64) string {
 func (s *session) left(ctx context.Context) map[string]float64 {
 	left := make(map[string]float64)
 	res, err := s.call(ctx, "site_status", nil)
-	var status statusResult
+	var status agents.Status
 	if err != nil || json.Unmarshal(res.JSON, &status) != nil {
 		return nil
 	}
@@ -167,12 +166,6 @@ func (s *session) left(ctx context.Context) map[string]float64 {
 		left[h.Output] = h.Left
 	}
 	return left
-}
-
-type historyArgs struct {
-	Point string   `json:"point"`
-	Hours *float64 `json:"hours,omitzero"`
-	Steps *int     `json:"steps,omitzero"`
 }
 
 func (a *app) historyCommand() *cobra.Command {
@@ -184,7 +177,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Long:    "Show the minimum, mean and maximum of a measurement in each step of the last hours. A\nsite keeps one day.",
 		Example: "  agentsite history greenhouse/temperature --hours 1 --steps 12",
 		RunE: func(cmd *cobra.Command, points []string) error {
-			var args historyArgs
+			var args agents.HistoryRequest
 			if cmd.Flags().Changed("hours") {
 				if !(hours > 0) || math.IsInf(hours, 0) {
 					return usagef("--hours takes how far back in hours, such as 0.5, not %v", hours)
@@ -192,7 +185,7 @@ func (a *app) historyCommand() *cobra.Command {
 				args.Hours = &hours
 			}
 			if cmd.Flags().Changed("steps") {
-				args.Steps = &steps
+				args.Steps = new(float64(steps))
 			}
 			return a.with(func(s *session) error {
 				list, err := s.listPoints(cmd.Context())
@@ -207,7 +200,7 @@ func (a *app) historyCommand() *cobra.Command {
 					return usagef("history shows one measurement at a time: choose one of %s", strings.Join(points, ", "))
 				}
 				args.Point = points[0]
-				var past historyResult
+				var past agents.History
 				if said, err := s.ask(cmd.Context(), "read_history", args, &past); said || err != nil {
 					return err
 				}
@@ -221,20 +214,27 @@ func (a *app) historyCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) historyTable(past historyResult) error {
+func (a *app) historyTable(past agents.History) error {
 	if len(past.Steps) == 0 {
 		return a.say("%s has no readings in this time", past.Point)
 	}
 	form := "2006-01-02 15:04"
-	if slices.ContainsFunc(past.Steps, func(s summary) bool { return s.Time.Second() != 0 }) {
-		form += ":05"
+	times := make([]time.Time, len(past.Steps))
+	for i, s := range past.Steps {
+		var err error
+		if times[i], err = time.Parse(time.RFC3339, s.Time); err != nil {
+			return fmt.Errorf("the site's answer to read_history cannot be read: %w", err)
+		}
+		if times[i].Second() != 0 {
+			form = "2006-01-02 15:04:05"
+		}
 	}
 	var rows [][]string
 	add := func(when string, least, mean, most float64) {
 		rows = append(rows, []string{when, quantity(least, past.Unit), quantity(mean, past.Unit), quantity(most, past.Unit)})
 	}
-	for _, s := range past.Steps {
-		add(s.Time.In(time.Local).Format(form), s.Min, s.Mean, s.Max)
+	for i, s := range past.Steps {
+		add(times[i].In(time.Local).Format(form), s.Min, s.Mean, s.Max)
 	}
 	add("all", past.Min, past.Mean, past.Max)
 	return table(a.out, []string{"FROM", "MIN", "MEAN", "MAX"}, rows)

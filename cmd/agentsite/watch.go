@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"agentsite/agents"
+
 	"github.com/go-json-experiment/json"
 )
-
-// pointURI is the resource of a point, by its address.
-const pointURI = "agentsite:///"
 
 // watch prints the readings of points, all of them for none, and then each that
 // has changed, until ctx ends.
@@ -28,7 +26,7 @@ func (s *session) watch(ctx context.Context, points []string) error {
 	for _, r := range first.Readings {
 		w.all = append(w.all, r.Point)
 		w.width = max(w.width, utf8.RuneCountInString(clean(r.Point)))
-		uris = append(uris, pointURI+r.Point)
+		uris = append(uris, agents.PointURI(r.Point))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +64,7 @@ type changes struct {
 }
 
 func (s *session) readings(ctx context.Context, points []string) (changes, error) {
-	res, err := s.call(ctx, "read_points", readArgs{points})
+	res, err := s.call(ctx, "read_points", agents.ReadRequest{Points: points})
 	if err != nil {
 		return changes{}, err
 	}
@@ -112,7 +110,7 @@ func (w *watching) changed(uri string) {
 	defer w.mu.Unlock()
 	if uri == "" {
 		w.news = slices.Clone(w.all)
-	} else if p := strings.TrimPrefix(uri, pointURI); slices.Contains(w.all, p) && !slices.Contains(w.news, p) {
+	} else if p := agents.PointOf(uri); slices.Contains(w.all, p) && !slices.Contains(w.news, p) {
 		w.news = append(w.news, p)
 	}
 	select {

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"agentsite/device"
 )
 
 // table prints rows under a head, in columns, cleaned. Empty columns are left out.
@@ -106,21 +108,11 @@ func unit(code string) string {
 }
 
 // show formats the value of a point.
-func show(v any, unitCode string) string {
-	switch v := v.(type) {
-	case nil:
-		return "-"
-	case bool:
-		if v {
-			return "on"
-		}
-		return "off"
-	case string:
-		return v
-	case float64:
-		return quantity(v, unitCode)
+func show(v device.Value, unitCode string) string {
+	if v.Type() == device.TypeNumber {
+		return quantity(v.Number(), unitCode)
 	}
-	return fmt.Sprint(v)
+	return v.String()
 }
 
 func quantity(n float64, unitCode string) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/cmd/internal/peer"
+	"agentsite/device"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
 
@@ -27,14 +28,14 @@ func TestRelayFlags(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	for _, c := range []struct {
-		value any
+		value device.Value
 		unit  string
 		want  string
 	}{
-		{nil, "Cel", "-"}, {true, "", "on"}, {false, "", "off"}, {"open", "", "open"},
-		{21.4567, "Cel", "21.46 °C"}, {-0.0001, "Cel", "-0.0001 °C"}, {0.0, "%", "0 %"}, {101325.4, "Pa", "101325 Pa"},
-		{45.0, "deg", "45°"}, {-3.0, "", "-3"}, {0.94, "1", "0.94"}, {3.3, "[unknown]", "3.3 [unknown]"},
-		{512.0, "By", "512 bytes"}, {24773988352.0, "By", "23.1 GiB"}, {3638.9, "s", "1 h"}, {7260.0, "s", "2 h 1 min"}, {2.5, "s", "2.5 s"},
+		{device.Value{}, "Cel", "-"}, {device.Bool(true), "", "on"}, {device.Bool(false), "", "off"}, {device.Text("open"), "", "open"},
+		{device.Number(21.4567), "Cel", "21.46 °C"}, {device.Number(-0.0001), "Cel", "-0.0001 °C"}, {device.Number(0.0), "%", "0 %"}, {device.Number(101325.4), "Pa", "101325 Pa"},
+		{device.Number(45.0), "deg", "45°"}, {device.Number(-3.0), "", "-3"}, {device.Number(0.94), "1", "0.94"}, {device.Number(3.3), "[unknown]", "3.3 [unknown]"},
+		{device.Number(512.0), "By", "512 bytes"}, {device.Number(24773988352.0), "By", "23.1 GiB"}, {device.Number(3638.9), "s", "1 h"}, {device.Number(7260.0), "s", "2 h 1 min"}, {device.Number(2.5), "s", "2.5 s"},
 	} {
 		if got := show(c.value, c.unit); got != c.want {
 			t.Errorf("show(%v, %q) = %q, want %q", c.value, c.unit, got, c.want)

@@ -12,17 +12,26 @@ import (
 // On the wire a Value is a number, a bool, a text or null, in JSON and in CBOR
 // (RFC 8949, core deterministic encoding). Lists and maps are refused.
 
+// The encodings that are always the same are shared: encoders copy what they are given.
+var (
+	jsonNull, jsonTrue, jsonFalse = []byte("null"), []byte("true"), []byte("false")
+	itemNull, itemTrue, itemFalse = []byte{cborNull}, []byte{cborTrue}, []byte{cborFalse}
+)
+
 // MarshalJSON encodes a number as JSON's own grammar and ECMAScript have it.
 func (v Value) MarshalJSON() ([]byte, error) {
 	switch v.typ {
 	case TypeNumber:
 		return appendJSONNumber(make([]byte, 0, 24), v.num)
 	case TypeBool:
-		return strconv.AppendBool(nil, v.num != 0), nil
+		if v.num != 0 {
+			return jsonTrue, nil
+		}
+		return jsonFalse, nil
 	case TypeText:
 		return json.Marshal(v.text)
 	}
-	return []byte("null"), nil
+	return jsonNull, nil
 }
 
 func appendJSONNumber(b []byte, n float64) ([]byte, error) {
@@ -86,14 +95,14 @@ func (v Value) MarshalCBOR() ([]byte, error) {
 		return appendCBORFloat(make([]byte, 0, 9), v.num), nil
 	case TypeBool:
 		if v.num != 0 {
-			return []byte{cborTrue}, nil
+			return itemTrue, nil
 		}
-		return []byte{cborFalse}, nil
+		return itemFalse, nil
 	case TypeText:
 		b := appendCBORHead(make([]byte, 0, 5+len(v.text)), cborText, len(v.text))
 		return append(b, v.text...), nil
 	}
-	return []byte{cborNull}, nil
+	return itemNull, nil
 }
 
 // appendCBORFloat appends the shortest form that keeps n.

@@ -58,8 +58,8 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 	}
 	res, err := c.site.Read(ctx, p, agents.ReadRequest{Points: []string{address}, Detail: true, Terms: agents.Terms{NoApproval: true}})
 	switch {
-	case err != nil && device.AsFault(err).Kind == device.Invalid:
-		return nil, agents.ErrNotFound
+	case err != nil && device.AsFault(err).Kind == device.Invalid: // no point of the site's
+		return c.hosted.ReadResource(ctx, p, uri)
 	case err != nil:
 		return nil, err
 	case len(res.Readings) != 1:

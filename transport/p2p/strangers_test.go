@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +18,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 var errStranger = errors.New("nobody knows you")
@@ -88,102 +85,6 @@ func TestStrangerConnLimit(t *testing.T) {
 	if !slices.ContainsFunc(served, func(c network.Conn) bool { return !c.IsClosed() }) {
 		t.Errorf("the owner was thrown out of %v", served)
 	}
-}
-
-// TestConnLimitByAccount: an account with many keys takes no place from another account, and
-// a key whose permission has ended is a stranger's.
-func TestConnLimitByAccount(t *testing.T) {
-	conns, err := newConnManager(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conns.Close()
-	accounts := make(map[identity.ID]string)
-	p := newConnLimiter(func(id identity.ID) string { return accounts[id] }, conns, false)
-	come := func(account string) *inbound {
-		id := identity.New().ID()
-		who, err := PeerID(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if accounts[id] = account; account == "" {
-			delete(accounts, id)
-		}
-		c := &inbound{who: who, closed: make(chan struct{})}
-		if ok, _ := p.InterceptUpgraded(c); !ok {
-			t.Fatal("it is refused")
-		}
-		return c
-	}
-	var honest []*inbound
-	for i := range 4 {
-		honest = append(honest, come(string(rune('a'+i))))
-	}
-	open := func(all []*inbound) (n int) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, c := range all {
-			if p.has(c) {
-				n++
-			}
-		}
-		return n
-	}
-	var hostile []*inbound
-	for i := range 4 * maxKnown {
-		hostile = append(hostile, come([]string{"eve", "mallory", ""}[i%3]))
-	}
-	honest = append(honest, come("late"))
-	if n := open(honest); n != len(honest) {
-		t.Errorf("%d of %d others are still connected", n, len(honest))
-	}
-	if n := open(hostile); n > maxKnown+maxStrangers {
-		t.Errorf("%d of those who come without an end are connected", n)
-	}
-	clear(accounts)
-	come("")
-	if n := open(honest) + open(hostile); n > maxKnown+maxStrangers {
-		t.Error(n)
-	}
-	if conns.IsProtected(honest[0].who, "") {
-		t.Error("one whose permission has ended is as hard to send away as before")
-	}
-}
-
-// TestConnLimitInAccount: one whose permission was passed on to it, and who connects without an
-// end, takes no place from who passed it on.
-func TestConnLimitInAccount(t *testing.T) {
-	conns, err := newConnManager(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conns.Close()
-	p := newConnLimiter(func(identity.ID) string { return "ann" }, conns, false)
-	peers := make([]peer.ID, 2)
-	for i := range peers {
-		if peers[i], err = PeerID(identity.New().ID()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	come := func(who peer.ID) *inbound {
-		c := &inbound{who: who, closed: make(chan struct{})}
-		p.InterceptUpgraded(c)
-		return c
-	}
-	ann := come(peers[0])
-	for range 4 * maxKnown {
-		come(peers[1])
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if stays := p.has(ann); !stays || len(p.inbound) > maxKnown {
-		t.Errorf("ann is among them: %v; there are %d", stays, len(p.inbound))
-	}
-}
-
-// has reports whether a connection has its place still. It is called with mu held.
-func (p *connLimiter) has(c network.Conn) bool {
-	return slices.ContainsFunc(p.inbound, func(have inboundConn) bool { return have.Conn == c })
 }
 
 // TestStrangerEviction: a stranger who comes over a relay again and again, and one with many
@@ -258,87 +159,6 @@ func TestRelayStrangers(t *testing.T) {
 	}
 }
 
-// cable passes on what one host sends another by UDP, until it is cut.
-func cable(t *testing.T, to *Host) (at ma.Multiaddr, cut func()) {
-	t.Helper()
-	far, err := manet.ToNetAddr(to.Addrs()[0].Decapsulate(ma.StringCast("/quic-v1")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := net.DialUDP("udp4", nil, far.(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var near atomic.Pointer[net.UDPAddr]
-	var passing sync.WaitGroup
-	pass := func(from *net.UDPConn, on func([]byte)) {
-		b := make([]byte, 2048)
-		for {
-			n, who, err := from.ReadFromUDP(b)
-			if err != nil {
-				return
-			}
-			if from == in {
-				near.Store(who)
-			}
-			on(b[:n])
-		}
-	}
-	passing.Go(func() { pass(in, func(b []byte) { out.Write(b) }) })
-	passing.Go(func() { pass(out, func(b []byte) { in.WriteToUDP(b, near.Load()) }) })
-	cut = sync.OnceFunc(func() { in.Close(); out.Close(); passing.Wait() })
-	t.Cleanup(cut)
-	return ma.StringCast(fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", in.LocalAddr().(*net.UDPAddr).Port)), cut
-}
-
-// TestKilledClient: a client that was killed again and again, of which nobody hears by QUIC,
-// gets through with the same key, to a site and to a relay. The dead connections go, and
-// the one that lives stays.
-func TestKilledClient(t *testing.T) {
-	for name, o := range map[string]Options{
-		"a site":  {Account: func(identity.ID) string { return "ann" }},
-		"a relay": {Relay: &Relay{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			site, key := newHost(t, o, overQUIC), identity.New()
-			join(t, site, newHost(t, Options{Key: key}))
-			for i := range 10 {
-				at, cut := cable(t, site)
-				h := newHost(t, Options{Key: key})
-				if err := h.Connect(ctx, peer.AddrInfo{ID: site.ID(), Addrs: []ma.Multiaddr{at}}); err != nil {
-					t.Errorf("after %d deaths: %v", i, err)
-				}
-				s, err := h.openStream(ctx, site.ID(), ping.ID)
-				if err == nil {
-					s.SetDeadline(time.Now().Add(2 * time.Second))
-					s.Write(make([]byte, ping.PingSize))
-					_, err = s.Read(make([]byte, 1))
-				}
-				if err != nil {
-					t.Errorf("after %d deaths: %v", i, err)
-				}
-				cut()
-				h.Close()
-			}
-			who, _ := PeerID(key.ID())
-			conns := func() int { return len(site.Network().ConnsToPeer(who)) }
-			for end := time.Now().Add(patience); conns() > probeFrom && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if n := conns(); n == 0 || n > probeFrom {
-				t.Errorf("%d connections are left", n)
-			}
-		})
-	}
-}
-
 // TestStrangerStreamEviction: as many strangers as there are places for sit there and say
 // nothing. Another one, who may have come to claim the site, is heard.
 func TestStrangerStreamEviction(t *testing.T) {
@@ -379,16 +199,20 @@ type inbound struct {
 }
 
 func (c *inbound) RemotePeer() peer.ID { return c.who }
+
 func (c *inbound) RemoteMultiaddr() ma.Multiaddr {
 	if c.at == nil {
 		return unlimitedAddr
 	}
 	return c.at
 }
+
 func (c *inbound) NewStream(context.Context) (network.Stream, error) { return silent{}, nil }
+
 func (c *inbound) Stat() network.ConnStats {
 	return network.ConnStats{Stats: network.Stats{Direction: network.DirInbound}}
 }
+
 func (c *inbound) IsClosed() bool {
 	select {
 	case <-c.closed:
@@ -397,6 +221,7 @@ func (c *inbound) IsClosed() bool {
 		return false
 	}
 }
+
 func (c *inbound) Close() error { close(c.closed); return nil }
 
 // TestStranger is what one may do, and what more once the site knows it.
@@ -509,110 +334,4 @@ func TestManyStreams(t *testing.T) {
 	if err == nil || !conn.IsClosed() {
 		t.Errorf("the stranger is still there: %v", err)
 	}
-}
-
-// TestGarbage: a stream that brings no messages is told so and ended; the connection, and
-// other streams, go on.
-func TestGarbage(t *testing.T) {
-	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
-		serve(t, site, nil)
-		s, err := open(ctx, other, site, codec, "\xff\x00")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var saying sync.WaitGroup
-		saying.Go(func() { io.WriteString(s, strings.Repeat("garbage", 40<<10)) }) // it may be ended before
-		told, _ := io.ReadAll(s)
-		s.Reset()
-		saying.Wait()
-		if !bytes.Contains(told, []byte(map[rpc.Codec]string{rpc.CBOR: "CBOR", rpc.JSON: "a message has at most"}[codec])) {
-			t.Errorf("it was told %.100q", told)
-		}
-		c := other.Caller(site.id(t), site.at, codec)
-		res, err := c.Call(ctx, ask(1, "echo", "x"), nil)
-		if got := text(t, res, err); got != `"x"` {
-			t.Error(got)
-		}
-	})
-}
-
-// TestUrgent: a caller whose stream is full still gets through, on a second one.
-func TestUrgent(t *testing.T) {
-	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
-		running, release := make(chan bool), make(chan bool)
-		serveMethods(t, site, nil, map[string]rpc.Method{
-			"hold": func(context.Context, *rpc.Call) (any, error) { running <- true; <-release; return "held", nil },
-			"stop": func(context.Context, *rpc.Call) (any, error) { return "stopped", nil },
-		})
-		c := other.Caller(site.id(t), site.at, codec)
-		var held sync.WaitGroup
-		for i := range uint64(rpc.MaxInFlight) {
-			held.Go(func() {
-				res, err := c.Call(ctx, ask(i, "hold", nil), nil)
-				if b, _ := res.JSONText(); err != nil || string(b) != `"held"` {
-					t.Errorf("%s, %v", b, err)
-				}
-			})
-		}
-		for range rpc.MaxInFlight {
-			<-running
-		}
-		for i := range uint64(3) {
-			res, err := c.Call(ctx, ask(1000+i, "stop", nil), nil)
-			if got := text(t, res, err); got != `"stopped"` {
-				t.Error(got)
-			}
-		}
-		close(release)
-		held.Wait()
-	})
-}
-
-// TestPeerDoesNotRead: a peer that asks and does not read is taken in no more of than it reads,
-// and keeps nobody up.
-func TestPeerDoesNotRead(t *testing.T) {
-	both(t, func(t *testing.T, listen string, codec rpc.Codec) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		site, other := newHost(t, Options{}, listen), newHost(t, Options{})
-		var asked atomic.Int64
-		serveMethods(t, site, nil, map[string]rpc.Method{
-			"much": func(context.Context, *rpc.Call) (any, error) { asked.Add(1); return strings.Repeat("x", 100<<10), nil },
-			"echo": func(_ context.Context, c *rpc.Call) (any, error) { return c.Params, nil },
-		})
-		s, err := open(ctx, other, site, codec, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var one bytes.Buffer
-		if err := rpc.EncodeRequest(codec, &one, ask(1, "much", nil)); err != nil {
-			t.Fatal(err)
-		}
-		if codec == rpc.JSON {
-			one.WriteByte('\n')
-		}
-		for range 50_000 { // until no more is taken
-			s.SetWriteDeadline(time.Now().Add(time.Second))
-			if _, err := s.Write(one.Bytes()); err != nil {
-				break
-			}
-			if asked.Load() > 1000 {
-				break
-			}
-		}
-		if n := asked.Load(); n > 200 {
-			t.Errorf("%d answers of 100 KB were made for who does not read", n)
-		}
-		c := other.Caller(site.id(t), site.at, codec)
-		res, err := c.Call(ctx, ask(1, "echo", "x"), nil)
-		if got := text(t, res, err); got != `"x"` {
-			t.Error(got)
-		}
-	})
 }

@@ -1,0 +1,137 @@
+package layers
+
+import (
+	"go/ast"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// architecture returns the text of docs/architecture.md.
+func architecture(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestArchitectureNames checks that each file with a function that the walks of
+// docs/architecture.md name declares that function, and that each package has a row.
+func TestArchitectureNames(t *testing.T) {
+	text := architecture(t)
+	declared := make(map[string][]string) // by file
+	for _, f := range sources(t) {
+		declared[f.path] = f.declared()
+	}
+	named := regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z.]+)`").FindAllStringSubmatch(text, -1)
+	if len(named) < 60 {
+		t.Errorf("%d functions are found in the walks: are they written in another form?", len(named))
+	}
+	for _, m := range named {
+		if names, ok := declared[m[1]]; !ok {
+			t.Errorf("docs/architecture.md names the file %s, which does not exist", m[1])
+		} else if !slices.Contains(names, m[2]) {
+			t.Errorf("docs/architecture.md names %s in %s, which does not declare it", m[2], m[1])
+		}
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\| .").FindAllStringSubmatch(text, -1)
+	var folders []string
+	for _, r := range rows {
+		folders = append(folders, r[1])
+	}
+	for _, l := range layers {
+		if !slices.Contains(folders, l.folder) {
+			t.Errorf("the table of packages in docs/architecture.md has no row for %s", l.folder)
+		}
+	}
+	for _, folder := range folders {
+		if !slices.ContainsFunc(layers, func(l layer) bool { return l.folder == folder }) {
+			t.Errorf("the table of packages in docs/architecture.md has a row for %s, which is no package", folder)
+		}
+	}
+}
+
+// TestArchitectureHops checks that the walk of a move has the number of steps that the text
+// says, which is at most 35, and that it enters no package a second time on its way there.
+func TestArchitectureHops(t *testing.T) {
+	const limit = 35
+	text := architecture(t)
+	_, walk, _ := strings.Cut(text, "\n## Follow a move")
+	walk, _, _ = strings.Cut(walk, "\n## ")
+	steps := regexp.MustCompile("(?m)^([0-9]+)\\. `([a-z0-9_/]+)\\.go: ").FindAllStringSubmatch(walk, -1)
+	said := regexp.MustCompile(`\*\*([0-9]+) functions\*\*`).FindStringSubmatch(walk)
+	if said == nil || said[1] != strconv.Itoa(len(steps)) || len(steps) > limit {
+		t.Errorf("the walk of a move has %d steps, may have %d, and says %v", len(steps), limit, said)
+	}
+	there, _, ok := strings.Cut(walk, "\n### ")
+	if !ok {
+		t.Fatal("the walk of a move has no way back")
+	}
+	left := make(map[string]bool)
+	last := ""
+	for i, s := range regexp.MustCompile("(?m)^([0-9]+)\\. `([a-z0-9_/]+)\\.go: ").FindAllStringSubmatch(there, -1) {
+		if s[1] != strconv.Itoa(i+1) {
+			t.Errorf("step %s is the %dth", s[1], i+1)
+		}
+		pkg := path.Dir(s[2])
+		if pkg != last && left[pkg] {
+			t.Errorf("step %s enters %s again", s[1], pkg)
+		}
+		left[last], last = true, pkg
+	}
+}
+
+// TestSizes checks that no file is longer than a reader takes in, and that no package
+// exports more names than a newcomer can look through. Methods and fields do not count.
+func TestSizes(t *testing.T) {
+	const maxLines, maxNames = 500, 60
+	exported := make(map[string]map[string]bool) // by package; a name of two systems counts once
+	for _, f := range sources(t) {
+		if f.lines > maxLines && !slices.Contains(longFiles, f.path) {
+			t.Errorf("%s has %d lines, and may have %d: split it by subject", f.path, f.lines, maxLines)
+		}
+		if f.lines <= maxLines && slices.Contains(longFiles, f.path) {
+			t.Errorf("%s is no longer too long: remove it from longFiles", f.path)
+		}
+		if strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		for _, name := range f.declared() {
+			if ast.IsExported(name) && !strings.Contains(name, ".") {
+				pkg := path.Dir(f.path)
+				if exported[pkg] == nil {
+					exported[pkg] = make(map[string]bool)
+				}
+				exported[pkg][name] = true
+			}
+		}
+	}
+	for pkg, names := range exported {
+		n := len(names)
+		most, excepted := widePackages[pkg]
+		switch {
+		case !excepted && n > maxNames:
+			t.Errorf("%s exports %d names, and may export %d: unexport what only it uses, or split it", pkg, n, maxNames)
+		case excepted && n > most:
+			t.Errorf("%s exports %d names, and may export %d", pkg, n, most)
+		case excepted && n <= maxNames:
+			t.Errorf("%s exports %d names: remove it from widePackages", pkg, n)
+		}
+	}
+}
+
+// longFiles are too long still.
+var longFiles = []string{
+	"agents/remote/house_test.go", // moves with its package
+}
+
+// widePackages export more names still: at most so many, and why.
+var widePackages = map[string]int{
+	"agents": 96, // the vocabulary: each operation's request and response, which all adapters share
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"agentsite/agents"
 )
@@ -16,6 +17,9 @@ import (
 func (s *Store) SetHosted(all map[string][]Permission) error {
 	hosted := make(map[string][]credential, len(all))
 	for principal, permissions := range all {
+		if !NeedsPermission(principal) || strings.HasPrefix(principal, tokenPrefix) || strings.HasPrefix(principal, didPrefix) {
+			return fmt.Errorf("%s is no name for an agent: it is that of a token, a key or a local caller", principal)
+		}
 		if len(permissions) > maxEntries {
 			return fmt.Errorf("%s: %d permissions are more than %d", principal, len(permissions), maxEntries)
 		}

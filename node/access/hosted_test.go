@@ -70,4 +70,21 @@ func TestHosted(t *testing.T) {
 	if b.Sees(p, readFan()) || len(s.book) != 0 {
 		t.Errorf("%d bytes are kept of the configuration", len(s.book))
 	}
+
+	for _, reserved := range []string{"token:ci", "did:key:z6Mk", "local", "token"} {
+		if err := b.SetHosted(map[string][]Permission{reserved: words(t, "read *")}); err == nil {
+			t.Errorf("an agent may be called %s", reserved)
+		}
+	}
+}
+
+// TestNeedsPermission: at the end of a permission, OnEnd's caller asks Holds about every
+// holder. Only keys, tokens and hosted agents lose what they hold.
+func TestNeedsPermission(t *testing.T) {
+	b := new(shelf).open(t, identity.ID{})
+	for holder, stays := range map[string]bool{"": true, "local": true, "local-agent": true, "token": true, "rule:frost": false, "token:ci": false, identity.New().ID().String(): false} {
+		if NeedsPermission(holder) == stays || b.Holds(holder, "fan/on") != stays {
+			t.Errorf("%q holds an output without a permission: %v", holder, !stays)
+		}
+	}
 }

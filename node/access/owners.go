@@ -177,8 +177,7 @@ func (s *Store) Recover(ctx context.Context, code string, o Owner) error {
 	return err
 }
 
-// ByGrant reports whether a principal with that ID has its permissions from a grant, or owns
-// the site by a key, rather than by a socket of the site's own machine.
-func ByGrant(id string) bool {
-	return strings.HasPrefix(id, tokenPrefix) || strings.HasPrefix(id, didPrefix)
-}
+// NeedsPermission reports whether a principal with that ID has its permissions here, as a key,
+// a token or a hosted agent, rather than by a socket or the token of the site's own machine.
+// Of all IDs only theirs have a colon.
+func NeedsPermission(id string) bool { return strings.Contains(id, ":") }

@@ -31,7 +31,7 @@ func (s *Site) addGrants(all methods) {
 		switch {
 		case !t.Back:
 			return Reached{s.Addresses()}, s.Access.AdvanceClock(t.Now)
-		case access.ByGrant(who.ID):
+		case access.NeedsPermission(who.ID):
 			return Reached{}, rpc.Errorf(rpc.CodeInvalidParams, "the time is set back on the site's own machine only: agentsite clock --set --back there")
 		}
 		err := s.Node.Own(who, "clock --set --back", t.Now.UTC().Format(time.RFC3339), func() error { return s.Access.SetClock(t.Now) })

@@ -15,7 +15,6 @@ import (
 	"agentsite/discovery/announce"
 	"agentsite/discovery/mdns"
 	"agentsite/node"
-	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
@@ -83,9 +82,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	}
 	s.access.LastKnown = s.config.LastKnown
 	s.access.OnEnd = func() {
-		devices.ReleaseRevoked(ctx, s.outputs, func(holder, output string) bool {
-			return !access.ByGrant(holder) || s.access.Holds(holder, output)
-		})
+		devices.ReleaseRevoked(ctx, s.outputs, s.access.Holds)
 		s.node.Recheck()
 	}
 	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)

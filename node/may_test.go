@@ -86,6 +86,33 @@ func seenDesk() (*desk, *leaves) {
 	return d, l
 }
 
+// TestAdmitted checks that a request is authenticated once, that only the node's own word
+// for its principal counts, and that the word does not outlive a permission or an ownership.
+func TestAdmitted(t *testing.T) {
+	d, l := seenDesk()
+	if p, err := d.Who(Evidence{Bearer: "loud", Principal: shy}); err == nil {
+		t.Errorf("a principal that was not admitted is %+v", p)
+	}
+	principal, account, err := d.Admit(Evidence{Bearer: "shy"})
+	if err != nil || account != "token:shy" {
+		t.Fatal(account, err)
+	}
+	e := Evidence{Bearer: "shy", Principal: principal}
+	delete(l.may, "token:shy")
+	p, err := d.Who(e)
+	if p != shy || err != nil {
+		t.Errorf("%+v, %v, want %+v without another look at the token", p, err, shy)
+	}
+	if _, err := d.Node.Move(t.Context(), p, agents.MoveRequest{Output: arm, Value: device.Number(1)}); device.AsFault(err).Kind != device.Denied {
+		t.Errorf("after its permission ended: %v", err)
+	}
+	ann := agents.Principal{ID: "ann", Owner: true}
+	l.former = map[string]bool{"ann": true}
+	if p, err := d.Who(Evidence{Peer: "ann", Principal: admittedPrincipal{ann}}); err == nil {
+		t.Errorf("a former owner is %+v", p)
+	}
+}
+
 func TestWhoHasALeave(t *testing.T) {
 	d, l := seenDesk()
 	for bearer, want := range map[string]string{"secret": "token", "shy": "token:shy", "loud": ""} {

@@ -15,7 +15,12 @@ type Evidence struct {
 	Peer   string
 	Bearer string
 	Local  string
+	// Principal is what Admit returned for the other fields; nothing else counts.
+	Principal any
 }
+
+// admittedPrincipal is the type of Evidence.Principal: only the node can make one.
+type admittedPrincipal struct{ agents.Principal }
 
 // Principals that need no grant: the local user owns the site, and whoever speaks
 // through that user's socket for agents or has the site's token may use its tools.
@@ -28,6 +33,9 @@ var (
 // Who makes a principal of evidence. It is refused with a Denied fault where the
 // evidence proves nothing.
 func (n *Node) Who(e Evidence) (agents.Principal, error) {
+	if admitted, ok := e.Principal.(admittedPrincipal); ok && (!admitted.Owner || n.owns(admitted.Principal)) {
+		return admitted.Principal, nil
+	}
 	p, err := n.who(e)
 	if err != nil {
 		n.journal.Deny("nobody", "", device.Denied)
@@ -35,13 +43,17 @@ func (n *Node) Who(e Evidence) (agents.Principal, error) {
 	return p, err
 }
 
-// Admit names the account of who proved something, or says why that proves nothing.
-func (n *Node) Admit(e Evidence) (account string, err error) {
+// Admit names the account of who proved something, or says why that proves nothing. A
+// carrier that admits each request passes principal on in that request's evidence. What the
+// principal may do is decided when it calls: a permission or an ownership that ended since
+// is gone.
+func (n *Node) Admit(e Evidence) (principal any, account string, err error) {
 	p, err := n.Who(e)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	return n.Account(p)
+	account, err = n.Account(p)
+	return admittedPrincipal{p}, account, err
 }
 
 func (n *Node) who(e Evidence) (agents.Principal, error) {

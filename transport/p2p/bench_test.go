@@ -102,7 +102,7 @@ func benchmark(b *testing.B, listen string, codec rpc.Codec) {
 	dispatcher := rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods())
 	serving.Go(func() {
 		site.Serve(ctx, p2p.Handlers{
-			Admit: func(rpc.Evidence) (string, error) { return "a", nil },
+			Admit: func(rpc.Evidence) (any, string, error) { return nil, "a", nil },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, t rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: rpc.Evidence{Local: rpc.LocalOwner}, Terms: t}).Serve(ctx, rw)
 			},
@@ -210,7 +210,7 @@ func overHTTP(b *testing.B, ctx context.Context, serving *sync.WaitGroup, dispat
 		b.Fatal(err)
 	}
 	handler := web.Handler(web.Options{
-		Hosts: []string{ln.Addr().String()}, Routes: []web.Route{web.MCP(dispatcher, nil)}, Admit: func(rpc.Evidence) (string, error) { return "a", nil },
+		Hosts: []string{ln.Addr().String()}, Routes: []web.Route{web.MCP(dispatcher, nil)}, Admit: func(rpc.Evidence) (any, string, error) { return nil, "a", nil },
 	})
 	serving.Go(func() { web.Serve(ctx, ln, handler) })
 	transport := &http.Transport{DisableCompression: true}

@@ -44,8 +44,9 @@ const (
 type Handlers struct {
 	// Admit returns a peer's account, which several peers may share, or an error. A peer that
 	// is not admitted is a stranger: it may claim the site or present a grant, on few streams
-	// and for a short time.
-	Admit func(rpc.Evidence) (account string, err error)
+	// and for a short time. The principal is not kept, because a stream outlives what a peer
+	// may do: each call is authenticated by itself.
+	Admit func(rpc.Evidence) (principal any, account string, err error)
 	// Stream serves one stream and closes it. It blocks until the stream or ctx ends.
 	Stream func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, t rpc.Terms) error
 }
@@ -135,7 +136,7 @@ type peerStream struct {
 
 // admit counts the stream, and returns false if there are too many.
 func (p *peerStream) admit() bool {
-	account, err := p.server.Admit(p.evidence)
+	_, account, err := p.server.Admit(p.evidence)
 	known := err == nil
 	if !known {
 		account = p.evidence.Peer
@@ -180,7 +181,7 @@ func (p *peerStream) recheck() bool {
 	if p.isKnown() {
 		return true
 	}
-	account, err := p.server.Admit(p.evidence)
+	_, account, err := p.server.Admit(p.evidence)
 	if err != nil {
 		return false
 	}

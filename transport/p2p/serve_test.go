@@ -87,7 +87,7 @@ func serveMethods(t testing.TB, h *Host, admit func(rpc.Evidence) error, methods
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		h.Serve(ctx, Handlers{
-			Admit: func(e rpc.Evidence) (string, error) { return e.Peer, admit(e) },
+			Admit: func(e rpc.Evidence) (any, string, error) { return nil, e.Peer, admit(e) },
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, e rpc.Evidence, terms rpc.Terms) error {
 				return (&rpc.Stream{Dispatcher: dispatcher, Evidence: e, Terms: terms}).Serve(ctx, rw)
 			},
@@ -204,9 +204,9 @@ func TestStreamsByAccount(t *testing.T) {
 	var served sync.WaitGroup
 	served.Go(func() {
 		site.Serve(serving, Handlers{
-			Admit: func(e rpc.Evidence) (string, error) {
+			Admit: func(e rpc.Evidence) (any, string, error) {
 				id, err := identity.Parse(e.Peer)
-				return accountOf(id), err
+				return nil, accountOf(id), err
 			},
 			Stream: func(ctx context.Context, rw io.ReadWriteCloser, _ rpc.Evidence, _ rpc.Terms) error {
 				io.WriteString(rw, "x")

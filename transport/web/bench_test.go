@@ -53,7 +53,7 @@ func BenchmarkToolsCall(b *testing.B) {
 				ended <- web.Serve(ctx, ln, web.Handler(web.Options{
 					Hosts:  []string{host},
 					Routes: []web.Route{web.MCP(rpc.NewDispatcher(mcp.New(ctx, door, tools.New(door, door), mcp.Implementation{Name: "agentsite", Version: "v0.1.0"}, "").Methods()), nil)},
-					Admit:  func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
+					Admit:  func(e rpc.Evidence) (any, string, error) { return door.Admit(node.Evidence(e)) },
 				}))
 			}()
 			conn, err := net.Dial("tcp", host)

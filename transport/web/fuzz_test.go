@@ -70,7 +70,7 @@ func fuzzSite() (http.Handler, *legacy.Server) {
 	dispatcher := rpc.NewDispatcher(mcp.New(context.Background(), door, catalog, mcp.Implementation{Name: "fuzz", Version: "1"}, fuzzSecret).Methods())
 	return web.Handler(web.Options{
 		Hosts: []string{fuzzHost},
-		Admit: func(e rpc.Evidence) (string, error) { return door.Admit(node.Evidence(e)) },
+		Admit: func(e rpc.Evidence) (any, string, error) { return door.Admit(node.Evidence(e)) },
 		Routes: append(web.PublicRoutes("http://"+fuzzHost+"/mcp"),
 			web.MCP(dispatcher, func(w http.ResponseWriter, r *http.Request, e rpc.Evidence) { older.ServeHTTP(w, r, node.Evidence(e)) }),
 			web.Route{Pattern: "GET /metrics", Admission: web.Principals, Serve: func(w http.ResponseWriter, _ *http.Request, _ web.Caller) { io.WriteString(w, fuzzSecret) }}),

@@ -45,8 +45,8 @@ type Options struct {
 	// address that a connection came to.
 	Hosts []string
 	// Admit names the account of a caller, or refuses evidence that proves nothing, before
-	// anything is read.
-	Admit func(rpc.Evidence) (account string, err error)
+	// anything is read. The principal becomes the evidence's, for this request.
+	Admit func(rpc.Evidence) (principal any, account string, err error)
 	// IsOwner reports whether evidence is an owner's; nil without routes for owners.
 	IsOwner func(rpc.Evidence) bool
 	// Routes is the table of routes. No two have the same pattern.
@@ -137,10 +137,10 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, need Admission) (
 	if ev.Peer = proved(r.TLS); r.TLS == nil {
 		ev.Local = rpc.LocalLoopback
 	}
-	account, err := s.Admit(*ev)
+	principal, account, err := s.Admit(*ev)
 	switch {
 	case err == nil:
-		c.Account = account
+		c.Account, ev.Principal = account, principal
 		prove(r.Context(), account)
 	case ev.Peer == "" || ev.Bearer != "":
 		w.Header().Set("WWW-Authenticate", s.challenge(*ev))

@@ -182,6 +182,28 @@ func TestRouteAdmission(t *testing.T) {
 	}
 }
 
+// TestAdmittedPrincipal checks that a route has what its admission made of the caller.
+func TestAdmittedPrincipal(t *testing.T) {
+	var got []any
+	o := options(nil)
+	o.Admit = func(e rpc.Evidence) (any, string, error) {
+		if e.Principal != nil {
+			t.Errorf("the admission is told %v", e.Principal)
+		}
+		return "principal of " + e.Bearer, "account", nil
+	}
+	o.Routes = []Route{{"/who", Strangers, func(_ http.ResponseWriter, _ *http.Request, c Caller) { got = append(got, c.Evidence.Principal) }}}
+	h := Handler(o)
+	for _, bearer := range []string{"a", "b"} {
+		r := httptest.NewRequest("GET", "http://"+testHost+"/who", nil)
+		r.Header.Set("Authorization", "Bearer "+bearer)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if !slices.Equal(got, []any{"principal of a", "principal of b"}) {
+		t.Errorf("the route has %v", got)
+	}
+}
+
 func TestHelpPageRunsNothing(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler(options(nil)).ServeHTTP(w, httptest.NewRequest("GET", "http://"+testHost+"/", nil))

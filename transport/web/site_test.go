@@ -85,14 +85,14 @@ func options(ended chan<- error) Options {
 	o := Options{
 		Resource: "http://" + testHost + "/mcp",
 		Hosts:    []string{testHost, "localhost:8473", "greenhouse.local:8473"},
-		Admit: func(e rpc.Evidence) (string, error) {
+		Admit: func(e rpc.Evidence) (any, string, error) {
 			switch {
 			case e.Bearer == testToken, strings.HasPrefix(e.Bearer, "also-"):
-				return e.Bearer, nil
+				return nil, e.Bearer, nil
 			case e.Bearer == "":
-				return "", errors.New("no token")
+				return nil, "", errors.New("no token")
 			}
-			return "", errors.New("a wrong token")
+			return nil, "", errors.New("a wrong token")
 		},
 		IsOwner: func(e rpc.Evidence) bool { return e.Bearer == "also-owner" },
 	}

@@ -110,7 +110,7 @@ func (s *site) serve(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-func (s *site) admit(e rpc.Evidence) (account string, err error) {
+func (s *site) admit(e rpc.Evidence) (principal any, account string, err error) {
 	return s.node.Admit(node.Evidence(e))
 }
 

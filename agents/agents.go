@@ -5,7 +5,7 @@ package agents
 
 import "context"
 
-// Principal is who asks, proven by a carrier and made by node. The zero
+// Principal is the caller, proven by a carrier and made by node. The zero
 // Principal is nobody and is refused everywhere.
 type Principal struct {
 	ID    string // stable, and what leases are bound to: "local", "token:1f3a…"

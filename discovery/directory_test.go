@@ -386,7 +386,7 @@ func TestModel(t *testing.T) {
 	type account struct {
 		sequence int
 		first    time.Time
-		lan, far time.Time // until when each vouches
+		lan, far time.Time // until when each confirms it
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		house(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {

@@ -71,7 +71,7 @@ func NewHub(sink Sink, recorder Recorder, uri func(address string) string) *Hub 
 // not finite is a fault of its device.
 func (h *Hub) put(r device.Reading, period time.Duration) {
 	if !r.Value.Finite() {
-		r.Quality, r.Why = device.Bad, "the device gave a number that is none"
+		r.Quality, r.Why = device.Bad, "the device reported NaN or Inf"
 	}
 	if r.Quality == device.Bad {
 		r.Value = device.Value{}

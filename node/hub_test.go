@@ -36,7 +36,7 @@ func good(point string, v device.Value) device.Reading {
 }
 
 func TestLatest(t *testing.T) {
-	const notFinite = "the device gave a number that is none"
+	const notFinite = "the device reported NaN or Inf"
 	number := device.Number
 	for _, tt := range []struct {
 		name    string
@@ -289,7 +289,7 @@ func TestWatchers(t *testing.T) {
 		next(of("u:a/1"))
 		h.put(good("a/2", device.Bool(true)), 0)
 		next(of("u:a/2"))
-		h.put(good("a/2", device.Bool(true)), 0) // an event is news each time
+		h.put(good("a/2", device.Bool(true)), 0) // every event is a change
 		next(of("u:a/2"))
 		h.Announce(agents.Change{Resources: true}) // not asked for
 		next()

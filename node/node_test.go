@@ -80,7 +80,7 @@ func TestWho(t *testing.T) {
 		{"the agents' socket with the token", Evidence{Local: "agent", Bearer: "secret"}, agents.Principal{ID: "local-agent"}, ""},
 		{"the token", Evidence{Bearer: "secret", Local: "loopback"}, agents.Principal{ID: "token"}, ""},
 		{"the token and a peer", Evidence{Bearer: "secret", Peer: "12D3", Local: "loopback"}, agents.Principal{ID: "token"}, ""},
-		{"the token from afar", Evidence{Bearer: "secret"}, agents.Principal{}, wrong},
+		{"the token over the network", Evidence{Bearer: "secret"}, agents.Principal{}, wrong},
 		{"nothing", Evidence{}, agents.Principal{}, none},
 		{"a user alone", Evidence{Local: "elsewhere"}, agents.Principal{}, none},
 		{"a peer alone", Evidence{Peer: "12D3"}, agents.Principal{}, none},

@@ -100,8 +100,8 @@ type watching struct {
 	width int // of the longest of them
 	some  chan struct{}
 
-	mu   sync.Mutex
-	news []string
+	mu      sync.Mutex
+	pending []string
 }
 
 // changed notes a change and returns at once. No URI stands for all of them.
@@ -109,9 +109,9 @@ func (w *watching) changed(uri string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if uri == "" {
-		w.news = slices.Clone(w.all)
-	} else if p := agents.PointOf(uri); slices.Contains(w.all, p) && !slices.Contains(w.news, p) {
-		w.news = append(w.news, p)
+		w.pending = slices.Clone(w.all)
+	} else if p := agents.PointOf(uri); slices.Contains(w.all, p) && !slices.Contains(w.pending, p) {
+		w.pending = append(w.pending, p)
 	}
 	select {
 	case w.some <- struct{}{}:
@@ -122,7 +122,7 @@ func (w *watching) changed(uri string) {
 func (w *watching) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	news := w.news
-	w.news = nil
-	return news
+	pending := w.pending
+	w.pending = nil
+	return pending
 }

@@ -39,7 +39,7 @@ func TestBME280(t *testing.T) {
 	})
 }
 
-// One value that cannot be is no better news of the others.
+// One impossible value makes the others bad, too.
 func TestBME280Nonsense(t *testing.T) {
 	all := map[string]string{"temperature": "cannot be", "pressure": "cannot be", "humidity": "cannot be"}
 	for what, spoil := range map[string]func(mem *[256]byte){

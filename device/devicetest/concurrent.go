@@ -16,18 +16,18 @@ func concurrentUse(ctx context.Context, s subject) error {
 	const callers, times = 3, 8
 	calls := everyCall(ctx, s)
 	err := within(patient, func() error {
-		var crowd sync.WaitGroup
+		var calling sync.WaitGroup
 		for range callers {
 			for _, call := range calls {
-				crowd.Go(func() {
+				calling.Go(func() {
 					for range times {
 						call()
 					}
 				})
 			}
 		}
-		crowd.Go(func() { s.Close() })
-		crowd.Wait()
+		calling.Go(func() { s.Close() })
+		calling.Wait()
 		return nil
 	})
 	if err != nil {

@@ -119,7 +119,7 @@ func (s skip) Error() string { return string(s) }
 
 const (
 	prompt  = 2 * time.Second  // a call that was cancelled, or a Watch whose context ended
-	patient = 10 * time.Second // a crowd of calls
+	patient = 10 * time.Second // many calls at once
 )
 
 // within returns call's error, or another one when it takes longer than limit.

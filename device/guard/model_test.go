@@ -121,7 +121,7 @@ func (w *world) takeOver(t *rapid.T) {
 
 func (w *world) tell(t *rapid.T, point string, good bool, v device.Value, age time.Duration) {
 	at := w.now - min(age, time.Hour)
-	if last, ok := w.told[point]; !ok || at >= last.at { // else there is newer news
+	if last, ok := w.told[point]; !ok || at >= last.at { // else a newer report exists
 		w.told[point] = told{good, v, at}
 	}
 	w.m.Told(w.now, point, good, v, age)
@@ -195,7 +195,7 @@ func (w *world) land(i int, err error) {
 	}
 }
 
-// lose has nobody know any more where an output is.
+// lose marks an output's state unknown.
 func (w *world) lose(o *thing) {
 	o.hardware, o.failed, o.holder = device.Value{}, true, ""
 	if !o.out {

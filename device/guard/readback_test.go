@@ -183,7 +183,7 @@ func (r *mirrors) is(output string) Status {
 }
 
 // TestReadBackPace: each second while anything is away from safe, each half minute while
-// nothing is; and what agrees is no news.
+// nothing is; and agreement is not reported.
 func TestReadBackPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMirrors(t)

@@ -85,5 +85,5 @@ func (m *machine) Sample(ctx context.Context) ([]device.Reading, error) {
 	return readings, ctx.Err()
 }
 
-// Close has nothing to let go of.
+// Close does nothing.
 func (m *machine) Close() error { return nil }

@@ -116,7 +116,7 @@ type input struct {
 
 func (in *input) Describe() device.Description { return in.desc }
 
-// Close has nothing to let go of: a Watch ends with its context.
+// Close does nothing: a Watch ends with its context.
 func (in *input) Close() error { return nil }
 
 // Watch opens the device and emits its events. A device that is unplugged is an

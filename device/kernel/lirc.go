@@ -136,7 +136,7 @@ type lirc struct {
 
 func (l *lirc) Describe() device.Description { return l.desc }
 
-// Close has nothing to let go of: a Watch ends with its context.
+// Close does nothing: a Watch ends with its context.
 func (l *lirc) Close() error { return nil }
 
 // Watch emits each key that is pressed, once for as long as it is held. The kernel

@@ -199,5 +199,5 @@ func (c *channel) add(s *sensor, out *driver.Sample) {
 	out.Near(n*c.times/c.per, c.slack)
 }
 
-// Close has nothing to let go of.
+// Close does nothing.
 func (s *sensor) Close() error { return nil }

@@ -59,7 +59,7 @@ type plugged struct {
 // Close unplugs the bridge. Of a real one Linux would hear at once that it is gone; of
 // this one it would wait 4 s for each answer, for minutes, because it takes in no
 // answers while it lets a bridge go. So first the chips fall silent, and their drivers
-// let go of them.
+// unbind.
 func (p plugged) Close() error {
 	p.bridge.gone.Store(true)
 	drivers, err := filepath.Glob("/sys/bus/hid/drivers/mcp2221/0003:04D8:00DD.*/i2c-*/*-*/driver")

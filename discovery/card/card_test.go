@@ -139,8 +139,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestCrowd: who holds places open has few, and others are served.
-func TestCrowd(t *testing.T) {
+// TestCallerLimit: who holds places open has few, and others are served.
+func TestCallerLimit(t *testing.T) {
 	key := identity.New()
 	site, stranger, home := open(t, key, nil), open(t, identity.New(), nil), realm(t, "home")
 	defer Serve(site, home, func() Card { return Card{Record: discoverytest.Record(key, 1).Bytes()} }, nil)()
@@ -192,9 +192,9 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
-// TestRelayedCrowd: strangers who come over a relay and say nothing, as many as a site has
+// TestRelayedStrangers: strangers who come over a relay and say nothing, as many as a site has
 // connections for, keep nobody out who comes over the same one.
-func TestRelayedCrowd(t *testing.T) {
+func TestRelayedStrangers(t *testing.T) {
 	const strangers = 15
 	key := identity.New()
 	site, relay := open(t, key, nil), open(t, identity.New(), new(p2p.Relay))

@@ -12,8 +12,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// Refresher is a medium on which news do not come by themselves: it sees what is new, and
-// who has gone, when it looks again. Who wants to know soon has it look.
+// Refresher is a medium without announcements: it sees new and vanished records only when it
+// looks again. Refresh makes it look now.
 type Refresher interface {
 	discovery.Medium
 	Refresh()

@@ -93,7 +93,7 @@ func TestFlood(t *testing.T) {
 			}
 			return fmt.Append(nil, n), []pubsub.PubOpt{pubsub.WithSecretKeyAndPeerId(private, p)}
 		},
-		"a member, always with news": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
+		"a member, always with something new": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {
 			return is(n).seal(w.realm, h.id), nil
 		},
 		"a member, with everybody's goodbye": func(w *town, h *hostile, n uint64) ([]byte, []pubsub.PubOpt) {

@@ -20,22 +20,22 @@ func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	news, socket := make(chan struct{}, 1), os.NewFile(uintptr(fd), "rtnetlink")
+	events, socket := make(chan struct{}, 1), os.NewFile(uintptr(fd), "rtnetlink")
 	context.AfterFunc(ctx, func() { socket.Close() })
 	go func() {
-		defer close(news)
+		defer close(events)
 		b := make([]byte, 1<<16)
 		for {
 			if _, err := socket.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) { // events were lost: something has changed
 				return
 			}
 			select {
-			case news <- struct{}{}:
+			case events <- struct{}{}:
 			default:
 			}
 		}
 	}()
-	return news, nil
+	return events, nil
 }
 
 // addressState returns the state of IPv6 duplicate address detection, before whose end an

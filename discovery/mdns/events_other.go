@@ -10,9 +10,9 @@ import (
 // networkEvents returns a channel that receives after the interfaces or their addresses may
 // have changed. It is closed when ctx ends or the events fail.
 func networkEvents(ctx context.Context) (<-chan struct{}, error) {
-	news := make(chan struct{})
+	events := make(chan struct{})
 	go func() {
-		defer close(news)
+		defer close(events)
 		every := time.NewTicker(5 * time.Second)
 		defer every.Stop()
 		for {
@@ -24,11 +24,11 @@ func networkEvents(ctx context.Context) (<-chan struct{}, error) {
 			select {
 			case <-ctx.Done():
 				return
-			case news <- struct{}{}:
+			case events <- struct{}{}:
 			}
 		}
 	}()
-	return news, nil
+	return events, nil
 }
 
 // addressState returns the state of IPv6 duplicate address detection, before whose end an

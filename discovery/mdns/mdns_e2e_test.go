@@ -216,8 +216,8 @@ func part(d time.Duration) time.Duration {
 // settled is how long it takes until questions are rare.
 const settled = maxQueryInterval + 10*time.Second
 
-// TestCrowd: 50 sites that look for each other, and what that costs each of them.
-func TestCrowd(t *testing.T) {
+// TestFiftySites: 50 sites that look for each other, and what that costs each of them.
+func TestFiftySites(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	b := newBed(t)
 	const many = 50

@@ -85,7 +85,7 @@ func (*Medium) Find(ctx context.Context, emit func(discovery.Sighting) error) er
 func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]iface) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	news, err := networkEvents(ctx)
+	events, err := networkEvents(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot follow network changes (%w)", err)
 	}
@@ -96,7 +96,7 @@ func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]
 		}
 		during, end := context.WithCancelCause(ctx)
 		var watching sync.WaitGroup
-		watching.Go(func() { end(waitChange(during, was, news)) })
+		watching.Go(func() { end(waitChange(during, was, events)) })
 		if len(own) > 0 {
 			err = do(during, own)
 		} else {
@@ -117,12 +117,12 @@ func onInterfaces(ctx context.Context, do func(ctx context.Context, own map[int]
 var errNoEvents = errors.New("the events of network changes have ended")
 
 // waitChange returns nil when the network has changed, or ctx has ended.
-func waitChange(ctx context.Context, was string, news <-chan struct{}) error {
+func waitChange(ctx context.Context, was string, events <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-news:
+		case _, ok := <-events:
 			if !ok {
 				return errNoEvents
 			}

@@ -142,7 +142,7 @@ func TestHostileTime(t *testing.T) {
 		s.system = 0
 		wants(t, b.AdvanceClock(time.Now()), "")
 		if now, _ := b.Now(); !now.Equal(time.Now().Add(6 * oneDay)) {
-			t.Error("an owner's word from afar sets it back:", now)
+			t.Error("an owner's remote call sets it back:", now)
 		}
 		wants(t, b.SetClock(time.Now()), "")
 		if now, sure := b.Now(); !now.Equal(time.Now()) || !sure {

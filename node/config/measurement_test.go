@@ -57,7 +57,7 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
-// TestClampKeepsNonsense: a number that is none is not made a good one.
+// TestClampKeepsNonsense: NaN and Inf are not clamped to a good value.
 func TestClampKeepsNonsense(t *testing.T) {
 	m := pointsOf(t, "{ driver: pair, points: { amps: { scale: -2, clamp: 0..1 } } }").Measurements[0]
 	for _, n := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {

@@ -68,8 +68,8 @@ func (m *Manager) reload(ctx context.Context) error {
 			removed = append(removed, d.Name)
 		}
 		if err := m.remove(d); err != nil {
-			slog.Error("a device did not go well; look whether its outputs are safe", "device", d.Name, "err", err)
-			problems = append(problems, fmt.Sprintf("%s did not go well, look whether its outputs are safe: %v", d.Name, err))
+			slog.Error("removing a device failed; check its outputs", "device", d.Name, "err", err)
+			problems = append(problems, fmt.Sprintf("%s: removing it failed (%v); check that its outputs are safe", d.Name, err))
 		}
 	}
 	var refused error
@@ -85,11 +85,11 @@ func (m *Manager) reload(ctx context.Context) error {
 		})
 		switch {
 		case !swapped: // so that the next reload tries again
-			slog.Error("the configuration of before goes on", "err", err)
+			slog.Error("configuration refused; the previous one stays in use", "err", err)
 			refused, cfg = err, m.cfg
 		case err != nil:
-			slog.Error("the outputs did not go well; look whether they are safe", "err", err)
-			problems = append(problems, fmt.Sprintf("the outputs did not go well, look whether they are safe: %v", err))
+			slog.Error("changing outputs failed; check them", "err", err)
+			problems = append(problems, fmt.Sprintf("changing the outputs failed (%v); check that they are safe", err))
 		}
 		if swapped {
 			m.plan = next

@@ -26,15 +26,15 @@ func TestReload(t *testing.T) {
 		time.Sleep(70 * time.Second) // so that there is a past
 		synctest.Wait()
 		r.told()
-		news := make(chan agents.Change, 8)
+		changes := make(chan agents.Change, 8)
 		watching, unwatch := context.WithCancel(t.Context())
 		defer unwatch()
 		go r.door.Notify(watching, ann, agents.Change{Tools: true, Resources: true}, []string{agents.PointURI("lamp/on"), agents.PointURI("pump/on")}, func(c agents.Change) error {
-			news <- c
+			changes <- c
 			return nil
 		})
 		synctest.Wait()
-		<-news // it has begun
+		<-changes // it has begun
 
 		// The pump's limits change, soil moves to the fan's pin, the order changes.
 		r.text = head + "  lamp: { max_on: 5m, pin: \"p2\", driver: relay }\n  fan: { driver: relay, pin: p3 }\n" +
@@ -48,8 +48,8 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		var told []agents.Change
-		for len(news) > 0 {
-			told = append(told, <-news)
+		for len(changes) > 0 {
+			told = append(told, <-changes)
 		}
 		if !slices.Contains(told, agents.Change{Tools: true, Resources: true}) || slices.Contains(told, agents.Change{URI: agents.PointURI("lamp/on")}) ||
 			!slices.Contains(told, agents.Change{URI: agents.PointURI("pump/on")}) {
@@ -72,8 +72,8 @@ func TestReload(t *testing.T) {
 			t.Error("a reload of the same has changed something", err)
 		}
 		synctest.Wait()
-		for len(news) > 0 {
-			if c := <-news; c.Tools {
+		for len(changes) > 0 {
+			if c := <-changes; c.Tools {
 				t.Error("a reload of the same is told")
 			}
 		}

@@ -26,7 +26,7 @@ func OpenAccess(f Folder, site identity.ID, clock func() (t time.Time, synchroni
 	}
 	b, err := access.NewStore(o)
 	if err != nil {
-		return nil, f.Unusable(errors.Join(err, errors.New("put back the files "+AccessFile+" and "+CountsFile+" as they were, or move both away: then nobody but you has a permission any more")))
+		return nil, f.Unusable(errors.Join(err, errors.New("put back the files "+AccessFile+" and "+CountsFile+" as they were, or move both away: then all tokens and grants are gone")))
 	}
 	return b, nil
 }

@@ -38,7 +38,7 @@ const (
 const (
 	ChallengeMethod Method[None, Challenge]       = "claim/challenge" // the first step of a claim
 	ProveMethod     Method[access.Proof, Claimed] = "claim/prove"     // the second step: makes the caller the owner
-	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod from afar, for the proven key
+	ReclaimMethod   Method[Recovery, None]        = "claim/recover"   // RecoverMethod over the network, for the proven key
 	PresentMethod   Method[Signed, Reached]       = "grant/present"   // stores a grant that the site was not told of
 )
 

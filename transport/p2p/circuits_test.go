@@ -121,8 +121,8 @@ func TestKnownCallersReserve(t *testing.T) {
 	serve(t, site, nil)
 	at := over(t, relay, site)
 	learnt := make(chan bool, 1)
-	vouch := site.limiter.reportCaller
-	site.limiter.reportCaller = func(relay, caller peer.ID) bool { taken := vouch(relay, caller); learnt <- taken; return taken }
+	report := site.limiter.reportCaller
+	site.limiter.reportCaller = func(relay, caller peer.ID) bool { taken := report(relay, caller); learnt <- taken; return taken }
 	call := func(key identity.Key) error {
 		owner := newHost(t, Options{Key: key})
 		defer owner.Close()
@@ -307,7 +307,7 @@ func TestCircuitShares(t *testing.T) {
 	})
 }
 
-// TestOwnSites: keys of four networks have places, vouch for each other, and call each other
+// TestOwnSites: keys of four networks have places, report each other, and call each other
 // and everybody else as often as they can. Strangers of another network get through, and who
 // is known does, also with the network's own address.
 func TestOwnSites(t *testing.T) {
@@ -348,7 +348,7 @@ func TestOwnSites(t *testing.T) {
 }
 
 // TestForgotten: whom sites know that come back is remembered, whatever many keys of one
-// network do that come, vouch and go.
+// network do that come, report callers and go.
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCircuits(nil, nil)

@@ -114,16 +114,16 @@ func TestFailedHoles(t *testing.T) {
 	relay, site := newHost(t, Options{Relay: &Relay{}}, overTCP), newHost(t, Options{})
 	connected := make(chan bool, 100)
 	relay.Network().Notify(&network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) { connected <- true }})
-	news, err := site.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated))
+	addrs, err := site.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer news.Close()
+	defer addrs.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	turns, ended := make(chan time.Time), make(chan bool)
 	go func() {
 		defer close(ended)
-		site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news)
+		site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, addrs)
 	}()
 	for range 12 {
 		site.punched.mu.Lock()

@@ -122,7 +122,7 @@ func TestKeeperModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := &simulated{answers: answers.Draw(r, "answers")}
 		every := ms(renewInterval).Draw(r, "turns") + time.Second
-		strays := rapid.SliceOfN(ms(bad), 0, 20).Draw(r, "strays") // ends of connections that are no news
+		strays := rapid.SliceOfN(ms(bad), 0, 20).Draw(r, "strays") // ends of connections that change nothing
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			s.lost, s.good = make(chan struct{}, 1), time.Now().Add(bad)

@@ -75,17 +75,17 @@ func (h *Host) keepReservations(relays []peer.AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	news, err := h.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
+	addrs, err := h.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
 	if err != nil {
 		return err
 	}
-	h.onClose(news.Close)
+	h.onClose(addrs.Close)
 	begin := func() (stop func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		turns := time.NewTicker(renewInterval)
 		var keeping sync.WaitGroup
 		for _, relay := range relays {
-			keeping.Go(func() { h.keepReservation(ctx, relay, turns.C, news) })
+			keeping.Go(func() { h.keepReservation(ctx, relay, turns.C, addrs) })
 		}
 		return func() { cancel(); turns.Stop(); keeping.Wait() }
 	}
@@ -153,10 +153,10 @@ func isDirectIPv4(a ma.Multiaddr) bool {
 // keepReservation keeps a reservation at a relay until ctx ends, and announces changed
 // addresses. Of all relays with a reservation, the one renewed longest ago receives the next
 // of the renewals.
-func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, news event.Emitter) {
+func (h *Host) keepReservation(ctx context.Context, relay peer.AddrInfo, turns <-chan time.Time, addrs event.Emitter) {
 	tell := func(at []ma.Multiaddr) {
 		if h.relayAddrs.set(relay.ID, at) {
-			_ = news.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.relayAddrs.add(nil)})
+			_ = addrs.Emit(event.EvtAutoRelayAddrsUpdated{RelayAddrs: h.relayAddrs.add(nil)})
 		}
 	}
 	held := func() bool { return h.Network().Connectedness(relay.ID) == network.Connected }

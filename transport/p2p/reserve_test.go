@@ -17,11 +17,11 @@ import (
 func TestRenewalsTakeTurns(t *testing.T) {
 	asked, answer, turns := make(chan int), make(chan bool), make(chan time.Time)
 	site := newHost(t, Options{})
-	news, err := site.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated))
+	addrs, err := site.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer news.Close()
+	defer addrs.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
@@ -35,7 +35,7 @@ func TestRenewalsTakeTurns(t *testing.T) {
 				return false
 			}
 		}}}, overTCP)
-		keeping.Go(func() { site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, news) })
+		keeping.Go(func() { site.keepReservation(ctx, peer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}, turns, addrs) })
 	}
 	next := func() int {
 		t.Helper()

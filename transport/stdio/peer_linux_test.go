@@ -26,7 +26,7 @@ func TestSharedGroup(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		go func() { io.Copy(io.Discard, os.Stdin); cancel() }()
-		Serve(ctx, ln, rpc.LocalOwner, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "welcome"); c.Close() })
+		Serve(ctx, ln, rpc.LocalOwner, func(_ context.Context, c net.Conn, _ rpc.Evidence) { io.WriteString(c, "hello"); c.Close() })
 		return
 	}
 	if path := os.Getenv("STDIO_TEST_DIAL"); path != "" {
@@ -35,7 +35,7 @@ func TestSharedGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if said, _ := io.ReadAll(conn); string(said) != "welcome" {
+		if said, _ := io.ReadAll(conn); string(said) != "hello" {
 			t.Fatalf("%q", said)
 		}
 		return

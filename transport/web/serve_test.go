@@ -253,9 +253,9 @@ func TestManyHalfBodies(t *testing.T) {
 	})
 }
 
-// TestCrowd: two thousand connections that say nothing are held in number, and keep
+// TestManyConnections: two thousand connections that say nothing are held in number, and keep
 // neither a caller out who is there already nor one who comes after them.
-func TestCrowd(t *testing.T) {
+func TestManyConnections(t *testing.T) {
 	const idle = 2 * maxConns
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,7 +36,7 @@ func refusal(code int, message string) string {
 	return b.String()
 }
 
-// TestRouteAdmission is who is admitted to which route, and what everybody else is told.
+// TestRouteAdmission: each route admits the callers that it should, and refuses others with the right status.
 func TestRouteAdmission(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`
 	notCalled := func(name string) string {

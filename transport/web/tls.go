@@ -37,8 +37,8 @@ const (
 	browserAge  = 200 * 24 * time.Hour
 )
 
-// Names that a site's authority can vouch for: those that mean nothing outside a house.
-// Who trusts a site with all that it signs need not fear for other names.
+// privateNames are the names that a site's authority may certify: none is in the public DNS,
+// so that a client which trusts the authority risks no other name.
 var privateNames = []string{"localhost", "local", "lan", "home", "internal", "home.arpa"}
 
 var privateAddresses = []netip.Prefix{
@@ -53,7 +53,7 @@ var privateAddresses = []netip.Prefix{
 func Authority(key identity.Key) ([]byte, error) { return authority(key.ID(), key.Private()) }
 
 // IsAuthority reports whether a certificate is the Authority of a key: another one that the
-// key signed may vouch for any name.
+// key signed may be valid for any name.
 func IsAuthority(c *x509.Certificate, id identity.ID) bool {
 	der, err := authority(id, identity.New().Private()) // but for the signature
 	if err != nil {

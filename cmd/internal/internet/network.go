@@ -93,12 +93,12 @@ func Join(o Options) (n *Network, err error) {
 		return nil, err
 	}
 	n.deferred = append(n.deferred, card.Serve(host, n.realm, o.Site.Card, o.Site.Newer))
-	news, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
+	announcements, err := gossip.New(gossip.Options{Host: host, Realm: n.realm, Ask: n.fetchRecord})
 	if err != nil {
 		return nil, err
 	}
-	n.deferred = append(n.deferred, func() { news.Close() })
-	n.media["gossip"] = news
+	n.deferred = append(n.deferred, func() { announcements.Close() })
+	n.media["gossip"] = announcements
 	n.directory = discovery.NewDirectory(slog.Default(), n.media)
 	return n, nil
 }

@@ -84,7 +84,7 @@ func Relay(ctx context.Context, o RelayOptions) error {
 	defer all.Wait()
 	all.Go(func() {
 		if err := gossip.Forward(ctx, host, forwards); err != nil {
-			slog.Error("news are not passed on", "err", err)
+			slog.Error("forwarding announcements failed", "err", err)
 		}
 	})
 	if o.Allow != "" {

@@ -92,6 +92,6 @@ func TestAllowReachesGossip(t *testing.T) {
 		t.Fatal("those that are allowed do not find each other")
 	}
 	if len(others) > 0 {
-		t.Error("news of those that are not allowed are passed on")
+		t.Error("announcements of realms that are not allowed are forwarded")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// layer is a package, what of ours it may import, and why no more.
+// layer is a package, the packages of ours that it may import, and the reason.
 type layer struct {
 	folder string
 	may    []string
@@ -24,64 +24,64 @@ var mcpImports = []string{"transport/rpc", "node", "agents", "agents/tools", "de
 
 // layers is the plan. A package that is not listed may not exist.
 var layers = []layer{
-	{"device", nil, "the vocabulary of physical things knows nobody"},
+	{"device", nil, "the vocabulary of physical things imports nothing of ours"},
 	{"device/driver", []string{"device"}, "a driver is described by what a device is"},
-	{"device/guard", []string{"device"}, "what keeps outputs safe must not depend on people, protocols or drivers"},
-	{"device/guard/proc", []string{"device", "device/guard"}, "a connection and a process around the guard; which devices it has is the wiring's concern"},
-	{"device/sysfs", nil, "it reads files and knows no part"},
-	{"device/host", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its part and nobody who uses it"},
+	{"device/guard", []string{"device"}, "output safety must not depend on access, protocols or drivers"},
+	{"device/guard/proc", []string{"device", "device/guard"}, "it runs the guard in a process of its own; the caller passes the devices in"},
+	{"device/sysfs", nil, "it reads files and knows no device"},
+	{"device/host", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its hardware and none of its callers"},
 	{"device/board", []string{"device", "device/driver", "device/sysfs"}, "buses and lines know the board, not the chips on it"},
 	{"device/board/boardtest", []string{"device/board"}, "a fake of the board; imported by tests only"},
-	{"device/board/pinout", []string{"device/board"}, "a picture of the board's header"},
-	{"device/gpio", []string{"device", "device/driver", "device/board"}, "a part on bare lines gets them from the board"},
+	{"device/board/pinout", []string{"device/board"}, "it draws the board's header"},
+	{"device/gpio", []string{"device", "device/driver", "device/board"}, "a device on plain GPIO lines gets them from the board"},
 	{"device/chip", []string{"device", "device/driver", "device/board"}, "a chip gets its bus from the board"},
-	{"device/kernel", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its part and nobody who uses it"},
-	{"device/sim", []string{"device", "device/driver"}, "a driver knows its part and nobody who uses it"},
-	{"device/testbed", nil, "an emulated chip is its datasheet; what a driver of ours believes must not leak into it"},
-	{"device/testbed/guest", []string{"device/testbed"}, "the emulated board does as it is told; what is tested, and what is right, stands in the tests"},
-	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel", "device/sysfs"}, "it looks for parts, and runs none"},
+	{"device/kernel", []string{"device", "device/driver", "device/sysfs"}, "a driver knows its hardware and none of its callers"},
+	{"device/sim", []string{"device", "device/driver"}, "a driver knows its hardware and none of its callers"},
+	{"device/testbed", nil, "an emulated chip follows its datasheet; our drivers' assumptions must not leak into it"},
+	{"device/testbed/guest", []string{"device/testbed"}, "the emulated board executes requests; the expectations are in the tests"},
+	{"device/scan", []string{"device", "device/driver", "device/board", "device/kernel", "device/sysfs"}, "it finds devices, and runs none"},
 	{"device/devicetest", []string{"device"}, "the suite must fit every driver"},
-	{"agents", []string{"device"}, "the vocabulary above devices knows no protocol"},
-	{"agents/heartbeat", []string{"agents", "device"}, "a hosted agent asks the site, like everybody else"},
+	{"agents", []string{"device"}, "the vocabulary above devices is free of protocols"},
+	{"agents/heartbeat", []string{"agents", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"agents/tools", []string{"agents", "device"}, "operations as tools, whatever site they are asked of"},
-	{"agents/remote", []string{"agents", "device"}, "a site afar is what it says; how it is reached is the wiring's concern"},
-	{"agents/conformance", []string{"agents"}, "the public suite's fixtures go through the same door"},
+	{"agents/remote", []string{"agents", "device"}, "a remote site is known by its responses; the connection is passed in"},
+	{"agents/conformance", []string{"agents"}, "the public suite's fixtures are an agent like any other"},
 	{"node", []string{"agents", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
-	{"node/identity", nil, "a key knows nobody"},
-	{"node/quota", nil, "who counts as one is told by addresses; what is counted is not its concern"},
-	{"node/access", []string{"agents", "device", "node/identity"}, "who may is decided by names alone, and a refusal is a fault; what a tool does stands elsewhere"},
-	{"node/journal", []string{"device", "node", "node/identity"}, "it records calls for the node, in its words, and knows no agent and no device; identity has the codec"},
-	{"node/journal/journaltest", nil, "it damages files, whatever is in them"},
-	{"node/history", []string{"device"}, "past readings are readings"},
+	{"node/identity", nil, "keys are the lowest layer"},
+	{"node/quota", nil, "it groups callers by address; what is counted is passed in"},
+	{"node/access", []string{"agents", "device", "node/identity"}, "permissions are decided by names alone, and a refusal is a fault; operations are executed elsewhere"},
+	{"node/journal", []string{"device", "node", "node/identity"}, "it records the node's calls in the node's types; identity has the codec"},
+	{"node/journal/journaltest", nil, "it damages files, whatever they contain"},
+	{"node/history", []string{"device"}, "history stores readings"},
 	{"node/config", []string{"agents", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"node/hosted", []string{"agents", "device", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
-	{"node/state", []string{"device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; of what others keep in it, it knows the names, and of the emergency stop the two files"},
+	{"node/state", []string{"device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop"},
 	{"node/state/backup", []string{"device", "node/access", "node/config", "node/identity", "node/state"}, "a backup is read as the site will read it, before anything is written"},
-	{"node/update", []string{"node/identity"}, "who signed a program is known by keys; what it does is not its concern"},
-	{"transport/rpc", nil, "messages know no principal and no tool"},
+	{"node/update", []string{"node/identity"}, "an update is verified by keys, whatever the program does"},
+	{"transport/rpc", nil, "messages are free of principals and tools"},
 	{"transport/stdio", []string{"transport/rpc", "node/identity"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/web", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/owner", append([]string{"discovery", "node/access", "node/config", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
-	{"transport/mcp", mcpImports, "a protocol speaks to the door"},
-	{"transport/mcp/legacy", mcpImports, "older revisions come by the official SDK, behind the same door"},
-	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the far side is known by its messages only"},
-	{"discovery", []string{"node/identity", "node/quota"}, "records of sites know no tools"},
-	{"discovery/bed", nil, "a network for tests knows nobody who is on it"},
-	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "what a site announces comes as values; the media are passed in"},
+	{"transport/mcp", mcpImports, "a protocol calls the node"},
+	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
+	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the server is known by its messages only"},
+	{"discovery", []string{"node/identity", "node/quota"}, "records of sites are free of tools"},
+	{"discovery/bed", nil, "a network for tests is independent of the programs on it"},
+	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "the announcement comes as values; the media are passed in"},
 	{"discovery/discoverytest", []string{"discovery", "node/identity"}, "the suite must fit every medium"},
-	{"discovery/mdns", []string{"discovery", "node/identity"}, "a medium shows records and finds them; who believes them stands elsewhere"},
-	{"discovery/card", []string{"discovery", "node/identity", "node/quota"}, "a site tells of itself; whether to believe it stands elsewhere"},
-	{"discovery/dht", []string{"discovery", "discovery/card", "node/identity", "node/quota"}, "a medium shows records and finds them; who believes them stands elsewhere"},
-	{"discovery/gossip", []string{"discovery", "node/identity", "node/quota"}, "a medium tells of news; how a record is fetched is told by the wiring"},
-	{"deploy/release", []string{"node/identity", "node/update"}, "the maker's side knows an update's form, not what the program does"},
-	{"cmd/internal/memory", nil, "the process's own memory, whatever the process is"},
+	{"discovery/mdns", []string{"discovery", "node/identity"}, "a medium publishes and finds records; the directory verifies them"},
+	{"discovery/card", []string{"discovery", "node/identity", "node/quota"}, "a site serves its own record; the directory verifies it"},
+	{"discovery/dht", []string{"discovery", "discovery/card", "node/identity", "node/quota"}, "a medium publishes and finds records; the directory verifies them"},
+	{"discovery/gossip", []string{"discovery", "node/identity", "node/quota"}, "a medium spreads announcements; how a record is fetched is passed in"},
+	{"deploy/release", []string{"node/identity", "node/update"}, "the release tool needs an update's format only"},
+	{"cmd/internal/memory", nil, "it limits the memory of any process"},
 	{"cmd/internal/internet", []string{"transport/p2p", "discovery", "discovery/card", "discovery/dht", "discovery/gossip", "node/config", "node/identity", "node/state", "cmd/internal/memory"},
-		"it joins the carrier and the media; what a site announces comes as functions, and node/state has a relay's key"},
+		"it joins the carrier and the media; the announcement comes as functions, and node/state has a relay's key"},
 	{"cmd/internal/peer", []string{"agents", "agents/remote", "agents/tools", "device", "node", "node/access", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
@@ -89,12 +89,12 @@ var layers = []layer{
 	{"cmd/internal/site/sitetest", []string{"cmd/internal/site", "node/devices", "node/state"}, "it starts a whole site, as the command line does"},
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "device/sysfs", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
 		"discovery", "discovery/mdns", "agents", "transport/owner", "transport/owner/client", "transport/rpc"},
-		"what is done without a running site knows the machine and the data folder; the list of drivers, and a connection for doctor to ask the site that runs, are passed in"},
-	{"cmd/internal/systemd", nil, "the service manager, whatever the program does"},
-	{"cmd/internal/layers", nil, "the plan is read, not linked"},
+		"commands without a running site need the machine and the data folder; the list of drivers, and doctor's connection to the running site, are passed in"},
+	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
+	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
 	{"cmd/agentsite", []string{"agents", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
-		"the command line is words and tables; what it shows comes from ops, peer, the site and its client, permissions are in node/access's words, and the guard's process begins in node/devices"},
+		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 
 const module = "agentsite/"
@@ -104,7 +104,7 @@ func TestImports(t *testing.T) {
 		for pkg, imports := range packages(t, tags) {
 			i := slices.IndexFunc(layers, func(l layer) bool { return l.folder == pkg })
 			if i < 0 {
-				t.Errorf("%s is in no plan: add it to the table with what it may import and why, or move its lines to where they belong", pkg)
+				t.Errorf("%s is not in the table: add it with its imports and the reason, or move its code to the package it belongs to", pkg)
 				continue
 			}
 			for _, imp := range imports {
@@ -123,8 +123,8 @@ func allowed(l layer, imp string) error {
 	return fmt.Errorf("%s imports %s, which it may not: %s (it may import %v)", l.folder, imp, l.why, l.may)
 }
 
-// TestPlanRefuses shows that the table would refuse what it is there to refuse.
-func TestPlanBites(t *testing.T) {
+// TestForbiddenImports shows that the table refuses imports.
+func TestForbiddenImports(t *testing.T) {
 	for _, arrow := range [][2]string{
 		{"device/guard", "transport/rpc"}, {"transport/rpc", "node"}, {"node", "transport/rpc"},
 		{"agents/tools", "node"}, {"node/devices", "node/state"}, {"transport/mcp/legacy", "transport/mcp"},

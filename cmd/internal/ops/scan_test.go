@@ -106,7 +106,7 @@ func TestClaimed(t *testing.T) {
 	}
 }
 
-// TestComplete holds what --write takes over by itself to devices that need no more
+// TestComplete holds what --write accepts to devices that need no more
 // words and move nothing.
 func TestComplete(t *testing.T) {
 	for yaml, want := range map[string]bool{

@@ -207,7 +207,7 @@ func (r remote) Describe() device.Description { return r.desc }
 func (r remote) Close() error { return nil }
 
 // wait blocks until a guard is there: one that is replaced is away for a moment, which
-// is no news. It gives up after a second.
+// is no fault. It gives up after a second.
 func (k *Keeper) wait(ctx context.Context) error {
 	var patience <-chan time.Time
 	for {

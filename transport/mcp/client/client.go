@@ -231,7 +231,7 @@ func (c content) decode() (*agents.Content, error) {
 	return nil, nil // a kind that we have no use for
 }
 
-// Watch calls changed with the URI of each resource that has news, until ctx ends
+// Watch calls changed with the URI of each resource that has changed, until ctx ends
 // or the site does; first of all with "", once nothing can be missed any more.
 func (c *Client) Watch(ctx context.Context, uris []string, changed func(uri string)) error {
 	return c.watch(ctx, filter{URIs: uris}, func(n agents.Change) { changed(n.URI) })

@@ -183,7 +183,7 @@ func newServer(t *testing.T, f *fake) (*Server, *node.Hub) {
 	s := New(n, tools.New(n, n), "fake", "1", "be kind")
 	t.Cleanup(func() {
 		s.Close()
-		eventually(t, "every session and host is let go of", func() bool {
+		eventually(t, "every session and host is closed", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return len(s.hosts) == 0 && len(s.sessions) == 0

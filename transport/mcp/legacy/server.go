@@ -58,7 +58,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, e node.Eviden
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
-	w = &paced{w, http.NewResponseController(w)}
+	w = &deadlineWriter{w, http.NewResponseController(w)}
 	if !passes(w, r) {
 		return
 	}
@@ -172,17 +172,17 @@ func (s *Server) expel(h *host) {
 	}
 }
 
-// paced gives every write a deadline of its own: a stream may last, but a client
+// deadlineWriter gives every write a deadline of its own: a stream may last, but a client
 // that stops reading must not keep its place.
-type paced struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	rc *http.ResponseController
 }
 
-func (p *paced) Write(b []byte) (int, error) {
+func (p *deadlineWriter) Write(b []byte) (int, error) {
 	p.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	return p.ResponseWriter.Write(b)
 }
 
 // Unwrap lets a ResponseController flush.
-func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p *deadlineWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

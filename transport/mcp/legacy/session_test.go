@@ -74,7 +74,7 @@ func TestSessionIsBoundToPrincipal(t *testing.T) {
 	if err := mine.Close(); err != nil { // by DELETE
 		t.Error(err)
 	}
-	eventually(t, "the session that was deleted is let go of", func() bool { return s.count() == 1 })
+	eventually(t, "the session that was deleted is closed", func() bool { return s.count() == 1 })
 }
 
 func TestNobodyHasNoSession(t *testing.T) {
@@ -320,7 +320,7 @@ func TestSessionEndsWithItsLeave(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	eventually(t, "its host is let go of", func() bool {
+	eventually(t, "its host is closed", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.hosts) == 0

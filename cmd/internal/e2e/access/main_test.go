@@ -13,12 +13,12 @@ import (
 
 const echoEnv = "E2E_ECHO"
 
-// TestMain runs this test program as a crowd of clients, a flood or an echo where the
+// TestMain runs this test program as many clients, a flood or an echo where the
 // environment asks for it, and the tests otherwise: what attacks a site, and what it is
 // compared with, have processes of their own.
 func TestMain(m *testing.M) {
-	if at := os.Getenv(crowdEnv); at != "" {
-		crowd(at)
+	if at := os.Getenv(strangersEnv); at != "" {
+		runStrangers(at)
 	}
 	if to := os.Getenv(floodEnv); to != "" {
 		flooding(to)

@@ -35,7 +35,7 @@ var spoken = map[string]string{
 	"/libp2p/autonat/2/dial-back":      "hears that somebody dialled back",
 	"/libp2p/circuit/relay/0.2.0/stop": "hears from relays",
 	"/libp2p/dcutr":                    "punches holes",
-	"/agentsite/meshsub/1.2.0":         "news, whose topic only the realm can name",
+	"/agentsite/meshsub/1.2.0":         "announcements, whose topic only the realm can name",
 	"/agentsite/card/1":                "a site's card, for its realm",
 	"/agentsite/newer/1":               "hears of a newer record, from its realm",
 	"/agentsite/mcp/1/json":            "messages",

@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	crowdEnv  = "E2E_CROWD" // where they go to; the test's own program is the crowd
-	strangers = 200
+	strangersEnv = "E2E_STRANGERS" // the addresses to call; the test program itself is the strangers
+	strangers    = 200
 )
 
-// TestStrangersCrowd: two hundred strangers, each with a key of their own, connect, open
+// TestManyStrangers: two hundred strangers, each with a key of their own, connect, open
 // streams, say nonsense, hold on, and come again when they are sent away. The owner, who
 // was there before, and one who comes only then are answered as if there was nobody, and
 // the site stays small.
-func TestStrangersCrowd(t *testing.T) {
+func TestManyStrangers(t *testing.T) {
 	r := startOwned(t, "  den: { driver: sim, model: climate }\n")
 	before := newCaller(t, r.owner, r.id, r.peers)
 	alone := before.p99(t, 300)
 
-	log := startAttack(t, crowdEnv, strings.Join(r.peers, ",")+","+r.id.PeerID())
+	log := startAttack(t, strangersEnv, strings.Join(r.peers, ",")+","+r.id.PeerID())
 	harness.WaitFor(t, 2*time.Minute, "all strangers have come", func() bool { return strings.Contains(log.String(), "all have come") })
 
 	const limit = 50 * time.Millisecond
@@ -87,8 +87,8 @@ func (c *caller) p99(t *testing.T, n int) time.Duration {
 	return took[n*99/100]
 }
 
-// crowd is the strangers, in a process of their own, until its input ends.
-func crowd(where string) {
+// runStrangers is the strangers' process. It runs until its input ends.
+func runStrangers(where string) {
 	words := strings.Split(where, ",")
 	var full []string
 	for _, at := range words[:len(words)-1] {

@@ -53,16 +53,16 @@ const bell, gate = 27, 24
 // them.
 func (m *machine) pressed(t *testing.T) {
 	t.Log("inputs")
-	news := m.subscribe(t, "bell/button", "gate/button")
+	events := m.subscribe(t, "bell/button", "gate/button")
 	var took []time.Duration
 	for i := range 20 {
 		pressed := i%2 == 0
 		begun := time.Now()
 		m.Pull(t, bell, !pressed)
-		n := next(t, news)
+		n := next(t, events)
 		took = append(took, n.at.Sub(begun))
 		if r := m.readings(t)["bell/button"]; n.point != "bell/button" || r.Value != pressed {
-			t.Fatalf("%s has news, and the button is %v when it is %v", n.point, r.Value, pressed)
+			t.Fatalf("%s is notified, and the button is %v when it is %v", n.point, r.Value, pressed)
 		}
 	}
 	begun := time.Now()
@@ -81,11 +81,11 @@ func (m *machine) pressed(t *testing.T) {
 			levels = append(levels, "pull-up")
 		}
 		harness.AskGuest[any](t, m.Machine, "PUT", "/file", []byte(strings.Join(levels, "\n")), "path", m.SimulatedLine(t, gate)+"pull", "pause", "10ms")
-		n := next(t, news)
+		n := next(t, events)
 		heard = append(heard, fmt.Sprint(n.point, " ", m.readings(t)["gate/button"].Value))
 	}
 	m.Pull(t, bell, false)
-	heard = append(heard, next(t, news).point)
+	heard = append(heard, next(t, events).point)
 	if got := strings.Join(heard, ", "); got != "gate/button true, gate/button false, bell/button" {
 		t.Errorf("what bounces came as %s", got)
 	}
@@ -94,26 +94,26 @@ func (m *machine) pressed(t *testing.T) {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// news is a notification of a subscription.
-type news struct {
+// notification is one of a subscription.
+type notification struct {
 	point string
 	at    time.Time // here
 }
 
 // subscribe subscribes to points until the test ends.
-func (m *machine) subscribe(t testing.TB, points ...string) <-chan news {
+func (m *machine) subscribe(t testing.TB, points ...string) <-chan notification {
 	t.Helper()
 	const resource = "agentsite:///"
 	var uris []string
 	for _, p := range points {
 		uris = append(uris, resource+p)
 	}
-	heard := make(chan news, 100)
+	heard := make(chan notification, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, ended := m.Client(t, true), make(chan error, 1)
 	go func() {
 		ended <- watching.Watch(ctx, uris, func(uri string) {
-			heard <- news{strings.TrimPrefix(uri, resource), time.Now()}
+			heard <- notification{strings.TrimPrefix(uri, resource), time.Now()}
 		})
 	}()
 	t.Cleanup(func() {
@@ -126,13 +126,13 @@ func (m *machine) subscribe(t testing.TB, points ...string) <-chan news {
 	return heard
 }
 
-func next(t testing.TB, all <-chan news) news {
+func next(t testing.TB, all <-chan notification) notification {
 	t.Helper()
 	select {
 	case n := <-all:
 		return n
 	case <-time.After(20 * time.Second):
-		t.Fatal("20 s without news")
-		return news{}
+		t.Fatal("20 s without a notification")
+		return notification{}
 	}
 }

@@ -76,7 +76,7 @@ func TestWatchdogThatIsNotThere(t *testing.T) {
 	if !strings.Contains(r.Log.String(), "/dev/no-such-watchdog") || !strings.Contains(r.Log.String(), "remove site.watchdog") {
 		t.Errorf("the log does not say why:\n%s", r.Log)
 	}
-	r.Cmd.Process.Kill() // it has nobody to end in order
+	r.Cmd.Process.Kill() // no process is left to end it in order
 	<-r.Ended
 	r.Cmd.Process = nil
 }

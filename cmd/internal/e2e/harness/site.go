@@ -109,16 +109,16 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 	if err := r.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	welcomed := make(chan string, 1)
+	address := make(chan string, 1)
 	go func() {
 		var all []byte
 		buf := make([]byte, 4096)
 		for {
 			n, err := out.Read(buf)
 			all = append(all, buf[:n]...)
-			if m := AddressPattern.FindSubmatch(all); m != nil && welcomed != nil {
-				welcomed <- string(m[1])
-				welcomed = nil
+			if m := AddressPattern.FindSubmatch(all); m != nil && address != nil {
+				address <- string(m[1])
+				address = nil
 			}
 			if err != nil {
 				break
@@ -128,7 +128,7 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 	}()
 	t.Cleanup(func() { r.Stop(t) })
 	select {
-	case r.URL = <-welcomed:
+	case r.URL = <-address:
 	case err := <-r.Ended:
 		r.Ended <- err
 		t.Fatalf("the site ended before it was up: %v\n%s", err, r.Log)

@@ -235,7 +235,7 @@ func (w *way) agent(t *testing.T) {
 }
 
 // TestInternetRelay: the only relay there is is killed and begun anew while calls go over
-// it. What is asked next is answered within ten seconds, from a new process and in one that
+// it. The next call is answered within ten seconds, from a new process and in one that
 // went on.
 func TestInternetRelay(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func TestLevel(t *testing.T) {
 	other.Start(t)
 	f.relay.Addresses = append(f.relay.Addresses, other.Addresses...)
 	f.realm = f.newRealm(t, "home")
-	c := f.crowded(t, 1, 1)
+	c := f.relayed(t, 1, 1)
 	c.claimed(t)
 	site := c.sites[0]
 	var machines []role

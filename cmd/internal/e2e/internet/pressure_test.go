@@ -16,18 +16,18 @@ import (
 	"agentsite/discovery/bed"
 )
 
-// crowded is a relay with sites and their owner. Each is behind a symmetric NAT, so that
+// relayed is a relay with sites and their owner. Each is behind a symmetric NAT, so that
 // every connection between them goes through the relay.
-type crowded struct {
+type relayed struct {
 	*far
 	homes []*bed.Home
 	sites []*harness.Site
 	ann   harness.Laptop
 }
 
-func (f *far) crowded(t *testing.T, homes, each int) *crowded {
+func (f *far) relayed(t *testing.T, homes, each int) *relayed {
 	t.Helper()
-	c := &crowded{far: f, ann: f.laptop(t, f.Home(bed.Symmetric).Host(), harness.NewPerson(t))}
+	c := &relayed{far: f, ann: f.laptop(t, f.Home(bed.Symmetric).Host(), harness.NewPerson(t))}
 	for range homes {
 		home := f.Home(bed.Symmetric)
 		c.homes = append(c.homes, home)
@@ -39,7 +39,7 @@ func (f *far) crowded(t *testing.T, homes, each int) *crowded {
 }
 
 // claimed claims all sites for the owner, under the names shed-0, shed-1 and so on.
-func (c *crowded) claimed(t *testing.T) {
+func (c *relayed) claimed(t *testing.T) {
 	t.Helper()
 	for i, s := range c.sites {
 		harness.WaitFor(t, time.Minute, "a site is claimed", func() bool {
@@ -50,7 +50,7 @@ func (c *crowded) claimed(t *testing.T) {
 	harness.WaitFor(t, time.Minute, "all sites are found", func() bool { return len(c.ann.Find(t)) == len(c.sites) })
 }
 
-func (c *crowded) dids(t *testing.T) (all []string) {
+func (c *relayed) dids(t *testing.T) (all []string) {
 	for _, s := range c.sites {
 		all = append(all, s.DID(t))
 	}
@@ -59,7 +59,7 @@ func (c *crowded) dids(t *testing.T) (all []string) {
 
 // firstFound measures how long find takes to print the first of the owner's sites, on a
 // machine that knows only the realm. It returns -1 when find prints none.
-func (c *crowded) firstFound(t *testing.T) time.Duration {
+func (c *relayed) firstFound(t *testing.T) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel() // find goes on to ask peers that never answer
@@ -76,7 +76,7 @@ func (c *crowded) firstFound(t *testing.T) time.Duration {
 // DHT table as they can. The owner still reaches every site that has a reservation there,
 // over a new connection each time, and find still prints the first site soon.
 func TestPressure(t *testing.T) {
-	c := newFar(t).crowded(t, 3, 1)
+	c := newFar(t).relayed(t, 3, 1)
 	c.claimed(t)
 	round := func() (took []time.Duration) {
 		for i := range c.sites {
@@ -156,7 +156,7 @@ func TestNoRelay(t *testing.T) {
 func TestHerd(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
-	c := f.crowded(t, harness.Workload(1, 5), harness.Workload(5, 10))
+	c := f.relayed(t, harness.Workload(1, 5), harness.Workload(5, 10))
 	from, _ := f.Public()
 	reach := role{What: "reach", Relay: f.relay.Addresses, Sites: c.dids(t)}
 	all := act(t, from, reach)
@@ -184,7 +184,7 @@ func TestHerd(t *testing.T) {
 // relay, which also is the DHT server, was down and has lost its table.
 func TestAway(t *testing.T) {
 	away := harness.Workload(15*time.Second, time.Hour)
-	found := func(c *crowded, s *harness.Site) func() bool {
+	found := func(c *relayed, s *harness.Site) func() bool {
 		return func() bool {
 			return slices.ContainsFunc(c.laptop(t, c.ann.Host, harness.NewPerson(t)).Find(t, "--capability", "switch"), func(f peer.Found) bool { return f.DID == s.DID(t) })
 		}
@@ -201,7 +201,7 @@ func TestAway(t *testing.T) {
 	}
 	t.Run("site", func(t *testing.T) {
 		t.Parallel()
-		c := newFar(t).crowded(t, 2, 1)
+		c := newFar(t).relayed(t, 2, 1)
 		c.claimed(t)
 		gone, other := c.sites[0], c.sites[1]
 		c.IP(c.homes[0].Router, "link set eth0 down")
@@ -222,7 +222,7 @@ func TestAway(t *testing.T) {
 		t.Run("relay of a site behind "+behind, func(t *testing.T) {
 			t.Parallel()
 			f := newFar(t)
-			c := f.crowded(t, 0, 0)
+			c := f.relayed(t, 0, 0)
 			on, _ := f.Public()
 			if behind == "a router" {
 				on = f.Home(bed.Symmetric).Host()

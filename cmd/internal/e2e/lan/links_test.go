@@ -103,8 +103,8 @@ func TestLANTwoCables(t *testing.T) {
 	}
 }
 
-// TestLANCrowd: fifty sites on one bridge, and what it costs each to be there.
-func TestLANCrowd(t *testing.T) {
+// TestLANFiftySites: fifty sites on one bridge, and what it costs each to be there.
+func TestLANFiftySites(t *testing.T) {
 	t.Parallel()
 	b := bed.New(t)
 	const many, rest = 50, 10 * time.Second

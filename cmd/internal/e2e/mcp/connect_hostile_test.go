@@ -342,7 +342,7 @@ func TestHouseHostile(t *testing.T) {
 	}
 }
 
-// TestHouseSameName: a site from afar that is called as the one on this machine hides
+// TestHouseSameName: a remote site that is called as the one on this machine hides
 // nothing, and a stop for all reaches both.
 func TestHouseSameName(t *testing.T) {
 	h := harness.StartConnectedSites(t, "far", "stranger")

@@ -95,8 +95,8 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// TestLiars: who has news and does not answer is asked rarely, and keeps nobody from being
-// asked.
+// TestLiars: a member that announces and does not answer is asked rarely, and does not delay
+// the others.
 func TestLiars(t *testing.T) {
 	n := newRecordTracker(time.Hour)
 	liar := identity.New().ID()

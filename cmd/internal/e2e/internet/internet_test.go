@@ -302,6 +302,6 @@ func TestInternetGone(t *testing.T) {
 	}
 	t.Logf("find says so after %v", time.Since(begun).Round(10*time.Millisecond))
 	begun = time.Now()
-	w.ann.CheckRefused(t, 6, "not reached", "--site=shed", "read", "den/temperature")
+	w.ann.CheckRefused(t, 6, "cannot connect", "--site=shed", "read", "den/temperature")
 	t.Logf("and read after %v", time.Since(begun).Round(10*time.Millisecond))
 }

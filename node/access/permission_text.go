@@ -45,6 +45,9 @@ const (
 func ParsePermissions(text string) ([]Permission, error) {
 	var all []Permission
 	for part := range strings.SplitSeq(text, ",") {
+		if len(all) == maxEntries {
+			return nil, fmt.Errorf("at most %d parts have room in one list: name several points in one part, as in: read climate+fan", maxEntries)
+		}
 		p, err := parsePart(strings.Fields(part))
 		if err != nil {
 			return nil, fmt.Errorf("in %q: %w", strings.TrimSpace(part), err)

@@ -3,6 +3,7 @@ package access
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,40 +59,52 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      "a part is missing",
-		"read climate,":         "a part is missing",
-		"raed climate":          `"raed" is none of read, set`,
-		"read":                  "read what? Name points",
-		"use":                   "use what? Name a tool",
-		"use water on":          "use what?",
-		"use Water":             "is no tool",
-		"read Climate":          "is no point",
-		"read climate/temp/x":   "is no point",
-		"read climate+":         "is no point",
-		"set fan pump":          "several points are divided by + without spaces",
-		"stop now":              `"now" is no limit`,
-		"set fan max":           `"max" is no limit`,
-		"set fan max ten":       "is no length of time",
-		"set fan max 400d":      "is no length of time",
-		"set fan max 0s":        "is no length of time",
-		"set fan 0/h":           "is no rate",
-		"set fan 1000/h":        "a rate has 1 to 250 calls",
-		"set fan 10/hour":       "is no length of time",
-		"set fan 80..20":        "is no range",
-		"set fan 20..":          "is no number",
-		"set fan nan..20":       "is no number",
-		"set fan 0..inf":        "is no number",
-		"read *, read climate":  "no effect",
-		"read air, read air/x":  "no effect",
-		"set *, set fan max 1m": "no effect",
+		"":                        "a part is missing",
+		"read climate,":           "a part is missing",
+		"raed climate":            `"raed" is none of read, set`,
+		"read":                    "read what? Name points",
+		"use":                     "use what? Name a tool",
+		"use water on":            "use what?",
+		"use Water":               "is no tool",
+		"read Climate":            "is no point",
+		"read climate/temp/x":     "is no point",
+		"read climate+":           "is no point",
+		"set fan pump":            "several points are divided by + without spaces",
+		"stop now":                `"now" is no limit`,
+		"set fan max":             `"max" is no limit`,
+		"set fan max ten":         "is no length of time",
+		"set fan max 400d":        "is no length of time",
+		"set fan max 0s":          "is no length of time",
+		"set fan 0/h":             "is no rate",
+		"set fan 1000/h":          "a rate has 1 to 250 calls",
+		"set fan 10/hour":         "is no length of time",
+		"set fan 80..20":          "is no range",
+		"set fan 20..":            "is no number",
+		"set fan nan..20":         "is no number",
+		"set fan 0..inf":          "is no number",
+		"read *, read climate":    "no effect",
+		"read air, read air/x":    "no effect",
+		"set *, set fan max 1m":   "no effect",
+		manyParts(maxEntries + 1): "at most 32 parts",
 	} {
 		if _, err := ParsePermissions(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := ParsePermissions("read air/x, read air, read *, set air"); err != nil {
-		t.Error(err) // from narrow to wide
+	for _, text := range []string{"read air/x, read air, read *, set air", manyParts(maxEntries)} { // from narrow to wide, and as many as a block has
+		if _, err := ParsePermissions(text); err != nil {
+			t.Error(err)
+		}
 	}
+}
+
+// manyParts writes n parts that do not overlap.
+func manyParts(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = "read d" + strconv.Itoa(i)
+	}
+	return strings.Join(all, ", ")
 }
 
 // TestWordsAndBack: whatever can be granted can be said, and means the same again.

@@ -104,6 +104,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	if others {
 		if err := m.reloaded(cfg); err != nil {
 			problems = append(problems, err.Error())
+			cfg.Agents = m.cfg.Agents // so that the next reload tries again
 		}
 	}
 	m.cfg, m.devices = cfg, nil

@@ -266,3 +266,29 @@ func TestReloadRefused(t *testing.T) {
 		r.says(t, "read_points", readAll, "Point:pump/on Value:on", "Point:soil/t Value:2 Unit:K")
 	})
 }
+
+// TestReloadAgents: other agents are passed on at a reload, and again at the next one where
+// they were refused.
+func TestReloadAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, &bay{}, threeOf)
+		defer r.end()
+		var passed []int
+		var refusal error
+		r.reloaded = func(cfg *config.Site) error { passed = append(passed, len(cfg.Agents)); return refusal }
+		reload := func(refuse error, want ...int) {
+			t.Helper()
+			refusal = refuse
+			if err := r.Reload(t.Context()); (err != nil) != (refuse != nil) || !slices.Equal(passed, want) {
+				t.Errorf("passed %v, %v; want %v", passed, err, want)
+			}
+		}
+		reload(nil)
+		r.text += "agents: { a: { kind: clock } }\n"
+		reload(errors.New("refused"), 1)
+		reload(nil, 1, 1)
+		reload(nil, 1, 1)
+		r.text = strings.Replace(r.text, "a: { kind: clock }", "", 1)
+		reload(nil, 1, 1, 0)
+	})
+}

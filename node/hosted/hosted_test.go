@@ -3,6 +3,7 @@ package hosted
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -168,10 +169,15 @@ func TestSlowEnd(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	kinds := newRig().kinds
+	many := make([]string, 33) // parts that are well-formed each
+	for i := range many {
+		many[i] = "read d" + strconv.Itoa(i)
+	}
 	for _, tt := range []struct{ section, line, says string }{
 		{"agents: { a: { kind: probe, may: 'read *' } }", "", ""},
 		{"agents:\n  a: { kind: prob }", "a.yaml:3:14", "probe"},
 		{"agents:\n  a: { kind: probe, may: 'set everything on fire' }", "a.yaml:3:26", "may"},
+		{"agents:\n  a: { kind: probe, may: '" + strings.Join(many, ", ") + "' }", "a.yaml:3:26", "may"},
 		{"agents:\n  a: { kind: probe, txet: x }", "a.yaml:3:21", "text"},
 		{"agents:\n  a: { kind: probe, fail: x }", "a.yaml:3:27", "fail"},
 	} {

@@ -120,7 +120,7 @@ func (c *camera) run(ctx context.Context) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = &picture, &says
 	cmd.WaitDelay = time.Second // for a child that outlives it with the pipes
 	err := cmd.Run()
-	data := picture.kept
+	data := picture.data
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -149,22 +149,22 @@ func (c *camera) Close() error {
 // bounded keeps at most so many bytes of what is written to it; more is an error, which
 // closes the program's pipe.
 type bounded struct {
-	kept []byte
+	data []byte
 	most int
 	full bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if len(b.kept)+len(p) > b.most {
+	if len(b.data)+len(p) > b.most {
 		b.full = true
 		return 0, errors.New("it writes too much")
 	}
-	b.kept = append(b.kept, p...)
+	b.data = append(b.data, p...)
 	return len(p), nil
 }
 
 // lastLine returns the last line, where a program says why it ended.
 func (b *bounded) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(string(b.kept)), "\n")
+	lines := strings.Split(strings.TrimSpace(string(b.data)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -10,7 +10,7 @@ import (
 // display is a chip that shows lines of text. It cannot be asked what it shows, so
 // show brings its settings along each time: one that lost its supply needs no more.
 type display struct {
-	kept
+	managedChip
 	lay  func(text string) ([]string, error) // of a folded text, the lines that it takes
 	show func(lines []string) error
 }
@@ -39,7 +39,7 @@ func (d *display) Show(ctx context.Context, point, text string) error {
 // Close makes the display dark. One that is gone shows nothing either, so that is no
 // error.
 func (d *display) Close() error {
-	d.kept.Close()
+	d.managedChip.Close()
 	return nil
 }
 

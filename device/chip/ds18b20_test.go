@@ -67,15 +67,15 @@ func (b *bridge) command(w []byte) {
 			b.converted = time.Now().Add(ds18b20Longest)
 		}
 	case 0x96: // read one
-		b.data = b.heard()
+		b.data = b.nextByte()
 		b.said = append(b.said, b.data)
 	case 0x78: // one step of a search
 		b.triplet(w[1] != 0)
 	}
 }
 
-// heard is the next byte of the scratchpad that was asked for; nobody is all ones.
-func (b *bridge) heard() byte {
+// nextByte is the next byte of the scratchpad that was asked for; nobody is all ones.
+func (b *bridge) nextByte() byte {
 	if len(b.said) < 10 || b.said[0] != 0x55 || b.said[9] != 0xBE {
 		return 0xFF
 	}

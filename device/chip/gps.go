@@ -46,7 +46,7 @@ func (c *gpsConfig) Describe() device.Description {
 
 // Open finds the port.
 func (c *gpsConfig) Open(ctx context.Context) (device.Device, error) {
-	return openHeard(ctx, c.Serial, c.Baud, c.Describe(), gpsListen)
+	return openSerialSensor(ctx, c.Serial, c.Baud, c.Describe(), gpsListen)
 }
 
 // gpsListen waits for an RMC and a GGA of the same second, in either order.

@@ -57,7 +57,7 @@ func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	h := &hd44780{dev: dev, columns: c.Columns, rows: c.Rows}
 	d := &display{lay: wrapped(c.Columns, c.Rows), show: func(lines []string) error { return h.write(lines, hd44780Light) }}
-	d.kept = kept{desc: c.Describe(), on: dev.conn, setUp: func() error { return h.write(nil, 0) }}
+	d.managedChip = managedChip{desc: c.Describe(), on: dev.conn, setUp: func() error { return h.write(nil, 0) }}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (c *hx711Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	w := newWires(c.board, c.Data, c.Clock)
 	d := &hx711{config: c, wires: w}
-	d.kept = kept{desc: c.Describe(), on: w, setUp: d.off, release: w.release}
+	d.managedChip = managedChip{desc: c.Describe(), on: w, setUp: d.off, release: w.release}
 	if _, err := d.Sample(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (c *hx711Config) Open(ctx context.Context) (device.Device, error) {
 
 // hx711 is the chip. It rests switched off, until its first sample.
 type hx711 struct {
-	kept
+	managedChip
 	config      *hx711Config
 	wires       *wires
 	clock, data *board.Line
@@ -132,7 +132,7 @@ func (d *hx711) Sample(ctx context.Context) ([]device.Reading, error) {
 // Close switches the chip off. One that is gone measures nothing either, so that is no
 // error.
 func (d *hx711) Close() error {
-	d.kept.Close()
+	d.managedChip.Close()
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (c *max7219Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	m := max7219{conn, c}
 	d := &display{lay: digits(c.Digits), show: func(lines []string) error { return m.write(lines[0], 1) }}
-	d.kept = kept{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
+	d.managedChip = managedChip{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *mcp3008Config) Open(ctx context.Context) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mcp3008{kept: kept{desc: c.Describe(), on: conn, setUp: func() error { return nil }}, conn: conn, config: c}
+	m := &mcp3008{managedChip: managedChip{desc: c.Describe(), on: conn, setUp: func() error { return nil }}, conn: conn, config: c}
 	if _, err := m.Sample(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (c *mcp3008Config) Open(ctx context.Context) (device.Device, error) {
 
 // mcp3008 is the chip. It has nothing to set up.
 type mcp3008 struct {
-	kept
+	managedChip
 	conn   *board.SPIConn
 	config *mcp3008Config
 }

@@ -11,7 +11,7 @@ import (
 
 // outputs is a chip with outputs that cannot be read back.
 type outputs struct {
-	kept
+	managedChip
 	// set brings a point of desc to a value that it accepts, and returns once the
 	// chip has it.
 	set func(point int, v device.Value) error
@@ -37,7 +37,7 @@ type readable struct {
 	tell func(*driver.Sample)
 }
 
-// outputPart is a chip whose outputs can be read back; see kept and readable.
+// outputPart is a chip whose outputs can be read back; see managedChip and readable.
 type outputPart interface {
 	setUp() error
 	intact() (bool, error)
@@ -47,7 +47,7 @@ type outputPart interface {
 
 // openReadable opens the chip on conn if ask, which changes nothing, succeeds.
 func openReadable(ctx context.Context, conn link, desc device.Description, part outputPart, ask func() error) (device.Device, error) {
-	r := &readable{tell: part.tell, outputs: outputs{set: part.set, kept: kept{desc: desc, on: conn, setUp: part.setUp, intact: part.intact}}}
+	r := &readable{tell: part.tell, outputs: outputs{set: part.set, managedChip: managedChip{desc: desc, on: conn, setUp: part.setUp, intact: part.intact}}}
 	if err := r.find(ctx, ask); err != nil {
 		return nil, err
 	}

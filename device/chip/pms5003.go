@@ -33,7 +33,7 @@ func (c *pms5003Config) Describe() device.Description {
 
 // Open finds the port.
 func (c *pms5003Config) Open(ctx context.Context) (device.Device, error) {
-	return openHeard(ctx, c.Serial, pms5003Baud, c.Describe(), pms5003Listen)
+	return openSerialSensor(ctx, c.Serial, pms5003Baud, c.Describe(), pms5003Listen)
 }
 
 // pms5003Listen waits for a whole frame whose sum is right.

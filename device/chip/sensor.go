@@ -14,7 +14,7 @@ import (
 // again after an error, because a chip that lost its supply or its bus has lost its
 // settings too.
 type sensor struct {
-	kept
+	managedChip
 	dev       *i2cChip
 	configure func(*i2cChip) error                 // finds the chip, checks that it is the right one, writes its settings
 	read      func(*i2cChip, *driver.Sample) error // one measurement, added to the sample
@@ -28,7 +28,7 @@ func openSensor(ctx context.Context, at board.I2C, desc device.Description, s se
 		return nil, err
 	}
 	s.dev = dev
-	s.kept = kept{desc: desc, on: dev.conn, setUp: func() error { return s.configure(dev) }}
+	s.managedChip = managedChip{desc: desc, on: dev.conn, setUp: func() error { return s.configure(dev) }}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}

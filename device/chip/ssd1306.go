@@ -50,7 +50,7 @@ func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	s := &ssd1306{dev: dev, pages: c.Height / 8, rotated: c.Rotated}
 	d := &display{lay: wrapped(ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height), show: s.show}
-	d.kept = kept{desc: c.Describe(), on: dev.conn, setUp: s.dark}
+	d.managedChip = managedChip{desc: c.Describe(), on: dev.conn, setUp: s.dark}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}

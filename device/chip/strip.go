@@ -91,7 +91,7 @@ func (c *stripConfig) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	l := &lamps{conn: conn, config: c}
-	o := &outputs{set: l.set, kept: kept{desc: c.Describe(), on: conn, setUp: l.rest}}
+	o := &outputs{set: l.set, managedChip: managedChip{desc: c.Describe(), on: conn, setUp: l.rest}}
 	if err := o.find(ctx, conn.Ready); err != nil {
 		return nil, err
 	}

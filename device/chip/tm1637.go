@@ -69,7 +69,7 @@ func (c *tm1637Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	m := &tm1637{config: c, wires: newWires(c.board, c.Clock, c.Data)}
 	d := &display{lay: m.lay, show: func(lines []string) error { return m.write(lines[0], tm1637On|byte(c.Brightness-1)) }}
-	d.kept = kept{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}
+	d.managedChip = managedChip{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}

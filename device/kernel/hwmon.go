@@ -26,12 +26,12 @@ const hwmonDevices = "sys/class/hwmon"
 
 var hwmonNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^hwmon[0-9]{1,4}$`) })
 
-func (c *Hwmon) which() which {
-	return which{kind: "hwmon", numbered: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+func (c *Hwmon) selector() selector {
+	return selector{kind: "hwmon", numbered: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
-func (c *Hwmon) Validate() error { return c.which().validate(hwmonNumber(), "lm75") }
+func (c *Hwmon) Validate() error { return c.selector().validate(hwmonNumber(), "lm75") }
 
 // Open finds the chip and lists its sensors and alarms; it reads none of them. A
 // chip that the kernel does not have is an Offline fault.
@@ -39,7 +39,7 @@ func (c *Hwmon) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return c.which().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
+	return c.selector().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
 }
 
 // hwmonPlace is the device that a folder of /sys/class/hwmon belongs to, such as

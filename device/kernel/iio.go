@@ -26,12 +26,12 @@ const iioDevices = "sys/bus/iio/devices"
 
 var iioNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^iio:device[0-9]{1,4}$`) })
 
-func (c *IIO) which() which {
-	return which{kind: "iio", numbered: "iio:device", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
+func (c *IIO) selector() selector {
+	return selector{kind: "iio", numbered: "iio:device", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
 }
 
 // Validate finds mistakes without hardware.
-func (c *IIO) Validate() error { return c.which().validate(iioNumber(), "bme280") }
+func (c *IIO) Validate() error { return c.selector().validate(iioNumber(), "bme280") }
 
 // Open finds the device and lists its channels; it reads none of them. A device
 // that the kernel does not have is an Offline fault.
@@ -39,7 +39,7 @@ func (c *IIO) Open(context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return c.which().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
+	return c.selector().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
 }
 
 // iioPlace is the device that a folder of /sys/bus/iio belongs to, such as 1-0076.

@@ -1,27 +1,27 @@
 package scan
 
-// lone is the effect on a part of one byte that is written to it alone.
-type lone string
+// byteEffect is the effect of a single byte that is written to a part.
+type byteEffect string
 
 const (
-	pointer lone = "pointer" // the number of a register: nothing changes until more is written
-	acts    lone = "acts"    // an output changes, or it does as it is told
+	pointer byteEffect = "pointer" // the number of a register: nothing changes until more is written
+	acts    byteEffect = "acts"    // an output changes, or it does as it is told
 	// repeats is a part that acts as well, and that a long read shows: what it sends
 	// comes again.
-	repeats lone = "repeats"
+	repeats byteEffect = "repeats"
 )
 
-// part is a chip, where its straps let it be, and what a lone byte does to it.
+// part is a chip, where its straps let it be, and the effect of a single byte on it.
 type part struct {
 	name     string
 	driver   string // of device/chip; "" where there is none
 	kernel   string // the name of its kernel driver, likewise
 	from, to uint16
-	byte     lone
+	byte     byteEffect
 	source   string
 }
 
-// parts are those that a lone byte changes, and of the others those that share
+// parts are those that a single byte changes, and of the others those that share
 // their addresses. Only where a part can be counts here, not how seldom it is
 // there. Of those at one address the commonest comes first.
 var parts = []part{

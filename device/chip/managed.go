@@ -8,10 +8,9 @@ import (
 	"agentsite/device/driver"
 )
 
-// kept is a chip whose settings are kept: it is set up at its first use, and again whenever
-// it has lost its settings, with outputs at their safe values and never at their last ones.
+// managedChip sets a chip up at its first use, and again whenever the chip has lost its settings, with outputs at their safe values and never at their last ones.
 // Opening it moves nothing.
-type kept struct {
+type managedChip struct {
 	desc device.Description
 	on   link
 	// setUp writes the settings and brings outputs to safe and a display to dark, in an
@@ -37,10 +36,10 @@ type link interface {
 }
 
 // open sets the chip up, which also finds whether it is there.
-func (k *kept) open(ctx context.Context) error { return k.use(ctx, func() error { return nil }) }
+func (k *managedChip) open(ctx context.Context) error { return k.use(ctx, func() error { return nil }) }
 
 // find checks that the chip is there, by a transfer that changes nothing.
-func (k *kept) find(ctx context.Context, ask func() error) error {
+func (k *managedChip) find(ctx context.Context, ask func() error) error {
 	if err := k.on.Begin(ctx); err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (k *kept) find(ctx context.Context, ask func() error) error {
 }
 
 // use calls do once the chip has its settings.
-func (k *kept) use(ctx context.Context, do func() error) error {
+func (k *managedChip) use(ctx context.Context, do func() error) error {
 	if err := k.on.Begin(ctx); err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func (k *kept) use(ctx context.Context, do func() error) error {
 }
 
 // sample is one use that reads all points.
-func (k *kept) sample(ctx context.Context, tell func(*driver.Sample) error) ([]device.Reading, error) {
+func (k *managedChip) sample(ctx context.Context, tell func(*driver.Sample) error) ([]device.Reading, error) {
 	took := driver.NewSample(k.desc.Points)
 	if err := k.use(ctx, func() error { return tell(took) }); err != nil {
 		return nil, err
@@ -82,10 +81,10 @@ func (k *kept) sample(ctx context.Context, tell func(*driver.Sample) error) ([]d
 	return took.Readings(), unwell(k.desc.Model, k.on, ctx.Err())
 }
 
-func (k *kept) prepare() (err error) {
+func (k *managedChip) prepare() (err error) {
 	if k.ready && k.intact != nil {
 		if k.ready, err = k.intact(); err != nil {
-			k.ready = true // it could not say; ask again
+			k.ready = true // unknown; read it again next time
 			return err
 		}
 	}
@@ -100,11 +99,11 @@ func (k *kept) prepare() (err error) {
 }
 
 // Describe describes the chip as its owner wired it.
-func (k *kept) Describe() device.Description { return k.desc }
+func (k *managedChip) Describe() device.Description { return k.desc }
 
 // Close brings the chip to its safe state for good. A chip that does not answer is an
 // error: its outputs may not be safe.
-func (k *kept) Close() error {
+func (k *managedChip) Close() error {
 	if err := k.on.Begin(context.Background()); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 //
 // These chips have no registers. A pin that is written high is pulled up by 0.1 mA
 // only, and is an input at the same time; so they are after power-on, all of them.
-// What is switched has to be wired to run while its pin is low (active_low), or it
+// The load has to be wired to run while its pin is low (active_low), or it
 // runs from power-on until the chip is first written.
 //
 // periph's adapter is not used: it registers pins for the whole process, and takes

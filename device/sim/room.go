@@ -2,7 +2,7 @@ package sim
 
 import "math"
 
-// What the greenhouse is like. Times are in seconds and temperatures in °C.
+// Properties of the greenhouse. Times are in seconds and temperatures in °C.
 const (
 	airTime    = 60.0  // the air follows its surroundings within this, vent closed
 	vapourTime = 180.0 // and its moisture

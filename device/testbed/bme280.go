@@ -66,7 +66,7 @@ func (c *BME280) Reset() {
 	c.put(skipped, skipped, skippedHumidity)
 }
 
-// What a quantity reads as that was not measured.
+// Values of quantities that were not measured.
 const (
 	skipped         = 0x80000
 	skippedHumidity = 0x8000

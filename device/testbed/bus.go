@@ -53,7 +53,7 @@ const (
 	Absent State = "absent" // unplugged: it comes back as from power-on
 )
 
-// What a transfer can end with.
+// Errors of a transfer.
 var (
 	ErrNoAnswer = errors.New("nobody acknowledged the address")
 	ErrStuck    = errors.New("a line of the bus is held low")

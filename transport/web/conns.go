@@ -34,8 +34,8 @@ type connState struct {
 	since time.Time
 }
 
-// group is whose connections they are: an account's, or an address's until a request has
-// named an account.
+// group identifies the owner of connections: an account, or an address until a request has
+// proved an account.
 type group struct {
 	account string
 	from    netip.Prefix
@@ -52,7 +52,7 @@ const (
 	answering
 )
 
-// spare is how long a connection may take to say what it is for, while there is room.
+// spare is how long a connection may take to send its request, while there is room.
 const spare = 3 * time.Second
 
 func newConnLimiter(usual, most int) *connLimiter {
@@ -72,21 +72,21 @@ func (l *connLimiter) context(ctx context.Context, conn net.Conn) context.Contex
 	return context.WithValue(ctx, connKey{}, limited{l, conn})
 }
 
-// prove notes whose request it is that came by the connection of ctx.
+// prove assigns the connection of ctx to the account of its request.
 func prove(ctx context.Context, account string) {
 	if c, ok := ctx.Value(connKey{}).(limited); ok {
 		c.by.set(c.conn, reading, account)
 	}
 }
 
-// complete notes that all of that request has come and that it is being answered.
+// complete marks the request as read in full and being answered.
 func complete(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(limited); ok {
 		c.by.set(c.conn, answering, "")
 	}
 }
 
-// set ranks a connection whose account is known, or is from now on.
+// set changes the rank, and the account, of a connection.
 func (l *connLimiter) set(conn net.Conn, r rank, account string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +131,8 @@ func (l *connLimiter) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// leastWanted is the connection that has to go where there are more than so many: of those
-// that may, one of a group that has the most. It is never the newcomer.
+// leastWanted returns the connection to evict when there are too many: among those that may
+// be evicted, one of the group with the most connections. It is never the newest.
 func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connState) bool) (out net.Conn) {
 	size, proved := make(map[group]int), 0
 	for _, c := range l.conns {
@@ -159,7 +159,7 @@ func (l *connLimiter) leastWanted(newcomer net.Conn, most int, may func(*connSta
 	return out
 }
 
-// prefixOf is where a connection comes from.
+// prefixOf returns the network prefix of a connection's remote address.
 func prefixOf(conn net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -177,7 +177,7 @@ func closeAtOnce(conn net.Conn) {
 	conn.Close()
 }
 
-// perAccount bounds what each account has at a time.
+// perAccount limits each account's concurrent requests.
 type perAccount struct {
 	most int
 

@@ -22,8 +22,8 @@ import (
 	"agentsite/node/identity"
 )
 
-// Certificates know no time: a board without a clock has to be reached too. What ends is
-// the permission. RFC 5280, 4.1.2.5 has the last moment for those that do not end.
+// Certificates do not expire, because a board without a clock has to be reachable; permissions
+// expire. RFC 5280, 4.1.2.5 defines the time for certificates without an end.
 var (
 	certFirst = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	certLast  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -128,7 +128,7 @@ type certificates struct {
 	cache map[certKind]madeCertificate
 }
 
-// certKind is what certificates differ by.
+// certKind is the key of the certificate cache.
 type certKind struct {
 	ip      netip.Addr
 	browser bool // the client does not know Ed25519
@@ -195,12 +195,11 @@ func (s *certificates) make(kind certKind, now time.Time) (*tls.Certificate, err
 	return c, nil
 }
 
-// keySubject is whom the certificate of a caller's key names: the key says who it is.
+// keySubject is the subject of every client certificate: the key identifies the caller.
 var keySubject = pkix.Name{CommonName: "AgentSite key"}
 
-// ClientTLS is how the owner of a key speaks to one site, whatever its address and its
-// name, and to no other. The handshake proves both keys to each other, and that nobody
-// stands between.
+// ClientTLS returns the TLS configuration of a client that connects to one site, whatever its
+// address and name. The handshake proves both keys to each other, without a man in the middle.
 func ClientTLS(key identity.Key, site identity.ID) (*tls.Config, error) {
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: keySubject, NotBefore: certFirst, NotAfter: certLast,
@@ -217,20 +216,20 @@ func ClientTLS(key identity.Key, site identity.ID) (*tls.Config, error) {
 		InsecureSkipVerify: true, // names and times prove nothing here: the site's key does
 		VerifyConnection: func(c tls.ConnectionState) error {
 			if !signedBy(site, c.PeerCertificates[0]) {
-				return fmt.Errorf("whoever answers there is not %s", site.PeerID())
+				return fmt.Errorf("the server has another key than %s", site.PeerID())
 			}
 			return nil
 		},
 	}, nil
 }
 
-// signedBy reports whether a certificate is a site's own.
+// signedBy reports whether a site's key signed a certificate.
 func signedBy(site identity.ID, c *x509.Certificate) bool {
 	authority := &x509.Certificate{PublicKeyAlgorithm: x509.Ed25519, PublicKey: ed25519.PublicKey(site[:])}
 	return site.Valid() && authority.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 }
 
-// proved is the peer ID of the key that a caller proved to have, "" for none.
+// proved returns the peer ID of the key that a client proved, "" for none.
 func proved(c *tls.ConnectionState) string {
 	if c == nil || len(c.PeerCertificates) == 0 {
 		return ""

@@ -47,7 +47,7 @@ func (l *allowlist) follow(ctx context.Context) {
 			continue
 		}
 		if err := l.read(); err != nil {
-			slog.Error("who may be reached through this relay stays as it was", "err", err)
+			slog.Error("allowlist not read; the previous one stays in use", "err", err)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (n *Network) fetchRecord(ctx context.Context, id identity.ID, sequence uint
 			err = card.SendNewer(ctx, n.Host, n.realm, at, known.Signed)
 		}
 		if err != nil {
-			slog.Debug("a site is not told that a newer record of it is known", "site", id, "err", err)
+			slog.Debug("sending a newer record failed", "site", id, "err", err)
 		}
 		return discovery.Sighting{Site: id, Record: known.Bytes()}, nil
 	}

@@ -53,7 +53,7 @@ func up(name string) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// keep has a program run until it has nothing to do any more, and says so by ending well.
+// keep restarts a program until it exits successfully.
 func keep(p process) {
 	for {
 		r, err := start(p)

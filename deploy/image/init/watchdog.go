@@ -12,9 +12,8 @@ import (
 // dogPatience is the most that a Raspberry Pi's watchdog can wait, in whole seconds.
 const dogPatience = 15
 
-// feedWatchdog starts the board's watchdog. From then on a kernel, or a first process, that
-// hangs has the board start again, with the version that was proven last. The file is never
-// closed.
+// feedWatchdog starts the board's watchdog. From then on the board restarts when the kernel or
+// the init process hangs, with the last confirmed version. The file is never closed.
 func feedWatchdog(device string) {
 	f, err := os.OpenFile(device, os.O_WRONLY, 0)
 	if err == nil {

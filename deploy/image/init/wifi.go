@@ -49,8 +49,8 @@ func parseWiFi(text string) (n network, err error) {
 	return n, nil
 }
 
-// joinWiFi has the board's radio join the network that the owner has named, and join it
-// again whenever it is lost. The radio itself proves that it knows the password.
+// joinWiFi makes the board's radio join the owner's Wi-Fi, and join it again whenever the
+// connection is lost. The radio itself proves that it knows the password.
 func joinWiFi() error {
 	text, err := os.ReadFile(wifiFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -108,7 +108,7 @@ func runGuard(ctx context.Context, cfg *config.Site, latch guard.Latch, serve fu
 	s := &guardServer{cfg: cfg, devices: all}
 	defer func() {
 		if err := closeDevices(s.devices); err != nil {
-			slog.Error("a device did not close well; look whether its outputs are safe", "err", err)
+			slog.Error("closing a device failed; check its outputs", "err", err)
 		}
 	}()
 	s.guard, err = guard.New(actuators(all), latch)

@@ -34,7 +34,7 @@ type Options struct {
 	Files       GuardFiles
 	Outputs     *proc.Keeper
 	Hub         *node.Hub                // gets the samples
-	KeepHistory func(addresses []string) // has the history of these points kept and all other forgotten
+	KeepHistory func(addresses []string) // keeps the history of these points and drops all other
 }
 
 // Manager holds a site's devices while they come and go. They change in Run's goroutine
@@ -140,7 +140,7 @@ func (m *Manager) sample(ctx context.Context, d *instance) {
 		select {
 		case <-ended:
 		case <-patience.C:
-			slog.Error("a driver does not end its sample and is left behind", "device", d.Name)
+			slog.Error("driver hangs in Sample; abandoned", "device", d.Name)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (m *Manager) openMissing(ctx context.Context) (changed bool) {
 		d := m.devices[at]
 		switch {
 		case errs[i] == nil:
-			slog.Info("a device that was missing is there", "device", d.Name)
+			slog.Info("missing device opened", "device", d.Name)
 		case device.AsFault(errs[i]).Error() == d.missing.Error():
 			continue
 		default: // for another reason now
@@ -212,7 +212,7 @@ func (m *Manager) openMissing(ctx context.Context) (changed bool) {
 		return false
 	}
 	if err := m.publish(); err != nil {
-		slog.Error("what there is now cannot be offered", "err", err)
+		slog.Error("publishing the devices failed", "err", err)
 	}
 	for _, d := range opened { // once its readings are kept
 		m.sample(ctx, d)

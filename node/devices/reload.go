@@ -135,7 +135,7 @@ func (m *Manager) reload(ctx context.Context) error {
 		m.devices = append(m.devices, d)
 	}
 	if refused == nil && added == nil && changed == nil && removed == nil && !others {
-		slog.Info("the configuration is reloaded and says what it said before")
+		slog.Info("configuration reloaded, unchanged")
 		return nil // and nobody has to list the tools again
 	}
 	err = m.publish()
@@ -146,7 +146,7 @@ func (m *Manager) reload(ctx context.Context) error {
 		return err
 	}
 	if refused != nil {
-		return device.Faultf(device.Unavailable, "the configuration of before goes on; see to the data folder and reload again: %w", refused)
+		return device.Faultf(device.Unavailable, "the previous configuration stays in use; mend the data folder and reload again: %w", refused)
 	}
 	slog.Info("the configuration is reloaded", "added", added, "changed", changed, "removed", removed, "agents", others)
 	if problems != nil {

@@ -181,7 +181,7 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 	})
 }
 
-// TestReloadWhoseInstallFails: the configuration of before goes on, with what it says, and
+// TestReloadWhoseInstallFails: the previous configuration stays in use, with what it says, and
 // the next reload does not say otherwise.
 func TestReloadWhoseInstallFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (f GuardFiles) TakeOver(ctx context.Context, p Plan) error {
 	if err == nil {
 		uninterrupted := context.WithoutCancel(ctx) // an interrupted start leaves no output away from safe either
 		if said, err := f.command(uninterrupted, "safe").CombinedOutput(); err != nil {
-			slog.Error("outputs of the configuration of before may not be safe", "err", err, "said", string(said))
+			slog.Error("outputs of the previous configuration may not be safe", "err", err, "said", string(said))
 		}
 	}
 	return f.install()
@@ -85,7 +85,7 @@ func (f GuardFiles) lock(ctx context.Context, end bool) (unlock func(), err erro
 			if pid <= 1 { // a guard signs its lock at once
 				return nil, fmt.Errorf("the outputs are driven by another process, which %s does not name", lock.Name())
 			}
-			slog.Error("a guard of before does not end and is killed", "process", pid)
+			slog.Error("previous guard hangs; killed", "process", pid)
 			signalTo(pid, os.Kill)
 			killed = true
 			continue

@@ -185,7 +185,7 @@ func connectRelay(ctx context.Context, host *p2p.Host, r peer.AddrInfo) {
 func (n *Network) OnAddressChange(ctx context.Context, changed func()) {
 	changes, err := n.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
 	if err != nil {
-		slog.Error("where the site is reached is not followed", "err", err)
+		slog.Error("watching the site's addresses failed", "err", err)
 		return
 	}
 	defer changes.Close()

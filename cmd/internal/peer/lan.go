@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -93,10 +94,15 @@ func (d lanDialer) browse(network string, tried []string) attempt[lanConn] {
 		browse(ctx, d.site, func(at []string) {
 			heard = true
 			for _, a := range at {
-				if !slices.Contains(tried, a) && len(tried) < maxDials {
-					tried = append(tried, a)
-					add(d.dialAddress(network, a))
+				if slices.Contains(tried, a) || len(tried) == maxDials {
+					continue
 				}
+				tried = append(tried, a)
+				dial := d.dialAddress(network, a)
+				if isLinkLocal(a) && len(at) > 1 { // the others stay valid elsewhere and are worth storing
+					dial = delayed(fallbackDelay, dial)
+				}
+				add(dial)
 			}
 		})
 		if !heard {
@@ -104,6 +110,12 @@ func (d lanDialer) browse(network string, tried []string) attempt[lanConn] {
 		}
 		return lanConn{}, errors.New("no announced address leads to it")
 	}
+}
+
+// isLinkLocal reports whether host:port is an address of one link, such as fe80::1%eth0.
+func isLinkLocal(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().IsLinkLocalUnicast()
 }
 
 // mayBeRemote reports whether an address may be another machine's.

@@ -73,6 +73,17 @@ func race[T any](ctx context.Context, delay time.Duration, discard func(T), grou
 	}
 }
 
+// delayed starts an attempt after a while.
+func delayed[T any](by time.Duration, a attempt[T]) attempt[T] {
+	return func(ctx context.Context, add func(attempt[T])) (T, error) {
+		select {
+		case <-time.After(by):
+		case <-ctx.Done():
+		}
+		return a(ctx, add)
+	}
+}
+
 // joinReasons joins two errors in one sentence; the first may be nil.
 func joinReasons(all, one error) error {
 	if all == nil {

@@ -383,17 +383,17 @@ func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call)
 	number := k.number
 	k.calls[number] = &c
 	k.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { poke(k.hurry) })() // does it hang?
 	if what.reads() {
-		l.send(what, number, body)
+		l.send(what, number, body) // a connection that is stuck ends with its process
 	} else {
 		poke(k.hurry)
-		go l.send(what, number, body) // a connection that is stuck ends with its process
+		go l.send(what, number, body)
 	}
 	select {
 	case err := <-c.done:
 		return err
 	case <-ctx.Done():
-		poke(k.hurry) // does it hang?
 	}
 	k.mu.Lock()
 	_, waiting := k.calls[number]

@@ -129,3 +129,27 @@ func TestButtonThatIsSlowAtFirst(t *testing.T) {
 		r.stopped(t, "is pressed")
 	})
 }
+
+// TestFullConnection: a read whose time ends while it is still being sent makes Run ask
+// whether the guard hangs, which ends both.
+func TestFullConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := NewKeeper(nil, guard.Latch{}, nil)
+		ours, its := net.Pipe() // nothing reads from it
+		defer its.Close()
+		k.link = newLink(ours)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- k.ask(ctx, sample, nil, call{}) }()
+		select {
+		case <-k.hurry:
+		case <-time.After(heartbeatIdle):
+			t.Error("nobody asks")
+		}
+		ours.Close() // as life does then
+		if err := <-ended; err == nil {
+			t.Error("it was read")
+		}
+	})
+}

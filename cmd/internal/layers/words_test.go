@@ -73,7 +73,7 @@ func TestWords(t *testing.T) {
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, filepath.FromSlash(root+"/")))
 		if d.IsDir() {
-			if name == ".git" || name == "deploy/replaced" {
+			if name == ".git" || name == ".cache" || name == "dist" || name == "deploy/replaced" {
 				return filepath.SkipDir
 			}
 			return nil

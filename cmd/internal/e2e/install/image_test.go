@@ -190,7 +190,7 @@ func (p *powered) killed(t *testing.T, owner harness.Person) {
 	begun := time.Now()
 	p.dark(t)
 	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
-	p.says(t, "every output is at its safe value (1 of them)")
+	p.says(t, "safe values (1)")
 	p.says(t, "the site has ended: killed")
 	harness.WaitFor(t, time.Minute, "the site is back", func() bool {
 		out, err := owner.CLI(t, "read", "--site", "shed", "lamp/relay")

@@ -317,7 +317,7 @@ func (p packaged) updated(t *testing.T) {
 	for what, program := range map[string]string{"one that does not start": "no program\n", "one that hangs": "#!/bin/sh\nexec sleep 1000\n"} {
 		begun := time.Now()
 		give("v1.0.3", 4e9, []byte(program), key)
-		refused(what, "was not well")
+		refused(what, "v1.0.3")
 		t.Logf("%s: %.1f s until the one before is back", what, time.Since(begun).Seconds())
 		p.active(t)
 		p.reached(t)

@@ -26,7 +26,7 @@ type Ask struct {
 	For    time.Duration // how long it holds them; 0 leaves that to the output
 }
 
-// Name names what is asked for, as permissions, the journal and approvals do.
+// Name returns the name of the operation, as permissions, the journal and approvals write it.
 func (a Ask) Name() string {
 	switch a.Op {
 	case OpOwn:

@@ -56,7 +56,7 @@ type Point struct {
 	Safe        device.Value `json:"safe,omitzero"`        // of an output, as all that follow
 	MaxSeconds  float64      `json:"max_seconds,omitzero"` // away from safe; 0 for without limit
 	Limits      string       `json:"limits,omitzero"`
-	Confirm     string       `json:"confirm,omitzero"` // who has to approve each move
+	Confirm     string       `json:"confirm,omitzero"` // "owner" if an owner must approve each move
 }
 
 // Missed is a site of a group that did not answer.

@@ -26,7 +26,7 @@ type Fault struct {
 	Kind FaultKind
 	Msg  string
 	Err  error // the cause, if any, for errors.Is and As; its text is in Msg
-	// Names are the points and holders that Msg mentions besides what was asked for. Short
+	// Names are the points and holders that Msg mentions besides the request's own. Short
 	// says the same without them, for callers that may not read them.
 	Names []string
 	Short string

@@ -97,7 +97,7 @@ func newSite(of Site) (*site, error) {
 	return s, err
 }
 
-// confirms returns who has to approve each move; "" for nobody.
+// confirms returns "owner" if an owner must approve each move, and "" otherwise.
 func (p point) confirms() string {
 	if p.confirm {
 		return "owner"

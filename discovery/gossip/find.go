@@ -181,7 +181,7 @@ func (f *finder) emitGoodbyes() {
 	}
 }
 
-// emitSighting emits what is known of a site.
+// emitSighting emits a site's newest record.
 func (f *finder) emitSighting(site identity.ID, s discovery.Sighting) {
 	s.For = 3 * f.m.o.Every
 	if f.emit(s) != nil {

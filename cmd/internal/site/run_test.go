@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"agentsite/cmd/internal/site"
-	"agentsite/cmd/internal/site/sitetest"
+	"agentsite/cmd/internal/sitetest"
 	"agentsite/node/state"
 
 	"go.uber.org/goleak"

@@ -25,7 +25,7 @@ type Chip struct {
 
 type pin struct {
 	board.LineInfo
-	by       *lines // who has requested it
+	by       *lines // the request that holds the line
 	level    bool   // at the pin
 	outside  *bool  // what the wiring makes of it while it is an input
 	stuck    bool

@@ -90,6 +90,7 @@ type Reference struct{ Prompt, URITemplate string }
 // has new contents.
 type Change struct {
 	Tools, Prompts, Resources bool
+	Approvals                 bool   // which calls wait for an owner's approval
 	URI                       string // a resource that was updated
 }
 

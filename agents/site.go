@@ -9,7 +9,8 @@ import (
 // Site is the operations on a site, or on several that are presented as one. The node,
 // the client of a remote site and a group implement it; whoever needs fewer methods
 // declares an interface of its own. Errors are faults with a kind (see device.AsFault),
-// and *ApprovalNeeded where an owner has to approve the call first. A principal is told
+// *ApprovalNeeded where an owner has to approve the call first, and *Unreached; after any
+// other error it is not known what was done. A principal is told
 // nothing of what it may not see. Methods are safe for concurrent use.
 type Site interface {
 	// Offer returns what p may ask for. The same pointer is the same offer.
@@ -23,6 +24,12 @@ type Site interface {
 	Capture(ctx context.Context, p Principal, r CaptureRequest) (Picture, error)
 	Status(ctx context.Context, p Principal, r SiteRequest) (Statuses, error)
 }
+
+// Unreached is the error of a call that its site never saw.
+type Unreached struct{ Err error }
+
+func (u *Unreached) Error() string { return u.Err.Error() }
+func (u *Unreached) Unwrap() error { return u.Err }
 
 // ApprovalNeeded is the error of a call that its site's owner has to approve. The very
 // same call with Terms.Approval set to State is made once that has happened.

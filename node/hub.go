@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/notify"
 	"agentsite/device"
 )
 
@@ -37,11 +38,8 @@ type Hub struct {
 	mu     sync.RWMutex
 	latest map[string]*slot
 
-	watching sync.Mutex
-	watchers map[*watcher]struct{}
-
-	readings  atomic.Uint64 // taken in
-	coalesced atomic.Uint64 // changes that a watcher was not told of one by one
+	watchers notify.Watchers
+	readings atomic.Uint64 // taken in
 }
 
 // slot is a point's latest reading. It is changed under both locks.
@@ -63,7 +61,7 @@ func NewHub(sink Sink, recorder Recorder, uri func(address string) string) *Hub 
 	}
 	return &Hub{
 		sink: sink, recorder: recorder, uri: uri, start: time.Now(),
-		latest: make(map[string]*slot), watchers: make(map[*watcher]struct{}),
+		latest: make(map[string]*slot),
 	}
 }
 
@@ -133,68 +131,17 @@ func (h *Hub) Forget(addresses ...string) {
 // Counts reports how many readings came in, how many changes were coalesced for
 // slow watchers, and how many watchers there are.
 func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	return h.readings.Load(), h.coalesced.Load(), len(h.watchers)
-}
-
-// watcher is what one Watch has not been told yet. It is bounded by what it
-// watches, however slow it is.
-type watcher struct {
-	which agents.Change
-	uris  map[string]bool // watched; true while there is news
-	news  agents.Change
-	some  chan struct{} // buffered: there is news
+	watchers, coalesced = h.watchers.Counts()
+	return h.readings.Load(), coalesced, watchers
 }
 
 // Announce tells the watchers of a change.
-func (h *Hub) Announce(c agents.Change) {
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	for w := range h.watchers {
-		if w.take(c, h) {
-			select {
-			case w.some <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
+func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
 
-// take notes a change and reports whether it concerns the watcher.
-func (w *watcher) take(c agents.Change, h *Hub) bool {
-	if c.URI != "" {
-		waiting, watched := w.uris[c.URI]
-		if waiting {
-			h.coalesced.Add(1)
-		}
-		if watched {
-			w.uris[c.URI] = true
-		}
-		return watched
-	}
-	mine := agents.Change{
-		Tools: c.Tools && w.which.Tools, Prompts: c.Prompts && w.which.Prompts, Resources: c.Resources && w.which.Resources,
-	}
-	w.news.Tools = w.news.Tools || mine.Tools
-	w.news.Prompts = w.news.Prompts || mine.Prompts
-	w.news.Resources = w.news.Resources || mine.Resources
-	return mine != agents.Change{}
-}
-
-func (h *Hub) watch(ctx context.Context, which agents.Change, uris []string, emit func(agents.Change) error) error {
-	w := &watcher{which: which, uris: make(map[string]bool, len(uris)), some: make(chan struct{}, 1)}
-	for _, u := range uris {
-		w.uris[u] = false
-	}
-	h.watching.Lock()
-	h.watchers[w] = struct{}{}
-	h.watching.Unlock()
-	defer func() {
-		h.watching.Lock()
-		delete(h.watchers, w)
-		h.watching.Unlock()
-	}()
+// notify tells about changes until ctx ends, as Node.Notify does.
+func (h *Hub) notify(ctx context.Context, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	w := h.watchers.Join(which, uris)
+	defer w.Leave()
 	if err := emit(agents.Change{}); err != nil {
 		return err
 	}
@@ -202,30 +149,12 @@ func (h *Hub) watch(ctx context.Context, which agents.Change, uris []string, emi
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.some:
+		case <-w.C:
 		}
-		for _, c := range h.collect(w, uris) {
+		for _, c := range w.Take() {
 			if err := emit(c); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// collect takes a watcher's news, in the order in which it asked for them.
-func (h *Hub) collect(w *watcher, uris []string) []agents.Change {
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	var all []agents.Change
-	if w.news != (agents.Change{}) {
-		all = append(all, w.news)
-		w.news = agents.Change{}
-	}
-	for _, u := range uris {
-		if w.uris[u] {
-			w.uris[u] = false
-			all = append(all, agents.Change{URI: u})
-		}
-	}
-	return all
 }

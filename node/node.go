@@ -197,7 +197,7 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{agents.PointOf(uri)}, Effect: agents.Reads})
 	}
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
-		return n.hub.watch(ctx, which, uris, func(c agents.Change) error {
+		return n.hub.notify(ctx, which, uris, func(c agents.Change) error {
 			if err := seen(); err != nil {
 				return err
 			}

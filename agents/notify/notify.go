@@ -1,0 +1,117 @@
+// Package notify tells watchers about changes. A slow watcher is told once about all that
+// happened meanwhile, so that what waits for it is bounded by what it watches.
+package notify
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"agentsite/agents"
+)
+
+// Watchers are those who are told. The zero Watchers has none. It is safe for concurrent use.
+type Watchers struct {
+	mu  sync.Mutex
+	all map[*Watcher]struct{}
+
+	coalesced atomic.Uint64
+}
+
+// Watcher is told about some changes. Its methods are for one goroutine.
+type Watcher struct {
+	C <-chan struct{} // receives when there are changes to take
+
+	of      *Watchers
+	some    chan struct{}
+	which   agents.Change
+	uris    []string
+	changed map[string]bool // of the resources; with Watchers.mu, as pending
+	pending agents.Change
+}
+
+// Join adds a watcher of the offers that which names and of the resources among uris. From
+// then on it misses nothing, until it leaves.
+func (ws *Watchers) Join(which agents.Change, uris []string) *Watcher {
+	some := make(chan struct{}, 1)
+	w := &Watcher{C: some, of: ws, some: some, which: which, uris: uris, changed: make(map[string]bool, len(uris))}
+	for _, u := range uris {
+		w.changed[u] = false
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.all == nil {
+		ws.all = make(map[*Watcher]struct{})
+	}
+	ws.all[w] = struct{}{}
+	return w
+}
+
+// Leave ends what Join began.
+func (w *Watcher) Leave() {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	delete(w.of.all, w)
+}
+
+// Take returns the changes since it was called last, each once, resources in the order in
+// which they were joined for.
+func (w *Watcher) Take() (all []agents.Change) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	if w.pending != (agents.Change{}) {
+		all = append(all, w.pending)
+		w.pending = agents.Change{}
+	}
+	for _, u := range w.uris {
+		if w.changed[u] {
+			w.changed[u] = false
+			all = append(all, agents.Change{URI: u})
+		}
+	}
+	return all
+}
+
+// Announce tells the watchers of a change. It does not block.
+func (ws *Watchers) Announce(c agents.Change) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.all {
+		if w.note(c) {
+			select {
+			case w.some <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// note records a change and reports whether it concerns the watcher.
+func (w *Watcher) note(c agents.Change) bool {
+	if c.URI != "" {
+		waiting, watched := w.changed[c.URI]
+		if waiting {
+			w.of.coalesced.Add(1)
+		}
+		if watched {
+			w.changed[c.URI] = true
+		}
+		return watched
+	}
+	mine := agents.Change{
+		Tools: c.Tools && w.which.Tools, Prompts: c.Prompts && w.which.Prompts,
+		Resources: c.Resources && w.which.Resources, Approvals: c.Approvals && w.which.Approvals,
+	}
+	w.pending.Tools = w.pending.Tools || mine.Tools
+	w.pending.Prompts = w.pending.Prompts || mine.Prompts
+	w.pending.Resources = w.pending.Resources || mine.Resources
+	w.pending.Approvals = w.pending.Approvals || mine.Approvals
+	return mine != agents.Change{}
+}
+
+// Counts reports how many watchers there are, and how many changes were coalesced for slow
+// ones.
+func (ws *Watchers) Counts() (watchers int, coalesced uint64) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.all), ws.coalesced.Load()
+}

@@ -1,0 +1,37 @@
+package notify
+
+import (
+	"slices"
+	"testing"
+
+	"agentsite/agents"
+)
+
+// TestBounded checks that what waits for a watcher does not grow with what happens, and
+// that it comes in the order of the resources that it joined for.
+func TestBounded(t *testing.T) {
+	var all Watchers
+	w := all.Join(agents.Change{Tools: true}, []string{"u:2", "u:1"})
+	for range 1000 {
+		all.Announce(agents.Change{URI: "u:1"})
+		all.Announce(agents.Change{URI: "u:2"})
+		all.Announce(agents.Change{URI: "u:3"})
+		all.Announce(agents.Change{Tools: true, Prompts: true})
+	}
+	<-w.C
+	want := []agents.Change{{Tools: true}, {URI: "u:2"}, {URI: "u:1"}}
+	if got := w.Take(); !slices.Equal(got, want) || len(w.changed) != 2 || len(w.C) != 0 {
+		t.Errorf("%+v of %d, want %+v of 2", got, len(w.changed), want)
+	}
+	if got := w.Take(); got != nil {
+		t.Errorf("%+v a second time", got)
+	}
+	if n, coalesced := all.Counts(); n != 1 || coalesced != 1998 {
+		t.Errorf("%d watchers, %d coalesced", n, coalesced)
+	}
+	w.Leave()
+	all.Announce(agents.Change{URI: "u:1"})
+	if n, _ := all.Counts(); n != 0 || len(w.C) != 0 {
+		t.Errorf("%d watchers are left", n)
+	}
+}

@@ -64,7 +64,7 @@ func (b *bench) dip() {
 func (b *bench) tell(t *testing.T, world map[string]float64) {
 	t.Helper()
 	for what, value := range world {
-		if err := b.Tell("chip", what, value); err != nil {
+		if err := b.SetInput("chip", what, value); err != nil {
 			t.Fatal(err)
 		}
 	}

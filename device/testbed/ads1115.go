@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// ADS1115 is Texas Instruments' converter of four voltages (SBAS444, sections 7
-// and 8). It takes the time that a conversion takes.
+// ADS1115 emulates Texas Instruments' analog-to-digital converter (SBAS444, sections 7
+// and 8). A conversion takes the datasheet's time.
 type ADS1115 struct {
-	told
-	words
-	ready time.Time // when the first conversion ends of those under way; zero for none
+	inputs
+	wordRegisters
+	ready time.Time // end of the first running conversion; zero for none
 }
 
-// NewADS1115 measures the voltages in0 to in3.
+// NewADS1115 returns a converter with the inputs in0 to in3, in V.
 func NewADS1115() *ADS1115 {
-	c := &ADS1115{told: told{"in0": 0, "in1": 0, "in2": 0, "in3": 0}}
-	c.read = func(pointer byte) {
-		c.settle()
+	c := &ADS1115{inputs: inputs{"in0": 0, "in1": 0, "in2": 0, "in3": 0}}
+	c.beforeRead = func(pointer byte) {
+		c.finishConversion()
 		if c.reg[1] &^= adsStart; c.ready.IsZero() {
 			c.reg[1] |= adsStart // not converting
 		}
 	}
-	c.written = func(pointer byte) {
+	c.afterWrite = func(pointer byte) {
 		if pointer == 1 && (c.reg[1]&adsSingle == 0 || c.reg[1]&adsStart != 0) {
-			c.ready = time.Now().Add(c.length())
+			c.ready = time.Now().Add(c.conversionTime())
 		}
 	}
 	return c
@@ -40,14 +40,14 @@ func (c *ADS1115) Reset() {
 	c.reg = []uint16{0, 0x8583, 0x8000, 0x7fff}
 }
 
-// length is how long a conversion takes at the data rate (table 8).
-func (c *ADS1115) length() time.Duration {
+// conversionTime returns the time of a conversion at the data rate (table 8).
+func (c *ADS1115) conversionTime() time.Duration {
 	perSecond := [8]time.Duration{8, 16, 32, 64, 128, 250, 475, 860}
 	return time.Second / perSecond[c.reg[1]>>5&7]
 }
 
-// settle takes in a conversion that has ended.
-func (c *ADS1115) settle() {
+// finishConversion stores the result of a conversion whose time is over.
+func (c *ADS1115) finishConversion() {
 	if c.ready.IsZero() || time.Now().Before(c.ready) {
 		return
 	}
@@ -57,9 +57,9 @@ func (c *ADS1115) settle() {
 	}
 }
 
-// convert measures what the multiplexer selects, at the range of the amplifier.
+// convert measures the multiplexer's selection at the range of the amplifier.
 func (c *ADS1115) convert() {
-	in := [4]float64{c.told["in0"], c.told["in1"], c.told["in2"], c.told["in3"]}
+	in := [4]float64{c.inputs["in0"], c.inputs["in1"], c.inputs["in2"], c.inputs["in3"]}
 	pairs := [4][2]int{{0, 1}, {0, 3}, {1, 3}, {2, 3}}
 	mux := c.reg[1] >> 12 & 7
 	var volts float64

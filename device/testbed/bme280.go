@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// BME280 is Bosch's sensor of temperature, humidity and pressure (BST-BME280-DS002,
-// sections 4 and 5). It has the trimming values of the datasheet's example, so that
-// what it is told is worked back to raw values by the datasheet's own formulas. It
-// measures when it is told to, takes the time, and shows 0x80000 before.
+// BME280 emulates Bosch's sensor of temperature, humidity and pressure
+// (BST-BME280-DS002, sections 4 and 5). Inputs become raw values by the inverse of the
+// datasheet's formulas, with the trimming values of its example. A measurement is started
+// by a command and takes the datasheet's time; before the first the data is 0x80000.
 type BME280 struct {
-	told
+	inputs
 	trimH   [6]int64
 	reg     [256]byte
 	pointer byte
-	humid   byte      // ctrl_hum as it was when ctrl_meas was last written
-	ready   time.Time // when the measurement under way ends; zero for none
+	humid   byte      // ctrl_hum when ctrl_meas was last written
+	ready   time.Time // end of the running measurement; zero for none
 }
 
-// NewBME280 measures temperature in °C, humidity in % and pressure in Pa.
+// NewBME280 returns a sensor with the inputs temperature in °C, humidity in % and pressure
+// in Pa.
 func NewBME280() *BME280 { return NewBME280Of(bmeH) }
 
-// NewBME280Of is a chip with these trimming values dig_H1 to dig_H6 of its humidity.
+// NewBME280Of returns a sensor with the trimming values dig_H1 to dig_H6 of the humidity.
 // dig_H4 and dig_H5 have 12 bits and a sign.
 func NewBME280Of(humidity [6]int64) *BME280 {
-	return &BME280{told: told{"temperature": 20, "humidity": 50, "pressure": 101325}, trimH: humidity}
+	return &BME280{inputs: inputs{"temperature": 20, "humidity": 50, "pressure": 101325}, trimH: humidity}
 }
 
 const (
@@ -39,8 +40,8 @@ const (
 	bmeData   = 0xf7
 )
 
-// Trimming values: T and P as in the example of BST-BMP280-DS001, section 3.12, H
-// as parts in the wild have them.
+// Trimming values: T and P of the example in BST-BMP280-DS001, section 3.12, H of a real
+// part.
 var (
 	bmeT = [3]int64{27504, 26435, -1000}
 	bmeP = [9]int64{36477, -10685, 3024, 2855, 140, -7, 15500, -14600, 6000}
@@ -48,7 +49,7 @@ var (
 )
 
 func (c *BME280) Reset() {
-	*c = BME280{told: c.told, trimH: c.trimH}
+	*c = BME280{inputs: c.inputs, trimH: c.trimH}
 	c.reg[bmeID] = 0x60
 	at := 0x88
 	for _, trim := range [][]int64{bmeT[:], bmeP[:]} {
@@ -66,7 +67,7 @@ func (c *BME280) Reset() {
 	c.put(skipped, skipped, skippedHumidity)
 }
 
-// Values of quantities that were not measured.
+// Raw values of skipped measurements.
 const (
 	skipped         = 0x80000
 	skippedHumidity = 0x8000
@@ -79,8 +80,8 @@ func (c *BME280) put(pressure, temperature, humidity int) {
 	binary.BigEndian.PutUint16(c.reg[bmeData+6:], uint16(humidity))
 }
 
-// Write takes pairs of a register and its value; a register alone is where the next
-// read begins (section 6.2.1).
+// Write takes pairs of a register and its value; a register alone sets the start of the
+// next read (section 6.2.1).
 func (c *BME280) Write(b []byte) {
 	c.pointer = b[0]
 	for ; len(b) >= 2; b = b[2:] {
@@ -89,7 +90,7 @@ func (c *BME280) Write(b []byte) {
 }
 
 func (c *BME280) set(reg, v byte) {
-	c.settle()
+	c.finishConversion()
 	switch reg {
 	case bmeReset:
 		if v == 0xb6 {
@@ -100,16 +101,16 @@ func (c *BME280) set(reg, v byte) {
 	case bmeConfig:
 		c.reg[reg] = v
 	case bmeMeas:
-		c.reg[reg], c.humid = v, c.reg[bmeHum] // only now is ctrl_hum obeyed
+		c.reg[reg], c.humid = v, c.reg[bmeHum] // ctrl_hum takes effect now
 		c.ready = time.Time{}
 		if v&3 != 0 {
-			c.ready = time.Now().Add(c.length())
+			c.ready = time.Now().Add(c.conversionTime())
 		}
 	}
 }
 
-// length is the longest that a measurement takes (section 9.1).
-func (c *BME280) length() time.Duration {
+// conversionTime returns the maximal time of a measurement (section 9.1).
+func (c *BME280) conversionTime() time.Duration {
 	samples := func(code byte) float64 {
 		if code &= 7; code != 0 {
 			return float64(int(1) << (min(code, 5) - 1))
@@ -125,21 +126,21 @@ func (c *BME280) length() time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// settle takes in a measurement that has ended. In normal mode there is always a
-// newer one.
-func (c *BME280) settle() {
+// finishConversion stores the result of a measurement whose time is over. In normal mode
+// each call measures again.
+func (c *BME280) finishConversion() {
 	if c.ready.IsZero() || time.Now().Before(c.ready) {
 		return
 	}
 	c.measure()
-	if c.reg[bmeMeas]&3 != 3 { // forced: once, and back to sleep
+	if c.reg[bmeMeas]&3 != 3 { // forced mode: return to sleep
 		c.ready = time.Time{}
 		c.reg[bmeMeas] &^= 3
 	}
 }
 
 func (c *BME280) Read(b []byte) {
-	c.settle()
+	c.finishConversion()
 	c.reg[bmeStatus] = 0
 	if time.Now().Before(c.ready) {
 		c.reg[bmeStatus] = 8
@@ -150,10 +151,10 @@ func (c *BME280) Read(b []byte) {
 	}
 }
 
-// measure works back from what the chip is told, for what is switched on.
+// measure computes the raw values of the inputs, for the enabled measurements.
 func (c *BME280) measure() {
 	const most = 1<<20 - 1
-	want := int64(math.Round(c.told["temperature"] * 100))
+	want := int64(math.Round(c.inputs["temperature"] * 100))
 	t := sort.Search(most, func(raw int) bool { return (bmeFine(int64(raw))*5+128)>>8 >= want })
 	fine := bmeFine(int64(t))
 	pressure, humidity, temperature := skipped, skippedHumidity, skipped
@@ -162,25 +163,25 @@ func (c *BME280) measure() {
 	}
 	if c.reg[bmeMeas]>>2&7 != 0 {
 		pressure = sort.Search(most, func(raw int) bool { // it falls as the raw value rises
-			return bmePressure(int64(raw), fine) <= c.told["pressure"]
+			return bmePressure(int64(raw), fine) <= c.inputs["pressure"]
 		})
 	}
 	if c.humid&7 != 0 {
-		humidity = sort.Search(1<<16-1, func(raw int) bool { return c.percent(int64(raw), fine) >= c.told["humidity"] })
+		humidity = sort.Search(1<<16-1, func(raw int) bool { return c.percent(int64(raw), fine) >= c.inputs["humidity"] })
 	}
 	c.put(pressure, temperature, humidity)
 }
 
-// bmeFine is the temperature in 1/5120 °C, as the other formulas need it, in the
-// datasheet's integers (section 4.2.3): nobody computes it otherwise.
+// bmeFine returns t_fine, the temperature in 1/5120 °C that the other formulas use, by the
+// datasheet's integer formula (section 4.2.3).
 func bmeFine(raw int64) int64 {
 	a := (raw>>3 - bmeT[0]<<1) * bmeT[1] >> 11
 	b := raw>>4 - bmeT[0]
 	return a + b*b>>12*bmeT[2]>>14
 }
 
-// The other formulas are the ones in floating point (section 8.1), without the bounds
-// of the humidity: a chip at 0 % has the raw value of 0 %.
+// The other formulas are the floating-point ones (section 8.1), without their limits of the
+// humidity, so that 0 % has a raw value.
 
 func bmePressure(raw, fine int64) float64 {
 	var p [10]float64

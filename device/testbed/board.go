@@ -1,7 +1,7 @@
 package testbed
 
-// Board is the emulated board's I2C bus: the parts that a beginner buys, and two
-// that a careless scan would switch.
+// Board returns the emulated board's I2C bus: parts that a beginner buys, and two whose
+// outputs a careless scan would switch.
 func Board() *Bus {
 	thermometers := []*DS18B20{NewDS18B20([6]byte{1, 2, 3, 4, 5, 6}), NewDS18B20([6]byte{9, 8, 7, 6, 5, 4})}
 	b := NewBus()

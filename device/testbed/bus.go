@@ -11,125 +11,122 @@ import (
 
 // Chip is a part on an I2C bus. The bus calls it from one goroutine at a time.
 type Chip interface {
-	// Reset is power-on: registers have their defaults. What the chip was told of
-	// the world stays.
+	// Reset is a power-on: registers get their defaults. Inputs stay.
 	Reset()
-	// Write is what a master writes between a start and the next start or stop.
+	// Write takes the bytes between a start condition and the next start or stop.
 	Write(b []byte)
-	// Read fills b with what a master reads.
+	// Read fills b with the bytes that the master reads.
 	Read(b []byte)
 	Part
 }
 
-// Part is a thing that can be told of the world around it and looked at.
+// Part is an emulated part.
 type Part interface {
-	// Tell sets one quantity, such as temperature, in the unit of the point that
-	// measures it.
-	Tell(what string, value float64) error
-	// Show is what an observer sees of it, fit for JSON.
-	Show() any
+	// SetInput sets a measured quantity, such as temperature, in the unit of its point.
+	SetInput(quantity string, value float64) error
+	// Outputs returns the observable state, as a value for JSON.
+	Outputs() any
 }
 
-// told is what a part is told of the world, by name; a part knows the names that it
-// begins with.
-type told map[string]float64
+// inputs has the quantities that a part measures. Its first keys are all that can be set.
+type inputs map[string]float64
 
-func (t told) Tell(what string, value float64) error {
-	if _, ok := t[what]; !ok {
-		return fmt.Errorf("it cannot be told %q; it can be told %s", what, strings.Join(slices.Sorted(maps.Keys(t)), ", "))
+func (in inputs) SetInput(quantity string, value float64) error {
+	if _, ok := in[quantity]; !ok {
+		return fmt.Errorf("no input %q; the part has %s", quantity, strings.Join(slices.Sorted(maps.Keys(in)), ", "))
 	}
-	t[what] = value
+	in[quantity] = value
 	return nil
 }
 
-func (t told) Show() any { return maps.Clone(t) }
+func (in inputs) Outputs() any { return maps.Clone(in) }
 
-// State is how a chip stands on its bus.
+// State is the state of a chip's connection to its bus.
 type State string
 
 const (
-	OK     State = "ok"
-	Deaf   State = "deaf"   // it acknowledges nothing, and forgets nothing
-	Absent State = "absent" // unplugged: it comes back as from power-on
+	OK           State = "ok"
+	Unresponsive State = "unresponsive" // acknowledges nothing, and keeps its registers
+	Absent       State = "absent"       // unplugged: returns as after power-on
 )
 
 // Errors of a transfer.
 var (
-	ErrNoAnswer = errors.New("nobody acknowledged the address")
+	ErrNoAnswer = errors.New("no device acknowledged the address")
 	ErrStuck    = errors.New("a line of the bus is held low")
 )
 
-// Bus is an I2C bus and what is on it. It is safe for concurrent use.
+// Bus is an I2C bus with its chips. It is safe for concurrent use.
 type Bus struct {
-	mu    sync.Mutex
-	stuck bool
-	sites map[byte]*site
-	parts map[string]Part
+	mu       sync.Mutex
+	stuck    bool
+	attached map[byte]*attachment
+	parts    map[string]Part
 }
 
-type site struct {
+type attachment struct {
 	chip          Chip
 	state         State
 	reads, writes int
 }
 
-// Seen is what an observer sees of a part.
-type Seen struct {
-	State  State `json:"state,omitempty"`
-	Reads  int   `json:"reads"`  // transfers that it acknowledged
-	Writes int   `json:"writes"` // of one byte and more
-	Shows  any   `json:"shows"`
+// PartState is the state of a part that a test can inspect.
+type PartState struct {
+	State   State `json:"state,omitempty"`
+	Reads   int   `json:"reads"`  // acknowledged transfers
+	Writes  int   `json:"writes"` // with at least one byte
+	Outputs any   `json:"outputs"`
 }
 
-// NewBus is a bus with nothing on it.
-func NewBus() *Bus { return &Bus{sites: make(map[byte]*site), parts: make(map[string]Part)} }
+// NewBus returns a bus without chips.
+func NewBus() *Bus { return &Bus{attached: make(map[byte]*attachment), parts: make(map[string]Part)} }
 
-// Add puts a chip on the bus, fresh from power-on.
+// Add resets a chip and attaches it to the bus.
 func (b *Bus) Add(name string, address byte, c Chip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.Reset()
-	b.sites[address] = &site{chip: c, state: OK}
+	b.attached[address] = &attachment{chip: c, state: OK}
 	b.parts[name] = c
 }
 
-// AddBehind names a part that is behind a chip of the bus.
+// AddBehind registers a part that is connected through a chip of the bus.
 func (b *Bus) AddBehind(name string, p Part) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.parts[name] = p
 }
 
-// Tell tells a part of the world around it.
-func (b *Bus) Tell(name, what string, value float64) error {
+// SetInput sets a quantity that a part measures.
+func (b *Bus) SetInput(name, quantity string, value float64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, err := b.part(name)
 	if err != nil {
 		return err
 	}
-	if err := p.Tell(what, value); err != nil {
+	if err := p.SetInput(quantity, value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// Look is what an observer sees of a part.
-func (b *Bus) Look(name string) (Seen, error) {
+// Inspect returns the state of a part.
+func (b *Bus) Inspect(name string) (PartState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, err := b.part(name)
 	if err != nil {
-		return Seen{}, err
+		return PartState{}, err
 	}
-	seen := Seen{Shows: p.Show()}
-	if s := b.site(p); s != nil {
-		seen.State, seen.Reads, seen.Writes = s.state, s.reads, s.writes
+	state := PartState{Outputs: p.Outputs()}
+	if s := b.attachment(p); s != nil {
+		state.State, state.Reads, state.Writes = s.state, s.reads, s.writes
 	}
-	return seen, nil
+	return state, nil
 }
 
-// SetState breaks a chip's connection, or mends it.
+// SetState breaks or restores a chip's connection.
 func (b *Bus) SetState(name string, to State) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,12 +134,12 @@ func (b *Bus) SetState(name string, to State) error {
 	if err != nil {
 		return err
 	}
-	s := b.site(p)
+	s := b.attachment(p)
 	switch {
 	case s == nil:
-		return fmt.Errorf("%s is not on the bus itself", name)
-	case to != OK && to != Deaf && to != Absent:
-		return fmt.Errorf("a chip is %s, %s or %s, not %q", OK, Deaf, Absent, to)
+		return fmt.Errorf("%s is not attached to the bus itself", name)
+	case to != OK && to != Unresponsive && to != Absent:
+		return fmt.Errorf("unknown state %q; write %s, %s or %s", to, OK, Unresponsive, Absent)
 	case s.state == Absent && to != Absent:
 		s.chip.Reset()
 	}
@@ -150,7 +147,7 @@ func (b *Bus) SetState(name string, to State) error {
 	return nil
 }
 
-// SetStuck holds a line of the bus low, or lets it go.
+// SetStuck holds a line of the bus low, or releases it.
 func (b *Bus) SetStuck(stuck bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,11 +158,11 @@ func (b *Bus) part(name string) (Part, error) {
 	if p, ok := b.parts[name]; ok {
 		return p, nil
 	}
-	return nil, fmt.Errorf("there is no %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(b.parts)), ", "))
+	return nil, fmt.Errorf("no part %q; the board has %s", name, strings.Join(slices.Sorted(maps.Keys(b.parts)), ", "))
 }
 
-func (b *Bus) site(p Part) *site {
-	for _, s := range b.sites {
+func (b *Bus) attachment(p Part) *attachment {
+	for _, s := range b.attached {
 		if Part(s.chip) == p {
 			return s
 		}
@@ -173,24 +170,23 @@ func (b *Bus) site(p Part) *site {
 	return nil
 }
 
-// caller is a chip that also answers at an address that all of its kind have.
-type caller interface{ AlsoAt(address byte) bool }
+// aliased is a chip that has a second address.
+type aliased interface{ AlsoAt(address byte) bool }
 
-// general is the address that every chip hears and that some understand
-// (UM10204, section 3.1.13).
-const general = 0x00
+// generalCall is the address of UM10204, section 3.1.13.
+const generalCall = 0x00
 
 type generalCaller interface{ GeneralCall(b []byte) }
 
-// answering are those that acknowledge an address.
-func (b *Bus) answering(address byte) (all []*site, err error) {
+// acknowledging returns the chips that acknowledge an address.
+func (b *Bus) acknowledging(address byte) (all []*attachment, err error) {
 	if b.stuck {
 		return nil, ErrStuck
 	}
-	for at, s := range b.sites {
-		also, _ := s.chip.(caller)
-		_, hears := s.chip.(generalCaller)
-		if s.state == OK && (at == address || also != nil && also.AlsoAt(address) || address == general && hears) {
+	for at, s := range b.attached {
+		alias, _ := s.chip.(aliased)
+		_, general := s.chip.(generalCaller)
+		if s.state == OK && (at == address || alias != nil && alias.AlsoAt(address) || address == generalCall && general) {
 			all = append(all, s)
 		}
 	}
@@ -200,17 +196,17 @@ func (b *Bus) answering(address byte) (all []*site, err error) {
 	return all, nil
 }
 
-// Write is one write. Without any bytes it only asks who is there.
+// Write is one write transfer. Without bytes it only tests whether a chip acknowledges.
 func (b *Bus) Write(address byte, data []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, err := b.answering(address)
+	all, err := b.acknowledging(address)
 	if err != nil || len(data) == 0 {
 		return err
 	}
 	for _, s := range all {
 		s.writes++
-		if address == general {
+		if address == generalCall {
 			s.chip.(generalCaller).GeneralCall(data)
 			continue
 		}
@@ -219,11 +215,11 @@ func (b *Bus) Write(address byte, data []byte) error {
 	return nil
 }
 
-// Read is one read. Where several answer, a line is low when one of them pulls it.
+// Read is one read transfer. The bytes of several chips are ANDed, as on an open-drain line.
 func (b *Bus) Read(address byte, data []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, err := b.answering(address)
+	all, err := b.acknowledging(address)
 	if err != nil {
 		return err
 	}

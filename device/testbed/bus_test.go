@@ -46,20 +46,20 @@ func (r rig) expect(register byte, want ...byte) {
 	}
 }
 
-func (r rig) tell(what string, value float64) {
+func (r rig) setInput(what string, value float64) {
 	r.t.Helper()
-	if err := r.Tell("chip", what, value); err != nil {
+	if err := r.SetInput("chip", what, value); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r rig) shows() any {
+func (r rig) outputs() any {
 	r.t.Helper()
-	seen, err := r.Look("chip")
+	seen, err := r.Inspect("chip")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return seen.Shows
+	return seen.Outputs
 }
 
 func TestBus(t *testing.T) {
@@ -73,22 +73,22 @@ func TestBus(t *testing.T) {
 		t.Errorf("a stuck bus: %v", err)
 	}
 	r.SetStuck(false)
-	r.write() // asks who is there, and writes nothing
-	if seen, err := r.Look("chip"); err != nil || seen.Writes != 0 || seen.State != OK {
+	r.write() // tests the address, and writes nothing
+	if seen, err := r.Inspect("chip"); err != nil || seen.Writes != 0 || seen.State != OK {
 		t.Errorf("%+v, %v", seen, err)
 	}
-	if r.Tell("chip", "colour", 1) == nil || r.Tell("nobody", "temperature", 1) == nil || r.SetState("chip", "tired") == nil {
+	if r.SetInput("chip", "colour", 1) == nil || r.SetInput("nobody", "temperature", 1) == nil || r.SetState("chip", "tired") == nil {
 		t.Error("nonsense was taken")
 	}
 }
 
-// TestStates: a deaf chip remembers, an unplugged one forgets.
+// TestStates: an unresponsive chip keeps its registers, an unplugged one loses them.
 func TestStates(t *testing.T) { synctest.Test(t, testStates) }
 
 func testStates(t *testing.T) {
 	r := newRig(t, 0x48, NewTMP102())
-	r.tell("temperature", 33)
-	for state, kept := range map[State][]byte{Deaf: {0x10, 0x00}, Absent: {0x4b, 0x00}} {
+	r.setInput("temperature", 33)
+	for state, kept := range map[State][]byte{Unresponsive: {0x10, 0x00}, Absent: {0x4b, 0x00}} {
 		r.write(2, 0x10, 0x00) // a limit
 		if err := r.SetState("chip", state); err != nil {
 			t.Fatal(err)
@@ -98,12 +98,12 @@ func testStates(t *testing.T) {
 		}
 		r.SetState("chip", OK)
 		r.expect(2, kept...)
-		time.Sleep(tmpFirst)
-		r.expect(0, 0x21, 0x00) // the world is as it was
+		time.Sleep(tmpConversion)
+		r.expect(0, 0x21, 0x00) // inputs stay
 	}
 }
 
-// TestCalls are the addresses that chips have besides their own.
+// TestCalls tests the addresses that chips have besides their own.
 func TestCalls(t *testing.T) {
 	b := Board()
 	one := make([]byte, 1)
@@ -112,13 +112,13 @@ func TestCalls(t *testing.T) {
 	}
 	b.Write(0x40, []byte{0, 0x10})
 	if err := b.Read(0x70, one); !errors.Is(err, ErrNoAnswer) {
-		t.Errorf("and no more when told: %v", err)
+		t.Errorf("without ALLCALL: %v", err)
 	}
 	b.Write(0x60, []byte{0x0f, 0xff})
 	if err := b.Write(0x00, []byte{0x06}); err != nil {
 		t.Fatal(err)
 	}
-	if seen, _ := b.Look("mcp4725"); seen.Shows.(map[string]uint16)["out"] != 2048 {
+	if seen, _ := b.Inspect("mcp4725"); seen.Outputs.(map[string]uint16)["out"] != 2048 {
 		t.Errorf("after a general reset %v", seen)
 	}
 }

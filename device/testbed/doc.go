@@ -1,9 +1,7 @@
-// Package testbed is the parts of an emulated board: chips, register by register as
-// their datasheets have them, the I2C bus that they are on, and the USB bridge that
-// carries the bus into a Linux kernel. Its folder guest is the program that turns an
-// emulated machine into such a board.
+// Package testbed emulates the parts of a board: chips, register by register after their
+// datasheets, their I2C bus, and the USB bridge that connects the bus to a Linux kernel.
+// Its folder guest is the program that turns an emulated machine into such a board.
 //
-// A chip measures what it is told of the world, and an observer can see what it
-// does at its outputs. It knows no driver and is told nothing of who asks: what a
-// driver does wrong has to show.
+// A test sets what a chip measures and inspects its outputs. The chips share no code with
+// the drivers, so that an error of a driver shows.
 package testbed

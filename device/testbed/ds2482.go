@@ -1,9 +1,9 @@
 package testbed
 
-// DS2482 is Maxim's bridge from I2C to one 1-Wire line (DS2482-100, 19-4930). It is
-// never seen busy: what takes it a millisecond is done at once.
+// DS2482 emulates Maxim's bridge from I2C to one 1-Wire line (DS2482-100, 19-4930). Each
+// command completes at once, so that it is never busy.
 type DS2482 struct {
-	told
+	inputs
 	line    []*DS18B20
 	status  byte
 	config  byte
@@ -11,11 +11,11 @@ type DS2482 struct {
 	pointer byte
 }
 
-// NewDS2482 has these thermometers on its line. Told short other than 0, the line is
+// NewDS2482 returns a bridge to these thermometers. With the input short set, the line is
 // short-circuited to ground.
-func NewDS2482(line ...*DS18B20) *DS2482 { return &DS2482{told: told{"short": 0}, line: line} }
+func NewDS2482(line ...*DS18B20) *DS2482 { return &DS2482{inputs: inputs{"short": 0}, line: line} }
 
-// Bits of the status, and where the read pointer can be.
+// Bits of the status, and values of the read pointer.
 const (
 	dsPresence = 0x02
 	dsShort    = 0x04
@@ -33,7 +33,7 @@ const (
 func (c *DS2482) Reset() { c.status, c.config, c.data, c.pointer = dsReset|dsLevel, 0, 0, dsStatusAt }
 
 func (c *DS2482) Read(b []byte) {
-	if c.status |= dsLevel; c.told["short"] != 0 {
+	if c.status |= dsLevel; c.inputs["short"] != 0 {
 		c.status &^= dsLevel
 	}
 	v := map[byte]byte{dsStatusAt: c.status, dsDataAt: c.data, dsConfigAt: c.config}[c.pointer]
@@ -53,7 +53,7 @@ func (c *DS2482) Write(b []byte) {
 			c.pointer = argument
 		}
 		return
-	case 0xd2: // write configuration: its upper half is the opposite of its lower
+	case 0xd2: // write configuration: the upper half is the complement of the lower
 		if argument>>4 == ^argument&0xf {
 			c.config, c.status, c.pointer = argument&0xf, c.status&^dsReset, dsConfigAt
 		}
@@ -66,7 +66,7 @@ func (c *DS2482) Write(b []byte) {
 	switch command {
 	case 0xb4: // 1-Wire reset
 		c.status &^= dsPresence | dsShort
-		if c.told["short"] != 0 {
+		if c.inputs["short"] != 0 {
 			c.status |= dsShort
 			return
 		}
@@ -86,27 +86,26 @@ func (c *DS2482) Write(b []byte) {
 		for i := range 8 {
 			c.data |= c.slot(1) << i
 		}
-	case 0x78: // two slots to read, and one to write what they say
+	case 0x78: // triplet: two read slots, and one write slot
 		own, opposite, taken := c.slot(1), c.slot(1), argument>>7
 		if own != opposite {
 			taken = own
 		}
-		if own == 1 && opposite == 1 { // nobody is there
+		if own == 1 && opposite == 1 { // no device responds
 			taken = 1
 		}
 		c.slot(taken)
 		c.single(own)
 		c.status = c.status&^(dsTriplet|dsTaken) | opposite*dsTriplet | taken*dsTaken
 	}
-	c.config &^= 4 // the strong pull-up ends with the command after it
+	c.config &^= 4 // the strong pull-up ends with the next command
 }
 
 func (c *DS2482) single(bit byte) { c.status = c.status&^dsSingle | bit*dsSingle }
 
-// slot is one time slot on the line: it is low if the master or any device pulls
-// it.
+// slot runs one time slot: the line is low if the master or any device pulls it low.
 func (c *DS2482) slot(bit byte) byte {
-	if c.told["short"] != 0 {
+	if c.inputs["short"] != 0 {
 		return 0
 	}
 	for _, d := range c.line {

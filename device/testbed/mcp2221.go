@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// ReportSize is the length of every report to and from an MCP2221.
+// ReportSize is the length in bytes of each report to and from an MCP2221.
 const ReportSize = 64
 
-// MCP2221 is Microchip's bridge from USB to I2C, by its reports (DS20005565, section
-// 3.1). It does all at once, so that it is never busy. Its four pins are inputs.
+// MCP2221 emulates the reports of Microchip's bridge from USB to I2C (DS20005565, section
+// 3.1). Each transfer completes at once, so that it is never busy. Its four pins are inputs.
 type MCP2221 struct {
-	bus    *Bus
-	engine byte   // the state of the I2C engine
-	read   []byte // waits to be fetched
-	out    []byte // collected until the write is whole
-	gone   atomic.Bool
+	bus       *Bus
+	engine    byte   // the state of the I2C engine
+	read      []byte // not yet fetched
+	out       []byte // collected until the write is complete
+	unplugged atomic.Bool
 }
 
-// NewMCP2221 is a bridge to a bus.
+// NewMCP2221 returns a bridge to a bus.
 func NewMCP2221(bus *Bus) *MCP2221 { return &MCP2221{bus: bus} }
 
 // Commands.
@@ -43,13 +43,13 @@ const (
 	mcpStartTime = 0x12 // the start timed out: a line is held low
 	mcpNoAddress = 0x25
 	mcpComplete  = 0x55
-	mcpUnknown   = 0x01 // of a command: not done
+	mcpUnknown   = 0x01 // the command was not executed
 )
 
-// payload is how many bytes of I2C go into a report.
+// payload is the number of I2C bytes that fit into a report.
 const payload = ReportSize - 4
 
-// Answer is the report that answers a report.
+// Answer returns the response to a report.
 func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 	var in [ReportSize]byte
 	copy(in[:], report)
@@ -57,7 +57,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 	length := int(binary.LittleEndian.Uint16(in[1:]))
 	switch in[0] {
 	case mcpStatus:
-		if in[2] == 0x10 { // cancel what is under way
+		if in[2] == 0x10 { // cancel the transfer
 			m.engine, m.out, m.read = mcpIdle, nil, nil
 		}
 		answer[3] = in[3] // the speed is accepted
@@ -66,7 +66,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 			answer[20] = 0x40
 		}
 	case mcpWrite, mcpWriteOn:
-		if len(m.out) >= length { // another write than the one begun
+		if len(m.out) >= length { // a new write
 			m.out = nil
 		}
 		if m.out = append(m.out, in[4:4+min(length-len(m.out), payload)]...); len(m.out) == length {
@@ -75,7 +75,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 		}
 	case mcpRead, mcpReadAgain:
 		if in[0] == mcpReadAgain && m.engine != mcpIdle {
-			// The write before it failed, so that there is nothing to go on with.
+			// The write before it failed, so that no repeated start is possible.
 			answer[1], answer[2], m.engine = mcpUnknown, m.engine, mcpIdle
 			break
 		}
@@ -104,7 +104,7 @@ func (m *MCP2221) Answer(report []byte) (answer [ReportSize]byte) {
 
 func (m *MCP2221) state(err error) byte {
 	switch {
-	case m.gone.Load():
+	case m.unplugged.Load():
 		return mcpNoAddress
 	case err == nil:
 		return mcpIdle

@@ -43,8 +43,8 @@ func TestMCP2221(t *testing.T) {
 	for at := 0; at < len(long); at += payload {
 		ask(append([]byte{0x90, byte(len(long)), 0, 0x3c << 1}, long[at:min(at+payload, len(long))]...)...)
 	}
-	seen, _ := b.Look("ssd1306")
-	if n := bytes.Count(seen.Shows.(Screen).Memory, []byte{7}); n != 129 {
+	seen, _ := b.Inspect("ssd1306")
+	if n := bytes.Count(seen.Outputs.(Screen).Memory, []byte{7}); n != 129 {
 		t.Errorf("%d of 129 bytes arrived", n)
 	}
 	ask(0x91, 100, 0, 0x76<<1|1)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// master is what a driver of a DS2482 does.
+// master is a minimal driver of a DS2482.
 type master struct{ rig }
 
 func (m master) reset() (present bool) {
@@ -89,15 +89,15 @@ func TestDS2482(t *testing.T) {
 	if len(found) != 2 || found[0] != a.rom && found[1] != a.rom || found[0] == found[1] {
 		t.Errorf("found % x", found)
 	}
-	m.Tell("ds18b20-2", "absent", 1)
+	m.SetInput("ds18b20-2", "absent", 1)
 	if found = m.search(); len(found) != 1 || found[0] != a.rom {
 		t.Errorf("one of them is gone, found % x", found)
 	}
-	m.Tell("ds18b20-1", "absent", 1)
+	m.SetInput("ds18b20-1", "absent", 1)
 	if m.reset() {
 		t.Error("nobody is there, but somebody answers")
 	}
-	m.tell("short", 1)
+	m.setInput("short", 1)
 	m.write(0xb4)
 	if got := m.read(1)[0]; got&(dsShort|dsLevel|dsPresence) != dsShort {
 		t.Errorf("status %#02x of a short circuit", got)
@@ -124,7 +124,7 @@ func TestDS18B20(t *testing.T) {
 				t.Errorf("% x, want % x and a right CRC", got, want)
 			}
 		}
-		m.Tell("ds18b20-1", "temperature", -25.0625) // datasheet, table 1
+		m.SetInput("ds18b20-1", "temperature", -25.0625) // datasheet, table 1
 		pad(0x50, 0x05, 0x4b, 0x46, 0x7f, 0xff, 0x0c, 0x10)
 		choose()
 		m.send(0x44)
@@ -140,7 +140,7 @@ func TestDS18B20(t *testing.T) {
 		m.send(0x44)
 		time.Sleep(94 * time.Millisecond)
 		pad(0x68, 0xfe, 1, 2, 0x1f) // the lowest three bits are nothing
-		m.Tell("ds18b20-1", "crc", 1)
+		m.SetInput("ds18b20-1", "crc", 1)
 		choose()
 		m.send(0xbe)
 		if got := m.receive(9); crc8(got[:8]) == got[8] {

@@ -1,16 +1,16 @@
 package testbed
 
-// PCA9685 is NXP's sixteen channels of PWM (rev. 4, section 7). Until it is told
-// otherwise it also answers at the address of all its kind, where a multiplexer
-// may be expected.
+// PCA9685 emulates NXP's PWM controller with sixteen channels (rev. 4, section 7). While
+// ALLCALL is enabled, as after power-on, it also acknowledges 0x70, an address that
+// multiplexers use.
 type PCA9685 struct {
-	told
+	inputs
 	reg     [256]byte
 	pointer byte
 }
 
-// NewPCA9685 has its outputs off.
-func NewPCA9685() *PCA9685 { return &PCA9685{told: told{}} }
+// NewPCA9685 returns a controller with its outputs off.
+func NewPCA9685() *PCA9685 { return &PCA9685{inputs: inputs{}} }
 
 const (
 	pcaMode1     = 0x00
@@ -24,7 +24,7 @@ const (
 )
 
 func (c *PCA9685) Reset() {
-	*c = PCA9685{told: c.told}
+	*c = PCA9685{inputs: c.inputs}
 	c.reg[pcaMode1], c.reg[1] = 0x11, 0x04
 	c.reg[2], c.reg[3], c.reg[4], c.reg[pcaAllCall] = 0xe2, 0xe4, 0xe8, 0xe0
 	for led := range 16 {
@@ -37,7 +37,7 @@ func (c *PCA9685) AlsoAt(address byte) bool {
 	return c.reg[pcaMode1]&1 != 0 && address == c.reg[pcaAllCall]>>1
 }
 
-// GeneralCall: 6 is a reset.
+// GeneralCall resets the chip at command 6.
 func (c *PCA9685) GeneralCall(b []byte) {
 	if b[0] == 6 {
 		c.Reset()
@@ -55,14 +55,14 @@ func (c *PCA9685) Write(b []byte) {
 func (c *PCA9685) set(reg, v byte) {
 	switch {
 	case reg == pcaMode1:
-		// Restart is cleared by writing 1; it is set when a running chip goes to sleep.
+		// Restart is cleared by writing 1, and set when a running chip goes to sleep.
 		restart := c.reg[pcaMode1] & pcaRestart &^ v
 		if v&pcaSleep != 0 && c.reg[pcaMode1]&pcaSleep == 0 {
 			restart = pcaRestart
 		}
 		c.reg[pcaMode1] = v&^pcaRestart | restart
 	case reg == pcaPrescale:
-		if c.reg[pcaMode1]&pcaSleep != 0 { // else it is refused
+		if c.reg[pcaMode1]&pcaSleep != 0 { // else it is ignored
 			c.reg[reg] = max(v, 3)
 		}
 	case reg >= pcaAllLED && reg < pcaPrescale:
@@ -74,8 +74,7 @@ func (c *PCA9685) set(reg, v byte) {
 	}
 }
 
-// next goes to the next register if it is to, and from the last channel to the
-// first register.
+// next increments the pointer if auto-increment is on, and wraps after the last channel.
 func (c *PCA9685) next() {
 	if c.reg[pcaMode1]&pcaIncrement == 0 {
 		return
@@ -92,13 +91,13 @@ func (c *PCA9685) Read(b []byte) {
 	}
 }
 
-// PWM is what the outputs do.
+// PWM is the state of the outputs.
 type PWM struct {
 	Hz float64     `json:"hz"` // 0 while the chip sleeps
-	On [16]float64 `json:"on"` // how much of the time, 0 to 1
+	On [16]float64 `json:"on"` // duty cycle, 0 to 1
 }
 
-func (c *PCA9685) Show() any {
+func (c *PCA9685) Outputs() any {
 	var p PWM
 	if c.reg[pcaMode1]&pcaSleep != 0 {
 		return p

@@ -15,21 +15,21 @@ func testTMP102(t *testing.T) {
 	r := newRig(t, 0x48, NewTMP102())
 	r.expect(1, 0x60, 0xa0)
 	r.expect(0, 0, 0) // not yet
-	time.Sleep(tmpFirst)
+	time.Sleep(tmpConversion)
 	for celsius, raw := range map[float64][]byte{
 		128: {0x7f, 0xf0}, 100: {0x64, 0x00}, 80: {0x50, 0x00}, 25: {0x19, 0x00}, 0.25: {0x00, 0x40},
 		0: {0, 0}, -0.25: {0xff, 0xc0}, -25: {0xe7, 0x00}, -55: {0xc9, 0x00},
 	} {
-		r.tell("temperature", celsius)
+		r.setInput("temperature", celsius)
 		r.expect(0, raw...)
 	}
-	r.tell("temperature", 25)
+	r.setInput("temperature", 25)
 	r.write(1, 0x60, 0xb0) // 13 bits
 	r.expect(0, 0x0c, 0x81)
 	r.write(1, 0x61, 0xa0) // shut down: it measures when asked to
 	r.expect(0, 0x0c, 0x81)
 	r.write(1, 0xe1, 0xa0)
-	r.tell("temperature", 80)
+	r.setInput("temperature", 80)
 	r.expect(0, 0x19, 0x00)
 	r.write(0, 1, 2) // cannot be written
 	r.expect(2, 0x4b, 0x00)
@@ -40,11 +40,11 @@ func TestMCP9808(t *testing.T) { synctest.Test(t, testMCP9808) }
 func testMCP9808(t *testing.T) {
 	r := newRig(t, 0x1f, NewMCP9808())
 	r.expect(5, 0, 0) // not yet
-	time.Sleep(mcp9808First)
+	time.Sleep(mcp9808Conversion)
 	r.expect(6, 0x00, 0x54)
 	r.expect(7, 0x04, 0x00)
 	for celsius, raw := range map[float64][]byte{25.25: {0xc1, 0x94}, 0: {0x80, 0x00}, -10.5: {0x3f, 0x58}} {
-		r.tell("temperature", celsius)
+		r.setInput("temperature", celsius)
 		r.expect(5, raw...)
 	}
 	r.write(7, 1, 1)
@@ -55,15 +55,15 @@ func TestADS1115(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0x49, NewADS1115())
 		r.expect(1, 0x85, 0x83)
-		r.tell("in0", 1.024)
-		r.tell("in3", -0.5)
+		r.setInput("in0", 1.024)
+		r.setInput("in3", -0.5)
 		r.write(1, 0xc5, 0x83) // once, in0, ±2.048 V, 128 a second
 		r.expect(1, 0x45, 0x83)
 		r.expect(0, 0x00, 0x00) // not yet
 		time.Sleep(time.Second / 128)
 		r.expect(1, 0xc5, 0x83)
 		r.expect(0, 0x40, 0x00)
-		r.tell("in0", 2)
+		r.setInput("in0", 2)
 		r.expect(0, 0x40, 0x00) // once is once
 		r.write(1, 0x90, 0x83)  // on and on, in0 less in3, ±6.144 V
 		time.Sleep(time.Second / 128)
@@ -81,9 +81,9 @@ func TestBH1750(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0x23, NewBH1750())
 		lux := func() float64 { return float64(binary.BigEndian.Uint16(r.read(2))) / 1.2 }
-		r.tell("illuminance", 500)
+		r.setInput("illuminance", 500)
 		if lux() != 0 {
-			t.Error("it measures without being told to")
+			t.Error("it measures without being inputs to")
 		}
 		r.write(0x10)
 		if lux() != 0 {
@@ -104,7 +104,7 @@ func TestBH1750(t *testing.T) {
 		if got := lux(); got != 2000 {
 			t.Errorf("%v, not four times as much", got)
 		}
-		r.tell("illuminance", 1)
+		r.setInput("illuminance", 1)
 		if got := lux(); got != 2000 {
 			t.Errorf("%v: once is once", got)
 		}
@@ -137,9 +137,9 @@ func TestBME280(t *testing.T) {
 			return float64((fine*5+128)>>8) / 100, bmePressure(twenty(b), fine), NewBME280().percent(int64(b[6])<<8|int64(b[7]), fine)
 		}
 		for _, world := range [][3]float64{{23.45, 98765, 41.5}, {-40, 30000, 5}, {85, 110000, 95}, {0, 101325, 50}} {
-			r.tell("temperature", world[0])
-			r.tell("pressure", world[1])
-			r.tell("humidity", world[2])
+			r.setInput("temperature", world[0])
+			r.setInput("pressure", world[1])
+			r.setInput("humidity", world[2])
 			r.write(0xf2, 1, 0xf4, 0x25) // all once
 			r.expect(0xf3, 8)
 			time.Sleep(10 * time.Millisecond)
@@ -147,10 +147,10 @@ func TestBME280(t *testing.T) {
 			r.expect(0xf4, 0x24) // asleep again
 			c, p, h := measured()
 			if c != world[0] || math.Abs(p-world[1]) > 1 || math.Abs(h-world[2]) > 0.05 {
-				t.Errorf("%v °C, %v Pa, %v %%; told %v", c, p, h, world)
+				t.Errorf("%v °C, %v Pa, %v %%; inputs %v", c, p, h, world)
 			}
 		}
-		r.tell("temperature", 60)
+		r.setInput("temperature", 60)
 		if c, _, _ := measured(); c != 0 {
 			t.Errorf("it measures asleep: %v °C", c)
 		}
@@ -161,7 +161,7 @@ func TestBME280(t *testing.T) {
 		if c, _, _ := measured(); c != 60 {
 			t.Errorf("%v °C", c)
 		}
-		r.tell("temperature", 61)
+		r.setInput("temperature", 61)
 		if c, _, _ := measured(); c != 61 {
 			t.Errorf("%v °C", c)
 		}
@@ -174,15 +174,15 @@ func TestINA219(t *testing.T) {
 		r := newRig(t, 0x40, NewINA219())
 		r.expect(0, 0x39, 0x9f)
 		r.expect(2, 0, 0) // not yet
-		r.tell("voltage", 11.98)
-		r.tell("current", 0.2)
-		time.Sleep(inaLongest)
+		r.setInput("voltage", 11.98)
+		r.setInput("current", 0.2)
+		time.Sleep(inaConversion)
 		r.expect(1, 0x07, 0xd0)
 		r.expect(2, 0x5d, 0x9a) // with the bit that says that it has converted
-		r.tell("current", -0.2)
+		r.setInput("current", -0.2)
 		r.expect(1, 0xf8, 0x30)
 		r.write(0, 0x39, 0x98) // power-down
-		r.tell("current", 1)
+		r.setInput("current", 1)
 		r.expect(1, 0xf8, 0x30)
 		r.write(0, 0x80, 0x00)
 		r.expect(0, 0x39, 0x9f)
@@ -190,7 +190,7 @@ func TestINA219(t *testing.T) {
 	})
 }
 
-// TestSGP30 measures only once it was told to begin, and warms up first.
+// TestSGP30: the sensor measures after a command, and warms up first.
 func TestSGP30(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0x58, NewSGP30())
@@ -206,8 +206,8 @@ func TestSGP30(t *testing.T) {
 			}
 		}
 		says(0x2f, 0x0022)
-		r.tell("concentration_co2", 800)
-		r.tell("concentration_voc", 30)
+		r.setInput("concentration_co2", 800)
+		r.setInput("concentration_voc", 30)
 		time.Sleep(time.Minute)
 		says(0x08, 400, 0)
 		r.write(0x20, 0x03)

@@ -1,9 +1,8 @@
 package testbed
 
-// SSD1306 is Solomon Systech's display of 128 by 64 points (rev. 1.1). It keeps its
-// memory as it is written; the picture is what of it the glass shows.
+// SSD1306 emulates Solomon Systech's display controller for 128 by 64 pixels (rev. 1.1).
 type SSD1306 struct {
-	told
+	inputs
 	memory           [8][128]byte // page, column
 	on, inverted     bool
 	contrast         byte
@@ -11,19 +10,19 @@ type SSD1306 struct {
 	page, column     byte
 	firstPage, last  byte
 	firstCol, lastCo byte
-	command          []byte // so far
+	command          []byte // received bytes of an incomplete command
 }
 
-// NewSSD1306 is dark.
-func NewSSD1306() *SSD1306 { return &SSD1306{told: told{}} }
+// NewSSD1306 returns a display that is off.
+func NewSSD1306() *SSD1306 { return &SSD1306{inputs: inputs{}} }
 
-// Reset leaves the memory as it is: its content at power-on is not defined.
+// Reset keeps the memory: its content at power-on is not defined.
 func (c *SSD1306) Reset() {
-	*c = SSD1306{told: c.told, memory: c.memory, mode: 2, contrast: 0x7f, last: 7, lastCo: 127}
+	*c = SSD1306{inputs: c.inputs, memory: c.memory, mode: 2, contrast: 0x7f, last: 7, lastCo: 127}
 }
 
-// Write begins with a control byte: bit 6 for memory, else commands; bit 7 when
-// only one byte belongs to it (section 8.1.5).
+// Write takes a control byte and data. Bit 6 selects memory instead of commands; bit 7
+// says that only one byte follows before the next control byte (section 8.1.5).
 func (c *SSD1306) Write(b []byte) {
 	for len(b) > 1 {
 		control, n := b[0], len(b)-1
@@ -41,7 +40,7 @@ func (c *SSD1306) Write(b []byte) {
 	}
 }
 
-// put writes eight points, one below the other, and goes on to the next column.
+// put writes a column of eight pixels, and advances to the next column.
 func (c *SSD1306) put(v byte) {
 	c.memory[c.page&7][c.column&127] = v
 	switch c.mode {
@@ -68,7 +67,7 @@ func (c *SSD1306) nextPage() {
 	}
 }
 
-// arguments are how many bytes follow a command (table 9).
+// arguments returns the number of bytes that follow a command (table 9).
 func arguments(command byte) int {
 	switch command {
 	case 0x20, 0x81, 0x8d, 0xa8, 0xd3, 0xd5, 0xd9, 0xda, 0xdb:
@@ -114,7 +113,7 @@ func (c *SSD1306) take(v byte) {
 	}
 }
 
-// Read is the status byte: bit 6 while the display is off.
+// Read returns the status byte: bit 6 while the display is off.
 func (c *SSD1306) Read(b []byte) {
 	for i := range b {
 		b[i] = 0
@@ -124,15 +123,15 @@ func (c *SSD1306) Read(b []byte) {
 	}
 }
 
-// Screen is what a display shows.
+// Screen is the state of a display.
 type Screen struct {
 	On       bool   `json:"on"`
 	Inverted bool   `json:"inverted"`
 	Contrast byte   `json:"contrast"`
-	Memory   []byte `json:"memory"` // eight pages of 128 columns; the lowest bit is the highest point
+	Memory   []byte `json:"memory"` // eight pages of 128 columns; the lowest bit is the top pixel
 }
 
-func (c *SSD1306) Show() any {
+func (c *SSD1306) Outputs() any {
 	s := Screen{On: c.on, Inverted: c.inverted, Contrast: c.contrast}
 	for _, page := range c.memory {
 		s.Memory = append(s.Memory, page[:]...)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// The kernel's user-space HID (include/uapi/linux/uhid.h).
+// Constants of user-space HID (include/uapi/linux/uhid.h).
 const (
 	uhidOutput  = 6
 	uhidCreate2 = 11
@@ -18,7 +18,7 @@ const (
 	uhidEventSize  = 4 + 4096 + 2 + 1
 )
 
-// mcpDescriptor describes reports of 64 bytes both ways, of a vendor's own use.
+// mcpDescriptor describes vendor-defined reports of 64 bytes in both directions.
 var mcpDescriptor = []byte{
 	0x06, 0x00, 0xff, 0x09, 0x01, 0xa1, 0x01,
 	0x09, 0x01, 0x15, 0x00, 0x26, 0xff, 0x00, 0x75, 0x08, 0x95, ReportSize, 0x81, 0x02,
@@ -26,9 +26,9 @@ var mcpDescriptor = []byte{
 	0xc0,
 }
 
-// Plug plugs the bridge into this machine's kernel, as a USB device of /dev/uhid,
-// until it is closed. The kernel's driver hid-mcp2221 makes an I2C bus of it a moment
-// later. A bridge is plugged in once.
+// Plug connects the bridge to this machine's kernel, as a USB device by /dev/uhid, until
+// it is closed. The kernel's driver hid-mcp2221 then creates an I2C bus, asynchronously.
+// A bridge can be plugged in only once.
 func (m *MCP2221) Plug() (io.Closer, error) {
 	f, err := os.OpenFile("/dev/uhid", os.O_RDWR, 0)
 	if err != nil {
@@ -56,12 +56,11 @@ type plugged struct {
 	f      *os.File
 }
 
-// Close unplugs the bridge. Of a real one Linux would hear at once that it is gone; of
-// this one it would wait 4 s for each answer, for minutes, because it takes in no
-// answers while it lets a bridge go. So first the chips fall silent, and their drivers
-// unbind.
+// Close unplugs the bridge. Linux notices at once when a real bridge is unplugged. For an
+// emulated one it waits 4 s for each response, because it handles no responses while it
+// removes the device. So first the chips stop acknowledging, and their drivers unbind.
 func (p plugged) Close() error {
-	p.bridge.gone.Store(true)
+	p.bridge.unplugged.Store(true)
 	drivers, err := filepath.Glob("/sys/bus/hid/drivers/mcp2221/0003:04D8:00DD.*/i2c-*/*-*/driver")
 	for _, driver := range drivers {
 		chip := filepath.Base(filepath.Dir(driver))
@@ -70,7 +69,7 @@ func (p plugged) Close() error {
 	return errors.Join(err, p.f.Close())
 }
 
-// serve answers until f is closed.
+// serve answers reports until f is closed.
 func (m *MCP2221) serve(f *os.File) {
 	event, input := make([]byte, uhidEventSize), make([]byte, 4+2+ReportSize)
 	binary.NativeEndian.PutUint32(input, uhidInput2)

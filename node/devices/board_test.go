@@ -34,7 +34,7 @@ func newMultiplexer(t *testing.T, channels int) *multiplexer {
 	m := &multiplexer{chips: make(map[byte]*testbed.MCP9808)}
 	for i := range channels {
 		chip := testbed.NewMCP9808()
-		if err := chip.Tell("temperature", degrees(i)); err != nil {
+		if err := chip.SetInput("temperature", degrees(i)); err != nil {
 			t.Fatal(err)
 		}
 		chip.Reset()

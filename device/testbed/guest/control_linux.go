@@ -16,23 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve is the control: what the host may do to the board. Chips are told and
-// broken by name; the rest of the machine is files and programs.
+// serve serves the control interface, by which a test changes the board from the host:
+// chips by their names, the rest of the machine by files and programs.
 //
-//	GET  /chip?name=tmp102                        what an observer sees of a chip
-//	POST /tell?name=tmp102&what=temperature&value=21.5
-//	POST /state?name=tmp102&to=deaf               ok, deaf or absent
-//	POST /stuck?on=true                           the whole bus
-//	POST /plug?in=false                           the bridge that carries it
+//	GET  /chip?name=tmp102                        the state of a chip
+//	POST /input?name=tmp102&quantity=temperature&value=21.5
+//	POST /state?name=tmp102&to=unresponsive       ok, unresponsive or absent
+//	POST /stuck?on=true                           holds a line of the bus low
+//	POST /plug?in=false                           the USB bridge
 //	GET, PUT /file?path=/sys/…                    any file
-//	PUT  /file?path=/sys/…&pause=10ms             its lines, one write for each
+//	PUT  /file?path=/sys/…&pause=10ms             one write for each line
 //	GET  /list?path=/sys/…                        a folder
 //	GET  /kernel                                  the kernel's log
-//	POST /run ["/agentsite","scan"]               a program, to its end
-//	GET  /node                                    the site's process
-//	POST /start, /signal?number=9                 wait for the end after a signal
-//	POST /hit?pid=7&number=9&path=/sys/…&says=0   how long, in ns, until a file says so
-func serve(port string, b *bench) error {
+//	POST /run ["/agentsite","scan"]               runs a program until it exits
+//	GET  /site                                    the site's process
+//	POST /start, /signal?number=9                 waits for the exit after a signal
+//	POST /signal-until?pid=7&number=9&path=/sys/…&content=0   the time in ns
+func serve(port string, b *emulator) error {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -44,13 +44,13 @@ func serve(port string, b *bench) error {
 			json.NewEncoder(w).Encode(out)
 		})
 	}
-	handle("GET /chip", func(r *http.Request) (any, error) { return b.Look(r.FormValue("name")) })
-	handle("POST /tell", func(r *http.Request) (any, error) {
+	handle("GET /chip", func(r *http.Request) (any, error) { return b.Inspect(r.FormValue("name")) })
+	handle("POST /input", func(r *http.Request) (any, error) {
 		value, err := strconv.ParseFloat(r.FormValue("value"), 64)
 		if err != nil {
 			return nil, err
 		}
-		return nil, b.Tell(r.FormValue("name"), r.FormValue("what"), value)
+		return nil, b.SetInput(r.FormValue("name"), r.FormValue("quantity"), value)
 	})
 	handle("POST /state", func(r *http.Request) (any, error) {
 		return nil, b.SetState(r.FormValue("name"), testbed.State(r.FormValue("to")))
@@ -106,11 +106,11 @@ func serve(port string, b *bench) error {
 			return nil, err
 		}
 		if len(args) == 0 {
-			return nil, errors.New("name a program")
+			return nil, errors.New("no program named")
 		}
 		return b.Run(r.Context(), args)
 	})
-	handle("GET /node", func(*http.Request) (any, error) { return b.Node() })
+	handle("GET /site", func(*http.Request) (any, error) { return b.SiteProcess() })
 	handle("POST /start", func(*http.Request) (any, error) { return nil, b.Start() })
 	handle("POST /signal", func(r *http.Request) (any, error) {
 		n, err := strconv.Atoi(r.FormValue("number"))
@@ -119,7 +119,7 @@ func serve(port string, b *bench) error {
 		}
 		return nil, b.Signal(unix.Signal(n))
 	})
-	handle("POST /hit", func(r *http.Request) (any, error) {
+	handle("POST /signal-until", func(r *http.Request) (any, error) {
 		pid, err := strconv.Atoi(r.FormValue("pid"))
 		if err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func serve(port string, b *bench) error {
 		if err != nil {
 			return nil, err
 		}
-		took, err := Hit(pid, unix.Signal(number), r.FormValue("path"), r.FormValue("says"))
+		took, err := SignalUntil(pid, unix.Signal(number), r.FormValue("path"), r.FormValue("content"))
 		return took.Nanoseconds(), err
 	})
 	return http.ListenAndServe(net.JoinHostPort(address, port), mux)

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loadModules loads the folder's modules in the order of their names. There may be
-// none.
+// loadModules loads the folder's modules, if any, in the order of their names.
 func loadModules(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.ko"))
 	if err != nil {
@@ -36,10 +35,10 @@ func loadModules(folder string) error {
 	return nil
 }
 
-// lines is how many the simulated header has: GPIO0 to GPIO27, as on a Raspberry Pi.
+// lines is the number of simulated lines: GPIO0 to GPIO27, as on a Raspberry Pi.
 const lines = 28
 
-// addLines makes the GPIO simulator's chip where there is a simulator
+// addLines creates a chip of the GPIO simulator, if the simulator is loaded
 // (Documentation/admin-guide/gpio/gpio-sim.rst).
 func addLines() error {
 	if _, err := os.Stat("/sys/module/gpio_sim"); err != nil {

@@ -1,11 +1,10 @@
-// Guest is the first program of an emulated board. It makes the machine that QEMU
-// emulates into a board with chips and lines, runs the site on it, and does what it
-// is told over HTTP from outside. What is to be tested, and what is right, it does
-// not know.
+// Guest is the init process of an emulated board. It adds chips and lines to a machine that
+// QEMU emulates, runs the site on it, and serves a control interface over HTTP. The tests
+// and their expectations are outside.
 //
-// The kernel's command line has port=, where the site is heard, and control=, where
-// the guest is. With root= it starts the system on that disk beside itself, in which
-// the site is a service. In the place of another system's DHCP client it rides along there.
+// The kernel's command line has port=, the port of the site, and control=, the port of the
+// guest. With root= it starts the system on that disk, in which the site is a service, and
+// keeps running beside it. An SD-card image runs it in place of its DHCP client.
 package main
 
 import (
@@ -22,9 +21,9 @@ func main() {
 	run := control
 	switch {
 	case os.Getpid() == 1:
-		run = first
+		run = initProcess
 	case len(os.Args) > 1:
-		run = ride
+		run = replaceDHCP
 	}
 	if err := run(); err != nil {
 		fmt.Println("guest:", err)
@@ -32,21 +31,21 @@ func main() {
 	}
 }
 
-// first is process 1: it waits for whatever ends, so that nobody else's orphans
-// disturb the guest, and ends the machine with it.
-func first() error {
+// initProcess runs as process 1: it starts the control process, reaps orphans, and stops the
+// machine when the control process exits.
+func initProcess() error {
 	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"debugfs", "/sys/kernel/debug"}} {
 		if err := mount(m[0], m[1]); err != nil {
 			return err
 		}
 	}
-	if err := board(); err != nil {
+	if err := setUpBoard(); err != nil {
 		return err
 	}
 	if disk, err := parameter("root"); err == nil {
-		return system(disk)
+		return switchRoot(disk)
 	}
-	cmd, err := beside()
+	cmd, err := startControl()
 	if err != nil {
 		return err
 	}
@@ -61,8 +60,8 @@ func first() error {
 	}
 }
 
-// board makes the machine a board.
-func board() error {
+// setUpBoard loads kernel modules and adds lines and the network.
+func setUpBoard() error {
 	if err := loadModules("/modules"); err != nil {
 		return err
 	}
@@ -72,15 +71,16 @@ func board() error {
 	return network()
 }
 
-// beside starts the guest in a process of its own.
-func beside() (*exec.Cmd, error) {
+// startControl starts this program again, as the control process.
+func startControl() (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd, cmd.Start()
 }
 
-// system gives the machine to the system on a disk, and the guest stays beside it.
-func system(disk string) error {
+// switchRoot starts the control process and replaces this one by the init of the system on
+// a disk.
+func switchRoot(disk string) error {
 	const root = "/system"
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
@@ -98,14 +98,15 @@ func system(disk string) error {
 			return err
 		}
 	}
-	if _, err := beside(); err != nil {
+	if _, err := startControl(); err != nil {
 		return err
 	}
 	return unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=/usr/sbin:/usr/bin"})
 }
 
-// ride is for a system that has made the machine what it is, and lacks a network.
-func ride() error {
+// replaceDHCP adds the network and serves the control interface, on a system that has
+// booted by itself.
+func replaceDHCP() error {
 	if err := mount("debugfs", "/sys/kernel/debug"); err != nil && !errors.Is(err, unix.EBUSY) {
 		return err
 	}
@@ -115,7 +116,7 @@ func ride() error {
 	return control()
 }
 
-// control does what it is told.
+// control serves the control interface.
 func control() error {
 	port, err := parameter("port")
 	if err != nil {
@@ -126,7 +127,7 @@ func control() error {
 		return err
 	}
 	go forward(port)
-	return serve(control, newBench(port))
+	return serve(control, newEmulator(port))
 }
 
 func mount(kind, folder string) error {
@@ -139,7 +140,7 @@ func mount(kind, folder string) error {
 	return nil
 }
 
-// parameter is one of the kernel's command line.
+// parameter returns a parameter of the kernel's command line.
 func parameter(name string) (string, error) {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {

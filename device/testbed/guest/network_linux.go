@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// address is the guest's in QEMU's own network; what is forwarded from outside
-// comes from there too, so that no route is needed.
+// address is the guest's address in QEMU's own network. Forwarded connections come from
+// that network too, so that no route is needed.
 const address = "10.0.2.15"
 
-// network brings loopback up, and the first network card as soon as it is there: one
-// on USB takes a while.
+// network brings up loopback and the first network card, for which it waits up to 60 s: a
+// card on USB appears late.
 func network() error {
 	if err := up("lo", "127.0.0.1", "255.0.0.0"); err != nil {
 		return err
@@ -32,7 +32,7 @@ func network() error {
 			}
 		}
 	}
-	return errors.New("no network card came")
+	return errors.New("no network card appeared")
 }
 
 func up(name, ip, mask string) error {
@@ -66,8 +66,8 @@ func up(name, ip, mask string) error {
 	return set(unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil })
 }
 
-// forward carries what comes for the site to loopback, where alone it listens. The
-// port is the same on all three sides, so that callers give the site its right name.
+// forward forwards connections to loopback, the only address on which the site listens. The
+// port is the same everywhere, so that the Host header is right.
 func forward(port string) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
 	for err == nil {

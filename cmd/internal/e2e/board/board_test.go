@@ -45,7 +45,7 @@ func boot(t testing.TB, modules, words string, args ...string) *machine {
 	return &machine{harness.Boot(t, 90*time.Second, modules, words, args...)}
 }
 
-// simulatedLines shows that the lines are as a Raspberry Pi's: whoever lets one go
+// simulatedLines shows that the lines are as a Raspberry Pi's: whoever releases one
 // leaves it as it is. And an input follows what is wired to it.
 func (m *machine) simulatedLines(t *testing.T) {
 	const chips = "/sys/class/gpio/"
@@ -85,12 +85,12 @@ func (m *machine) kernelDrivers(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)
 	m.bind(t)
-	m.Tell(t, "bme280", "temperature", 23.45, "humidity", 41.5, "pressure", 98765)
-	m.Tell(t, "tmp102", "temperature", -7.5)
-	m.Tell(t, "bh1750", "illuminance", 432)
-	m.Tell(t, "ads1115", "in0", 1.25, "in3", 0.5)
-	m.Tell(t, "ds18b20", "temperature", 18.0625)
-	m.Tell(t, "ds18b20-2", "temperature", -12.5)
+	m.SetInput(t, "bme280", "temperature", 23.45, "humidity", 41.5, "pressure", 98765)
+	m.SetInput(t, "tmp102", "temperature", -7.5)
+	m.SetInput(t, "bh1750", "illuminance", 432)
+	m.SetInput(t, "ads1115", "in0", 1.25, "in3", 0.5)
+	m.SetInput(t, "ds18b20", "temperature", 18.0625)
+	m.SetInput(t, "ds18b20-2", "temperature", -12.5)
 	m.WriteFile(t, "/agentsite.yaml", "site: { name: board }\ndevices:\n  host: { driver: host }\n") // nothing of it is in use
 	m.finds(t, m.scanned(t), map[string]string{
 		"1-wire/28-060504030201": "certain DS18B20", "1-wire/28-040506070809": "certain DS18B20",
@@ -116,21 +116,21 @@ devices:
 		near("probes/voltage0", 1.25, 0.001), near("probes/voltage3", 0.5, 0.001), near("probes/voltage0-3", 0.75, 0.001),
 		near("boiler/temperature", 18.0625, 0.001), near("freezer/temperature", -12.5, 0.001), good("host/uptime"))
 
-	m.Tell(t, "bme280", "temperature", -3.21)
-	m.Tell(t, "tmp102", "temperature", 85)
-	m.Tell(t, "ds18b20", "temperature", 85) // and not a chip's 85 °C after power-on
+	m.SetInput(t, "bme280", "temperature", -3.21)
+	m.SetInput(t, "tmp102", "temperature", 85)
+	m.SetInput(t, "ds18b20", "temperature", 85) // and not a chip's 85 °C after power-on
 	m.expect(t, near("climate/temperature", -3.21, 0.02), near("outside/temperature1", 85, 0.001), near("boiler/temperature", 85, 0.001))
 
 	t.Log("a chip that does not answer")
-	m.SetState(t, "bme280", "deaf")
+	m.SetState(t, "bme280", "unresponsive")
 	m.expect(t, fault("climate/temperature", ""), fault("climate/pressure", ""), good("outside/temperature1"), good("boiler/temperature"))
 	m.SetState(t, "bme280", "ok")
 	m.expect(t, good("climate/temperature"), good("climate/pressure"))
 
 	t.Log("a wrong check sum")
-	m.Tell(t, "ds18b20", "crc", 1)
+	m.SetInput(t, "ds18b20", "crc", 1)
 	m.expect(t, fault("boiler/temperature", "CRC"), good("freezer/temperature"))
-	m.Tell(t, "ds18b20", "crc", 0)
+	m.SetInput(t, "ds18b20", "crc", 0)
 	m.expect(t, near("boiler/temperature", 85, 0.001))
 
 	t.Log("a bus whose line is held low")
@@ -142,7 +142,7 @@ devices:
 	t.Log("a bridge that is unplugged and plugged in again")
 	m.SetPlugged(t, false)
 	m.expect(t, fault("climate/temperature", "the kernel has no iio device bme280"), fault("outside/temperature1", ""), fault("boiler/temperature", ""), good("host/uptime"))
-	m.Tell(t, "bme280", "temperature", 12.34)
+	m.SetInput(t, "bme280", "temperature", 12.34)
 	m.SetPlugged(t, true)
 	m.bind(t)
 	m.expect(t, near("climate/temperature", 12.34, 0.02), good("outside/temperature1"), good("light/illuminance"),

@@ -21,14 +21,14 @@ func (m *machine) chips(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)
 	bus := m.Bus(t)
-	m.Tell(t, "bme280", "temperature", 23.45, "humidity", 41.5, "pressure", 98765)
-	m.Tell(t, "tmp102", "temperature", -7.5)
-	m.Tell(t, "bh1750", "illuminance", 432)
-	m.Tell(t, "ads1115", "in0", 1.25, "in3", 0.5)
-	m.Tell(t, "mcp9808", "temperature", 11.25)
-	m.Tell(t, "ds18b20", "temperature", 18.0625)
-	m.Tell(t, "ds18b20-2", "temperature", -12.5)
-	m.Tell(t, "pcf8574", "low", 0x80)
+	m.SetInput(t, "bme280", "temperature", 23.45, "humidity", 41.5, "pressure", 98765)
+	m.SetInput(t, "tmp102", "temperature", -7.5)
+	m.SetInput(t, "bh1750", "illuminance", 432)
+	m.SetInput(t, "ads1115", "in0", 1.25, "in3", 0.5)
+	m.SetInput(t, "mcp9808", "temperature", 11.25)
+	m.SetInput(t, "ds18b20", "temperature", 18.0625)
+	m.SetInput(t, "ds18b20-2", "temperature", -12.5)
+	m.SetInput(t, "pcf8574", "low", 0x80)
 	m.StartSite(t, strings.ReplaceAll(`site: { name: board }
 devices:
   climate: { driver: bme280, bus: BUS, every: 1s }
@@ -73,16 +73,16 @@ devices:
 		near("outside/temperature", -7.5, 0.001), near("light/illuminance", 432, 1),
 		near("probes/voltage0", 1.25, 0.001), near("probes/voltage3", 0.5, 0.001), near("probes/voltage0-3", 0.75, 0.001),
 		near("cellar/temperature", 11.25, 0.001), near("tanks/boiler", 18.0625, 0.001), near("tanks/freezer", -12.5, 0.001), on("relays/door", true))...)
-	m.Tell(t, "bme280", "temperature", -3.21)
-	m.Tell(t, "mcp9808", "temperature", -20.5)
-	m.Tell(t, "ds18b20", "temperature", 85) // and not a chip's 85 °C after power-on
-	m.Tell(t, "pcf8574", "low", 0)
+	m.SetInput(t, "bme280", "temperature", -3.21)
+	m.SetInput(t, "mcp9808", "temperature", -20.5)
+	m.SetInput(t, "ds18b20", "temperature", 85) // and not a chip's 85 °C after power-on
+	m.SetInput(t, "pcf8574", "low", 0)
 	m.expect(t, near("climate/temperature", -3.21, 0.02), near("cellar/temperature", -20.5, 0.001), near("tanks/boiler", 85, 0.001), on("relays/door", false))
 	m.moved(t)
 
 	t.Log("chips that do not answer")
 	for _, chip := range []string{"bme280", "mcp9808", "pcf8574"} {
-		m.SetState(t, chip, "deaf")
+		m.SetState(t, chip, "unresponsive")
 	}
 	m.expect(t, fault("climate/temperature", "nothing answers at 0x76 on "+bus), fault("climate/pressure", "nothing answers"),
 		fault("cellar/temperature", "nothing answers at 0x1f"), fault("relays/door", "nothing answers at 0x20"), good("outside/temperature"), good("tanks/boiler"))
@@ -119,9 +119,9 @@ devices:
 	}
 
 	t.Log("a wrong check sum")
-	m.Tell(t, "ds18b20", "crc", 1)
+	m.SetInput(t, "ds18b20", "crc", 1)
 	m.expect(t, fault("tanks/boiler", "the CRC of the thermometer 28-060504030201 is wrong"), good("tanks/freezer"))
-	m.Tell(t, "ds18b20", "crc", 0)
+	m.SetInput(t, "ds18b20", "crc", 0)
 	m.expect(t, near("tanks/boiler", 85, 0.001))
 
 	t.Log("a bus whose line is held low")
@@ -137,19 +137,19 @@ devices:
 	m.expect(t, fault("climate/temperature", "plug its adapter in"), fault("relays/door", "plug its adapter in"), fault("tanks/boiler", "plug its adapter in"),
 		fault("relays/pump", ""), good("host/uptime"))
 	t.Logf("meanwhile an output at rest is said to be %v", m.readings(t)["lamps/lamp"])
-	m.Tell(t, "bme280", "temperature", 12.34)
+	m.SetInput(t, "bme280", "temperature", 12.34)
 	m.SetPlugged(t, true)
 	m.expect(t, append(all, near("climate/temperature", 12.34, 0.02))...)
 	m.pump(t, false)
 
 	t.Log("a scan beside the site")
-	var shows any
-	writes := m.ReadChip(t, "pcf8574", &shows)
+	var outputs any
+	writes := m.ReadChip(t, "pcf8574", &outputs)
 	m.scanned(t)
 	if exit, _, said := m.Run(t, "/agentsite", "scan", "--probe", "0x20", "--data", "/data"); exit != 5 || !strings.Contains(said, "relays") {
 		t.Errorf("a scan that may write where an output is ended with %d: %s", exit, said)
 	}
-	if again := m.ReadChip(t, "pcf8574", &shows); again > writes {
+	if again := m.ReadChip(t, "pcf8574", &outputs); again > writes {
 		t.Errorf("the scan wrote to the PCF8574 %d times", again-writes)
 	}
 
@@ -179,9 +179,9 @@ var atSafe = pwm{0, 15}
 
 func (m *machine) pwm(t testing.TB) pwm {
 	t.Helper()
-	var shows testbed.PWM
-	m.ReadChip(t, "pca9685", &shows)
-	return pwm{math.Round(100 * shows.On[3]), math.Round(10 * 1000 * shows.On[15] / shows.Hz)}
+	var outputs testbed.PWM
+	m.ReadChip(t, "pca9685", &outputs)
+	return pwm{math.Round(100 * outputs.On[3]), math.Round(10 * 1000 * outputs.On[15] / outputs.Hz)}
 }
 
 // pump waits until the pump's pin is on, which is low, or not.

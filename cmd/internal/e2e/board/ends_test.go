@@ -79,8 +79,7 @@ func (m *machine) lit(t testing.TB) {
 // is high, or low.
 func (m *machine) hit(t testing.TB, pid int, s syscall.Signal, high bool) time.Duration {
 	t.Helper()
-	says := map[bool]string{false: "0", true: "1"}[high]
-	return harness.AskGuest[time.Duration](t, m.Machine, "POST", "/hit", nil, "pid", fmt.Sprint(pid), "number", fmt.Sprint(int(s)), "path", m.SimulatedLine(t, 22)+"value", "says", says)
+	return harness.AskGuest[time.Duration](t, m.Machine, "POST", "/signal-until", nil, "pid", fmt.Sprint(pid), "number", fmt.Sprint(int(s)), "path", m.SimulatedLine(t, 22)+"value", "content", map[bool]string{false: "0", true: "1"}[high])
 }
 
 func (m *machine) pid(t testing.TB) int {

@@ -13,7 +13,7 @@ import (
 func (m *machine) firstBoot(t *testing.T) {
 	m.SetPlugged(t, true)
 	defer m.SetPlugged(t, false)
-	m.Tell(t, "bme280", "temperature", 17.25)
+	m.SetInput(t, "bme280", "temperature", 17.25)
 	const file = "/first/agentsite.yaml"
 	prepare := func() string {
 		t.Helper()

@@ -46,9 +46,9 @@ func (m *machine) scan(t *testing.T) {
 		at + "0x60": "candidate MCP4725",
 	})
 	for _, chip := range []string{"ds2482", "pcf8574", "bh1750", "ssd1306", "pca9685", "tmp102", "ads1115", "mcp4725"} {
-		var shows any
-		if writes := m.ReadChip(t, chip, &shows); writes > 0 {
-			t.Errorf("the scan wrote to %s %d times, and now it shows %v", chip, writes, shows)
+		var outputs any
+		if writes := m.ReadChip(t, chip, &outputs); writes > 0 {
+			t.Errorf("the scan wrote to %s %d times, and its outputs are now %v", chip, writes, outputs)
 		}
 	}
 
@@ -73,12 +73,12 @@ func (m *machine) scan(t *testing.T) {
 	if !strings.Contains(config, "  # the board itself\n") {
 		t.Error("what the owner had written is gone")
 	}
-	m.Tell(t, "bme280", "temperature", 19.5)
-	m.Tell(t, "tmp102", "temperature", 4.25)
-	m.Tell(t, "mcp9808", "temperature", 11.5)
-	m.Tell(t, "ads1115", "in2", 2.5)
-	m.Tell(t, "bh1750", "illuminance", 88)
-	m.Tell(t, "ds18b20", "temperature", 61.5)
+	m.SetInput(t, "bme280", "temperature", 19.5)
+	m.SetInput(t, "tmp102", "temperature", 4.25)
+	m.SetInput(t, "mcp9808", "temperature", 11.5)
+	m.SetInput(t, "ads1115", "in2", 2.5)
+	m.SetInput(t, "bh1750", "illuminance", 88)
+	m.SetInput(t, "ds18b20", "temperature", 61.5)
 	m.StartSite(t, config)
 	defer m.EndSite(t)
 	m.expect(t, near("bme280/temperature", 19.5, 0.02), near("tmp102/temperature", 4.25, 0.001), near("mcp9808/temperature", 11.5, 0.001),

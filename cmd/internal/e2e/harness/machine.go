@@ -57,7 +57,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		if t.Failed() {
-			site, _ := m.AskWithin(3*time.Second, "GET", "/node", nil)
+			site, _ := m.AskWithin(3*time.Second, "GET", "/site", nil)
 			kernel, _ := m.AskWithin(3*time.Second, "GET", "/kernel", nil)
 			said := func(json []byte) string {
 				lines := strings.Split(string(json), `\n`)
@@ -76,7 +76,7 @@ func Boot(t testing.TB, most time.Duration, modules, words string, args ...strin
 		default:
 		}
 		// QEMU accepts a connection that the board is not there for yet.
-		_, err := m.AskWithin(time.Second, "GET", "/node", nil)
+		_, err := m.AskWithin(time.Second, "GET", "/site", nil)
 		return err == nil
 	})
 	t.Logf("%.1f s to the board's first answer", time.Since(begun).Seconds())
@@ -161,15 +161,15 @@ func AskGuest[T any](t testing.TB, m *Machine, method, path string, body []byte,
 	return out
 }
 
-// Tell sets quantities that a chip measures, in pairs of a name and a value.
-func (m *Machine) Tell(t testing.TB, chip string, world ...any) {
+// SetInput sets quantities that a chip measures, in pairs of a name and a value.
+func (m *Machine) SetInput(t testing.TB, chip string, quantities ...any) {
 	t.Helper()
-	for i := 0; i < len(world); i += 2 {
-		AskGuest[any](t, m, "POST", "/tell", nil, "name", chip, "what", world[i].(string), "value", fmt.Sprint(world[i+1]))
+	for i := 0; i < len(quantities); i += 2 {
+		AskGuest[any](t, m, "POST", "/input", nil, "name", chip, "quantity", quantities[i].(string), "value", fmt.Sprint(quantities[i+1]))
 	}
 }
 
-// SetState breaks or restores a chip's connection: ok, deaf, absent.
+// SetState breaks or restores a chip's connection: ok, unresponsive, absent.
 func (m *Machine) SetState(t testing.TB, chip, to string) {
 	t.Helper()
 	AskGuest[any](t, m, "POST", "/state", nil, "name", chip, "to", to)
@@ -201,18 +201,17 @@ func (m *Machine) Bus(t testing.TB) (name string) {
 	return name
 }
 
-// ReadChip decodes into shows what a chip displays or drives, and returns how often it was
-// written to.
-func (m *Machine) ReadChip(t testing.TB, chip string, shows any) (writes int) {
+// ReadChip decodes a chip's outputs, and returns the number of writes to it.
+func (m *Machine) ReadChip(t testing.TB, chip string, outputs any) (writes int) {
 	t.Helper()
-	seen := AskGuest[struct {
-		Writes int
-		Shows  json.RawMessage
+	state := AskGuest[struct {
+		Writes  int
+		Outputs json.RawMessage
 	}](t, m, "GET", "/chip", nil, "name", chip)
-	if err := json.Unmarshal(seen.Shows, shows); err != nil {
+	if err := json.Unmarshal(state.Outputs, outputs); err != nil {
 		t.Fatal(err)
 	}
-	return seen.Writes
+	return state.Writes
 }
 
 // SimulatedLine returns the sysfs folder of a simulated line, GPIO0 to GPIO27.
@@ -297,7 +296,7 @@ func (m *Machine) SiteProcess(t testing.TB) (pid int, running bool, log string) 
 		PID     int
 		Running bool
 		Log     string
-	}](t, m, "GET", "/node", nil)
+	}](t, m, "GET", "/site", nil)
 	return n.PID, n.Running, n.Log
 }
 

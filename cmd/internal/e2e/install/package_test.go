@@ -173,7 +173,7 @@ func TestPackage(t *testing.T) {
 // the boot partition is.
 func (p packaged) firstReading(t *testing.T) {
 	p.SetPlugged(t, true)
-	p.Tell(t, "bme280", "temperature", 17.25)
+	p.SetInput(t, "bme280", "temperature", 17.25)
 	p.does(t, "mkdir -p /boot/firmware && echo dtparam=i2c_arm=on >/boot/firmware/config.txt")
 	for unit, command := range map[string]string{"agentsite-claim": "prepare --claim", "agentsite-prepare": "prepare --config /etc/agentsite/agentsite.yaml"} {
 		dir := "/run/systemd/system/" + unit + ".service.d"

@@ -17,33 +17,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The site's program, as it is released, and what it wrote. That is a file and no
-// pipe, so that a process that outlives the site can still write to it.
+// The site's released program and its log. The log is a file and not a pipe, so that a
+// process that outlives the site can still write to it.
 const (
 	program = "/agentsite"
 	log     = "/tmp/site.log"
 )
 
-// bench is the board on the bench: its chips, the bridge that carries them, and the
-// site's process.
-type bench struct {
+// emulator has the board's chips, their USB bridge and the site's process.
+type emulator struct {
 	*testbed.Bus
 	port string
 
 	mu     sync.Mutex
-	bridge io.Closer // nil while it is unplugged
-	node   *node
+	bridge io.Closer // nil while unplugged
+	site   *site
 }
 
-type node struct {
+type site struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has ended
+	ended chan struct{} // closed when the process has exited
 }
 
-func newBench(port string) *bench { return &bench{Bus: testbed.Board(), port: port} }
+func newEmulator(port string) *emulator { return &emulator{Bus: testbed.Board(), port: port} }
 
 // Plug plugs the bridge in or unplugs it.
-func (b *bench) Plug(in bool) (err error) {
+func (b *emulator) Plug(in bool) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -58,13 +57,13 @@ func (b *bench) Plug(in bool) (err error) {
 }
 
 // Start starts the site with the configuration in /agentsite.yaml.
-func (b *bench) Start() error {
+func (b *emulator) Start() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.node != nil && !b.node.over() {
+	if b.site != nil && !b.site.exited() {
 		return errors.New("the site runs already")
 	}
-	n := &node{ended: make(chan struct{})}
+	n := &site{ended: make(chan struct{})}
 	n.cmd = exec.Command(program, "run", "--config", "/agentsite.yaml", "--data", "/data", "--listen", "127.0.0.1:"+b.port)
 	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
 	if err != nil {
@@ -75,7 +74,7 @@ func (b *bench) Start() error {
 		out.Close()
 		return err
 	}
-	b.node = n
+	b.site = n
 	go func() {
 		err := n.cmd.Wait()
 		fmt.Fprintf(out, "ended: %v\n", err)
@@ -85,7 +84,7 @@ func (b *bench) Start() error {
 	return nil
 }
 
-func (n *node) over() bool {
+func (n *site) exited() bool {
 	select {
 	case <-n.ended:
 		return true
@@ -95,11 +94,11 @@ func (n *node) over() bool {
 }
 
 // Signal signals the site's process and waits until it has ended.
-func (b *bench) Signal(s unix.Signal) error {
+func (b *emulator) Signal(s unix.Signal) error {
 	b.mu.Lock()
-	n := b.node
+	n := b.site
 	b.mu.Unlock()
-	if n == nil || n.over() {
+	if n == nil || n.exited() {
 		return errors.New("the site does not run")
 	}
 	if err := n.cmd.Process.Signal(s); err != nil {
@@ -113,54 +112,54 @@ func (b *bench) Signal(s unix.Signal) error {
 	}
 }
 
-// Hit signals any process, and returns how long it then takes until a file says
-// something. It looks each millisecond, for at most 20 s.
-func Hit(pid int, s unix.Signal, path, says string) (time.Duration, error) {
-	begun := time.Now()
+// SignalUntil signals a process, and returns the time until a file has that content. It
+// reads the file each millisecond, for at most 20 s.
+func SignalUntil(pid int, s unix.Signal, path, content string) (time.Duration, error) {
+	started := time.Now()
 	if err := unix.Kill(pid, s); err != nil {
 		return 0, err
 	}
 	for {
 		text, err := os.ReadFile(path)
-		took := time.Since(begun)
+		took := time.Since(started)
 		switch {
 		case err != nil:
 			return took, err
-		case strings.TrimSpace(string(text)) == says:
+		case strings.TrimSpace(string(text)) == content:
 			return took, nil
 		case took > 20*time.Second:
-			return took, fmt.Errorf("20 s after signal %d to %d, %s says %q", s, pid, path, text)
+			return took, fmt.Errorf("20 s after signal %d to %d, %s has %q", s, pid, path, text)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Node is the site's process as it is.
-type Node struct {
+// SiteProcess is the state of the site's process.
+type SiteProcess struct {
 	PID     int    `json:"pid"`
 	Running bool   `json:"running"`
-	Log     string `json:"log"` // what it wrote
+	Log     string `json:"log"`
 }
 
-func (b *bench) Node() (Node, error) {
+func (b *emulator) SiteProcess() (SiteProcess, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.node == nil {
-		return Node{}, nil
+	if b.site == nil {
+		return SiteProcess{}, nil
 	}
 	text, err := os.ReadFile(log)
-	return Node{b.node.cmd.Process.Pid, !b.node.over(), string(text)}, err
+	return SiteProcess{b.site.cmd.Process.Pid, !b.site.exited(), string(text)}, err
 }
 
-// Ran is what a program did.
-type Ran struct {
+// RunResult is the result of a program.
+type RunResult struct {
 	Exit   int    `json:"exit"`
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 }
 
-// Run runs a program to its end.
-func (b *bench) Run(ctx context.Context, args []string) (Ran, error) {
+// Run runs a program until it exits, for at most 4 min.
+func (b *emulator) Run(ctx context.Context, args []string) (RunResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
@@ -169,12 +168,12 @@ func (b *bench) Run(ctx context.Context, args []string) (Ran, error) {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return Ran{}, err
+		return RunResult{}, err
 	}
-	return Ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, nil
+	return RunResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, nil
 }
 
-// KernelLog is the kernel's ring of messages.
+// KernelLog returns the kernel's ring buffer of messages.
 func KernelLog() (string, error) {
 	b := make([]byte, 1<<20)
 	n, err := unix.Klogctl(3, b) // SYSLOG_ACTION_READ_ALL

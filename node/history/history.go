@@ -1,5 +1,5 @@
-// Package history keeps the readings of the last 24 hours of every measurement in memory,
-// summed up per minute.
+// Package history keeps the readings of every measurement of the last 24 hours in memory,
+// aggregated per minute.
 package history
 
 import (
@@ -25,13 +25,14 @@ type History struct {
 	series map[string]*series
 }
 
-// series is a ring of minutes; it grows to its full size over a day.
+// series has one bucket per minute, oldest first. It grows to its full size over a day.
 type series struct {
 	ring []bucket
-	last int // the newest minute since the start
+	last int // minute of the newest bucket, since the start
 	any  bool
 }
 
+// bucket aggregates the readings of one minute.
 type bucket struct {
 	min, max float32
 	sum      float64
@@ -45,21 +46,21 @@ func New(addresses []string) *History {
 	return h
 }
 
-// Keep replaces the points that the history keeps. The series of points that stay remain, and
-// the others are dropped.
+// Keep replaces the list of points. The series of points in the new list are kept, the
+// others are dropped.
 func (h *History) Keep(addresses []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.series
+	old := h.series
 	h.series = make(map[string]*series, len(addresses))
 	for _, a := range addresses {
-		if h.series[a] = before[a]; h.series[a] == nil {
+		if h.series[a] = old[a]; h.series[a] == nil {
 			h.series[a] = &series{}
 		}
 	}
 }
 
-// Record adds a good numeric reading of a point that the history keeps.
+// Record adds a good numeric reading of a listed point, and ignores every other reading.
 func (h *History) Record(r device.Reading) {
 	if r.Quality != device.Good || r.Value.Type() != device.TypeNumber {
 		return
@@ -71,22 +72,22 @@ func (h *History) Record(r device.Reading) {
 	}
 }
 
-// minute returns the minutes since the start, by the monotonic clock: setting the wall clock
-// changes nothing.
+// minute returns the minutes since the start by the monotonic clock, so that setting the
+// wall clock has no effect.
 func (h *History) minute(t time.Time) int { return int(t.Sub(h.start) / resolution) }
 
 func (s *series) add(minute int, v float64) {
 	v = max(-math.MaxFloat32, min(v, math.MaxFloat32)) // float32 would overflow to Inf
 	switch {
 	case minute < 0 || (s.any && minute < s.last):
-		return // older than its predecessor
+		return // older than the newest bucket
 	case !s.any || minute-s.last >= buckets:
 		s.ring, s.last, s.any = append(s.ring[:0], bucket{}), minute, true
 	}
 	for s.last < minute {
 		s.last++
 		if len(s.ring) < buckets {
-			if len(s.ring) == cap(s.ring) { // append by itself would end at 48 kB
+			if len(s.ring) == cap(s.ring) { // append alone would grow the ring to 48 kB
 				s.ring = append(make([]bucket, 0, min(buckets, 2*len(s.ring)+16)), s.ring...)
 			}
 			s.ring = append(s.ring, bucket{})
@@ -106,7 +107,7 @@ func (s *series) add(minute int, v float64) {
 }
 
 // Summaries returns the steps since from that have readings, oldest first. A step is at least
-// a minute. A point that is not kept has none.
+// a minute. A point that is not listed has none.
 func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,13 +135,14 @@ func (h *History) Summaries(address string, from time.Time, step time.Duration) 
 		sum.Count = int(count)
 	}
 	for i := range all {
-		all[i].Min, all[i].Max, all[i].Mean = tidy(all[i].Min), tidy(all[i].Max), tidy(all[i].Mean)
+		all[i].Min, all[i].Max, all[i].Mean = round(all[i].Min), round(all[i].Max), round(all[i].Mean)
 	}
 	return all
 }
 
-// tidy rounds to seven digits, which removes what float32 added and is more than a sensor has.
-func tidy(v float64) float64 {
+// round rounds to seven digits. That removes the error of float32, and is more precise than
+// any sensor.
+func round(v float64) float64 {
 	if math.Abs(v) < math.SmallestNonzeroFloat32 {
 		return 0
 	}

@@ -96,9 +96,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestModel compares with a computation over the raw readings, of any pattern over
-// several days.
-// TestKeep: the past of points that stay is kept, that of others is not.
+// TestKeep: Keep keeps the series of points in the new list, and drops the others.
 func TestKeep(t *testing.T) {
 	h := New([]string{"a/stays", "a/goes"})
 	now := time.Now()
@@ -108,7 +106,7 @@ func TestKeep(t *testing.T) {
 		h.Record(r)
 	}
 	h.Keep([]string{"a/comes", "a/stays"})
-	h.Keep([]string{"a/comes", "a/stays", "a/goes"}) // and comes back without a past
+	h.Keep([]string{"a/comes", "a/stays", "a/goes"}) // listed again, with an empty series
 	for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
 		if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); len(got) != want {
 			t.Errorf("%s has %d steps, want %d", p, len(got), want)
@@ -121,6 +119,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestModel compares with a computation over the raw readings of several days.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := New([]string{"a/t"})
@@ -177,11 +176,11 @@ func TestModel(t *testing.T) {
 			}
 			for _, v := range []float64{g.Min, g.Mean, g.Max} {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					t.Fatalf("step %d goes to no wire: %+v", i, g)
+					t.Fatalf("step %d has NaN or Inf: %+v", i, g)
 				}
 			}
 			if i > 0 && !g.At.After(got[i-1].At) {
-				t.Fatalf("step %d does not come after its predecessor", i)
+				t.Fatalf("step %d does not start after step %d", i, i-1)
 			}
 		}
 	})
@@ -197,8 +196,8 @@ func TestWallClock(t *testing.T) {
 		if h.series["a/t"].last != 1 {
 			t.Errorf("a reading after 90 s is in minute %d", h.series["a/t"].last)
 		}
-		// Go has no way to set its clock. What can be seen is that a time is used with
-		// its monotonic part: stripped of that, a wall time of next year counts.
+		// A test cannot set the wall clock. Instead it shows that the monotonic part of a
+		// time is used: without that part, a wall time of next year counts.
 		if got := h.minute(now.Round(0).AddDate(1, 0, 0)); got < 365*24*60 {
 			t.Errorf("a wall time alone is minute %d", got)
 		}
@@ -211,8 +210,8 @@ func TestWallClock(t *testing.T) {
 	})
 }
 
-// TestMemory: a week of readings takes what a day does, and a day what the type's
-// comment promises.
+// TestMemory: a week of readings takes as much memory as a day, which is at most the size in
+// History's comment.
 func TestMemory(t *testing.T) {
 	h := New([]string{"a/t"})
 	for i := range 7 * 24 * 60 * 2 {

@@ -1,4 +1,4 @@
-// Package memory bounds what Go's garbage collector lets this process take of a board's memory.
+// Package memory sets the memory limit of Go's runtime, so that a site fits on a small board.
 //
 // It imports nothing of ours.
 package memory

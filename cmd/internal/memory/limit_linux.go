@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit sets Go's memory limit to an eighth of the machine's memory (64 MB on a board with
-// 512), within 48 MB and most bytes, unless GOMEMLIMIT is set. It sets GOGC to 50 unless
-// GOGC is set.
-func Limit(most uint64) {
+// Limit sets Go's soft memory limit to an eighth of the machine's memory (64 MB on a board
+// with 512 MB), at least 48 MB and at most maximum bytes, unless GOMEMLIMIT is set. It sets
+// GOGC to 50 unless GOGC is set.
+func Limit(maximum uint64) {
 	var machine unix.Sysinfo_t
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
@@ -20,11 +20,11 @@ func Limit(most uint64) {
 		return
 	}
 	if err := unix.Sysinfo(&machine); err != nil {
-		slog.Debug("no memory limit: the size of the memory is unknown", "err", err)
+		slog.Debug("no memory limit set", "err", err)
 		return
 	}
-	debug.SetMemoryLimit(limit(uint64(machine.Totalram)*uint64(machine.Unit), most))
+	debug.SetMemoryLimit(limit(uint64(machine.Totalram)*uint64(machine.Unit), maximum))
 }
 
-// limit returns Go's limit on a machine with that many bytes of memory.
-func limit(machine, most uint64) int64 { return int64(min(max(machine/8, 48<<20), most)) }
+// limit returns Go's memory limit on a machine with that many bytes of memory.
+func limit(machine, maximum uint64) int64 { return int64(min(max(machine/8, 48<<20), maximum)) }

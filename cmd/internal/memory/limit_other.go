@@ -2,5 +2,5 @@
 
 package memory
 
-// Limit does nothing: computers with other systems have enough memory for Go's defaults.
+// Limit does nothing: computers with other operating systems have enough memory.
 func Limit(uint64) {}

@@ -124,7 +124,7 @@ func (a *app) allowOn(ctx context.Context, user peer.Person, agent string, k pee
 	a.site = k.Name
 	return user.Allow(agent, k, words, until, func(signed owner.Signed) error {
 		return a.with(func(s *session) error {
-			err := s.own(ctx, func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) })
+			_, err := callOwner(ctx, s, owner.GrantMethod, signed)
 			if err == nil {
 				s.warnOfUnmatched(ctx, words)
 			}

@@ -48,11 +48,11 @@ with an approval. A call waits for two minutes, and an approval lasts as long.`,
 }
 
 func (s *session) decide(ctx context.Context, handle string, ok bool) error {
-	decide, word := s.Owner.Deny, "denied"
+	method, word := owner.DenyMethod, "denied"
 	if ok {
-		decide, word = s.Owner.Approve, "approved"
+		method, word = owner.ApproveMethod, "approved"
 	}
-	if err := s.own(ctx, func(ctx context.Context) error { return decide(ctx, handle) }); err != nil {
+	if _, err := callOwner(ctx, s, method, owner.Name{Name: handle}); err != nil {
 		return err
 	}
 	return s.app.print(decided{handle, ok}, "%s", word)
@@ -67,7 +67,7 @@ type decided struct {
 }
 
 func (s *session) showRequests(ctx context.Context) error {
-	all, err := askOwner(ctx, s, s.Owner.Requests)
+	all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func argumentsOf(r owner.Request) string {
 func (s *session) watchRequests(ctx context.Context) error {
 	shown := make(map[string]bool)
 	for {
-		all, err := askOwner(ctx, s, s.Owner.Requests)
+		all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -129,7 +129,7 @@ func (s *session) printRequest(r owner.Request) error {
 
 func (a *app) completeRequests(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
-		all, err := askOwner(ctx, s, s.Owner.Requests)
+		all, err := callOwner(ctx, s, owner.RequestsMethod, owner.None{})
 		for _, r := range all.Requests {
 			names = append(names, cobra.CompletionWithDesc(clean(r.Handle), clean(r.Who+" asks for "+r.Tool)))
 		}

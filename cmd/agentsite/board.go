@@ -185,10 +185,6 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-type prepareResult struct {
-	Did []string `json:"did"`
-}
-
 func (a *app) prepareCommand() *cobra.Command {
 	var o ops.PrepareOptions
 	var claim bool
@@ -213,7 +209,7 @@ the boot partition shows how to claim it.`,
 				did, err = ops.Prepare(ctx, o)
 			}
 			if a.json {
-				return errors.Join(err, a.printJSON(prepareResult{append([]string{}, did...)}))
+				return errors.Join(err, a.printJSON(map[string][]string{"did": did}))
 			}
 			for _, line := range did {
 				a.say("%s", line)

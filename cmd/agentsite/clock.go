@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"agentsite/transport/owner"
+
 	"github.com/spf13/cobra"
 )
 
@@ -24,8 +26,7 @@ site's own machine. Permissions that ended in between are valid again after that
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			now := time.Now()
 			if set || back {
-				err := s.own(ctx, func(ctx context.Context) error { _, err := s.Owner.SetTime(ctx, now, back); return err })
-				if err != nil {
+				if _, err := callOwner(ctx, s, owner.TimeMethod, owner.TimeNow{Now: now, Back: back}); err != nil {
 					return err
 				}
 			}

@@ -92,11 +92,7 @@ func (a *app) screen(ctx context.Context, folder state.Folder) (s screen) {
 		if _, err := session.latest(ctx, nil, &now); err != nil {
 			return err
 		}
-		left := make(map[string]float64)
-		for _, h := range s.status.Moved {
-			left[h.Output] = h.Left
-		}
-		return capture.readTable(now.Readings, left)
+		return capture.readTable(now.Readings, secondsLeft(s.status))
 	})
 	s.table = text.String()
 	if i, ok, err := ops.ReadInvitation(folder); ok && err == nil {

@@ -32,7 +32,7 @@ func (a *app) erase(ctx context.Context, e erasing) error {
 		return a.confirmErase(ctx, folder, e.key)
 	})
 	if a.json && err == nil {
-		return a.printJSON(erasedResult{append([]string{}, erased...), !e.key})
+		return a.printJSON(erasedResult{erased, !e.key})
 	}
 	if len(erased) > 0 {
 		err = errors.Join(err, a.say("erased from %s: %s", folder, strings.Join(erased, ", ")))

@@ -11,7 +11,6 @@ import (
 	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -115,7 +114,7 @@ says otherwise.`,
 				if err != nil {
 					return err
 				}
-				if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.AddGrant(ctx, signed) }); err != nil {
+				if _, err := callOwner(ctx, s, owner.GrantMethod, signed); err != nil {
 					return err
 				}
 				s.warnOfUnmatched(ctx, args[1])
@@ -219,33 +218,25 @@ and the next call is refused.`,
 	}
 }
 
-type revokedResult struct {
-	Revoked string `json:"revoked"`
-}
-
 func revoke(ctx context.Context, s *session, args []string) error {
 	name := args[0]
-	if err := s.own(ctx, func(ctx context.Context) error { return s.Owner.Revoke(ctx, name) }); err != nil {
+	if _, err := callOwner(ctx, s, owner.RevokeMethod, owner.Name{Name: name}); err != nil {
 		return err
 	}
-	return s.app.print(revokedResult{name}, "%s is revoked; its outputs return to their safe values", name)
+	return s.app.print(map[string]string{"revoked": name}, "%s is revoked; its outputs return to their safe values", name)
 }
 
-// own calls an owner's method within the timeout of a call.
-func (s *session) own(ctx context.Context, call func(context.Context) error) error {
+// callOwner calls an owner's method.
+func callOwner[P, R any](ctx context.Context, s *session, method owner.Method[P, R], params P) (R, error) {
+	return askOwner(ctx, s, func(ctx context.Context) (R, error) { return ownerclient.Call(ctx, s.Owner, method, params) })
+}
+
+// askOwner runs call, which calls an owner's method, within the timeout of a call.
+func askOwner[R any](ctx context.Context, s *session, call func(context.Context) (R, error)) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.app.unreached(call(ctx))
-}
-
-// askOwner is own for a method with a result.
-func askOwner[R any](ctx context.Context, s *session, call func(context.Context) (R, error)) (result R, err error) {
-	err = s.own(ctx, func(ctx context.Context) error {
-		var err error
-		result, err = call(ctx)
-		return err
-	})
-	return result, err
+	result, err := call(ctx)
+	return result, s.app.unreached(err)
 }
 
 // access asks for owners, grants and tokens, and warns of what ends soon.
@@ -290,19 +281,18 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 // warnOfUnmatched warns of the parts of a permission that match no point: they may be misspelt,
 // or for a device that is not connected yet.
 func (s *session) warnOfUnmatched(ctx context.Context, words string) {
-	res, err := s.call(ctx, "list_points", nil)
-	var list pointsResult
-	if err != nil || json.Unmarshal(res.JSON, &list) != nil {
+	points, err := s.listPoints(ctx)
+	if err != nil {
 		return // the permission is given all the same
 	}
 	kinds := make(map[string]string)
-	for _, p := range list.Points {
+	for _, p := range points {
 		kinds[p.Point] = string(p.Kind)
 	}
 	for _, part := range access.Unmatched(words, kinds) {
 		_, place, _ := strings.Cut(part, " ")
 		near := ""
-		for _, p := range list.Points {
+		for _, p := range points {
 			if strings.HasSuffix(p.Point, "/"+place) {
 				near = "did you mean " + p.Point + "? "
 			}

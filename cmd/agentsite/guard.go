@@ -50,11 +50,7 @@ kills one that hangs. To stop a running site, use agentsite stop.`,
 			if err != nil {
 				return err
 			}
-			return a.print(safeResult{Outputs: n}, "all outputs are at their safe values (%d)", n)
+			return a.print(map[string]int{"outputs": n}, "all outputs are at their safe values (%d)", n)
 		}),
 	}
-}
-
-type safeResult struct {
-	Outputs int `json:"outputs"`
 }

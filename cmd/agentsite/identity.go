@@ -62,10 +62,6 @@ type identityResult struct {
 	You string `json:"you,omitzero"` // the user's did:key, which others grant permissions to
 }
 
-type certificateResult struct {
-	Certificate string `json:"certificate"`
-}
-
 // showIdentities prints the site's key and the user's.
 func (a *app) showIdentities(folder state.Folder) error {
 	site, err := folder.Identity()
@@ -93,7 +89,7 @@ func (a *app) showIdentities(folder state.Folder) error {
 
 func (a *app) showCertificate(text string) error {
 	if a.json {
-		return a.printJSON(certificateResult{text})
+		return a.printJSON(map[string]string{"certificate": text})
 	}
 	_, err := fmt.Fprint(a.out, text)
 	return err

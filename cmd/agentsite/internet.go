@@ -10,6 +10,7 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/config"
 	"agentsite/node/state"
+	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -65,16 +66,13 @@ lists the sites that it knows, without a search.`,
 
 // find makes the site find others of its realm.
 func (s *session) find(ctx context.Context, capability string) error {
-	var all []peer.Found
-	err := s.own(ctx, func(ctx context.Context) error {
-		found, err := s.Owner.Find(ctx, capability)
-		for _, f := range found {
-			all = append(all, peer.Found{Found: f})
-		}
-		return err
-	})
+	found, err := callOwner(ctx, s, owner.FindMethod, owner.Wanted{Capability: capability})
 	if err != nil {
 		return err
+	}
+	var all []peer.Found
+	for _, f := range found.Found {
+		all = append(all, peer.Found{Found: f})
 	}
 	return s.app.printFound(all, "the site found no other site")
 }
@@ -138,7 +136,7 @@ address is enough for both QUIC (UDP) and TCP, which is used where UDP is blocke
 		RunE: a.onMachine(a.folder, func(ctx context.Context, f state.Folder, _ []string) error {
 			o.Folder = f
 			o.Ready = func(addresses []string) {
-				a.print(relayResult{addresses}, "the relay listens at:")
+				a.print(map[string][]string{"addresses": addresses}, "the relay listens at:")
 				for _, at := range addresses {
 					if !a.json {
 						a.say("  %s", at)
@@ -152,8 +150,4 @@ address is enough for both QUIC (UDP) and TCP, which is used where UDP is blocke
 	cmd.Flags().StringVar(&o.Allow, "allow", "", "a file with the keys of the sites that may use the relay, one each line; it is read again when it changes (default: all sites)")
 	cmd.Flags().StringArrayVar(&o.Others, "other", nil, "another relay with which this one shares records; may be repeated")
 	return cmd
-}
-
-type relayResult struct {
-	Addresses []string `json:"addresses"`
 }

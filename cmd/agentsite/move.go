@@ -12,6 +12,7 @@ import (
 	"agentsite/agents"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ an owner takes it over with --take-over.`,
 			}
 			return a.with(func(s *session) error {
 				if takeOver {
-					if err := s.takeOver(cmd.Context(), args[0]); err != nil {
+					if _, err := callOwner(cmd.Context(), s, owner.TakeOverMethod, owner.Name{Name: args[0]}); err != nil {
 						return err
 					}
 				}
@@ -87,11 +88,6 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 		return err
 	}
 	return s.app.say("%s", now.sentence(p.Unit))
-}
-
-// takeOver makes the caller the holder of an output.
-func (s *session) takeOver(ctx context.Context, output string) error {
-	return s.own(ctx, func(ctx context.Context) error { return s.Owner.TakeOver(ctx, output) })
 }
 
 func findOutput(points []point, name string) (point, error) {
@@ -239,15 +235,13 @@ Files are removed, not overwritten: rewrite the SD card before you give it away.
 				return err
 			}
 			return a.with(func(s *session) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-				defer cancel()
-				if err := s.Owner.Reset(ctx); err != nil {
-					return a.unreached(err)
+				if _, err := callOwner(cmd.Context(), s, owner.ResetMethod, owner.None{}); err != nil {
+					return err
 				}
 				if a.json {
-					return a.printJSON(statusOf{Stopped: false})
+					return a.printJSON(map[string]bool{"emergency_stop": false})
 				}
-				return s.afterReset(ctx)
+				return s.afterReset(cmd.Context())
 			})
 		},
 	}
@@ -263,18 +257,12 @@ func (s *session) afterReset(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the emergency stop is over, but the state of the outputs is unknown: %w", err)
 	}
-	var now struct {
-		Away []struct {
-			Output string `json:"output"`
-			Holder string `json:"held_by"`
-			Fault  string `json:"fault"`
-		} `json:"outputs_away_from_safe"`
-	}
+	var now agents.Status
 	if err := json.Unmarshal(res.JSON, &now); err != nil {
 		return err
 	}
 	var stuck []string
-	for _, o := range now.Away {
+	for _, o := range now.Moved {
 		if o.Holder == "" {
 			stuck = append(stuck, strings.TrimSuffix(o.Output+": "+clean(o.Fault), ": "))
 		}
@@ -284,8 +272,4 @@ func (s *session) afterReset(ctx context.Context) error {
 	}
 	return s.app.say("the emergency stop is over, but these outputs are not known to be safe and cannot be moved; if one may still be on, disconnect its power: %s",
 		strings.Join(stuck, "; "))
-}
-
-type statusOf struct {
-	Stopped bool `json:"emergency_stop"`
 }

@@ -5,7 +5,7 @@ import (
 
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
-	ownerclient "agentsite/transport/owner/client"
+	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -21,10 +21,10 @@ first by agentsite claim, or when you create a token on the site's own machine.
 	}
 	for _, c := range []struct {
 		word, short, done string
-		change            func(c *ownerclient.Client, ctx context.Context, did string) error
+		method            owner.Method[owner.Name, owner.None]
 	}{
-		{"add", "Add an owner", "owns this site", (*ownerclient.Client).AddOwner},
-		{"remove", "Remove an owner, and end all that it granted", "no longer owns this site", (*ownerclient.Client).RemoveOwner},
+		{"add", "Add an owner", "owns this site", owner.AddOwnerMethod},
+		{"remove", "Remove an owner, and end all that it granted", "no longer owns this site", owner.RemoveOwnerMethod},
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: c.word + " DID", Args: exactly("DID"), Short: c.short,
@@ -34,7 +34,7 @@ first by agentsite claim, or when you create a token on the site's own machine.
 						return err
 					}
 				}
-				if err := s.own(ctx, func(ctx context.Context) error { return c.change(s.Owner, ctx, args[0]) }); err != nil {
+				if _, err := callOwner(ctx, s, c.method, owner.Name{Name: args[0]}); err != nil {
 					return err
 				}
 				if a.json {
@@ -109,13 +109,11 @@ granted ends. The code works once.`,
 			if err != nil {
 				return err
 			}
-			err = s.own(ctx, func(ctx context.Context) error {
-				if a.site != "" || a.peer != "" { // the connection proves the key
-					return s.Owner.Reclaim(ctx, args[0])
-				}
-				return s.Owner.Recover(ctx, args[0], me.DID)
-			})
-			if err != nil {
+			method, params := owner.RecoverMethod, owner.Recovery{Code: args[0], DID: me.DID}
+			if a.site != "" || a.peer != "" { // the connection proves the key
+				method, params.DID = owner.ReclaimMethod, ""
+			}
+			if _, err := callOwner(ctx, s, method, params); err != nil {
 				return err
 			}
 			user, err := peer.User()

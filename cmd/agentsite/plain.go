@@ -16,50 +16,33 @@ import (
 
 // plain returns an error's text with the messages of Go's packages in plain words, such as
 // "open FILE: no such file or directory" or "dial tcp ADDRESS: connect: connection refused".
-func plain(err error) string {
-	text := err.Error()
-	for e := range chain(err) {
-		switch e := e.(type) {
-		case *url.Error:
-			text = strings.ReplaceAll(text, e.Error(), e.Err.Error())
-		case *fs.PathError:
-			text = strings.ReplaceAll(text, e.Error(), plainPath(e.Path, e.Err))
-		case *net.OpError:
-			text = strings.ReplaceAll(text, e.Error(), plainNet(e))
-		case *net.DNSError:
-			text = strings.ReplaceAll(text, e.Error(), "no address is known for the name "+e.Name)
-		case *strconv.NumError:
-			text = strings.ReplaceAll(text, e.Error(), strconv.Quote(e.Num)+" is not a number that fits here")
-		case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError:
-			text = strings.ReplaceAll(text, "tls: failed to verify certificate: ", "")
+func plain(err error) string { return reword(err.Error(), err) }
+
+// reword replaces in text the messages of err, and of the errors that it wraps, outermost first.
+func reword(text string, err error) string {
+	switch e := err.(type) {
+	case *url.Error:
+		text = strings.ReplaceAll(text, e.Error(), e.Err.Error())
+	case *fs.PathError:
+		text = strings.ReplaceAll(text, e.Error(), plainPath(e.Path, e.Err))
+	case *net.OpError:
+		text = strings.ReplaceAll(text, e.Error(), plainNet(e))
+	case *net.DNSError:
+		text = strings.ReplaceAll(text, e.Error(), "no address is known for the name "+e.Name)
+	case *strconv.NumError:
+		text = strings.ReplaceAll(text, e.Error(), strconv.Quote(e.Num)+" is not a number that fits here")
+	case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError:
+		text = strings.ReplaceAll(text, "tls: failed to verify certificate: ", "")
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return reword(text, e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			text = reword(text, one)
 		}
 	}
 	return text
-}
-
-// chain yields err and the errors that it wraps, outermost first.
-func chain(err error) func(yield func(error) bool) {
-	var walk func(err error, yield func(error) bool) bool
-	walk = func(err error, yield func(error) bool) bool {
-		if err == nil {
-			return true
-		}
-		if !yield(err) {
-			return false
-		}
-		switch e := err.(type) {
-		case interface{ Unwrap() error }:
-			return walk(e.Unwrap(), yield)
-		case interface{ Unwrap() []error }:
-			for _, one := range e.Unwrap() {
-				if !walk(one, yield) {
-					return false
-				}
-			}
-		}
-		return true
-	}
-	return func(yield func(error) bool) { walk(err, yield) }
 }
 
 func plainPath(path string, err error) string {

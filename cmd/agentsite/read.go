@@ -156,12 +156,16 @@ func (r reading) note(left float64) string {
 // left is how long each output will still be away from its safe value. It is an
 // ornament: a site that does not say has none.
 func (s *session) left(ctx context.Context) map[string]float64 {
-	left := make(map[string]float64)
 	res, err := s.call(ctx, "site_status", nil)
 	var status agents.Status
 	if err != nil || json.Unmarshal(res.JSON, &status) != nil {
 		return nil
 	}
+	return secondsLeft(status)
+}
+
+func secondsLeft(status agents.Status) map[string]float64 {
+	left := make(map[string]float64)
 	for _, h := range status.Moved {
 		left[h.Output] = h.Left
 	}

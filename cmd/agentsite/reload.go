@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +22,7 @@ func (a *app) reloadCommand() *cobra.Command {
 or closed, their outputs at the safe values first. All other devices keep running. A file
 with a mistake changes nothing, and neither does a data folder that cannot be written.`,
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
-			err := s.own(ctx, s.Owner.Reload)
+			_, err := callOwner(ctx, s, owner.ReloadMethod, owner.None{})
 			var refused *client.Refusal
 			if errors.As(err, &refused) && refused.Kind == "invalid" {
 				fmt.Fprintln(a.errs, cleanLines(refused.Msg)) // file:line:column, for editors
@@ -30,13 +31,9 @@ with a mistake changes nothing, and neither does a data folder that cannot be wr
 			if err != nil {
 				return err
 			}
-			return a.print(reloadedResult{Reloaded: true}, "the configuration is reloaded")
+			return a.print(map[string]bool{"reloaded": true}, "the configuration is reloaded")
 		}),
 	}
-}
-
-type reloadedResult struct {
-	Reloaded bool `json:"reloaded"`
 }
 
 // hangups returns the SIGHUPs that ask for a reload: all of them without a terminal, as under

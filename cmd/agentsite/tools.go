@@ -28,7 +28,7 @@ func (a *app) toolsCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(toolsResult{list})
+				return a.printJSON(map[string][]client.Tool{"tools": list})
 			}
 			var rows [][]string
 			for _, t := range list {
@@ -37,10 +37,6 @@ func (a *app) toolsCommand() *cobra.Command {
 			return table(a.out, []string{"TOOL", "ARGUMENTS", "DESCRIPTION"}, rows)
 		}),
 	}
-}
-
-type toolsResult struct {
-	Tools []client.Tool `json:"tools"`
 }
 
 func (s *session) tools(ctx context.Context) ([]client.Tool, error) {

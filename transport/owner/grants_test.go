@@ -68,23 +68,23 @@ func TestTokens(t *testing.T) {
 	if _, err := again.token(t, other, "b", "read *"); code(t, err) != rpc.CodeInvalidParams {
 		t.Error("another key's:", err)
 	}
-	if err := o.AddOwner(t.Context(), other.ID().String()); err != nil {
+	if _, err := client.Call(t.Context(), o, owner.AddOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil {
 		t.Error(err)
 	}
 	if m, err := again.token(t, other, "b", "read *"); err != nil || m.Owner != "" {
 		t.Error(m, err)
 	}
-	if err := o.RemoveOwner(t.Context(), other.ID().String()); err != nil || again.Access.Standing(agents.Principal{ID: "token:b"}) != 0 {
+	if _, err := client.Call(t.Context(), o, owner.RemoveOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil || again.Access.Standing(agents.Principal{ID: "token:b"}) != 0 {
 		t.Error("what an owner granted who is none any more", err)
 	}
 	all, err := o.Access(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Revoke(t.Context(), all.Grants[0].ID); err != nil || again.Access.Standing(who) != 0 {
+	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: all.Grants[0].ID}); err != nil || again.Access.Standing(who) != 0 {
 		t.Error("by the grant's ID:", err)
 	}
-	if err := o.Revoke(t.Context(), key.ID().String()); err == nil {
+	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: key.ID().String()}); err == nil {
 		t.Error("the site's own key can be revoked, and every token with it")
 	}
 }

@@ -169,7 +169,7 @@ func TestReset(t *testing.T) {
 		g := stopped(t, t.TempDir())
 		s := newSite(t, identity.New(), new(disk))
 		s.Outputs, s.evidence = g, tt.e
-		err := s.owner().Reset(t.Context())
+		_, err := client.Call(t.Context(), s.owner(), owner.ResetMethod, owner.None{})
 		if g.Stopped() == tt.ok {
 			t.Errorf("%s: stopped afterwards: %v", tt.name, g.Stopped())
 		}
@@ -187,7 +187,7 @@ func TestResetThatFails(t *testing.T) {
 	g := stopped(t, filepath.Join(t.TempDir(), "no", "folder"))
 	s := newSite(t, identity.New(), new(disk))
 	s.Outputs = g
-	if err := s.owner().Reset(t.Context()); code(t, err) != rpc.CodeInternal || !g.Stopped() {
+	if _, err := client.Call(t.Context(), s.owner(), owner.ResetMethod, owner.None{}); code(t, err) != rpc.CodeInternal || !g.Stopped() {
 		t.Error(err)
 	}
 }
@@ -202,7 +202,7 @@ func TestReload(t *testing.T) {
 		return says
 	}
 	for _, s.evidence = range []rpc.Evidence{{}, {Bearer: "secret"}, {Local: rpc.LocalAgent}} {
-		if err := s.owner().Reload(t.Context()); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
+		if _, err := client.Call(t.Context(), s.owner(), owner.ReloadMethod, owner.None{}); code(t, err) != rpc.CodeMethodNotFound || asked != 0 {
 			t.Errorf("%+v: %v", s.evidence, err)
 		}
 	}
@@ -216,7 +216,7 @@ func TestReload(t *testing.T) {
 		{device.Faultf(device.Offline, "it holds, but"), 502}, {errors.New("a defect"), rpc.CodeInternal},
 	} {
 		says = tt.err
-		err := s.owner().Reload(t.Context())
+		_, err := client.Call(t.Context(), s.owner(), owner.ReloadMethod, owner.None{})
 		if code(t, err) != tt.code || err != nil && err.(*rpc.Error).Message != tt.err.Error() {
 			t.Errorf("%v: %v", tt.err, err)
 		}

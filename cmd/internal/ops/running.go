@@ -50,7 +50,7 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 		defer site.Close()
 		asking, cancel := context.WithTimeout(ctx, statusTimeout)
 		defer cancel()
-		health, err1 := site.Owner.Health(asking)
+		health, err1 := client.Call(asking, site.Owner, owner.HealthMethod, owner.None{})
 		a.health = health
 		known, err2 := site.Owner.Access(asking)
 		if err2 == nil {
@@ -95,10 +95,7 @@ func askSite(ctx context.Context, o DoctorOptions) (a answers, all []driver.Find
 func readCarriers(ctx context.Context, site *client.Client) []owner.Carrier {
 	ctx, cancel := context.WithTimeout(ctx, carriersTimeout)
 	defer cancel()
-	routes, err := site.Routes(ctx)
-	if err != nil {
-		return nil
-	}
+	routes, _ := client.Call(ctx, site, owner.RoutesMethod, owner.None{})
 	return routes.Carriers
 }
 

@@ -14,6 +14,7 @@ import (
 	"agentsite/node/identity"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
+	"agentsite/transport/owner"
 	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 )
@@ -67,7 +68,7 @@ func (p Person) Claim(ctx context.Context, text, name string, t Target) (k Conta
 		case errors.As(asked, new(state.Mistake)): // the site names another key
 			err = asked
 		case err == nil && errors.As(asked, &refused):
-			if err = site.Claimable(ctx); err == nil {
+			if _, err = ownerclient.Call(ctx, site, owner.ChallengeMethod, owner.None{}); err == nil {
 				err = state.Mistakef("this site has no owner yet, and the address has no secret: copy the whole address that the site shows")
 			}
 		case err == nil:

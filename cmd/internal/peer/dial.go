@@ -23,6 +23,7 @@ import (
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 	"agentsite/transport/rpc"
 	"agentsite/transport/stdio"
 	"agentsite/transport/web"
@@ -139,7 +140,7 @@ func checkListens(f state.Folder, u *url.URL) error {
 	var all owner.Routes
 	if err == nil {
 		defer c.Close()
-		all, err = c.Owner.Routes(ctx)
+		all, err = ownerclient.Call(ctx, c.Owner, owner.RoutesMethod, owner.None{})
 	}
 	for _, c := range all.Carriers {
 		at, err := url.Parse(c.Address)

@@ -34,7 +34,9 @@ type Client struct {
 // carrier that verifies none; name is by which the user knows the site.
 func New(site Caller, pinned identity.ID, name string) *Client { return &Client{site, pinned, name} }
 
-func call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], params P) (result R, err error) {
+// Call calls one of the owner's methods. What it answers is unchecked: use Client's method of
+// the same name where there is one.
+func Call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], params P) (result R, err error) {
 	text, err := c.site.CallMethod(ctx, string(method), params)
 	if err != nil {
 		return result, err
@@ -45,48 +47,12 @@ func call[P, R any](ctx context.Context, c *Client, method owner.Method[P, R], p
 	return result, nil
 }
 
-// do is call for a method without a result.
-func do[P any](ctx context.Context, c *Client, method owner.Method[P, owner.None], params P) error {
-	_, err := call(ctx, c, method, params)
-	return err
-}
-
-// Reset ends the emergency stop.
-func (c *Client) Reset(ctx context.Context) error {
-	return do(ctx, c, owner.ResetMethod, owner.None{})
-}
-
-// Reload has the site read its configuration again.
-func (c *Client) Reload(ctx context.Context) error {
-	return do(ctx, c, owner.ReloadMethod, owner.None{})
-}
-
-// TakeOver makes the owner the holder of an output.
-func (c *Client) TakeOver(ctx context.Context, output string) error {
-	return do(ctx, c, owner.TakeOverMethod, owner.Name{Name: output})
-}
-
-// Requests lists the calls that wait for approval.
-func (c *Client) Requests(ctx context.Context) (owner.Requests, error) {
-	return call(ctx, c, owner.RequestsMethod, owner.None{})
-}
-
-// Approve allows the call with that handle.
-func (c *Client) Approve(ctx context.Context, handle string) error {
-	return do(ctx, c, owner.ApproveMethod, owner.Name{Name: handle})
-}
-
-// Deny refuses the call with that handle.
-func (c *Client) Deny(ctx context.Context, handle string) error {
-	return do(ctx, c, owner.DenyMethod, owner.Name{Name: handle})
-}
-
 // Access lists owners, grants and tokens. It refuses a site that names another key than the
 // pinned one, and one without a pinned key that does not prove the key that it names.
 func (c *Client) Access(ctx context.Context) (Access, error) {
 	challenge := make([]byte, 32)
 	rand.Read(challenge)
-	all, err := call(ctx, c, owner.AccessMethod, owner.AccessParams{Challenge: challenge})
+	all, err := Call(ctx, c, owner.AccessMethod, owner.AccessParams{Challenge: challenge})
 	if err != nil {
 		return Access{}, err
 	}
@@ -108,7 +74,7 @@ func (c *Client) Access(ctx context.Context) (Access, error) {
 
 // AddToken has the site make a token of a permission that was signed for it.
 func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeToken, err error) {
-	m, err = call(ctx, c, owner.TokenMethod, n)
+	m, err = Call(ctx, c, owner.TokenMethod, n)
 	if err == nil && !state.IsToken(m.Token) {
 		err = errors.New("the site answered with something that is no token")
 	}
@@ -126,76 +92,23 @@ func (c *Client) AddToken(ctx context.Context, n owner.NewToken) (m owner.MadeTo
 	return m, nil
 }
 
-// AddGrant has the site store a grant that was signed for it.
-func (c *Client) AddGrant(ctx context.Context, g owner.Signed) error {
-	return do(ctx, c, owner.GrantMethod, g)
-}
-
-// Revoke ends a token by its name, a grant by its ID, or all permissions of a did:key.
-func (c *Client) Revoke(ctx context.Context, name string) error {
-	return do(ctx, c, owner.RevokeMethod, owner.Name{Name: name})
-}
-
-// AddOwner makes a did:key an owner, too.
-func (c *Client) AddOwner(ctx context.Context, did string) error {
-	return do(ctx, c, owner.AddOwnerMethod, owner.Name{Name: did})
-}
-
-// RemoveOwner ends a did:key's authority and all that it granted.
-func (c *Client) RemoveOwner(ctx context.Context, did string) error {
-	return do(ctx, c, owner.RemoveOwnerMethod, owner.Name{Name: did})
-}
-
 // SetTime has the site believe an owner's clock; with back also where that is earlier.
 func (c *Client) SetTime(ctx context.Context, now time.Time, back bool) (owner.Reached, error) {
-	return call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now, Back: back})
+	return Call(ctx, c, owner.TimeMethod, owner.TimeNow{Now: now, Back: back})
 }
 
 // NewRecovery has the site make a recovery code.
 func (c *Client) NewRecovery(ctx context.Context) (owner.MadeRecovery, error) {
-	m, err := call(ctx, c, owner.RecoveryMethod, owner.None{})
+	m, err := Call(ctx, c, owner.RecoveryMethod, owner.None{})
 	if err == nil && !access.IsRecovery(m.Code) {
 		return owner.MadeRecovery{}, errors.New("the site answered with something that is no recovery code")
 	}
 	return m, err
 }
 
-// Recover makes a did:key the only owner, by the recovery code, on the site's own machine.
-func (c *Client) Recover(ctx context.Context, code, did string) error {
-	return do(ctx, c, owner.RecoverMethod, owner.Recovery{Code: code, DID: did})
-}
-
-// Reclaim makes the key that the caller proved the only owner, by the recovery code.
-func (c *Client) Reclaim(ctx context.Context, code string) error {
-	return do(ctx, c, owner.ReclaimMethod, owner.Recovery{Code: code})
-}
-
 // Present shows the site a grant that the caller's key has.
 func (c *Client) Present(ctx context.Context, grant []byte) (owner.Reached, error) {
-	return call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
-}
-
-// Routes lists everything on which the site listens.
-func (c *Client) Routes(ctx context.Context) (owner.Routes, error) {
-	return call(ctx, c, owner.RoutesMethod, owner.None{})
-}
-
-// Health asks for what only the running site knows of itself.
-func (c *Client) Health(ctx context.Context) (owner.Health, error) {
-	return call(ctx, c, owner.HealthMethod, owner.None{})
-}
-
-// Find has the site find others of its realm that have a capability; "" is for all that it
-// knows already.
-func (c *Client) Find(ctx context.Context, capability string) ([]owner.Found, error) {
-	all, err := call(ctx, c, owner.FindMethod, owner.Wanted{Capability: capability})
-	return all.Found, err
-}
-
-// Claimable asks an unowned site whether it can be claimed, and fails where it cannot.
-func (c *Client) Claimable(ctx context.Context) error {
-	_, err := call(ctx, c, owner.ChallengeMethod, owner.None{})
-	return err
+	return Call(ctx, c, owner.PresentMethod, owner.Signed{Grant: grant})
 }
 
 // Claim makes key the owner of the pinned site, by the secret that the site shows, and
@@ -204,12 +117,12 @@ func (c *Client) Claim(ctx context.Context, key identity.Key, secret access.Clai
 	if !c.pinned.Valid() {
 		return "", errors.New("a site is claimed by a connection that verifies its key")
 	}
-	challenge, err := call(ctx, c, owner.ChallengeMethod, owner.None{})
+	challenge, err := Call(ctx, c, owner.ChallengeMethod, owner.None{})
 	if err != nil {
 		return "", err
 	}
 	proof := access.Prove(key, c.pinned, secret, challenge.Challenge)
-	claimed, err := call(ctx, c, owner.ProveMethod, proof)
+	claimed, err := Call(ctx, c, owner.ProveMethod, proof)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,8 @@ import (
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
+	ownerapi "agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 )
 
 // TestReadYourOwnWrites: what an answered move, release or stop has changed is there for
@@ -73,7 +75,7 @@ func TestReadYourOwnWrites(t *testing.T) {
 				ask(t, mover.Client, "emergency_stop", `{}`, &done)
 				seen(k, false, true)
 				k++
-				if err := local.Owner.Reset(t.Context()); err != nil {
+				if _, err := ownerclient.Call(t.Context(), local.Owner, ownerapi.ResetMethod, ownerapi.None{}); err != nil {
 					t.Fatal(err)
 				}
 				seen(k, false, false)

@@ -16,6 +16,7 @@ import (
 	"agentsite/node/state"
 	"agentsite/transport/mcp/client"
 	ownerapi "agentsite/transport/owner"
+	ownerclient "agentsite/transport/owner/client"
 )
 
 // StartUnclaimed starts a site with a relay that serves HTTPS and has no owner, and returns its
@@ -108,7 +109,7 @@ func (r *Site) Routes(t *testing.T) (all ownerapi.Routes) {
 		t.Fatal(err)
 	}
 	defer owner.Close()
-	all, err = owner.Owner.Routes(t.Context())
+	all, err = ownerclient.Call(t.Context(), owner.Owner, ownerapi.RoutesMethod, ownerapi.None{})
 	if err != nil || len(all.Methods) == 0 {
 		t.Fatal(all, err)
 	}

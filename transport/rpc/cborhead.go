@@ -35,7 +35,7 @@ func decodeFast(b []byte, m *message) bool {
 			}
 			m.Method = string(text)
 		case "id":
-			if !m.ID.IsZero() || !m.ID.decodeFast(value) {
+			if !m.ID.IsZero() || m.ID.UnmarshalCBOR(value) != nil {
 				return false
 			}
 		case "params":
@@ -55,18 +55,6 @@ func decodeFast(b []byte, m *message) bool {
 	return true
 }
 
-func (id *ID) decodeFast(b []byte) bool {
-	switch kind, n, rest := cutHead(b); kind {
-	case cborUint:
-		*id = NumberID(n)
-		return true
-	case cborText:
-		*id = TextID(string(rest))
-		return len(rest) <= maxIDLength && utf8.Valid(rest)
-	}
-	return false
-}
-
 // Major types and values of RFC 8949, section 3.1.
 const (
 	cborUint     = 0
@@ -75,6 +63,7 @@ const (
 	cborText     = 3
 	cborList     = 4
 	cborMap      = 5
+	cborTag      = 6 // of one item
 	cborSimple   = 7 // and floating-point numbers
 
 	cborFalse  = 0xf4

@@ -74,7 +74,7 @@ func (s *Sequence) Next() ([]byte, error) {
 	return item, err
 }
 
-// items are a CBOR sequence. Only heads are looked at, each once; whether
+// cborItems are a CBOR sequence. Only heads are looked at, each once; whether
 // what is between them will do is for the decoder to say.
 type cborItems struct {
 	r       *bufio.Reader
@@ -102,49 +102,44 @@ func (s *cborItems) next() ([]byte, error) {
 	return bytes.Clone(s.buf), nil
 }
 
-// atMost is more than a message may be long, and so little that no sum overflows, in an
+// maxLength is more than a message may be long, and so little that no sum overflows, in an
 // int of 32 bits either.
 const maxLength = 1 << 29
 
-// beyond reports whether n bytes more are too many.
+// exceeds reports whether n bytes more are too many.
 func (s *cborItems) exceeds(n uint64) bool { return n > maxLength || s.tooLong(len(s.buf)+int(n)) }
 
-// head takes in the head of an item, and the text that belongs to it, and returns how many
+// readHead takes in the head of an item, and the text that belongs to it, and returns how many
 // items it holds.
 func (s *cborItems) readHead() (holds uint64, err error) {
 	first, err := s.r.ReadByte()
 	if err != nil {
 		return 0, err
 	}
+	at := len(s.buf)
 	s.buf = append(s.buf, first)
-	argument := uint64(first & 31)
-	switch {
-	case argument > 27: // reserved, or without a length
+	switch short := first & 31; {
+	case short > 27: // reserved, or without a length
 		return 0, errUnframed
-	case argument > 23:
-		at := len(s.buf)
-		if err := s.readBytes(1 << (argument - 24)); err != nil {
+	case short > 23:
+		if err := s.readBytes(1 << (short - 24)); err != nil {
 			return 0, err
 		}
-		argument = 0
-		for _, b := range s.buf[at:] {
-			argument = argument<<8 | uint64(b)
-		}
 	}
-	switch first >> 5 {
-	case 2, 3:
-		return 0, s.readBytes(argument)
-	case 4:
-		return min(argument, maxLength+1), nil
-	case 5:
-		return 2 * min(argument, maxLength+1), nil
-	case 6: // a tag is of one item
+	switch kind, n, _ := cutHead(s.buf[at:]); kind {
+	case cborBytes, cborText:
+		return 0, s.readBytes(n)
+	case cborList:
+		return min(n, maxLength+1), nil
+	case cborMap:
+		return 2 * min(n, maxLength+1), nil
+	case cborTag:
 		return 1, nil
 	}
 	return 0, nil
 }
 
-// take takes in n bytes, with room made as they come.
+// readBytes takes in n bytes, with room made as they come.
 func (s *cborItems) readBytes(n uint64) error {
 	if s.exceeds(n) {
 		return errTooLong

@@ -3,6 +3,7 @@ package rpc
 import (
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/go-json-experiment/json"
@@ -119,30 +120,17 @@ func (id ID) appendCBOR(b []byte) []byte {
 
 func (id ID) MarshalCBOR() ([]byte, error) { return id.appendCBOR(nil), nil }
 
+// UnmarshalCBOR decodes a well-formed item.
 func (id *ID) UnmarshalCBOR(b []byte) error {
-	switch {
-	case len(b) == 0:
-		return errID
-	case b[0]>>5 == 3:
-		var s string
-		if err := cborDec.Unmarshal(b, &s); err != nil {
-			return err
-		}
-		return id.setText(s)
-	case b[0]>>5 == 0:
-		var n uint64
-		if err := cborDec.Unmarshal(b, &n); err != nil {
-			return err
-		}
+	switch kind, n, rest := cutHead(b); {
+	case kind == cborUint:
 		*id = NumberID(n)
 		return nil
-	case b[0]>>5 == 1:
-		var n int64
-		if err := cborDec.Unmarshal(b, &n); err != nil {
-			return errID
-		}
-		*id = intID(n)
+	case kind == cborNegative && n <= math.MaxInt64:
+		*id = intID(-1 - int64(n))
 		return nil
+	case kind == cborText && utf8.Valid(rest):
+		return id.setText(string(rest))
 	}
 	return errID
 }

@@ -90,13 +90,13 @@ func toCBOR(text []byte) ([]byte, error) {
 	return cborEnc.Marshal(tree)
 }
 
-// toJSON transcodes one CBOR value.
+// toJSON transcodes one CBOR value. Bytes become base64, as in a struct.
 func toJSON(b []byte) ([]byte, error) {
 	var tree any
 	if err := cborDec.Unmarshal(b, &tree); err != nil {
 		return nil, &FieldError{Msg: "not valid CBOR: " + err.Error()}
 	}
-	if err := checkJSONable(tree); err != nil {
+	if err := checkCBOR(b); err != nil {
 		return nil, err
 	}
 	return json.Marshal(tree, jsonEncode)
@@ -131,30 +131,6 @@ func exactNumber(text string) (any, error) {
 }
 
 func isInteger(text string) bool { return !strings.ContainsAny(text, ".eE") }
-
-// checkJSONable refuses values without a JSON form: keys that are not texts, undefined. Bytes
-// become base64, as in a struct.
-func checkJSONable(tree any) error {
-	switch v := tree.(type) {
-	case nil, bool, string, []byte, int64, uint64, float64:
-		return nil
-	case []any:
-		for _, e := range v {
-			if err := checkJSONable(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	case map[string]any:
-		for _, e := range v {
-			if err := checkJSONable(e); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return &FieldError{Msg: "a " + reflect.TypeOf(tree).String() + " has no form in JSON"}
-}
 
 // typeName names the encoded form of a Go type.
 func typeName(t reflect.Type) string {

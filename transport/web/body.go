@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/node/quota"
 	"agentsite/transport/rpc"
 )
 
@@ -21,11 +22,11 @@ const (
 // bodyLimits bounds what is read at a time, so that no account waits for another's bodies.
 type bodyLimits struct {
 	strangers chan struct{} // a place for each request by a key that the site does not know
-	large     perAccount    // requests with a long body
+	large     quota.Quota   // requests with a long body, by account
 }
 
 func newBodyLimits() *bodyLimits {
-	return &bodyLimits{make(chan struct{}, maxStrangers), perAccount{most: maxLarge, held: make(map[string]int)}}
+	return &bodyLimits{strangers: make(chan struct{}, maxStrangers)}
 }
 
 // ReadBody reads a request's body before the body's deadline. Where it cannot, it answers the
@@ -39,13 +40,14 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) (body *bytes.Bu
 		most = maxStrange
 		w.Header().Set("Connection", "close") // so that no buffer is full of what was not read
 	case r.ContentLength < 0 || r.ContentLength > smallBody:
-		if !c.bodies.large.enter(c.Account) {
+		place := quota.Limit{Group: c.Account, Most: maxLarge}
+		if !c.bodies.large.Take(place) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			refuse(w, http.StatusServiceUnavailable, "too many long messages at a time: try again in a second")
 			return nil, nil
 		}
-		leave = func() { c.bodies.large.leave(c.Account) }
+		leave = func() { c.bodies.large.Release(place) }
 	}
 	body = buffers.Get().(*bytes.Buffer)
 	done = func() { recycle(body); leave() }

@@ -52,9 +52,9 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 	limited := io.LimitReader(res.Body, rpc.MaxAnswer)
 	switch media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); media {
 	case "text/event-stream":
-		return events(res.Body, note)
+		return readStream(rpc.JSON, events(res.Body), note)
 	case "application/cbor-seq":
-		return sequence(res.Body, note)
+		return readStream(rpc.CBOR, rpc.NewSequence(res.Body).Next, note)
 	case rpc.JSON.ContentType(), rpc.CBOR.ContentType():
 		b, err := io.ReadAll(limited)
 		if err != nil {
@@ -69,17 +69,17 @@ func (c *Client) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 	return rpc.Raw{}, fmt.Errorf("%s answered %s, which no AgentSite does", c.URL, res.Status)
 }
 
-// sequence reads a CBOR sequence until the response.
-func sequence(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
-	for items := rpc.NewSequence(r); ; {
-		item, err := items.Next()
+// readStream reads messages, each from next, until the response.
+func readStream(codec rpc.Codec, next func() ([]byte, error), note func(string, rpc.Raw)) (rpc.Raw, error) {
+	for {
+		message, err := next()
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
 			return rpc.Raw{}, err
 		}
-		raw, method, params, err := rpc.DecodeResponse(rpc.CBOR, item)
+		raw, method, params, err := rpc.DecodeResponse(codec, message)
 		if err != nil || method == "" {
 			return raw, err
 		}
@@ -89,24 +89,18 @@ func sequence(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	}
 }
 
-// events reads server-sent events until the response.
-func events(r io.Reader, note func(string, rpc.Raw)) (rpc.Raw, error) {
+// events returns a function that returns the data of the next server-sent event.
+func events(r io.Reader) func() ([]byte, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, rpc.MaxAnswer)
-	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-		if !ok {
-			continue
+	return func() ([]byte, error) {
+		for lines.Scan() {
+			if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:")); ok {
+				return bytes.Clone(data), nil
+			}
 		}
-		raw, method, params, err := rpc.DecodeResponse(rpc.JSON, bytes.Clone(data))
-		if err != nil || method == "" {
-			return raw, err
-		}
-		if note != nil {
-			note(method, params)
-		}
+		return nil, errors.Join(io.ErrUnexpectedEOF, lines.Err())
 	}
-	return rpc.Raw{}, errors.Join(io.ErrUnexpectedEOF, lines.Err())
 }
 
 // Ping asks whether the site is there, and returns where it answered.

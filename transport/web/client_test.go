@@ -190,7 +190,7 @@ func TestLongSequence(t *testing.T) {
 // when memory is.
 func TestEndlessItem(t *testing.T) {
 	r := &endless{left: 2 * rpc.MaxAnswer}
-	if _, err := sequence(r, nil); err != io.ErrUnexpectedEOF {
+	if _, err := readStream(rpc.CBOR, rpc.NewSequence(r).Next, nil); err != io.ErrUnexpectedEOF {
 		t.Errorf("%v, with %d bytes left", err, r.left)
 	}
 }

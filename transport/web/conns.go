@@ -176,29 +176,3 @@ func closeAtOnce(conn net.Conn) {
 	}
 	conn.Close()
 }
-
-// perAccount limits each account's concurrent requests.
-type perAccount struct {
-	most int
-
-	mu   sync.Mutex
-	held map[string]int
-}
-
-func (p *perAccount) enter(account string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held[account] >= p.most {
-		return false
-	}
-	p.held[account]++
-	return true
-}
-
-func (p *perAccount) leave(account string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held[account]--; p.held[account] == 0 {
-		delete(p.held, account)
-	}
-}

@@ -29,16 +29,16 @@ func (noJournal) Begin(Asked) (func(Outcome), *Outcome, error) {
 func (noJournal) Add(Asked, Outcome)                    {}
 func (noJournal) Deny(string, string, device.FaultKind) {}
 
-// Asked is a call as the journal has it. It has the fields of its Call.
+// Asked is a call as the journal has it.
 type Asked struct {
 	Who, Tool string
-	Args      []byte
-	Key       string // "" for none
+	Args      []byte // JSON, in one form for equal arguments
+	Key       string // for retries; "" without one
 }
 
-// Outcome is what came of a call. It has the fields of the journal's.
+// Outcome is the outcome of a call.
 type Outcome struct {
 	Fault string // its kind; "" when it was done
-	Says  string
-	Value []byte // JSON
+	Says  string // the fault's sentence
+	Value []byte // the result as JSON
 }

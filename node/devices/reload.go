@@ -164,20 +164,18 @@ func (m *Manager) load() (*config.Site, Plan, error) {
 		return nil, Plan{}, err
 	case cfg.Name != m.cfg.Name:
 		return nil, Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.cfg.Name, cfg.Name)
-	case cfg.Owner != m.cfg.Owner:
-		return nil, Plan{}, device.Faultf(device.Invalid, "owner is not what it was: restart to change it")
-	case cfg.Watchdog != m.cfg.Watchdog:
-		return nil, Plan{}, device.Faultf(device.Invalid, "site.watchdog is not what it was: restart to change it")
-	case cfg.Claim != m.cfg.Claim:
-		return nil, Plan{}, device.Faultf(device.Invalid, "claim is not what it was: restart to change it")
-	case cfg.Discovery != m.cfg.Discovery:
-		return nil, Plan{}, device.Faultf(device.Invalid, "discovery is not what it was: restart to change it")
-	case cfg.LastKnown != m.cfg.LastKnown:
-		return nil, Plan{}, device.Faultf(device.Invalid, "clock is not what it was: restart to change it")
-	case !reflect.DeepEqual(cfg.Internet, m.cfg.Internet):
-		return nil, Plan{}, device.Faultf(device.Invalid, "internet is not what it was: restart to change it")
-	case !reflect.DeepEqual(cfg.HTTP, m.cfg.HTTP):
-		return nil, Plan{}, device.Faultf(device.Invalid, "http is not what it was: restart to change it")
+	}
+	for _, k := range []struct {
+		key     string
+		is, was any
+	}{
+		{"owner", cfg.Owner, m.cfg.Owner}, {"site.watchdog", cfg.Watchdog, m.cfg.Watchdog}, {"claim", cfg.Claim, m.cfg.Claim},
+		{"discovery", cfg.Discovery, m.cfg.Discovery}, {"clock", cfg.LastKnown, m.cfg.LastKnown},
+		{"internet", cfg.Internet, m.cfg.Internet}, {"http", cfg.HTTP, m.cfg.HTTP},
+	} {
+		if !reflect.DeepEqual(k.is, k.was) {
+			return nil, Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)
+		}
 	}
 	if err := checkBoard(cfg, m.board); err != nil {
 		return nil, Plan{}, err

@@ -14,7 +14,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	n := 0
 	for ; j.seq*150 < maxSegments*segmentSize; n++ {
-		e := call(fmt.Sprint(n)).intent()
+		e := intent(call(fmt.Sprint(n)))
 		seq, err := j.write(e, false)
 		if err == nil {
 			_, err = j.write(Entry{Kind: Result, Of: seq, Value: []byte(`{"output":"box/relay","value":true,"safe":false,"seconds_left":60}`)}, false)

@@ -212,9 +212,9 @@ func (j *Journal) Add(c Call, o Outcome) {
 		j.lost++
 		return
 	}
-	e, result := c.intent(), o.result()
+	e, r := intent(c), result(o)
 	e.Kind, e.At = Done, time.Now().UnixMilli()
-	e.Fault, e.Says, e.Value = result.Fault, result.Says, result.Value
+	e.Fault, e.Says, e.Value = r.Fault, r.Says, r.Value
 	j.waiting = append(j.waiting, e)
 	wake(j.soon)
 }

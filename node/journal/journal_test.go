@@ -367,7 +367,7 @@ func TestClockYearsOff(t *testing.T) {
 	for _, off := range []time.Duration{-years, years} {
 		folder := t.TempDir()
 		j := open(t, folder)
-		e := call("a").intent()
+		e := intent(call("a"))
 		e.At = time.Now().Add(off).UnixMilli() // as a board without a clock would write it
 		seq, err := j.write(e, true)
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"agentsite/node"
 )
 
 const (
@@ -26,14 +28,12 @@ var (
 	ErrUnknown = errors.New("the call with this idempotency key was begun, and its outcome is not known; read the points before you call with a new key")
 )
 
-// Call is a tool call.
-type Call struct {
-	Who, Tool string
-	Args      []byte // JSON, in one form for equal arguments
-	Key       string // for retries; "" without one
-}
+type (
+	Call    = node.Asked
+	Outcome = node.Outcome
+)
 
-func (c Call) digest() []byte {
+func digest(c Call) []byte {
 	h := sha256.New()
 	h.Write([]byte(c.Tool))
 	h.Write([]byte{0})
@@ -41,30 +41,23 @@ func (c Call) digest() []byte {
 	return h.Sum(nil)
 }
 
-func (c Call) intent() Entry {
-	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: c.digest(), Key: c.Key}
+func intent(c Call) Entry {
+	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: digest(c), Key: c.Key}
 	if len(c.Args) <= maxArgs {
 		e.Args = c.Args
 	}
 	return e
 }
 
-// Outcome is the outcome of a call.
-type Outcome struct {
-	Fault string // its kind; "" when it was done
-	Says  string // the fault's sentence
-	Value []byte // the result as JSON
-}
-
-func (o Outcome) result() Entry {
+func result(o Outcome) Entry {
 	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says)}
-	if !o.tooLong() {
+	if !tooLong(o) {
 		e.Value = o.Value
 	}
 	return e
 }
 
-func (o Outcome) tooLong() bool { return len(o.Value) > maxValue }
+func tooLong(o Outcome) bool { return len(o.Value) > maxValue }
 
 // Ticket identifies a call whose intent is on the disk.
 type Ticket struct {
@@ -181,10 +174,10 @@ func (j *Journal) Replay(c Call) (*Outcome, error) {
 	if c.Key == "" {
 		return nil, nil
 	}
-	digest := c.digest()
+	d := digest(c)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.memory.replay(c, digest, time.Now())
+	return j.memory.replay(c, d, time.Now())
 }
 
 func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) {
@@ -207,7 +200,7 @@ func (m *memory) replay(c Call, digest []byte, now time.Time) (*Outcome, error) 
 // the outcome or the error of Replay, and the call must not be made again. Any other error
 // means that the intent is not on the disk, and the call must not be made either.
 func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
-	e := c.intent()
+	e := intent(c)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := time.Now()
@@ -227,12 +220,12 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 // is remembered even where the write fails.
 func (j *Journal) End(t Ticket, o Outcome) error {
 	o.Says = clip(o.Says)
-	e := o.result()
+	e := result(o)
 	e.Of = t.seq
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r, ok := j.memory.calls[t.key]; ok && r.seq == t.seq {
-		j.memory.complete(r, o, o.tooLong())
+		j.memory.complete(r, o, tooLong(o))
 	}
 	_, err := j.write(e, false)
 	if err == nil {

@@ -49,8 +49,8 @@ func (r *Recorder) Replay(a node.Asked) (*node.Outcome, error) {
 	if r.unopened != nil {
 		return nil, r.fault(r.unopened)
 	}
-	earlier, err := r.Journal.Replay(Call(a))
-	return (*node.Outcome)(earlier), r.fault(err)
+	earlier, err := r.Journal.Replay(a)
+	return earlier, r.fault(err)
 }
 
 // Begin implements node.Journal.
@@ -58,15 +58,15 @@ func (r *Recorder) Begin(a node.Asked) (end func(node.Outcome), earlier *node.Ou
 	if r.unopened != nil {
 		return nil, nil, r.fault(r.unopened)
 	}
-	ticket, was, err := r.Journal.Begin(Call(a))
+	ticket, was, err := r.Journal.Begin(a)
 	if was != nil || err != nil {
-		return nil, (*node.Outcome)(was), r.fault(err)
+		return nil, was, r.fault(err)
 	}
 	if r.failing.Swap(false) {
 		slog.Info("journal can be written again")
 	}
 	return func(o node.Outcome) {
-		if err := r.End(ticket, Outcome(o)); err != nil {
+		if err := r.End(ticket, o); err != nil {
 			r.logFailure(err)
 		}
 	}, nil, nil
@@ -75,7 +75,7 @@ func (r *Recorder) Begin(a node.Asked) (end func(node.Outcome), earlier *node.Ou
 // Add implements node.Journal.
 func (r *Recorder) Add(a node.Asked, o node.Outcome) {
 	if r.unopened == nil {
-		r.Journal.Add(Call(a), Outcome(o))
+		r.Journal.Add(a, o)
 	}
 }
 

@@ -91,72 +91,57 @@ func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			if err := dev.writeWord(ads1x15Settings, ads1x15Single); err != nil {
-				return err
-			}
-			return dev.checkWord(ads1x15Settings, ^uint16(ads1x15Idle), ads1x15Single)
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			for _, channel := range c.Channels {
-				if err := c.convert(dev, channel, out); err != nil {
-					return err
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				dev.writeWord(ads1x15Settings, ads1x15Single)
+				dev.checkWord(ads1x15Settings, ^uint16(ads1x15Idle), ads1x15Single)
+			},
+			read: func(out *driver.Sample) {
+				for _, channel := range c.Channels {
+					c.tell(dev, c.convert(dev, channel), out)
 				}
-			}
-			return nil
-		},
+			},
+		}
 	})
 }
 
 // convert measures one channel and takes its result only after the chip has said
 // that it is done, with the settings that it was given.
-func (c *ads1x15Config) convert(dev *i2cChip, channel string, out *driver.Sample) error {
+func (c *ads1x15Config) convert(dev *i2cChip, channel string) (raw uint16) {
 	set := uint16(ads1x15Single | slices.Index(ads1x15Channels, channel)<<12 | slices.Index(ads1x15Gains, c.Gain)<<9)
-	if err := dev.writeWord(ads1x15Settings, ads1x15Idle|set); err != nil {
-		return err
-	}
+	dev.writeWord(ads1x15Settings, ads1x15Idle|set)
 	nominal := time.Second / 128
 	if c.model == "ADS1015" {
 		nominal = time.Second / 1600
 	}
 	for range 3 { // the first is enough, unless the chip is slower than it may be
-		if err := dev.conn.Sleep(nominal * 11 / 10); err != nil {
-			return err
+		dev.sleep(nominal * 11 / 10)
+		is := dev.readWord(ads1x15Settings)
+		if is&^ads1x15Idle != set {
+			dev.fail(errSettings)
 		}
-		is, err := dev.readWord(ads1x15Settings)
-		switch {
-		case err != nil:
-			return err
-		case is&^ads1x15Idle != set:
-			return errSettings
-		case is&ads1x15Idle == 0:
-			continue
+		if is&ads1x15Idle != 0 {
+			raw = dev.readSteadyWord(ads1x15Result)
+			dev.checkSettings(ads1x15Settings, ^uint16(ads1x15Idle), set) // it was not lost before the result was read
+			return raw
 		}
-		raw, err := dev.readSteadyWord(ads1x15Result)
-		if err != nil {
-			return err
-		}
-		if err := dev.checkSettings(ads1x15Settings, ^uint16(ads1x15Idle), set); err != nil {
-			return err // it was lost before the result was read
-		}
-		return c.tell(raw, out)
 	}
-	return errors.New("its conversion does not end")
+	dev.fail(errors.New("its conversion does not end"))
+	return 0
 }
 
-func (c *ads1x15Config) tell(raw uint16, out *driver.Sample) error {
+func (c *ads1x15Config) tell(dev *i2cChip, raw uint16, out *driver.Sample) {
 	largest := uint16(0x7FFF)
 	if c.model == "ADS1015" {
 		largest = 0x7FF0
 		if raw&0x0F != 0 {
-			return device.Faultf(device.Invalid, "at %#02x on %s is an ADS1115, not an ADS1015: it has 16 bits; write \"driver: ads1115\"", c.Address, c.Bus)
+			dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is an ADS1115, not an ADS1015: it has 16 bits; write \"driver: ads1115\"", c.Address, c.Bus))
 		}
 	}
 	if raw == largest || raw == 0x8000 {
 		out.Fault("the voltage is beyond " + device.Number(c.volts()).String() + " V; write a smaller gain, or divide it")
-		return nil
+		return
 	}
 	out.Separate(float64(int16(raw))*c.volts()/0x8000, 0)
-	return nil
 }

@@ -52,30 +52,25 @@ func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	format := byte(adxl345Full | bits.TrailingZeros(uint(c.Accel)) - 1)
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			if err := dev.checkID(adxl345ID, adxl345Is); err != nil {
-				return err
-			}
-			if err := dev.write(adxl345Format, format); err != nil {
-				return err
-			}
-			return dev.command(adxl345Start, adxl345Power, adxl345Measure)
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			var all [adxl345Format - adxl345Power + 7]byte
-			if err := dev.readFrom(adxl345Power, all[:]); err != nil {
-				return err
-			}
-			raw := all[adxl345Format-adxl345Power:]
-			if all[0] != adxl345Measure || raw[0] != format {
-				return errSettings
-			}
-			for axis := range 3 {
-				addClipped(out, int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)
-			}
-			return nil
-		},
-		halt: func(dev *i2cChip) error { return dev.write(adxl345Power, 0) },
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				dev.checkID(adxl345ID, adxl345Is)
+				dev.write(adxl345Format, format)
+				dev.command(adxl345Start, adxl345Power, adxl345Measure)
+			},
+			read: func(out *driver.Sample) {
+				var all [adxl345Format - adxl345Power + 7]byte
+				dev.readFrom(adxl345Power, all[:])
+				raw := all[adxl345Format-adxl345Power:]
+				if all[0] != adxl345Measure || raw[0] != format {
+					dev.fail(errSettings)
+				}
+				for axis := range 3 {
+					addClipped(out, int16(binary.LittleEndian.Uint16(raw[1+2*axis:])), int32(256*c.Accel), float64(c.Accel)*gravity)
+				}
+			},
+			halt: func() { dev.write(adxl345Power, 0) },
+		}
 	})
 }

@@ -1,27 +1,12 @@
 package chip
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
-	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
-
-// bmp180Config is the YAML of bmp180 (Bosch BST-BMP180-DS000-09).
-//
-// periph's adapter is not used: see bmx280Config.
-type bmp180Config struct{ board.I2C }
-
-// The ranges are those of section 1 (page 6).
-func (c *bmp180Config) Describe() device.Description {
-	return device.Description{Model: "BMP180", Points: []device.Point{
-		measures("temperature", "Cel", "air temperature", -40, 85),
-		measures("pressure", "Pa", "air pressure", 30000, 110000),
-	}}
-}
 
 const (
 	bmp180Trim    = 0xAA // 11 words (page 13)
@@ -42,19 +27,15 @@ const (
 	bmp180Pascals = 400
 )
 
-// Open finds the chip and checks by its id that it is the one that was written.
-func (c *bmp180Config) Open(ctx context.Context) (device.Device, error) {
-	var d bmp180
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			d.i2cChip = dev
-			if err := checkBoschID(dev); err != nil {
-				return err
-			}
-			return d.calibrate()
-		},
-		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
-	})
+// newBMP180 returns the Config of bmp180 (Bosch BST-BMP180-DS000-09). The ranges are those of
+// section 1 (page 6).
+//
+// periph's adapter is not used: see newBMx280.
+func newBMP180(at board.I2C) driver.Config {
+	return &sensorConfig{at, describePressure("BMP180"), func(dev *i2cChip) sensor {
+		d := &bmp180{i2cChip: dev}
+		return sensor{configure: d.calibrate, read: d.read}
+	}}
 }
 
 // bmp180 is a chip with its calibration.
@@ -65,53 +46,40 @@ type bmp180 struct {
 
 // calibrate reads the factory values: "none of the words has the value 0 or 0xFFFF"
 // (page 13).
-func (d *bmp180) calibrate() error {
-	b, err := d.readTwice(bmp180Trim, 22)
-	if err != nil {
-		return err
-	}
+func (d *bmp180) calibrate() {
+	d.checkBoschID()
+	var b [22]byte
+	d.readTwice(bmp180Trim, b[:])
 	for i, v := range []*int64{&d.ac1, &d.ac2, &d.ac3, &d.ac4, &d.ac5, &d.ac6, &d.b1, &d.b2, &d.mb, &d.mc, &d.md} {
 		word := binary.BigEndian.Uint16(b[2*i:])
 		if word == 0 || word == 0xFFFF {
-			return errCalibration
+			d.fail(errCalibration)
 		}
 		if *v = int64(int16(word)); i >= 3 && i <= 5 {
 			*v = int64(word)
 		}
 	}
-	return nil
 }
 
 // convert measures one quantity. The register of the order shows afterwards that it is
 // this order that was carried out; after power-on it shows none.
-func (d *bmp180) convert(order byte, takes time.Duration, b []byte) error {
-	if err := d.command(takes, bmp180Control, order); err != nil {
-		return err
+func (d *bmp180) convert(order byte, takes time.Duration, b []byte) {
+	d.command(takes, bmp180Control, order)
+	d.readSteady(bmp180Result, b)
+	if d.readByte(bmp180Control) != order&^bmp180Converting {
+		d.fail(errSettings)
 	}
-	if err := d.readSteady(bmp180Result, b); err != nil {
-		return err
-	}
-	done, err := d.readByte(bmp180Control)
-	if err == nil && done != order&^bmp180Converting {
-		err = errSettings
-	}
-	return err
 }
 
-func (d *bmp180) read(out *driver.Sample) error {
+func (d *bmp180) read(out *driver.Sample) {
 	var t [2]byte
-	if err := d.convert(bmp180Temperature, bmp180TemperatureTakes, t[:]); err != nil {
-		return err
-	}
 	var p [3]byte
-	if err := d.convert(bmp180Pressure, bmp180PressureTakes, p[:]); err != nil {
-		return err
-	}
+	d.convert(bmp180Temperature, bmp180TemperatureTakes, t[:])
+	d.convert(bmp180Pressure, bmp180PressureTakes, p[:])
 	raw := (int64(p[0])<<16 | int64(p[1])<<8 | int64(p[2])) >> (8 - bmp180Oss)
 	tenths, pascals := d.compensate(int64(binary.BigEndian.Uint16(t[:])), raw, bmp180Oss)
 	out.Near(float64(tenths)/10, bmp180Degrees)
 	out.Near(float64(pascals), bmp180Pascals)
-	return nil
 }
 
 // compensate is the datasheet's figure 4 (page 15): the temperature in 0.1 °C and the

@@ -1,8 +1,6 @@
 package chip
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,30 +11,6 @@ import (
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
-
-// bmx280Config is the YAML of bme280 and bmp280 (Bosch BST-BME280-DS002-15 and
-// BST-BMP280-DS001-11; pages below are of the first).
-//
-// periph's adapter is not used: it does not extend the sign of dig_H4 and dig_H5,
-// believes a calibration that it has read once, never looks whether the chip has its
-// settings still, and makes 0 and 100 % of a humidity that cannot be.
-type bmx280Config struct {
-	board.I2C
-	model string
-}
-
-// The ranges are those in which the chip works, not those of its full accuracy
-// (sections 1.2 to 1.4). The pressure is in Pa, the humidity in % of saturation.
-func (c *bmx280Config) Describe() device.Description {
-	d := device.Description{Model: c.model, Points: []device.Point{
-		measures("temperature", "Cel", "air temperature", -40, 85),
-		measures("pressure", "Pa", "air pressure", 30000, 110000),
-	}}
-	if c.model == "BME280" {
-		d.Points = append(d.Points, measures("humidity", "%", "relative humidity", 0, 100))
-	}
-	return d
-}
 
 const (
 	bmx280Trim     = 0x88 // 26 bytes (table 16, page 24)
@@ -68,55 +42,47 @@ const (
 
 var bmx280IDs = map[byte]string{0x56: "BMP280", 0x57: "BMP280", 0x58: "BMP280", 0x60: "BME280", 0x55: "BMP180"}
 
-// Open finds the chip and checks by its id that it is the one that was written.
-func (c *bmx280Config) Open(ctx context.Context) (device.Device, error) {
-	d := bmx280{humid: c.model == "BME280"}
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			d.i2cChip = dev
-			if err := checkBoschID(dev); err != nil {
-				return err
-			}
-			return d.calibrate()
-		},
-		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
-	})
+// newBMx280 returns the Config of bme280 or bmp280 (Bosch BST-BME280-DS002-15 and
+// BST-BMP280-DS001-11; pages here are of the first). The ranges are those in which the chip
+// works, not those of its full accuracy (sections 1.2 to 1.4). The pressure is in Pa, the
+// humidity in % of saturation.
+//
+// periph's adapter is not used: it does not extend the sign of dig_H4 and dig_H5,
+// believes a calibration that it has read once, never looks whether the chip has its
+// settings still, and makes 0 and 100 % of a humidity that cannot be.
+func newBMx280(at board.I2C, model string) driver.Config {
+	desc, humid := describePressure(model), model == "BME280"
+	if humid {
+		desc.Points = append(desc.Points, measures("humidity", "%", "relative humidity", 0, 100))
+	}
+	return &sensorConfig{at, desc, func(dev *i2cChip) sensor {
+		d := &bmx280{i2cChip: dev, humid: humid}
+		return sensor{configure: d.calibrate, read: d.read}
+	}}
+}
+
+// describePressure describes Bosch's sensors of the air's pressure.
+func describePressure(model string) device.Description {
+	return device.Description{Model: model, Points: []device.Point{
+		measures("temperature", "Cel", "air temperature", -40, 85),
+		measures("pressure", "Pa", "air pressure", 30000, 110000),
+	}}
 }
 
 // checkBoschID checks that the chip is of its model.
-func checkBoschID(dev *i2cChip) error {
-	id, err := dev.readByte(bmx280ID)
-	if err != nil {
-		return err
-	}
+func (d *i2cChip) checkBoschID() {
+	id := d.readByte(bmx280ID)
 	switch is := bmx280IDs[id]; is {
-	case dev.model:
-		return nil
+	case d.model:
 	case "":
-		return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", dev.at.Address, dev.at.Bus, dev.model, id)
+		d.fail(device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", d.at.Address, d.at.Bus, d.model, id))
 	default:
-		return device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", dev.at.Address, dev.at.Bus, is, dev.model, strings.ToLower(is))
+		d.fail(device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", d.at.Address, d.at.Bus, is, d.model, strings.ToLower(is)))
 	}
 }
 
 // errCalibration is of factory values that cannot be right.
 var errCalibration = errors.New("its calibration cannot be read; check the wiring and the supply")
-
-// readTwice reads what stands still, such as a calibration, until two readings agree.
-func (d *i2cChip) readTwice(register byte, n int) ([]byte, error) {
-	last := make([]byte, n)
-	for try := range 4 {
-		b := make([]byte, n)
-		if err := d.readFrom(register, b); err != nil {
-			return nil, err
-		}
-		if try > 0 && bytes.Equal(b, last) {
-			return b, nil
-		}
-		last = b
-	}
-	return nil, errors.New("it never reads the same twice; the wires are too long or disturbed")
-}
 
 // bmx280 is a chip with its calibration.
 type bmx280 struct {
@@ -130,23 +96,16 @@ type bmx280 struct {
 
 // calibrate reads the factory values. None that divides or multiplies all is 0 or all
 // ones, and the chip has them only when it has started.
-func (d *bmx280) calibrate() error {
+func (d *bmx280) calibrate() {
+	d.checkBoschID()
 	for range 5 {
-		status, err := d.readByte(bmx280Status)
-		if err != nil {
-			return err
-		}
-		if status&bmx280Updating == 0 {
+		if d.readByte(bmx280Status)&bmx280Updating == 0 {
 			break
 		}
-		if err := d.conn.Sleep(bmx280Start); err != nil {
-			return err
-		}
+		d.sleep(bmx280Start)
 	}
-	b, err := d.readTwice(bmx280Trim, 26)
-	if err != nil {
-		return err
-	}
+	var b [26]byte
+	d.readTwice(bmx280Trim, b[:])
 	word := func(b []byte) int64 { return int64(int16(binary.LittleEndian.Uint16(b))) }
 	for i := range d.t {
 		d.t[i] = word(b[2*i:])
@@ -157,19 +116,16 @@ func (d *bmx280) calibrate() error {
 	d.t[0], d.p[0] = d.t[0]&0xFFFF, d.p[0]&0xFFFF // these two have no sign
 	good := programmed(d.t[0], 0xFFFF) && programmed(d.t[1], -1) && programmed(d.p[0], 0xFFFF)
 	if d.humid {
-		h, err := d.readTwice(bmx280TrimHum, 7)
-		if err != nil {
-			return err
-		}
-		d.h = [6]int64{int64(b[25]), word(h), int64(h[2]),
+		var h [7]byte
+		d.readTwice(bmx280TrimHum, h[:])
+		d.h = [6]int64{int64(b[25]), word(h[:]), int64(h[2]),
 			int64(int8(h[3]))<<4 | int64(h[4]&0x0F), // 12 bits with a sign, and so the next
 			int64(int8(h[5]))<<4 | int64(h[4]>>4), int64(int8(h[6]))}
 		good = good && programmed(d.h[1], -1)
 	}
 	if !good {
-		return errCalibration
+		d.fail(errCalibration)
 	}
-	return nil
 }
 
 // programmed reports whether a factory value is neither zeros nor ones.
@@ -178,32 +134,26 @@ func programmed(n, ones int64) bool { return n != 0 && n != ones }
 // read measures once. The settings are written each time and read back together with
 // the result, so that a chip that was without supply meanwhile is not believed. It has
 // no CRC; asleep its registers stand still, so that they are read twice.
-func (d *bmx280) read(out *driver.Sample) error {
+func (d *bmx280) read(out *driver.Sample) {
 	settings := []byte{bmx280Filter, 0, bmx280CtrlHum, bmx280Hum, bmx280CtrlMeas, bmx280Samples | bmx280Forced} // pairs (section 6.2.1)
 	if !d.humid {
 		settings = []byte{bmx280Filter, 0, bmx280CtrlMeas, bmx280Samples | bmx280Forced}
 	}
-	if err := d.write(settings...); err != nil {
-		return err
-	}
-	var b []byte
+	d.write(settings...)
+	var b [13]byte
 	for range 3 {
-		err := d.conn.Sleep(bmx280Longest)
-		if err == nil {
-			b, err = d.readTwice(bmx280CtrlHum, 13)
-		}
-		if err != nil {
-			return err
-		}
-		if b[1]&bmx280Measuring == 0 {
+		d.sleep(bmx280Longest)
+		if d.readTwice(bmx280CtrlHum, b[:]); b[1]&bmx280Measuring == 0 {
 			break
 		}
 	}
 	switch {
 	case b[2]&^3 != bmx280Samples || b[3]&^3 != 0 || d.humid && b[0]&7 != bmx280Hum:
-		return errSettings
+		d.fail(errSettings)
+		return
 	case b[1]&bmx280Measuring != 0 || b[2]&3 != 0:
-		return fmt.Errorf("its measurement does not end (status %#02x)", b[1])
+		d.fail(fmt.Errorf("its measurement does not end (status %#02x)", b[1]))
+		return
 	}
 	twenty := func(b []byte) int64 { return int64(b[0])<<12 | int64(b[1])<<4 | int64(b[2])>>4 }
 	fine := d.fine(twenty(b[8:]))
@@ -212,7 +162,6 @@ func (d *bmx280) read(out *driver.Sample) error {
 	if d.humid {
 		out.Near(d.percent(int64(binary.BigEndian.Uint16(b[11:])), fine), bmx280Percent)
 	}
-	return nil
 }
 
 // The formulas are those in integers of section 4.2.3 (pages 25 and 26), in 64 bits, so

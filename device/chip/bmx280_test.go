@@ -122,17 +122,17 @@ func fakeBMP180() *registers {
 
 func TestBMP180(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev, err := newI2CChip(config(t, "bmp180", fakeBMP180()).(*bmp180Config).I2C, "BMP180")
+		dev, err := newI2CChip(config(t, "bmp180", fakeBMP180()).(*sensorConfig).I2C, "BMP180")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dev.conn.Begin(t.Context()); err != nil {
+		if err := dev.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		defer dev.conn.End()
+		defer dev.End()
 		d := bmp180{i2cChip: dev}
-		if err := d.calibrate(); err != nil {
-			t.Fatal(err)
+		if d.calibrate(); d.err != nil {
+			t.Fatal(d.err)
 		}
 		if tenths, pascals := d.compensate(27898, 23843, 0); tenths != 150 || pascals != 69964 {
 			t.Errorf("%d, %d", tenths, pascals)

@@ -1,33 +1,13 @@
 package chip
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"time"
 
-	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
-
-// ccs811Config is the YAML of ccs811. The chip stretches the clock, which the I2C
-// of a Raspberry Pi up to 4 gets wrong unless the bus is slow
-// (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).
-//
-// periph's adapter is not used: it asks for no id, cuts what newer firmware says
-// down to the range of the old one, and leaves the chip's own errors to its caller.
-type ccs811Config struct{ board.I2C }
-
-// The ranges are those of the ScioSense CCS811 datasheet (SC-001232-DS, "eCO2" and
-// "TVOC"); older firmware ends at 8192 and 1187. Both are estimates: the chip feels
-// organic compounds.
-func (c *ccs811Config) Describe() device.Description {
-	return device.Description{Model: "CCS811", Points: []device.Point{
-		measures("concentration_co2", "[ppm]", "carbon dioxide in the air, estimated", 400, 29206),
-		measures("concentration_voc", "[ppb]", "volatile organic compounds in the air", 0, 32768),
-	}}
-}
 
 const (
 	ccs811Status = 0x00
@@ -58,63 +38,60 @@ type ccs811 struct {
 	started bool      // and has not measured yet
 }
 
-// Open finds the chip by its id and starts its measuring. The first measurement is
-// there after about a second; until then the points are faults.
-func (c *ccs811Config) Open(ctx context.Context) (device.Device, error) {
-	var d ccs811
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			d = ccs811{i2cChip: dev, started: true}
-			if err := dev.checkID(ccs811ID, 0x81); err != nil {
-				return err
-			}
-			return d.start()
-		},
-		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
-	})
+// newCCS811 returns the Config of ccs811. The ranges are those of the ScioSense CCS811
+// datasheet (SC-001232-DS, "eCO2" and "TVOC"); older firmware ends at 8192 and 1187. Both are
+// estimates: the chip feels organic compounds. The first measurement is there after about a
+// second; until then the points are faults.
+//
+// The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong unless the
+// bus is slow (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).
+//
+// periph's adapter is not used: it asks for no id, cuts what newer firmware says
+// down to the range of the old one, and leaves the chip's own errors to its caller.
+func newCCS811(at board.I2C) driver.Config {
+	return &sensorConfig{at, describeAirQuality("CCS811", 29206, 32768), func(dev *i2cChip) sensor {
+		d := &ccs811{i2cChip: dev}
+		return sensor{configure: d.start, read: d.read}
+	}}
 }
 
 // start leaves a chip that is running already its baseline.
-func (dev *ccs811) start() error {
-	status, err := dev.readByte(ccs811Status)
-	if err != nil {
-		return err
-	}
+func (d *ccs811) start() {
+	d.checkID(ccs811ID, 0x81)
+	status := d.readByte(ccs811Status)
 	if status&ccs811Running == 0 {
 		if status&ccs811Valid == 0 {
-			return errors.New("it has no program to measure with")
+			d.fail(errors.New("it has no program to measure with"))
 		}
-		if err := dev.command(time.Millisecond, ccs811Start); err != nil {
-			return err
-		}
+		d.command(time.Millisecond, ccs811Start)
 	}
-	dev.at = time.Now()
-	return dev.write(ccs811Mode, ccs811Measures)
+	d.at, d.started = time.Now(), true
+	d.write(ccs811Mode, ccs811Measures)
 }
 
-func (dev *ccs811) read(out *driver.Sample) error {
+func (d *ccs811) read(out *driver.Sample) {
 	var b [6]byte // two words, the status, the error
-	if err := dev.readFrom(ccs811Result, b[:]); err != nil {
-		return err
-	}
+	d.readFrom(ccs811Result, b[:])
 	status := b[4]
 	switch {
 	case status&ccs811Running == 0:
-		return errSettings
+		d.fail(errSettings)
+		return
 	case status&ccs811Error != 0:
-		return ccs811Says(b[5])
+		d.fail(ccs811Says(b[5]))
+		return
 	case status&ccs811Ready != 0:
-		dev.at, dev.started = time.Now(), false
-	case time.Since(dev.at) > ccs811Silent:
-		return errors.New("it does not measure any more; check its supply")
-	case dev.started:
+		d.at, d.started = time.Now(), false
+	case time.Since(d.at) > ccs811Silent:
+		d.fail(errors.New("it does not measure any more; check its supply"))
+		return
+	case d.started:
 		out.FaultAll("the first measurement takes a second; it is on its way")
-		return nil
+		return
 	}
 	out.Number(float64(binary.BigEndian.Uint16(b[0:])))
 	out.Number(float64(binary.BigEndian.Uint16(b[2:])))
-	out.At(dev.at)
-	return nil
+	out.At(d.at)
 }
 
 func ccs811Says(id byte) error {

@@ -89,30 +89,26 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 		all = append(all, address(s.ID))
 	}
 	var bridge *ds248x.Dev
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) (err error) {
-			// of 0x18 to 0x1B periph takes the first two only
-			bridge, err = ds248x.New(board.Fixed(dev.conn, c.Address), 0x18, &ds248x.DefaultOpts)
-			if err == nil && len(all) == 0 { // another one that comes later is not this one
-				all, err = only(bridge)
-			}
-			return err
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			// all at once: skip ROM, convert; the strong pull-up is for those without a supply
-			if err := bridge.Tx([]byte{0xCC, 0x44}, nil, onewire.StrongPullup); err != nil {
-				return onWire(err)
-			}
-			if err := dev.conn.Sleep(ds18b20Longest); err != nil {
-				return err
-			}
-			for _, a := range all {
-				if err := tellDS18B20(&onewire.Dev{Bus: bridge, Addr: a}, out); err != nil {
-					return err
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				// of 0x18 to 0x1B periph takes the first two only
+				bridge, dev.err = ds248x.New(board.Fixed(dev.conn, c.Address), 0x18, &ds248x.DefaultOpts)
+				if dev.err == nil && len(all) == 0 { // another one that comes later is not this one
+					all, dev.err = only(bridge)
 				}
-			}
-			return nil
-		},
+			},
+			read: func(out *driver.Sample) {
+				// all at once: skip ROM, convert; the strong pull-up is for those without a supply
+				dev.err = onWire(bridge.Tx([]byte{0xCC, 0x44}, nil, onewire.StrongPullup))
+				dev.sleep(ds18b20Longest)
+				for _, a := range all {
+					if dev.err == nil {
+						dev.err = tellDS18B20(&onewire.Dev{Bus: bridge, Addr: a}, out)
+					}
+				}
+			},
+		}
 	})
 }
 

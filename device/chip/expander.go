@@ -74,7 +74,7 @@ func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: dev, bytes: len(c.pins) / 8, pulls: c.pulls}
-	return openReadable(ctx, dev.conn, c.Describe(), e, func() error { _, err := e.read(e.at.direction); return err })
+	return openReadable(ctx, dev, c.Describe(), e, func() error { e.read(e.at.direction); return dev.err })
 }
 
 // expander is the chip.
@@ -90,23 +90,15 @@ type expander struct {
 // safe already. Pins without a name become inputs, as after power-on.
 func (e *expander) setUp() error {
 	for _, w := range e.at.first {
-		if err := e.dev.write(w...); err != nil {
-			return err
-		}
+		e.dev.write(w...)
 	}
 	e.wanted = e.rest()
-	writes := []struct {
-		register byte
-		bits     uint16
-	}{{e.at.latch, e.wanted}, {e.at.polarity, 0}, {e.at.pull, e.pulled()}, {e.at.direction, ^e.outputs()}}
-	for _, w := range writes {
-		if w.register == e.at.pull && !e.pulls {
-			continue
-		}
-		if err := e.write(w.register, w.bits); err != nil {
-			return err
-		}
+	e.write(e.at.latch, e.wanted)
+	e.write(e.at.polarity, 0)
+	if e.pulls {
+		e.write(e.at.pull, e.pulled())
 	}
+	e.write(e.at.direction, ^e.outputs())
 	intact, err := e.intact()
 	if err == nil && (!intact || (e.latch^e.wanted)&e.outputs() != 0) {
 		err = errForgets
@@ -119,18 +111,13 @@ func (e *expander) pulled() uint16 { return e.mask(func(n namedPin) bool { retur
 // intact looks at the settings and at all pins. One that lost its supply has inputs
 // only.
 func (e *expander) intact() (bool, error) {
-	direction, err := e.read(e.at.direction)
-	if err != nil {
-		return false, err
+	direction := e.read(e.at.direction)
+	e.latch, e.level = e.read(e.at.latch), e.read(e.at.input)
+	pulled := e.pulled()
+	if e.pulls {
+		pulled = e.read(e.at.pull)
 	}
-	if e.latch, err = e.read(e.at.latch); err != nil {
-		return false, err
-	}
-	if e.level, err = e.read(e.at.input); err != nil || !e.pulls {
-		return e.same(direction, ^e.outputs()), err
-	}
-	pulled, err := e.read(e.at.pull)
-	return e.same(direction, ^e.outputs()) && e.same(pulled, e.pulled()), err
+	return e.same(direction, ^e.outputs()) && e.same(pulled, e.pulled()), e.dev.err
 }
 
 // same compares the bits that the chip has.
@@ -140,9 +127,7 @@ func (e *expander) set(i int, v device.Value) error {
 	n := e.named[i]
 	next := n.put(e.wanted, v.Bool())
 	e.wanted = n.put(e.wanted, n.safe) // until it is known to follow, it goes along with no other one
-	if err := e.write(e.at.latch, next); err != nil {
-		return err
-	}
+	e.write(e.at.latch, next)
 	if intact, err := e.intact(); err != nil || !intact || (e.latch^next)&n.bit != 0 {
 		return cmp.Or(err, errForgets)
 	}
@@ -150,13 +135,13 @@ func (e *expander) set(i int, v device.Value) error {
 	return e.follows(n)
 }
 
-func (e *expander) write(register byte, bits uint16) error {
+func (e *expander) write(register byte, bits uint16) {
 	b := [3]byte{register, byte(bits), byte(bits >> 8)}
-	return e.dev.write(b[:1+e.bytes]...)
+	e.dev.write(b[:1+e.bytes]...)
 }
 
-func (e *expander) read(register byte) (uint16, error) {
+func (e *expander) read(register byte) uint16 {
 	var b [2]byte
-	err := e.dev.readFrom(register, b[:e.bytes])
-	return binary.LittleEndian.Uint16(b[:]), err
+	e.dev.readFrom(register, b[:e.bytes])
+	return binary.LittleEndian.Uint16(b[:])
 }

@@ -57,7 +57,7 @@ func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	h := &hd44780{dev: dev, columns: c.Columns, rows: c.Rows}
 	d := &display{lay: wrapped(c.Columns, c.Rows), show: func(lines []string) error { return h.write(lines, hd44780Light) }}
-	d.managedChip = managedChip{desc: c.Describe(), on: dev.conn, setUp: func() error { return h.write(nil, 0) }}
+	d.managedChip = managedChip{desc: c.Describe(), on: dev, setUp: func() error { return h.write(nil, 0) }}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}
@@ -74,17 +74,13 @@ type hd44780 struct {
 // chip is made to take four bits at a time first.
 func (h *hd44780) write(lines []string, light byte) error {
 	for range 3 {
-		if err := h.dev.command(hd44780Wake, nibble(nil, 0x30|light)...); err != nil {
-			return err
-		}
+		h.dev.command(hd44780Wake, nibble(nil, 0x30|light)...)
 	}
 	b := nibble(nil, 0x20|light)
 	b = octet(b, 0x28, light) // four bits, two lines
 	b = octet(b, 0x06, light) // from left to right
 	b = octet(b, 0x0C, light) // on, without a cursor
-	if err := h.dev.write(b...); err != nil {
-		return err
-	}
+	h.dev.write(b...)
 	for row := range h.rows {
 		var line string
 		if row < len(lines) {
@@ -94,11 +90,9 @@ func (h *hd44780) write(lines []string, light byte) error {
 		for _, c := range []byte(line + strings.Repeat(" ", h.columns-len(line))) {
 			b = octet(b, hd44780Code(c), light|hd44780Character)
 		}
-		if err := h.dev.write(b...); err != nil {
-			return err
-		}
+		h.dev.write(b...)
 	}
-	return nil
+	return h.dev.err
 }
 
 // hd44780Code is a character of folded text in the chip's own set (table 4, A00),

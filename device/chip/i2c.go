@@ -1,7 +1,9 @@
 package chip
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,65 +11,116 @@ import (
 	"agentsite/device/board"
 )
 
-// i2cChip is one chip on an I2C bus. Its methods are called between Begin and End of conn;
-// those that read words take the higher byte first.
+// i2cChip is one chip on an I2C bus. Its methods are called between Begin and End; those
+// that read words take the higher byte first.
+//
+// err is the first failure since Begin. After it every method does nothing and reads zeros,
+// so that a sequence of transfers is checked once, at its end.
 type i2cChip struct {
 	conn  *board.Conn
 	at    board.I2C
 	model string
+	err   error
 }
 
 // newI2CChip returns the chip at its place. It does no I/O.
 func newI2CChip(at board.I2C, model string) (*i2cChip, error) {
 	conn, err := at.Conn()
-	return &i2cChip{conn, at, model}, err
+	return &i2cChip{conn: conn, at: at, model: model}, err
 }
 
-func (d *i2cChip) tx(w, r []byte) error { return d.conn.Tx(d.at.Address, w, r) }
+// Begin waits until no other call uses the chip.
+func (d *i2cChip) Begin(ctx context.Context) error {
+	err := d.conn.Begin(ctx)
+	if err == nil {
+		d.err = nil
+	}
+	return err
+}
 
-func (d *i2cChip) write(b ...byte) error { return d.tx(b, nil) }
+// End closes the bus and lets the next call begin.
+func (d *i2cChip) End() { d.conn.End() }
+
+// String names the bus, for messages.
+func (d *i2cChip) String() string { return d.conn.String() }
+
+// fail makes err the failure, where there is none yet.
+func (d *i2cChip) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// try is a transfer that may fail: its error is returned and is no failure.
+func (d *i2cChip) try(w, r []byte) error { return d.conn.Tx(d.at.Address, w, r) }
+
+func (d *i2cChip) transfer(w, r []byte) {
+	if d.err == nil {
+		d.err = d.try(w, r)
+	}
+	if d.err != nil {
+		clear(r)
+	}
+}
+
+func (d *i2cChip) write(b ...byte) { d.transfer(b, nil) }
+
+func (d *i2cChip) sleep(t time.Duration) {
+	if d.err == nil {
+		d.err = d.conn.Sleep(t)
+	}
+}
 
 // command writes b and waits for the time that the chip takes.
-func (d *i2cChip) command(takes time.Duration, b ...byte) error {
-	if err := d.tx(b, nil); err != nil {
-		return err
-	}
-	return d.conn.Sleep(takes)
+func (d *i2cChip) command(takes time.Duration, b ...byte) {
+	d.write(b...)
+	d.sleep(takes)
 }
 
-func (d *i2cChip) readFrom(register byte, b []byte) error { return d.tx([]byte{register}, b) }
+func (d *i2cChip) readFrom(register byte, b []byte) { d.transfer([]byte{register}, b) }
 
-func (d *i2cChip) readByte(register byte) (byte, error) {
+func (d *i2cChip) readByte(register byte) byte {
 	var b [1]byte
-	err := d.readFrom(register, b[:])
-	return b[0], err
+	d.readFrom(register, b[:])
+	return b[0]
 }
 
-func (d *i2cChip) readWord(register byte) (uint16, error) {
+func (d *i2cChip) readWord(register byte) uint16 {
 	var b [2]byte
-	err := d.readFrom(register, b[:])
-	return binary.BigEndian.Uint16(b[:]), err
+	d.readFrom(register, b[:])
+	return binary.BigEndian.Uint16(b[:])
 }
 
-func (d *i2cChip) writeWord(register byte, word uint16) error {
-	return d.write(register, byte(word>>8), byte(word))
+func (d *i2cChip) writeWord(register byte, word uint16) {
+	d.write(register, byte(word>>8), byte(word))
 }
 
 // readSteady is readFrom for measurements. Bits that are all zeros or all ones are read
 // once more: that is what a transfer reads during which the data line was held low or
 // released, and one such transfer is no measurement.
-func (d *i2cChip) readSteady(register byte, b []byte) error {
-	err := d.readFrom(register, b)
-	if err == nil && uniform(b) {
-		err = d.readFrom(register, b)
+func (d *i2cChip) readSteady(register byte, b []byte) {
+	d.readFrom(register, b)
+	if uniform(b) {
+		d.readFrom(register, b)
 	}
-	return err
 }
 
-func (d *i2cChip) readSteadyWord(register byte) (uint16, error) {
+func (d *i2cChip) readSteadyWord(register byte) uint16 {
 	var b [2]byte
-	err := d.readSteady(register, b[:])
-	return binary.BigEndian.Uint16(b[:]), err
+	d.readSteady(register, b[:])
+	return binary.BigEndian.Uint16(b[:])
+}
+
+// readTwice reads what stands still, such as a calibration, until two readings agree.
+func (d *i2cChip) readTwice(register byte, b []byte) {
+	d.readFrom(register, b)
+	for range 3 {
+		last := slices.Clone(b)
+		if d.readFrom(register, b); slices.Equal(b, last) {
+			return
+		}
+	}
+	d.fail(errors.New("it never reads the same twice; the wires are too long or disturbed"))
 }
 
 // uniform reports whether all bits of b are the same.
@@ -76,31 +129,25 @@ func uniform(b []byte) bool {
 }
 
 // checkID reads a register of one byte that has to be id.
-func (d *i2cChip) checkID(register, id byte) error {
-	got, err := d.readByte(register)
-	if err == nil && got != id {
-		err = d.otherChip(uint16(got), uint16(id))
+func (d *i2cChip) checkID(register, id byte) {
+	if got := d.readByte(register); got != id {
+		d.fail(d.otherChip(uint16(got), uint16(id)))
 	}
-	return err
 }
 
 // checkWord reads a register of one word whose bits in mask have to be those of want.
-func (d *i2cChip) checkWord(register byte, mask, want uint16) error {
-	got, err := d.readWord(register)
-	if err == nil && got&mask != want&mask {
-		err = d.otherChip(got, want)
+func (d *i2cChip) checkWord(register byte, mask, want uint16) {
+	if got := d.readWord(register); got&mask != want&mask {
+		d.fail(d.otherChip(got, want))
 	}
-	return err
 }
 
 // checkSettings is checkWord for settings that were written before: a chip that lost its
 // supply has others.
-func (d *i2cChip) checkSettings(register byte, mask, want uint16) error {
-	got, err := d.readWord(register)
-	if err == nil && got&mask != want&mask {
-		err = errSettings
+func (d *i2cChip) checkSettings(register byte, mask, want uint16) {
+	if d.readWord(register)&mask != want&mask {
+		d.fail(errSettings)
 	}
-	return err
 }
 
 // otherChip is the fault of a chip whose identification is got and not want.

@@ -107,46 +107,32 @@ func (c *ina260Config) Open(ctx context.Context) (device.Device, error) { return
 // open finds the chip by its ids. An INA219 has none, so that it keeps its settings
 // has to do.
 func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.Device, error) {
-	return openSensor(ctx, at, i.describe(shunt), sensor{
-		configure: func(dev *i2cChip) error {
-			for register, want := range i.ids {
-				if err := dev.checkWord(register, ^uint16(ina2xxRevision), want); err != nil {
-					return err
+	return openSensor(ctx, at, i.describe(shunt), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				for register, want := range i.ids {
+					dev.checkWord(register, ^uint16(ina2xxRevision), want)
 				}
-			}
-			if err := dev.writeWord(ina2xxSettings, i.settings); err != nil {
-				return err
-			}
-			if err := dev.checkWord(ina2xxSettings, 0xFFFF, i.settings); err != nil {
-				return err
-			}
-			return dev.conn.Sleep(i.takes)
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error { return i.read(dev, shunt, out) },
+				dev.writeWord(ina2xxSettings, i.settings)
+				dev.checkWord(ina2xxSettings, 0xFFFF, i.settings)
+				dev.sleep(i.takes)
+			},
+			read: func(out *driver.Sample) { i.read(dev, shunt, out) },
+		}
 	})
 }
 
-func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) error {
-	across, err := dev.readSteadyWord(ina2xxShunt)
-	if err != nil {
-		return err
-	}
-	bus, err := dev.readSteadyWord(ina2xxBus)
-	if err != nil {
-		return err
-	}
+func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) {
+	across, bus := dev.readSteadyWord(ina2xxShunt), dev.readSteadyWord(ina2xxBus)
 	// one that lost its supply measures otherwise, and one that sleeps not at all
-	if err := dev.checkSettings(ina2xxSettings, 0xFFFF, i.settings); err != nil {
-		return err
-	}
+	dev.checkSettings(ina2xxSettings, 0xFFFF, i.settings)
 	volts, amps := i.bus(bus), float64(int16(across))*i.shunt/shunt
 	largest := device.Tidy(float64(i.full) * i.shunt / shunt)
 	out.Near(volts, i.volts/100) // the accuracy of the least accurate, INA219: 1 %
 	if n := int16(across); n >= i.full || n <= -i.full {
 		out.FaultAll("the current is beyond " + device.Number(largest).String() + " A")
-		return nil
+		return
 	}
 	out.Number(amps)
 	out.Near(volts*amps, largest*i.volts/100)
-	return nil
 }

@@ -1,24 +1,12 @@
 package chip
 
 import (
-	"context"
 	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
-
-// mcp9808Config is the YAML of mcp9808.
-//
-// periph's adapter is not used: it does not ask for the id, takes the 0 degrees
-// before the first conversion for a temperature, and drops the bus's own errors.
-type mcp9808Config struct{ board.I2C }
-
-// The range is that of Microchip DS25095A ("Temperature Characteristics").
-func (c *mcp9808Config) Describe() device.Description {
-	return device.Description{Model: "MCP9808", Points: []device.Point{measures("temperature", "Cel", "temperature", -40, 125)}}
-}
 
 const (
 	mcp9808Settings     = 0x01
@@ -38,28 +26,26 @@ const (
 	mcp9808Degrees = 1      // its accuracy
 )
 
-// Open finds the chip by its two ids.
-func (c *mcp9808Config) Open(ctx context.Context) (device.Device, error) {
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			if err := dev.checkWord(mcp9808Manufacturer, 0xFFFF, 0x0054); err != nil {
-				return err
-			}
-			if err := dev.checkWord(mcp9808Device, 0xFF00, 0x0400); err != nil {
-				return err
-			}
-			if err := dev.writeWord(mcp9808Settings, mcp9808Mark); err != nil {
-				return err
-			}
-			return dev.command(mcp9808First, mcp9808Resolution, mcp9808Finest)
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			raw, err := dev.readSteadyWord(mcp9808Temperature)
-			if err != nil {
-				return err
-			}
-			out.Near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
-			return dev.checkSettings(mcp9808Settings, mcp9808Ours, mcp9808Mark)
-		},
-	})
+// newMCP9808 returns the Config of mcp9808. The range is that of Microchip DS25095A
+// ("Temperature Characteristics").
+//
+// periph's adapter is not used: it does not ask for the id, takes the 0 degrees
+// before the first conversion for a temperature, and drops the bus's own errors.
+func newMCP9808(at board.I2C) driver.Config {
+	desc := device.Description{Model: "MCP9808", Points: []device.Point{measures("temperature", "Cel", "temperature", -40, 125)}}
+	return &sensorConfig{at, desc, func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				dev.checkWord(mcp9808Manufacturer, 0xFFFF, 0x0054)
+				dev.checkWord(mcp9808Device, 0xFF00, 0x0400)
+				dev.writeWord(mcp9808Settings, mcp9808Mark)
+				dev.command(mcp9808First, mcp9808Resolution, mcp9808Finest)
+			},
+			read: func(out *driver.Sample) {
+				raw := dev.readSteadyWord(mcp9808Temperature)
+				out.Near(float64(int16(raw<<3))/128, mcp9808Degrees) // the highest three bits are alerts
+				dev.checkSettings(mcp9808Settings, mcp9808Ours, mcp9808Mark)
+			},
+		}
+	}}
 }

@@ -80,45 +80,34 @@ func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	settings := [3]byte{mpu44Hz, byte(slices.Index(mpuDegs, c.Gyro)) << 3, byte(slices.Index(mpuGs, c.Accel)) << 3}
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			if err := dev.checkID(mpuID, c.model.id); err != nil {
-				return err
-			}
-			if err := dev.write(mpuPower, mpuAwake); err != nil {
-				return err
-			}
-			return dev.command(mpuStart, append([]byte{mpuFilter}, settings[:]...)...)
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			var has [3]byte
-			if err := dev.readFrom(mpuFilter, has[:]); err != nil {
-				return err
-			}
-			power, err := dev.readByte(mpuPower)
-			if err != nil {
-				return err
-			}
-			if has != settings || power != mpuAwake {
-				return errSettings
-			}
-			var raw [14]byte
-			if err := dev.readSteady(mpuData, raw[:]); err != nil {
-				return err
-			}
-			for i := range 7 {
-				n := int16(binary.BigEndian.Uint16(raw[2*i:]))
-				switch {
-				case i < 3:
-					addClipped(out, n, 1<<15, float64(c.Accel)*gravity)
-				case i == 3:
-					out.Near(float64(n)/c.model.slope+c.model.at0, 1)
-				default:
-					addClipped(out, n, 1<<15, float64(c.Gyro))
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() {
+				dev.checkID(mpuID, c.model.id)
+				dev.write(mpuPower, mpuAwake)
+				dev.command(mpuStart, append([]byte{mpuFilter}, settings[:]...)...)
+			},
+			read: func(out *driver.Sample) {
+				var has [3]byte
+				dev.readFrom(mpuFilter, has[:])
+				if power := dev.readByte(mpuPower); has != settings || power != mpuAwake {
+					dev.fail(errSettings)
 				}
-			}
-			return nil
-		},
-		halt: func(dev *i2cChip) error { return dev.write(mpuPower, 0x40) },
+				var raw [14]byte
+				dev.readSteady(mpuData, raw[:])
+				for i := range 7 {
+					n := int16(binary.BigEndian.Uint16(raw[2*i:]))
+					switch {
+					case i < 3:
+						addClipped(out, n, 1<<15, float64(c.Accel)*gravity)
+					case i == 3:
+						out.Near(float64(n)/c.model.slope+c.model.at0, 1)
+					default:
+						addClipped(out, n, 1<<15, float64(c.Gyro))
+					}
+				}
+			},
+			halt: func() { dev.write(mpuPower, 0x40) },
+		}
 	})
 }

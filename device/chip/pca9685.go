@@ -177,7 +177,7 @@ func (c *pca9685Config) Open(ctx context.Context) (device.Device, error) {
 		o := c.Outputs[point.Name]
 		p.channels[i] = pca9685Channel{pca9685Output: o, limits: point.Range, safe: point.Safe.Number(), period: c.period()}
 	}
-	return openReadable(ctx, dev.conn, desc, p, func() error { _, err := p.dev.readByte(pca9685Mode1); return err })
+	return openReadable(ctx, dev, desc, p, func() error { dev.readByte(pca9685Mode1); return dev.err })
 }
 
 // pca9685 is the chip.
@@ -209,37 +209,16 @@ var (
 // setUp writes the safe values first: a chip that runs takes them at once, and one
 // that sleeps wakes with them. Only a sleeping chip takes a prescaler.
 func (p *pca9685) setUp() error {
-	mode, err := p.dev.readByte(pca9685Mode1)
-	if err != nil {
-		return err
-	}
-	prescaler, err := p.dev.readByte(pca9685Prescaler)
-	if err != nil {
-		return err
-	}
-	if err := p.dev.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep); err != nil {
-		return err
-	}
-	if err := p.rest(); err != nil {
-		return err
-	}
-	if err := p.dev.write(pca9685Mode2, pca9685Drive); err != nil {
-		return err
-	}
+	mode, prescaler := p.dev.readByte(pca9685Mode1), p.dev.readByte(pca9685Prescaler)
+	p.dev.write(pca9685Mode1, pca9685Awake|mode&pca9685Sleep)
+	p.rest()
+	p.dev.write(pca9685Mode2, pca9685Drive)
 	if prescaler != p.prescaler {
-		if err := p.dev.write(pca9685Mode1, pca9685Awake|pca9685Sleep); err != nil {
-			return err
-		}
-		if err := p.dev.write(pca9685Prescaler, p.prescaler); err != nil {
-			return err
-		}
+		p.dev.write(pca9685Mode1, pca9685Awake|pca9685Sleep)
+		p.dev.write(pca9685Prescaler, p.prescaler)
 	}
-	if err := p.dev.command(pca9685Start, pca9685Mode1, pca9685Awake); err != nil {
-		return err
-	}
-	if err := p.dev.write(pca9685Mode1, pca9685Awake|pca9685Restart); err != nil {
-		return err
-	}
+	p.dev.command(pca9685Start, pca9685Mode1, pca9685Awake)
+	p.dev.write(pca9685Mode1, pca9685Awake|pca9685Restart)
 	if intact, err := p.intact(); err != nil || !intact {
 		return cmp.Or(err, errForgets)
 	}
@@ -252,7 +231,7 @@ func (p *pca9685) setUp() error {
 }
 
 // rest brings the outputs to safe, and the channels that have no name to nothing.
-func (p *pca9685) rest() error {
+func (p *pca9685) rest() {
 	var all [pca9685Channels]pulse
 	for i := range all {
 		all[i] = pulseNever
@@ -263,45 +242,33 @@ func (p *pca9685) rest() error {
 		all[c.Channel] = c.pulse(c.safe)
 	}
 	for channel, w := range all {
-		if err := p.writePulse(channel, w); err != nil {
-			return err
-		}
+		p.writePulse(channel, w)
 	}
-	return nil
 }
 
 // intact reads the settings and all outputs.
 func (p *pca9685) intact() (bool, error) {
 	var modes [2]byte
-	if err := p.dev.readFrom(pca9685Mode1, modes[:]); err != nil {
-		return false, err
-	}
-	prescaler, err := p.dev.readByte(pca9685Prescaler)
-	if err != nil || modes[0]&^pca9685Restart != pca9685Awake || modes[1] != pca9685Drive || prescaler != p.prescaler {
-		return false, err
+	p.dev.readFrom(pca9685Mode1, modes[:])
+	prescaler := p.dev.readByte(pca9685Prescaler)
+	if modes[0]&^pca9685Restart != pca9685Awake || modes[1] != pca9685Drive || prescaler != p.prescaler {
+		return false, p.dev.err
 	}
 	for i := range p.channels {
-		if err := p.readPulse(&p.channels[i]); err != nil {
-			return false, err
-		}
+		p.readPulse(&p.channels[i])
 	}
-	return true, nil
+	return true, p.dev.err
 }
 
 func (p *pca9685) set(i int, v device.Value) error {
 	c := &p.channels[i]
 	c.value = v.Number()
 	wants := c.pulse(c.value)
-	if err := p.writePulse(c.Channel, wants); err != nil {
-		return err
+	p.writePulse(c.Channel, wants)
+	if p.readPulse(c); c.seen != wants {
+		p.dev.fail(errForgets)
 	}
-	if err := p.readPulse(c); err != nil {
-		return err
-	}
-	if c.seen != wants {
-		return errForgets
-	}
-	return nil
+	return p.dev.err
 }
 
 func (p *pca9685) tell(out *driver.Sample) {
@@ -360,15 +327,14 @@ func (c *pca9685Channel) number(w pulse) (n float64, ok bool) {
 	return 100 * share, true
 }
 
-func (p *pca9685) writePulse(channel int, w pulse) error {
+func (p *pca9685) writePulse(channel int, w pulse) {
 	b := []byte{byte(pca9685Channel0 + 4*channel)}
 	b = binary.LittleEndian.AppendUint16(b, w.on)
-	return p.dev.write(binary.LittleEndian.AppendUint16(b, w.off)...)
+	p.dev.write(binary.LittleEndian.AppendUint16(b, w.off)...)
 }
 
-func (p *pca9685) readPulse(c *pca9685Channel) error {
+func (p *pca9685) readPulse(c *pca9685Channel) {
 	var b [4]byte
-	err := p.dev.readFrom(byte(pca9685Channel0+4*c.Channel), b[:])
+	p.dev.readFrom(byte(pca9685Channel0+4*c.Channel), b[:])
 	c.seen = pulse{binary.LittleEndian.Uint16(b[:]), binary.LittleEndian.Uint16(b[2:])}
-	return err
 }

@@ -39,7 +39,7 @@ func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	p := &pcf857x{ports: ports{named: c.named()}, dev: dev, bytes: len(c.pins) / 8}
-	return openReadable(ctx, dev.conn, c.Describe(), p, p.look)
+	return openReadable(ctx, dev, c.Describe(), p, p.look)
 }
 
 // pcf857x is the chip.
@@ -53,11 +53,8 @@ type pcf857x struct {
 // setUp writes all pins at once: those without a name and the inputs are high, as
 // after power-on.
 func (p *pcf857x) setUp() error {
-	p.doubt = true
-	if err := p.write(^p.outputs() | p.rest()); err != nil {
-		return err
-	}
-	p.doubt = false
+	p.write(^p.outputs() | p.rest())
+	p.doubt = p.dev.err != nil
 	return p.look()
 }
 
@@ -73,25 +70,21 @@ func (p *pcf857x) intact() (bool, error) {
 
 func (p *pcf857x) look() error {
 	var b [2]byte
-	err := p.dev.tx(nil, b[:p.bytes])
+	p.dev.transfer(nil, b[:p.bytes])
 	p.level = binary.LittleEndian.Uint16(b[:])
-	p.doubt = p.doubt || err != nil
-	return err
+	p.doubt = p.doubt || p.dev.err != nil
+	return p.dev.err
 }
 
-func (p *pcf857x) write(level uint16) error {
+func (p *pcf857x) write(level uint16) {
 	b := [2]byte{byte(level), byte(level >> 8)}
-	err := p.dev.write(b[:p.bytes]...)
+	p.dev.write(b[:p.bytes]...)
 	p.latch = level
-	p.doubt = p.doubt || err != nil
-	return err
 }
 
 func (p *pcf857x) set(i int, v device.Value) error {
 	n := p.named[i]
-	if err := p.write(n.put(p.latch, v.Bool())); err != nil {
-		return err
-	}
+	p.write(n.put(p.latch, v.Bool()))
 	if err := p.look(); err != nil {
 		return err
 	}

@@ -214,62 +214,50 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 	// settings are those that the chip shows as they were written. A register that shows
 	// something else, such as one that takes orders, is none of them.
 	var settings []registerWord
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) (err error) {
-			settings, err = c.configure(dev)
-			return err
-		},
-		read: func(dev *i2cChip, out *driver.Sample) error {
-			for _, w := range settings {
-				if is, err := w.read(dev); err != nil {
-					return err
-				} else if is != w.Value {
-					return errSettings
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
+		return sensor{
+			configure: func() { settings = c.configure(dev) },
+			read: func(out *driver.Sample) {
+				for _, w := range settings {
+					if w.read(dev) != w.Value {
+						dev.fail(errSettings)
+					}
 				}
-			}
-			for _, p := range c.Registers {
-				raw, err := p.read(dev)
-				if err != nil {
-					return err
+				for _, p := range c.Registers {
+					out.Number(p.value(p.read(dev)))
 				}
-				out.Number(p.value(raw))
-			}
-			return nil
-		},
+			},
+		}
 	})
 }
 
 // configure checks the id before it writes anything. Without id and init it reads the
 // first register, so that a chip that is not there is found at once.
-func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord, err error) {
+func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord) {
 	if c.ID != nil {
-		is, err := c.ID.read(dev)
-		if err != nil {
-			return nil, err
-		}
-		if is != c.ID.Value {
-			return nil, device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value)
+		if is := c.ID.read(dev); is != c.ID.Value {
+			dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value))
 		}
 	}
 	for _, w := range c.Init {
-		if err := dev.command(w.Wait, append([]byte{w.Register}, w.bytes(w.Value)...)...); err != nil {
-			return nil, err
-		}
+		dev.command(w.Wait, append([]byte{w.Register}, w.bytes(w.Value)...)...)
+	}
+	if dev.err != nil {
+		return nil
 	}
 	for _, w := range c.Init {
-		if is, err := w.read(dev); err == nil && is == w.Value {
+		if is := w.read(dev); dev.err == nil && is == w.Value {
 			settings = append(settings, w.registerWord)
 		}
+		dev.err = nil // one that cannot be read is none
 	}
-	_, err = c.Registers[0].read(dev)
-	return settings, err
+	c.Registers[0].read(dev)
+	return settings
 }
 
-func (p registerPlace) read(dev *i2cChip) (uint32, error) {
+func (p registerPlace) read(dev *i2cChip) uint32 {
 	raw := make([]byte, p.width()/8)
-	if err := dev.readSteady(p.Register, raw); err != nil {
-		return 0, err
-	}
+	dev.readSteady(p.Register, raw)
 	var n uint32
 	for i := range raw {
 		if p.Endian == "little" {
@@ -277,7 +265,7 @@ func (p registerPlace) read(dev *i2cChip) (uint32, error) {
 		}
 		n = n<<8 | uint32(raw[i])
 	}
-	return n, nil
+	return n
 }
 
 func (p registerPlace) bytes(n uint32) []byte {

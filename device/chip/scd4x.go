@@ -1,30 +1,12 @@
 package chip
 
 import (
-	"context"
+	"slices"
 	"time"
 
-	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
-
-// scd4xConfig is the YAML of scd4x.
-//
-// periph's adapter is not used: a sample of it waits for up to 11 s, in steps that
-// do not end with the caller's deadline, and it never says which chip is there.
-type scd4xConfig struct{ board.I2C }
-
-// The ranges are those of Sensirion's SCD4x datasheet (version 1.7, tables 1 to 3):
-// up to 40000 ppm is what the chip puts out, 400 to 2000 or 5000 is what it is
-// calibrated for. 0 is what it says when it could not measure.
-func (c *scd4xConfig) Describe() device.Description {
-	return device.Description{Model: "SCD4x", Points: []device.Point{
-		measures("concentration_co2", "[ppm]", "carbon dioxide in the air", 1, 40000),
-		measures("temperature", "Cel", "air temperature", -10, 60),
-		measures("humidity", "%", "relative humidity", 0, 100),
-	}}
-}
 
 var (
 	scd4xWake   = []byte{0x36, 0xF6}
@@ -50,70 +32,64 @@ type scd4x struct {
 	last  []float64 // none before the first measurement
 }
 
-// Open finds the chip by its serial number, whose CRC no other kind of chip has by
-// accident, and starts its measuring.
+// newSCD4x returns the Config of scd4x. The ranges are those of Sensirion's SCD4x datasheet
+// (version 1.7, tables 1 to 3): up to 40000 ppm is what the chip puts out, 400 to 2000 or
+// 5000 is what it is calibrated for. 0 is what it says when it could not measure.
 //
 // The chip measures every 5 s, and hands each measurement out once. A sample in
 // between is the last one again, with its time. The first is not there at once:
 // until then, and when the chip has measured nothing for three periods, the points
 // are faults, because nothing is known.
-func (c *scd4xConfig) Open(ctx context.Context) (device.Device, error) {
-	var d scd4x
-	return openSensor(ctx, c.I2C, c.Describe(), sensor{
-		configure: func(dev *i2cChip) error {
-			d = scd4x{i2cChip: dev}
-			// one that sleeps does not acknowledge that it wakes up, and one that
-			// measures already listens to hardly anything but an end
-			_ = dev.write(scd4xWake...)
-			if err := dev.conn.Sleep(scd4xAwake); err != nil {
-				return err
-			}
-			if err := dev.command(scd4xStopped, scd4xStop...); err != nil {
-				return err
-			}
-			if _, err := dev.words(scd4xSerial, scd4xSoon, 3); err != nil {
-				return err
-			}
-			d.since = time.Now()
-			return dev.write(scd4xStart...)
-		},
-		read: func(_ *i2cChip, out *driver.Sample) error { return d.read(out) },
-		halt: func(dev *i2cChip) error { return dev.write(scd4xStop...) },
-	})
+//
+// periph's adapter is not used: a sample of it waits for up to 11 s, in steps that
+// do not end with the caller's deadline, and it never says which chip is there.
+func newSCD4x(at board.I2C) driver.Config {
+	desc := describeClimate("SCD4x", -10, 60)
+	desc.Points = slices.Insert(desc.Points, 0, measures("concentration_co2", "[ppm]", "carbon dioxide in the air", 1, 40000))
+	return &sensorConfig{at, desc, func(dev *i2cChip) sensor {
+		d := &scd4x{i2cChip: dev}
+		return sensor{configure: d.start, read: d.read, halt: func() { dev.write(scd4xStop...) }}
+	}}
 }
 
-func (dev *scd4x) read(out *driver.Sample) error {
-	ready, err := dev.words(scd4xReady, scd4xSoon, 1)
-	if err != nil {
-		return err
-	}
+// start starts the measuring, once the serial number has shown that it is this chip: no
+// other kind has its CRC by accident.
+func (d *scd4x) start() {
+	// one that sleeps does not acknowledge that it wakes up, and one that
+	// measures already listens to hardly anything but an end
+	d.try(scd4xWake, nil)
+	d.sleep(scd4xAwake)
+	d.command(scd4xStopped, scd4xStop...)
+	d.words(scd4xSerial, scd4xSoon, 3)
+	d.since, d.last = time.Now(), nil
+	d.write(scd4xStart...)
+}
+
+func (d *scd4x) read(out *driver.Sample) {
+	ready := d.words(scd4xReady, scd4xSoon, 1)
 	if ready[0]&0x07FF != 0 {
-		got, err := dev.words(scd4xRead, scd4xSoon, 3)
-		if err != nil {
-			return err
-		}
-		dev.since = time.Now()
-		dev.last = []float64{float64(got[0]), -45 + 175*share(got[1]), 100 * share(got[2])}
+		got := d.words(scd4xRead, scd4xSoon, 3)
+		d.since = time.Now()
+		d.last = []float64{float64(got[0]), -45 + 175*share(got[1]), 100 * share(got[2])}
 	}
-	switch waited := time.Since(dev.since); {
+	switch waited := time.Since(d.since); {
 	case waited > 3*scd4xEvery:
-		return errSettings // it does not measure any more
-	case dev.last == nil:
+		d.fail(errSettings) // it does not measure any more
+	case d.last == nil:
 		out.FaultAll("the first measurement takes 5 s; it is on its way")
 	default:
-		dev.tell(out)
+		d.tell(out)
 	}
-	return nil
 }
 
 // tell adds the last measurement, from when it was taken.
-func (dev *scd4x) tell(out *driver.Sample) {
-	if dev.last[0] == 0 {
+func (d *scd4x) tell(out *driver.Sample) {
+	if d.last[0] == 0 {
 		out.Fault("it could not measure the carbon dioxide")
 	} else {
-		out.Number(dev.last[0])
+		out.Number(d.last[0])
 	}
-	out.Near(dev.last[1], scd4xDegrees)
-	out.Number(dev.last[2])
-	out.At(dev.since)
+	out.Near(d.last[1], scd4xDegrees)
+	out.Number(d.last[2])
+	out.At(d.since)
 }

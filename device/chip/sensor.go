@@ -4,40 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"agentsite/device"
 	"agentsite/device/board"
 	"agentsite/device/driver"
 )
 
+// sensorConfig is the YAML of a measuring chip of which its owner writes the place only.
+type sensorConfig struct {
+	board.I2C
+	desc device.Description
+	make func(*i2cChip) sensor
+}
+
+// Describe needs no hardware.
+func (c *sensorConfig) Describe() device.Description { return c.desc }
+
+// Open finds the chip, as far as it can say which one it is.
+func (c *sensorConfig) Open(ctx context.Context) (device.Device, error) {
+	return openSensor(ctx, c.I2C, c.desc, c.make)
+}
+
 // sensor is a measuring chip on an I2C bus. It is configured before its first sample and
 // again after an error, because a chip that lost its supply or its bus has lost its
-// settings too.
+// settings too. Its functions leave what fails in the i2cChip.
 type sensor struct {
 	managedChip
 	dev       *i2cChip
-	configure func(*i2cChip) error                 // finds the chip, checks that it is the right one, writes its settings
-	read      func(*i2cChip, *driver.Sample) error // one measurement, added to the sample
-	halt      func(*i2cChip) error                 // at Close; may be nil
+	configure func()               // finds the chip, checks that it is the right one, writes its settings
+	read      func(*driver.Sample) // one measurement, added to the sample
+	halt      func()               // at Close; may be nil
+	every     time.Duration        // how often the chip has to be read while it is watched; 0 if it has not
 }
 
 // openSensor finds the chip, so that its owner is told at once when it is not there.
-func openSensor(ctx context.Context, at board.I2C, desc device.Description, s sensor) (device.Device, error) {
+func openSensor(ctx context.Context, at board.I2C, desc device.Description, make func(*i2cChip) sensor) (device.Device, error) {
 	dev, err := newI2CChip(at, desc.Model)
 	if err != nil {
 		return nil, err
 	}
+	s := make(dev)
 	s.dev = dev
-	s.managedChip = managedChip{desc: desc, on: dev.conn, setUp: func() error { return s.configure(dev) }}
+	s.managedChip = managedChip{desc: desc, on: dev, setUp: func() error { s.configure(); return dev.err }}
 	if err := s.open(ctx); err != nil {
 		return nil, err
+	}
+	if s.every > 0 {
+		return polledSensor{&s}, nil
 	}
 	return &s, nil
 }
 
 // Sample takes one measurement of all points. It blocks for the chip's conversion.
 func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
-	return s.sample(ctx, func(out *driver.Sample) error { return s.read(s.dev, out) })
+	return s.sample(ctx, func(out *driver.Sample) error { s.read(out); return s.dev.err })
 }
 
 // Close halts the chip where it knows how. A chip that does not answer any more has no
@@ -48,10 +69,27 @@ func (s *sensor) Close() error {
 	}
 	defer s.on.End()
 	if s.ready && s.halt != nil {
-		s.halt(s.dev)
+		s.halt()
 	}
 	s.ready, s.closed = false, true
 	return nil
+}
+
+// polledSensor is a sensor that has to be read regularly.
+type polledSensor struct{ *sensor }
+
+// Watch samples the chip regularly and emits nothing: the next sample has the values.
+func (s polledSensor) Watch(ctx context.Context, _ func(device.Reading)) error {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			s.Sample(ctx) // its error is in the next sample too
+		}
+	}
 }
 
 // unwell returns err as a fault that says what to do, unless it is a fault already.
@@ -69,6 +107,22 @@ func unwell(model string, on fmt.Stringer, err error) error {
 // measures returns a measurement from min to max in its unit.
 func measures(name, unit, what string, min, max float64) device.Point {
 	return device.Point{Name: name, Kind: device.KindMeasurement, Unit: unit, Description: what, Range: device.Range{Min: min, Max: max}}
+}
+
+// describeClimate describes a sensor of temperature and humidity.
+func describeClimate(model string, coldest, hottest float64) device.Description {
+	return device.Description{Model: model, Points: []device.Point{
+		measures("temperature", "Cel", "air temperature", coldest, hottest),
+		measures("humidity", "%", "relative humidity", 0, 100),
+	}}
+}
+
+// describeAirQuality describes a sensor of gases, up to these parts per million and per billion.
+func describeAirQuality(model string, co2, voc float64) device.Description {
+	return device.Description{Model: model, Points: []device.Point{
+		measures("concentration_co2", "[ppm]", "carbon dioxide in the air, estimated", 400, co2),
+		measures("concentration_voc", "[ppb]", "volatile organic compounds in the air", 0, voc),
+	}}
 }
 
 // errSettings means that a chip no longer has the settings that were written to it.

@@ -50,7 +50,7 @@ func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
 	}
 	s := &ssd1306{dev: dev, pages: c.Height / 8, rotated: c.Rotated}
 	d := &display{lay: wrapped(ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height), show: s.show}
-	d.managedChip = managedChip{desc: c.Describe(), on: dev.conn, setUp: s.dark}
+	d.managedChip = managedChip{desc: c.Describe(), on: dev, setUp: s.dark}
 	if err := d.open(ctx); err != nil {
 		return nil, err
 	}
@@ -107,19 +107,14 @@ func (s *ssd1306) show(lines []string) error {
 // draw writes the settings, the dots, each byte eight of them below each other, and
 // then the last command.
 func (s *ssd1306) draw(dots []byte, last byte) error {
-	if err := s.dev.write(s.settings()...); err != nil {
-		return err
-	}
+	s.dev.write(s.settings()...)
 	for page := range s.pages {
-		if err := s.dev.write(ssd1306Commands, 0xB0|byte(page), 0x00, 0x10); err != nil {
-			return err
-		}
+		s.dev.write(ssd1306Commands, 0xB0|byte(page), 0x00, 0x10)
 		line := dots[page*ssd1306Width : (page+1)*ssd1306Width]
-		if err := s.dev.write(append([]byte{ssd1306Data}, line...)...); err != nil {
-			return err
-		}
+		s.dev.write(append([]byte{ssd1306Data}, line...)...)
 	}
-	return s.dev.write(ssd1306Commands, last)
+	s.dev.write(ssd1306Commands, last)
+	return s.dev.err
 }
 
 // degreeDots is the sign that the font lacks, a line of dots in each byte.

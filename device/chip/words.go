@@ -12,23 +12,18 @@ var errCRC = errors.New("the CRC of its answer is wrong; the wires are too long 
 
 // words writes a command, waits for the time that the chip takes, and reads n words of 16
 // bits, each with its CRC, as Sensirion's chips and some of Texas Instruments' send them.
-func (d *i2cChip) words(command []byte, takes time.Duration, n int) ([]uint16, error) {
-	if err := d.command(takes, command...); err != nil {
-		return nil, err
-	}
-	raw := make([]byte, 3*n)
-	if err := d.tx(nil, raw); err != nil {
-		return nil, err
-	}
-	all := make([]uint16, n)
+func (d *i2cChip) words(command []byte, takes time.Duration, n int) []uint16 {
+	d.command(takes, command...)
+	raw, all := make([]byte, 3*n), make([]uint16, n)
+	d.transfer(nil, raw)
 	for i := range all {
 		word := raw[3*i : 3*i+3]
 		if board.CRC8(word[:2]) != word[2] {
-			return nil, errCRC
+			d.fail(errCRC)
 		}
 		all[i] = binary.BigEndian.Uint16(word)
 	}
-	return all, nil
+	return all
 }
 
 // share is a word as a part of the whole range, 0 to 1.

@@ -88,9 +88,6 @@ const (
 
 // Open finds the chip. It has no id, so that it keeps its settings has to do.
 func (c *ads1x15Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
 		return sensor{
 			configure: func() {

@@ -48,9 +48,6 @@ func (c *adxl345Config) Describe() device.Description {
 
 // Open finds the chip and checks its id.
 func (c *adxl345Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	format := byte(adxl345Full | bits.TrailingZeros(uint(c.Accel)) - 1)
 	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
 		return sensor{

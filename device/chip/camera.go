@@ -59,9 +59,6 @@ func (c *cameraConfig) Describe() device.Description {
 
 // Open finds the program. Whether it finds a camera only a picture tells.
 func (c *cameraConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

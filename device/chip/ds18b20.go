@@ -81,9 +81,6 @@ const (
 // Open finds the bridge and, where none is written, the only thermometer. One that
 // is written and does not answer is a fault of its point.
 func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	var all []onewire.Address // in the order of the points
 	for _, s := range c.Sensors {
 		all = append(all, address(s.ID))

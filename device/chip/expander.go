@@ -66,9 +66,6 @@ func newExpander(b *board.Board, m expanderModel) *expanderConfig {
 
 // Open finds the chip, by reading its directions: it has no id.
 func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	dev, err := newI2CChip(c.I2C, c.model)
 	if err != nil {
 		return nil, err

@@ -171,7 +171,7 @@ func decodesAll(f *testing.F, chips ...fuzzed) {
 func decodesOne(t *testing.T, c driver.Config) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // periph's BME280 asks a busy chip for ever
 	defer cancel()
-	dev, err := c.Open(ctx)
+	dev, err := driver.Open(ctx, c)
 	if err != nil {
 		return
 	}
@@ -208,7 +208,7 @@ func measured(t *testing.T, name string, bus func() *registers, want map[string]
 // refused holds Open to a fault of this kind that has these words.
 func refused(t *testing.T, c driver.Config, kind device.FaultKind, says string) {
 	t.Helper()
-	_, err := c.Open(t.Context())
+	_, err := driver.Open(t.Context(), c)
 	if fault := device.AsFault(errors.Join(err)); err == nil || fault.Kind != kind || !strings.Contains(err.Error(), says) {
 		t.Errorf("got %v, want a fault %s with %q", err, kind, says)
 	}

@@ -48,9 +48,6 @@ func (c *hd44780Config) Describe() device.Description {
 
 // Open makes the display dark.
 func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	dev, err := newI2CChip(c.I2C, "HD44780")
 	if err != nil {
 		return nil, err

@@ -92,9 +92,6 @@ func (c *hx711Config) Resources() []driver.Resource {
 // Open measures once, which tells whether there is a chip. It takes half a second,
 // with a gain of 64 or 32 a whole one.
 func (c *hx711Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	w := newWires(c.board, c.Data, c.Clock)
 	d := &hx711{config: c, wires: w}
 	d.managedChip = managedChip{desc: c.Describe(), on: w, setUp: d.off, release: w.release}

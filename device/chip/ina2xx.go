@@ -95,9 +95,6 @@ func (i *ina2xx) describe(shunt float64) device.Description {
 
 // Open finds the chip.
 func (c *ina2xxConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	return c.open(ctx, c.I2C, c.Shunt)
 }
 

@@ -49,9 +49,6 @@ func (c *max7219Config) Describe() device.Description {
 
 // Open makes the display dark. Whether there is one cannot be asked.
 func (c *max7219Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	conn, err := c.Conn(max7219Clock, spi.Mode0)
 	if err != nil {
 		return nil, err

@@ -60,9 +60,6 @@ func (c *mcp3008Config) Describe() device.Description {
 
 // Open measures once, which tells whether there is a port, and a chip at it.
 func (c *mcp3008Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	conn, err := c.Conn(mcp3008Clock, spi.Mode0)
 	if err != nil {
 		return nil, err

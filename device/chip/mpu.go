@@ -76,9 +76,6 @@ func (c *mpuConfig) Describe() device.Description {
 
 // Open finds the chip and checks by its id that it is the one that was written.
 func (c *mpuConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	settings := [3]byte{mpu44Hz, byte(slices.Index(mpuDegs, c.Gyro)) << 3, byte(slices.Index(mpuGs, c.Accel)) << 3}
 	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor {
 		return sensor{

@@ -164,9 +164,6 @@ func (c *pca9685Config) Describe() device.Description {
 // Open finds the chip. It has no id; that its first register can be read is all
 // that can be asked of one that may be moving something.
 func (c *pca9685Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	dev, err := newI2CChip(c.I2C, "PCA9685")
 	if err != nil {
 		return nil, err

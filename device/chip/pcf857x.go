@@ -31,9 +31,6 @@ func newPCF857x(b *board.Board, model string) *pcf857xConfig {
 
 // Open finds the chip, by reading its pins.
 func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	dev, err := newI2CChip(c.I2C, c.model)
 	if err != nil {
 		return nil, err

@@ -208,9 +208,6 @@ func (c *registersConfig) Describe() device.Description {
 // That is done again after an error and when the chip does not have it any more,
 // because it may have lost its supply.
 func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	// settings are those that the chip shows as they were written. A register that shows
 	// something else, such as one that takes orders, is none of them.
 	var settings []registerWord

@@ -41,9 +41,6 @@ func (c *ssd1306Config) Describe() device.Description {
 
 // Open makes the display dark.
 func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	dev, err := newI2CChip(c.I2C, "SSD1306")
 	if err != nil {
 		return nil, err

@@ -83,9 +83,6 @@ func (c *stripConfig) Describe() device.Description {
 
 // Open does no I/O but to see that there is a port: a strip cannot be asked.
 func (c *stripConfig) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	conn, err := c.Conn(c.strip.clock, spi.Mode0)
 	if err != nil {
 		return nil, err

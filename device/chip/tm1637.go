@@ -64,9 +64,6 @@ func (c *tm1637Config) Resources() []driver.Resource {
 
 // Open makes the display dark, which tells whether there is one.
 func (c *tm1637Config) Open(ctx context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	m := &tm1637{config: c, wires: newWires(c.board, c.Clock, c.Data)}
 	d := &display{lay: m.lay, show: func(lines []string) error { return m.write(lines[0], tm1637On|byte(c.Brightness-1)) }}
 	d.managedChip = managedChip{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}

@@ -27,9 +27,19 @@ type Driver struct {
 
 // Config is a driver's part of the YAML, decoded strictly before Open.
 type Config interface {
-	// Open finds the hardware and returns the device. It moves no pin; the guard
+	// Open is called by the function Open, once Validate has accepted the Config. It finds the hardware and returns the device. It moves no pin; the guard
 	// does, to the safe value first. A missing part is an Offline fault.
 	Open(ctx context.Context) (device.Device, error)
+}
+
+// Open opens the device of c, unless Validate finds a mistake.
+func Open(ctx context.Context, c Config) (device.Device, error) {
+	if v, ok := c.(Validator); ok {
+		if err := v.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return c.Open(ctx)
 }
 
 // Validator is a Config that can find mistakes without hardware.

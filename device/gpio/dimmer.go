@@ -48,9 +48,6 @@ func (c *Dimmer) Resources() []driver.Resource { return []driver.Resource{c.Pin.
 
 // Open finds the line. The first move requests it. Close leaves it at its safe value.
 func (c *Dimmer) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}

@@ -59,9 +59,6 @@ func (c *Distance) Resources() []driver.Resource {
 
 // Open finds the lines. The first sample requests them.
 func (c *Distance) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.Trigger, c.Echo); err != nil {
 		return nil, err
 	}

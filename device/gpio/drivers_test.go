@@ -474,7 +474,7 @@ func TestValidate(t *testing.T) {
 	} {
 		c := spoil(configured(b))
 		faulted(t, c.(driver.Validator).Validate(), device.Invalid, want)
-		if _, err := c.Open(t.Context()); err == nil {
+		if _, err := driver.Open(t.Context(), c); err == nil {
 			t.Errorf("%s: it was opened", want)
 		}
 	}

@@ -54,9 +54,6 @@ func (c *Encoder) Resources() []driver.Resource {
 
 // Open finds the lines. The first watch requests them.
 func (c *Encoder) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.A, c.B); err != nil {
 		return nil, err
 	}

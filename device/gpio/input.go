@@ -88,9 +88,6 @@ func (c *Input) Stops() string {
 
 // Open finds the line. The first read or watch requests it.
 func (c *Input) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}

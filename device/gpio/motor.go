@@ -58,9 +58,6 @@ func (c *Motor) Resources() []driver.Resource {
 
 // Open finds the lines. The first move requests them, both off. Close switches both off.
 func (c *Motor) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.Forward, c.Backward); err != nil {
 		return nil, err
 	}

@@ -61,9 +61,6 @@ func (c *Servo) Resources() []driver.Resource { return []driver.Resource{c.Pin.R
 // pulses: most servos then stay where they are, without force. A program that is
 // killed ends the pulses at once.
 func (c *Servo) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.board.CheckFree(c.Pin); err != nil {
 		return nil, err
 	}

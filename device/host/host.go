@@ -43,8 +43,5 @@ func (c *Config) Describe() device.Description {
 // Open looks for what this machine can say about itself. A disk that was named
 // and is not there is an Offline fault; anything else that lacks is left out.
 func (c *Config) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	return open("/", c.Disk)
 }

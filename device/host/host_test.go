@@ -10,6 +10,7 @@ import (
 
 	"agentsite/device"
 	"agentsite/device/devicetest"
+	"agentsite/device/driver"
 )
 
 func TestConformance(t *testing.T) {
@@ -200,7 +201,7 @@ func TestDisk(t *testing.T) {
 	if err == nil || device.AsFault(err).Kind != device.Offline {
 		t.Errorf("a disk that is not there: %v", err)
 	}
-	_, err = (&Config{Disk: "data"}).Open(t.Context())
+	_, err = driver.Open(t.Context(), &Config{Disk: "data"})
 	if err == nil || device.AsFault(err).Kind != device.Invalid {
 		t.Errorf("a relative path: %v", err)
 	}

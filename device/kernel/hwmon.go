@@ -36,9 +36,6 @@ func (c *Hwmon) Validate() error { return c.selector().validate(hwmonNumber(), "
 // Open finds the chip and lists its sensors and alarms; it reads none of them. A
 // chip that the kernel does not have is an Offline fault.
 func (c *Hwmon) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	return c.selector().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
 }
 

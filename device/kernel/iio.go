@@ -36,9 +36,6 @@ func (c *IIO) Validate() error { return c.selector().validate(iioNumber(), "bme2
 // Open finds the device and lists its channels; it reads none of them. A device
 // that the kernel does not have is an Offline fault.
 func (c *IIO) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	return c.selector().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
 }
 

@@ -47,9 +47,6 @@ func (c *Input) Validate() error {
 // Open finds the device and lists its keys; it does not yet listen. A device that
 // the kernel does not have is an Offline fault.
 func (c *Input) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	r := new(reader)
 	event, err := c.find(r)
 	if err != nil {

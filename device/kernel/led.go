@@ -49,9 +49,6 @@ func (c *LED) Describe() device.Description {
 // Open finds the lamp. One that the kernel does not have is an Offline fault, and so is
 // one that is to be dimmed and cannot be.
 func (c *LED) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	l := &led{folder: c.root.Path(leds, c.Name), dimmed: c.Safe.Type() == device.TypeNumber}
 	var r reader
 	var err error

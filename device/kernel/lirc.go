@@ -78,9 +78,6 @@ func (c *Lirc) Describe() device.Description {
 
 // Open sees whether there is a receiver; it does not yet listen.
 func (c *Lirc) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if _, err := os.Stat(c.root.Path(c.Device)); err != nil {
 		return nil, device.Faultf(device.Offline, "there is no %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and start the board again: %w", c.Device, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 	"agentsite/device/sysfs"
 )
 
@@ -28,10 +29,8 @@ type Listed struct {
 func List(ctx context.Context, root string) []Listed {
 	t := sysfs.Root(root)
 	var all []Listed
-	add := func(l Listed, c interface {
-		Open(context.Context) (device.Device, error)
-	}) {
-		dev, err := c.Open(ctx)
+	add := func(l Listed, c driver.Config) {
+		dev, err := driver.Open(ctx, c)
 		if err != nil {
 			return // it has nothing to read
 		}

@@ -106,9 +106,6 @@ func (c *PWM) Describe() device.Description {
 // sets the safe value, and stops the pulses where that is 0 %; a servo that rests
 // is one that is told where to stay.
 func (c *PWM) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if _, err := c.folder(); err != nil {
 		return nil, err
 	}

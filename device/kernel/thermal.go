@@ -24,9 +24,6 @@ func (c *Thermal) Validate() error { return plain("zone", c.Zone) }
 // Open finds the zone. One that the board does not have is an Offline fault; of
 // several with the same type it is the first.
 func (c *Thermal) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	s := &sensor{
 		find: c.pick,
 		same: func(r *reader, folder string) bool { return r.Text(filepath.Join(folder, "type")) == c.Zone },

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/device"
+	"agentsite/device/driver"
 )
 
 // TestTheHeaterIsFelt is what a user tries first: heater on for five seconds.
@@ -194,7 +195,7 @@ func openModel(t *testing.T, c Config) device.Device {
 }
 
 func openError(t *testing.T, c *Config) error {
-	_, err := c.Open(t.Context())
+	_, err := driver.Open(t.Context(), c)
 	return err
 }
 

@@ -81,9 +81,6 @@ func (c *Config) Describe() device.Description {
 // Open returns the device with its outputs at safe. It fails when the outputs
 // file cannot be written.
 func (c *Config) Open(context.Context) (device.Device, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	m, err := c.model()
 	if err != nil {
 		return nil, err

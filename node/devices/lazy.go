@@ -41,7 +41,7 @@ func (l *lazyDevice) open(ctx context.Context) (device.Device, error) {
 	case l.err != nil && time.Since(l.tried) < openRetry:
 		return nil, l.err
 	}
-	l.dev, l.err = l.d.Config.Open(ctx)
+	l.dev, l.err = driver.Open(ctx, l.d.Config)
 	l.tried = time.Now()
 	switch {
 	case l.err != nil:

@@ -65,7 +65,7 @@ func (o *opener) call(ctx context.Context, d config.Device) (device.Device, erro
 	defer cancel()
 	dev, _, err := device.Call(opening, func(ctx context.Context) (device.Device, error) {
 		defer o.end(d.Name)
-		dev, err := d.Config.Open(ctx)
+		dev, err := driver.Open(ctx, d.Config)
 		if err == nil && ctx.Err() != nil { // the caller no longer waits
 			return nil, errors.Join(ctx.Err(), dev.Close())
 		}

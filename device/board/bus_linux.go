@@ -15,6 +15,6 @@ var failures = []failure{
 	{syscall.ETIMEDOUT, device.Offline, "i2c-%[1]d is stuck: something holds SDA or SCL low; unplug the chips one by one", false},
 	{syscall.EAGAIN, device.Offline, "i2c-%[1]d lost arbitration: another master is on the bus, or a line is stuck", false},
 	{syscall.ENOENT, device.Offline, "there is no i2c-%[1]d here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", false},
-	{syscall.ENODEV, device.Offline, "i2c-%[1]d is gone; plug its adapter in again", false},
+	{syscall.ENODEV, device.Offline, "i2c-%[1]d is disconnected; plug its adapter in again", false},
 	{syscall.EACCES, device.Denied, "/dev/i2c-%[1]d may not be opened; add the user to the group i2c and start again", false},
 }

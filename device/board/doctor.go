@@ -63,7 +63,7 @@ func (b *Board) Findings(ctx context.Context, uses []Use) []driver.Finding {
 			case bus.name == "i2c-1" && b.files.Exists("sys/bus/i2c/devices/i2c-1"):
 				all = append(all, driver.Finding{Severity: driver.Note, Subject: bus.name, Says: "I2C is on, but programs cannot use it", Do: "run as root: modprobe i2c-dev; and write i2c-dev into /etc/modules-load.d/i2c.conf"})
 			default:
-				all = append(all, driver.Finding{Severity: driver.Note, Subject: bus.name, Says: bus.why, Do: "to use it add " + bus.line + " to " + file + " and start the board again"})
+				all = append(all, driver.Finding{Severity: driver.Note, Subject: bus.name, Says: bus.why, Do: "to use it add " + bus.line + " to " + file + " and reboot"})
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	if portName().MatchString(what) && !b.files.Exists("dev/"+what) {
 		do := "turn SPI on"
 		if file := b.ConfigFile(); file != "" {
-			do = "add dtparam=spi=on to " + file + " and start the board again"
+			do = "add dtparam=spi=on to " + file + " and reboot"
 		}
 		return problem("there is no "+what+" here", do)
 	}

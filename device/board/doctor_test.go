@@ -75,8 +75,8 @@ func TestFindingsOfBuses(t *testing.T) {
 	}{
 		"a laptop": {map[string]string{"etc/x": ""}, ""},
 		"a Pi with all off": {map[string]string{"proc/device-tree/model": pi, "boot/firmware/config.txt": ""},
-			"note i2c-1: I2C is off; to use it add dtparam=i2c_arm=on to /boot/firmware/config.txt and start the board again\n" +
-				"note spi: SPI is off; to use it add dtparam=spi=on to /boot/firmware/config.txt and start the board again"},
+			"note i2c-1: I2C is off; to use it add dtparam=i2c_arm=on to /boot/firmware/config.txt and reboot\n" +
+				"note spi: SPI is off; to use it add dtparam=spi=on to /boot/firmware/config.txt and reboot"},
 		"an older Pi without i2c-dev": {map[string]string{"proc/device-tree/model": pi, "sys/bus/i2c/devices/i2c-1/name": "bcm2835", "dev/spidev0.0": ""},
 			"note i2c-1: I2C is on, but programs cannot use it; run as root: modprobe i2c-dev; and write i2c-dev into /etc/modules-load.d/i2c.conf"},
 		"all on": {map[string]string{"proc/device-tree/model": pi, "dev/i2c-1": "", "dev/spidev0.0": ""}, ""},
@@ -106,7 +106,7 @@ func TestFindingsOfUses(t *testing.T) {
 	want := `problem attic: the kernel's driver bmp280 has i2c-1/0x77; write "driver: kernel:bmp280", or run as root: echo 1-0077 > /sys/bus/i2c/drivers/bmp280/unbind
 problem light: nothing answers at i2c-1/0x23; check its power, SDA and SCL and the address (agentsite scan); another program may hold the bus
 problem shed: there is no i2c-4 here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in
-problem adc: there is no spidev1.0 here; add dtparam=spi=on to /boot/config.txt and start the board again`
+problem adc: there is no spidev1.0 here; add dtparam=spi=on to /boot/config.txt and reboot`
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -243,7 +243,7 @@ func fault(pin Pin, err error) error {
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return device.Faultf(device.Denied, "%s may not be used; add the user to the group gpio and start again: %w", pin, err)
 	case Unplugged(err):
-		return device.Faultf(device.Offline, "the chip with %s is gone; plug it in again: %w", pin, err)
+		return device.Faultf(device.Offline, "the chip with %s is disconnected; plug it in again: %w", pin, err)
 	case errors.Is(err, syscall.EINVAL):
 		return device.Faultf(device.Invalid, "%s cannot be set up like this; its chip may know no pull, debounce or drive, or the kernel is older than 5.10: %w", pin, err)
 	}

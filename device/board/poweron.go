@@ -72,9 +72,9 @@ func (b *Board) PowerOn(holds map[string][]PowerOnLevel) (all []driver.Finding) 
 			case len(lines) == 0:
 				continue
 			case len(wrong) > 0:
-				f.Severity, f.Says, f.Do = driver.Warning, "until the site runs it is not at its safe level: "+file+" has "+strings.Join(wrong, " and "), "put "+line+" in its place and start the board again"
+				f.Severity, f.Says, f.Do = driver.Warning, "until the site runs it is not at its safe level: "+file+" has "+strings.Join(wrong, " and "), "put "+line+" in its place and reboot"
 			case missing:
-				f.Severity, f.Says, f.Do = driver.Warning, "until the site runs, nothing holds it at its safe level", "add "+line+" at the end of "+file+", below [all], and start the board again"
+				f.Severity, f.Says, f.Do = driver.Warning, "until the site runs, nothing holds it at its safe level", "add "+line+" at the end of "+file+", below [all], and reboot"
 			default:
 				f.Severity, f.Says = driver.Note, file+" holds it at its safe level from power-on, as "+line+" does"
 			}

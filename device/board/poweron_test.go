@@ -16,7 +16,7 @@ func TestPowerOn(t *testing.T) {
 	bus := []board.PowerOnLevel{{Pin: "GPIO23", High: true, Open: true}}
 	fan := []board.PowerOnLevel{{Pin: "pinctrl-rp1/12", High: true}}
 	wheel := []board.PowerOnLevel{{Pin: "GPIO5", High: true}, {Pin: "GPIO6", High: true}}
-	const add, file = "warning %s: until the site runs, nothing holds it at its safe level; add %l at the end of /boot/firmware/config.txt, below [all], and start the board again", "/boot/firmware/config.txt"
+	const add, file = "warning %s: until the site runs, nothing holds it at its safe level; add %l at the end of /boot/firmware/config.txt, below [all], and reboot", "/boot/firmware/config.txt"
 	missing := func(device, line string) string {
 		return strings.NewReplacer("%s", device, "%l", line).Replace(add)
 	}
@@ -40,8 +40,8 @@ func TestPowerOn(t *testing.T) {
 		"the last counts":     {"gpio=17=op,dh\ngpio=17=op,dl\n", map[string][]board.PowerOnLevel{"pump": pump}, held},
 		"a comment":           {"#gpio=17=op,dl\n", map[string][]board.PowerOnLevel{"pump": pump}, missing("pump", "gpio=17=op,dl")},
 		"of another board":    {"[pi3]\ngpio=17=op,dl\n", map[string][]board.PowerOnLevel{"pump": pump}, missing("pump", "gpio=17=op,dl")},
-		"nonsense":            {"gpio=\ngpio=17\ngpio=99-3=op,dl\ngpio=0-9999999=op\ngpio=x=op\ngpio=17=\ngpio==\n", map[string][]board.PowerOnLevel{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=; put gpio=17=op,dl in its place and start the board again"},
-		"the other level":     {"gpio=17=op,dh\n", map[string][]board.PowerOnLevel{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=op,dh; put gpio=17=op,dl in its place and start the board again"},
+		"nonsense":            {"gpio=\ngpio=17\ngpio=99-3=op,dl\ngpio=0-9999999=op\ngpio=x=op\ngpio=17=\ngpio==\n", map[string][]board.PowerOnLevel{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=; put gpio=17=op,dl in its place and reboot"},
+		"the other level":     {"gpio=17=op,dh\n", map[string][]board.PowerOnLevel{"pump": pump}, "warning pump: until the site runs it is not at its safe level: " + file + " has gpio=17=op,dh; put gpio=17=op,dl in its place and reboot"},
 		"an adapter's line":   {"", map[string][]board.PowerOnLevel{"far": {{Pin: "gpiochip7/3"}}}, "note far: gpiochip7/3 is no line of the board's own header: until the site runs, its chip decides where it is; "},
 		"no outputs":          {"", nil, ""},
 	} {

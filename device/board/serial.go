@@ -137,7 +137,7 @@ func (c *SerialConn) Read(p []byte) (int, error) {
 	case c.ctx.Err() != nil:
 		return 0, c.ctx.Err()
 	}
-	return 0, device.Faultf(device.Offline, "%s is gone; plug its adapter in again: %w", c.at.Port, err)
+	return 0, device.Faultf(device.Offline, "%s is disconnected; plug its adapter in again: %w", c.at.Port, err)
 }
 
 // String is the port's name, for messages.

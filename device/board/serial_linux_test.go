@@ -91,7 +91,7 @@ func TestSerial(t *testing.T) {
 	}
 	far.Close()
 	_, err = conn.Read(make([]byte, 1))
-	faulted(t, err, device.Offline, "is gone")
+	faulted(t, err, device.Offline, "disconnected")
 	conn.End()
 	if err := conn.Begin(t.Context()); err != nil {
 		t.Fatal(err)

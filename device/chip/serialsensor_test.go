@@ -152,7 +152,7 @@ func TestHeard(t *testing.T) {
 				return near, nil
 			}
 			_, err = sensor.Sample(t.Context())
-			faulted(t, err, device.Offline, "is gone")
+			faulted(t, err, device.Offline, "disconnected")
 			synctest.Test(t, func(t *testing.T) {
 				port = says(endless, "")
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

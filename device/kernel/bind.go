@@ -9,8 +9,8 @@ import (
 	"agentsite/device"
 )
 
-// Bind is the bus and address of a chip and its kernel driver's name. Only the superuser
-// can bind the two; a fault has the command.
+// Bind is the bus and address of a chip and its kernel driver's name. Only root can bind
+// them; a fault has the command.
 type Bind struct {
 	Bus     string `json:"bus" jsonschema:"the I2C bus that the chip is wired to, such as i2c-1"`
 	Address int    `json:"address" jsonschema:"the chip's address, such as 0x76"`
@@ -22,7 +22,7 @@ var (
 	chipName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,18}$`) }) // I2C_NAME_SIZE is 20
 )
 
-// Validate is strict because the owner pastes the line into a root shell.
+// Validate is strict, because the owner pastes the command into a root shell.
 func (b *Bind) Validate() error {
 	switch {
 	case b == nil:
@@ -30,14 +30,14 @@ func (b *Bind) Validate() error {
 	case !busName().MatchString(b.Bus):
 		return device.Faultf(device.Invalid, "bind: bus: %q is not an I2C bus; write it like i2c-1", printable(b.Bus))
 	case b.Address < 0x03 || b.Address > 0x77:
-		return device.Faultf(device.Invalid, "bind: address: %#x is not an address of I2C; it has 0x03 to 0x77", b.Address)
+		return device.Faultf(device.Invalid, "bind: address: %#x is not an I2C address; use 0x03 to 0x77", b.Address)
 	case !chipName().MatchString(b.Chip):
-		return device.Faultf(device.Invalid, "bind: chip: %q is not the name of a chip; write it as its kernel driver does, such as bme280", printable(b.Chip))
+		return device.Faultf(device.Invalid, "bind: chip: %q is not a chip's name; write it as its kernel driver does, such as bme280", printable(b.Chip))
 	}
 	return nil
 }
 
-// place returns the kernel's name of the chip's place on the bus: 1-0076.
+// place returns the kernel's name of the chip's bus and address, such as 1-0076.
 func (b *Bind) place() string {
 	return fmt.Sprintf("%s-%04x", strings.TrimPrefix(b.Bus, "i2c-"), b.Address)
 }

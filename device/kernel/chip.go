@@ -8,14 +8,13 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Chip is the YAML of the drivers "kernel:NAME": a chip on I2C that the kernel's
-// driver of that name drives, read through whichever interface it has. It is the
-// short form of iio or hwmon with bind.
+// Chip is the YAML of the drivers "kernel:NAME": a chip on I2C with the kernel driver of
+// that name, read through IIO or hwmon. It is the short form of iio or hwmon with bind.
 type Chip struct {
 	Bus     string `json:"bus" jsonschema:"the I2C bus that the chip is wired to, such as i2c-1"`
 	Address int    `json:"address" jsonschema:"the chip's address, such as 0x76"`
 
-	name string // as its kernel driver names it
+	name string // in its kernel driver
 	root sysfs.Root
 }
 
@@ -30,8 +29,8 @@ func (c *Chip) Resources() []driver.Resource { return c.bind().resources() }
 // Prepare binds the chip to its kernel driver.
 func (c *Chip) Prepare(p driver.Preparation) ([]string, error) { return c.bind().prepare(p) }
 
-// Open finds the chip by its place on the bus; it reads none of its values. One
-// that is not bound is an Offline fault.
+// Open finds the chip by its bus and address; it reads no value. A chip that is not bound
+// is an Offline fault.
 func (c *Chip) Open(ctx context.Context) (device.Device, error) {
 	dev, err := (&IIO{Bind: c.bind(), root: c.root}).Open(ctx)
 	if err == nil || device.AsFault(err).Kind != device.Offline {
@@ -39,7 +38,7 @@ func (c *Chip) Open(ctx context.Context) (device.Device, error) {
 	}
 	dev, err = (&Hwmon{Bind: c.bind(), root: c.root}).Open(ctx)
 	if err != nil && device.AsFault(err).Kind == device.Offline && !Drives(string(c.root), c.name) {
-		return nil, device.Faultf(device.Offline, "this system's kernel has no driver for a %s (that of the SD-card image has few); use Raspberry Pi OS, or a driver of agentsite's own", c.name)
+		return nil, device.Faultf(device.Offline, "this system's kernel has no driver for a %s (the kernel of the SD-card image has few); use Raspberry Pi OS, or one of agentsite's own drivers", c.name)
 	}
 	if err != nil && device.AsFault(err).Kind == device.Offline {
 		return nil, device.Faultf(device.Offline, "the kernel has nothing to read of a %s at %#02x on %s; if it is wired up, run as root: agentsite prepare", c.name, c.Address, c.Bus)

@@ -15,7 +15,7 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// reader is a sysfs.Reader of the kernel's numbers.
+// reader is a sysfs.Reader that also parses numbers.
 type reader struct{ sysfs.Reader }
 
 // number reads a file of one number.
@@ -31,8 +31,8 @@ func (r *reader) number(path string) (float64, error) {
 	return n, nil
 }
 
-// write gives the kernel a value. Where the kernel refuses for want of a right,
-// the fault says so.
+// write writes a value to one of the kernel's files. A missing permission is a fault that
+// says how to get it.
 func write(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err == nil {
@@ -43,18 +43,18 @@ func write(path, text string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return device.Faultf(device.Offline, "%s may not be written; give its group to the node's user, by a udev rule: %w", path, err)
+		return device.Faultf(device.Offline, "no permission to write %s; give it to the site's user by a udev rule: %w", path, err)
 	}
 	return device.Faultf(device.Offline, "%s cannot be written: %w", path, err)
 }
 
 var (
-	errEmpty  = errors.New("the kernel gave no value")
-	errNumber = errors.New("not a number as the kernel writes them")
+	errEmpty  = errors.New("the file is empty")
+	errNumber = errors.New("not a decimal number")
 )
 
-// parseNumber reads one decimal number and rejects anything around it but space.
-// The kernel counts in 64 bits and knows no exponents, NaNs or infinities.
+// parseNumber parses one decimal number, with space around it. It refuses exponents, NaN
+// and Inf, which the kernel does not write, and numbers of more than 64 bits.
 func parseNumber(b []byte) (float64, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
@@ -72,7 +72,7 @@ func parseNumber(b []byte) (float64, error) {
 	return n, nil
 }
 
-// printable is a label of the kernel's or of a chip's, fit for people and models.
+// printable returns a label in at most 40 printable ASCII characters without quotes.
 func printable(label string) string {
 	const most = 40
 	var b strings.Builder
@@ -87,7 +87,7 @@ func printable(label string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// listed writes names for a message, a few of them.
+// listed joins the first few names for a message.
 func listed(names []string) string {
 	const most = 8
 	if len(names) == 0 {
@@ -102,12 +102,11 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// plain refuses a name that could not be the name of one of the kernel's things,
-// or that would lead out of its folder.
-func plain(key, name string) error {
+// checkFileName refuses a name that is not a single path element.
+func checkFileName(key, name string) error {
 	const most = 80
 	if name == "" || len(name) > most || name == "." || name == ".." || strings.ContainsFunc(name, odd) {
-		return device.Faultf(device.Invalid, "%s: %q is not the name of such a thing; write it as the kernel does, without a path", key, printable(name))
+		return device.Faultf(device.Invalid, "%s: %q is not a valid name; write it as the kernel does, without a path", key, printable(name))
 	}
 	return nil
 }

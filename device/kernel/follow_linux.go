@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeval is the size of the time before each input event: two longs, in 32-bit
-// programs on a 64-bit kernel as well.
+// timeval is the size of the time at the start of an input event: two longs of the program,
+// also for a 32-bit program on a 64-bit kernel.
 const timeval = int(unsafe.Sizeof(syscall.Timeval{}))
 
-// follow calls each for every event that the kernel writes into f, until ctx ends. A device
-// that is gone, or may not be opened, is an Offline fault.
+// follow calls each for every event of the file, until ctx ends. An unplugged device or a
+// missing permission is an Offline fault.
 func (f feed) follow(ctx context.Context, each func([]byte)) error {
 	file, err := os.OpenFile(f.root.Path(f.path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return device.Faultf(device.Offline, "%s may not be read; add the node's user to the group %s: %w", f.path, f.group, err)
+		return device.Faultf(device.Offline, "no permission to read %s; add the site's user to the group %s: %w", f.path, f.group, err)
 	case err != nil:
 		return device.Faultf(device.Offline, "%s cannot be opened: %w", f.path, err)
 	}
@@ -36,20 +36,19 @@ func (f feed) follow(ctx context.Context, each func([]byte)) error {
 	}
 	stop := context.AfterFunc(ctx, func() {
 		if file.SetReadDeadline(time.Unix(1, 0)) != nil {
-			file.Close() // a file that knows no deadlines
+			file.Close() // the file does not support deadlines
 		}
 	})
 	defer stop()
-	err = pieces(file, f.size, each)
+	err = readEvents(file, f.size, each)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return device.Faultf(device.Offline, "%s is gone; plug it in again: %w", f.model, err)
+	return device.Faultf(device.Offline, "%s is disconnected; plug it in again: %w", f.model, err)
 }
 
-// pieces reads until an error. The kernel gives whole events, up to as many as there
-// is room for.
-func pieces(f *os.File, size int, each func([]byte)) error {
+// readEvents calls each for every event of that size, until reading fails.
+func readEvents(f *os.File, size int, each func([]byte)) error {
 	b := make([]byte, 32*size)
 	have := 0
 	for {
@@ -66,9 +65,9 @@ func pieces(f *os.File, size int, each func([]byte)) error {
 	}
 }
 
-// scancodes makes the kernel decode what a receiver of infrared light sees, for this file
-// alone (Documentation/userspace-api/media/rc/lirc-set-rec-mode.rst).
-func scancodes(f *os.File) error {
+// setScancodeMode makes the kernel return decoded setScancodeMode through this open file
+// (Documentation/userspace-api/media/rc/lirc-set-rec-mode.rst).
+func setScancodeMode(f *os.File) error {
 	const (
 		setRecMode   = 0x40046912 // LIRC_SET_REC_MODE
 		modeScancode = 8          // LIRC_MODE_SCANCODE
@@ -79,7 +78,7 @@ func scancodes(f *os.File) error {
 	}
 	lost := raw.Control(func(fd uintptr) { err = unix.IoctlSetPointerInt(int(fd), setRecMode, modeScancode) })
 	if err = errors.Join(lost, err); err != nil {
-		return device.Faultf(device.Offline, "%s does not decode remote controls; is it a transmitter, or a kernel before 4.16? %w", f.Name(), err)
+		return device.Faultf(device.Offline, "%s does not decode remote controls; use a receiver and a kernel of at least version 4.16: %w", f.Name(), err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (f feed) follow(ctx context.Context, _ func([]byte)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return device.Faultf(device.Offline, "%s is read on Linux only", f.path)
+	return device.Faultf(device.Offline, "%s can be read on Linux only", f.path)
 }
 
-func scancodes(*os.File) error { return nil }
+func setScancodeMode(*os.File) error { return nil }

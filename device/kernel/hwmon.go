@@ -15,9 +15,9 @@ import (
 // Hwmon is the YAML of the driver "hwmon".
 type Hwmon struct {
 	Name   string `json:"name,omitempty" jsonschema:"the chip as the kernel names it, such as lm75"`
-	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as hwmon0; it may change at the next start, so a name is better"`
-	At     string `json:"at,omitempty" jsonschema:"its place, such as 1-0048 for address 0x48 on bus i2c-1, where several have the same name"`
-	Bind   *Bind  `json:"bind,omitempty" jsonschema:"where the chip is wired, to be told how to bind it to its kernel driver"`
+	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as hwmon0; it can change at each boot, so prefer name"`
+	At     string `json:"at,omitempty" jsonschema:"bus and address, such as 1-0048 for address 0x48 on bus i2c-1, to select one of several with the same name"`
+	Bind   *Bind  `json:"bind,omitempty" jsonschema:"bus, address and kernel driver of a chip that the kernel does not find by itself"`
 
 	root sysfs.Root
 }
@@ -33,14 +33,13 @@ func (c *Hwmon) selector() selector {
 // Validate finds mistakes without hardware.
 func (c *Hwmon) Validate() error { return c.selector().validate(hwmonNumber(), "lm75") }
 
-// Open finds the chip and lists its sensors and alarms; it reads none of them. A
-// chip that the kernel does not have is an Offline fault.
+// Open finds the chip and lists its sensors and alarms; it reads no value. A missing chip
+// is an Offline fault.
 func (c *Hwmon) Open(context.Context) (device.Device, error) {
 	return c.selector().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
 }
 
-// hwmonPlace is the device that a folder of /sys/class/hwmon belongs to, such as
-// 1-0048.
+// hwmonPlace returns the device of a folder of /sys/class/hwmon, such as 1-0048.
 func hwmonPlace(folder string) string {
 	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
 	if err != nil {
@@ -54,7 +53,7 @@ func hwmonPlace(folder string) string {
 var hwmonTypes = map[string]iioType{
 	"temp":     {name: "temperature", unit: "Cel", per: 1000, doc: "temperature", limits: absolute},                           // "millidegree Celsius"
 	"in":       {name: "voltage", unit: "V", per: 1000, doc: "voltage at the chip's pin"},                                     // "millivolt"
-	"fan":      {name: "fan", unit: "/min", per: 1, doc: "turns of the fan in a minute"},                                      // "revolution/min (RPM)"
+	"fan":      {name: "fan", unit: "/min", per: 1, doc: "speed of the fan"},                                                  // "revolution/min (RPM)"
 	"curr":     {name: "current", unit: "A", per: 1000, doc: "current"},                                                       // "milliampere"
 	"power":    {name: "power", unit: "W", per: 1e6, doc: "power"},                                                            // "microWatt"
 	"energy":   {name: "energy", unit: "J", per: 1e6, doc: "energy used so far"},                                              // "microJoule"
@@ -104,8 +103,8 @@ func (s *sensor) hwmonSensor(kind, number, file, folder string, files []string) 
 	return c
 }
 
-// hwmonAlarm is a flag that the chip raises by its own limits. Most clear
-// themselves when read.
+// hwmonAlarm returns the channel of a flag that the chip sets by its own limits. Reading
+// clears most flags.
 func (s *sensor) hwmonAlarm(kind, number, item, file string) channel {
 	what, doc := kind, "opened"
 	if typ, ok := hwmonTypes[kind]; ok {

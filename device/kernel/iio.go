@@ -15,9 +15,9 @@ import (
 // IIO is the YAML of the driver "iio".
 type IIO struct {
 	Name   string `json:"name,omitempty" jsonschema:"the device as the kernel names it, such as bme280"`
-	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as iio:device0; it may change at the next start, so a name is better"`
-	At     string `json:"at,omitempty" jsonschema:"its place, such as 1-0076 for address 0x76 on bus i2c-1, where several have the same name"`
-	Bind   *Bind  `json:"bind,omitempty" jsonschema:"where the chip is wired, to be told how to bind it to its kernel driver"`
+	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as iio:device0; it can change at each boot, so prefer name"`
+	At     string `json:"at,omitempty" jsonschema:"bus and address, such as 1-0076 for address 0x76 on bus i2c-1, to select one of several with the same name"`
+	Bind   *Bind  `json:"bind,omitempty" jsonschema:"bus, address and kernel driver of a chip that the kernel does not find by itself"`
 
 	root sysfs.Root
 }
@@ -33,13 +33,13 @@ func (c *IIO) selector() selector {
 // Validate finds mistakes without hardware.
 func (c *IIO) Validate() error { return c.selector().validate(iioNumber(), "bme280") }
 
-// Open finds the device and lists its channels; it reads none of them. A device
-// that the kernel does not have is an Offline fault.
+// Open finds the device and lists its channels; it reads no value. A missing device is an
+// Offline fault.
 func (c *IIO) Open(context.Context) (device.Device, error) {
 	return c.selector().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
 }
 
-// iioPlace is the device that a folder of /sys/bus/iio belongs to, such as 1-0076.
+// iioPlace returns the device of a folder of /sys/bus/iio, such as 1-0076.
 func iioPlace(folder string) string {
 	real, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -48,8 +48,8 @@ func iioPlace(folder string) string {
 	return filepath.Base(filepath.Dir(real))
 }
 
-// addIIO adds the channels that the folder's files make. A processed value comes
-// before a raw one.
+// addIIO adds the channels of the folder's files. A processed value is preferred to a raw
+// one.
 func (s *sensor) addIIO(folder, model string) error {
 	files, err := filesIn(folder)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *sensor) addIIO(folder, model string) error {
 	return nil
 }
 
-// iioName is a channel's name in parts: in_voltage0-voltage1, in_temp_ambient.
+// iioName is a parsed channel name, such as in_voltage0-voltage1 or in_temp_ambient.
 type iioName struct {
 	typ      string
 	index    string
@@ -78,9 +78,8 @@ type iioName struct {
 	modifier string // with its underscore
 }
 
-// notNow are the endings of values that are not the present one, or no measurement
-// of the channel's own.
-var notNow = []string{"_mean", "_peak", "_trough", "_quadrature_correction"}
+// otherValues are the endings of files that do not have the present value of a channel.
+var otherValues = []string{"_mean", "_peak", "_trough", "_quadrature_correction"}
 
 func parseIIO(name string) (ch iioName, ok bool) {
 	rest, ok := strings.CutPrefix(name, "in_")
@@ -99,7 +98,7 @@ func parseIIO(name string) (ch iioName, ok bool) {
 		}
 	}
 	ch.modifier = rest
-	for _, ending := range notNow {
+	for _, ending := range otherValues {
 		if strings.HasSuffix(rest, ending) {
 			return ch, false
 		}
@@ -107,7 +106,7 @@ func parseIIO(name string) (ch iioName, ok bool) {
 	return ch, rest == "" || rest[0] == '_' && device.CheckName(rest[1:]) == nil
 }
 
-// span cuts s after its longest beginning of such bytes.
+// span splits s after its longest prefix of bytes for which is returns true.
 func span(s string, is func(byte) bool) (head, tail string) {
 	n := 0
 	for n < len(s) && is(s[n]) {
@@ -116,9 +115,8 @@ func span(s string, is func(byte) bool) (head, tail string) {
 	return s[:n], s[n:]
 }
 
-// shared lists the files that a channel's scale or offset may stand in, the
-// channel's own first, then those that it shares (__iio_device_attr_init in
-// drivers/iio/industrialio-core.c makes the names).
+// shared lists the files that can have a channel's scale or offset: its own first, then the
+// shared ones (the names are of __iio_device_attr_init in drivers/iio/industrialio-core.c).
 func (ch iioName) shared(what string) []string {
 	if ch.other != "" {
 		return []string{
@@ -170,7 +168,7 @@ func (s *sensor) iioChannel(ch iioName, file, folder, model string, files []stri
 		}
 		c.offset, c.scale = find("offset"), find("scale")
 		if c.scale == none && !typ.asIs {
-			// Without a scale the kernel itself does not know what it is.
+			// Without a scale the unit is unknown.
 			c.point.Unit, c.point.Range, c.times, c.per = "", device.Range{}, 1, 1
 			c.point.Description += ", as a bare count: the kernel gives no scale"
 		}
@@ -179,7 +177,7 @@ func (s *sensor) iioChannel(ch iioName, file, folder, model string, files []stri
 	return c
 }
 
-// natural orders names with numbers as people do: voltage2 before voltage10.
+// natural compares names in natural order: voltage2 before voltage10.
 func natural(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if a[i] == b[i] {

@@ -2,24 +2,24 @@ package kernel
 
 import "agentsite/device"
 
-// iioType is how the values of one type of channel become a point.
+// iioType describes the point of one type of channel.
 type iioType struct {
-	name       string // of the point; "" is the type's own
+	name       string // of the point; "" for the type's name
 	unit       string // a UCUM code
 	times, per float64
 	doc        string
 	limits     device.Range
 	slack      float64
-	asIs       bool // without a scale a raw value is in the ABI's unit already
+	asIs       bool // without a scale, a raw value is in the ABI's unit
 }
 
-// iioTypes are the units of Documentation/ABI/testing/sysfs-bus-iio. Each line is
-// followed by what that file says of the value after offset and scale; a type that
-// is in include/uapi/linux/iio/types.h and not here is not read.
+// iioTypes are the units of Documentation/ABI/testing/sysfs-bus-iio. The comment before a
+// line quotes that file about the value after offset and scale. Other types of
+// include/uapi/linux/iio/types.h are not read.
 var iioTypes = map[string]iioType{
 	// "milli degrees Celsius"
 	"temp": {name: "temperature", unit: "Cel", times: 1, per: 1000, doc: "temperature", limits: absolute},
-	// "milli percent"; the slack is what sensors compute beyond, to be cropped (Sensirion, SHT4x datasheet, section 4.6: -6 to 119)
+	// "milli percent"; the slack is for sensors whose raw result has to be cropped (Sensirion, SHT4x datasheet, section 4.6: -6 to 119)
 	"humidityrelative": {name: "humidity", unit: "%", times: 1, per: 1000, doc: "relative humidity", limits: device.Range{Max: 100}, slack: 20},
 	// "kilopascal"
 	"pressure": {unit: "Pa", times: 1000, per: 1, doc: "pressure"},
@@ -29,7 +29,7 @@ var iioTypes = map[string]iioType{
 	"intensity": {unit: "1", times: 1, per: 1, doc: "intensity of light, in no unit", asIs: true},
 	// "UV index values range from 0 (low) to >=11 (extreme)"
 	"uvindex": {unit: "1", times: 1, per: 1, doc: "UV index", asIs: true},
-	// include/uapi/linux/iio/types.h names it; drivers give kelvins
+	// include/uapi/linux/iio/types.h has the name only; the drivers use kelvins
 	"cct": {unit: "K", times: 1, per: 1, doc: "colour temperature of the light"},
 	// "millivolts"
 	"voltage":    {unit: "V", times: 1, per: 1000, doc: "voltage"},
@@ -77,20 +77,20 @@ var iioTypes = map[string]iioType{
 	"steps": {unit: "1", times: 1, per: 1, doc: "steps", asIs: true},
 }
 
-// quirks are drivers that do not keep to the ABI, by device and type.
+// quirks are the units of drivers that do not follow the ABI, by device and type.
 var quirks = map[string]struct{ times, per float64 }{
 	// drivers/iio/chemical/bme680_core.c, bme680_read_humid: percent, not milli percent
 	"bme680 humidityrelative": {1, 1},
 }
 
-// limited is a range and how far beyond it a value may be.
+// limited is a range and the tolerance beyond it.
 type limited struct {
 	limits device.Range
 	slack  float64
 }
 
-// chipLimits are what a chip can measure, by its name, and how far beyond it may read:
-// its own accuracy, as device/chip has it. The ABI knows no limits.
+// chipLimits are the measuring ranges of chips, with their accuracy as the tolerance, as in
+// device/chip. The ABI has no ranges.
 var chipLimits = map[string]map[string]limited{
 	"bme280": bosch, "bmp280": bosch, "bmp180": bosch, "bmp085": bosch, "bme680": bosch,
 }

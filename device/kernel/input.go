@@ -19,33 +19,33 @@ import (
 type Input struct {
 	Name   string   `json:"name,omitempty" jsonschema:"the device as the kernel names it in /proc/bus/input/devices, such as gpio-keys"`
 	Device string   `json:"device,omitempty" jsonschema:"its file, such as /dev/input/by-path/platform-button@11-event, instead of name"`
-	Keys   []string `json:"keys,omitempty" jsonschema:"the keys, switches and axes to watch, such as [enter, rel_x]; all when not written"`
+	Keys   []string `json:"keys,omitempty" jsonschema:"the keys, switches and axes to watch, such as [enter, rel_x]; default: all"`
 
 	root sysfs.Root
 }
 
 const (
 	inputDevices = "sys/class/input"
-	mostKeys     = 32 // points of one device; a keyboard has more keys than anyone wants to see
+	maxKeys      = 32 // points of one device; a keyboard has many more keys
 )
 
 // Validate finds mistakes without hardware.
 func (c *Input) Validate() error {
 	switch {
 	case (c.Name == "") == (c.Device == ""):
-		return device.Faultf(device.Invalid, "which device is it? write its name, such as \"name: gpio-keys\", or its file as device")
+		return device.Faultf(device.Invalid, "no device selected; write its name, such as \"name: gpio-keys\", or its file as device")
 	case c.Device != "" && (!strings.HasPrefix(c.Device, "/dev/input/") || strings.Contains(c.Device, "..")):
 		return device.Faultf(device.Invalid, "device: %q is not below /dev/input/", printable(c.Device))
-	case len(c.Keys) > mostKeys:
-		return device.Faultf(device.Invalid, "keys: %d are too many for one device; name at most %d", len(c.Keys), mostKeys)
+	case len(c.Keys) > maxKeys:
+		return device.Faultf(device.Invalid, "keys: %d are too many for one device; name at most %d", len(c.Keys), maxKeys)
 	case len(c.Name) > 80 || strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' }):
 		return device.Faultf(device.Invalid, "name: %q is not the name of an input device", printable(c.Name))
 	}
 	return nil
 }
 
-// Open finds the device and lists its keys; it does not yet listen. A device that
-// the kernel does not have is an Offline fault.
+// Open finds the device and lists its keys; it reads no event. A missing device is an
+// Offline fault.
 func (c *Input) Open(context.Context) (device.Device, error) {
 	r := new(reader)
 	event, err := c.find(r)
@@ -71,8 +71,8 @@ func (c *Input) Open(context.Context) (device.Device, error) {
 	}
 	switch n := len(in.desc.Points); {
 	case n == 0:
-		return nil, device.Faultf(device.Offline, "%s has no key, switch or relative axis; is it the right device?", in.desc.Model)
-	case n > mostKeys:
+		return nil, device.Faultf(device.Offline, "%s has no key, switch or relative axis; select another device", in.desc.Model)
+	case n > maxKeys:
 		return nil, device.Faultf(device.Invalid, "%s has %d keys; name those to watch, such as \"keys: [%s, %s]\"", in.desc.Model, n, names[0], names[1])
 	}
 	return in, nil
@@ -83,7 +83,7 @@ func (c *Input) find(r *reader) (string, error) {
 	if c.Device != "" {
 		real, err := filepath.EvalSymlinks(c.root.Path(c.Device))
 		if err != nil {
-			return "", device.Faultf(device.Offline, "there is no %s; plug the device in, or correct its name: %w", c.Device, err)
+			return "", device.Faultf(device.Offline, "no %s; plug the device in, or correct its name: %w", c.Device, err)
 		}
 		return filepath.Base(real), nil
 	}
@@ -104,7 +104,7 @@ func (c *Input) find(r *reader) (string, error) {
 	return "", device.Faultf(device.Invalid, "%d input devices are called %q: %s; write \"device:\" with one of the files below /dev/input/by-path instead", len(fit), printable(c.Name), listed(fit))
 }
 
-// input listens to one device. It holds nothing open but while it is watched.
+// input is one input device. Its file is open only during a Watch.
 type input struct {
 	config *Input
 	desc   device.Description
@@ -116,9 +116,8 @@ func (in *input) Describe() device.Description { return in.desc }
 // Close does nothing: a Watch ends with its context.
 func (in *input) Close() error { return nil }
 
-// Watch opens the device and emits its events. A device that is unplugged is an
-// Offline fault; the next Watch finds it when it is back. The kernel gives each
-// Watch all the events.
+// Watch opens the device and emits its events. An unplugged device is an Offline fault; a
+// later Watch finds it again. Each Watch gets all events.
 func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,14 +130,14 @@ func (in *input) Watch(ctx context.Context, emit func(device.Reading)) error {
 	return f.follow(ctx, func(b []byte) { in.emit(decode(b, timeval), emit) })
 }
 
-// feed is a file of /dev into which the kernel writes what happens.
+// feed is a file of /dev from which the kernel's events are read.
 type feed struct {
 	root  sysfs.Root
 	path  string
-	group string               // may read it
+	group string               // has the permission to read it
 	model string               // for messages
-	size  int                  // of one event
-	begin func(*os.File) error // once it is open; may be nil
+	size  int                  // of one event, in bytes
+	begin func(*os.File) error // called after opening; may be nil
 }
 
 // The types of events that are watched (input-event-codes.h).
@@ -177,14 +176,14 @@ func (c code) name() string {
 func (c code) doc() string {
 	switch c.typ {
 	case evRel:
-		return "steps turned or moved, with a sign"
+		return "signed steps of a turn or movement"
 	case evSw:
 		return "true when the switch closes, false when it opens"
 	}
-	return "true when it is pressed, false when it is released"
+	return "true when pressed, false when released"
 }
 
-// offered reads what the device can say: its keys, switches and relative axes.
+// offered reads the device's keys, switches and relative axes.
 func offered(r *reader, folder string) (all []code) {
 	for _, t := range []struct {
 		file string
@@ -197,8 +196,8 @@ func offered(r *reader, folder string) (all []code) {
 	return all
 }
 
-// bitmap reads the numbers of the bits that are set in words of that many bits, in
-// hexadecimal, the highest word first (input_print_bitmap in drivers/input/input.c).
+// bitmap parses a bitmap of hexadecimal words of that many bits, the highest word first, and
+// returns the numbers of the set bits (input_print_bitmap in drivers/input/input.c).
 func bitmap(text string, size int) (set []uint16) {
 	const codes = 0x300 // KEY_CNT
 	words := strings.Fields(text)
@@ -224,8 +223,8 @@ type event struct {
 	value int32
 }
 
-// decode reads one event behind a timeval of that many bytes, in the byte order of
-// the machine (Documentation/input/input.rst, "Event interface").
+// decode decodes one event after a timeval of that many bytes, in the machine's byte order
+// (Documentation/input/input.rst, "Event interface").
 func decode(b []byte, timeval int) event {
 	b = b[timeval:]
 	return event{
@@ -234,13 +233,13 @@ func decode(b []byte, timeval int) event {
 	}
 }
 
-// emit hands on what an event says of our points. What a full queue has swallowed
-// makes all of them Bad once: a release may have been lost.
+// emit emits the reading of an event. After an overflow of the kernel's queue it emits a
+// Bad reading of each point, because a release may be lost.
 func (in *input) emit(e event, emit func(device.Reading)) {
 	now := time.Now()
 	if e.typ == evSyn && e.code.code == synDropped {
 		for _, p := range in.desc.Points {
-			emit(device.Reading{Point: p.Name, Quality: device.Bad, At: now, Why: "events came faster than they could be read, and some are lost"})
+			emit(device.Reading{Point: p.Name, Quality: device.Bad, At: now, Why: "events were lost, because they came too fast"})
 		}
 		return
 	}
@@ -255,7 +254,7 @@ func (in *input) emit(e event, emit func(device.Reading)) {
 	case e.value == pressed || e.value == released:
 		r.Value = device.Bool(e.value == pressed)
 	default:
-		return // 2 is the kernel repeating a key that is held down
+		return // 2 is the kernel's auto-repeat
 	}
 	emit(r)
 }

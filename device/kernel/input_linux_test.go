@@ -91,7 +91,7 @@ func TestInputUnplugged(t *testing.T) {
 	dev := open(t, &Input{Name: "gpio-keys", root: root}).(device.Watcher)
 	send(t, f, evKey, 28, 1)
 	err := dev.Watch(t.Context(), func(device.Reading) { f.Close() }) // the last writer: the reader sees the end
-	offline(t, err, "gone")
+	offline(t, err, "gpio-keys")
 	rename(t, root, "sys/class/input/event0", "sys/class/input/event5")
 	f = queue(t, root, "event5")
 	send(t, f, evKey, 28, 0)

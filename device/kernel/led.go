@@ -14,8 +14,8 @@ import (
 
 // LED is the YAML of the driver "led".
 type LED struct {
-	Name string       `json:"name" jsonschema:"the lamp as the kernel names it in /sys/class/leds, such as ACT"`
-	Safe device.Value `json:"safe" jsonschema:"whichever harms nobody: off or on, and the lamp is a switch; or percent, such as 0, and it can be dimmed"`
+	Name string       `json:"name" jsonschema:"the LED's name in /sys/class/leds, such as ACT"`
+	Safe device.Value `json:"safe" jsonschema:"the safe value: off or on for a switch; percent, such as 0, for an LED that can be dimmed"`
 
 	root sysfs.Root
 }
@@ -26,28 +26,27 @@ const leds = "sys/class/leds"
 func (c *LED) Validate() error {
 	full := device.Range{Max: 100}
 	if t := c.Safe.Type(); t != device.TypeBool && (t != device.TypeNumber || !full.Contains(c.Safe.Number())) {
-		return device.Faultf(device.Invalid, "safe: a lamp rests off, on or at 0 to 100 percent, not at %v", c.Safe)
+		return device.Faultf(device.Invalid, "safe: %v is not a value of an LED; write off, on or 0 to 100 percent", c.Safe)
 	}
-	return plain("name", c.Name)
+	return checkFileName("name", c.Name)
 }
 
-// Resources are the lamp.
+// Resources returns the LED.
 func (c *LED) Resources() []driver.Resource {
 	return []driver.Resource{{Name: "/" + leds + "/" + c.Name}}
 }
 
-// Describe has a switch or a level, by the type of safe: only the board knows whether the
-// lamp can be dimmed.
+// Describe returns a switch or a level, by the type of safe.
 func (c *LED) Describe() device.Description {
-	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "a lamp", Safe: c.Safe}
+	p := device.Point{Name: "led", Kind: device.KindSwitch, Description: "an LED", Safe: c.Safe}
 	if c.Safe.Type() == device.TypeNumber {
-		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "how bright a lamp is", Range: device.Range{Max: 100}, Safe: c.Safe}
+		p = device.Point{Name: "brightness", Kind: device.KindLevel, Unit: "%", Description: "brightness of an LED", Range: device.Range{Max: 100}, Safe: c.Safe}
 	}
 	return device.Description{Model: "LED " + printable(c.Name), Points: []device.Point{p}}
 }
 
-// Open finds the lamp. One that the kernel does not have is an Offline fault, and so is
-// one that is to be dimmed and cannot be.
+// Open finds the LED. A missing LED is an Offline fault, and so is an LED that cannot be
+// dimmed where safe is a number.
 func (c *LED) Open(context.Context) (device.Device, error) {
 	l := &led{folder: c.root.Path(leds, c.Name), dimmed: c.Safe.Type() == device.TypeNumber}
 	var r reader
@@ -61,7 +60,7 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 		}
 		return nil, device.Faultf(device.Offline, "the kernel has no LED %s; it has %s: %w", printable(c.Name), listed(others), err)
 	case !(l.most >= 1 && l.most <= math.MaxInt32):
-		return nil, device.Faultf(device.Offline, "the LED %s says that its greatest brightness is %v, which cannot be", printable(c.Name), device.Number(l.most))
+		return nil, device.Faultf(device.Offline, "the LED %s reports the impossible max_brightness %v", printable(c.Name), device.Number(l.most))
 	case l.dimmed && l.most == 1:
 		return nil, device.Faultf(device.Offline, "the LED %s cannot be dimmed; write safe: off or safe: on", printable(c.Name))
 	}
@@ -71,13 +70,12 @@ func (c *LED) Open(context.Context) (device.Device, error) {
 // led is a folder of /sys/class/leds (Documentation/ABI/testing/sysfs-class-led).
 type led struct {
 	folder string
-	most   float64 // the kernel's number for its greatest brightness
+	most   float64 // max_brightness
 	dimmed bool
 	reader reader
 }
 
-// set takes the lamp from whatever trigger of the kernel drives it, and sets it.
-// Without triggers in the kernel there is no such file.
+// set removes the LED's kernel trigger, if any, and sets its brightness.
 func (l *led) set(_ context.Context, v device.Value) error {
 	trigger := filepath.Join(l.folder, "trigger")
 	if b, err := l.reader.Read(trigger); err == nil && !bytes.Contains(b, []byte("[none]")) {
@@ -88,7 +86,7 @@ func (l *led) set(_ context.Context, v device.Value) error {
 	return write(filepath.Join(l.folder, "brightness"), strconv.FormatFloat(l.brightness(v), 'f', 0, 64))
 }
 
-// brightness is the kernel's number for a value.
+// brightness converts a value to the kernel's number.
 func (l *led) brightness(v device.Value) float64 {
 	n := v.Number() * l.most
 	if l.dimmed {

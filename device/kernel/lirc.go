@@ -18,19 +18,19 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Lirc is the YAML of the driver "lirc": a receiver of infrared light, such as a
-// TSOP38238, and a remote control whose codes the kernel decodes.
+// Lirc is the YAML of the driver "lirc": an infrared receiver, such as a TSOP38238, and a
+// remote control whose codes the kernel decodes.
 type Lirc struct {
 	Device    string            `json:"device" jsonschema:"the receiver's file"`
-	Keys      map[string]uint32 `json:"keys,omitempty" jsonschema:"the keys of the remote control, each with a name of yours and its code, such as { power: 0x10 }; the point code tells the codes"`
-	Protocols []string          `json:"protocols,omitempty" jsonschema:"what the remote control speaks, such as [nec] or [rc-5, rc-6]; agentsite prepare switches it on, the others stay as they are"`
+	Keys      map[string]uint32 `json:"keys,omitempty" jsonschema:"the keys of the remote control, each with a name and its code, such as { power: 0x10 }; the point code reports the codes"`
+	Protocols []string          `json:"protocols,omitempty" jsonschema:"the protocols of the remote control, such as [nec] or [rc-5, rc-6]; agentsite prepare enables them, and does not change others"`
 
 	root sysfs.Root
 }
 
 const (
 	anyCode  = "code"
-	heldKey  = 150 * time.Millisecond // remote controls repeat themselves each 45 to 115 ms
+	heldKey  = 150 * time.Millisecond // remote controls repeat a held key each 45 to 115 ms
 	lircSize = 24
 )
 
@@ -42,10 +42,10 @@ var (
 // Validate finds mistakes without hardware.
 func (c *Lirc) Validate() error {
 	if !lircName().MatchString(c.Device) {
-		return device.Faultf(device.Invalid, "device: %q is no receiver of infrared light; write it like /dev/lirc0", printable(c.Device))
+		return device.Faultf(device.Invalid, "device: %q is not an infrared receiver; write it like /dev/lirc0", printable(c.Device))
 	}
-	if len(c.Keys) > mostKeys {
-		return device.Faultf(device.Invalid, "keys: %d are too many for one device; name at most %d", len(c.Keys), mostKeys)
+	if len(c.Keys) > maxKeys {
+		return device.Faultf(device.Invalid, "keys: %d are too many for one device; name at most %d", len(c.Keys), maxKeys)
 	}
 	named := make(map[uint32]string)
 	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
@@ -54,12 +54,12 @@ func (c *Lirc) Validate() error {
 		}
 		named[c.Keys[name]] = name
 		if name == anyCode {
-			return device.Faultf(device.Invalid, "keys: %s is the point that tells all codes; choose another name", anyCode)
+			return device.Faultf(device.Invalid, "keys: %s is the name of the point that reports all codes; choose another name", anyCode)
 		}
 	}
 	for _, p := range c.Protocols {
 		if !lircProtocol().MatchString(p) {
-			return device.Faultf(device.Invalid, "protocols: %q is none of the kernel's, such as nec, rc-5, rc-6, sony or samsung", printable(p))
+			return device.Faultf(device.Invalid, "protocols: %q is not a protocol of the kernel; use one such as nec, rc-5, rc-6, sony or samsung", printable(p))
 		}
 	}
 	return c.Describe().Validate()
@@ -68,7 +68,7 @@ func (c *Lirc) Validate() error {
 // Describe needs no hardware.
 func (c *Lirc) Describe() device.Description {
 	d := device.Description{Model: "infrared receiver", Points: []device.Point{
-		{Name: anyCode, Kind: device.KindEvent, Description: "the code of whichever key is pressed"},
+		{Name: anyCode, Kind: device.KindEvent, Description: "the code of each pressed key"},
 	}}
 	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
 		d.Points = append(d.Points, device.Point{Name: name, Kind: device.KindEvent, Description: fmt.Sprintf("true when the key with the code %#x is pressed", c.Keys[name])})
@@ -76,25 +76,25 @@ func (c *Lirc) Describe() device.Description {
 	return d
 }
 
-// Open sees whether there is a receiver; it does not yet listen.
+// Open checks that the receiver exists; it reads no event.
 func (c *Lirc) Open(context.Context) (device.Device, error) {
 	if _, err := os.Stat(c.root.Path(c.Device)); err != nil {
-		return nil, device.Faultf(device.Offline, "there is no %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and start the board again: %w", c.Device, err)
+		return nil, device.Faultf(device.Offline, "no %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and reboot: %w", c.Device, err)
 	}
-	l := &lirc{config: c, desc: c.Describe(), names: make(map[uint64]string), begin: scancodes}
+	l := &lirc{config: c, desc: c.Describe(), names: make(map[uint64]string), begin: setScancodeMode}
 	for name, code := range c.Keys {
 		l.names[uint64(code)] = name
 	}
 	return l, nil
 }
 
-// protocols is the file that says which protocols the receiver decodes
+// protocols returns the file with the receiver's enabled protocols
 // (Documentation/ABI/testing/sysfs-class-rc).
 func (c *Lirc) protocols(t sysfs.Root) string {
 	return t.Path("sys/class/lirc", filepath.Base(c.Device), "device/protocols")
 }
 
-// Prepare switches the protocols on.
+// Prepare enables the protocols.
 func (c *Lirc) Prepare(p driver.Preparation) (did []string, err error) {
 	if err := c.Validate(); err != nil || len(c.Protocols) == 0 {
 		return nil, err
@@ -103,14 +103,14 @@ func (c *Lirc) Prepare(p driver.Preparation) (did []string, err error) {
 	var r reader
 	known := strings.Fields(r.Text(file))
 	if len(known) == 0 {
-		return nil, device.Faultf(device.Offline, "there is no receiver at %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and start the board again", c.Device)
+		return nil, device.Faultf(device.Offline, "no receiver at %s; on a Raspberry Pi add dtoverlay=gpio-ir,gpio_pin=18 to config.txt, with the receiver's line, and reboot", c.Device)
 	}
 	for _, name := range c.Protocols {
 		switch {
 		case slices.Contains(known, "["+name+"]"):
 			continue
 		case !slices.Contains(known, name):
-			return did, device.Faultf(device.Invalid, "protocols: %s does not know %s; it has %s", c.Device, name, strings.NewReplacer("[", "", "]", "").Replace(strings.Join(known, ", ")))
+			return did, device.Faultf(device.Invalid, "protocols: %s does not support %s; it supports %s", c.Device, name, strings.NewReplacer("[", "", "]", "").Replace(strings.Join(known, ", ")))
 		}
 		did = append(did, fmt.Sprintf("decode %s at %s", name, c.Device))
 		if p.Ask {
@@ -123,7 +123,7 @@ func (c *Lirc) Prepare(p driver.Preparation) (did []string, err error) {
 	return did, nil
 }
 
-// lirc listens to one receiver. It holds nothing open but while it is watched.
+// lirc is one receiver. Its file is open only during a Watch.
 type lirc struct {
 	config *Lirc
 	desc   device.Description
@@ -136,8 +136,8 @@ func (l *lirc) Describe() device.Description { return l.desc }
 // Close does nothing: a Watch ends with its context.
 func (l *lirc) Close() error { return nil }
 
-// Watch emits each key that is pressed, once for as long as it is held. The kernel
-// gives each Watch all of them.
+// Watch emits each press of a key once, however long the key is held. Each Watch gets all
+// presses.
 func (l *lirc) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -161,12 +161,12 @@ func (l *lirc) emit(s scancode, emit func(device.Reading)) {
 	}
 }
 
-// scancode is struct lirc_scancode (include/uapi/linux/lirc.h), without the key that
-// the kernel's own table makes of it.
+// scancode is struct lirc_scancode (include/uapi/linux/lirc.h), without the key code of the
+// kernel's own table.
 type scancode struct {
 	at       time.Duration // by the kernel's clock
-	toggle   bool          // changes with each press, where the protocol knows that
-	repeat   bool          // the remote control itself says so
+	toggle   bool          // changes with each press, if the protocol has a toggle bit
+	repeat   bool          // the remote control sent a repeat code
 	protocol uint16
 	code     uint64
 }
@@ -181,8 +181,8 @@ func decodeScancode(b []byte) scancode {
 	}
 }
 
-// holds reports whether s is last going on, and not a key pressed anew. The kernel
-// decides in the same way (rc_keydown in drivers/media/rc/rc-main.c).
+// holds reports whether s repeats last, and is not a new press. The kernel decides in the
+// same way (rc_keydown in drivers/media/rc/rc-main.c).
 func (s scancode) holds(last scancode) bool {
 	return s.protocol == last.protocol && s.code == last.code && s.toggle == last.toggle && last.at != 0 &&
 		(s.repeat || s.at-last.at < heldKey)

@@ -45,14 +45,14 @@ func TestLirc(t *testing.T) {
 	}
 	f.Write(frame(4000, 0, 9, 0x40))
 	err = dev.(device.Watcher).Watch(t.Context(), func(device.Reading) { f.Close() }) // the last writer: the reader sees the end
-	offline(t, err, "gone")
+	offline(t, err, "/dev/lirc0")
 }
 
-// TestLircOfNoReceiver has a file that the kernel does not let be set to scancodes.
+// TestLircOfNoReceiver opens a file on which setScancodeMode fails.
 func TestLircOfNoReceiver(t *testing.T) {
 	_, dev := openLirc(t)
-	dev.(*lirc).begin = scancodes
-	offline(t, dev.(device.Watcher).Watch(t.Context(), nil), "transmitter")
+	dev.(*lirc).begin = setScancodeMode
+	offline(t, dev.(device.Watcher).Watch(t.Context(), nil), "/dev/lirc0")
 }
 
 func TestLircConformance(t *testing.T) {

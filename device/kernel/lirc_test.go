@@ -64,18 +64,18 @@ func TestLircPrepare(t *testing.T) {
 	}
 	c.Protocols = []string{"morse"}
 	_, err := c.Prepare(driver.Preparation{Root: string(root)})
-	faulted(t, err, device.Invalid, "it has nec, rc-6")
+	faulted(t, err, device.Invalid, "nec, rc-6")
 	_, err = c.Prepare(driver.Preparation{Root: t.TempDir()})
 	offline(t, err, "dtoverlay=gpio-ir")
 }
 
 func TestLircMistakes(t *testing.T) {
 	for says, c := range map[string]*Lirc{
-		"like /dev/lirc0": {Device: "/dev/video0"},
-		"same code 0x10":  {Device: "/dev/lirc0", Keys: map[string]uint32{"on": 0x10, "off": 0x10}},
-		"tells all codes": {Device: "/dev/lirc0", Keys: map[string]uint32{"code": 1}},
-		"not a name":      {Device: "/dev/lirc0", Keys: map[string]uint32{"Power!": 1}},
-		"such as nec":     {Device: "/dev/lirc0", Protocols: []string{"+nec\n"}},
+		"like /dev/lirc0":  {Device: "/dev/video0"},
+		"same code 0x10":   {Device: "/dev/lirc0", Keys: map[string]uint32{"on": 0x10, "off": 0x10}},
+		"code is the name": {Device: "/dev/lirc0", Keys: map[string]uint32{"code": 1}},
+		"not a name":       {Device: "/dev/lirc0", Keys: map[string]uint32{"Power!": 1}},
+		"such as nec":      {Device: "/dev/lirc0", Protocols: []string{"+nec\n"}},
 	} {
 		faulted(t, c.Validate(), device.Invalid, says)
 	}

@@ -14,25 +14,25 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Listed is something that Linux drives on this machine.
+// Listed is a part with a kernel driver on this machine.
 type Listed struct {
 	Driver string   // of this package: "iio"
-	Where  string   // "i2c-1/0x76" for a chip on I2C, otherwise the kernel's name of its place
-	Name   string   // as the kernel names it
-	Points []string // that can be read now; none of an output
+	Where  string   // "i2c-1/0x76" for a chip on I2C, else the kernel's name
+	Name   string   // in the kernel
+	Points []string // that can be read now; none for an output
 	YAML   string   // a device that uses it, in braces
 }
 
-// List finds what can be read through this package's drivers on the machine whose files
-// are below root, and the PWM controllers. It opens each device as a site would, and reads
-// no value: some take a second, or clear an alarm.
+// List finds the parts that this package's drivers can read on the machine whose files are
+// below root, and the PWM controllers. It opens each device, and reads no value, because
+// some reads take a second or clear an alarm.
 func List(ctx context.Context, root string) []Listed {
 	t := sysfs.Root(root)
 	var all []Listed
 	add := func(l Listed, c driver.Config) {
 		dev, err := driver.Open(ctx, c)
 		if err != nil {
-			return // it has nothing to read
+			return // no readable value
 		}
 		for _, p := range dev.Describe().Points {
 			l.Points = append(l.Points, p.Name)
@@ -51,7 +51,7 @@ func List(ctx context.Context, root string) []Listed {
 	for _, folder := range t.Glob(hwmonDevices + "/hwmon*") {
 		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
 		if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
-			continue // a thermal zone or a thermometer once more, and what the driver host reads
+			continue // listed as a thermal zone or a thermometer, or read by the driver host
 		}
 		l := Listed{Driver: "hwmon", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: hwmon, name: %s }", quoted(name))}
 		if place != "" {
@@ -82,8 +82,7 @@ func List(ctx context.Context, root string) []Listed {
 
 var i2cPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,4})-00([0-7][0-9a-f])$`) })
 
-// onI2C names a chip on I2C by its place, with YAML that binds it again after the next
-// start.
+// onI2C sets the place of a chip on I2C, and YAML that binds it again after a reboot.
 func (l *Listed) onI2C(t sysfs.Root, place string) {
 	m := i2cPlace().FindStringSubmatch(place)
 	if m == nil {
@@ -98,7 +97,7 @@ func (l *Listed) onI2C(t sysfs.Root, place string) {
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.@-]*$`) })
 
-// quoted is a word of the kernel's as YAML takes it in braces.
+// quoted returns a name as a YAML scalar inside braces.
 func quoted(s string) string {
 	if plainWord().MatchString(s) {
 		return s

@@ -16,20 +16,19 @@ import (
 
 const i2cDevices = "sys/bus/i2c/devices"
 
-// Prepare binds the chip to its kernel driver, where bind says which it is.
+// Prepare binds the chip to the kernel driver in bind, if there is one.
 func (c *IIO) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
 
-// Prepare binds the chip to its kernel driver, where bind says which it is.
+// Prepare binds the chip to the kernel driver in bind, if there is one.
 func (c *Hwmon) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
 
-// Resources are the address that bind names.
+// Resources returns the address in bind.
 func (c *IIO) Resources() []driver.Resource { return c.Bind.resources() }
 
-// Resources are the address that bind names.
+// Resources returns the address in bind.
 func (c *Hwmon) Resources() []driver.Resource { return c.Bind.resources() }
 
-// resources are the address, for the kernel's driver: whatever reads the chip through
-// that may be there too, and nobody else.
+// resources returns the address, which devices that use the same kernel driver can share.
 func (b *Bind) resources() []driver.Resource {
 	if b == nil {
 		return nil
@@ -37,13 +36,13 @@ func (b *Bind) resources() []driver.Resource {
 	return []driver.Resource{{Name: fmt.Sprintf("%s/%#02x", b.Bus, b.Address), Shared: "the kernel's driver " + b.Chip}}
 }
 
-// Resources are the channel.
+// Resources returns the channel.
 func (c *PWM) Resources() []driver.Resource {
 	return []driver.Resource{{Name: fmt.Sprintf("%s/%d", c.Chip, c.Channel)}}
 }
 
-// prepare tells the kernel of the chip. The kernel finds the driver, loading its
-// module where it has to, and forgets the chip when the board stops.
+// prepare adds the chip to the kernel's bus until the next reboot. The kernel loads the
+// driver's module and binds it.
 func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	if b == nil {
 		return nil, nil
@@ -56,7 +55,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	switch known := r.Text(t.Path(i2cDevices, b.place(), "name")); {
 	case known == b.Chip:
 		if _, err := os.Readlink(t.Path(i2cDevices, b.place(), "driver")); err != nil {
-			return nil, device.Faultf(device.Offline, "the kernel knows of the %s at %#02x on %s, and no driver took it; check its wires, and that the kernel has a driver of that name, then run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", b.Chip, b.Address, b.Bus, b.Address, b.Bus)
+			return nil, device.Faultf(device.Offline, "the kernel has the %s at %#02x on %s, but no driver is bound to it; check its wires, and that the kernel has a driver of that name, then run as root: echo %#02x > /sys/bus/i2c/devices/%s/delete_device", b.Chip, b.Address, b.Bus, b.Address, b.Bus)
 		}
 		return nil, nil
 	case known != "":
@@ -65,7 +64,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 	what := fmt.Sprintf("bind %s at %#02x on %s to its kernel driver", b.Chip, b.Address, b.Bus)
 	file := t.Path(i2cDevices, b.Bus, "new_device")
 	if _, err := os.Stat(file); err != nil {
-		return nil, device.Faultf(device.Offline, "there is no %s here; switch I2C on (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
+		return nil, device.Faultf(device.Offline, "no bus %s; enable I2C (on a Raspberry Pi dtparam=i2c_arm=on in config.txt), or plug its adapter in", b.Bus)
 	}
 	if p.Ask {
 		return []string{what}, nil
@@ -79,7 +78,7 @@ func (b *Bind) prepare(p driver.Preparation) ([]string, error) {
 // pwmFiles are the files that PWM.set writes.
 var pwmFiles = []string{"enable", "period", "duty_cycle", "polarity"}
 
-// Prepare exports the channel and lets the group write it. It moves nothing.
+// Prepare exports the channel and gives the group write permission. It moves nothing.
 func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 	shared := false
 	for _, name := range pwmFiles {
 		changed, err := share(filepath.Join(channel, name), group, p.Ask)
-		if err != nil && !(name == "polarity" && errors.Is(err, fs.ErrNotExist)) { // not every controller has one
+		if err != nil && !(name == "polarity" && errors.Is(err, fs.ErrNotExist)) { // some controllers have a fixed polarity
 			return did, device.Faultf(device.Offline, "channel %d of %s cannot be given to its group: %w", c.Channel, printable(c.Chip), err)
 		}
 		shared = shared || changed
@@ -117,19 +116,20 @@ func (c *PWM) Prepare(p driver.Preparation) (did []string, err error) {
 	return did, nil
 }
 
-// groupID is the number of a group by its name or number.
+// groupID returns the ID of a group by its name or number.
 func groupID(name string) (int, error) {
 	if n, err := strconv.Atoi(name); err == nil && n >= 0 {
 		return n, nil
 	}
 	g, err := user.LookupGroup(name)
 	if err != nil {
-		return 0, device.Faultf(device.Invalid, "there is no group %s here; make it with groupadd --system %[1]s, or name another", name)
+		return 0, device.Faultf(device.Invalid, "no group %s; create it with groupadd --system %[1]s, or use another", name)
 	}
 	return strconv.Atoi(g.Gid)
 }
 
-// share lets the group read and write a file.
+// share gives the group permission to read and write a file. With ask it only reports
+// whether that is necessary.
 func share(path string, group int, ask bool) (changed bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

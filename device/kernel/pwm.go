@@ -19,14 +19,14 @@ import (
 // PWM is the YAML of the driver "pwm". With min_pulse and max_pulse it is a servo.
 type PWM struct {
 	Chip      string        `json:"chip" jsonschema:"the controller: pwmchip0, or its name below /sys/devices such as 1f00098000.pwm, which does not change"`
-	Channel   int           `json:"channel,omitempty" jsonschema:"the controller's channel, counted from 0; 0 when not written"`
-	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses in a second; 1000 when not written, 50 for a servo"`
+	Channel   int           `json:"channel,omitempty" jsonschema:"the controller's channel, counted from 0; default 0"`
+	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses per second; default 1000, and 50 for a servo"`
 	Period    time.Duration `json:"period,omitempty" jsonschema:"the time from pulse to pulse, instead of frequency"`
-	Inverted  bool          `json:"inverted,omitempty" jsonschema:"on where the load runs while the pin is low"`
+	Inverted  bool          `json:"inverted,omitempty" jsonschema:"true if the load is on while the pin is low"`
 	MinPulse  time.Duration `json:"min_pulse,omitempty" jsonschema:"a servo's pulse at the lower end of range, such as 1ms"`
 	MaxPulse  time.Duration `json:"max_pulse,omitempty" jsonschema:"a servo's pulse at the upper end of range, such as 2ms"`
-	Range     *device.Range `json:"range,omitempty" jsonschema:"the percent that it may be set to, 0..100 when not written; a servo's degrees, 0..180 when not written"`
-	Safe      device.Value  `json:"safe" jsonschema:"the value that harms nobody: off, on or percent; a servo's degrees"`
+	Range     *device.Range `json:"range,omitempty" jsonschema:"the allowed percent, default 0..100; a servo's degrees, default 0..180"`
+	Safe      device.Value  `json:"safe" jsonschema:"the safe value: off, on or percent; a servo's degrees"`
 
 	root sysfs.Root
 }
@@ -36,14 +36,14 @@ const (
 	minPeriod = time.Microsecond
 	maxPeriod = 10 * time.Second
 	minPulse  = 100 * time.Microsecond
-	maxPulse  = 5 * time.Millisecond // no servo takes longer ones
+	maxPulse  = 5 * time.Millisecond // longer than any servo's
 )
 
 var pwmNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^pwmchip[0-9]{1,4}$`) })
 
 func (c *PWM) servo() bool { return c.MinPulse != 0 || c.MaxPulse != 0 }
 
-// period returns the period that was written, or the default.
+// period returns the configured period, or the default.
 func (c *PWM) period() time.Duration {
 	switch {
 	case c.Period != 0:
@@ -68,33 +68,33 @@ func (c *PWM) limits() device.Range {
 
 // Validate finds mistakes without hardware.
 func (c *PWM) Validate() error {
-	if err := plain("chip", c.Chip); err != nil {
+	if err := checkFileName("chip", c.Chip); err != nil {
 		return err
 	}
 	limits := c.limits()
 	switch {
 	case c.Channel < 0 || c.Channel > 999:
-		return device.Faultf(device.Invalid, "channel: %d is no channel; they are counted from 0", c.Channel)
+		return device.Faultf(device.Invalid, "channel: %d is not a channel; the first is 0", c.Channel)
 	case c.Frequency != 0 && c.Period != 0:
-		return device.Faultf(device.Invalid, "frequency and period say the same; write one of them")
+		return device.Faultf(device.Invalid, "frequency and period exclude each other; write one of them")
 	case c.Frequency < 0 || c.period() < minPeriod || c.period() > maxPeriod:
-		return device.Faultf(device.Invalid, "period: %v is outside %v to %v (0.1 to 1000000 pulses in a second)", c.period(), minPeriod, maxPeriod)
+		return device.Faultf(device.Invalid, "period: %v is outside %v to %v (0.1 to 1000000 pulses per second)", c.period(), minPeriod, maxPeriod)
 	case !(limits.Min < limits.Max) || math.Abs(limits.Min) > 1e6 || math.Abs(limits.Max) > 1e6:
-		return device.Faultf(device.Invalid, "range: %v has nothing in it; write it like 0..90", limits)
+		return device.Faultf(device.Invalid, "range: %v is empty; write it like 0..90", limits)
 	case c.servo() && (c.MinPulse < minPulse || c.MaxPulse <= c.MinPulse || c.MaxPulse > maxPulse || c.MaxPulse >= c.period()):
 		return device.Faultf(device.Invalid, "a servo needs both min_pulse and max_pulse, from %v to %v and shorter than the period of %v, such as 1ms and 2ms", minPulse, maxPulse, c.period())
 	case !c.servo() && (limits.Min < 0 || limits.Max > 100):
-		return device.Faultf(device.Invalid, "range: %v reaches outside 0..100 percent; for the degrees of a servo add min_pulse and max_pulse", limits)
+		return device.Faultf(device.Invalid, "range: %v is outside 0..100 percent; for the degrees of a servo add min_pulse and max_pulse", limits)
 	}
 	return c.Describe().Validate()
 }
 
 // Describe needs no hardware.
 func (c *PWM) Describe() device.Description {
-	p := device.Point{Name: "level", Kind: device.KindLevel, Unit: "%", Description: "share of the time that it is on", Range: c.limits()}
+	p := device.Point{Name: "level", Kind: device.KindLevel, Unit: "%", Description: "duty cycle", Range: c.limits()}
 	model := "PWM output"
 	if c.servo() {
-		p.Name, p.Unit, p.Description, model = "angle", "deg", "where the servo turns to", "servo"
+		p.Name, p.Unit, p.Description, model = "angle", "deg", "angle of the servo", "servo"
 	}
 	if p.Safe = c.Safe; !c.servo() && p.Safe.Type() == device.TypeBool {
 		p.Safe = device.Number(100 * p.Safe.Number())
@@ -102,9 +102,8 @@ func (c *PWM) Describe() device.Description {
 	return device.Description{Model: model, Points: []device.Point{p}}
 }
 
-// Open finds the channel, which has to be exported already. It moves nothing. Close
-// sets the safe value, and stops the pulses where that is 0 %; a servo that rests
-// is one that is told where to stay.
+// Open finds the channel, which must be exported. It moves nothing. Close sets the safe
+// value, and stops the pulses if that is 0 %. A servo needs pulses to keep its safe angle.
 func (c *PWM) Open(context.Context) (device.Device, error) {
 	if _, err := c.folder(); err != nil {
 		return nil, err
@@ -119,8 +118,8 @@ func (c *PWM) Open(context.Context) (device.Device, error) {
 	return driver.NewOutput(c.Describe(), drive, read, rest), nil
 }
 
-// folder finds the channel anew each time: controllers are numbered in the order
-// of their coming.
+// folder finds the channel. It looks it up each time, because the kernel numbers
+// controllers in the order in which they appear.
 func (c *PWM) folder() (string, error) {
 	chip, err := c.controller()
 	if err != nil {
@@ -133,7 +132,7 @@ func (c *PWM) folder() (string, error) {
 	return channel, nil
 }
 
-// controller is the folder of the channel's controller.
+// controller returns the folder of the channel's controller.
 func (c *PWM) controller() (string, error) {
 	chip := c.root.Path(pwmChips, c.Chip)
 	if !pwmNumber().MatchString(c.Chip) {
@@ -145,7 +144,7 @@ func (c *PWM) controller() (string, error) {
 		}
 	}
 	if _, err := os.Stat(chip); err != nil {
-		return "", device.Faultf(device.Offline, "the kernel has no PWM controller %s; turn it on (on a Raspberry Pi: dtoverlay=pwm in config.txt) and start the board again", printable(c.Chip))
+		return "", device.Faultf(device.Offline, "the kernel has no PWM controller %s; enable it (on a Raspberry Pi: dtoverlay=pwm in config.txt) and reboot", printable(c.Chip))
 	}
 	var r reader
 	if n, err := r.number(filepath.Join(chip, "npwm")); err == nil && float64(c.Channel) >= n {
@@ -154,7 +153,7 @@ func (c *PWM) controller() (string, error) {
 	return chip, nil
 }
 
-// pwmName is a controller's name below /sys/devices, or "".
+// pwmName returns a controller's name below /sys/devices, or "".
 func pwmName(folder string) string {
 	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
 	if err != nil {
@@ -173,10 +172,10 @@ func (c *PWM) pulse(v float64) time.Duration {
 	return c.MinPulse + time.Duration(math.Round(part*float64(c.MaxPulse-c.MinPulse)))
 }
 
-// set brings the channel to our period and polarity where it is not, and then to
-// the pulse. The order is the kernel's: it refuses everything while the period is
-// 0, a pulse longer than the period, and, with many controllers, a change of
-// polarity while they run (pwm_apply_state in drivers/pwm/core.c).
+// set sets the period and polarity if they differ, and then the pulse. The kernel requires
+// this order: it refuses every change while the period is 0, a pulse longer than the period,
+// and with many controllers a change of polarity while they run (pwm_apply_state in
+// drivers/pwm/core.c).
 func (c *PWM) set(r *reader, v device.Value) error {
 	folder, err := c.folder()
 	if err != nil {
@@ -187,8 +186,8 @@ func (c *PWM) set(r *reader, v device.Value) error {
 	if c.Inverted {
 		polarity = "inversed"
 	}
-	turn := now != polarity && (now != "" || c.Inverted) // no such file: it cannot be inverted
-	if turn && r.Text(filepath.Join(folder, "enable")) != "0" {
+	flip := now != polarity && (now != "" || c.Inverted) // without the file, the polarity is fixed
+	if flip && r.Text(filepath.Join(folder, "enable")) != "0" {
 		w.write("enable", "0")
 	}
 	period := c.period()
@@ -198,7 +197,7 @@ func (c *PWM) set(r *reader, v device.Value) error {
 		}
 		w.write("period", nanoseconds(period))
 	}
-	if turn {
+	if flip {
 		w.write("polarity", polarity)
 	}
 	w.write("duty_cycle", nanoseconds(c.pulse(v.Number())))
@@ -208,7 +207,7 @@ func (c *PWM) set(r *reader, v device.Value) error {
 	return w.err
 }
 
-// writer writes files of one folder until one fails.
+// writer writes files of one folder until a write fails.
 type writer struct {
 	folder string
 	err    error
@@ -222,8 +221,8 @@ func (w *writer) write(name, text string) {
 
 func nanoseconds(d time.Duration) string { return strconv.FormatInt(d.Nanoseconds(), 10) }
 
-// get reads the channel back. A stopped channel is at 0 %; a servo without pulses may be
-// anywhere.
+// get reads the channel back. A stopped channel is at 0 %; the angle of a servo without
+// pulses is unknown.
 func (c *PWM) get(r *reader, now device.Value) (device.Value, error) {
 	folder, err := c.folder()
 	if err != nil {
@@ -240,20 +239,20 @@ func (c *PWM) get(r *reader, now device.Value) (device.Value, error) {
 	case !now.IsZero() && enabled && period == float64(c.period()) && pulse == float64(c.pulse(now.Number())):
 		return now, nil
 	case c.servo() && (!enabled || pulse == 0):
-		return device.Value{}, device.Faultf(device.Offline, "the servo gets no pulses, so nobody knows where it stands")
+		return device.Value{}, device.Faultf(device.Offline, "the servo gets no pulses, so its angle is unknown")
 	case c.servo():
 		limits := c.limits()
 		part := (pulse - float64(c.MinPulse)) / float64(c.MaxPulse-c.MinPulse)
 		return device.Number(device.Tidy(limits.Min + part*(limits.Max-limits.Min))), nil
 	case !enabled && c.Inverted:
-		return device.Value{}, device.Faultf(device.Offline, "the PWM channel is stopped, and inverted: nobody knows whether its load runs")
+		return device.Value{}, device.Faultf(device.Offline, "the PWM channel is inverted and stopped, so the state of its load is unknown")
 	case !enabled || period <= 0:
 		return device.Number(0), nil
 	}
 	return device.Number(device.Tidy(100 * pulse / period)), nil
 }
 
-// stop ends the pulses, once the value is 0 %.
+// stop ends the pulses. It is called after the value is set to 0 %.
 func (c *PWM) stop() error {
 	folder, err := c.folder()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// selector selects one of the kernel's devices: by the kernel's own number, by its name, by
-// its place on a bus.
+// selector selects one of the kernel's devices by the kernel's number, by name or by bus and
+// address.
 type selector struct {
 	kind     string // for messages: "iio", "hwmon"
-	numbered string // what a number begins with: "iio:device"
-	number   string // iio:device0; it may be another's after the next start
+	numbered string // prefix of a number: "iio:device"
+	number   string // iio:device0; it can change at each boot
 	name     string
 	at       string
 	bind     *Bind
@@ -25,22 +25,22 @@ func (w selector) validate(numbered *regexp.Regexp, example string) error {
 	}
 	switch {
 	case w.name == "" && w.number == "" && w.at == "" && w.bind == nil:
-		return device.Faultf(device.Invalid, "which device is it? write its name, such as \"name: %s\"", example)
+		return device.Faultf(device.Invalid, "no device selected; write its name, such as \"name: %s\"", example)
 	case w.number != "" && !numbered.MatchString(w.number):
-		return device.Faultf(device.Invalid, "device: %q is not the kernel's name of such a device, or use name", printable(w.number))
+		return device.Faultf(device.Invalid, "device: %q is not the kernel's number of a device; write it like %s0, or use name", printable(w.number), w.numbered)
 	}
 	if w.name != "" {
-		if err := plain("name", w.name); err != nil {
+		if err := checkFileName("name", w.name); err != nil {
 			return err
 		}
 	}
 	if w.at != "" {
-		return plain("at", w.at)
+		return checkFileName("at", w.at)
 	}
 	return nil
 }
 
-// place returns the place that the device must have, or "" for any.
+// place returns the required bus and address, or "" for any.
 func (w selector) place() string {
 	if w.at == "" && w.bind != nil {
 		return w.bind.place()
@@ -48,7 +48,7 @@ func (w selector) place() string {
 	return w.at
 }
 
-// fits reports whether the folder is the device's. at finds a folder's place.
+// fits reports whether the folder is the device's. at returns a folder's place.
 func (w selector) fits(r *reader, folder string, at func(string) string) bool {
 	if w.number != "" && filepath.Base(folder) != w.number {
 		return false
@@ -60,7 +60,7 @@ func (w selector) fits(r *reader, folder string, at func(string) string) bool {
 	return w.place() == "" || at(folder) == w.place()
 }
 
-// pick returns the one folder that fits.
+// pick returns the folder that fits. Several are a fault.
 func (w selector) pick(r *reader, folders []string, at func(string) string) (string, error) {
 	var fit, others []string
 	for _, folder := range folders {
@@ -82,11 +82,10 @@ func (w selector) pick(r *reader, folders []string, at func(string) string) (str
 			fit[i] = filepath.Base(folder)
 		}
 	}
-	return "", device.Faultf(device.Invalid, "%d %s devices fit; add \"at:\" with the place of one of them: %s", len(fit), w.kind, listed(fit))
+	return "", device.Faultf(device.Invalid, "%d %s devices match; add \"at:\" with one of: %s", len(fit), w.kind, listed(fit))
 }
 
-// open finds the device among the folders by their place, and calls add to make its
-// channels.
+// open finds the device among the folders, and calls add to add its channels.
 func (w selector) open(root sysfs.Root, folders string, place func(folder string) string, add func(s *sensor, folder, model string) error) (device.Device, error) {
 	s := &sensor{
 		find: func(r *reader) (string, error) { return w.pick(r, root.Glob(folders+"/"+w.numbered+"*"), place) },
@@ -95,13 +94,13 @@ func (w selector) open(root sysfs.Root, folders string, place func(folder string
 	folder, err := s.find(&s.reader)
 	if err != nil {
 		if w.kind == "iio" && lacksIIO(string(root)) {
-			return nil, device.Faultf(device.Offline, "this system's kernel has no IIO (that of the SD-card image has none), so that it drives no such part; use Raspberry Pi OS, or a driver of agentsite's own")
+			return nil, device.Faultf(device.Offline, "this system's kernel has no IIO (nor has the SD-card image), which the part needs; use Raspberry Pi OS, or one of agentsite's own drivers")
 		}
 		return nil, err
 	}
 	model := s.reader.Text(filepath.Join(folder, "name"))
 	if w.name == "" {
-		w.name = model // a number may become another chip's
+		w.name = model // the number can become that of another chip
 	}
 	if err := add(s, folder, model); err != nil {
 		return nil, err
@@ -109,7 +108,7 @@ func (w selector) open(root sysfs.Root, folders string, place func(folder string
 	return s.open(model, folder)
 }
 
-// absent is the fault when no folder fits.
+// absent returns the fault for a missing device.
 func (w selector) absent(others []string) error {
 	what := w.name
 	for _, other := range []string{w.number, w.place()} {
@@ -120,5 +119,5 @@ func (w selector) absent(others []string) error {
 	if w.bind != nil {
 		return device.Faultf(device.Offline, "the kernel has no %s device %s; if it is wired up, run as root: agentsite prepare, or %s", w.kind, what, w.bind.line())
 	}
-	return device.Faultf(device.Offline, "the kernel has no %s device %s (it has %s); if it is wired up, bind it to its driver: add \"bind:\" and start again to see the line", w.kind, what, listed(others))
+	return device.Faultf(device.Offline, "the kernel has no %s device %s (it has %s); if it is wired up, add \"bind:\" and run as root: agentsite prepare", w.kind, what, listed(others))
 }

@@ -10,17 +10,17 @@ import (
 	"agentsite/device/driver"
 )
 
-// sensor is a folder of the kernel's with a file for each value. It holds nothing
-// open between samples and looks for the folder again whenever it is gone or is
-// another device's: the kernel numbers its devices in the order of their coming.
+// sensor is one of the kernel's folders with a file for each value. No file is open between
+// samples. If the folder has disappeared or belongs to another device, sensor looks it up
+// again, because the kernel numbers devices in the order in which they appear.
 type sensor struct {
 	desc       device.Description
 	find       func(*reader) (folder string, err error)
-	same       func(r *reader, folder string) bool // the folder is still this device's
+	same       func(r *reader, folder string) bool // reports whether the folder is still this device's
 	attributes []attribute
 	channels   []channel
 
-	busy   device.Mutex // locked during a sample; guards the fields below
+	busy   device.Mutex // held during a sample; guards the fields below
 	reader reader
 	folder string
 	paths  []string
@@ -34,21 +34,21 @@ type attribute struct {
 	parse func([]byte) (float64, error)
 }
 
-// channel is one point and the attributes that it is made of, by their index; none
-// where there is no such file. The value is (value + offset) × scale × times / per.
+// channel is one point and the indexes of its attributes, or none for a missing file. The
+// reading is (value + offset) × scale × times / per.
 type channel struct {
 	point                       device.Point
 	value, offset, scale, fault int
 	times, per                  float64
-	slack                       float64 // so far beyond its range a value is brought back to it
+	slack                       float64 // a value this far outside the range is clamped to it
 }
 
 const none = -1
 
-// absolute is the range of any temperature that these parts can tell.
+// absolute is the range of the temperatures that these parts can measure.
 var absolute = device.Range{Min: -273.15, Max: 3000}
 
-// filesIn lists a folder of the kernel's.
+// filesIn lists the names in a folder.
 func filesIn(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -61,7 +61,7 @@ func filesIn(folder string) ([]string, error) {
 	return files, nil
 }
 
-// label returns the kernel's label of a channel, for a description, or "".
+// label returns the kernel's label of a channel for a description, or "".
 func (s *sensor) label(folder, channel string) string {
 	text := printable(s.reader.Text(filepath.Join(folder, channel+"_label")))
 	if text == "" {
@@ -81,8 +81,8 @@ func (s *sensor) add(name string) int {
 	return len(s.attributes) - 1
 }
 
-// open makes the sensor ready once its attributes and channels are complete. A
-// name that is taken, or is none, drops the channel.
+// open completes the sensor after its attributes and channels are added. It drops channels
+// with duplicate or invalid names.
 func (s *sensor) open(model, folder string) (device.Device, error) {
 	s.desc.Model = printable(model)
 	kept := s.channels[:0]
@@ -95,7 +95,7 @@ func (s *sensor) open(model, folder string) (device.Device, error) {
 	}
 	s.channels = kept
 	if len(kept) == 0 {
-		return nil, device.Faultf(device.Offline, "%s has no value that this driver can read; is it the right device?", folder)
+		return nil, device.Faultf(device.Offline, "%s has no value that this driver can read; select another device", folder)
 	}
 	s.busy = device.NewMutex()
 	s.paths = make([]string, len(s.attributes))
@@ -105,7 +105,7 @@ func (s *sensor) open(model, folder string) (device.Device, error) {
 	return s, nil
 }
 
-// move makes folder the one to read.
+// move sets the folder to read.
 func (s *sensor) move(folder string) {
 	s.folder = folder
 	for i, a := range s.attributes {
@@ -113,17 +113,16 @@ func (s *sensor) move(folder string) {
 	}
 }
 
-// Describe lists what the kernel offered when the device was opened.
+// Describe returns the points that the kernel offered at Open.
 func (s *sensor) Describe() device.Description { return s.desc }
 
-// Sample reads each of the device's files once. A file that cannot be read makes
-// the points that need it Bad. A device that is gone is an Offline fault, until it
-// is back.
+// Sample reads each of the device's files once. An unreadable file makes the points that
+// need it Bad. A disconnected device is an Offline fault until it is back.
 //
-// The kernel reads the bus while it reads the file, and cannot be interrupted (a
-// 1-Wire thermometer takes 0.75 s, and five times that when it is disturbed); the
-// context is checked between two files, and while another sample is being taken. A
-// complete sample is returned, late or not.
+// Reading a file makes the kernel read the bus, which cannot be interrupted (a 1-Wire
+// thermometer takes 0.75 s, and five times that after errors). The context is checked
+// between two files, and while waiting for another sample. A complete sample is returned
+// even if ctx has ended meanwhile.
 func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := s.busy.LockContext(ctx); err != nil {
 		return nil, err
@@ -148,7 +147,7 @@ func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 		}
 	}
 	if failed == len(s.attributes) && !s.same(&s.reader, s.folder) {
-		return nil, device.Faultf(device.Offline, "%s is gone; plug it in again", s.desc.Model)
+		return nil, device.Faultf(device.Offline, "%s is disconnected; plug it in again", s.desc.Model)
 	}
 	out := driver.NewSample(s.desc.Points)
 	for i := range s.channels {
@@ -168,13 +167,13 @@ func (s *sensor) locate() error {
 	return err
 }
 
-const broken = "the kernel says that this sensor is broken or not connected; check its wires"
+const broken = "the kernel reports this sensor as broken or not connected; check its wires"
 
 // add adds the channel's reading to out.
 func (c *channel) add(s *sensor, out *driver.Sample) {
 	for _, i := range [...]int{c.value, c.offset, c.scale} {
 		if i != none && s.errs[i] != nil {
-			out.Fault(fmt.Sprintf("it cannot be read: %v", s.errs[i]))
+			out.Fault(fmt.Sprintf("cannot be read: %v", s.errs[i]))
 			return
 		}
 	}
@@ -184,7 +183,7 @@ func (c *channel) add(s *sensor, out *driver.Sample) {
 		out.Fault(broken)
 		return
 	case c.point.Kind == device.KindState && n != 0 && n != 1:
-		out.Fault(fmt.Sprintf("%s says %v, which is neither 0 nor 1", s.paths[c.value], n))
+		out.Fault(fmt.Sprintf("%s has %v, which is neither 0 nor 1", s.paths[c.value], n))
 		return
 	case c.point.Kind == device.KindState:
 		out.Value(device.Bool(n != 0))

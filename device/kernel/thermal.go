@@ -11,7 +11,7 @@ import (
 
 // Thermal is the YAML of the driver "thermal".
 type Thermal struct {
-	Zone string `json:"zone" jsonschema:"the zone's type as the kernel names it, such as cpu-thermal"`
+	Zone string `json:"zone" jsonschema:"the zone's type in the kernel, such as cpu-thermal"`
 
 	root sysfs.Root
 }
@@ -19,10 +19,10 @@ type Thermal struct {
 const thermalZones = "sys/class/thermal"
 
 // Validate finds mistakes without hardware.
-func (c *Thermal) Validate() error { return plain("zone", c.Zone) }
+func (c *Thermal) Validate() error { return checkFileName("zone", c.Zone) }
 
-// Open finds the zone. One that the board does not have is an Offline fault; of
-// several with the same type it is the first.
+// Open finds the zone, the first of several with the same type. A missing zone is an
+// Offline fault.
 func (c *Thermal) Open(context.Context) (device.Device, error) {
 	s := &sensor{
 		find: c.pick,
@@ -33,8 +33,8 @@ func (c *Thermal) Open(context.Context) (device.Device, error) {
 		return nil, err
 	}
 	s.channels = []channel{{
-		// "Unit: millidegree Celsius": Documentation/ABI/testing/sysfs-class-thermal. A
-		// zone that cannot be read may say -274000, THERMAL_TEMP_INVALID.
+		// "Unit: millidegree Celsius": Documentation/ABI/testing/sysfs-class-thermal. An
+		// unreadable zone can have -274000, THERMAL_TEMP_INVALID.
 		point: device.Point{Name: "temperature", Kind: device.KindMeasurement, Unit: "Cel", Description: "temperature", Range: absolute},
 		times: 1, per: 1000, value: s.add("temp"), offset: none, scale: none, fault: none,
 	}}

@@ -17,15 +17,15 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// kernel lists the parts that Linux drives.
+// kernel lists the parts with a kernel driver.
 func (s *Scan) kernel(ctx context.Context) []Found {
 	var found []Found
 	for _, l := range kernel.List(ctx, string(s.Root)) {
 		f := Found{Where: l.Where, What: l.Name, Confidence: Certain, Devices: []Device{{deviceName(l.Name), l.YAML}}}
 		if len(l.Points) > 0 {
-			f.Says = "Linux reads " + strings.Join(l.Points, ", ")
+			f.Says = "the kernel reads " + strings.Join(l.Points, ", ")
 		} else {
-			// What hangs on an output, only its owner knows.
+			// The load of an output cannot be detected.
 			f.Confidence, f.Says, f.Devices[0].Name = Candidate, "for a servo, a dimmer or a motor", "pwm"
 		}
 		found = append(found, f)
@@ -38,8 +38,8 @@ func (s *Scan) files() []Found {
 	return slices.Concat(s.cameras(), s.serial())
 }
 
-// cameras lists the kernel's nodes that take pictures. The others are codecs and
-// image processors, and a USB camera's second node.
+// cameras lists the video devices that capture images. It skips codecs, image processors
+// and a USB camera's second node.
 func (s *Scan) cameras() []Found {
 	var found []Found
 	for _, folder := range s.Root.Glob("sys/class/video4linux/video*") {
@@ -49,7 +49,7 @@ func (s *Scan) cameras() []Found {
 		}
 		f := Found{Where: node, What: "camera " + name, Confidence: Certain}
 		if strings.Contains(name, "unicam") || strings.Contains(name, "rp1-cfe") {
-			f.Says = "a camera on the board's own connector; rpicam-still takes its pictures"
+			f.Says = "a camera on the board's camera connector; rpicam-still captures its images"
 		}
 		if _, ok := driver.Find(s.Drivers, "camera"); ok {
 			f.Devices = []Device{{"camera", "{ driver: camera }"}}
@@ -59,11 +59,10 @@ func (s *Scan) cameras() []Found {
 	return found
 }
 
-// serial lists the ports that something can be wired to. What is on one cannot be
-// told without speaking to it.
+// serial lists the serial ports. A part on one cannot be detected without writing to it.
 func (s *Scan) serial() []Found {
 	var found []Found
-	var named []string // ports that have a name of the board's
+	var named []string // ports with an alias such as serial0
 	console := s.Root.Text("proc/cmdline")
 	for _, pattern := range []string{"dev/serial[0-9]", "dev/ttyAMA*", "dev/ttyUSB*", "dev/ttyACM*"} {
 		for _, path := range s.Root.Glob(pattern) {
@@ -76,7 +75,7 @@ func (s *Scan) serial() []Found {
 				named = append(named, filepath.Base(to))
 			}
 			if strings.Contains(console, "console="+name) {
-				f.Says = "the kernel's console is on it; take console=" + name + " out of cmdline.txt to use it"
+				f.Says = "used by the kernel's console; remove console=" + name + " from cmdline.txt to use it"
 			}
 			for _, own := range []string{"gps", "pms5003"} {
 				if _, ok := driver.Find(s.Drivers, own); ok {
@@ -89,12 +88,12 @@ func (s *Scan) serial() []Found {
 	return found
 }
 
-// gpio lists the controllers and their free lines. It requests no line. Where the
-// controllers may not be opened, the error names the group that may.
+// gpio lists the controllers and their free lines. It requests no line. Without the
+// permission to open the controllers, the error names the group that has it.
 func (s *Scan) gpio() ([]Found, error) {
 	var taken []board.Pin
-	for what := range s.Taken {
-		taken = append(taken, board.Pin(what))
+	for resource := range s.Taken {
+		taken = append(taken, board.Pin(resource))
 	}
 	controllers, err := s.Board.Controllers(taken...)
 	if err != nil && len(s.Root.Glob("dev/gpiochip*")) == 0 {
@@ -109,30 +108,30 @@ func (s *Scan) gpio() ([]Found, error) {
 	return found, err
 }
 
-// free lists lines, as many as fit on a screen.
+// free lists at most 32 lines.
 func free(lines []board.Pin) string {
 	const most = 32
 	if len(lines) == 0 {
 		return "none is free"
 	}
-	says := "free:"
+	text := "free:"
 	for _, pin := range lines[:min(most, len(lines))] {
-		says += " " + string(pin)
+		text += " " + string(pin)
 	}
 	if len(lines) > most {
-		says += fmt.Sprintf(" and %d more", len(lines)-most)
+		text += fmt.Sprintf(" and %d more", len(lines)-most)
 	}
-	return says
+	return text
 }
 
-// deviceName makes a device's name of a part's.
+// deviceName derives a device's name from the name of a part.
 func deviceName(part string) string {
 	const most = 20 // room for a number
 	name := device.SuggestName(part)
 	return cmp.Or(strings.Trim(name[:min(len(name), most)], "-"), "sensor")
 }
 
-// Unique gives each device of the findings a name of its own that is not taken.
+// Unique makes the names of all found devices unique, also among the taken names.
 func Unique(found []Found, taken []string) {
 	used := slices.Clone(taken)
 	for _, f := range found {

@@ -109,7 +109,7 @@ candidate pwmchip0: pwmchip0, 2 channels | pwm: { driver: pwm, chip: pwmchip0, c
 		t.Error(says["/dev/gpiochip2"], gpio.Driven(0))
 	}
 	for _, f := range found {
-		if f.Where == "/dev/serial0" && !strings.Contains(f.Says, "the kernel's console is on it") {
+		if f.Where == "/dev/serial0" && !strings.Contains(f.Says, "console=serial0") {
 			t.Error(f.Says)
 		}
 	}

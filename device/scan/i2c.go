@@ -13,20 +13,20 @@ import (
 const (
 	// The other addresses are reserved (UM10204, section 3.1.12).
 	first, last = 0x08, 0x77
-	// alert is the address of SMBus's alert response.
+	// alert is the SMBus alert response address.
 	alert = 0x0c
-	// patience with a bus. One that is stuck takes a second for each address.
-	patience = 30 * time.Second
-	// most is how many parts a bus can have. Where more answer, SDA is held low, and every
-	// address seems to be acknowledged.
-	most = 48
+	// busTimeout limits the scan of a bus. A stuck bus takes a second for each address.
+	busTimeout = 30 * time.Second
+	// maxParts is the number of addresses on a plausible bus. If more are acknowledged, SDA
+	// is held low.
+	maxParts = 48
 )
 
-// foreign are the adapters of monitors and of a PC's main board, by words of the
-// names that their drivers give them. The numbers are those of Raspberry Pis' HDMI.
+// foreign are words in the names of adapters of displays and of a PC's main board. The
+// numbers are those of HDMI on Raspberry Pis.
 var foreign = []string{"HDMI", "DDC", "DP AUX", "AUX ", "i915", "AMDGPU", "nvidia", "NVIDIA", "SMBus", "Broadcom STB", "fef04500", "fef09500", "107d5082", "7e805000"}
 
-// I2C are the buses that Run looks at.
+// I2C returns the buses that Run scans.
 func (s *Scan) I2C() []string {
 	if s.Buses != nil {
 		return s.Buses
@@ -45,20 +45,20 @@ func busOf(where string) string {
 	return bus
 }
 
-// bus looks at one I2C bus: first which addresses answer a read, and only then, when the
-// bus works, what is at them. It skips the addresses in known.
+// bus scans one I2C bus. It first tests which addresses acknowledge a read, and identifies
+// the parts only if the bus works. It skips the addresses in known.
 func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Found, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
 	var answer, silent []uint16
-	failed := 0 // in a row
+	failed := 0 // consecutively
 	for addr := uint16(first); addr <= last; addr++ {
 		where := fmt.Sprintf("%s/%#02x", bus, addr)
 		if addr == alert || slices.ContainsFunc(known, func(f Found) bool { return f.Where == where }) {
 			continue
 		}
 		if name, taken := s.Taken[where]; taken {
-			found = append(found, Found{Where: where, What: name, Confidence: Certain, Says: "a device of the site; left alone"})
+			found = append(found, Found{Where: where, What: name, Confidence: Certain, Says: "a device of the site; skipped"})
 			continue
 		}
 		c, err := s.chip(ctx, bus, addr)
@@ -67,7 +67,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		}
 		if holder := c.conn.KernelDriver(); holder != "" {
 			c.conn.End()
-			found = append(found, Found{Where: where, What: holder, Confidence: Certain, Says: "the kernel driver " + holder + " uses it; left alone"})
+			found = append(found, Found{Where: where, What: holder, Confidence: Certain, Says: "used by the kernel driver " + holder + "; skipped"})
 			continue
 		}
 		there, err := c.conn.Answers()
@@ -75,7 +75,7 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		switch {
 		case err != nil:
 			if failed++; failed == 3 || device.AsFault(err).Kind != device.Offline {
-				return found, err // it is not the part that fails, but the bus
+				return found, err // the bus fails, not the part
 			}
 			continue
 		case there:
@@ -85,8 +85,8 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 		}
 		failed = 0
 	}
-	if len(answer) > most {
-		return found, device.Faultf(device.Offline, "%s seems to have a part at %d addresses, which cannot be: SDA is held low, or nothing is wired to the bus; check its wires", bus, len(answer))
+	if len(answer) > maxParts {
+		return found, device.Faultf(device.Offline, "%d addresses of %s respond, which is impossible: SDA is held low, or nothing is connected to the bus; check its wires", len(answer), bus)
 	}
 	for _, addr := range slices.Concat(answer, silent) {
 		f, err := s.part(ctx, bus, addr, slices.Contains(answer, addr))
@@ -98,12 +98,12 @@ func (s *Scan) bus(ctx context.Context, bus string, known []Found) (found []Foun
 	return found, nil
 }
 
-// chip calls Begin for an address; the caller calls End of its conn.
+// chip opens an address and calls Begin; the caller calls conn.End.
 func (s *Scan) chip(ctx context.Context, bus string, addr uint16) (chip, error) {
 	at := s.Board.I2C()
 	at.Bus, at.Address = bus, addr
 	if strings.Contains(bus, "/") {
-		return chip{}, device.Faultf(device.Invalid, "%s is behind a multiplexer, and to choose its channel would be to write; bind the multiplexer to its kernel driver, and its channels are buses of their own", bus)
+		return chip{}, device.Faultf(device.Invalid, "%s is behind a multiplexer, and selecting its channel needs a write; bind the multiplexer to its kernel driver, and scan the buses that the kernel then has", bus)
 	}
 	conn, err := at.Conn()
 	if err != nil {
@@ -112,9 +112,8 @@ func (s *Scan) chip(ctx context.Context, bus string, addr uint16) (chip, error) 
 	return chip{conn, addr}, conn.Begin(ctx)
 }
 
-// part finds out what is at an address that answers, or that is to be probed. An
-// error is of the context or of how the bus is named; a part that stops answering
-// is one that is not known.
+// part identifies the part at an address that responds, or that is to be probed. An error
+// is the context's or a wrong name of the bus. A part that stops responding is unknown.
 func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) (Found, error) {
 	c, err := s.chip(ctx, bus, addr)
 	if err != nil {
@@ -124,9 +123,9 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 	f := Found{Where: fmt.Sprintf("%s/%#02x", bus, addr), Confidence: Candidate}
 	keys := fmt.Sprintf("bus: %s, address: %#02x", bus, addr)
 	probed := slices.Contains(s.Probe, addr)
-	may := probed || c.mayPoint()
+	may := probed || c.maySelectRegister()
 	var untried []signature
-	var not []string // parts that say by their id, or their CRC, that they are another
+	var not []string // excluded by their ID or CRC
 	for _, sig := range signatures {
 		if !slices.Contains(sig.addresses, addr) {
 			continue
@@ -135,7 +134,7 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 			untried = append(untried, sig)
 			continue
 		}
-		matches, err := c.known(sig)
+		matches, err := c.matches(sig)
 		if err == nil && !matches && sig.confidence == Certain {
 			not = append(not, sig.part)
 		}
@@ -156,19 +155,19 @@ func (s *Scan) part(ctx context.Context, bus string, addr uint16, answers bool) 
 	f.What, f.Devices = s.candidates(addr, keys, untried, not)
 	switch {
 	case !answers:
-		f.What, f.Devices = "nothing that is known here", nil
-		f.Says = "no answer to a read, nor to what known parts are asked"
+		f.What, f.Devices = "no known part", nil
+		f.Says = "no response to a read or to the commands of known parts"
 	case len(untried) > 0:
-		f.Says = fmt.Sprintf("a byte could move an output here; if you know that it cannot: --probe %#02x", addr)
+		f.Says = fmt.Sprintf("identifying it needs a write, which can move the output of some parts; if it has no outputs: --probe %#02x", addr)
 	default:
-		f.Says = "no register tells which; the print on the part does"
+		f.Says = "these parts cannot be told apart; read the print on the part"
 	}
 	return f, ctx.Err()
 }
 
-// mayPoint reports whether the number of a register may be written: no part that
-// can be at this address acts on it, or reading has shown that it is none of those.
-func (c chip) mayPoint() bool {
+// maySelectRegister reports whether writing a register's number is safe: no part that can
+// have this address acts on a single byte, or reading has excluded those parts.
+func (c chip) maySelectRegister() bool {
 	look := false
 	for _, p := range partsAt(c.addr) {
 		switch p.byte {
@@ -181,26 +180,25 @@ func (c chip) mayPoint() bool {
 	return !look || c.differs()
 }
 
-// differs reports whether a long read shows that the part is none of those whose
-// bytes come again: a multiplexer has one, and an HT16K33 the 16 of its display or
-// the 6 of its keys. 48 is a multiple of each. A part with many registers differs
-// somewhere.
+// differs reports whether a long read excludes the parts that repeat their bytes: a
+// multiplexer repeats one, and an HT16K33 the 16 of its display or the 6 of its keys. 48 is
+// a multiple of each. The bytes of a part with many registers differ somewhere.
 func (c chip) differs() bool {
-	const round = 48
+	const period = 48
 	var b [256]byte
 	if c.conn.Tx(c.addr, nil, b[:]) != nil {
 		return false
 	}
-	for i := range len(b) - round {
-		if b[i] != b[i+round] {
+	for i := range len(b) - period {
+		if b[i] != b[i+period] {
 			return true
 		}
 	}
 	return false
 }
 
-// candidates names the parts that can be at an address, with those that were not
-// asked for, and without those that it is not. What a probe could tell is no device yet.
+// candidates lists the parts that can have an address, including those that only a probe
+// could identify, without the excluded ones. Parts that need a probe get no device.
 func (s *Scan) candidates(addr uint16, keys string, untried []signature, not []string) (what string, devices []Device) {
 	var names, later []string
 	for _, sig := range untried {
@@ -226,7 +224,7 @@ func (s *Scan) candidates(addr uint16, keys string, untried []signature, not []s
 	return strings.Join(names, ", "), devices
 }
 
-// named is a part's name as a device's.
+// named derives a device's name from the first word of a part's name.
 func named(part string) string {
 	word, _, _ := strings.Cut(part, " ")
 	return deviceName(word)

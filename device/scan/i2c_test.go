@@ -102,7 +102,7 @@ candidate i2c-1/0x77: PCA9548 multiplexer, MS5611, HT16K33 display, PCA9685, BME
 		"certain i2c-1/0x44: SHT4x | sht4x: { driver: kernel:sht4x, bus: i2c-1, address: 0x44 }",
 		"likely i2c-1/0x48: TMP102 | tmp102: { driver: kernel:tmp102, bus: i2c-1, address: 0x48 }",
 		"candidate i2c-1/0x23: PCF8574, HD44780 display, PCF8575, BH1750, MCP23017, TCA9534 |",
-		"candidate i2c-1/0x58: nothing that is known here",
+		"candidate i2c-1/0x58: no known part",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)
@@ -121,23 +121,23 @@ func TestProbe(t *testing.T) {
 		addr uint16
 		part model
 	}{
-		"certain i2c-1/0x47: HDC302x":               {0x47, &teller{command: "\x37\x81", answer: sht(0x3000)}},
-		"likely i2c-1/0x45: SHT3x":                  {0x45, &teller{command: "\xF3\x2D", answer: sht(0x8010)}},
-		"certain i2c-1/0x62: SCD4x":                 {0x62, &teller{command: "\x36\x82", answer: sht(1, 2, 3)}},
-		"certain i2c-1/0x58: SGP30":                 {0x58, &teller{command: "\x36\x82", answer: sht(1, 2, 3)}},
-		"certain i2c-1/0x38: AHT20":                 {0x38, &port{bytes: aht}},
-		"likely i2c-1/0x49: ADS1115":                {0x49, &wide{reg: map[byte][2]byte{1: {0x85, 0x83}}}},
-		"likely i2c-1/0x40: PCA9685":                {0x40, with(2, 0xE2, 0xE4, 0xE8, 0xE0)},
-		"likely i2c-1/0x20: MCP23017":               {0x20, with(0, 0xFF, 0xFF)},
-		"likely i2c-1/0x27: TCA9534":                {0x27, with(0, 0x12, 0xFF, 0x00, 0xFF)},
-		"certain i2c-1/0x40: INA226":                {0x40, &wide{reg: map[byte][2]byte{0xFF: {0x22, 0x61}}}},
-		"certain i2c-1/0x77: BMP180":                {0x77, with(0xD0, 0x55)},
-		"certain i2c-1/0x69: MPU9250":               {0x69, with(0x75, 0x71)},
-		"certain i2c-1/0x53: ADXL345":               {0x53, with(0, 0xE5)},
-		"certain i2c-1/0x5a: CCS811":                {0x5a, with(0x20, 0x81)},
-		"likely i2c-1/0x18: DS2482 1-Wire bridge":   {0x18, &bridge{}},
-		"candidate i2c-1/0x3c: SSD1306 display, P":  {0x3c, &port{bytes: []byte{0x43}}},
-		"candidate i2c-1/0x45: nothing that is kno": {0x45, &teller{command: "\xF3\x2D", answer: "\x00\x01\x02"}}, // a wrong CRC
+		"certain i2c-1/0x47: HDC302x":              {0x47, &teller{command: "\x37\x81", answer: sht(0x3000)}},
+		"likely i2c-1/0x45: SHT3x":                 {0x45, &teller{command: "\xF3\x2D", answer: sht(0x8010)}},
+		"certain i2c-1/0x62: SCD4x":                {0x62, &teller{command: "\x36\x82", answer: sht(1, 2, 3)}},
+		"certain i2c-1/0x58: SGP30":                {0x58, &teller{command: "\x36\x82", answer: sht(1, 2, 3)}},
+		"certain i2c-1/0x38: AHT20":                {0x38, &port{bytes: aht}},
+		"likely i2c-1/0x49: ADS1115":               {0x49, &wide{reg: map[byte][2]byte{1: {0x85, 0x83}}}},
+		"likely i2c-1/0x40: PCA9685":               {0x40, with(2, 0xE2, 0xE4, 0xE8, 0xE0)},
+		"likely i2c-1/0x20: MCP23017":              {0x20, with(0, 0xFF, 0xFF)},
+		"likely i2c-1/0x27: TCA9534":               {0x27, with(0, 0x12, 0xFF, 0x00, 0xFF)},
+		"certain i2c-1/0x40: INA226":               {0x40, &wide{reg: map[byte][2]byte{0xFF: {0x22, 0x61}}}},
+		"certain i2c-1/0x77: BMP180":               {0x77, with(0xD0, 0x55)},
+		"certain i2c-1/0x69: MPU9250":              {0x69, with(0x75, 0x71)},
+		"certain i2c-1/0x53: ADXL345":              {0x53, with(0, 0xE5)},
+		"certain i2c-1/0x5a: CCS811":               {0x5a, with(0x20, 0x81)},
+		"likely i2c-1/0x18: DS2482 1-Wire bridge":  {0x18, &bridge{}},
+		"candidate i2c-1/0x3c: SSD1306 display, P": {0x3c, &port{bytes: []byte{0x43}}},
+		"candidate i2c-1/0x45: no known part":      {0x45, &teller{command: "\xF3\x2D", answer: "\x00\x01\x02"}}, // a wrong CRC
 	} {
 		s := on(&bus{parts: map[uint16]model{p.addr: p.part}})
 		s.Probe = []uint16{p.addr}

@@ -9,8 +9,8 @@ import (
 	"periph.io/x/devices/v3/ds248x"
 )
 
-// thermometers are the DS18B20 on the 1-Wire bus of a DS2482. The only one needs no
-// further keys.
+// thermometers returns the keys of the DS18B20 on the 1-Wire bus of a DS2482. A single one
+// needs no further keys.
 func thermometers(c chip) (keys string, ok bool) {
 	bridge, err := ds248x.New(board.Fixed(c.conn, c.addr), 0x18, &ds248x.DefaultOpts)
 	if err != nil {

@@ -4,26 +4,26 @@ package scan
 type byteEffect string
 
 const (
-	pointer byteEffect = "pointer" // the number of a register: nothing changes until more is written
-	acts    byteEffect = "acts"    // an output changes, or it does as it is told
-	// repeats is a part that acts as well, and that a long read shows: what it sends
-	// comes again.
+	pointer byteEffect = "pointer" // selects a register: nothing changes until more is written
+	acts    byteEffect = "acts"    // changes an output or is a command
+	// repeats is the same as acts, for a part that a long read identifies because its bytes
+	// repeat.
 	repeats byteEffect = "repeats"
 )
 
-// part is a chip, where its straps let it be, and the effect of a single byte on it.
+// part is a chip, its possible addresses, and the effect of a single byte on it.
 type part struct {
 	name     string
-	driver   string // of device/chip; "" where there is none
-	kernel   string // the name of its kernel driver, likewise
+	driver   string // of device/chip; "" for none
+	kernel   string // name of the kernel driver; "" for none
 	from, to uint16
 	byte     byteEffect
 	source   string
 }
 
-// parts are those that a single byte changes, and of the others those that share
-// their addresses. Only where a part can be counts here, not how seldom it is
-// there. Of those at one address the commonest comes first.
+// parts are the parts that act on a single byte, and others that share their addresses. All
+// possible addresses count, however rare. Of the parts at one address the most common comes
+// first.
 var parts = []part{
 	{"PCF8574", "pcf8574", "", 0x20, 0x27, acts, "NXP, PCF8574; PCF8574A: each byte written goes to the pins"},
 	{"HD44780 display", "hd44780", "", 0x20, 0x27, acts, "a PCF8574 between bus and display"},
@@ -65,7 +65,7 @@ var parts = []part{
 	{"MCP3424", "", "", 0x68, 0x6f, pointer, "Microchip DS22088, MCP342x: the byte is the converter's settings; it has no output"},
 }
 
-// partsAt are the parts that can be at an address.
+// partsAt returns the parts that can have an address.
 func partsAt(addr uint16) []part {
 	var here []part
 	for _, p := range parts {

@@ -11,14 +11,14 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// Found is something that is wired up, or a place to wire something to.
+// Found is a connected part, or a port or line for one.
 type Found struct {
 	Where      string     // "i2c-1/0x76", "1-wire/28-0316a2795c1f", "/dev/video0"
 	What       string     // "BME280"
 	Confidence Confidence // of What
-	Says       string     // what else there is to know, or to do; may be ""
-	// Devices are what could be written into the configuration to use it, the
-	// likeliest first: one where What is certain or likely.
+	Says       string     // a note or advice; may be ""
+	// Devices are the suggested devices, the likeliest first. There is at most one if What
+	// is certain or likely.
 	Devices []Device
 }
 
@@ -29,21 +29,20 @@ type Device struct{ Name, YAML string }
 type Scan struct {
 	Board *board.Board
 	Root  sysfs.Root
-	// Buses are the I2C buses to look at; nil is all but those of displays and of a
-	// PC's main board.
+	// Buses are the I2C buses to scan; nil is all but those of displays and of a PC's main
+	// board.
 	Buses []string
-	// Probe are addresses where the owner has said that anything may be written, on
-	// each bus that is looked at.
+	// Probe are addresses, on each scanned bus, to which the owner permits writing.
 	Probe []uint16
 	// Taken maps the resources of the site's devices to the device's name. Their addresses
-	// are left alone.
+	// are skipped.
 	Taken map[string]string
-	// Drivers are those that may be suggested.
+	// Drivers are the drivers that can be suggested.
 	Drivers []driver.Driver
 }
 
-// Run scans everything and returns what it found, in a constant order, and what it could
-// not scan. It takes about a second for each I2C bus, at most 30.
+// Run scans everything. It returns the parts in a constant order, and the problems. It takes
+// about a second for each I2C bus, at most 30.
 func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 	found := s.kernel(ctx)
 	var trouble []driver.Finding
@@ -70,11 +69,11 @@ func (s *Scan) Run(ctx context.Context) ([]Found, []driver.Finding) {
 	return found, trouble
 }
 
-// rank puts what can be used before what may be.
+// rank orders parts by confidence.
 func rank(f Found) int { return slices.Index([]Confidence{Certain, Likely, Candidate}, f.Confidence) }
 
-// suggest returns the device that uses a part: through the driver here, or else
-// through the kernel's, as far as this kernel has one.
+// suggest returns the device that uses a part, with agentsite's own driver or else with the
+// kernel's, if this kernel has one.
 func (s *Scan) suggest(name, own, chip, keys string) []Device {
 	if _, ok := driver.Find(s.Drivers, own); ok {
 		return []Device{{name, "{ driver: " + own + ", " + keys + " }"}}

@@ -7,44 +7,44 @@ import (
 	"agentsite/device/board"
 )
 
-// Confidence ranks how sure it is what was found.
+// Confidence is the certainty of an identification.
 type Confidence string
 
 const (
-	Certain   Confidence = "certain"   // it says itself what it is
-	Likely    Confidence = "likely"    // it behaves as this part and as few others
-	Candidate Confidence = "candidate" // something is there that may be this
+	Certain   Confidence = "certain"   // the part identifies itself
+	Likely    Confidence = "likely"    // few other parts behave like this
+	Candidate Confidence = "candidate" // the address responds, and this part can have it
 )
 
 // signature identifies a part.
 type signature struct {
 	part       string
 	driver     string // of device/chip
-	kernel     string // the name of its kernel driver; "" where there is none
+	kernel     string // name of the kernel driver; "" for none
 	addresses  []uint16
-	confidence Confidence // when it matches
+	confidence Confidence // of a match
 	ids        []id
-	// ask is for a part without registers; it returns whether the part is there. It
-	// sends commands, so that it is for probing only.
+	// ask reports whether a part without registers is present. It sends commands, so that it
+	// is called only when probing.
 	ask func(chip) (bool, error)
-	// silent is a part that acknowledges no read before it was told to measure.
+	// silent is true for a part that acknowledges no read before a command.
 	silent bool
-	// behind finds the parts that are reached through this one, which is no device
-	// itself, as further keys of its driver; ok is false where there are none.
+	// behind finds the parts behind a bridge, which is no device itself, as further keys of
+	// its driver; ok is false if there are none.
 	behind func(chip) (keys string, ok bool)
-	// says is what to do where there are none, with its address and its bus.
+	// says is the advice if behind finds none, with verbs for address and bus.
 	says string
 }
 
-// id is a register's number and what it reads.
+// id is a register's number and its expected content.
 type id struct {
 	register byte
 	want     string
-	mask     string // of the bits that count; "" is all of them
+	mask     string // of the compared bits; "" is all of them
 }
 
-// signatures are tried in their order. Registers come before commands: a part with
-// registers is known by then, and gets no command of another's.
+// signatures are tried in this order. Registers come before commands, so that a part with
+// registers gets no command of another part.
 var signatures = []signature{
 	{part: "BME280", driver: "bme280", kernel: "bme280", addresses: board.Addresses(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x60", ""}}},
 	{part: "BMP280", driver: "bmp280", kernel: "bmp280", addresses: board.Addresses(0x76, 0x77), confidence: Certain, ids: []id{{0xD0, "\x58", ""}}},
@@ -60,7 +60,7 @@ var signatures = []signature{
 	{part: "MPU9250", driver: "mpu9250", kernel: "mpu9250", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x71", ""}}},
 	{part: "MPU9255", driver: "mpu9250", kernel: "mpu9255", addresses: board.Addresses(0x68, 0x69), confidence: Certain, ids: []id{{0x75, "\x73", ""}}},
 	{part: "CCS811", driver: "ccs811", kernel: "ccs811", addresses: board.Addresses(0x5a, 0x5b), confidence: Certain, ids: []id{{0x20, "\x81", ""}}},
-	// The rest of the registers are settings, as they are after power-on.
+	// The registers below have settings; compared are their values after power-on.
 	{part: "ADS1115", driver: "ads1115", kernel: "ads1115", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x85\x83", ""}}},
 	{part: "TMP102", driver: "tmp102", kernel: "tmp102", addresses: board.Addresses(0x48, 0x4b), confidence: Likely, ids: []id{{0x01, "\x60\xA0", "\xE7\xDF"}}},
 	{part: "PCA9685", driver: "pca9685", addresses: board.Addresses(0x40, 0x77), confidence: Likely, ids: []id{{0x02, "\xE2", ""}, {0x03, "\xE4", ""}, {0x04, "\xE8", ""}, {0x05, "\xE0", ""}}},
@@ -73,17 +73,17 @@ var signatures = []signature{
 	{part: "SGP30", driver: "sgp30", kernel: "sgp30", addresses: board.Addresses(0x58, 0x58), confidence: Certain, silent: true, ask: words(3, 0x36, 0x82)},
 	{part: "AHT20", driver: "aht20", kernel: "aht20", addresses: board.Addresses(0x38, 0x38), confidence: Certain, ask: askAHT20},
 	{part: "DS2482 1-Wire bridge", driver: "ds18b20", addresses: board.Addresses(0x18, 0x1b), confidence: Likely, ask: askDS2482, behind: thermometers,
-		says: "no DS18B20 answers behind it; look at the 1-Wire wires. For other parts the kernel can drive it; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device"},
+		says: "no DS18B20 responds behind it; check the 1-Wire wires. For other 1-Wire parts use its kernel driver; as root: echo ds2482 %#02x > /sys/bus/i2c/devices/%s/new_device"},
 }
 
-// chip is an address that is being asked. conn has begun.
+// chip is an address in use: conn.Begin was called.
 type chip struct {
 	conn *board.Conn
 	addr uint16
 }
 
-// known reports whether the chip is the signature's part.
-func (c chip) known(s signature) (bool, error) {
+// matches reports whether the chip is the signature's part.
+func (c chip) matches(s signature) (bool, error) {
 	if s.ask != nil {
 		return s.ask(c)
 	}
@@ -105,7 +105,7 @@ func (c chip) known(s signature) (bool, error) {
 	return true, nil
 }
 
-// command writes a command, gives the chip the time to work, and reads its answer.
+// command writes a command, waits, and reads the response.
 func (c chip) command(wait time.Duration, answer []byte, bytes ...byte) error {
 	if err := c.conn.Tx(c.addr, bytes, nil); err != nil {
 		return err
@@ -116,7 +116,8 @@ func (c chip) command(wait time.Duration, answer []byte, bytes ...byte) error {
 	return c.conn.Tx(c.addr, nil, answer)
 }
 
-// words asks for n words with a CRC each, as all of Sensirion's parts answer.
+// words returns a test that a command's response is n words with a CRC each, as of all
+// Sensirion parts.
 func words(n int, bytes ...byte) func(chip) (bool, error) {
 	return func(c chip) (bool, error) {
 		answer := make([]byte, 3*n)
@@ -132,7 +133,7 @@ func words(n int, bytes ...byte) func(chip) (bool, error) {
 	}
 }
 
-// reads asks for one word with a CRC that has to be want.
+// reads returns a test that a command's response is the word want with its CRC.
 func reads(want string, bytes ...byte) func(chip) (bool, error) {
 	return func(c chip) (bool, error) {
 		answer := make([]byte, 3)
@@ -141,15 +142,15 @@ func reads(want string, bytes ...byte) func(chip) (bool, error) {
 	}
 }
 
-// askAHT20 takes a measurement, which has a CRC.
+// askAHT20 starts a measurement and checks the CRC of its result.
 func askAHT20(c chip) (bool, error) {
 	answer := make([]byte, 7)
 	err := c.command(80*time.Millisecond, answer, 0xAC, 0x33, 0x00)
 	return err == nil && answer[0]&0x80 == 0 && board.CRC8(answer[:6]) == answer[6], err
 }
 
-// askDS2482 sets the bridge's read pointer to its settings, of which the upper half
-// reads zero, and back to its status.
+// askDS2482 sets the bridge's read pointer to its configuration, whose upper half reads as
+// zero, and back to its status.
 func askDS2482(c chip) (bool, error) {
 	var settings, status [1]byte
 	if err := c.conn.Tx(c.addr, []byte{0xE1, 0xC3}, settings[:]); err != nil {
@@ -159,8 +160,8 @@ func askDS2482(c chip) (bool, error) {
 	return err == nil && settings[0]&0xF0 == 0 && settings[0] != status[0], err
 }
 
-// Silent reports whether a chip of that driver acknowledges no bare read, so that
-// its silence says nothing.
+// Silent reports whether chips of that driver do not acknowledge a read without a command,
+// so that a scan cannot tell whether they are connected.
 func Silent(driver string) bool {
 	return slices.ContainsFunc(signatures, func(s signature) bool { return s.driver == driver && s.silent }) || driver == "am2320"
 }

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// Simulated time is cut into turns of this many seconds, and the button is
+	// pressEvery is the length of a period of simulated time, in seconds. The button is
 	// pressed once in the middle half of each.
 	pressEvery = 240.0
 	pressFor   = 0.3
 )
 
-// button is pressed at seeded times, and by press.
+// button is pressed at pseudo-random times, and by press.
 type button struct {
 	clock clock
 	seed  uint64
 
 	mu      sync.Mutex
-	presses int           // by hand, so far
+	presses int           // by press, so far
 	pressed chan struct{} // closed and replaced at each
 }
 
@@ -30,11 +30,11 @@ func newButton(c clock, seed uint64) button {
 	return button{clock: c, seed: seed, pressed: make(chan struct{})}
 }
 
-// pressedAt returns the simulated time of the press in a turn, counted from 0. It
-// is a function of the seed alone, so that all who watch see the same presses.
-func pressedAt(seed, turn uint64) float64 {
-	where := rand.New(rand.NewPCG(seed, turn)).Float64()
-	return pressEvery * (float64(turn) + 0.25 + where/2)
+// pressedAt returns the simulated time of the press in a period, counted from 0. It
+// depends on the seed only, so that all watchers get the same presses.
+func pressedAt(seed, period uint64) float64 {
+	fraction := rand.New(rand.NewPCG(seed, period)).Float64()
+	return pressEvery * (float64(period) + 0.25 + fraction/2)
 }
 
 func (b *button) press() {
@@ -45,31 +45,31 @@ func (b *button) press() {
 	b.pressed = make(chan struct{})
 }
 
-// byHand returns the presses so far and a channel that is closed at the next.
-func (b *button) byHand() (int, <-chan struct{}) {
+// manual returns the number of calls of press and a channel that is closed at the next.
+func (b *button) manual() (int, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.presses, b.pressed
 }
 
-// watch has the contract of device.Watcher. A press by hand while the button is
-// still held down follows when it has been let go: none is lost.
+// watch has the contract of device.Watcher. A call of press while the button is pressed is
+// emitted after its release.
 func (b *button) watch(ctx context.Context, emit func(device.Reading)) error {
-	seen, _ := b.byHand()
+	seen, _ := b.manual()
 	now := b.clock.now()
-	turn := uint64(now / pressEvery)
-	if pressedAt(b.seed, turn) < now {
-		turn++
+	period := uint64(now / pressEvery)
+	if pressedAt(b.seed, period) < now {
+		period++
 	}
 	for {
-		hand, err := b.next(ctx, seen, pressedAt(b.seed, turn))
+		manual, err := b.next(ctx, seen, pressedAt(b.seed, period))
 		if err != nil {
 			return err
 		}
-		if hand {
+		if manual {
 			seen++
 		} else {
-			turn++
+			period++
 		}
 		emit(edge(true))
 		if err := device.Sleep(ctx, b.clock.real(pressFor)); err != nil {
@@ -79,10 +79,9 @@ func (b *button) watch(ctx context.Context, emit func(device.Reading)) error {
 	}
 }
 
-// next blocks until the simulated time t, or until somebody has pressed by hand
-// more often than seen.
-func (b *button) next(ctx context.Context, seen int, t float64) (hand bool, err error) {
-	presses, pressed := b.byHand()
+// next blocks until the simulated time t, or until press was called more than seen times.
+func (b *button) next(ctx context.Context, seen int, t float64) (manual bool, err error) {
+	presses, pressed := b.manual()
 	if presses > seen {
 		return true, nil
 	}

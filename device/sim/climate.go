@@ -16,7 +16,7 @@ func describeClimate() device.Description {
 	}}
 }
 
-// climate is a sensor of the weather, much like a BME280. It has no outputs.
+// climate is a weather sensor similar to a BME280. It has no outputs.
 type climate struct {
 	clock clock
 
@@ -30,7 +30,7 @@ func openClimate(c *Config) (device.Device, error) {
 
 func (c *climate) Describe() device.Description { return describeClimate() }
 
-// Sample reads to 0.01 °C, 0.1 % and 1 Pa.
+// Sample reads with a resolution of 0.01 °C, 0.1 % and 1 Pa.
 func (c *climate) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,7 +1,5 @@
-// Package sim simulates devices with believable physics, for first steps, examples and
-// tests.
+// Package sim simulates devices with plausible physics, for first steps, examples and tests.
 //
-// The physics are computed at each sample, up to the present moment, so that an idle
-// simulation costs nothing. The same seed, and the same calls at the same
-// times, give the same readings.
+// Each sample computes the physics up to the present, so that an idle simulation costs
+// nothing. The same seed with the same calls at the same times gives the same readings.
 package sim

@@ -20,21 +20,21 @@ func describeGreenhouse() device.Description {
 		{Name: "vent", Kind: device.KindLevel, Unit: "%", Description: "lets the outside air in; 0 is closed", Range: percent, Safe: device.Number(0)},
 		{Name: "pump", Kind: device.KindSwitch, Description: "waters the soil", Safe: device.Bool(false)},
 		{Name: "lamp", Kind: device.KindSwitch, Description: "lights the plants", Safe: device.Bool(false)},
-		{Name: "button", Kind: device.KindEvent, Description: "somebody presses it every few minutes"},
+		{Name: "button", Kind: device.KindEvent, Description: "pressed every few minutes"},
 		{Name: "message", Kind: device.KindText, Description: "a display of 64 characters"},
 		{Name: "camera", Kind: device.KindImage, Description: "a small picture of the greenhouse"},
 	}}
 }
 
-// Greenhouse is a simulated greenhouse. The air answers the heater and the vent
-// within a minute, the soil the pump within two and the sun within hours.
+// Greenhouse is a simulated greenhouse. The air reacts to the heater and the vent within a
+// minute, and the soil to the pump within two minutes and to the sun within hours.
 type Greenhouse struct {
 	clock  clock
 	button button
 
-	mu      sync.Mutex // holds for everything below
+	mu      sync.Mutex // guards the fields below
 	room    room
-	past    float64 // the simulated time up to which room is computed
+	past    float64 // simulated time of room
 	noise   noise
 	outputs outputs
 	message string
@@ -55,15 +55,14 @@ func openGreenhouse(c *Config) (device.Device, error) {
 // Describe is constant.
 func (g *Greenhouse) Describe() device.Description { return describeGreenhouse() }
 
-// catchUp lets the room live until now. It is called before anything is read or
-// switched, with mu held.
+// catchUp computes the room up to now. It is called with mu held, before each read or move.
 func (g *Greenhouse) catchUp() {
 	now := g.clock.now()
 	g.room.advance(now - g.past)
 	g.past = now
 }
 
-// wire connects the outputs to the room, with mu held.
+// wire copies the outputs' values to the room. It is called with mu held.
 func (g *Greenhouse) wire() {
 	g.room.heater = g.outputs.get("heater").Bool()
 	g.room.pump = g.outputs.get("pump").Bool()
@@ -71,7 +70,8 @@ func (g *Greenhouse) wire() {
 	g.room.vent = g.outputs.get("vent").Number() / 100
 }
 
-// Sample reads the sensors, to 0.01 °C, 0.1 % and 1 lx, and the outputs back.
+// Sample reads the sensors, with a resolution of 0.01 °C, 0.1 % and 1 lx, and reads the
+// outputs back.
 func (g *Greenhouse) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -106,12 +106,12 @@ func (g *Greenhouse) Apply(ctx context.Context, point string, v device.Value) er
 	return g.outputs.apply(point, v)
 }
 
-// Watch emits the button: true when it is pressed and false when it is let go.
+// Watch emits the button: true when it is pressed and false when it is released.
 func (g *Greenhouse) Watch(ctx context.Context, emit func(device.Reading)) error {
 	return g.button.watch(ctx, emit)
 }
 
-// Press presses the button once, for all who are watching. It does not block.
+// Press presses the button once, for all watchers. It does not block.
 func (g *Greenhouse) Press() { g.button.press() }
 
 // Close brings all outputs to safe. Later calls of Apply are refused.

@@ -8,7 +8,7 @@ import (
 	"agentsite/device"
 )
 
-// maxMessage is what the display has room for.
+// maxMessage is the length of the display in characters.
 const maxMessage = 64
 
 // Show puts a text of at most 64 characters on the display; an empty one clears it.
@@ -28,7 +28,7 @@ func (g *Greenhouse) Show(ctx context.Context, point, text string) error {
 	return nil
 }
 
-// Message returns what the display shows.
+// Message returns the displayed text.
 func (g *Greenhouse) Message() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,17 +10,16 @@ import (
 	"agentsite/device"
 )
 
-// outputs are the simulated pins of a device: its outputs and the values that they
-// have. They are not safe for concurrent use.
+// outputs has the outputs of a device and their values. It is not safe for concurrent use.
 type outputs struct {
 	points []device.Point
 	values []device.Value
 	closed bool
 
-	file string // the pins, which others can see and move; "" for none
+	file string // outputs_file, which tests read and write; "" for none
 }
 
-// newOutputs brings the outputs among the points to safe.
+// newOutputs returns the outputs among the points, at their safe values.
 func newOutputs(points []device.Point, file string) (outputs, error) {
 	o := outputs{file: file}
 	for _, p := range points {
@@ -32,8 +31,8 @@ func newOutputs(points []device.Point, file string) (outputs, error) {
 	return o, o.publish()
 }
 
-// apply has the contract of device.Actuator. A value that could not be written to
-// the file stands, but is not confirmed.
+// apply has the contract of device.Actuator. If the file cannot be written, the value is
+// set, but an error is returned.
 func (o *outputs) apply(point string, v device.Value) error {
 	if o.closed {
 		return device.Faultf(device.Offline, "%s cannot move: the device is closed", point)
@@ -61,8 +60,8 @@ func (o *outputs) get(point string) device.Value {
 	return device.Value{}
 }
 
-// readings are the values read back. Where there is a file, it is what it says, whoever
-// wrote it: as with a pin that somebody else moves.
+// readings reads the outputs back. The values in a file count, also those written by
+// another program, as with a pin that another circuit moves.
 func (o *outputs) readings(at time.Time) []device.Reading {
 	var pins []string
 	var err error
@@ -87,15 +86,15 @@ func (o *outputs) readings(at time.Time) []device.Reading {
 	return all
 }
 
-// pins are the values that the file says, a word for each output.
+// pins returns the values in the file, one for each output.
 func (o *outputs) pins() ([]string, error) {
 	text, err := os.ReadFile(o.file)
 	words := strings.Fields(string(text))
 	if err == nil && len(words) != 3*len(o.points) {
-		err = fmt.Errorf("it has not three words for each of %d outputs", len(o.points))
+		err = fmt.Errorf("not three words for each of %d outputs", len(o.points))
 	}
 	if err != nil {
-		return nil, device.Faultf(device.Offline, "outputs_file: %s cannot be read; leave it where it is: %w", o.file, err)
+		return nil, device.Faultf(device.Offline, "outputs_file: %s cannot be read; do not move it: %w", o.file, err)
 	}
 	var pins []string
 	for i := range o.points {
@@ -104,7 +103,7 @@ func (o *outputs) pins() ([]string, error) {
 	return pins, nil
 }
 
-// close brings everything to safe, for good.
+// close sets all outputs to safe. It makes later calls of apply fail.
 func (o *outputs) close() error {
 	if o.closed {
 		return nil
@@ -116,8 +115,8 @@ func (o *outputs) close() error {
 	return o.publish()
 }
 
-// publish writes the file anew. It is replaced in one move, so that who looks never
-// sees half of it. Where there is a file of the same name and .log, it has them all.
+// publish replaces the file atomically, so that no reader sees half of it. If a file with
+// the same name and .log exists, publish appends the values to it.
 func (o *outputs) publish() error {
 	if o.file == "" {
 		return nil
@@ -128,7 +127,7 @@ func (o *outputs) publish() error {
 		text.WriteString(p.Name + " " + o.values[i].String() + " " + now + "\n")
 	}
 	if log, err := os.OpenFile(o.file+".log", os.O_WRONLY|os.O_APPEND, 0); err == nil {
-		log.WriteString(text.String()) // what a test does not find there has not happened
+		log.WriteString(text.String()) // best effort: a missing line fails the test that reads it
 		log.Close()
 	}
 	next := o.file + ".new"
@@ -137,7 +136,7 @@ func (o *outputs) publish() error {
 		err = os.Rename(next, o.file)
 	}
 	if err != nil {
-		return device.Faultf(device.Offline, "outputs_file: %s cannot be written; name a file in a folder that is there: %w", o.file, err)
+		return device.Faultf(device.Offline, "outputs_file: %s cannot be written; use a file in an existing folder: %w", o.file, err)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 const pictureWidth, pictureHeight = 96, 64
 
-// picture draws a room as a PNG: the air as bright as the light, the soil as dark
-// as it is wet, and on the left a thermometer from 0 to 50 °C. A lamp and a
-// heater are seen when they are on, the vent as a gap in the roof.
+// picture draws a room as a PNG: the air as bright as the light, the soil darker the wetter
+// it is, and on the left a thermometer from 0 to 50 °C. The lamp and the heater are drawn
+// while they are on, and the open vent as a gap in the roof.
 func picture(r room) ([]byte, error) {
 	img := image.NewRGBA(image.Rect(0, 0, pictureWidth, pictureHeight))
 	fill := func(x0, y0, x1, y1 int, c color.Color) {
@@ -42,8 +42,7 @@ func picture(r room) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// brightness maps lx to a shade as an eye does, by its logarithm: 8 in the dark,
-// 248 in full sun.
+// brightness maps lx to a gray level on a logarithmic scale: 8 in the dark, 248 in full sun.
 func brightness(lx float64) uint8 {
 	return uint8(8 + 240*min(1, math.Log1p(lx)/math.Log1p(sunLight+lampLight)))
 }

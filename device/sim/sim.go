@@ -18,19 +18,19 @@ func Driver() driver.Driver {
 	}
 }
 
-// maxSpeed is an hour in a second.
+// maxSpeed is an hour per second.
 const maxSpeed = 3600
 
 // Config is the YAML of the driver.
 type Config struct {
-	Model       string  `json:"model,omitempty" jsonschema:"what is simulated: greenhouse, climate, relay, dimmer or stop-button; greenhouse when not written"`
-	Seed        uint64  `json:"seed,omitempty" jsonschema:"decides the noise and when the button is pressed; 1 when not written"`
-	Speed       float64 `json:"speed,omitempty" jsonschema:"how many simulated seconds pass in a second, more than 0, at most 3600; 1 when not written"`
-	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file that always has the present outputs, a line each of name, value and the time of writing in nanoseconds since 1970; whoever writes another value there moves the output; for tests"`
-	PressedFile string  `json:"pressed_file,omitempty" jsonschema:"the stop-button is pressed while this file is there; never when not written"`
+	Model       string  `json:"model,omitempty" jsonschema:"the simulated device: greenhouse, climate, relay, dimmer or stop-button; default greenhouse"`
+	Seed        uint64  `json:"seed,omitempty" jsonschema:"seed of the noise and of the times at which the button is pressed; default 1"`
+	Speed       float64 `json:"speed,omitempty" jsonschema:"simulated seconds per second, more than 0 and at most 3600; default 1"`
+	OutputsFile string  `json:"outputs_file,omitempty" jsonschema:"a file with the outputs, a line each of name, value and the time of writing in nanoseconds since 1970; another value written there moves the output; for tests"`
+	PressedFile string  `json:"pressed_file,omitempty" jsonschema:"the stop-button is pressed while this file exists; default: never"`
 }
 
-// model is one thing that can be simulated.
+// model is a simulated device.
 type model struct {
 	name     string
 	describe func() device.Description
@@ -56,20 +56,19 @@ func (c *Config) model() (model, error) {
 	for _, m := range all {
 		names = append(names, m.name)
 	}
-	return model{}, device.Faultf(device.Invalid, "model: there is no %q: write one of %s", c.Model, strings.Join(names, ", "))
+	return model{}, device.Faultf(device.Invalid, "model: no model %q; use one of %s", c.Model, strings.Join(names, ", "))
 }
 
-// Validate refuses an unknown model and a speed at which time would stand still or
-// run away.
+// Validate refuses an unknown model and a speed out of range.
 func (c *Config) Validate() error {
 	if !(c.Speed > 0 && c.Speed <= maxSpeed) { // a NaN too
-		return device.Faultf(device.Invalid, "speed: %v is not more than 0 and at most %d", c.Speed, maxSpeed)
+		return device.Faultf(device.Invalid, "speed: %v is out of range; use more than 0 and at most %d", c.Speed, maxSpeed)
 	}
 	_, err := c.model()
 	return err
 }
 
-// Describe returns what the model has; nothing for an unknown one.
+// Describe returns the model's points; none for an unknown model.
 func (c *Config) Describe() device.Description {
 	m, err := c.model()
 	if err != nil {
@@ -78,8 +77,8 @@ func (c *Config) Describe() device.Description {
 	return m.describe()
 }
 
-// Open returns the device with its outputs at safe. It fails when the outputs
-// file cannot be written.
+// Open returns the device with its outputs at safe. It fails if the outputs file cannot be
+// written.
 func (c *Config) Open(context.Context) (device.Device, error) {
 	m, err := c.model()
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	stopLook        = 10 * time.Millisecond
 )
 
-// Stops is the state of the model stop-button.
+// Stops returns the point of the model stop-button that causes an emergency stop.
 func (c *Config) Stops() string {
 	if c.Model == stopButtonModel {
 		return "pressed"
@@ -25,13 +25,13 @@ func (c *Config) Stops() string {
 
 func describeStopButton() device.Description {
 	return device.Description{Model: "simulated emergency stop", Points: []device.Point{
-		{Name: "pressed", Kind: device.KindState, Description: "somebody presses it"},
+		{Name: "pressed", Kind: device.KindState, Description: "true while pressed"},
 	}}
 }
 
 func openStopButton(c *Config) (device.Device, error) { return stopButton{c.PressedFile}, nil }
 
-// stopButton is pressed while its file is there. Without a file nobody presses it.
+// stopButton is pressed while its file exists. Without a file name it is never pressed.
 type stopButton struct{ file string }
 
 func (stopButton) Describe() device.Description { return describeStopButton() }
@@ -45,7 +45,7 @@ func (b stopButton) pressed() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Sample looks for the file.
+// Sample reports whether the file exists.
 func (b stopButton) Sample(ctx context.Context) ([]device.Reading, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (b stopButton) Sample(ctx context.Context) ([]device.Reading, error) {
 	return []device.Reading{b.reading(b.pressed())}, nil
 }
 
-// Watch looks for the file a hundred times a second, and tells each time that it is
-// there: who looks now and then may miss that it was away for a moment.
+// Watch checks for the file a hundred times a second. While the button is pressed it emits
+// a reading each time, because polling can miss a short release.
 func (b stopButton) Watch(ctx context.Context, emit func(device.Reading)) error {
 	if b.file == "" {
 		<-ctx.Done()

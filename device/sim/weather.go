@@ -5,12 +5,12 @@ import "math"
 const (
 	hour = 3600.0
 	day  = 24 * hour
-	// opening is the hour at which a simulation begins: the sun is up, the warmest
-	// time still to come.
+	// opening is the hour at which a simulation begins: in the morning, before the warmest
+	// time.
 	opening = 10 * hour
 )
 
-// weather is what it is like outside.
+// weather is the state of the air outside.
 type weather struct {
 	temperature float64 // °C
 	vapour      float64 // Pa of water in the air
@@ -19,7 +19,7 @@ type weather struct {
 }
 
 // weatherAt returns the weather at a time in seconds since the first midnight.
-// Every day is the same, but for the pressure, which swings over three.
+// Every day is the same, except for the pressure, whose period is three days.
 func weatherAt(t float64) weather {
 	w := weather{
 		temperature: 14 + 6*math.Sin(2*math.Pi*(t-9*hour)/day), // 20 °C at three, 8 °C in the night
@@ -30,14 +30,14 @@ func weatherAt(t float64) weather {
 	return w
 }
 
-// saturation is the pressure in Pa at which water condenses at a temperature in
-// °C: the Magnus formula with the coefficients of WMO No. 8, annex 4.B.
+// saturation returns the saturation vapour pressure in Pa at a temperature in °C, by the
+// Magnus formula with the coefficients of WMO No. 8, annex 4.B.
 func saturation(temperature float64) float64 {
 	return 611.2 * math.Exp(17.62*temperature/(243.12+temperature))
 }
 
-// humidity is the relative humidity in % of air at a temperature in °C that holds
-// vapour of that pressure in Pa.
+// humidity returns the relative humidity in % of air with that temperature in °C and vapour
+// pressure in Pa.
 func humidity(temperature, vapour float64) float64 {
 	return min(100, 100*vapour/saturation(temperature))
 }

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"agentsite/device"
 	"agentsite/device/driver"
@@ -126,7 +124,7 @@ func (c I2C) Conn() (*Conn, error) {
 		return nil, err
 	}
 	m := busName().FindStringSubmatch(c.Bus)
-	conn := &Conn{at: c, busy: device.NewMutex(), mu: c.board.busMutex("i2c-" + m[1])}
+	conn := &Conn{Turn: NewTurn(), at: c, mu: c.board.busMutex("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
@@ -141,25 +139,13 @@ func (c I2C) Conn() (*Conn, error) {
 // ended; a transfer that the kernel has begun ends by the bus driver's own timeout, 1 s on
 // a Raspberry Pi.
 type Conn struct {
+	Turn
 	at      I2C
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
-	mu      device.Mutex // of the bus
-	busy    device.Mutex // locked from Begin to End; guards the fields below
-
-	ctx context.Context
-	bus i2c.BusCloser // open from the first transfer to End
-}
-
-// Begin waits until no other call uses the Conn. Every Begin without an error needs an
-// End.
-func (c *Conn) Begin(ctx context.Context) error {
-	if err := c.busy.LockContext(ctx); err != nil {
-		return err
-	}
-	c.ctx = ctx
-	return nil
+	mu      device.Mutex  // of the bus
+	bus     i2c.BusCloser // open from the first transfer to End
 }
 
 // End closes the bus and lets the next call begin.
@@ -167,8 +153,8 @@ func (c *Conn) End() {
 	if c.bus != nil {
 		c.bus.Close() // nothing is buffered in it
 	}
-	c.bus, c.ctx = nil, nil
-	c.busy.Unlock()
+	c.bus = nil
+	c.Turn.End()
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
@@ -247,9 +233,6 @@ func (c *Conn) fault(addr uint16, err error) error {
 	}
 	return device.Faultf(device.Offline, "the transfer with %#02x on i2c-%d failed: %w", addr, c.number, err)
 }
-
-// Sleep waits for d, or until the context of Begin ends.
-func (c *Conn) Sleep(d time.Duration) error { return device.Sleep(c.ctx, d) }
 
 // String is the bus's name, for messages.
 func (c *Conn) String() string { return c.at.Bus }

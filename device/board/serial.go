@@ -68,29 +68,17 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 	if !slices.Contains(bauds, baud) {
 		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
 	}
-	return &SerialConn{at: c, baud: baud, busy: device.NewMutex()}, nil
+	return &SerialConn{Turn: NewTurn(), at: c, baud: baud}, nil
 }
 
 // SerialConn is one part's serial port, eight bits, no parity, raw. It is read
 // between Begin and End, and locked meanwhile.
 type SerialConn struct {
+	Turn
 	at   Serial
 	baud int
-	busy device.Mutex // locked from Begin to End; guards the fields below
-
-	ctx  context.Context
 	port SerialPort  // open from Ready or the first Read to End
-	stop func() bool // of the watch on ctx
-}
-
-// Begin waits until no other call uses the SerialConn. Every Begin without an error needs
-// an End.
-func (c *SerialConn) Begin(ctx context.Context) error {
-	if err := c.busy.LockContext(ctx); err != nil {
-		return err
-	}
-	c.ctx = ctx
-	return nil
+	stop func() bool // of the watch on the context of Begin
 }
 
 // End closes the port and lets the next call begin.
@@ -99,8 +87,8 @@ func (c *SerialConn) End() {
 		c.stop()
 		c.port.Close() // nothing was written to it
 	}
-	c.port, c.ctx = nil, nil
-	c.busy.Unlock()
+	c.port = nil
+	c.Turn.End()
 }
 
 // Ready opens the port and reads nothing, to check that there is one.

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 	"sync"
@@ -63,31 +62,19 @@ func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &SPIConn{at: c, clock: clock, mode: mode, busy: device.NewMutex()}, nil
+	return &SPIConn{Turn: NewTurn(), at: c, clock: clock, mode: mode}, nil
 }
 
 // SPIConn is one chip's connection to its SPI port. Transfers are made between Begin and
 // End, and fail once the context of Begin has ended; the kernel serialises the transfers of
 // one bus.
 type SPIConn struct {
+	Turn
 	at    SPI
 	clock physic.Frequency
 	mode  spi.Mode
-	busy  device.Mutex // locked from Begin to End; guards the fields below
-
-	ctx  context.Context
-	port spi.PortCloser // open from the first transfer to End
-	conn spi.Conn
-}
-
-// Begin waits until no other call uses the SPIConn. Every Begin without an error needs an
-// End.
-func (c *SPIConn) Begin(ctx context.Context) error {
-	if err := c.busy.LockContext(ctx); err != nil {
-		return err
-	}
-	c.ctx = ctx
-	return nil
+	port  spi.PortCloser // open from the first transfer to End
+	conn  spi.Conn
 }
 
 // End closes the port and lets the next call begin.
@@ -95,8 +82,8 @@ func (c *SPIConn) End() {
 	if c.port != nil {
 		c.port.Close() // nothing is buffered in it
 	}
-	c.port, c.conn, c.ctx = nil, nil, nil
-	c.busy.Unlock()
+	c.port, c.conn = nil, nil
+	c.Turn.End()
 }
 
 // Tx writes w and reads r at the same time, of the same length; r may be nil. A missing

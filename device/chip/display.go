@@ -15,6 +15,15 @@ type display struct {
 	show func(lines []string) error
 }
 
+// openDisplay opens the chip with the display dark, as its setUp makes it.
+func openDisplay(ctx context.Context, chip managedChip, lay func(string) ([]string, error), show func([]string) error) (device.Device, error) {
+	d := &display{chip, lay, show}
+	if err := d.open(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
 // textPoint is the one point of a display.
 func textPoint(description string) []device.Point {
 	return []device.Point{{Name: "text", Kind: device.KindText, Description: description}}

@@ -53,12 +53,8 @@ func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	h := &hd44780{dev: dev, columns: c.Columns, rows: c.Rows}
-	d := &display{lay: wrapped(c.Columns, c.Rows), show: func(lines []string) error { return h.write(lines, hd44780Light) }}
-	d.managedChip = managedChip{desc: c.Describe(), on: dev, setUp: func() error { return h.write(nil, 0) }}
-	if err := d.open(ctx); err != nil {
-		return nil, err
-	}
-	return d, nil
+	chip := managedChip{desc: c.Describe(), on: dev, setUp: func() error { return h.write(nil, 0) }}
+	return openDisplay(ctx, chip, wrapped(c.Columns, c.Rows), func(lines []string) error { return h.write(lines, hd44780Light) })
 }
 
 // hd44780 is the chip.

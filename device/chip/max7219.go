@@ -54,12 +54,8 @@ func (c *max7219Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	m := max7219{conn, c}
-	d := &display{lay: digits(c.Digits), show: func(lines []string) error { return m.write(lines[0], 1) }}
-	d.managedChip = managedChip{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
-	if err := d.open(ctx); err != nil {
-		return nil, err
-	}
-	return d, nil
+	chip := managedChip{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
+	return openDisplay(ctx, chip, digits(c.Digits), func(lines []string) error { return m.write(lines[0], 1) })
 }
 
 // max7219 is the chip.

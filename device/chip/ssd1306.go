@@ -46,12 +46,8 @@ func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
 		return nil, err
 	}
 	s := &ssd1306{dev: dev, pages: c.Height / 8, rotated: c.Rotated}
-	d := &display{lay: wrapped(ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height), show: s.show}
-	d.managedChip = managedChip{desc: c.Describe(), on: dev, setUp: s.dark}
-	if err := d.open(ctx); err != nil {
-		return nil, err
-	}
-	return d, nil
+	columns, rows := ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height
+	return openDisplay(ctx, managedChip{desc: c.Describe(), on: dev, setUp: s.dark}, wrapped(columns, rows), s.show)
 }
 
 // ssd1306 is the chip.

@@ -65,12 +65,8 @@ func (c *tm1637Config) Resources() []driver.Resource {
 // Open makes the display dark, which tells whether there is one.
 func (c *tm1637Config) Open(ctx context.Context) (device.Device, error) {
 	m := &tm1637{config: c, wires: newWires(c.board, c.Clock, c.Data)}
-	d := &display{lay: m.lay, show: func(lines []string) error { return m.write(lines[0], tm1637On|byte(c.Brightness-1)) }}
-	d.managedChip = managedChip{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}
-	if err := d.open(ctx); err != nil {
-		return nil, err
-	}
-	return d, nil
+	chip := managedChip{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}
+	return openDisplay(ctx, chip, m.lay, func(lines []string) error { return m.write(lines[0], tm1637On|byte(c.Brightness-1)) })
 }
 
 // tm1637 is the chip. Its lines are not driven high but let go, because it pulls the

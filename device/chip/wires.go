@@ -1,10 +1,8 @@
 package chip
 
 import (
-	"context"
 	"strings"
 
-	"agentsite/device"
 	"agentsite/device/board"
 )
 
@@ -12,10 +10,9 @@ import (
 // to the next, because a chip may take a floating line for a command; they are released
 // after an error and at Close.
 type wires struct {
-	device.Mutex
+	board.Turn
 	board *board.Board
 	name  string
-	ctx   context.Context // of Begin
 	held  []*board.Line
 }
 
@@ -24,22 +21,7 @@ func newWires(b *board.Board, pins ...board.Pin) *wires {
 	for i, p := range pins {
 		names[i] = string(p)
 	}
-	return &wires{Mutex: device.NewMutex(), board: b, name: strings.Join(names, " and ")}
-}
-
-// Begin waits until no other call uses the wires.
-func (w *wires) Begin(ctx context.Context) error {
-	if err := w.LockContext(ctx); err != nil {
-		return err
-	}
-	w.ctx = ctx
-	return nil
-}
-
-// End lets the next call begin.
-func (w *wires) End() {
-	w.ctx = nil
-	w.Unlock()
+	return &wires{Turn: board.NewTurn(), board: b, name: strings.Join(names, " and ")}
 }
 
 // String names the lines, for messages.

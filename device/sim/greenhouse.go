@@ -29,8 +29,8 @@ func describeGreenhouse() device.Description {
 // Greenhouse is a simulated greenhouse. The air reacts to the heater and the vent within a
 // minute, and the soil to the pump within two minutes and to the sun within hours.
 type Greenhouse struct {
-	clock  clock
-	button button
+	clock clock
+	seed  uint64 // of the button's presses
 
 	mu      sync.Mutex // guards the fields below
 	room    room
@@ -45,11 +45,7 @@ func openGreenhouse(c *Config) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	clock := startClock(c.Speed)
-	return &Greenhouse{
-		clock: clock, button: newButton(clock, c.Seed),
-		room: newRoom(), noise: newNoise(c.Seed), outputs: o,
-	}, nil
+	return &Greenhouse{clock: startClock(c.Speed), seed: c.Seed, room: newRoom(), noise: newNoise(c.Seed), outputs: o}, nil
 }
 
 // Describe is constant.
@@ -105,14 +101,6 @@ func (g *Greenhouse) Apply(ctx context.Context, point string, v device.Value) er
 	defer g.wire()
 	return g.outputs.apply(point, v)
 }
-
-// Watch emits the button: true when it is pressed and false when it is released.
-func (g *Greenhouse) Watch(ctx context.Context, emit func(device.Reading)) error {
-	return g.button.watch(ctx, emit)
-}
-
-// Press presses the button once, for all watchers. It does not block.
-func (g *Greenhouse) Press() { g.button.press() }
 
 // Close brings all outputs to safe. Later calls of Apply are refused.
 func (g *Greenhouse) Close() error {

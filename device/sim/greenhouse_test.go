@@ -102,22 +102,17 @@ func TestTheButtonIsPressedNowAndThen(t *testing.T) {
 func TestAPressIsSeenByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := openModel(t, Config{Model: "greenhouse", Seed: 5, Speed: 1})
-		dev.(*Greenhouse).Press() // nobody watches
 		const presses = 3
-		done := make(chan int, 2)
-		for range cap(done) {
+		seen := make(chan []device.Reading, 2)
+		for range cap(seen) {
 			go func() {
-				done <- len(watchFor(t, dev, 10*time.Second, func() { time.Sleep(10 * time.Second) }))
+				const long = presses * pressEvery * time.Second
+				seen <- watchFor(t, dev, long, func() { time.Sleep(long) })
 			}()
 		}
-		synctest.Wait()
-		for range presses {
-			dev.(*Greenhouse).Press()
-		}
-		for range cap(done) {
-			if n := <-done; n != 2*presses {
-				t.Errorf("a watcher saw %d edges of %d presses", n, presses)
-			}
+		one, other := <-seen, <-seen
+		if len(one) != 2*presses || !slices.Equal(one, other) {
+			t.Errorf("of %d presses one watcher saw %v, the other %v", presses, one, other)
 		}
 	})
 }
@@ -125,12 +120,12 @@ func TestAPressIsSeenByAll(t *testing.T) {
 func TestShow(t *testing.T) {
 	g := openModel(t, Config{Model: "greenhouse", Speed: 1}).(*Greenhouse)
 	full := strings.Repeat("ü", 64)
-	if err := g.Show(t.Context(), "message", full); err != nil || g.Message() != full {
-		t.Errorf("64 characters: %v, shows %q", err, g.Message())
+	if err := g.Show(t.Context(), "message", full); err != nil || g.message != full {
+		t.Errorf("64 characters: %v, shows %q", err, g.message)
 	}
 	err := g.Show(t.Context(), "message", full+"!")
-	if err == nil || device.AsFault(err).Kind != device.Invalid || g.Message() != full {
-		t.Errorf("65 characters: %v, shows %q", err, g.Message())
+	if err == nil || device.AsFault(err).Kind != device.Invalid || g.message != full {
+		t.Errorf("65 characters: %v, shows %q", err, g.message)
 	}
 }
 

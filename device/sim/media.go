@@ -28,13 +28,6 @@ func (g *Greenhouse) Show(ctx context.Context, point, text string) error {
 	return nil
 }
 
-// Message returns the displayed text.
-func (g *Greenhouse) Message() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.message
-}
-
 // Capture draws the greenhouse as it is now, a PNG of well under a kilobyte.
 func (g *Greenhouse) Capture(ctx context.Context, point string) (device.Image, error) {
 	if err := ctx.Err(); err != nil {

@@ -96,7 +96,7 @@ func newLine(pin Pin, l Lines) *Line {
 // Output requests a line and drives it to o.Initial in the same step: it never has any
 // other value in between.
 func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
-	l, err := b.request([]Pin{pin}, o.config())
+	l, err := b.request([]Pin{pin}, LineConfig{Output: true, Values: bit(o.Initial), ActiveLow: o.ActiveLow, Drive: o.Drive})
 	if err != nil {
 		return nil, err
 	}
@@ -105,15 +105,11 @@ func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
 	return line, nil
 }
 
-func (o OutputOptions) config() LineConfig {
-	return LineConfig{Output: true, Values: bit(o.Initial), ActiveLow: o.ActiveLow, Drive: o.Drive}
-}
-
 // Input requests a line for reading, and others of the same chip with it, so that
 // their edges keep their order. A chip that reports no edges, as some adapters on USB
 // do, is used without them: only Watch fails then.
 func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
-	l, err := b.request(append([]Pin{pin}, others...), i.config())
+	l, err := b.request(append([]Pin{pin}, others...), LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce})
 	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
 		line, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...)
 		if again == nil {
@@ -125,10 +121,6 @@ func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
 		return nil, err
 	}
 	return newLine(pin, l), nil
-}
-
-func (i InputOptions) config() LineConfig {
-	return LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce}
 }
 
 func bit(on bool) uint64 {

@@ -33,13 +33,12 @@ const (
 
 // Validate finds mistakes without hardware.
 func (c *cameraConfig) Validate() error {
-	if c.Camera < 0 || c.Camera > 9 {
+	switch {
+	case c.Camera < 0 || c.Camera > 9:
 		return device.Faultf(device.Invalid, "camera: it is 0 to 9, not %d", c.Camera)
-	}
-	if c.Width < 64 || c.Width > 1920 {
+	case c.Width < 64 || c.Width > 1920:
 		return device.Faultf(device.Invalid, "width: it is 64 to 1920 pixels, not %d", c.Width)
-	}
-	if c.Height < 64 || c.Height > 1920 {
+	case c.Height < 64 || c.Height > 1920:
 		return device.Faultf(device.Invalid, "height: it is 64 to 1920 pixels, not %d", c.Height)
 	}
 	return nil

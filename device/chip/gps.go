@@ -31,9 +31,6 @@ func (c *gpsConfig) Validate() error {
 
 // Describe needs no hardware.
 func (c *gpsConfig) Describe() device.Description {
-	measures := func(name, unit, what string, min, max float64) device.Point {
-		return device.Point{Name: name, Kind: device.KindMeasurement, Unit: unit, Description: what, Range: device.Range{Min: min, Max: max}}
-	}
 	return device.Description{Model: "GPS", Points: []device.Point{
 		measures("latitude", "deg", "degrees north of the equator", -90, 90),
 		measures("longitude", "deg", "degrees east of Greenwich", -180, 180),

@@ -36,11 +36,12 @@ func (c *Hwmon) Validate() error { return c.selector().validate(hwmonNumber(), "
 // Open finds the chip and lists its sensors and alarms; it reads no value. A missing chip
 // is an Offline fault.
 func (c *Hwmon) Open(context.Context) (device.Device, error) {
-	return c.selector().open(c.root, hwmonDevices, hwmonPlace, (*sensor).addHwmon)
+	return c.selector().open(c.root, hwmonDevices, deviceOf, (*sensor).addHwmon)
 }
 
-// hwmonPlace returns the device of a folder of /sys/class/hwmon, such as 1-0048.
-func hwmonPlace(folder string) string {
+// deviceOf returns the device of a folder of /sys/class, by its name below /sys/devices, such
+// as 1-0048; "" if there is none.
+func deviceOf(folder string) string {
 	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
 	if err != nil {
 		return ""

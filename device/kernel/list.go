@@ -49,7 +49,7 @@ func List(ctx context.Context, root string) []Listed {
 		add(l, &IIO{Device: number, root: t})
 	}
 	for _, folder := range t.Glob(hwmonDevices + "/hwmon*") {
-		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), hwmonPlace(folder)
+		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), deviceOf(folder)
 		if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
 			continue // listed as a thermal zone or a thermometer, or read by the driver host
 		}
@@ -70,7 +70,7 @@ func List(ctx context.Context, root string) []Listed {
 		add(Listed{Driver: "thermal", Where: filepath.Base(folder), Name: zone, YAML: fmt.Sprintf("{ driver: thermal, zone: %s }", quoted(zone))}, &Thermal{Zone: zone, root: t})
 	}
 	for _, folder := range t.Glob(pwmChips + "/pwmchip*") {
-		chip := pwmName(folder)
+		chip := deviceOf(folder)
 		if chip == "" {
 			chip = filepath.Base(folder)
 		}

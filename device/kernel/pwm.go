@@ -138,7 +138,7 @@ func (c *PWM) controller() (string, error) {
 	if !pwmNumber().MatchString(c.Chip) {
 		chip = ""
 		for _, folder := range c.root.Glob(pwmChips + "/pwmchip*") {
-			if pwmName(folder) == c.Chip {
+			if deviceOf(folder) == c.Chip {
 				chip = folder
 			}
 		}
@@ -151,15 +151,6 @@ func (c *PWM) controller() (string, error) {
 		return "", device.Faultf(device.Invalid, "channel: %s has only %v channels, counted from 0", printable(c.Chip), device.Number(n))
 	}
 	return chip, nil
-}
-
-// pwmName returns a controller's name below /sys/devices, or "".
-func pwmName(folder string) string {
-	real, err := filepath.EvalSymlinks(filepath.Join(folder, "device"))
-	if err != nil {
-		return ""
-	}
-	return filepath.Base(real)
 }
 
 // pulse returns the length of the pulse for a value.

@@ -134,10 +134,8 @@ func (s *server) watchButton(ctx context.Context, b *watchedButton) {
 		broken := b.unread(err)
 		b.broken.Store(broken)
 		s.handleButton(ctx, b, false, broken)
-		select {
-		case <-ctx.Done():
+		if device.Sleep(ctx, buttonRetry) != nil {
 			return
-		case <-time.After(buttonRetry):
 		}
 		b.broken.Store(nil)
 	}

@@ -180,7 +180,7 @@ func (k *Keeper) Device(name string, desc device.Description) device.Device {
 	asked, speaks := has(device.KindMeasurement, device.KindState), has(device.KindEvent, device.KindState)
 	switch {
 	case asked && speaks:
-		return remoteBoth{r}
+		return remoteBoth{remoteSensor{r}, remoteWatcher{r}}
 	case asked:
 		return remoteSensor{r}
 	case speaks:
@@ -198,7 +198,10 @@ type remote struct {
 type (
 	remoteSensor  struct{ remote }
 	remoteWatcher struct{ remote }
-	remoteBoth    struct{ remote }
+	remoteBoth    struct {
+		remoteSensor
+		watcher remoteWatcher
+	}
 )
 
 func (r remote) Describe() device.Description { return r.desc }
@@ -240,18 +243,7 @@ func (r remote) Capture(ctx context.Context, point string) (picture device.Image
 	return picture, err
 }
 
-func (r remoteSensor) Sample(ctx context.Context) ([]device.Reading, error) { return r.sample(ctx) }
-func (r remoteBoth) Sample(ctx context.Context) ([]device.Reading, error)   { return r.sample(ctx) }
-
-func (r remoteWatcher) Watch(ctx context.Context, emit func(device.Reading)) error {
-	return r.watch(ctx, emit)
-}
-
-func (r remoteBoth) Watch(ctx context.Context, emit func(device.Reading)) error {
-	return r.watch(ctx, emit)
-}
-
-func (r remote) sample(ctx context.Context) (all []device.Reading, err error) {
+func (r remoteSensor) Sample(ctx context.Context) (all []device.Reading, err error) {
 	if err := r.k.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -266,7 +258,11 @@ func (r remote) sample(ctx context.Context) (all []device.Reading, err error) {
 	return all, err
 }
 
-func (r remote) watch(ctx context.Context, emit func(device.Reading)) error {
+func (r remoteBoth) Watch(ctx context.Context, emit func(device.Reading)) error {
+	return r.watcher.Watch(ctx, emit)
+}
+
+func (r remoteWatcher) Watch(ctx context.Context, emit func(device.Reading)) error {
 	for {
 		err := r.k.ask(ctx, watch, func(w *writer) { w.text(r.name) }, call{reading: emit, told: make(sequence)})
 		if !errors.Is(err, errLost) || r.k.wait(ctx) != nil {

@@ -3,9 +3,8 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      := CGO_ENABLED=0 go
-# The site offers HTTP/1.1 alone, so that net/http's HTTP/2 need not be in the program.
-TAGS    := nethttpomithttp2
-export GOFLAGS := -tags=$(TAGS)
+# How everything is built and tested; deploy/replaced/README.md says why.
+export GOFLAGS := $(shell cat deploy/goflags)
 BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 # os-arch[-arm level]: what a board or a laptop needs.

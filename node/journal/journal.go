@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"agentsite/node/state"
 )
 
 const (
@@ -129,7 +131,7 @@ func (j *Journal) begin() error {
 		}
 		files = files[1:]
 	}
-	return syncFolder(j.folder)
+	return state.SyncFolder(j.folder)
 }
 
 // write appends one entry and sets its number and time. After an error the journal ends as
@@ -187,7 +189,7 @@ func (j *Journal) anchor() error {
 	if err := j.file.Sync(); err != nil { // an anchor never runs ahead of the disk
 		return err
 	}
-	if err := writeFile(filepath.Join(j.folder, anchorFile), anchor{j.seq, j.before}.bytes()); err != nil {
+	if err := state.WriteAtomic(filepath.Join(j.folder, anchorFile), anchor{j.seq, j.before}.bytes(), 0o600); err != nil {
 		return err
 	}
 	j.anchored = j.seq

@@ -40,17 +40,22 @@ func WriteAtomic(path string, b []byte, mode fs.FileMode) error {
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return err
 	}
-	SyncFolder(filepath.Dir(path))
+	SyncFolder(filepath.Dir(path)) // best effort: the file is whole
 	return nil
 }
 
-// SyncFolder makes renames and removals in a folder survive a loss of power, as far as the
-// disk lets it.
-func SyncFolder(folder string) {
-	if dir, err := os.Open(folder); err == nil {
-		dir.Sync()
-		dir.Close()
+// SyncFolder makes renames and removals in a folder survive a loss of power. It does nothing
+// on a disk that cannot.
+func SyncFolder(folder string) error {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return err
 	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
 }
 
 // Read returns the content of a file of the folder, nil where there is none.

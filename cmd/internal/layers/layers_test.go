@@ -51,7 +51,7 @@ var layers = []layer{
 	{"node/identity", nil, "keys are the lowest layer"},
 	{"node/quota", nil, "it groups callers by address; what is counted is passed in"},
 	{"node/access", []string{"agents", "device", "node/identity"}, "permissions are decided by names alone, and a refusal is a fault; operations are executed elsewhere"},
-	{"node/journal", []string{"device", "node", "node/identity"}, "it records the node's calls in the node's types; identity has the codec"},
+	{"node/journal", []string{"device", "node", "node/identity", "node/state"}, "it records the node's calls in the node's types; identity has the codec, and state replaces files"},
 	{"node/journal/journaltest", nil, "it damages files, whatever they contain"},
 	{"node/history", []string{"device"}, "history stores readings"},
 	{"node/config", []string{"agents", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},

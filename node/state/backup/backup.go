@@ -93,7 +93,7 @@ func Create(o Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return about, writeNew(o.File, sealed, 0o600, o.Force)
+	return about, writeNew(o.File, sealed, o.Force)
 }
 
 // collect reads the site. Each file is consistent, because a running site replaces files and
@@ -166,18 +166,15 @@ func checkFree(file string, force bool) error {
 	return nil
 }
 
-// writeNew writes a file atomically in a folder that others use too, without touching another
-// file in it.
-func writeNew(file string, b []byte, mode fs.FileMode, force bool) error {
+// writeNew writes a file that only its user can read, atomically, in a folder that others use
+// too, without touching another file in it.
+func writeNew(file string, b []byte, force bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".agentsite-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(b)
-	if mode != 0o600 { // the default, and a USB stick may have no modes
-		err = errors.Join(err, tmp.Chmod(mode))
-	}
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}

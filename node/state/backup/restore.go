@@ -157,7 +157,7 @@ func writeConfig(file, text string) error {
 	if _, err := os.Lstat(file); file == "" || err == nil {
 		return nil
 	}
-	if err := writeNew(file, []byte(text), 0o600, false); err != nil {
+	if err := writeNew(file, []byte(text), false); err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w; name another file with --config", err)
 	}
 	return nil

@@ -3,8 +3,6 @@ package config
 import (
 	"reflect"
 	"slices"
-
-	"agentsite/device"
 )
 
 // Agent is one entry of the agents section. Which kinds there are, what each of them
@@ -27,30 +25,18 @@ type agentPart struct {
 }
 
 // agents reads the section of that name. It may be empty.
-func (r *report) agents(e entry) []Agent {
-	if e.value.shape == empty {
-		return nil
-	}
-	if e.value.shape != mapping {
-		r.fail(e.value.at, "agents", "expects a name per agent, such as \"clock: { kind: … }\", not %s", e.value.what())
-		return nil
-	}
-	var agents []Agent
-	for _, e := range e.value.entries {
+func (r *report) agents(e entry) (all []Agent) {
+	for _, e := range (decoder{r, "agents"}).named(e, "agent", "clock: { kind: … }") {
 		d := decoder{r, e.key}
-		if err := device.CheckName(e.key); err != nil {
-			r.fail(e.at, "agents", "%w", err)
-			continue
-		}
 		if e.value.shape != mapping {
 			d.fail(e.value.at, "expects keys such as \"kind: …\", not %s", e.value.what())
 			continue
 		}
 		var own agentPart
 		d.fields(e.at, "", only(e.value.entries, "kind", "may"), reflect.ValueOf(&own).Elem())
-		agents = append(agents, Agent{e.key, own.Kind, own.May, r.src, e.at, e.value.entries})
+		all = append(all, Agent{e.key, own.Kind, own.May, r.src, e.at, e.value.entries})
 	}
-	return agents
+	return all
 }
 
 // Decode fills the struct that into points to from the keys of the agent's own kind,

@@ -101,6 +101,22 @@ func (d decoder) fields(at pos, path string, entries []entry, v reflect.Value, a
 	}
 }
 
+// named returns the entries of a section whose keys are names; it may be empty. what is what
+// has a name, and example an entry.
+func (d decoder) named(e entry, what, example string) (all []entry) {
+	if e.value.shape != mapping && e.value.shape != empty {
+		d.fail(e.value.at, "expects a name per %s, such as \"%s\", not %s", what, example, e.value.what())
+	}
+	for _, e := range e.value.entries {
+		if err := device.CheckName(e.key); err != nil {
+			d.fail(e.at, "%w", err)
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 func inBrackets(doc string) string {
 	if doc == "" {
 		return ""

@@ -32,17 +32,9 @@ type Discovery struct {
 }
 
 // http checks the written values of the section.
-func (r *report) http(e entry, h HTTP) {
-	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
-		if err := CheckListen(h.Listen); err != nil {
-			r.fail(listen.value.at, "http", "listen %w", err)
-		}
-	}
-	if https, ok := find(e.value.entries, "https"); ok && https.value.shape == scalar {
-		if err := CheckHTTPS(h.HTTPS); err != nil {
-			r.fail(https.value.at, "http", "https %w", err)
-		}
-	}
+func (r *report) http(e entry) {
+	r.checkKey(e, "listen", CheckListen)
+	r.checkKey(e, "https", CheckHTTPS)
 	hosts, ok := find(e.value.entries, "hosts")
 	if !ok {
 		return
@@ -53,6 +45,15 @@ func (r *report) http(e entry, h HTTP) {
 		}
 		if err := checkHost(item.text); err != nil {
 			r.fail(item.at, "http", "hosts: %w", err)
+		}
+	}
+}
+
+// checkKey checks a key of a section that is written as a scalar.
+func (r *report) checkKey(e entry, key string, check func(string) error) {
+	if at, text, ok := e.scalar(key); ok {
+		if err := check(text); err != nil {
+			r.fail(at, e.key, key+" %w", err)
 		}
 	}
 }

@@ -41,13 +41,9 @@ func CheckInternet(listen string) error { return checkAddress(listen, DefaultInt
 func (r *report) internet(e entry) *Internet {
 	n := &Internet{Listen: DefaultInternet, PortMap: true}
 	r.section(e, reflect.ValueOf(n).Elem())
-	if listen, ok := find(e.value.entries, "listen"); ok && listen.value.shape == scalar {
-		if err := CheckInternet(n.Listen); err != nil {
-			r.fail(listen.value.at, "internet", "listen %w", err)
-		}
-	}
-	if realm, ok := find(e.value.entries, "realm"); ok && realm.value.shape == scalar && !realmForm().MatchString(n.Realm) {
-		r.fail(realm.value.at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // without the value, which may hold the secret
+	r.checkKey(e, "listen", CheckInternet)
+	if at, realm, ok := e.scalar("realm"); ok && !realmForm().MatchString(realm) {
+		r.fail(at, "internet", "realm takes a name and its secret, as agentsite realm new prints them, or public for everybody") // without the value, which may hold the secret
 	}
 	if relays, ok := find(e.value.entries, "relays"); ok {
 		for i, item := range relays.value.items {

@@ -58,23 +58,19 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 // accepts, as far as a schema can say. The bytes depend on the drivers and the kinds of agents
 // only. It fails for one whose keys have no form in YAML, or are this package's own.
 func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
-	site, err := schemaOf(reflect.ValueOf(siteSection{}))
-	if err != nil {
-		return nil, err
+	own := make(map[string]*jsonschema.Schema)
+	for name, defaults := range map[string]any{
+		"site": siteSection{}, "http": HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, "discovery": Discovery{MDNS: true},
+		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "point": pointPart{},
+	} {
+		s, err := schemaOf(reflect.ValueOf(defaults))
+		if err != nil {
+			return nil, err
+		}
+		own[name] = s
 	}
+	site, internet, point := own["site"], own["internet"], own["point"]
 	site.Properties["name"] = &jsonschema.Schema{Type: "string", Pattern: namePattern, Description: site.Properties["name"].Description}
-	http, err := schemaOf(reflect.ValueOf(HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}))
-	if err != nil {
-		return nil, err
-	}
-	found, err := schemaOf(reflect.ValueOf(Discovery{MDNS: true}))
-	if err != nil {
-		return nil, err
-	}
-	internet, err := schemaOf(reflect.ValueOf(Internet{Listen: DefaultInternet, PortMap: true}))
-	if err != nil {
-		return nil, err
-	}
 	internet.Properties["realm"].Pattern = realmPattern
 	internet.Properties["relays"].Items.Pattern, internet.Properties["relays"].MaxItems = relayPattern, jsonschema.Ptr(maxRelays)
 	root := &jsonschema.Schema{
@@ -88,21 +84,16 @@ func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 			"owner":     {Type: "string", Pattern: ownerPattern, Description: "whose key owns the site, where nobody's does yet: agentsite identity --card - prints this line"},
 			"claim":     {Type: "string", Pattern: claimPattern, Description: "the secret to claim the site by, 128 bits in base64url; without it the site makes one and shows it"},
 			"clock":     {Enum: []any{lastKnown}, Description: "last-known has the site go by the last known time after a start, until a network or an owner tells it; a permission then lasts longer by as much as the site was off. Without it, what may act until a time waits"},
-			"http":      http,
-			"discovery": found,
+			"http":      own["http"],
+			"discovery": own["discovery"],
 			"internet":  internet,
 			"devices":   {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 			"agents":    {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/agent"}},
 		},
 		PropertyOrder:        sections,
 		AdditionalProperties: nothing(),
-		Defs:                 map[string]*jsonschema.Schema{},
+		Defs:                 map[string]*jsonschema.Schema{"point": point},
 	}
-	point, err := schemaOf(reflect.ValueOf(pointPart{}))
-	if err != nil {
-		return nil, err
-	}
-	root.Defs["point"] = point
 	single := &jsonschema.Schema{Enum: []any{}}
 	families := []*jsonschema.Schema{single}
 	choice := &jsonschema.Schema{Type: "object", Required: []string{"driver"}}
@@ -130,9 +121,11 @@ func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 	}
 	which.Description = "what kind of device this is"
 	choice.Properties = map[string]*jsonschema.Schema{"driver": which}
-	if root.Defs["agent"], err = agentSchema(kinds); err != nil {
+	agent, err := agentSchema(kinds)
+	if err != nil {
 		return nil, err
 	}
+	root.Defs["agent"] = agent
 	text, err := json.MarshalIndent(root, "", "  ")
 	return append(text, '\n'), err
 }

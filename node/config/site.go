@@ -127,7 +127,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			}
 		case "http":
 			r.section(e, reflect.ValueOf(&site.HTTP).Elem())
-			r.http(e, site.HTTP)
+			r.http(e)
 		case "discovery":
 			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
 		case "internet":
@@ -159,36 +159,33 @@ func (r *report) section(e entry, v reflect.Value) {
 	d.fields(e.at, "", e.value.entries, v)
 }
 
+// scalar returns the place and the text of a key of a section that is written as a scalar.
+func (e entry) scalar(key string) (at pos, text string, ok bool) {
+	found, ok := find(e.value.entries, key)
+	if !ok || found.value.shape != scalar {
+		return pos{}, "", false
+	}
+	return found.value.at, found.value.text, true
+}
+
 func (r *report) about(e entry) siteSection {
 	var a siteSection
 	r.section(e, reflect.ValueOf(&a).Elem())
-	if name, ok := find(e.value.entries, "name"); ok && name.value.shape == scalar {
-		if err := device.CheckName(a.Name); err != nil {
-			r.fail(name.value.at, "site", "%w", err)
+	if at, name, ok := e.scalar("name"); ok {
+		if err := device.CheckName(name); err != nil {
+			r.fail(at, "site", "%w", err)
 		}
 	}
-	if dog, ok := find(e.value.entries, "watchdog"); ok && dog.value.shape == scalar && !strings.HasPrefix(a.Watchdog, "/") {
-		r.fail(dog.value.at, "site", "watchdog takes a file such as /dev/watchdog, not %q", clip(a.Watchdog))
+	if at, dog, ok := e.scalar("watchdog"); ok && !strings.HasPrefix(dog, "/") {
+		r.fail(at, "site", "watchdog takes a file such as /dev/watchdog, not %q", clip(dog))
 	}
 	return a
 }
 
 // devices decodes the section of that name. It may be empty, as after the last device was
 // commented out.
-func (r *report) devices(e entry, drivers []driver.Driver) []Device {
-	if e.value.shape == empty {
-		return nil
-	}
-	if e.value.shape != mapping {
-		r.fail(e.value.at, "devices", "expects a name per device, such as \"pump: { driver: … }\", not %s", e.value.what())
-		return nil
-	}
-	var devices []Device
-	for _, e := range e.value.entries {
-		if err := device.CheckName(e.key); err != nil {
-			r.fail(e.at, "devices", "%w", err)
-			continue
-		}
+func (r *report) devices(e entry, drivers []driver.Driver) (devices []Device) {
+	for _, e := range (decoder{r, "devices"}).named(e, "device", "pump: { driver: … }") {
 		if d, ok := r.device(e, drivers); ok {
 			devices = append(devices, d)
 		}

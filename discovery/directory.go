@@ -148,17 +148,6 @@ func (d *Directory) Pin(sites ...identity.ID) {
 	}
 }
 
-// MarkGone is called after a site was found at none of its addresses. The site is gone until
-// a medium reports it again, which takes a minute or two if it is there.
-func (d *Directory) MarkGone(site identity.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if e := d.sites[site]; e != nil {
-		clear(e.sources)
-		d.watchers.Notify()
-	}
-}
-
 // Ignored returns the counts of refused records.
 func (d *Directory) Ignored() Ignored {
 	d.mu.Lock()

@@ -101,8 +101,8 @@ func TestGone(t *testing.T) {
 
 		lan.Send(seen(r, time.Minute))
 		w.expect("appeared 1 [198.51.100.1 192.0.2.1]")
-		d.MarkGone(key.ID())
-		d.MarkGone(identity.New().ID())
+		lan.Send(discovery.Sighting{Site: identity.New().ID()})
+		lan.Send(discovery.Sighting{Site: key.ID()})
 		w.expect("gone 1 [198.51.100.1 192.0.2.1]")
 		lan.Send(seen(r, time.Minute))
 		w.expect("appeared 1 [198.51.100.1 192.0.2.1]")
@@ -399,7 +399,7 @@ func TestModel(t *testing.T) {
 					air, until = far, &a.far
 				}
 				now := time.Now()
-				switch rapid.SampledFrom([]string{"see", "see", "goodbye", "lost", "wait"}).Draw(rt, "what") {
+				switch rapid.SampledFrom([]string{"see", "see", "goodbye", "wait"}).Draw(rt, "what") {
 				case "see":
 					n := rapid.IntRange(1, 4).Draw(rt, "sequence")
 					lasts := time.Duration(rapid.IntRange(1, 90).Draw(rt, "for")) * time.Minute
@@ -413,9 +413,6 @@ func TestModel(t *testing.T) {
 				case "goodbye":
 					air.Send(discovery.Sighting{Site: keys[i].ID()})
 					*until = time.Time{}
-				case "lost":
-					d.MarkGone(keys[i].ID())
-					a.lan, a.far = time.Time{}, time.Time{}
 				case "wait":
 					time.Sleep(time.Duration(rapid.IntRange(1, 60).Draw(rt, "minutes")) * time.Minute)
 				}

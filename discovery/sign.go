@@ -57,7 +57,7 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	if r.Site != key.ID() {
 		return nil, fmt.Errorf("a record of %v cannot be signed with the key of %v", r.Site, key.ID())
 	}
-	r.Addresses, r.Offer = slices.Clone(r.Addresses), sortOffer(r.Offer)
+	r.Addresses, r.Offer = slices.Clone(r.Addresses), SortOffer(r.Offer)
 	s := &Signed{Record: r}
 	var err error
 	if len(r.Offer) > 0 {
@@ -83,8 +83,8 @@ func (r Record) Sign(key identity.Key) (*Signed, error) {
 	return s, nil
 }
 
-// sortOffer returns an offer in canonical order.
-func sortOffer(offer []Kind) []Kind {
+// SortOffer returns an offer in canonical order.
+func SortOffer(offer []Kind) []Kind {
 	offer = slices.Clone(offer)
 	for i := range offer {
 		offer[i].Points = slices.Sorted(slices.Values(offer[i].Points))

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,10 +90,7 @@ func (a *Announcer) SetOffer(points []Point) {
 			all[i].Points = append(all[i].Points, p.Name)
 		}
 	}
-	for _, k := range all {
-		slices.Sort(k.Points)
-	}
-	slices.SortFunc(all, func(a, b discovery.Kind) int { return strings.Compare(a.Kind, b.Kind) })
+	all = discovery.SortOffer(all)
 	a.offer.Store(&all)
 	a.Renew()
 }

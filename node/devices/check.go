@@ -3,7 +3,6 @@ package devices
 import (
 	_ "embed"
 	"errors"
-	"io/fs"
 
 	"agentsite/device"
 	"agentsite/device/board"
@@ -17,12 +16,8 @@ var demo []byte
 // Load reads the configuration: the named file, or else config.DefaultFile where it exists,
 // or else the built-in demonstration. from is the file's name, "" for the demonstration.
 func Load(path string, drivers []driver.Driver) (cfg *config.Site, from string, err error) {
-	from = path
-	if path == "" {
-		from = config.DefaultFile
-	}
-	cfg, err = config.Load(from, drivers)
-	if path == "" && errors.Is(err, fs.ErrNotExist) {
+	cfg, from, text, err := config.LoadFile(path, drivers)
+	if err == nil && text == nil {
 		cfg, err = config.Parse("the built-in demonstration", demo, drivers)
 		return cfg, "", err
 	}

@@ -40,31 +40,20 @@ type Options struct {
 // Manager holds a site's devices while they come and go. They change in Run's goroutine
 // only.
 type Manager struct {
-	board       *board.Board
-	read        func() (*config.Site, error)
-	cfg         *config.Site // as it was read last
-	devices     []*instance  // in the file's order
-	outputs     *proc.Keeper
-	opener      *opener
-	plan        Plan
-	stage       func(text []byte) error // writes a plan beside the one in use
-	install     func() error            // replaces that one
-	keepHistory func(addresses []string)
-	hub         *node.Hub
-	reloaded    func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
-	offer       func([]node.Device) error
-	reloads     chan chan<- error // unbuffered
+	Options              // with the configuration as it was read last, and its plan
+	devices  []*instance // in the file's order
+	opener   *opener
+	install  func() error             // replaces the plan in use by the one that was staged
+	reloaded func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
+	offer    func([]node.Device) error
+	reloads  chan chan<- error // unbuffered
 }
 
 // Open opens the site's devices, except the guard's, concurrently and for openTimeout at
 // most. A device that cannot be opened is missing and tried again by Run. The error is a
 // mistake in the configuration, or ctx's; then no device is left open.
 func Open(ctx context.Context, o Options) (*Manager, error) {
-	m := &Manager{
-		board: o.Board, read: o.Read, cfg: o.Config, outputs: o.Outputs, opener: newOpener(o.Outputs),
-		plan: o.Plan, stage: o.Files.stage, install: o.Files.install,
-		keepHistory: o.KeepHistory, hub: o.Hub, reloads: make(chan chan<- error),
-	}
+	m := &Manager{Options: o, opener: newOpener(o.Outputs), install: o.Files.install, reloads: make(chan chan<- error)}
 	var err error
 	m.devices, err = openDevices(ctx, o.Config, o.Board, m.opener)
 	if err != nil {
@@ -88,7 +77,7 @@ func (m *Manager) Publish(offer func([]node.Device) error) error {
 // it. It is called once, before Run.
 func (m *Manager) Configure(take func(*config.Site) error) error {
 	m.reloaded = take
-	return take(m.cfg)
+	return take(m.Config)
 }
 
 // Run samples the devices, retries those that are missing and reloads, until ctx ends. It
@@ -131,7 +120,7 @@ func (m *Manager) sample(ctx context.Context, d *instance) {
 	source := d.source()
 	go func() {
 		defer close(ended)
-		m.hub.Sample(sampling, []node.Source{source})
+		m.Hub.Sample(sampling, []node.Source{source})
 	}()
 	d.stop = func() {
 		cancel()
@@ -149,9 +138,9 @@ func (m *Manager) sample(ctx context.Context, d *instance) {
 func (m *Manager) remove(d *instance) error {
 	d.stop()
 	points := d.addresses(func(k device.Kind) bool { return !k.Output() }) // the keeper reports those of outputs
-	m.hub.Forget(points...)
+	m.Hub.Forget(points...)
 	for _, p := range points { // no output may move because of a point that is gone
-		m.outputs.Told(device.Reading{Point: p, Quality: device.Bad, Why: "its configuration was changed", At: time.Now()})
+		m.Outputs.Told(device.Reading{Point: p, Quality: device.Bad, Why: "its configuration was changed", At: time.Now()})
 	}
 	if d.missing != nil {
 		return nil
@@ -161,7 +150,7 @@ func (m *Manager) remove(d *instance) error {
 
 // publish passes the devices to offer.
 func (m *Manager) publish() error {
-	m.keepHistory(measurements(m.devices))
+	m.KeepHistory(measurements(m.devices))
 	var all []node.Device
 	for _, d := range m.devices {
 		all = append(all, d.published())

@@ -73,10 +73,10 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 	}
 	var refused error
-	if !next.equal(m.plan) {
+	if !next.equal(m.Plan) {
 		swapped := false
-		err := m.outputs.Change(ctx, proc.Change{
-			Policies: next.policies, Before: m.plan.text, Between: m.plan.transition(next), After: next.text,
+		err := m.Outputs.Change(ctx, proc.Change{
+			Policies: next.policies, Before: m.Plan.text, Between: m.Plan.transition(next), After: next.text,
 			Swap: func() error {
 				err := m.install()
 				swapped = err == nil
@@ -86,29 +86,29 @@ func (m *Manager) reload(ctx context.Context) error {
 		switch {
 		case !swapped: // so that the next reload tries again
 			slog.Error("configuration refused; the previous one stays in use", "err", err)
-			refused, cfg = err, m.cfg
+			refused, cfg = err, m.Config
 		case err != nil:
 			slog.Error("changing outputs failed; check them", "err", err)
 			problems = append(problems, fmt.Sprintf("changing the outputs failed (%v); check that they are safe", err))
 		}
 		if swapped {
-			m.plan = next
+			m.Plan = next
 		}
 		settling, cancel := context.WithTimeout(ctx, SettleTimeout)
-		if err := m.outputs.Settle(settling); err != nil {
+		if err := m.Outputs.Settle(settling); err != nil {
 			problems = append(problems, err.Error())
 		}
 		cancel()
 	}
-	others := m.reloaded != nil && !slices.EqualFunc(cfg.Agents, m.cfg.Agents, config.Agent.Same)
+	others := m.reloaded != nil && !slices.EqualFunc(cfg.Agents, m.Config.Agents, config.Agent.Same)
 	if others {
 		if err := m.reloaded(cfg); err != nil {
 			problems = append(problems, err.Error())
-			cfg.Agents = m.cfg.Agents // so that the next reload tries again
+			cfg.Agents = m.Config.Agents // so that the next reload tries again
 		}
 	}
-	m.cfg, m.devices = cfg, nil
-	m.keepHistory(measurements(kept)) // a device that changed starts without a history
+	m.Config, m.devices = cfg, nil
+	m.KeepHistory(measurements(kept)) // a device that changed starts without a history
 	var opened []*instance
 	var fresh []config.Device
 	for _, c := range cfg.Devices {
@@ -158,34 +158,34 @@ func (m *Manager) reload(ctx context.Context) error {
 // load reads the configuration, refuses what needs a restart or cannot be wired, and stages
 // the guard's plan where that has changed.
 func (m *Manager) load() (*config.Site, Plan, error) {
-	cfg, err := m.read()
+	cfg, err := m.Read()
 	switch {
 	case err != nil:
 		return nil, Plan{}, err
-	case cfg.Name != m.cfg.Name:
-		return nil, Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.cfg.Name, cfg.Name)
+	case cfg.Name != m.Config.Name:
+		return nil, Plan{}, device.Faultf(device.Invalid, "site.name was %s and is %s: restart to change it", m.Config.Name, cfg.Name)
 	}
 	for _, k := range []struct {
 		key     string
 		is, was any
 	}{
-		{"owner", cfg.Owner, m.cfg.Owner}, {"site.watchdog", cfg.Watchdog, m.cfg.Watchdog}, {"claim", cfg.Claim, m.cfg.Claim},
-		{"discovery", cfg.Discovery, m.cfg.Discovery}, {"clock", cfg.LastKnown, m.cfg.LastKnown},
-		{"internet", cfg.Internet, m.cfg.Internet}, {"http", cfg.HTTP, m.cfg.HTTP},
+		{"owner", cfg.Owner, m.Config.Owner}, {"site.watchdog", cfg.Watchdog, m.Config.Watchdog}, {"claim", cfg.Claim, m.Config.Claim},
+		{"discovery", cfg.Discovery, m.Config.Discovery}, {"clock", cfg.LastKnown, m.Config.LastKnown},
+		{"internet", cfg.Internet, m.Config.Internet}, {"http", cfg.HTTP, m.Config.HTTP},
 	} {
 		if !reflect.DeepEqual(k.is, k.was) {
 			return nil, Plan{}, device.Faultf(device.Invalid, "%s is not what it was: restart to change it", k.key)
 		}
 	}
-	if err := checkBoard(cfg, m.board); err != nil {
+	if err := checkBoard(cfg, m.Board); err != nil {
 		return nil, Plan{}, err
 	}
 	next, err := NewPlan(cfg)
 	if err != nil {
 		return nil, Plan{}, err
 	}
-	if next.equal(m.plan) {
+	if next.equal(m.Plan) {
 		return cfg, next, nil
 	}
-	return cfg, next, m.stage(next.text)
+	return cfg, next, m.Files.stage(next.text)
 }

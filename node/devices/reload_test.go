@@ -55,7 +55,7 @@ func TestReload(t *testing.T) {
 			!slices.Contains(told, agents.Change{URI: agents.PointURI("pump/on")}) {
 			t.Errorf("told of %+v", told)
 		}
-		if s := r.outputs.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "ann" || s[0].Left != 230*time.Second || !s[1].Safe || !s[2].Safe {
+		if s := r.Outputs.Status(); len(s) != 3 || s[0].Output != "lamp/on" || s[0].Holder != "ann" || s[0].Left != 230*time.Second || !s[1].Safe || !s[2].Safe {
 			t.Errorf("%+v", s)
 		}
 		r.says(t, "read_points", readAll, "Point:lamp/on Value:on", "Point:fan/on Value:off", "Point:pump/on Value:off", "Point:soil/t Value:2 Unit:K")
@@ -120,7 +120,7 @@ func TestLeaseOutlivesReloads(t *testing.T) {
 			}
 		}
 		r.says(t, "read_points", `{"points":["lamp/on"]}`, "Value:on")
-		for _, s := range r.outputs.Status() {
+		for _, s := range r.Outputs.Status() {
 			if s.Output == "lamp/on" && (s.Holder != "ann" || s.Left != 200*time.Second) {
 				t.Errorf("%+v", s)
 			}
@@ -160,7 +160,7 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		disk, notes, ended := make(chan struct{}), make(chan string, 10), make(chan struct{})
 		go func() {
-			NoteReturns(ctx, r.outputs, func(says string) error { <-disk; notes <- says; return nil })
+			NoteReturns(ctx, r.Outputs, func(says string) error { <-disk; notes <- says; return nil })
 			close(ended)
 		}()
 		defer func() { cancel(); <-ended }()
@@ -195,7 +195,7 @@ func TestReloadWhoseInstallFails(t *testing.T) {
 			if err := r.Reload(t.Context()); err == nil || device.AsFault(err).Kind != device.Unavailable || !strings.Contains(err.Error(), "the disk is read-only") {
 				t.Fatalf("%v", err)
 			}
-			if p, err := r.outputs.Policy("pump/on"); err != nil || p.MaxOn != guard.DefaultMaxOn {
+			if p, err := r.Outputs.Policy("pump/on"); err != nil || p.MaxOn != guard.DefaultMaxOn {
 				t.Errorf("%+v, %v", p, err)
 			}
 			time.Sleep(20 * time.Second)
@@ -233,7 +233,7 @@ func TestReloadKeepsThePast(t *testing.T) {
 		if err := r.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := r.hub.Latest("b/t"); ok || r.past.Summaries("b/t", time.Now().Add(-time.Hour), time.Hour) != nil {
+		if _, ok := r.Hub.Latest("b/t"); ok || r.past.Summaries("b/t", time.Now().Add(-time.Hour), time.Hour) != nil {
 			t.Error("what is gone is still remembered")
 		}
 	})

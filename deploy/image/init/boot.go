@@ -19,30 +19,29 @@ import (
 
 const (
 	dataFolder = "/var/lib" // the data partition
-	bootFolder = "/boot"    // the partition that every computer can read
-	siteUser   = 1000       // and group: the one that the site runs as
+	bootFolder = "/boot"    // the FAT partition
+	siteUser   = 1000       // user and group of the site
 
-	// provenWithin is since the start of the system. Whoever is on trial and not well by then
-	// has failed.
-	provenWithin = 90 * time.Second
+	// trialTimeout is the time after the start of the system in which a version on trial
+	// must become healthy.
+	trialTimeout = 90 * time.Second
 )
 
-// boot brings the system up and never returns: at its end the board starts again.
+// boot starts the system and never returns: at its end it reboots.
 func boot() {
-	begun := time.Now()
-	how := "" // to restart
-	defer func() { restart(how) }()
-	kernelFolders()
+	started := time.Now()
+	argument := "" // of the reboot
+	defer func() { reboot(argument) }()
+	mountKernelFolders()
 	openConsoles()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2)
-	go bury()
-	say("agentsite's image %s", version)
+	go reapChildren()
+	logf("agentsite image %s", version)
 	feedWatchdog("/dev/watchdog")
-	setFloor()
+	setMinimumTime()
 	coldplug()
 
-	// The process that drives the outputs runs before all that is not urgent, and stays in
-	// memory.
+	// The guard's process needs real-time priority and locked memory.
 	unix.Setrlimit(unix.RLIMIT_RTPRIO, &unix.Rlimit{Cur: 10, Max: 10})
 	unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 	os.Mkdir("/run/agentsite", 0o755)
@@ -53,44 +52,44 @@ func boot() {
 		err = card.open()
 	}
 	if err != nil {
-		say("the card cannot be used: %v", err)
+		logf("the card cannot be used: %v", err)
 		time.Sleep(30 * time.Second)
 		return
 	}
 	slots, err := openSlots(card)
 	if err != nil {
-		say("%v", err)
+		logf("%v", err)
 	}
-	slots.settle()
+	slots.endTrial()
 	if slots.onTrial() {
-		say("this version, %s, is on trial", version)
-		time.AfterFunc(time.Until(begun.Add(provenWithin)), func() {
+		logf("%s is on trial", version)
+		time.AfterFunc(time.Until(started.Add(trialTimeout)), func() {
 			if slots.onTrial() {
-				say("%s is not well within %v; the one before it is started", version, provenWithin)
+				logf("%s is not healthy after %v; starting the previous version", version, trialTimeout)
 				writeFile("1", groupFolder, "cgroup.kill")
-				safe()
-				slots.giveUp()
-				restart("")
+				makeSafe()
+				slots.reject()
+				reboot("")
 			}
 		})
 	}
-	networks()
+	startNetworks()
 	go showSite()
-	how = runSite(slots)
+	argument = superviseSite(slots)
 }
 
-// openSlots finds the versions on the card.
+// openSlots reads the state of the versions on the card.
 func openSlots(c card) (*slots, error) {
 	rules, err := update.NewRules(target, sequence, releaseKeys)
 	if err != nil {
-		err = fmt.Errorf("no updates are taken: %w", err)
+		err = fmt.Errorf("updates are disabled: %w", err)
 	}
 	s := &slots{boot: bootFolder, folder: dataFolder + "/agentsite-update", open: c.openSlot, rules: rules}
 	return s, errors.Join(err, s.read())
 }
 
-// kernelFolders mounts what the kernel shows of itself, and folders in memory.
-func kernelFolders() {
+// mountKernelFolders mounts the kernel's file systems and the ones in memory.
+func mountKernelFolders() {
 	for _, m := range []struct {
 		kind, at, options string
 		flags             uintptr
@@ -103,45 +102,44 @@ func kernelFolders() {
 		{"cgroup2", "/sys/fs/cgroup", "", syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC},
 	} {
 		if err := syscall.Mount(m.kind, m.at, m.kind, m.flags, m.options); err != nil && err != syscall.EBUSY {
-			say("%s is not there: %v", m.at, err)
+			logf("%s is not mounted: %v", m.at, err)
 		}
 	}
-	// All else is as the image has it.
 	if err := syscall.Mount("", "/", "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		say("the root can be written to: %v", err)
+		logf("the root file system is writable: %v", err)
 	}
 }
 
-// restart starts the board again, with all that was written on the card. how is for the
-// board's firmware: "0 tryboot" starts the other version, once.
-func restart(how string) {
+// reboot syncs the card and reboots. The argument is for the board's firmware: "0 tryboot"
+// boots the other slot, once.
+func reboot(argument string) {
 	for _, at := range []string{bootFolder, dataFolder} {
 		syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
 	}
 	syscall.Sync()
 	for {
-		text := append([]byte(how), 0)
+		text := append([]byte(argument), 0)
 		_, _, err := unix.Syscall6(unix.SYS_REBOOT, unix.LINUX_REBOOT_MAGIC1, unix.LINUX_REBOOT_MAGIC2,
 			unix.LINUX_REBOOT_CMD_RESTART2, uintptr(unsafe.Pointer(&text[0])), 0, 0)
-		say("the board does not start again: %v", err)
+		logf("the board does not reboot: %v", err)
 		time.Sleep(10 * time.Second)
 	}
 }
 
-// setFloor sets a clock that stands before the image was made to that time, so that what
-// the image brings is not of the future.
-func setFloor() {
+// setMinimumTime sets a clock that is before the image's build time to that time, so that
+// the image's files are not in the future.
+func setMinimumTime() {
 	info, err := os.Stat("/etc/made")
 	if err == nil && time.Now().Before(info.ModTime()) {
 		tv := syscall.NsecToTimeval(info.ModTime().UnixNano())
 		err = syscall.Settimeofday(&tv)
 	}
 	if err != nil {
-		say("the clock is not set: %v", err)
+		logf("the clock is not set: %v", err)
 	}
 }
 
-// writeFile is for what the kernel shows as files.
+// writeFile writes to an existing file, such as one of the kernel's.
 func writeFile(text string, path ...string) error {
 	f, err := os.OpenFile(filepath.Join(path...), os.O_WRONLY, 0)
 	if err != nil {

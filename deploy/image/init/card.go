@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The card's partitions: one that every computer can read, two for versions of the image,
-// and the last for data, which grows to the card's end.
+// The card's partitions: a FAT one, two slots for versions of the image, and the data
+// partition, which grows to the card's end.
 const (
 	bootPartition = 1
 	firstSlot     = 2
 	dataPartition = 4
 
-	// signature is the disk identifier that an image's partition table has, at that place.
+	// signature is the disk identifier in the image's partition table, at signatureAt.
 	signature   = 0x61736974
 	signatureAt = 440
 	entriesAt   = 446
@@ -33,13 +33,12 @@ const (
 	sectorSize  = 512
 )
 
-// card is what the image was written to: an SD card, or a disk.
+// card is the SD card or disk with the image.
 type card struct{ name string } // such as mmcblk0
 
-// findCard waits for the card that this system came from. It is the first that has the
-// signature.
-func findCard(patience time.Duration) (card, error) {
-	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(100 * time.Millisecond) {
+// findCard waits for the card of this system: the first disk with the signature.
+func findCard(timeout time.Duration) (card, error) {
+	for started := time.Now(); time.Since(started) < timeout; time.Sleep(100 * time.Millisecond) {
 		disks, _ := filepath.Glob("/sys/block/*")
 		for _, d := range disks {
 			c := card{filepath.Base(d)}
@@ -53,7 +52,7 @@ func findCard(patience time.Duration) (card, error) {
 	return card{}, fmt.Errorf("no disk has the image's partitions: write the image to the card again")
 }
 
-// table is the card's partition table.
+// table reads the card's partition table.
 func (c card) table() ([]byte, error) {
 	f, err := os.Open("/dev/" + c.name)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c card) table() ([]byte, error) {
 	return sector, err
 }
 
-// partition is the path of a partition's device.
+// partition returns the path of a partition's device.
 func (c card) partition(n int) string {
 	if last := c.name[len(c.name)-1]; last >= '0' && last <= '9' {
 		return fmt.Sprintf("/dev/%sp%d", c.name, n)
@@ -73,7 +72,7 @@ func (c card) partition(n int) string {
 	return fmt.Sprintf("/dev/%s%d", c.name, n)
 }
 
-// slotDevice is a partition that nobody has mounted.
+// slotDevice is an unmounted partition.
 type slotDevice struct{ *os.File }
 
 func (c card) openSlot(n int) (disk, error) {
@@ -85,20 +84,20 @@ func (s slotDevice) Sync() error {
 	return errors.Join(s.File.Sync(), unix.IoctlSetInt(int(s.Fd()), unix.BLKFLSBUF, 0))
 }
 
-// open mounts the card's file systems. Programs are nowhere on them.
+// open mounts the card's file systems, without permission to execute files on them.
 func (c card) open() error {
 	if err := c.grow(); err != nil {
-		say("the data partition does not grow to the card's end: %v", err)
+		logf("the data partition does not grow to the card's end: %v", err)
 	}
-	const closed = syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC | syscall.MS_NOATIME
-	if err := syscall.Mount(c.partition(dataPartition), dataFolder, "ext4", closed, "errors=remount-ro"); err != nil {
-		return fmt.Errorf("its data cannot be read (%w): save what you need on another computer, and write the image again", err)
+	const flags = syscall.MS_NOSUID | syscall.MS_NODEV | syscall.MS_NOEXEC | syscall.MS_NOATIME
+	if err := syscall.Mount(c.partition(dataPartition), dataFolder, "ext4", flags, "errors=remount-ro"); err != nil {
+		return fmt.Errorf("its data partition cannot be mounted (%w): save your files on another computer, and write the image again", err)
 	}
 	if err := growFS(dataFolder, c.partition(dataPartition)); err != nil {
-		say("the data partition's file system does not grow: %v", err)
+		logf("the data partition's file system does not grow: %v", err)
 	}
-	if err := syscall.Mount(c.partition(bootPartition), bootFolder, "vfat", closed, "umask=0077,flush,errors=remount-ro"); err != nil {
-		return fmt.Errorf("its boot partition cannot be read: %w", err)
+	if err := syscall.Mount(c.partition(bootPartition), bootFolder, "vfat", flags, "umask=0077,flush,errors=remount-ro"); err != nil {
+		return fmt.Errorf("its boot partition cannot be mounted: %w", err)
 	}
 	for _, f := range []string{"agentsite", "agentsite-update", "agentsite-update/inbox"} {
 		path := filepath.Join(dataFolder, f)
@@ -112,14 +111,14 @@ func (c card) open() error {
 	return nil
 }
 
-// grow has the last partition reach the card's end. One sector is written, so that a cut
-// leaves the old table or the new one.
+// grow extends the last partition to the card's end. It writes one sector, so that a power
+// failure leaves the old table or the new one.
 func (c card) grow() error {
 	table, err := c.table()
 	if err != nil {
 		return err
 	}
-	disk, err := sysNumber("/sys/block", c.name, "size") // in sectors of 512 bytes, always
+	disk, err := sysNumber("/sys/block", c.name, "size") // always in sectors of 512 bytes
 	if err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (c card) grow() error {
 	if _, err := f.WriteAt(table, 0); err != nil {
 		return err
 	}
-	// The kernel would not read the table again if a partition were in use.
+	// The kernel refuses to read the whole table again while a partition is in use.
 	p := unix.BlkpgPartition{Start: int64(first * sectorSize), Length: int64(most * sectorSize), Pno: dataPartition}
 	arg := unix.BlkpgIoctlArg{Op: unix.BLKPG_RESIZE_PARTITION, Datalen: int32(unsafe.Sizeof(p)), Data: (*byte)(unsafe.Pointer(&p))}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), unix.BLKPG, uintptr(unsafe.Pointer(&arg)))
@@ -148,8 +147,8 @@ func (c card) grow() error {
 	return f.Sync()
 }
 
-// growFS has an ext4 file system that is mounted fill its partition. The kernel does it,
-// and a cut in between is mended by its journal.
+// growFS extends a mounted ext4 file system to its partition. The file system's journal
+// makes this safe against a power failure.
 func growFS(at, device string) error {
 	const resize = 0x40086610 // EXT4_IOC_RESIZE_FS, which takes a number of blocks
 	sectors, err := sysNumber("/sys/class/block", filepath.Base(device), "size")

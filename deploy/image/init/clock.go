@@ -13,28 +13,29 @@ import (
 )
 
 const (
-	askAgain   = time.Hour // the board's crystal loses some 0.1 s in that time
-	retryClock = 10 * time.Second
-	// within is how close the answers of two servers have to be.
-	within = time.Second
+	pollInterval  = time.Hour // the board's clock drifts by some 0.1 s in that time
+	retryInterval = 10 * time.Second
+	// maxDifference is the largest difference of two servers that agree.
+	maxDifference = time.Second
 )
 
-// timeServers belong to several operators, so that none of them alone says what time it is.
+// timeServers have several operators, so that no single one decides the time.
 var timeServers = []string{"0.pool.ntp.org", "1.pool.ntp.org", "2.pool.ntp.org", "time.cloudflare.com"}
 
-// keepClock sets the clock by the network's time, and tells the kernel that it is right.
-func keepClock() error {
+// syncClock sets the clock by network time and marks it as synchronized in the kernel. It
+// never returns.
+func syncClock() error {
 	for {
-		wait := askAgain
+		wait := pollInterval
 		if err := setClock(); err != nil {
-			wait = retryClock
+			wait = retryInterval
 		}
 		time.Sleep(wait)
 	}
 }
 
 func setClock() error {
-	off, err := agreed(askAll(timeServers, askTime))
+	off, err := agreed(queryAll(timeServers, queryOffset))
 	if err != nil {
 		return err
 	}
@@ -42,16 +43,16 @@ func setClock() error {
 	if err := unix.Settimeofday(&now); err != nil {
 		return err
 	}
-	// Linux holds a clock to be right for as long as its worst error, which grows, is below 16 s.
-	right := unix.Timex{Modes: unix.ADJ_STATUS | unix.ADJ_MAXERROR | unix.ADJ_ESTERROR, Status: 0, Maxerror: 500_000, Esterror: 100_000}
-	if _, err := unix.Adjtimex(&right); err != nil {
-		return fmt.Errorf("the clock is set, and the kernel not told: %w", err)
+	// Linux reports a clock as synchronized while its maximum error, which grows, is below 16 s.
+	synchronized := unix.Timex{Modes: unix.ADJ_STATUS | unix.ADJ_MAXERROR | unix.ADJ_ESTERROR, Status: 0, Maxerror: 500_000, Esterror: 100_000}
+	if _, err := unix.Adjtimex(&synchronized); err != nil {
+		return fmt.Errorf("the clock is set, but not marked as synchronized: %w", err)
 	}
 	return nil
 }
 
-// askTime is how far this machine's clock is behind a server's.
-func askTime(server string) (time.Duration, error) {
+// queryOffset returns how far this machine's clock is behind a server's.
+func queryOffset(server string) (time.Duration, error) {
 	answer, err := ntp.Query(server)
 	if err == nil {
 		err = answer.Validate()
@@ -62,12 +63,12 @@ func askTime(server string) (time.Duration, error) {
 	return answer.ClockOffset, nil
 }
 
-// askAll asks the servers at once, and returns what those said that answered.
-func askAll(servers []string, ask func(string) (time.Duration, error)) (offs []time.Duration) {
+// queryAll queries the servers concurrently, and returns the offsets of those that responded.
+func queryAll(servers []string, query func(string) (time.Duration, error)) (offs []time.Duration) {
 	answers := make(chan *time.Duration)
 	for _, s := range servers {
 		go func() {
-			off, err := ask(s)
+			off, err := query(s)
 			if err != nil {
 				answers <- nil
 				return
@@ -83,17 +84,18 @@ func askAll(servers []string, ask func(string) (time.Duration, error)) (offs []t
 	return offs
 }
 
-// agreed is the offset in the middle of the two that are closest, unless even those differ.
+// agreed returns the mean of the two closest offsets. It fails if they differ by more than
+// maxDifference.
 func agreed(offs []time.Duration) (time.Duration, error) {
 	slices.Sort(offs)
-	closest := within + 1
+	closest := maxDifference + 1
 	var middle time.Duration
 	for i := 1; i < len(offs); i++ {
-		if apart := offs[i] - offs[i-1]; apart >= 0 && apart < closest { // it overflows for years apart
+		if apart := offs[i] - offs[i-1]; apart >= 0 && apart < closest { // negative after an overflow
 			closest, middle = apart, offs[i-1]+apart/2
 		}
 	}
-	if closest > within {
+	if closest > maxDifference {
 		return 0, errors.New("no two time servers agree")
 	}
 	return middle, nil

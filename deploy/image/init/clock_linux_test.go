@@ -30,7 +30,7 @@ func TestAgreed(t *testing.T) {
 		}
 	}
 	says := map[string]time.Duration{"a": s, "b": s, "liar": far}
-	all := askAll([]string{"a", "liar", "silent", "b"}, func(server string) (time.Duration, error) {
+	all := queryAll([]string{"a", "liar", "silent", "b"}, func(server string) (time.Duration, error) {
 		off, ok := says[server]
 		if !ok {
 			return 0, errors.New("it does not answer")

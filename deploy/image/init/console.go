@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	screen = "tty1" // what is on it when nobody has touched the keyboard
-	logs   = "tty2" // behind Alt and F2
+	screen = "tty1" // the visible terminal after the start
+	logs   = "tty2" // Alt and F2
 )
 
-// screenTaken is closed when the screen belongs to the site.
+// screenTaken is closed when the site's readings use the screen.
 var screenTaken = make(chan struct{})
 
-// openConsoles has what this process and its children say come out on what the kernel talks
-// on: the screen as long as nobody else writes there, and a second one behind it. One that
-// does not move on, such as after Scroll Lock, loses lines: nobody may be held up who says
-// something.
+// openConsoles copies the output of this process and its children to the kernel's consoles,
+// including the screen until screenTaken, and to a second terminal. A console that does not
+// accept output, such as after Scroll Lock, loses lines, so that no writer blocks.
 func openConsoles() {
-	nowhere, _ = os.Open(os.DevNull)
+	devNull, _ = os.Open(os.DevNull)
 	r, w, err := os.Pipe()
 	if err != nil {
 		return
@@ -67,7 +66,7 @@ func openConsoles() {
 	}()
 }
 
-// showSite has the site's readings, and how to claim it, on the screen.
+// showSite shows the site's readings, and how to claim the site, on the screen.
 func showSite() {
 	tty, err := os.OpenFile("/dev/"+screen, os.O_WRONLY, 0)
 	if err != nil {
@@ -77,7 +76,7 @@ func showSite() {
 	keep(process{argv: []string{program, "console"}, env: siteEnv, user: siteUser, out: tty})
 }
 
-// say tells whoever looks at a console.
-func say(format string, args ...any) {
+// logf logs to the consoles.
+func logf(format string, args ...any) {
 	io.WriteString(os.Stderr, "image: "+fmt.Sprintf(format, args...)+"\n")
 }

@@ -1,11 +1,10 @@
 //go:build linux
 
-// Command init is the image's system: the first process, which keeps the site running as
-// systemd does elsewhere, and under other names what it starts. Nothing in it listens.
+// Command init is the init process of the SD-card image. It supervises the site, as systemd
+// does elsewhere; under other names it runs the helpers that it starts. It listens on nothing.
 //
-// It knows where a card's partitions are, when a site is well, and how one version of the
-// image takes the place of another. What a site does stands elsewhere, and it is only ever
-// spoken to by sd_notify(3) and its command line.
+// It mounts the card's partitions, decides when a site is healthy, and installs and rolls
+// back versions of the image. It talks to the site only by sd_notify(3) and the command line.
 package main
 
 import (
@@ -15,22 +14,22 @@ import (
 	"slices"
 )
 
-// Set when an image is built, as agentsite's own: which release this is, and either of whose
-// signatures makes a newer one.
+// Set when an image is built, as in agentsite: the version and sequence of the release, and
+// the two keys of which one must sign an update.
 var version, sequence, releaseKeys string
 
 func main() {
 	switch {
 	case os.Getpid() == 1:
 		boot()
-	case filepath.Base(os.Args[0]) == "modprobe": // as the kernel calls it
+	case filepath.Base(os.Args[0]) == "modprobe": // called by the kernel
 		fail(modprobe(os.Args[len(os.Args)-1]))
 	case slices.Equal(os.Args[1:], []string{"clock"}):
-		fail(keepClock())
+		fail(syncClock())
 	case slices.Equal(os.Args[1:], []string{"wifi"}):
 		fail(joinWiFi())
 	default:
-		fail(fmt.Errorf("this is the image's first process, and nothing to run by hand"))
+		fail(fmt.Errorf("this is the image's init process; do not run it by hand"))
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// coldplug loads the kernel's modules for what is there. What is plugged in later has to be
-// of a kind that is there already.
+// coldplug loads the kernel modules of the devices that exist now. It does not load modules
+// for devices that are plugged in later.
 func coldplug() {
 	var found []string
 	filepath.WalkDir("/sys/devices", func(path string, d fs.DirEntry, err error) error {
@@ -28,29 +28,29 @@ func coldplug() {
 	})
 	for _, alias := range found {
 		if err := modprobe(alias); err != nil {
-			say("%v", err)
+			logf("%v", err)
 		}
 	}
 }
 
-// modprobe loads the modules of a name or an alias, and what they need. There may be none.
+// modprobe loads the modules with a name or an alias, if any, and their dependencies.
 func modprobe(alias string) error {
 	folder, err := modulesFolder()
 	if err != nil {
 		return err
 	}
-	alias = dashes(alias)
+	alias = underscores(alias)
 	names := []string{alias}
 	eachLine(filepath.Join(folder, "modules.alias"), func(f []string) {
 		if len(f) == 3 && f[0] == "alias" {
-			if is, _ := filepath.Match(dashes(f[1]), alias); is {
-				names = append(names, dashes(f[2]))
+			if is, _ := filepath.Match(underscores(f[1]), alias); is {
+				names = append(names, underscores(f[2]))
 			}
 		}
 	})
 	eachLine(filepath.Join(folder, "modules.dep"), func(f []string) {
 		file := strings.TrimSuffix(f[0], ":")
-		name := dashes(strings.TrimSuffix(filepath.Base(file), ".ko"))
+		name := underscores(strings.TrimSuffix(filepath.Base(file), ".ko"))
 		for _, n := range names {
 			if n == name {
 				for i := len(f) - 1; i > 0; i-- {
@@ -63,13 +63,13 @@ func modprobe(alias string) error {
 	return err
 }
 
-// dashes makes one name of a module's two.
-func dashes(name string) string { return strings.ReplaceAll(name, "-", "_") }
+// underscores normalizes a module's name, in which "-" and "_" are equivalent.
+func underscores(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 func modulesFolder() (string, error) {
 	all, err := filepath.Glob("/lib/modules/*")
 	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("there are %d folders of modules", len(all))
+		err = fmt.Errorf("/lib/modules has %d folders, not one", len(all))
 	}
 	if err != nil {
 		return "", err

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networks brings the loopback up and starts what asks each network for an address. Names
-// are looked up where that says.
-func networks() {
+// startNetworks brings loopback up, and starts time synchronization, Wi-Fi and a DHCP client
+// for each network interface.
+func startNetworks() {
 	if err := up("lo"); err != nil {
-		say("the loopback: %v", err)
+		logf("loopback is not up: %v", err)
 	}
 	unix.Sethostname([]byte("agentsite"))
 	go keep(process{argv: []string{"/init", "clock"}})
 	go keep(process{argv: []string{"/init", "wifi"}})
-	go func() { // cards on USB come when they come
+	go func() { // USB interfaces appear at any time
 		known := map[string]bool{"lo": true}
 		for {
 			all, _ := filepath.Glob("/sys/class/net/*")
@@ -38,7 +38,7 @@ func networks() {
 	}()
 }
 
-// up is "ip link set up".
+// up sets an interface up, as "ip link set up".
 func up(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func keep(p process) {
 	for {
 		r, err := start(p)
 		if err != nil {
-			say("%v", err)
+			logf("%v", err)
 		} else if status := <-r.ended; status.Exited() && status.ExitStatus() == 0 {
 			return
 		}

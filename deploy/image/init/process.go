@@ -13,33 +13,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// children are those that were started here, by their number. The first process inherits
-// others' children too, and has to bury all.
+// children are the processes that start started, by process ID. Init also inherits orphans,
+// and has to reap all.
 var children = struct {
 	sync.Mutex
 	ended map[int]chan syscall.WaitStatus
 }{ended: make(map[int]chan syscall.WaitStatus)}
 
-// process is what to start.
+// process describes a process to start.
 type process struct {
 	argv   []string
 	env    []string
 	user   uint32 // and group
 	cgroup *os.File
-	out    *os.File // nil is the consoles
+	out    *os.File // nil for the consoles
 }
 
-// running is a child.
+// running is a child process.
 type running struct {
 	pid   int
-	ended <-chan syscall.WaitStatus // gets one
+	ended <-chan syscall.WaitStatus // gets one status
 }
 
 func start(p process) (*running, error) {
 	out := cmp.Or(p.out, os.Stdout)
 	attr := &syscall.ProcAttr{
 		Dir: "/", Env: append([]string{"PATH=/bin", "HOME=/tmp"}, p.env...),
-		Files: []uintptr{nowhere.Fd(), out.Fd(), os.Stderr.Fd()},
+		Files: []uintptr{devNull.Fd(), out.Fd(), os.Stderr.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	if p.user != 0 {
@@ -48,8 +48,8 @@ func start(p process) (*running, error) {
 	if p.cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.cgroup.Fd())
 	}
-	// What waits may wait 1 ms longer, so that the board wakes less often. A child has that
-	// of the thread that started it.
+	// A timer slack of 1 ms makes the board wake up less often. A child inherits it from the
+	// thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1_000_000, 0, 0, 0)
@@ -66,17 +66,17 @@ func start(p process) (*running, error) {
 
 func (r *running) signal(s syscall.Signal) { syscall.Kill(r.pid, s) }
 
-// nowhere is what children read.
-var nowhere *os.File
+// devNull is the standard input of children.
+var devNull *os.File
 
-// bury takes note of whoever has ended, for ever.
-func bury() {
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGCHLD)
-	for range gone {
+// reapChildren reaps all processes that exit, and never returns.
+func reapChildren() {
+	exited := make(chan os.Signal, 1)
+	signal.Notify(exited, syscall.SIGCHLD)
+	for range exited {
 		for {
 			var status syscall.WaitStatus
-			children.Lock() // one that ends at once is in the list before it is looked for
+			children.Lock() // start adds a child to the list before it is reaped
 			pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 			ended := children.ended[pid]
 			delete(children.ended, pid)

@@ -19,50 +19,51 @@ const (
 	configFile = dataFolder + "/agentsite-config/agentsite.yaml"
 	notifyAt   = "/run/notify"
 
-	startPatience = 60 * time.Second // until the site says that it is ready
-	signPatience  = 30 * time.Second // between its signs of life, from then on
-	stopPatience  = 20 * time.Second
-	firstPause    = 2 * time.Second // before it is started again; then longer
-	longestPause  = time.Minute
+	startTimeout    = 60 * time.Second // until READY=1
+	watchdogTimeout = 30 * time.Second // between WATCHDOG=1, after READY=1
+	safeTimeout     = 20 * time.Second
+	minBackoff      = 2 * time.Second // before a restart
+	maxBackoff      = time.Minute
 
-	// trialEnds are how often a version on trial may end before it is given up.
-	trialEnds = 3
-	// provenAfter is how long a site is ready before it is held to be well.
-	provenAfter = 15 * time.Second
+	// maxTrialExits is the number of exits after which a version on trial is rejected.
+	maxTrialExits = 3
+	// healthyAfter is the time after READY=1 at which a site counts as healthy.
+	healthyAfter = 15 * time.Second
 )
 
-// siteEnv is what systemd would set.
+// siteEnv has the variables that systemd would set.
 var siteEnv = []string{"STATE_DIRECTORY=" + dataFolder + "/agentsite", "RUNTIME_DIRECTORY=/run/agentsite"}
 
-// runSite keeps the site running. When it has ended, an update that waits is put on the
-// card. It returns when the board is to start again, and how.
-func runSite(s *slots) (how string) {
-	pause := firstPause
-	for ends := 1; ; ends++ {
-		if s.take() {
+// superviseSite runs the site, and restarts it with a back-off. Between two runs it installs
+// a waiting update. It returns, with the argument of reboot, when the board has to reboot.
+func superviseSite(s *slots) (argument string) {
+	backoff := minBackoff
+	for exits := 1; ; exits++ {
+		if s.installWaiting() {
 			return "0 tryboot"
 		}
-		handOver()
+		chownDevices()
 		prepare()
-		begun := time.Now()
-		why := oneRun(s.prove)
-		safe()
-		say("the site has ended: %s", why)
-		if s.onTrial() && ends == trialEnds {
-			say("this version does not come up; the one before it is started")
-			s.giveUp()
+		started := time.Now()
+		why := runSite(s.confirm)
+		makeSafe()
+		logf("the site has exited: %s", why)
+		if s.onTrial() && exits == maxTrialExits {
+			logf("%s does not start; starting the previous version", version)
+			s.reject()
 			return ""
 		}
-		if time.Since(begun) > longestPause {
-			pause = firstPause
+		if time.Since(started) > maxBackoff {
+			backoff = minBackoff
 		}
-		time.Sleep(pause)
-		pause = min(2*pause, longestPause)
+		time.Sleep(backoff)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// oneRun runs the site once, and says why it ended. well is called once it is.
-func oneRun(well func()) string {
+// runSite runs the site once, and returns the reason for its exit. It calls healthy once the
+// site is healthy.
+func runSite(healthy func()) string {
 	notified, stop, err := listenNotify()
 	if err != nil {
 		return err.Error()
@@ -70,23 +71,23 @@ func oneRun(well func()) string {
 	defer stop()
 	group, err := newGroup()
 	if err != nil {
-		say("what the site leaves behind cannot be ended: %v", err)
+		logf("processes that the site leaves behind cannot be killed: %v", err)
 	}
 	defer group.Close()
 	site, err := start(process{
 		argv: []string{program, "run", "--config", configFile},
-		env:  append([]string{"NOTIFY_SOCKET=" + notifyAt, fmt.Sprintf("WATCHDOG_USEC=%d", signPatience.Microseconds())}, siteEnv...),
+		env:  append([]string{"NOTIFY_SOCKET=" + notifyAt, fmt.Sprintf("WATCHDOG_USEC=%d", watchdogTimeout.Microseconds())}, siteEnv...),
 		user: siteUser, cgroup: group,
 	})
 	if err != nil {
 		return err.Error()
 	}
 	why := ""
-	patience := time.NewTimer(startPatience)
-	defer patience.Stop()
-	proven := time.NewTimer(time.Hour)
-	proven.Stop()
-	defer proven.Stop()
+	watchdog := time.NewTimer(startTimeout)
+	defer watchdog.Stop()
+	confirm := time.NewTimer(time.Hour)
+	confirm.Stop()
+	defer confirm.Stop()
 	ready := false
 	for {
 		select {
@@ -94,18 +95,18 @@ func oneRun(well func()) string {
 			switch {
 			case state == "READY=1" && !ready:
 				ready = true
-				go prepare("--claim") // it says on the boot partition how to claim the site
-				proven.Reset(provenAfter)
-				patience.Reset(signPatience)
+				go prepare("--claim") // writes on the boot partition how to claim the site
+				confirm.Reset(healthyAfter)
+				watchdog.Reset(watchdogTimeout)
 			case state == "WATCHDOG=1" && ready:
-				patience.Reset(signPatience)
+				watchdog.Reset(watchdogTimeout)
 			}
-		case <-proven.C:
-			well()
-		case <-patience.C:
-			why = fmt.Sprintf("it gave no sign of life for %v", signPatience)
+		case <-confirm.C:
+			healthy()
+		case <-watchdog.C:
+			why = fmt.Sprintf("no WATCHDOG=1 for %v", watchdogTimeout)
 			if !ready {
-				why = fmt.Sprintf("it was not ready within %v", startPatience)
+				why = fmt.Sprintf("not ready after %v", startTimeout)
 			}
 			site.signal(syscall.SIGKILL)
 		case status := <-site.ended:
@@ -114,45 +115,44 @@ func oneRun(well func()) string {
 			case status.Signaled():
 				why = status.Signal().String()
 			default:
-				why = fmt.Sprintf("it ended with %d", status.ExitStatus())
+				why = fmt.Sprintf("exit status %d", status.ExitStatus())
 			}
 			return why
 		}
 	}
 }
 
-// safe drives to safe what the site left on, however it has ended, and ends what it left
-// running.
-func safe() {
-	run(stopPatience, process{argv: []string{program, "safe"}, env: siteEnv, user: siteUser})
-	endGroup()
+// makeSafe drives all outputs to safe, and kills the processes that the site left running.
+func makeSafe() {
+	run(safeTimeout, process{argv: []string{program, "safe"}, env: siteEnv, user: siteUser})
+	killGroup()
 }
 
-// prepare does as the superuser what the site needs before it starts, such as taking the
-// configuration from the boot partition.
+// prepare runs agentsite prepare as root, which for example copies the configuration from
+// the boot partition.
 func prepare(more ...string) {
 	run(time.Minute, process{argv: append([]string{program, "prepare", "--config", configFile, "--boot", bootFolder, "--group", "agentsite"}, more...), env: siteEnv})
 }
 
-// run runs a program to its end, for at most that time.
-func run(most time.Duration, p process) {
+// run runs a program until it exits, and kills it after the timeout.
+func run(timeout time.Duration, p process) {
 	r, err := start(p)
 	if err != nil {
-		say("%v", err)
+		logf("%v", err)
 		return
 	}
 	select {
 	case <-r.ended:
-	case <-time.After(most):
-		say("%s does not end", strings.Join(p.argv, " "))
+	case <-time.After(timeout):
+		logf("%s does not exit", strings.Join(p.argv, " "))
 		r.signal(syscall.SIGKILL)
 		<-r.ended
 	}
 }
 
-// listenNotify passes on what the site says of itself (sd_notify(3)), until stop. What one
-// run has said is nothing that the next one says.
-func listenNotify() (says <-chan string, stop func(), err error) {
+// listenNotify receives the site's messages of sd_notify(3) until stop. Each run of the site
+// has its own socket, so that it gets no message of an earlier run.
+func listenNotify() (states <-chan string, stop func(), err error) {
 	os.Remove(notifyAt)
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notifyAt, Net: "unixgram"})
 	if err != nil {
@@ -182,7 +182,7 @@ func listenNotify() (says <-chan string, stop func(), err error) {
 	return out, func() { close(done); conn.Close() }, nil
 }
 
-// groupFolder is the group of processes that a site and all that it starts are in
+// groupFolder is the control group of the site and its child processes
 // (Documentation/admin-guide/cgroup-v2.rst).
 const groupFolder = "/sys/fs/cgroup/agentsite"
 
@@ -193,10 +193,10 @@ func newGroup() (*os.File, error) {
 	return os.Open(groupFolder)
 }
 
-// endGroup ends all that is in the group, and the group: Linux 6.12 also ends whatever is
-// started in one that was ended before.
-func endGroup() {
-	writeFile("1", groupFolder, "cgroup.kill") // what it says, removing the group says too
+// killGroup kills all processes in the group, and removes the group, because Linux 6.12 also
+// kills processes that start later in a killed group.
+func killGroup() {
+	writeFile("1", groupFolder, "cgroup.kill") // removing the group reports the same error
 	var err error
 	for range 100 {
 		if err = os.Remove(groupFolder); err == nil {
@@ -204,11 +204,11 @@ func endGroup() {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	say("what the site left behind does not end: %v", err)
+	logf("processes that the site left behind do not exit: %v", err)
 }
 
-// handOver gives the site the devices that drivers use.
-func handOver() {
+// chownDevices gives the site's group access to the devices that drivers use.
+func chownDevices() {
 	for _, pattern := range []string{"gpiochip*", "i2c-*", "spidev*", "ttyS*", "ttyAMA*", "ttyUSB*", "ttyACM*", "input/event*", "lirc*", "video*", "media*", "dma_heap/*"} {
 		all, _ := filepath.Glob("/dev/" + pattern)
 		for _, path := range all {

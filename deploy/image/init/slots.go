@@ -17,24 +17,23 @@ import (
 )
 
 // slots are the two partitions for versions of the image. autoboot.txt on the boot
-// partition tells the board's firmware which one to start, and which one, once, when the
-// board was restarted by "0 tryboot"; the firmware forgets that before it starts it. So
-// whatever becomes of a version that is tried, the proven one is started after it.
+// partition tells the board's firmware which one to boot, and which one to boot once after
+// the reboot "0 tryboot". The firmware clears that flag before it boots. So after a failed
+// trial the confirmed version boots.
 //
-// An update is written to the slot that does not run. It is tried, and made the one to
-// start when its site is well. Each step is one that a cut leaves undone or done.
+// An update is written to the inactive slot and booted on trial. It becomes the default when
+// its site is healthy. Each step is atomic with respect to power failures.
 type slots struct {
 	boot   string // the boot partition's folder
-	folder string // for the state, and the inbox where updates wait
+	folder string // of the state and the inbox of updates
 	open   func(n int) (disk, error)
-	rules  update.Rules // with the sequence of the version that runs
+	rules  update.Rules // with the sequence of the running version
 
 	mu    sync.Mutex
 	state slotState
 }
 
-// disk is a slot to write to and to read. What was written before Sync is read from it, and
-// not from memory, afterwards.
+// disk is a slot. After Sync, reads come from the disk and not from a cache.
 type disk interface {
 	io.ReaderAt
 	io.WriterAt
@@ -43,13 +42,13 @@ type disk interface {
 	Sync() error
 }
 
-// slotState is what is known of updates.
+// slotState is the stored state of updates.
 type slotState struct {
 	Form   int    `json:"form"`
-	Floor  uint64 `json:"floor,omitzero"` // the greatest sequence that was ever well
+	Floor  uint64 `json:"floor,omitzero"` // the greatest sequence that was ever healthy
 	Trial  trial  `json:"trial,omitzero"`
-	Tries  int    `json:"tries,omitzero"`  // how often the board was restarted for it
-	Failed trial  `json:"failed,omitzero"` // the last that was tried and was not well
+	Tries  int    `json:"tries,omitzero"`  // number of boots of the trial
+	Failed trial  `json:"failed,omitzero"` // the last version that failed its trial
 }
 
 type trial struct {
@@ -58,17 +57,17 @@ type trial struct {
 	Slot     int    `json:"slot"`
 }
 
-// mostTries is how often a version is tried that neither proved itself nor gave up: the
-// power may have failed, or its kernel hangs.
-const mostTries = 3
+// maxTries is the number of boots of a version on trial that is neither confirmed nor
+// rejected: the power may have failed, or its kernel hangs.
+const maxTries = 3
 
 const (
 	slotForm  = 1
-	target    = "image/arm64" // of updates that are taken
+	target    = "image/arm64" // of accepted updates
 	stateName = "slots.json"
 	autoboot  = "autoboot.txt"
-	cardFile  = "agentsite.update" // on the boot partition, by whoever has the card in a computer
-	inboxFile = "inbox/next"       // in the folder, by the site
+	cardFile  = "agentsite.update" // on the boot partition, copied there on another computer
+	inboxFile = "inbox/next"       // in the folder, written by the site
 )
 
 // read reads the state.
@@ -76,19 +75,19 @@ func (s *slots) read() error {
 	s.state.Form = slotForm
 	err := update.ReadJSON(s.folder, stateName, &s.state)
 	if err == nil && s.state.Form != slotForm {
-		err = fmt.Errorf("it has the form %d, and this version knows %d", s.state.Form, slotForm)
+		err = fmt.Errorf("unknown form %d; this version reads form %d", s.state.Form, slotForm)
 	}
 	if err != nil {
 		s.state = slotState{Form: slotForm}
-		err = fmt.Errorf("what is known of updates cannot be read: %w", err)
+		err = fmt.Errorf("the state of updates cannot be read: %w", err)
 	}
 	return err
 }
 
-// settle ends a trial that is over: another version runs than the one that was tried, or it
-// starts by itself already, which was not noted any more. One that did not come to its end
-// is not over: take has it tried again.
-func (s *slots) settle() {
+// endTrial ends a trial at boot if it is over: the version is the default already, which
+// could not be saved, or it has used up its tries and the previous version is back. Else
+// installWaiting boots the version on trial again.
+func (s *slots) endTrial() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.state
@@ -98,104 +97,105 @@ func (s *slots) settle() {
 	}
 	other, err := s.other()
 	switch {
-	case err == nil && s.runs(t) && other != t.Slot:
+	case err == nil && s.isRunning(t) && other != t.Slot:
 		next.Floor = max(next.Floor, t.Sequence)
-	case !s.runs(t) && next.Tries >= mostTries:
-		say("%s was tried and was not well; %s is back", t.Version, version)
+	case !s.isRunning(t) && next.Tries >= maxTries:
+		logf("%s failed its trial; %s is back", t.Version, version)
 		next.Failed = t
 	default:
 		return
 	}
 	next.Trial, next.Tries = trial{}, 0
 	if err := s.save(next); err != nil {
-		say("that is not kept: %v", err)
-		s.state = next // the next start decides the same again
+		logf("the state of updates cannot be saved: %v", err)
+		s.state = next // the next boot decides the same again
 	}
 }
 
-// runs reports whether a version is the one that runs.
-func (s *slots) runs(t trial) bool { return t != (trial{}) && t.Sequence == s.rules.Sequence }
+// isRunning reports whether a version is the running one.
+func (s *slots) isRunning(t trial) bool { return t != (trial{}) && t.Sequence == s.rules.Sequence }
 
-// onTrial reports whether the version that runs has yet to show that it is well.
+// onTrial reports whether the running version is on trial.
 func (s *slots) onTrial() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.runs(s.state.Trial)
+	return s.isRunning(s.state.Trial)
 }
 
-// prove says that the version that runs is well, and has it started from now on.
-func (s *slots) prove() {
+// confirm records that the running version is healthy, and makes it the default.
+func (s *slots) confirm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.state
 	next.Floor = max(next.Floor, s.rules.Sequence)
-	if s.runs(next.Trial) {
+	if s.isRunning(next.Trial) {
 		if err := s.writeAutoboot(next.Trial.Slot); err != nil {
-			say("%s is well, which is not kept: %v", version, err)
+			logf("%s is healthy, but cannot become the default: %v", version, err)
 			return
 		}
 		next.Trial, next.Tries = trial{}, 0
 	} else if next == s.state {
 		return
 	}
-	// Cut between the two, or where this fails, it starts by itself: settle.
+	// If this fails, or the power fails before it, the version is the default already, and
+	// endTrial ends the trial.
 	err := s.save(next)
 	if s.state = next; err != nil {
-		say("%s is well and stays, which is not noted: %v", version, err)
+		logf("%s is confirmed, but the state of updates cannot be saved: %v", version, err)
 		return
 	}
-	say("%s is well and stays", version)
+	logf("%s is confirmed", version)
 }
 
-// giveUp says that the version on trial is not well, so that it is not tried again.
-func (s *slots) giveUp() {
+// reject ends the trial of the running version, so that it is not booted again.
+func (s *slots) reject() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.state
-	next.Tries = mostTries
+	next.Tries = maxTries
 	if err := s.save(next); err != nil {
-		say("that is not kept: %v", err)
+		logf("the state of updates cannot be saved: %v", err)
 	}
 }
 
-// take writes an update that waits to the other slot, and reports whether the board is to
-// try it now. What it refuses does not wait any more. One that was not tried to its end is
-// tried first.
-func (s *slots) take() bool {
-	if s.again() {
+// installWaiting writes a waiting update to the inactive slot, and reports whether to boot
+// that slot now. It removes an update that it refuses. An unfinished trial comes first.
+func (s *slots) installWaiting() bool {
+	if s.retryTrial() {
 		return true
 	}
 	for _, path := range []string{filepath.Join(s.boot, cardFile), filepath.Join(s.folder, inboxFile)} {
-		taken, err := s.takeFile(path)
+		installed, err := s.installFile(path)
 		if err != nil {
-			say("the update %s is not taken: %v", path, err)
+			logf("the update %s is not installed: %v", path, err)
 		}
-		if taken {
+		if installed {
 			return true
 		}
 	}
 	return false
 }
 
-// again reports whether the board is to try once more what it was restarted for before. It
-// is counted before: a state that cannot be saved restarts nothing.
-func (s *slots) again() bool {
+// retryTrial reports whether to boot the version on trial again. It counts the try first: if
+// the state cannot be saved, it does not reboot.
+func (s *slots) retryTrial() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.state
-	if next.Trial == (trial{}) || s.runs(next.Trial) {
+	if next.Trial == (trial{}) || s.isRunning(next.Trial) {
 		return false
 	}
 	next.Tries++
 	if err := s.save(next); err != nil {
-		say("%s is not tried again: %v", next.Trial.Version, err)
+		logf("%s is not tried again: %v", next.Trial.Version, err)
 		return false
 	}
-	say("%s did not come to the end of its trial, and is tried again", next.Trial.Version)
+	logf("%s did not finish its trial, and is tried again", next.Trial.Version)
 	return true
 }
 
-func (s *slots) takeFile(path string) (taken bool, err error) {
+// installFile installs the update in a file, if there is one, and removes the file.
+func (s *slots) installFile(path string) (installed bool, err error) {
 	folder, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return false, err
@@ -212,10 +212,10 @@ func (s *slots) takeFile(path string) (taken bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Trial != (trial{}) {
-		return false, fmt.Errorf("%s is on trial", s.state.Trial.Version) // it waits
+		return false, fmt.Errorf("%s is on trial", s.state.Trial.Version) // the update waits
 	}
 	t, err := s.install(f)
-	// Taken or not, it is read once: it would only be refused again, or tried again.
+	// The file is removed in any case: a second try would give the same result.
 	if err = errors.Join(err, folder.Remove(filepath.Base(path))); err != nil {
 		return false, err
 	}
@@ -224,11 +224,11 @@ func (s *slots) takeFile(path string) (taken bool, err error) {
 	if err := s.save(next); err != nil {
 		return false, err
 	}
-	say("%s is on the card, and is tried now", t.Version)
+	logf("%s is installed, and is tried now", t.Version)
 	return true, nil
 }
 
-// install writes an update to the slot that does not run.
+// install writes an update to the inactive slot.
 func (s *slots) install(r io.Reader) (trial, error) {
 	u, err := update.Read(r, s.rules.Keys)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *slots) install(r io.Reader) (trial, error) {
 		return trial{}, err
 	}
 	if u.Sequence == s.state.Failed.Sequence {
-		return trial{}, fmt.Errorf("%s was tried before and was not well: get a newer one", u.Version)
+		return trial{}, fmt.Errorf("%s failed its trial before: get a newer version", u.Version)
 	}
 	n, err := s.other()
 	if err != nil {
@@ -250,9 +250,10 @@ func (s *slots) install(r io.Reader) (trial, error) {
 	}
 	defer dev.Close()
 	if size, err := dev.Seek(0, io.SeekEnd); err != nil || size < u.Size {
-		return trial{}, errors.Join(err, fmt.Errorf("%s has %d bytes, and its place on the card %d: write its image to the card instead", u.Version, u.Size, size))
+		return trial{}, errors.Join(err, fmt.Errorf("%s has %d bytes, and its slot on the card %d: write its image to the card instead", u.Version, u.Size, size))
 	}
-	// Without its first sector nobody starts it, until all of it is known to be signed.
+	// The first sector is written last, after the signature of the whole is verified, because
+	// the firmware boots no slot without it.
 	if _, err := dev.WriteAt(make([]byte, sectorSize), 0); err != nil {
 		return trial{}, err
 	}
@@ -266,18 +267,18 @@ func (s *slots) install(r io.Reader) (trial, error) {
 	if err := dev.Sync(); err != nil {
 		return trial{}, err
 	}
-	// A card that is worn out takes what it does not keep.
+	// A worn-out card accepts writes that it does not store.
 	hash := sha256.New()
 	if _, err := io.Copy(hash, io.NewSectionReader(dev, 0, u.Size)); err != nil {
 		return trial{}, err
 	}
 	if [sha256.Size]byte(hash.Sum(nil)) != u.SHA256 {
-		return trial{}, errors.New("the card does not keep what is written to it: replace the card")
+		return trial{}, errors.New("the card does not store what is written to it: replace the card")
 	}
 	return trial{u.Version, u.Sequence, n}, nil
 }
 
-// headLast writes to a file all but the first sector, which it keeps.
+// headLast writes everything except the first sector, which it keeps in head.
 type headLast struct {
 	to   io.WriterAt
 	head []byte
@@ -295,13 +296,13 @@ func (h *headLast) Write(p []byte) (int, error) {
 
 const otherSlot = firstSlot + 1
 
-// autobootText is what the firmware reads. All of its forms are of one length, so that it
-// is only ever written over, within one sector.
+// autobootText returns autoboot.txt with slot n as the default. All variants have the same
+// length, so that they can be overwritten in place, within one sector.
 func autobootText(n int) string {
 	return fmt.Sprintf("[all]\ntryboot_a_b=1\nboot_partition=%d\n[tryboot]\nboot_partition=%d\n", n, firstSlot+otherSlot-n)
 }
 
-// other is the slot that the firmware does not start by itself.
+// other returns the slot that is not the default.
 func (s *slots) other() (int, error) {
 	text, err := os.ReadFile(filepath.Join(s.boot, autoboot))
 	if err != nil {
@@ -312,7 +313,7 @@ func (s *slots) other() (int, error) {
 			return firstSlot + otherSlot - n, nil
 		}
 	}
-	return 0, fmt.Errorf("%s is not as the image had it: write the image to the card again, or make it\n%s", autoboot, autobootText(firstSlot))
+	return 0, fmt.Errorf("%s has unknown content: write the image to the card again, or replace it by\n%s", autoboot, autobootText(firstSlot))
 }
 
 func (s *slots) writeAutoboot(n int) error {
@@ -324,7 +325,7 @@ func (s *slots) writeAutoboot(n int) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// save makes that the state, on the card first: what is not there did not happen.
+// save writes the state to the card, and only then changes it in memory.
 func (s *slots) save(next slotState) error {
 	err := update.WriteJSON(s.folder, stateName, next)
 	if err == nil {

@@ -117,19 +117,19 @@ func (b *board) power(tryboot bool) *slots {
 	if err := s.read(); err != nil {
 		b.t.Error(err)
 	}
-	s.settle()
+	s.endTrial()
 	return s
 }
 
 func TestAnUpdateIsTriedAndKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
-	if s.onTrial() || s.take() {
+	if s.onTrial() || s.installWaiting() {
 		t.Fatal("there is nothing to take")
 	}
-	s.prove()
+	s.confirm()
 	b.write("boot/"+cardFile, b.update(2, b.key))
-	if !s.take() || s.onTrial() {
+	if !s.installWaiting() || s.onTrial() {
 		t.Fatal("it is not taken")
 	}
 	s = b.power(true)
@@ -137,7 +137,7 @@ func TestAnUpdateIsTriedAndKept(t *testing.T) {
 		t.Fatal("it is not tried")
 	}
 	b.write("updates/"+inboxFile, b.update(3, b.key))
-	if s.take() {
+	if s.installWaiting() {
 		t.Fatal("another is taken while one is on trial")
 	}
 	if again := b.power(false); again.rules.Sequence != 1 {
@@ -149,10 +149,10 @@ func TestAWellOneStays(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	s.take()
+	s.installWaiting()
 	s = b.power(true)
-	s.prove()
-	s.prove()
+	s.confirm()
+	s.confirm()
 	for range 2 {
 		if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() || s.state.Floor != 2 {
 			t.Fatalf("%+v", s.state)
@@ -160,7 +160,7 @@ func TestAWellOneStays(t *testing.T) {
 	}
 	// And the next one goes where the first was.
 	b.write("updates/"+inboxFile, b.update(3, b.key))
-	if !s.take() || b.power(true).rules.Sequence != 3 {
+	if !s.installWaiting() || b.power(true).rules.Sequence != 3 {
 		t.Error("there is no third")
 	}
 }
@@ -169,18 +169,18 @@ func TestOneThatIsNotWellIsGone(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	s.take()
-	b.power(true).giveUp()
+	s.installWaiting()
+	b.power(true).reject()
 	s = b.power(false)
 	if s.rules.Sequence != 1 || s.onTrial() || s.state.Failed.Sequence != 2 {
 		t.Fatalf("%+v", s.state)
 	}
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	if s.take() {
+	if s.installWaiting() {
 		t.Error("it is tried again")
 	}
 	b.write("updates/"+inboxFile, b.update(3, b.key))
-	if !s.take() {
+	if !s.installWaiting() {
 		t.Error("a newer one is not tried")
 	}
 }
@@ -206,7 +206,7 @@ func TestRefused(t *testing.T) {
 	} {
 		b.write("boot/"+cardFile, text)
 		s := b.power(false)
-		if s.take() || s.onTrial() {
+		if s.installWaiting() || s.onTrial() {
 			t.Errorf("%s is taken", name)
 		}
 		if _, err := os.Stat(b.path("boot/" + cardFile)); !errors.Is(err, os.ErrNotExist) {
@@ -228,7 +228,7 @@ func TestCut(t *testing.T) {
 		b.write("updates/"+inboxFile, b.update(2, b.key))
 		left := i * (sectorSize + len(b.content(2))) / points
 		b.fails = &left
-		if s.take() {
+		if s.installWaiting() {
 			t.Fatalf("cut at %d, it is taken", i)
 		}
 		b.fails = nil
@@ -237,7 +237,7 @@ func TestCut(t *testing.T) {
 		}
 		s = b.power(false)
 		b.write("updates/"+inboxFile, b.update(2, b.key))
-		if !s.take() || b.power(true).rules.Sequence != 2 {
+		if !s.installWaiting() || b.power(true).rules.Sequence != 2 {
 			t.Fatalf("cut at %d, it is not taken later: %+v", i, s.state)
 		}
 	}
@@ -249,9 +249,9 @@ func TestCutWhileItIsKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	s.take()
+	s.installWaiting()
 	before := b.read("updates/" + stateName)
-	b.power(true).prove()
+	b.power(true).confirm()
 	b.write("updates/"+stateName, before)
 	if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() || s.state.Floor != 2 {
 		t.Errorf("%+v", s.state)
@@ -275,10 +275,10 @@ func TestNotKept(t *testing.T) {
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
 	mend := b.unsaved()
-	if s.take() || s.onTrial() {
+	if s.installWaiting() || s.onTrial() {
 		t.Error("it is tried, and nobody would know")
 	}
-	s.prove() // of what runs
+	s.confirm() // of what runs
 	if s.onTrial() {
 		t.Error("what runs is on trial")
 	}
@@ -287,7 +287,7 @@ func TestNotKept(t *testing.T) {
 	}
 	mend()
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	if !s.take() || b.power(true).rules.Sequence != 2 {
+	if !s.installWaiting() || b.power(true).rules.Sequence != 2 {
 		t.Error("it is not taken once there is room")
 	}
 }
@@ -297,10 +297,10 @@ func TestWellAndNotKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
-	s.take()
+	s.installWaiting()
 	s = b.power(true)
 	mend := b.unsaved()
-	s.prove()
+	s.confirm()
 	for range 2 {
 		if s.onTrial() {
 			t.Error("it is on trial again")
@@ -322,7 +322,7 @@ func TestCutBeforeItIsStarted(t *testing.T) {
 		b := newBoard(t)
 		s := b.power(false)
 		b.write("updates/"+inboxFile, b.update(2, b.key))
-		s.take()
+		s.installWaiting()
 		if cut != "before" {
 			b.power(true)
 		}
@@ -330,14 +330,14 @@ func TestCutBeforeItIsStarted(t *testing.T) {
 		if s.onTrial() || s.state.Failed != (trial{}) {
 			t.Fatalf("cut %s: %+v", cut, s.state)
 		}
-		if s.prove(); b.power(false).rules.Sequence != 1 {
+		if s.confirm(); b.power(false).rules.Sequence != 1 {
 			t.Fatalf("cut %s, it is started for good", cut)
 		}
-		if !s.take() {
+		if !s.installWaiting() {
 			t.Fatalf("cut %s, it is not tried again", cut)
 		}
 		s = b.power(true)
-		s.prove()
+		s.confirm()
 		if s = b.power(false); s.rules.Sequence != 2 || s.onTrial() {
 			t.Errorf("cut %s: %+v", cut, s.state)
 		}
@@ -351,22 +351,22 @@ func TestTriedForEver(t *testing.T) {
 	s := b.power(false)
 	b.write("updates/"+inboxFile, b.update(2, b.key))
 	tries := 0
-	for s.take() {
-		if tries++; tries > mostTries {
+	for s.installWaiting() {
+		if tries++; tries > maxTries {
 			t.Fatal("it is tried for ever")
 		}
 		b.power(true) // and hangs
 		s = b.power(false)
 	}
-	if tries != mostTries || s.state.Failed.Sequence != 2 || s.state.Trial != (trial{}) {
+	if tries != maxTries || s.state.Failed.Sequence != 2 || s.state.Trial != (trial{}) {
 		t.Errorf("after %d tries: %+v", tries, s.state)
 	}
 	b.write("updates/"+inboxFile, b.update(3, b.key))
-	s.take()
+	s.installWaiting()
 	b.power(true)
 	s = b.power(false)
 	b.unsaved()
-	if s.take() {
+	if s.installWaiting() {
 		t.Error("it is tried again, and nobody counts")
 	}
 }

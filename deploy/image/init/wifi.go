@@ -13,13 +13,14 @@ import (
 	"github.com/mdlayher/wifi"
 )
 
-// wifiFile says on the boot partition which Wi-Fi to join.
+// wifiFile has the name and password of the owner's Wi-Fi.
 const wifiFile = bootFolder + "/agentsite-wifi.txt"
 
-// network is a Wi-Fi.
+// network is a Wi-Fi network.
 type network struct{ country, name, password string }
 
-// parseWiFi reads a line for each: country, name and password, each before a colon.
+// parseWiFi parses lines of the form "key: value" with country, name and password. Without a
+// name it returns the zero network.
 func parseWiFi(text string) (n network, err error) {
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		key, value, colon := strings.Cut(line, ":")
@@ -33,24 +34,24 @@ func parseWiFi(text string) (n network, err error) {
 		case colon && key == "password":
 			n.password = value
 		default:
-			return n, fmt.Errorf("there is no %q: country, name and password, each before a colon, one in a line", key)
+			return n, fmt.Errorf("unknown key %q: write lines with country:, name: and password:", key)
 		}
 	}
 	switch length := len(n.password); {
 	case n.name == "":
-		return network{}, nil // nobody has filled it in
+		return network{}, nil // not filled in
 	case len(n.name) > 32:
 		return n, errors.New("a Wi-Fi's name has at most 32 bytes")
 	case length > 0 && (length < 8 || length > 63):
-		return n, errors.New("a Wi-Fi's password has 8 to 63 characters, or there is none")
+		return n, errors.New("a Wi-Fi's password has 8 to 63 characters, or is empty")
 	case n.country != "" && len(n.country) != 2:
 		return n, errors.New("a country is two letters, such as DE")
 	}
 	return n, nil
 }
 
-// joinWiFi makes the board's radio join the owner's Wi-Fi, and join it again whenever the
-// connection is lost. The radio itself proves that it knows the password.
+// joinWiFi joins the owner's Wi-Fi, and joins it again after a lost connection. The radio's
+// firmware does the WPA handshake.
 func joinWiFi() error {
 	text, err := os.ReadFile(wifiFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +74,7 @@ func joinWiFi() error {
 	defer c.Close()
 	if n.country != "" {
 		if err := c.SetRegulatoryRegion(n.country, wifi.RegulatoryHintUser); err != nil {
-			fmt.Fprintln(os.Stderr, "wifi: the country is not taken:", err)
+			fmt.Fprintln(os.Stderr, "wifi: the country is not set:", err)
 		}
 	}
 	for ; ; time.Sleep(10 * time.Second) {
@@ -83,7 +84,7 @@ func joinWiFi() error {
 		}
 		for _, card := range cards {
 			if _, err := c.BSS(card); err == nil || card.Type != wifi.InterfaceTypeStation {
-				continue // it has joined one
+				continue // joined already
 			}
 			if err := up(card.Name); err != nil {
 				return err
@@ -92,9 +93,9 @@ func joinWiFi() error {
 			if n.password == "" {
 				join = func() error { return c.Connect(card, n.name) }
 			}
-			fmt.Fprintf(os.Stderr, "wifi: %s joins %q\n", card.Name, n.name)
+			fmt.Fprintf(os.Stderr, "wifi: %s is joining %q\n", card.Name, n.name)
 			if err := join(); err != nil {
-				fmt.Fprintf(os.Stderr, "wifi: %q is not joined: %v\n", n.name, err)
+				fmt.Fprintf(os.Stderr, "wifi: joining %q failed: %v\n", n.name, err)
 			}
 		}
 	}

@@ -82,7 +82,7 @@ devices:
 	if out := ann.MustCLI(t, "read", "--site", "shed"); !strings.Contains(out, "board/uptime") || !strings.Contains(out, "lamp/relay") {
 		t.Errorf("it is not what the card's agentsite.yaml says:\n%s", out)
 	}
-	p.says(t, "stays") // it is well
+	p.waitForConsole(t, "is confirmed")
 	p.powerOff(t)
 
 	t.Log("== an update on the card")
@@ -105,7 +105,7 @@ devices:
 		return strings.Contains(shows, "  shed  ") && strings.Contains(shows, "lamp/relay")
 	})
 	p.killed(t, ann)
-	p.says(t, "2 is well and stays")
+	p.waitForConsole(t, "2 is confirmed")
 	p.hangs(t, ann) // the next update waits for the site's end
 	p.restarts(t)
 
@@ -114,7 +114,7 @@ devices:
 	if p.slot != imageSlots {
 		t.Fatalf("slot %d is started", p.slot)
 	}
-	p.says(t, "3, is on trial")
+	p.waitForConsole(t, "3 is on trial")
 	p.restarts(t)
 
 	t.Log("== back again")
@@ -122,7 +122,7 @@ devices:
 	if p.slot != imageSlots+1 || p.tryboot {
 		t.Fatalf("slot %d is started", p.slot)
 	}
-	p.says(t, "3 was tried and was not well; 2 is back")
+	p.waitForConsole(t, "3 failed its trial; 2 is back")
 	harness.WaitFor(t, time.Minute, "its owner reaches it", func() bool {
 		out, err := ann.CLI(t, "read", "--site", "shed", "board/uptime")
 		return err == nil && strings.Contains(out, "board/uptime")
@@ -190,8 +190,8 @@ func (p *powered) killed(t *testing.T, owner harness.Person) {
 	begun := time.Now()
 	p.dark(t)
 	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
-	p.says(t, "safe values (1)")
-	p.says(t, "the site has ended: killed")
+	p.waitForConsole(t, "safe values (1)")
+	p.waitForConsole(t, "the site has exited: killed")
 	harness.WaitFor(t, time.Minute, "the site is back", func() bool {
 		out, err := owner.CLI(t, "read", "--site", "shed", "lamp/relay")
 		return err == nil && strings.Contains(out, "off")
@@ -207,7 +207,7 @@ func (p *powered) hangs(t *testing.T, owner harness.Person) {
 	begun := time.Now()
 	p.dark(t)
 	t.Logf("%.1f s to safe", time.Since(begun).Seconds())
-	p.says(t, "the site has ended: it gave no sign of life for 30s")
+	p.waitForConsole(t, "the site has exited: no WATCHDOG=1 for 30s")
 }
 
 // siteGroup is of all of the site's processes.
@@ -443,10 +443,10 @@ func (p *powered) powerOff(t testing.TB) {
 	}
 }
 
-// says waits until the board says something.
-func (p *powered) says(t testing.TB, words string) {
+// waitForConsole waits for a text on the board's console.
+func (p *powered) waitForConsole(t testing.TB, text string) {
 	t.Helper()
-	harness.WaitFor(t, 2*time.Minute, "the board says: "+words, func() bool { return strings.Contains(p.console.String(), words) })
+	harness.WaitFor(t, 2*time.Minute, "the console shows: "+text, func() bool { return strings.Contains(p.console.String(), text) })
 }
 
 var restarting = regexp.MustCompile(`reboot: Restarting system|Rebooting in \d+ seconds`)

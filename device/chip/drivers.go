@@ -20,11 +20,11 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "bme280", Doc: "temperature, pressure and humidity by a BME280 on I2C", Config: func() driver.Config { return newBMx280(b.I2C(0x76, 0x77), "BME280") }},
 		{Name: "bmp180", Doc: "temperature and pressure by a BMP180 on I2C", Config: func() driver.Config { return newBMP180(b.I2C(0x77)) }},
 		{Name: "bmp280", Doc: "temperature and pressure by a BMP280 on I2C", Config: func() driver.Config { return newBMx280(b.I2C(0x76, 0x77), "BMP280") }},
-		{Name: "camera", Doc: "pictures by a camera of the Raspberry Pi", Config: func() driver.Config { return &cameraConfig{Width: 1024, Height: 768} }},
+		{Name: "camera", Doc: "images of a Raspberry Pi camera", Config: func() driver.Config { return &cameraConfig{Width: 1024, Height: 768} }},
 		{Name: "ccs811", Doc: "air quality by a CCS811 on I2C", Config: func() driver.Config { return newCCS811(b.I2C(0x5A, 0x5B)) }},
 		{Name: "ds18b20", Doc: "DS18B20 thermometers behind a DS2482 or DS2483 on I2C", Config: func() driver.Config { return &ds18b20Config{I2C: b.I2C(0x18, 0x19, 0x1A, 0x1B)} }},
-		{Name: "gps", Doc: "position, speed and height by a GPS that speaks NMEA on a serial port", Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},
-		{Name: "hd44780", Doc: "a display of characters, by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
+		{Name: "gps", Doc: "position, speed and height by a GPS receiver (NMEA) on a serial port", Config: func() driver.Config { return &gpsConfig{b.Serial(), 9600} }},
+		{Name: "hd44780", Doc: "a character display by an HD44780 behind a PCF8574 on I2C", Config: func() driver.Config {
 			return &hd44780Config{I2C: b.I2C(append([]uint16{0x27, 0x3F}, slices.Concat(board.Addresses(0x20, 0x26), board.Addresses(0x38, 0x3E))...)...), Columns: 16, Rows: 2}
 		}},
 		{Name: "hdc302x", Doc: "temperature and humidity by an HDC3020, HDC3021 or HDC3022 on I2C", Config: func() driver.Config { return newHDC302x(b.I2C(0x44, 0x45, 0x46, 0x47)) }},
@@ -51,7 +51,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "scd4x", Doc: "carbon dioxide, temperature and humidity by an SCD40, SCD41 or SCD43 on I2C", Config: func() driver.Config { return newSCD4x(b.I2C(0x62)) }},
 		{Name: "sgp30", Doc: "air quality by an SGP30 on I2C", Config: func() driver.Config { return newSGP30(b.I2C(0x58)) }},
 		{Name: "sht4x", Doc: "temperature and humidity by an SHT40, SHT41, SHT43 or SHT45 on I2C", Config: func() driver.Config { return newSHT4x(b.I2C(0x44, 0x45, 0x46)) }},
-		{Name: "ssd1306", Doc: "a display of 128 by 64 or 32 dots, by an SSD1306 on I2C", Config: func() driver.Config { return &ssd1306Config{I2C: b.I2C(0x3C, 0x3D), Height: 64} }},
+		{Name: "ssd1306", Doc: "a display of 128 by 64 or 32 pixels by an SSD1306 on I2C", Config: func() driver.Config { return &ssd1306Config{I2C: b.I2C(0x3C, 0x3D), Height: 64} }},
 		{Name: "tca9534", Doc: "switches and states by a TCA9534, PCA9534, PCA9554 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9534) }},
 		{Name: "tca9535", Doc: "switches and states by a TCA9535, PCA9535, PCA9555 or the like on I2C", Config: func() driver.Config { return newExpander(b, tca9535) }},
 		{Name: "tm1637", Doc: "digits of seven segments by a TM1637 on two lines", Config: func() driver.Config { return &tm1637Config{Digits: 4, Brightness: 4, board: b} }},

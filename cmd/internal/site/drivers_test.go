@@ -69,11 +69,11 @@ func parse(entry string) (*config.Site, error) {
 func TestDriverList(t *testing.T) {
 	const file, begin, end = "../../../docs/drivers.md", "<!-- drivers -->\n", "<!-- end of drivers -->\n"
 	var table strings.Builder
-	table.WriteString("| what it is | the least to write | points |\n|---|---|---|\n")
+	table.WriteString("| device | shortest configuration | points |\n|---|---|---|\n")
 	for _, d := range Drivers(board.New()) {
 		cfg, err := parse(entry(d))
 		if err != nil {
-			t.Errorf("the smallest entry of %s is wrong, or not in this test: %v", d.Name, err)
+			t.Errorf("no valid shortest configuration of %s in this test: %v", d.Name, err)
 			continue
 		}
 		fmt.Fprintf(&table, "| %s | `%s` | %s |\n", d.Doc, entry(d), pointsOf(cfg.Devices[0].Config))
@@ -86,7 +86,7 @@ func TestDriverList(t *testing.T) {
 	old, tail, closed := strings.Cut(rest, end)
 	switch {
 	case !ok || !closed:
-		t.Fatal("the page has no room for the table")
+		t.Fatal("the page has no place for the table")
 	case *updateDocs:
 		if err := os.WriteFile(file, []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestDriverList(t *testing.T) {
 func pointsOf(c driver.Config) string {
 	d, ok := c.(driver.Describer)
 	if _, machine := c.(*host.Config); !ok || machine { // which differs
-		return "what there is"
+		return "depends on the part"
 	}
 	var all []string
 	for _, p := range d.Describe().Points {

@@ -13,7 +13,8 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var file, listen, https, peers string
+	var file string
+	var listen config.Listen
 	var level slog.Level
 	cmd := &cobra.Command{
 		Use: "run", GroupID: groupSite, Args: noArgs,
@@ -40,7 +41,7 @@ SIGUSR1 is an emergency stop.`,
 				slog.Info("stopping; outputs go to their safe values (a second signal ends the process at once)")
 				close(logged)
 			})
-			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, ListenHTTPS: https, ListenPeers: peers, Version: version, Hangup: hangups(), Stop: stops,
+			err = site.Run(cmd.Context(), site.Options{Config: file, Folder: folder, Listen: listen, Version: version, Hangup: hangups(), Stop: stops,
 				OnStart: func(started site.Started) { printBanner(a.out, a.out.terminal(), folder, started) }})
 			if !running() {
 				<-logged
@@ -49,9 +50,9 @@ SIGUSR1 is an emergency stop.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the configuration (default: "+config.DefaultFile+", where there is one)")
-	cmd.Flags().StringVar(&listen, "listen", "", "the address for HTTP, such as 127.0.0.1:8473 (default: the configuration's)")
-	cmd.Flags().StringVar(&https, "listen-https", "", "the address for HTTPS, for the network, such as :8474, or none (default: the configuration's; with --listen none)")
-	cmd.Flags().StringVar(&peers, "listen-peers", "", "the address for peers, such as :8475 (default: the configuration's under internet; with --listen none)")
+	cmd.Flags().StringVar(&listen.HTTP, "listen", "", "the address for HTTP, such as 127.0.0.1:8473 (default: the configuration's)")
+	cmd.Flags().StringVar(&listen.HTTPS, "listen-https", "", "the address for HTTPS, for the network, such as :8474, or none (default: the configuration's; with --listen none)")
+	cmd.Flags().StringVar(&listen.Peers, "listen-peers", "", "the address for peers, such as :8475 (default: the configuration's under internet; with --listen none)")
 	cmd.Flags().TextVar(&level, "log-level", slog.LevelInfo, "the minimum level of the log: debug, info, warn or error")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))

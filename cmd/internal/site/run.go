@@ -19,6 +19,7 @@ import (
 	"agentsite/discovery/announce"
 	"agentsite/node"
 	"agentsite/node/access"
+	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
 	"agentsite/node/hosted"
@@ -37,15 +38,13 @@ const maxMemory = 160 << 20
 
 // Options are what the command line says.
 type Options struct {
-	Config      string // a file; "" for agentsite.yaml, or the demonstration without one
-	Folder      state.Folder
-	Listen      string           // instead of the configuration's; it also turns HTTPS and peers off
-	ListenHTTPS string           // instead of the configuration's
-	ListenPeers string           // instead of the configuration's, under internet
-	Version     string           // of the program
-	OnStart     func(Started)    // is called once, when the site can be called; nil for nothing
-	Hangup      <-chan os.Signal // each asks for a reload; nil for none
-	Stop        <-chan os.Signal // each is an emergency stop; nil for none
+	Config  string // a file; "" for agentsite.yaml, or the demonstration without one
+	Folder  state.Folder
+	Listen  config.Listen    // instead of the configuration's
+	Version string           // of the program
+	OnStart func(Started)    // is called once, when the site can be called; nil for nothing
+	Hangup  <-chan os.Signal // each asks for a reload; nil for none
+	Stop    <-chan os.Signal // each is an emergency stop; nil for none
 }
 
 // Started describes a site that can be called.

@@ -13,6 +13,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/cmd/internal/sitetest"
+	"agentsite/node/config"
 	"agentsite/node/state"
 
 	"go.uber.org/goleak"
@@ -95,7 +96,7 @@ func TestRunFails(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("RUNTIME_DIRECTORY", dir)
 	folder := state.Folder(filepath.Join(dir, "data"))
-	err = site.Run(t.Context(), site.Options{Folder: folder, Listen: taken.Addr().String(), OnStart: func(site.Started) { t.Error("it can be called") }})
+	err = site.Run(t.Context(), site.Options{Folder: folder, Listen: config.Listen{HTTP: taken.Addr().String()}, OnStart: func(site.Started) { t.Error("it can be called") }})
 	if err == nil {
 		t.Error("a taken port is no error")
 	}
@@ -111,7 +112,7 @@ func TestEndedBefore(t *testing.T) {
 	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := site.Run(ctx, site.Options{Folder: state.Folder(t.TempDir()), Listen: "127.0.0.1:0"}); err != nil {
+	if err := site.Run(ctx, site.Options{Folder: state.Folder(t.TempDir()), Listen: config.Listen{HTTP: "127.0.0.1:0"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,7 +60,8 @@ func Start(t testing.TB, yaml string) *Site {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("RUNTIME_DIRECTORY", dir)
-	o := site.Options{Folder: state.Folder(filepath.Join(dir, "data")), Listen: "127.0.0.1:0", Version: "test"}
+	o := site.Options{Folder: state.Folder(filepath.Join(dir, "data")), Version: "test"}
+	o.Listen.HTTP = "127.0.0.1:0"
 	if yaml != "" {
 		o.Config = filepath.Join(dir, "agentsite.yaml")
 		if err := os.WriteFile(o.Config, []byte(yaml), 0o600); err != nil {

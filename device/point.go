@@ -99,11 +99,13 @@ func (p Point) validate() error {
 
 // Accepts reports why the output p cannot have a value.
 func (p Point) Accepts(v Value) error {
-	if v.Type() != p.Safe.Type() {
-		return Faultf(Invalid, "%s takes %s, not %s", p.Name, p.Safe.Type(), v.Type())
-	}
-	if p.Kind == KindLevel && !p.Range.Contains(v.Number()) { // a NaN is in no range
-		return Faultf(Invalid, "%s can be set to %s, not to %v", p.Name, p.Range, v)
+	switch {
+	case p.Kind == KindSwitch && v.Type() != TypeBool:
+		return Faultf(Invalid, "%s is a switch: say true or false", p.Name)
+	case p.Kind == KindLevel && (v.Type() != TypeNumber || !v.Finite()):
+		return Faultf(Invalid, "%s takes a number within %s", p.Name, p.Range)
+	case p.Kind == KindLevel && !p.Range.Contains(v.Number()):
+		return Faultf(Invalid, "%s takes %s; %v is outside", p.Name, p.Range, v)
 	}
 	return nil
 }

@@ -218,19 +218,7 @@ func (p Policy) requirement(wrong func(key, format string, args ...any)) {
 
 // Check reports whether the output can take the value at all.
 func (p Policy) Check(v device.Value) error {
-	if p.Kind == device.KindSwitch {
-		if v.Type() != device.TypeBool {
-			return device.Faultf(device.Invalid, "%s is a switch: say true or false", p.Output)
-		}
-		return nil
-	}
-	if v.Type() != device.TypeNumber || !v.Finite() {
-		return device.Faultf(device.Invalid, "%s takes a number within %s", p.Output, p.Range)
-	}
-	if !p.Range.Contains(v.Number()) {
-		return device.Faultf(device.Invalid, "%s takes %s; %v is outside", p.Output, p.Range, v)
-	}
-	return nil
+	return device.Point{Name: p.Output, Kind: p.Kind, Range: p.Range}.Accepts(v)
 }
 
 // Longest is the longest lease that a caller may ask for.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -32,11 +33,7 @@ func findTemperature(root string) []source {
 	return nil
 }
 
-func parseMilli(b []byte, values []float64) error {
-	err := firstNumber(b, values)
-	values[0] /= 1000
-	return err
-}
+func parseMilli(b []byte, values []float64) { values[0] = number(field(b, 0)) / 1000 }
 
 func findLoad(root string) []source {
 	return file(filepath.Join(root, "proc/loadavg"), firstNumber,
@@ -47,13 +44,12 @@ func findLoad(root string) []source {
 // boot (proc_stat(5)).
 func findStat(root string) []source {
 	var cpu usage
-	parse := func(b []byte, values []float64) error {
-		var stat stat
-		if err := stat.parse(b); err != nil {
-			return err
+	parse := func(b []byte, values []float64) {
+		if s := parseStat(b); s.total > 0 && s.booted > 0 {
+			values[0], values[1] = cpu.since(s), s.booted
+		} else {
+			values[0] = math.NaN()
 		}
-		values[0], values[1] = cpu.since(stat), stat.booted
-		return nil
 	}
 	return file(filepath.Join(root, "proc/stat"), parse,
 		device.Point{Name: "cpu_usage", Kind: device.KindMeasurement, Unit: "%", Description: "how busy the processor was since the last reading", Range: device.Range{Max: 100}},
@@ -64,47 +60,24 @@ func findStat(root string) []source {
 // processors, and the time of the boot.
 type stat struct{ idle, total, booted float64 }
 
-func (s *stat) parse(b []byte) error {
-	*s = stat{}
-	for line := range bytes.Lines(b) {
-		if ticks, ok := bytes.CutPrefix(line, []byte("cpu ")); ok {
-			if err := s.parseTicks(ticks); err != nil {
-				return err
-			}
-		}
-		if seconds, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
-			var err error
-			if s.booted, err = number(bytes.TrimSpace(seconds)); err != nil {
-				return err
-			}
-		}
-	}
-	if s.total == 0 || s.booted == 0 {
-		return errFormat
-	}
-	return nil
-}
-
-// parseTicks adds up user, nice, system, idle, iowait, irq, softirq and steal. The
+// parseStat adds up user, nice, system, idle, iowait, irq, softirq and steal. The
 // two after them, guest time, are in user and nice already.
-func (s *stat) parseTicks(line []byte) error {
+func parseStat(b []byte) (s stat) {
 	const idle, iowait, guest = 3, 4, 8
 	i := 0
-	for word := range bytes.FieldsSeq(line) {
+	for word := range bytes.FieldsSeq(line(b, "cpu ")) {
 		if i == guest {
 			break
 		}
-		n, err := number(word)
-		if err != nil {
-			return err
-		}
+		n := number(word)
 		s.total += n
 		if i == idle || i == iowait {
 			s.idle += n
 		}
 		i++
 	}
-	return nil
+	s.booted = number(bytes.TrimSpace(line(b, "btime ")))
+	return s
 }
 
 // usage remembers the ticks at the last reading, and what it made of them.

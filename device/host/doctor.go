@@ -1,9 +1,7 @@
 package host
 
 import (
-	"bytes"
 	"path/filepath"
-	"strconv"
 
 	"agentsite/device/driver"
 	"agentsite/device/sysfs"
@@ -30,7 +28,7 @@ var weak = driver.Finding{Severity: driver.Problem, Subject: "power", Says: "the
 
 // throttling reads the firmware's word; parseThrottled says which bit is which.
 func throttling(b []byte) []driver.Finding {
-	word, err := strconv.ParseUint(string(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("0x"))), 16, 32)
+	word, err := throttledWord(b)
 	if err != nil {
 		return nil
 	}

@@ -1,9 +1,10 @@
 package host
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 
 	"agentsite/device"
 	"agentsite/device/sysfs"
@@ -11,7 +12,10 @@ import (
 
 // file makes a source of one file, or none when the machine has no such file. One
 // that is there and cannot be read today stays a source: it may recover.
-func file(path string, parse func(b []byte, values []float64) error, points ...device.Point) []source {
+//
+// parse fills in one value for each point. It makes a value NaN that is not in the form which
+// the file has on Linux.
+func file(path string, parse func(b []byte, values []float64), points ...device.Point) []source {
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
@@ -20,13 +24,10 @@ func file(path string, parse func(b []byte, values []float64) error, points ...d
 		if err != nil {
 			return err
 		}
-		if err := parse(b, values); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if parse(b, values); slices.ContainsFunc(values, math.IsNaN) {
+			return fmt.Errorf("%s: not in the form that it has on Linux", path)
 		}
 		return nil
 	}
 	return []source{{points: points, read: read}}
 }
-
-// errFormat is a file that a kernel wrote differently.
-var errFormat = errors.New("not in the form that it has on Linux")

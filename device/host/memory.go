@@ -1,7 +1,7 @@
 package host
 
 import (
-	"bytes"
+	"math"
 	"path/filepath"
 
 	"agentsite/device"
@@ -15,29 +15,9 @@ func findMemory(root string) []source {
 
 // parseMemory reads MemTotal and MemAvailable, in units of 1024 bytes
 // (proc_meminfo(5)). What is free says little: the kernel caches files in it.
-func parseMemory(b []byte, values []float64) error {
-	const missing = -1
-	total, available := float64(missing), float64(missing)
-	for line := range bytes.Lines(b) {
-		name, rest, _ := bytes.Cut(line, []byte(":"))
-		var into *float64
-		switch string(name) {
-		case "MemTotal":
-			into = &total
-		case "MemAvailable":
-			into = &available
-		default:
-			continue
-		}
-		n, err := number(field(rest, 0))
-		if err != nil {
-			return err
-		}
-		*into = n
+func parseMemory(b []byte, values []float64) {
+	total, available := number(field(line(b, "MemTotal:"), 0)), number(field(line(b, "MemAvailable:"), 0))
+	if values[0], values[1] = percent(total-available, total), available*1024; total <= 0 {
+		values[0] = math.NaN()
 	}
-	if total <= 0 || available == missing {
-		return errFormat
-	}
-	values[0], values[1] = percent(total-available, total), available*1024
-	return nil
 }

@@ -6,14 +6,25 @@ import (
 	"strconv"
 )
 
-// number reads a decimal number and rejects anything around it. The kernel counts
-// in 64 bits: more than that, and a NaN, is not from it.
-func number(b []byte) (float64, error) {
+// number reads a decimal number; anything else, or anything around it, is NaN. The kernel
+// counts in 64 bits: more than that is not from it.
+func number(b []byte) float64 {
 	n, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !(math.Abs(n) <= 1<<64) {
-		return 0, errFormat
+		return math.NaN()
 	}
-	return n, nil
+	return n
+}
+
+// line returns the rest of the first line that begins with name; nil if none does.
+func line(b []byte, name string) []byte {
+	prefix := []byte(name)
+	for l := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(l, prefix); ok {
+			return rest
+		}
+	}
+	return nil
 }
 
 // field returns the i-th word of a line, counted from 0, and nil when it has not
@@ -29,10 +40,7 @@ func field(line []byte, i int) []byte {
 }
 
 // firstNumber reads the first word of a file.
-func firstNumber(b []byte, values []float64) (err error) {
-	values[0], err = number(field(b, 0))
-	return err
-}
+func firstNumber(b []byte, values []float64) { values[0] = number(field(b, 0)) }
 
 // percent is part of whole, between 0 and 100 whatever a racing kernel counted.
 func percent(part, whole float64) float64 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"math"
 	"path/filepath"
 	"strconv"
 
@@ -33,13 +34,15 @@ func findPower(root string) []source {
 // 1 frequency capped, 2 throttled, 3 the soft temperature limit; 16 to 19 say the
 // same of any moment since boot, and are not ours
 // (raspberrypi.com/documentation/computers/os.html#get_throttled).
-func parseThrottled(b []byte, values []float64) error {
-	word, err := strconv.ParseUint(string(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("0x"))), 16, 32)
-	if err != nil {
-		return errFormat
-	}
+func parseThrottled(b []byte, values []float64) {
+	word, err := throttledWord(b)
 	for bit := range values {
-		values[bit] = float64(word >> bit & 1)
+		if values[bit] = float64(word >> bit & 1); err != nil {
+			values[bit] = math.NaN()
+		}
 	}
-	return nil
+}
+
+func throttledWord(b []byte) (uint64, error) {
+	return strconv.ParseUint(string(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("0x"))), 16, 32)
 }

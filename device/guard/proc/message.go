@@ -205,26 +205,17 @@ func (r *reader) take(n uint32) []byte {
 	return b
 }
 
-func (r *reader) byte() byte {
-	if b := r.take(1); b != nil {
-		return b[0]
+// fixed returns the n bytes of a number, at most eight; zeros when they are missing.
+func (r *reader) fixed(n uint32) []byte {
+	if b := r.take(n); b != nil {
+		return b
 	}
-	return 0
+	return make([]byte, n)
 }
 
-func (r *reader) uint32() uint32 {
-	if b := r.take(4); b != nil {
-		return binary.BigEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *reader) uint64() uint64 {
-	if b := r.take(8); b != nil {
-		return binary.BigEndian.Uint64(b)
-	}
-	return 0
-}
+func (r *reader) byte() byte     { return r.fixed(1)[0] }
+func (r *reader) uint32() uint32 { return binary.BigEndian.Uint32(r.fixed(4)) }
+func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.fixed(8)) }
 
 func (r *reader) bool() bool {
 	switch r.byte() {
@@ -239,12 +230,7 @@ func (r *reader) bool() bool {
 
 func (r *reader) duration() time.Duration { return time.Duration(r.uint64()) }
 
-func (r *reader) text() string {
-	if b := r.take(2); b != nil {
-		return string(r.take(uint32(binary.BigEndian.Uint16(b))))
-	}
-	return ""
-}
+func (r *reader) text() string { return string(r.take(uint32(binary.BigEndian.Uint16(r.fixed(2))))) }
 
 func (r *reader) value() device.Value {
 	switch device.Type(r.byte()) {

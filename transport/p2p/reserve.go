@@ -215,8 +215,7 @@ func (h *Host) closeStale(relay peer.ID, last *time.Time) (closed bool) {
 // hasCallsThrough reports whether a peer is connected through a relay.
 func (h *Host) hasCallsThrough(relay peer.ID) bool {
 	return slices.ContainsFunc(h.Network().Conns(), func(c network.Conn) bool {
-		id, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_P2P) // the first is the relay's
-		return err == nil && id == relay.String() && IsRelayed(c.RemoteMultiaddr())
+		return relayOf(c.RemoteMultiaddr()) == relay
 	})
 }
 

@@ -13,6 +13,7 @@ var Ranges = map[string]device.Range{
 	"for_seconds": {Min: 0.001, Max: 366 * 24 * 3600}, // well inside a time.Duration
 	"hours":       {Min: 0.05, Max: 24},
 	"steps":       {Min: 1, Max: 288},
+	"every":       {Max: 3600}, // seconds between two updates
 }
 
 // CheckNumber refuses a number outside the Ranges of its field. Nil is left out.

@@ -17,6 +17,19 @@ type Site interface {
 	Offer(ctx context.Context, p Principal) (*Offer, error)
 	Points(ctx context.Context, p Principal, r SiteRequest) (PointList, error)
 	Read(ctx context.Context, p Principal, r ReadRequest) (Readings, error)
+	// Watch tells p what changes. It calls emit from one goroutine: first with a snapshot,
+	// once nothing can be missed any more, then whenever something has changed, but no more
+	// often than the request says. What changes while emit runs is in the update after it,
+	// once. Between two snapshots readings are of the same points. An update that begins
+	// after the answer to a move has what the move changed, unless one before had it.
+	//
+	// Points that the request names and that are not there are refused as invalid. Readings
+	// are charged like those of Read: while a permission's rate is used up, those of a
+	// snapshot come without a value, stale, and follow later.
+	//
+	// Watch blocks until ctx ends, emit fails (both errors are returned), the permission ends
+	// (denied) or, for a remote site, the site is gone.
+	Watch(ctx context.Context, p Principal, r WatchRequest, emit func(Update) error) error
 	History(ctx context.Context, p Principal, r HistoryRequest) (History, error)
 	Move(ctx context.Context, p Principal, r MoveRequest) (Output, error)
 	Stop(ctx context.Context, p Principal, r SiteRequest) (Stops, error)

@@ -1,12 +1,11 @@
 package agents
 
-
 // WatchRequest asks for values as they change.
 type WatchRequest struct {
 	Points []string // all that may be read when left out
 	// OfferOnly asks for no values: only Update.Offer is told.
 	OfferOnly bool
-	// Every is the shortest time between two updates, in seconds.
+	// Every is the shortest time between two updates, in seconds: 0 to 3600.
 	Every float64
 	Terms
 }
@@ -18,8 +17,8 @@ type WatchRequest struct {
 // or that a site of a group does not answer, is a change. Ages and lengths are those of the
 // moment at which the update was made; its readings have no Time.
 type Update struct {
-	Offer     bool       // what may be asked for may have changed; see Site.Offer
-	Readings  []Reading  // with Detail where they are of outputs
+	Offer     bool       // what may be asked for may have changed, see Site.Offer; never in the first
+	Readings  []Reading  // of outputs with what moves of their Detail: the rest is in Point
 	Approvals []Approval // all, where they have changed; nil where they have not
 	Stops     []StopState
 	Missed    []Missed // of a group: all sites that do not answer; nil where that has not changed

@@ -125,17 +125,22 @@ func (n *Node) Requests(p agents.Principal) ([]Request, error) {
 	if err := owner(p); err != nil {
 		return nil, err
 	}
-	n.requests.mu.Lock()
-	defer n.requests.mu.Unlock()
-	n.requests.forget()
-	var out []Request
-	for h, r := range n.requests.all {
-		if r.answer == unanswered {
+	return n.requests.waiting(""), nil
+}
+
+// waiting returns the requests without an answer, the oldest first; those of one principal
+// where who is not "".
+func (all *requests) waiting(who string) (out []Request) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.forget()
+	for h, r := range all.all {
+		if r.answer == unanswered && (who == "" || r.asked.Who == who) {
 			out = append(out, Request{h, r.asked.Who, r.asked.Tool, r.asked.Args, time.Until(r.until)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Handle, b.Handle)) })
-	return out, nil
+	return out
 }
 
 // Approve says an owner's yes to a request, which then holds for one such call, or no.
@@ -155,6 +160,7 @@ func (n *Node) Approve(p agents.Principal, handle string, ok bool) error {
 		r.answer, word = yes, "approve"
 	}
 	r.until = time.Now().Add(approveWithin)
+	n.hub.Announce(agents.Change{Approvals: true})
 	about, err := json.Marshal(struct {
 		Who  string         `json:"who"`
 		Tool string         `json:"tool"`

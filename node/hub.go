@@ -53,6 +53,19 @@ type entry struct {
 	period time.Duration // 0 for what only speaks when it changes
 }
 
+// goodUntil returns when the reading becomes stale; zero where it does not.
+func (e *entry) goodUntil() time.Time {
+	if e.Quality != device.Good || e.period == 0 {
+		return time.Time{}
+	}
+	return e.At.Add(staleAfter * e.period)
+}
+
+func (e *entry) stale() bool {
+	until := e.goodUntil()
+	return !until.IsZero() && time.Since(until) > 0
+}
+
 // NewHub makes a hub. A nil sink is for a site without outputs; uri names the resource
 // of a point for the watchers.
 func NewHub(sink Sink, recorder Recorder, uri func(address string) string) *Hub {
@@ -87,7 +100,7 @@ func (h *Hub) put(r device.Reading, period time.Duration) {
 	s.entry = entry{r, period}
 	h.mu.Unlock()
 	h.recorder.Record(r)
-	if before.Point == "" || before.Value != r.Value || before.Quality != r.Quality || period == 0 {
+	if before.Point == "" || before.Value != r.Value || before.Quality != r.Quality || period == 0 || before.stale() {
 		h.Announce(agents.Change{URI: h.uri(r.Point)})
 	}
 }
@@ -106,16 +119,22 @@ func (h *Hub) slot(address string) *slot {
 // Latest returns a point's last reading, stale when it should have had a
 // successor by now.
 func (h *Hub) Latest(address string) (device.Reading, bool) {
+	r, _ := h.latestUntil(address)
+	return r, r.Point != ""
+}
+
+// latestUntil is Latest that also says when the reading becomes stale; zero where it does not.
+func (h *Hub) latestUntil(address string) (device.Reading, time.Time) {
 	var s entry
 	h.mu.RLock()
 	if held := h.latest[address]; held != nil {
 		s = held.entry
 	}
 	h.mu.RUnlock()
-	if s.Quality == device.Good && s.period > 0 && time.Since(s.At) > staleAfter*s.period {
+	if s.stale() {
 		s.Quality, s.Why = device.Stale, "the device has not been read for too long"
 	}
-	return s.Reading, s.Point != ""
+	return s.Reading, s.goodUntil() // zero of what is stale already
 }
 
 // Forget drops the latest readings of points that are gone, or are read otherwise

@@ -120,6 +120,7 @@ func (n *Node) approved(c *call, asked Asked) (err error) {
 	if _, waits := err.(*agents.ApprovalNeeded); err != nil && !waits {
 		return n.refuse(asked, err)
 	}
+	n.hub.Announce(agents.Change{Approvals: true})
 	return err
 }
 

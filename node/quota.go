@@ -59,8 +59,11 @@ func (n *Node) account(p agents.Principal) account {
 	return account{n.access.Root(p), false}
 }
 
-// quotaOf is what a call counts as: what goes to safe finds no place taken by what moves.
+// quotaOf is what an operation counts as: what goes to safe finds no place taken by what moves.
 func quotaOf(ask agents.Ask) Quota {
+	if ask.Op == agents.OpWatch {
+		return Subscriptions
+	}
 	if ask.Name() == agents.EmergencyStop { // not behind outputs that do not come back
 		return Stops
 	}

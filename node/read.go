@@ -32,17 +32,7 @@ func oneSite(r agents.SiteRequest) func(*view) error {
 // Read returns the latest readings.
 func (n *Node) Read(_ context.Context, p agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpRead, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
-	return operate(n, &c, func(v *view) error {
-		for _, address := range r.Points {
-			if err := agents.CheckName("points", address, v.offer.Read); err != nil {
-				return err
-			}
-		}
-		if len(r.Points) > len(v.offer.Read) {
-			return device.Faultf(device.Invalid, "points: name each point once; there are %d", len(v.offer.Read))
-		}
-		return nil
-	}, func(v *view) (agents.Readings, error) {
+	return operate(n, &c, func(v *view) error { return v.checkPoints(r.Points) }, func(v *view) (agents.Readings, error) {
 		points := r.Points
 		if len(points) == 0 {
 			points = v.offer.Read
@@ -58,12 +48,30 @@ func (n *Node) Read(_ context.Context, p agents.Principal, r agents.ReadRequest)
 	})
 }
 
+// checkPoints refuses points that are not there, and more than there are.
+func (v *view) checkPoints(points []string) error {
+	for _, address := range points {
+		if err := agents.CheckName("points", address, v.offer.Read); err != nil {
+			return err
+		}
+	}
+	if len(points) > len(v.offer.Read) {
+		return device.Faultf(device.Invalid, "points: name each point once; there are %d", len(v.offer.Read))
+	}
+	return nil
+}
+
 // reading returns the latest reading of a point that exists.
 func (n *Node) reading(v *view, address string) agents.Reading {
+	r, _ := n.hub.Latest(address)
 	of := v.byName[address]
-	out := agents.Reading{Point: address, Unit: of.Unit}
-	r, ok := n.hub.Latest(address)
-	if !ok {
+	return of.reading(r)
+}
+
+// reading returns r as it is told; the zero r is none yet.
+func (of *point) reading(r device.Reading) agents.Reading {
+	out := agents.Reading{Point: of.Address, Unit: of.Unit}
+	if r.Point == "" {
 		out.Quality, out.Why = device.Stale, "no reading yet"
 		if of.Kind == device.KindEvent {
 			out.Quality, out.Why = device.Good, "nothing has happened yet"
@@ -85,11 +93,14 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 	if !of.Kind.Output() || i < 0 || err != nil {
 		return nil
 	}
-	s := all[i]
-	return &agents.OutputDetail{
-		Safe: policy.Safe, Max: seconds(policy.Longest()), Limits: v.limits(policy), Confirm: of.confirms(),
-		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: s.Why,
-	}
+	d := v.moving(p, all[i])
+	d.Safe, d.Max, d.Limits, d.Confirm = policy.Safe, seconds(policy.Longest()), v.limits(policy), of.confirms()
+	return &d
+}
+
+// moving returns what an output is doing; not what it may do.
+func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
+	return agents.OutputDetail{Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: s.Why}
 }
 
 const (

@@ -47,14 +47,18 @@ type Outputs interface {
 	Stop(ctx context.Context) error
 	Stopped() bool
 	Status() []guard.Status
+	// Changed returns what is closed when anything that Status or Stopped reports has changed
+	// since the call.
+	Changed() <-chan struct{}
 	Policy(output string) (guard.Policy, error)
 }
 
 // noOutputs are those of a site without any.
 type noOutputs struct{ Outputs }
 
-func (noOutputs) Status() []guard.Status { return nil }
-func (noOutputs) Stopped() bool          { return false }
+func (noOutputs) Status() []guard.Status   { return nil }
+func (noOutputs) Stopped() bool            { return false }
+func (noOutputs) Changed() <-chan struct{} { return nil }
 func (noOutputs) Policy(output string) (guard.Policy, error) {
 	return guard.Policy{}, device.Faultf(device.Invalid, "there is no output %q", output)
 }

@@ -130,7 +130,10 @@ func (v *view) limits(p guard.Policy) string {
 
 // lacks returns what an output requires and does not have.
 func (v *view) lacks(s guard.Status) string {
-	if p, err := v.Outputs.Policy(s.Output); s.Lacks != "" && (err != nil || !v.reads(p.Requires.Point)) {
+	if s.Lacks == "" {
+		return ""
+	}
+	if p, err := v.Outputs.Policy(s.Output); err != nil || !v.reads(p.Requires.Point) {
 		return hidden
 	}
 	return s.Lacks

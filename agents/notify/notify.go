@@ -46,6 +46,18 @@ func (ws *Watchers) Join(which agents.Change, uris []string) *Watcher {
 	return w
 }
 
+// Replace has the watcher told about other resources than before, and misses no change of
+// those from then on. Changes that were not taken are dropped, but for those of the offers.
+func (w *Watcher) Replace(uris []string) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.uris = uris
+	clear(w.changed)
+	for _, u := range uris {
+		w.changed[u] = false
+	}
+}
+
 // Leave ends what Join began.
 func (w *Watcher) Leave() {
 	w.of.mu.Lock()

@@ -148,6 +148,11 @@ func (c *Catalog) Notify(ctx context.Context, p agents.Principal, which agents.C
 	return c.hosted.Notify(ctx, p, which, uris, emit)
 }
 
+// Watch tells p what changes of the site, as agents.Site does.
+func (c *Catalog) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	return c.site.Watch(ctx, p, r, emit)
+}
+
 // invalid is a malformed request.
 func invalid(format string, args ...any) error {
 	return &malformed{device.Faultf(device.Invalid, format, args...)}

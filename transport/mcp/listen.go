@@ -17,32 +17,41 @@ func (s *Server) listen(ctx context.Context, r request, p *listenParams) (any, e
 	if len(p.Notifications.URIs) > maxWatched {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "notifications: at most %d resources in one subscription", maxWatched)
 	}
-	place, err := s.node.Hold(r.who, node.Subscriptions)
-	if err != nil {
-		return nil, err
-	}
-	defer place.Leave()
-	agreed := p.Notifications
-	if agreed.URIs, err = s.known(ctx, r.who, p.Notifications.URIs); err != nil {
-		return nil, err
-	}
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ending, cancel)()
-	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
-	err = s.catalog.Notify(watching, r.who, which, agreed.URIs, func(c agents.Change) error {
-		if c == (agents.Change{}) {
-			return s.tell(r, "notifications/subscriptions/acknowledged", subscriptionParams{Notifications: &agreed})
-		}
-		return s.changed(r, c)
-	})
-	if watching.Err() == nil {
+	follow := s.notify
+	if r.meta.Values != nil {
+		follow = s.watch
+	}
+	if err := follow(watching, r, p.Notifications); watching.Err() == nil {
 		return nil, err
 	}
 	out := s.completed()
 	out.Meta.Subscription = r.ID
 	return out, nil
 }
+
+// notify sends the notifications of the specification.
+func (s *Server) notify(ctx context.Context, r request, agreed filter) error {
+	place, err := s.node.Hold(r.who, node.Subscriptions)
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	if agreed.URIs, err = s.known(ctx, r.who, agreed.URIs); err != nil {
+		return err
+	}
+	which := agents.Change{Tools: agreed.Tools, Prompts: agreed.Prompts, Resources: agreed.Resources}
+	return s.catalog.Notify(ctx, r.who, which, agreed.URIs, func(c agents.Change) error {
+		if c == (agents.Change{}) {
+			return s.tell(r, acknowledged, subscriptionParams{Notifications: &agreed})
+		}
+		return s.changed(r, c)
+	})
+}
+
+const acknowledged = "notifications/subscriptions/acknowledged"
 
 // known keeps the resources that exist for p.
 func (s *Server) known(ctx context.Context, p agents.Principal, uris []string) ([]string, error) {

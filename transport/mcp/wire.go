@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"agentsite/agents"
+	"agentsite/device"
 	"agentsite/transport/rpc"
 )
 
@@ -35,7 +36,9 @@ type RequestMeta struct {
 	LogLevel      string              `json:"io.modelcontextprotocol/logLevel,omitzero"`
 	ProgressToken rpc.ID              `json:"progressToken,omitzero"`
 	Text          string              `json:"agentsite/text,omitzero"` // "none" leaves out the text of a structured result
-	agents.Terms                      // of a tools/call
+	// Values asks a subscription for values, with so many seconds between notifications.
+	Values       *float64 `json:"agentsite/values,omitzero"`
+	agents.Terms          // of a tools/call
 }
 
 // clientCapabilities are what a client can be asked for.
@@ -314,9 +317,49 @@ type logParams struct {
 
 // subscriptionParams are those of every notification of a subscription.
 type subscriptionParams struct {
-	Meta struct {
-		Subscription rpc.ID `json:"io.modelcontextprotocol/subscriptionId"`
-	} `json:"_meta"`
-	Notifications *filter `json:"notifications,omitzero"` // of the acknowledgement
-	URI           string  `json:"uri,omitzero"`           // of resources/updated
+	Meta          subscriptionMeta `json:"_meta"`
+	Notifications *filter          `json:"notifications,omitzero"` // of the acknowledgement
+	URI           string           `json:"uri,omitzero"`           // of resources/updated
+}
+
+type subscriptionMeta struct {
+	Subscription rpc.ID   `json:"io.modelcontextprotocol/subscriptionId"`
+	Values       *float64 `json:"agentsite/values,omitzero"` // of the acknowledgement, as asked for
+}
+
+// valuesParams are those of notifications/agentsite/values: an agents.Update. Lists that
+// have not changed are left out.
+type valuesParams struct {
+	Meta      subscriptionMeta   `json:"_meta"`
+	Points    []tablePoint       `json:"points,omitzero"` // of a snapshot
+	Readings  []tableReading     `json:"readings,omitzero"`
+	Approvals []agents.Approval  `json:"approvals,omitzero"`
+	Stopped   *bool              `json:"emergency_stop,omitzero"` // of one site
+	Sites     []agents.StopState `json:"sites,omitzero"`          // of a group
+	Missed    []agents.Missed    `json:"not_answered,omitzero"`
+}
+
+// tablePoint is an entry of the table that readings point into.
+type tablePoint struct {
+	Point string `json:"point"`
+	Unit  string `json:"unit,omitzero"`
+}
+
+type tableReading struct {
+	Index   int            `json:"i"` // into the table
+	Value   device.Value   `json:"value,omitzero"`
+	Age     float64        `json:"age_seconds"`
+	Quality device.Quality `json:"quality,omitzero"` // good when left out
+	Why     string         `json:"why,omitzero"`
+	Output  *outputState   `json:"output,omitzero"` // of an output, always
+}
+
+// outputState is what an output is doing: what moves of an agents.OutputDetail.
+type outputState struct {
+	Goal   device.Value `json:"going_to,omitzero"`
+	Holder string       `json:"held_by,omitzero"`
+	Left   float64      `json:"seconds_left,omitzero"`
+	Rest   float64      `json:"rest_seconds,omitzero"`
+	Needs  string       `json:"needs,omitzero"`
+	Ended  string       `json:"returned_because,omitzero"`
 }

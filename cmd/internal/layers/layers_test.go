@@ -70,7 +70,7 @@ var layers = []layer{
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpImports, "a protocol calls the node"},
 	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
-	{"transport/mcp/client", []string{"transport/rpc", "agents"}, "the server is known by its messages only"},
+	{"transport/mcp/client", []string{"transport/rpc", "agents", "device"}, "the server is known by its messages only"},
 	{"discovery", []string{"node/identity", "node/quota"}, "records of sites are free of tools"},
 	{"discovery/bed", nil, "a network for tests is independent of the programs on it"},
 	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "the announcement comes as values; the media are passed in"},

@@ -78,6 +78,14 @@ func (k *Keeper) Status() []guard.Status {
 	return all
 }
 
+// Changed is closed when anything that Status and Stopped report has changed since, but for
+// what goes by.
+func (k *Keeper) Changed() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changed
+}
+
 // Settle blocks until every output that nobody holds is known to be at its safe value, or
 // ctx ends; then one UnknownOutcome fault names those that are not.
 func (k *Keeper) Settle(ctx context.Context) error {

@@ -76,6 +76,7 @@ type meta struct {
 	Client       app      `json:"io.modelcontextprotocol/clientInfo"`
 	Capabilities struct{} `json:"io.modelcontextprotocol/clientCapabilities"`
 	Text         string   `json:"agentsite/text,omitzero"`
+	Values       *float64 `json:"agentsite/values,omitzero"`
 	agents.Terms
 }
 
@@ -231,21 +232,13 @@ func (c content) decode() (*agents.Content, error) {
 	return nil, nil // a kind that we have no use for
 }
 
-// Watch calls changed with the URI of each resource that has changed, until ctx ends
-// or the site does; first of all with "", once nothing can be missed any more.
-func (c *Client) Watch(ctx context.Context, uris []string, changed func(uri string)) error {
-	return c.watch(ctx, filter{URIs: uris}, func(n agents.Change) { changed(n.URI) })
-}
-
-// Follow is Watch that also tells, with Tools, when other tools may be called there than
-// before. First of all comes the zero Change.
+// Follow calls changed with each resource that has changed, and, with Tools, when other tools
+// may be called there than before, until ctx ends or the site does. First of all comes the
+// zero Change, once nothing can be missed any more.
 func (c *Client) Follow(ctx context.Context, uris []string, changed func(agents.Change)) error {
-	return c.watch(ctx, filter{Tools: true, URIs: uris}, changed)
-}
-
-func (c *Client) watch(ctx context.Context, f filter, changed func(agents.Change)) error {
+	f := filter{Tools: true, URIs: uris}
 	id := c.id()
-	_, err := c.call(ctx, id, "subscriptions/listen", params{Notifications: &f}, func(method string, p rpc.Raw) {
+	_, err := c.call(ctx, id, listenMethod, params{Notifications: &f}, func(method string, p rpc.Raw) {
 		var n notified
 		if p.Decode(&n) != nil || n.Meta.Subscription != id {
 			return // another subscription's
@@ -256,9 +249,7 @@ func (c *Client) watch(ctx context.Context, f filter, changed func(agents.Change
 		case "notifications/resources/updated":
 			changed(agents.Change{URI: n.URI})
 		case "notifications/tools/list_changed":
-			if f.Tools {
-				changed(agents.Change{Tools: true})
-			}
+			changed(agents.Change{Tools: true})
 		}
 	})
 	return err
@@ -267,7 +258,8 @@ func (c *Client) watch(ctx context.Context, f filter, changed func(agents.Change
 // notified are the parameters of a subscription's notifications.
 type notified struct {
 	Meta struct {
-		Subscription rpc.ID `json:"io.modelcontextprotocol/subscriptionId"`
+		Subscription rpc.ID   `json:"io.modelcontextprotocol/subscriptionId"`
+		Values       *float64 `json:"agentsite/values"` // of the acknowledgement
 	} `json:"_meta"`
 	URI string `json:"uri"`
 }
@@ -296,7 +288,7 @@ func (c *Client) id() rpc.ID { return rpc.NumberID(c.next.Add(1)) }
 func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, note func(string, rpc.Raw)) (rpc.Raw, error) {
 	asked := p.Meta
 	p.Meta = c.meta
-	p.Meta.Terms, p.Meta.Text = asked.Terms, asked.Text
+	p.Meta.Terms, p.Meta.Text, p.Meta.Values = asked.Terms, asked.Text, asked.Values
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
 	return raw, refusal(err)
 }

@@ -52,8 +52,8 @@ func TestRequests(t *testing.T) {
 			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{"a":[1]}`)})
 			return err
 		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/text":"none"},"name":"x","arguments":{"a":[1]}}`},
-		{func() error { return c.Watch(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
-			`{` + who + `,"notifications":{"resourceSubscriptions":["u:1","u:2"]}}`},
+		{func() error { return c.Follow(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
+			`{` + who + `,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["u:1","u:2"]}}`},
 		{func() error { _, err := c.CallMethod(t.Context(), "owner/reset", nil); return err }, "owner/reset", "", ``},
 		{func() error {
 			_, err := c.AskOnce(t.Context(), "x", []byte(`{}`), Once{Key: "k", State: "s"})
@@ -138,7 +138,7 @@ func TestRefused(t *testing.T) {
 			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
 			return err
 		},
-		"Watch":      func() error { return c.Watch(t.Context(), nil, nil) },
+		"Watch":      func() error { return c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{}, nil) },
 		"CallMethod": func() error { _, err := c.CallMethod(t.Context(), "x", ""); return err },
 	} {
 		var e *Refusal
@@ -159,25 +159,18 @@ func TestTools(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestFollow(t *testing.T) {
 	const ours, theirs = `"_meta":{"io.modelcontextprotocol/subscriptionId":1}`, `"_meta":{"io.modelcontextprotocol/subscriptionId":2}`
 	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
 		{"notifications/subscriptions/acknowledged", `{` + theirs + `}`},
 		{"notifications/subscriptions/acknowledged", `{` + ours + `}`},
 		{"notifications/resources/updated", `{"uri":"u:1",` + ours + `}`},
 		{"notifications/resources/updated", `{"uri":7,` + ours + `}`}, // not understood
-		{"notifications/tools/list_changed", `{` + ours + `}`},        // not asked for
+		{"notifications/tools/list_changed", `{` + ours + `}`},
 		{"notifications/resources/updated", `{"uri":"u:3",` + theirs + `}`},
 		{"notifications/resources/updated", `{"uri":"u:4"}`},
 		{"notifications/resources/updated", `{"uri":"u:2",` + ours + `}`},
 	}}
-	var heard []string
-	if err := New(f, "test", "1").Watch(t.Context(), []string{"u:1", "u:2"}, func(uri string) { heard = append(heard, uri) }); err != nil {
-		t.Error(err)
-	}
-	if want := []string{"", "u:1", "u:2"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
-	}
 	var changes []agents.Change
 	if err := New(f, "test", "1").Follow(t.Context(), []string{"u:1"}, func(c agents.Change) { changes = append(changes, c) }); err != nil {
 		t.Error(err)

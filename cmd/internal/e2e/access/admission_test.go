@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/access"
@@ -269,11 +270,12 @@ func passGrants(t *testing.T, r *harness.Site, own identity.Key, i access.Invita
 				all.Go(func() {
 					for ctx.Err() == nil {
 						opened := false
-						c.Watch(ctx, []string{"agentsite:///den/temperature"}, func(string) {
+						c.Watch(ctx, agents.Principal{}, agents.WatchRequest{Points: []string{"den/temperature"}}, func(agents.Update) error {
 							if !opened {
 								opened = true
 								p.open.Add(1)
 							}
+							return nil
 						})
 						if opened {
 							p.open.Add(-1)
@@ -409,11 +411,12 @@ func TestStopWithoutSubscription(t *testing.T) {
 		c := dial()
 		go func() {
 			told := false
-			err := c.Watch(t.Context(), nil, func(string) {
+			err := c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{OfferOnly: true}, func(agents.Update) error {
 				if !told {
 					told = true
 					open <- true
 				}
+				return nil
 			})
 			if err != nil && !told {
 				open <- false

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/rpc"
@@ -258,7 +259,15 @@ func TestAttacks(t *testing.T) {
 	alice := f.settle(t)
 	watched, lost := make(chan string, 100), make(chan error, 1)
 	go func() {
-		lost <- alice.Watch(t.Context(), []string{"agentsite:///hartebeest/relay"}, func(uri string) { watched <- uri })
+		lost <- alice.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{Points: []string{"hartebeest/relay"}}, func(u agents.Update) error {
+			for _, r := range u.Readings {
+				select {
+				case watched <- r.Point:
+				default:
+				}
+			}
+			return nil
+		})
 	}()
 	<-watched // it has begun
 

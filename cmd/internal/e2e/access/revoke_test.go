@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
 	"agentsite/cmd/internal/peer"
 	"agentsite/node/state"
@@ -39,7 +40,10 @@ func TestRevoked(t *testing.T) {
 		ended, live := make(chan error, 1), make(chan struct{})
 		go func() {
 			var once sync.Once
-			ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+			ended <- c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{Points: []string{"box/relay"}}, func(agents.Update) error {
+				once.Do(func() { close(live) })
+				return nil
+			})
 		}()
 		<-live
 		first := time.Duration(0)
@@ -92,7 +96,10 @@ func TestPermissionEnds(t *testing.T) {
 	ended, live := make(chan error, 1), make(chan struct{})
 	go func() {
 		var once sync.Once
-		ended <- c.Watch(t.Context(), []string{"agentsite:///box/relay"}, func(string) { once.Do(func() { close(live) }) })
+		ended <- c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{Points: []string{"box/relay"}}, func(agents.Update) error {
+			once.Do(func() { close(live) })
+			return nil
+		})
 	}()
 	select {
 	case <-live:

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/e2e/harness"
+	"agentsite/device"
 )
 
 // header has a site on the simulated lines of a Raspberry Pi's header: what is wired to
@@ -61,8 +63,8 @@ func (m *machine) pressed(t *testing.T) {
 		m.Pull(t, bell, !pressed)
 		n := next(t, events)
 		took = append(took, n.at.Sub(begun))
-		if r := m.readings(t)["bell/button"]; n.point != "bell/button" || r.Value != pressed {
-			t.Fatalf("%s is notified, and the button is %v when it is %v", n.point, r.Value, pressed)
+		if n.point != "bell/button" || n.value != device.Bool(pressed) {
+			t.Fatalf("%s is told to be %v when the button is %v", n.point, n.value, pressed)
 		}
 	}
 	begun := time.Now()
@@ -82,11 +84,11 @@ func (m *machine) pressed(t *testing.T) {
 		}
 		harness.AskGuest[any](t, m.Machine, "PUT", "/file", []byte(strings.Join(levels, "\n")), "path", m.SimulatedLine(t, gate)+"pull", "pause", "10ms")
 		n := next(t, events)
-		heard = append(heard, fmt.Sprint(n.point, " ", m.readings(t)["gate/button"].Value))
+		heard = append(heard, fmt.Sprint(n.point, " ", n.value))
 	}
 	m.Pull(t, bell, false)
 	heard = append(heard, next(t, events).point)
-	if got := strings.Join(heard, ", "); got != "gate/button true, gate/button false, bell/button" {
+	if got := strings.Join(heard, ", "); got != "gate/button on, gate/button off, bell/button" {
 		t.Errorf("what bounces came as %s", got)
 	}
 	m.Pull(t, bell, true)
@@ -94,35 +96,38 @@ func (m *machine) pressed(t *testing.T) {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// notification is one of a subscription.
+// notification is a reading of a subscription; the first stands for its beginning.
 type notification struct {
 	point string
+	value device.Value
 	at    time.Time // here
 }
 
 // subscribe subscribes to points until the test ends.
 func (m *machine) subscribe(t testing.TB, points ...string) <-chan notification {
 	t.Helper()
-	const resource = "agentsite:///"
-	var uris []string
-	for _, p := range points {
-		uris = append(uris, resource+p)
-	}
 	heard := make(chan notification, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, ended := m.Client(t, true), make(chan error, 1)
 	go func() {
-		ended <- watching.Watch(ctx, uris, func(uri string) {
-			heard <- notification{strings.TrimPrefix(uri, resource), time.Now()}
+		first := true
+		ended <- watching.Watch(ctx, agents.Principal{}, agents.WatchRequest{Points: points}, func(u agents.Update) error {
+			if first {
+				first = false
+				heard <- notification{}
+				return nil
+			}
+			for _, r := range u.Readings {
+				heard <- notification{r.Point, r.Value, time.Now()}
+			}
+			return nil
 		})
 	}()
 	t.Cleanup(func() {
 		cancel()
 		t.Logf("the subscription ended: %v", <-ended)
 	})
-	if n := next(t, heard); n.point != "" {
-		t.Fatalf("a subscription begins with %q", n.point)
-	}
+	next(t, heard)
 	return heard
 }
 

@@ -1,0 +1,378 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/notify"
+	"agentsite/device"
+)
+
+const (
+	// endSlack is how far the end of a lease or of a rest may be from what was told before it
+	// is told again.
+	endSlack = time.Second
+	// What a permission's rate does not allow yet is tried again less and less often.
+	chargeRetry    = time.Second
+	chargeRetryMax = time.Minute
+)
+
+// Watch tells p what changes, as agents.Site says. It takes a place of the Subscriptions for
+// as long as it runs.
+func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	var asks []agents.Ask // what p has to go on seeing
+	if r.OfferOnly {
+		if err := agents.CheckNumber("every", &r.Every); err != nil {
+			return err
+		}
+		place, err := n.Hold(p, Subscriptions)
+		if err != nil {
+			return err
+		}
+		defer place.Leave()
+	} else {
+		c := call{who: p, ask: agents.Ask{Op: agents.OpWatch, Points: r.Points, Effect: agents.Reads}, terms: r.Terms, args: none}
+		a, err := n.admit(&c, func(v *view) error { return v.planWatch(r) })
+		if err != nil {
+			return err
+		}
+		defer a.place.Leave()
+		asks = append(asks, c.ask)
+	}
+	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
+		w := valueWatch{node: n, who: p, request: r}
+		w.notes = n.hub.watchers.Join(agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !r.OfferOnly}, nil)
+		defer w.notes.Leave()
+		return w.run(ctx, seen, emit)
+	})
+}
+
+func (v *view) planWatch(r agents.WatchRequest) error {
+	if err := agents.CheckNumber("every", &r.Every); err != nil {
+		return err
+	}
+	for i, address := range r.Points {
+		if slices.Contains(r.Points[:i], address) {
+			return device.Faultf(device.Invalid, "points: name each point once; %.60q comes twice", address)
+		}
+	}
+	return v.checkPoints(r.Points)
+}
+
+// valueWatch is one Watch. Values are taken when an update is made, so that a slow watcher costs
+// no more than the list of its points.
+type valueWatch struct {
+	node    *Node
+	who     agents.Principal
+	request agents.WatchRequest
+	notes   *notify.Watcher
+
+	standing uint64 // of who, when the view was taken
+	view     *view
+	points   []watched
+	byURI    map[string]int
+	outputs  map[string]int  // by address
+	changed  <-chan struct{} // closed when an output or the stop may have changed
+
+	stopped  bool      // as told
+	handles  []string  // of the approvals, as told
+	goodTill time.Time // when the next reading becomes stale; zero for none, as the following
+	answerBy time.Time // when the next approval ends by itself
+	chargeAt time.Time // when readings that a rate holds back are tried again
+	backOff  time.Duration
+}
+
+// watched is a point of a watch.
+type watched struct {
+	*point
+	dirty  bool // it may have to be told
+	known  bool // it was told since the snapshot
+	latest device.Reading
+	told   device.Reading
+	now    agents.OutputDetail
+	detail agents.OutputDetail // as told
+	at     time.Time           // when detail was told
+}
+
+// run makes updates until ctx ends or emit fails.
+func (w *valueWatch) run(ctx context.Context, seen func() error, emit func(agents.Update) error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for first := true; ; first = false {
+		if err := seen(); err != nil {
+			return err
+		}
+		u, some, err := w.update(first)
+		if err != nil {
+			return err
+		}
+		if some {
+			if err := emit(u); err != nil {
+				return err
+			}
+			if w.request.Every > 0 {
+				timer.Reset(time.Duration(w.request.Every * float64(time.Second)))
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-timer.C:
+				}
+			}
+		}
+		var due <-chan time.Time
+		if next := earliest(w.goodTill, w.answerBy, w.chargeAt); !next.IsZero() {
+			timer.Reset(time.Until(next) + 1)
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.notes.C:
+		case <-w.changed:
+		case <-due:
+		}
+	}
+}
+
+// earliest returns the first of some times; the zero Time is none.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if first.IsZero() || !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// past reports whether a time is there and has come.
+func past(t time.Time) bool { return !t.IsZero() && time.Since(t) >= 0 }
+
+// update makes the next update, and reports whether there is anything in it.
+func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err error) {
+	snapshot, asked := first, past(w.answerBy)
+	for _, c := range w.notes.Take() {
+		if i, ok := w.byURI[c.URI]; ok {
+			w.points[i].dirty = true
+		}
+		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
+		asked = asked || c.Approvals
+	}
+	if !w.node.free(w.who) {
+		standing := w.node.access.Standing(w.who)
+		snapshot = snapshot || standing != w.standing
+		w.standing = standing
+	}
+	u.Offer = snapshot && !first
+	if w.request.OfferOnly {
+		return u, snapshot, nil
+	}
+	if snapshot {
+		w.look()
+	}
+	w.compareOutputs()
+	sweep := snapshot || past(w.goodTill)
+	if sweep {
+		w.goodTill = time.Time{}
+	}
+	some := false
+	for i := range w.points {
+		p := &w.points[i]
+		if p.dirty || sweep {
+			var until time.Time
+			p.latest, until = w.node.hub.latestUntil(p.Address)
+			w.goodTill = earliest(w.goodTill, until)
+			p.dirty = !p.known || p.now != p.detail || p.latest.Quality != p.told.Quality || p.dirty && p.latest != p.told
+		}
+		some = some || p.dirty
+	}
+	if some {
+		if u.Readings, err = w.readings(snapshot); err != nil {
+			return u, false, err
+		}
+	}
+	if snapshot || asked {
+		u.Approvals = w.approvals(snapshot)
+	}
+	if stopped := w.view.Outputs.Stopped(); w.view.offer.Status && (snapshot || stopped != w.stopped) {
+		w.stopped = stopped
+		u.Stops = []agents.StopState{{Stopped: stopped}}
+	}
+	return u, snapshot || u.Readings != nil || u.Approvals != nil || u.Stops != nil, nil
+}
+
+// look takes the present view. Named points that are gone are left out.
+func (w *valueWatch) look() {
+	w.view, _ = w.node.seenBy(w.who)
+	points := w.view.offer.Read
+	if len(w.request.Points) > 0 {
+		points = slices.DeleteFunc(slices.Clone(w.request.Points), func(address string) bool {
+			return !slices.Contains(w.view.offer.Read, address)
+		})
+	}
+	uris := make([]string, len(points))
+	w.points, w.byURI, w.outputs = make([]watched, len(points)), make(map[string]int, len(points)), make(map[string]int)
+	for i, address := range points {
+		of := w.view.byName[address]
+		w.points[i].point = &of
+		uris[i] = w.node.hub.uri(address)
+		w.byURI[uris[i]] = i
+		if of.Kind.Output() {
+			w.outputs[address] = i
+		}
+	}
+	w.notes.Replace(uris)
+	w.chargeAt, w.backOff = time.Time{}, 0
+}
+
+// compareOutputs marks the outputs of which more has changed than the time that is left.
+func (w *valueWatch) compareOutputs() {
+	w.changed = nil
+	if len(w.outputs) == 0 && !w.view.offer.Status {
+		return
+	}
+	w.changed = w.view.Outputs.Changed() // before the state: nothing is missed
+	if len(w.outputs) == 0 {
+		return
+	}
+	now := time.Now()
+	for _, s := range w.view.Outputs.Status() {
+		i, ok := w.outputs[s.Output]
+		if !ok {
+			continue
+		}
+		p, d := &w.points[i], w.view.moving(w.who, s)
+		since := now.Sub(p.at).Seconds()
+		if told := p.detail; near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since) {
+			told.Left, told.Rest = d.Left, d.Rest
+			if told == d {
+				p.now = p.detail
+				continue
+			}
+		}
+		p.now, p.dirty = d, true
+	}
+}
+
+// near reports whether two lengths in seconds are the same as far as that is told; below 0
+// they have gone by.
+func near(a, b float64) bool {
+	d := max(a, 0) - max(b, 0)
+	return -endSlack.Seconds() <= d && d <= endSlack.Seconds()
+}
+
+// readings returns those that are to be told and that the permission pays for.
+func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
+	now := time.Now()
+	held, err := w.charge(now)
+	if err != nil {
+		return nil, err
+	}
+	var out []agents.Reading
+	for i := range w.points {
+		p := &w.points[i]
+		if !p.dirty {
+			continue
+		}
+		if held != nil && held(p.Address) {
+			if snapshot {
+				out = append(out, agents.Reading{Point: p.Address, Unit: p.Unit, Quality: device.Stale, Why: heldBack})
+			}
+			continue
+		}
+		r := p.reading(p.latest)
+		r.Time = ""
+		if p.Kind.Output() {
+			r.Detail = new(p.now)
+			p.detail, p.at = p.now, now
+		}
+		p.told, p.known, p.dirty = p.latest, true, false
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// heldBack is why a snapshot has no value of a point.
+const heldBack = "your rate is used up; this follows later"
+
+// charge charges the permissions for the readings that are to be told, as Read would. Held
+// reports which of them wait, because a rate is used up; nil is for none.
+func (w *valueWatch) charge(now time.Time) (held func(address string) bool, err error) {
+	if w.node.free(w.who) {
+		return nil, nil
+	}
+	all := func(string) bool { return true }
+	if now.Before(w.chargeAt) {
+		return all, nil
+	}
+	var points []string
+	for _, p := range w.points {
+		if p.dirty {
+			points = append(points, p.Address)
+		}
+	}
+	var late []string
+	switch err = w.take(points); {
+	case err == nil:
+	case device.AsFault(err).Kind == device.Busy:
+		late = points
+	case len(points) > 1 && err != errConfirm: // each by another permission
+		for _, address := range points {
+			switch err := w.take([]string{address}); {
+			case err == nil:
+			case device.AsFault(err).Kind == device.Busy:
+				late = append(late, address)
+			default:
+				return nil, err
+			}
+		}
+	default:
+		return nil, err
+	}
+	if late == nil {
+		w.chargeAt, w.backOff = time.Time{}, 0
+		return nil, nil
+	}
+	w.backOff = min(max(chargeRetry, 2*w.backOff), chargeRetryMax)
+	w.chargeAt = now.Add(w.backOff)
+	return func(address string) bool { return slices.Contains(late, address) }, nil
+}
+
+// take charges one read.
+func (w *valueWatch) take(points []string) error {
+	limits, err := w.node.take(w.who, agents.Ask{Op: agents.OpRead, Points: points, Effect: agents.Reads}, false)
+	if err == nil && limits.Confirm {
+		err = errConfirm
+	}
+	return err
+}
+
+// approvals returns the calls that wait for an owner; nil where those were told.
+func (w *valueWatch) approvals(snapshot bool) []agents.Approval {
+	who := w.who.ID
+	if w.node.owns(w.who) {
+		who = ""
+	}
+	waiting := w.node.requests.waiting(who)
+	w.answerBy = time.Time{}
+	if len(waiting) > 0 {
+		w.answerBy = time.Now().Add(waiting[0].Left)
+	}
+	handles := make([]string, len(waiting))
+	for i, r := range waiting {
+		handles[i] = r.Handle
+	}
+	if !snapshot && slices.Equal(handles, w.handles) {
+		return nil
+	}
+	w.handles = handles
+	out := make([]agents.Approval, len(waiting))
+	for i, r := range waiting {
+		out[i] = agents.Approval{Handle: r.Handle, Caller: r.Who, Tool: r.Tool, Args: string(r.Args), Left: seconds(r.Left)}
+	}
+	return out
+}

@@ -1,0 +1,275 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/transport/rpc"
+)
+
+const listenMethod = "subscriptions/listen"
+
+// Watch implements agents.Site: it subscribes to values, or, for the offer alone, to the list
+// of tools. While emit runs, what the site sends is merged into one update. What a site says
+// against the protocol ends the watch with an *UnexpectedError.
+func (c *Client) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	if err := agents.CheckNumber("every", &r.Every); err != nil {
+		return err
+	}
+	p := params{Notifications: &filter{Tools: r.OfferOnly}}
+	for _, address := range r.Points {
+		p.Notifications.URIs = append(p.Notifications.URIs, agents.PointURI(address))
+	}
+	if !r.OfferOnly {
+		p.Meta.Values = &r.Every
+	}
+	watching, cancel := context.WithCancel(ctx)
+	w := &updates{id: c.id(), offerOnly: r.OfferOnly, some: make(chan struct{}, 1)}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.call(watching, w.id, listenMethod, p, w.heard)
+		ended <- err
+	}()
+	err := w.pass(ctx, ended, time.Duration(r.Every*float64(time.Second)), emit)
+	cancel()
+	return err
+}
+
+// updates are what a site has sent to a watch and emit was not called with yet.
+type updates struct {
+	id        rpc.ID
+	offerOnly bool
+	some      chan struct{}
+
+	mu      sync.Mutex
+	table   []tablePoint // of the last snapshot; nil before the first
+	wrong   error        // the site does not keep to the protocol
+	pending bool
+	next    agents.Update // Offer where it is a snapshot
+	at      map[int]int   // the places in next.Readings, by index in the table
+}
+
+// pass calls emit until that fails, ctx ends, or the subscription does.
+func (w *updates) pass(ctx context.Context, ended <-chan error, every time.Duration, emit func(agents.Update) error) error {
+	var pause <-chan time.Time
+	for first := true; ; {
+		some := w.some
+		if pause != nil {
+			some = nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-pause:
+			pause = nil
+		case <-some:
+			u, ok, err := w.take()
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+				continue
+			}
+			u.Offer = u.Offer && !first
+			first = false
+			if err := emit(u); err != nil {
+				return err
+			}
+			if every > 0 {
+				pause = time.After(every)
+			}
+		case err := <-ended:
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err == nil:
+				return device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped")
+			}
+			return err
+		}
+	}
+}
+
+func (w *updates) take() (u agents.Update, ok bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u, ok = w.next, w.pending
+	w.next, w.pending, w.at = agents.Update{}, false, nil
+	return u, ok, w.wrong
+}
+
+// heard takes in a notification of the stream. It does not block.
+func (w *updates) heard(method string, p rpc.Raw) {
+	var n notified
+	if p.Decode(&n) != nil || n.Meta.Subscription != w.id {
+		return // another subscription's
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wrong != nil {
+		return
+	}
+	switch method {
+	case "notifications/subscriptions/acknowledged":
+		if !w.offerOnly {
+			if n.Meta.Values == nil {
+				w.wrong = device.Faultf(device.Unavailable, "the site sends no values: its version of agentsite is older; update it")
+				break
+			}
+			return
+		}
+	case "notifications/tools/list_changed":
+		if !w.offerOnly {
+			return // it was not asked for
+		}
+		w.next.Offer = true
+	case "notifications/agentsite/values":
+		if w.offerOnly {
+			return
+		}
+		var v values
+		err := p.Decode(&v)
+		if err == nil {
+			err = w.merge(&v)
+		}
+		if err != nil {
+			w.wrong = &UnexpectedError{listenMethod, err}
+		}
+	default:
+		return
+	}
+	w.pending = true
+	select {
+	case w.some <- struct{}{}:
+	default:
+	}
+}
+
+// What a site may send at most at a time.
+const (
+	maxTable     = 4096 // points
+	maxApprovals = 256
+	maxSites     = 256
+)
+
+// values are the parameters of notifications/agentsite/values.
+type values struct {
+	Points    []tablePoint       `json:"points"`
+	Readings  []tableReading     `json:"readings"`
+	Approvals []agents.Approval  `json:"approvals"`
+	Stopped   *bool              `json:"emergency_stop"`
+	Sites     []agents.StopState `json:"sites"`
+	Missed    []agents.Missed    `json:"not_answered"`
+}
+
+type tablePoint struct {
+	Point string `json:"point"`
+	Unit  string `json:"unit"`
+}
+
+type tableReading struct {
+	Index   *int           `json:"i"`
+	Value   device.Value   `json:"value"`
+	Age     float64        `json:"age_seconds"`
+	Quality device.Quality `json:"quality"`
+	Why     string         `json:"why"`
+	Output  *outputState   `json:"output"`
+}
+
+type outputState struct {
+	Goal   device.Value `json:"going_to"`
+	Holder string       `json:"held_by"`
+	Left   float64      `json:"seconds_left"`
+	Rest   float64      `json:"rest_seconds"`
+	Needs  string       `json:"needs"`
+	Ended  string       `json:"returned_because"`
+}
+
+// merge adds a notification to the next update. The lock is held.
+func (w *updates) merge(v *values) error {
+	switch {
+	case len(v.Points) > maxTable || len(v.Approvals) > maxApprovals || len(v.Sites) > maxSites || len(v.Missed) > maxSites:
+		return errors.New("it is too large")
+	case v.Points == nil && w.table == nil:
+		return errors.New("it does not begin with the points")
+	case v.Points != nil:
+		if err := checkTable(v.Points); err != nil {
+			return err
+		}
+		w.table, w.next, w.at = v.Points, agents.Update{Offer: true}, nil
+	}
+	if w.at == nil {
+		w.at = make(map[int]int)
+	}
+	for _, r := range v.Readings {
+		switch {
+		case r.Index == nil || *r.Index < 0 || *r.Index >= len(w.table):
+			return errors.New("a reading is of no point")
+		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !(r.Output.Goal.Finite() && length(r.Output.Left) && length(r.Output.Rest)):
+			return errors.New("a number is NaN, infinite or negative")
+		}
+		out := r.reading(w.table[*r.Index])
+		if at, told := w.at[*r.Index]; told {
+			w.next.Readings[at] = out
+			continue
+		}
+		w.at[*r.Index] = len(w.next.Readings)
+		w.next.Readings = append(w.next.Readings, out)
+	}
+	for _, a := range v.Approvals {
+		if !length(a.Left) {
+			return errors.New("an approval's length is NaN, infinite or negative")
+		}
+	}
+	if v.Approvals != nil {
+		w.next.Approvals = v.Approvals
+	}
+	if v.Missed != nil {
+		w.next.Missed = v.Missed
+	}
+	if v.Stopped != nil {
+		v.Sites = append(v.Sites, agents.StopState{Stopped: *v.Stopped})
+	}
+	for _, s := range v.Sites {
+		i := slices.IndexFunc(w.next.Stops, func(have agents.StopState) bool { return have.Site == s.Site })
+		if i < 0 {
+			w.next.Stops = append(w.next.Stops, s)
+		} else {
+			w.next.Stops[i] = s
+		}
+	}
+	return nil
+}
+
+// checkTable refuses addresses that no site has, and those that come twice.
+func checkTable(table []tablePoint) error {
+	seen := make(map[string]bool, len(table))
+	for _, p := range table {
+		if !addressForm().MatchString(p.Point) || seen[p.Point] {
+			return fmt.Errorf("%.60q is no address, or comes twice", p.Point)
+		}
+		seen[p.Point] = true
+	}
+	return nil
+}
+
+// length reports whether a number is one of seconds.
+func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
+
+func (r *tableReading) reading(of tablePoint) agents.Reading {
+	out := agents.Reading{Point: of.Point, Unit: of.Unit, Value: r.Value, Age: r.Age, Quality: r.Quality, Why: r.Why}
+	if r.Quality == "" {
+		out.Quality = device.Good
+	}
+	if o := r.Output; o != nil {
+		out.Detail = &agents.OutputDetail{Goal: o.Goal, Holder: o.Holder, Left: o.Left, Rest: o.Rest, Needs: o.Needs, Ended: o.Ended}
+	}
+	return out
+}

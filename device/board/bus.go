@@ -118,20 +118,21 @@ func linesOf(bus, with string) []driver.Resource {
 	return resources
 }
 
-// Conn returns the chip's connection to its bus. It does no I/O.
-func (c I2C) Conn() (*Conn, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
+// Conn returns the chip's connection to its bus. It does no I/O; where Validate finds a
+// mistake, transfers fail with it.
+func (c I2C) Conn() *Conn {
 	m := busName().FindStringSubmatch(c.Bus)
-	conn := &Conn{Turn: NewTurn(), at: c, mu: c.board.busMutex("i2c-" + m[1])}
+	if m == nil {
+		m = make([]string, 4)
+	}
+	conn := &Conn{Turn: NewTurn(), at: c, mistake: c.Validate(), mu: c.board.busMutex("i2c-" + m[1])}
 	conn.number, _ = strconv.Atoi(m[1])
 	if m[2] != "" {
 		mux, _ := strconv.ParseUint(m[2], 0, 16)
 		channel, _ := strconv.Atoi(m[3])
 		conn.mux, conn.channel = uint16(mux), [1]byte{1 << channel}
 	}
-	return conn, nil
+	return conn
 }
 
 // Conn is one chip's connection to its I2C bus, and a periph i2c.Bus. Transfers are made
@@ -141,6 +142,7 @@ func (c I2C) Conn() (*Conn, error) {
 type Conn struct {
 	Turn
 	at      I2C
+	mistake error // in at
 	number  int
 	mux     uint16 // 0 where there is none
 	channel [1]byte
@@ -181,6 +183,9 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 func (c *Conn) open() error {
 	if c.bus != nil {
 		return nil
+	}
+	if c.mistake != nil {
+		return c.mistake
 	}
 	if name := c.at.board.kernelDriver(c.number, c.at.Address); name != "" && c.mux == 0 {
 		return device.Faultf(device.Busy, "address %#02x on i2c-%d is used by the kernel driver %s; use driver: iio or driver: hwmon, or unbind it as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", c.at.Address, c.number, name, c.number, c.at.Address, name)

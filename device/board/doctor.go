@@ -95,10 +95,10 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	at := b.I2C()
 	n, _ := strconv.ParseUint(m[2], 0, 16)
 	at.Bus, at.Address = m[1], uint16(n)
-	conn, err := at.Conn()
-	if err != nil {
+	if at.Validate() != nil {
 		return nil // check says so
 	}
+	conn := at.Conn()
 	if name := conn.KernelDriver(); name != "" {
 		return problem(fmt.Sprintf("the kernel's driver %s has %s", name, what),
 			fmt.Sprintf("write \"driver: kernel:%s\", or run as root: echo %d-%04x > /sys/bus/i2c/drivers/%s/unbind", b.files.Text(fmt.Sprintf("sys/bus/i2c/devices/%d-%04x/name", conn.number, n)), conn.number, n, name))

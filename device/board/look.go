@@ -55,10 +55,7 @@ func (c *Conn) Answers() (bool, error) {
 
 // Answers reports whether a chip answers at the address; see Conn.Answers.
 func (c I2C) Answers(ctx context.Context) (bool, error) {
-	conn, err := c.Conn()
-	if err != nil {
-		return false, err
-	}
+	conn := c.Conn()
 	if err := conn.Begin(ctx); err != nil {
 		return false, err
 	}

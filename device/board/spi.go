@@ -58,11 +58,8 @@ func (c SPI) Open() (spi.PortCloser, error) {
 }
 
 // Conn returns the chip's connection to its port, at this clock at most. It does no I/O.
-func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) (*SPIConn, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	return &SPIConn{Turn: NewTurn(), at: c, clock: clock, mode: mode}, nil
+func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) *SPIConn {
+	return &SPIConn{Turn: NewTurn(), at: c, clock: clock, mode: mode}
 }
 
 // SPIConn is one chip's connection to its SPI port. Transfers are made between Begin and

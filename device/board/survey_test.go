@@ -67,10 +67,7 @@ pump: GPIO17 is line 17 of gpiochip4, which lamp (PIN11) uses too; choose anothe
 	if err := b.CheckFree("GPIO17"); err != nil {
 		t.Error(err)
 	}
-	conn, err := b.I2C(0x76).Conn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := b.I2C(0x76).Conn()
 	if err := conn.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

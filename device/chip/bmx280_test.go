@@ -122,10 +122,7 @@ func fakeBMP180() *registers {
 
 func TestBMP180(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev, err := newI2CChip(config(t, "bmp180", fakeBMP180()).(*sensorConfig).I2C, "BMP180")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := newI2CChip(config(t, "bmp180", fakeBMP180()).(*sensorConfig).I2C, "BMP180")
 		if err := dev.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -66,10 +66,7 @@ func newExpander(b *board.Board, m expanderModel) *expanderConfig {
 
 // Open finds the chip, by reading its directions: it has no id.
 func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
-	dev, err := newI2CChip(c.I2C, c.model)
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(c.I2C, c.model)
 	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: dev, bytes: len(c.pins) / 8, pulls: c.pulls}
 	return openReadable(ctx, dev, c.Describe(), e, func() error { e.read(e.at.direction); return dev.err })
 }

@@ -48,10 +48,7 @@ func (c *hd44780Config) Describe() device.Description {
 
 // Open makes the display dark.
 func (c *hd44780Config) Open(ctx context.Context) (device.Device, error) {
-	dev, err := newI2CChip(c.I2C, "HD44780")
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(c.I2C, "HD44780")
 	h := &hd44780{dev: dev, columns: c.Columns, rows: c.Rows}
 	chip := managedChip{desc: c.Describe(), on: dev, setUp: func() error { return h.write(nil, 0) }}
 	return openDisplay(ctx, chip, wrapped(c.Columns, c.Rows), func(lines []string) error { return h.write(lines, hd44780Light) })

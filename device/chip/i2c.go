@@ -24,9 +24,8 @@ type i2cChip struct {
 }
 
 // newI2CChip returns the chip at its place. It does no I/O.
-func newI2CChip(at board.I2C, model string) (*i2cChip, error) {
-	conn, err := at.Conn()
-	return &i2cChip{conn: conn, at: at, model: model}, err
+func newI2CChip(at board.I2C, model string) *i2cChip {
+	return &i2cChip{conn: at.Conn(), at: at, model: model}
 }
 
 // Begin waits until no other call uses the chip.

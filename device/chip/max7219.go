@@ -49,10 +49,7 @@ func (c *max7219Config) Describe() device.Description {
 
 // Open makes the display dark. Whether there is one cannot be asked.
 func (c *max7219Config) Open(ctx context.Context) (device.Device, error) {
-	conn, err := c.Conn(max7219Clock, spi.Mode0)
-	if err != nil {
-		return nil, err
-	}
+	conn := c.Conn(max7219Clock, spi.Mode0)
 	m := max7219{conn, c}
 	chip := managedChip{desc: c.Describe(), on: conn, setUp: func() error { return m.write("", 0) }}
 	return openDisplay(ctx, chip, digits(c.Digits), func(lines []string) error { return m.write(lines[0], 1) })

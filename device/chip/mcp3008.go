@@ -60,10 +60,7 @@ func (c *mcp3008Config) Describe() device.Description {
 
 // Open measures once, which tells whether there is a port, and a chip at it.
 func (c *mcp3008Config) Open(ctx context.Context) (device.Device, error) {
-	conn, err := c.Conn(mcp3008Clock, spi.Mode0)
-	if err != nil {
-		return nil, err
-	}
+	conn := c.Conn(mcp3008Clock, spi.Mode0)
 	m := &mcp3008{managedChip: managedChip{desc: c.Describe(), on: conn, setUp: func() error { return nil }}, conn: conn, config: c}
 	if _, err := m.Sample(ctx); err != nil {
 		return nil, err

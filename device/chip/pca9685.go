@@ -164,10 +164,7 @@ func (c *pca9685Config) Describe() device.Description {
 // Open finds the chip. It has no id; that its first register can be read is all
 // that can be asked of one that may be moving something.
 func (c *pca9685Config) Open(ctx context.Context) (device.Device, error) {
-	dev, err := newI2CChip(c.I2C, "PCA9685")
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(c.I2C, "PCA9685")
 	desc := c.Describe()
 	p := &pca9685{dev: dev, prescaler: c.prescaler(), channels: make([]pca9685Channel, len(desc.Points))}
 	for i, point := range desc.Points {

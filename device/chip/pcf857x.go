@@ -31,10 +31,7 @@ func newPCF857x(b *board.Board, model string) *pcf857xConfig {
 
 // Open finds the chip, by reading its pins.
 func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
-	dev, err := newI2CChip(c.I2C, c.model)
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(c.I2C, c.model)
 	p := &pcf857x{ports: ports{named: c.named()}, dev: dev, bytes: len(c.pins) / 8}
 	return openReadable(ctx, dev, c.Describe(), p, p.look)
 }

@@ -40,10 +40,7 @@ type sensor struct {
 
 // openSensor finds the chip, so that its owner is told at once when it is not there.
 func openSensor(ctx context.Context, at board.I2C, desc device.Description, make func(*i2cChip) sensor) (device.Device, error) {
-	dev, err := newI2CChip(at, desc.Model)
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(at, desc.Model)
 	s := make(dev)
 	s.dev = dev
 	s.managedChip = managedChip{desc: desc, on: dev, setUp: func() error { s.configure(); return dev.err }}

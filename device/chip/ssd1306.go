@@ -41,10 +41,7 @@ func (c *ssd1306Config) Describe() device.Description {
 
 // Open makes the display dark.
 func (c *ssd1306Config) Open(ctx context.Context) (device.Device, error) {
-	dev, err := newI2CChip(c.I2C, "SSD1306")
-	if err != nil {
-		return nil, err
-	}
+	dev := newI2CChip(c.I2C, "SSD1306")
 	s := &ssd1306{dev: dev, pages: c.Height / 8, rotated: c.Rotated}
 	columns, rows := ssd1306Width/basicfont.Face7x13.Advance, c.Height/basicfont.Face7x13.Height
 	return openDisplay(ctx, managedChip{desc: c.Describe(), on: dev, setUp: s.dark}, wrapped(columns, rows), s.show)

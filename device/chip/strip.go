@@ -83,10 +83,7 @@ func (c *stripConfig) Describe() device.Description {
 
 // Open does no I/O but to see that there is a port: a strip cannot be asked.
 func (c *stripConfig) Open(ctx context.Context) (device.Device, error) {
-	conn, err := c.Conn(c.strip.clock, spi.Mode0)
-	if err != nil {
-		return nil, err
-	}
+	conn := c.Conn(c.strip.clock, spi.Mode0)
 	l := &lamps{conn: conn, config: c}
 	o := &outputs{set: l.set, managedChip: managedChip{desc: c.Describe(), on: conn, setUp: l.rest}}
 	if err := o.find(ctx, conn.Ready); err != nil {

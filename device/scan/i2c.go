@@ -105,10 +105,10 @@ func (s *Scan) chip(ctx context.Context, bus string, addr uint16) (chip, error) 
 	if strings.Contains(bus, "/") {
 		return chip{}, device.Faultf(device.Invalid, "%s is behind a multiplexer, and selecting its channel needs a write; bind the multiplexer to its kernel driver, and scan the buses that the kernel then has", bus)
 	}
-	conn, err := at.Conn()
-	if err != nil {
+	if err := at.Validate(); err != nil {
 		return chip{}, err
 	}
+	conn := at.Conn()
 	return chip{conn, addr}, conn.Begin(ctx)
 }
 

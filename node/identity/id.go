@@ -6,8 +6,6 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strings"
-
-	"github.com/mr-tron/base58"
 )
 
 // ID is a public key, which identifies the holder of the private one. IDs compare with ==; the
@@ -29,10 +27,10 @@ const (
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // String returns the did:key, which is also the ID of a principal: did:key:z6Mk…
-func (id ID) String() string { return didPrefix + base58.Encode(append([]byte(didBytes), id[:]...)) }
+func (id ID) String() string { return didPrefix + base58(append([]byte(didBytes), id[:]...)) }
 
 // PeerID returns the name in libp2p: 12D3KooW…
-func (id ID) PeerID() string { return base58.Encode(append([]byte(peerBytes), id[:]...)) }
+func (id ID) PeerID() string { return base58(append([]byte(peerBytes), id[:]...)) }
 
 // Short returns eight letters and digits of the key, enough to distinguish the few sites of one
 // place.
@@ -61,13 +59,11 @@ func decode(text string) []byte {
 		return nil
 	}
 	if rest, ok := strings.CutPrefix(text, didPrefix); ok {
-		b, _ := base58.Decode(rest) // nil for an invalid one
-		return after(didBytes, b)
+		return after(didBytes, unbase58(rest))
 	}
 	rest, ok := strings.CutPrefix(text, cidPrefix)
 	if !ok {
-		b, _ := base58.Decode(text)
-		return after(peerBytes, b)
+		return after(peerBytes, unbase58(text))
 	}
 	b, err := base32Lower.DecodeString(rest)
 	if err != nil || base32Lower.EncodeToString(b) != rest { // DecodeString ignores line ends

@@ -1,6 +1,6 @@
-// Package agents is the vocabulary of what is offered: tools, resources and
-// prompts, the agents that offer them, the principals who ask, and the Door
-// through which everybody calls. It knows no chip, no protocol and no network.
+// Package agents is the vocabulary above devices: the principals that ask, what can be
+// asked of a site, and the agents hosted on it with their own tools, resources and prompts.
+// It knows no chip, no protocol and no network.
 package agents
 
 import "context"
@@ -12,15 +12,10 @@ type Principal struct {
 	Owner bool   // may use the owner's method set, which no model ever reaches
 }
 
-// Door calls a tool as a principal. The node is a Door; so is a site afar.
-type Door interface {
-	Call(ctx context.Context, p Principal, c Call) (Result, error)
-}
-
 // Agent is something hosted here that offers tools: the site's things, a rule
 // set, a model, another site.
 type Agent interface {
-	Door
+	Call(ctx context.Context, p Principal, c Call) (Result, error)
 	// Tools lists what the agent offers, always in the same order. The slice is
 	// not changed by either side.
 	Tools() []Tool

@@ -23,13 +23,6 @@ func PointURI(address string) string { return scheme + address }
 // the address of no point.
 func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
 
-// Follower is a Library whose resources change far away: it has to know which of them
-// somebody watches, to announce what becomes of those.
-type Follower interface {
-	// Follow has the resources watched until done is called. It does not block.
-	Follow(uris []string) (done func())
-}
-
 // Coach is an Agent that also has prompts.
 type Coach interface {
 	Prompts() []Prompt

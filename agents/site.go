@@ -10,8 +10,8 @@ import (
 // the client of a remote site and a group implement it; whoever needs fewer methods
 // declares an interface of its own. Errors are faults with a kind (see device.AsFault),
 // *ApprovalNeeded where an owner has to approve the call first, and *Unreached; after any
-// other error it is not known what was done. A principal is told
-// nothing of what it may not see. Methods are safe for concurrent use.
+// other error it is not known what was done. A principal is told nothing of what it may not
+// see. Methods are safe for concurrent use.
 type Site interface {
 	// Offer returns what p may ask for. The same pointer is the same offer.
 	Offer(ctx context.Context, p Principal) (*Offer, error)
@@ -20,7 +20,7 @@ type Site interface {
 	// Watch tells p what changes. It calls emit from one goroutine: first with a snapshot,
 	// once nothing can be missed any more, then whenever something has changed, but no more
 	// often than the request says. What changes while emit runs is in the update after it,
-	// once. Between two snapshots readings are of the same points. An update that begins
+	// once; emit may call the site. Between two snapshots readings are of the same points. An update that begins
 	// after the answer to a move has what the move changed, unless one before had it.
 	//
 	// Points that the request names and that are not there are refused as invalid. Readings

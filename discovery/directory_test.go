@@ -31,8 +31,8 @@ func seen(r *discovery.Signed, lasts time.Duration, at ...string) discovery.Sigh
 	return s
 }
 
-// house runs a test in a bubble, with a directory of two airs.
-func house(t *testing.T, test func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air)) {
+// withTwoMedia runs a test in a bubble, with a directory of two fake media.
+func withTwoMedia(t *testing.T, test func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air)) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, far := new(discoverytest.Air), new(discoverytest.Air)
 		d := discovery.NewDirectory(quiet, map[string]discovery.Medium{"lan": lan, "far": far})
@@ -73,7 +73,7 @@ func (w *told) expect(want ...string) {
 }
 
 func TestGone(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
 		key, w := identity.New(), watch(t, d)
 		r := discoverytest.Record(key, 1)
 		lan.Send(seen(r, 10*time.Second, "192.0.2.1"))
@@ -115,7 +115,7 @@ func TestGone(t *testing.T) {
 // TestPlayedBack: what a neighbour has heard and sends again says no more than it said,
 // and for no longer.
 func TestPlayedBack(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
 		key, w := identity.New(), watch(t, d)
 		old, r := discoverytest.Record(key, 1), discoverytest.Record(key, 2)
 		lan.Send(seen(r, time.Minute))
@@ -146,7 +146,7 @@ func TestPlayedBack(t *testing.T) {
 }
 
 func TestIgnored(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		key := identity.New()
 		r := discoverytest.Record(key, 1)
 		forged := bytes.Clone(r.Bytes())
@@ -170,7 +170,7 @@ func TestIgnored(t *testing.T) {
 
 // TestOffer: a short form and a whole one are one record, in either order.
 func TestOffer(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
 		key, w := identity.New(), watch(t, d)
 		r := discoverytest.Record(key, 1).Record
 		r.Offer = []discovery.Kind{{Kind: "switch", Points: []string{"lamp"}}}
@@ -200,7 +200,7 @@ func TestOffer(t *testing.T) {
 
 // TestAddressesAreBounded: the last are kept.
 func TestAddressesAreBounded(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		r := discoverytest.Record(identity.New(), 1)
 		for n := range 100 {
 			lan.Send(seen(r, time.Minute, fmt.Sprintf("192.0.2.%d", n)))
@@ -214,7 +214,7 @@ func TestAddressesAreBounded(t *testing.T) {
 // TestFlood: 10,000 sites that somebody made up push nobody out, and take no more
 // memory than the bound allows.
 func TestFlood(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		early, mine, late := identity.New(), identity.New(), identity.New()
 		d.Pin(mine.ID())
 		lan.Send(seen(discoverytest.Record(early, 1), time.Hour))
@@ -260,7 +260,7 @@ func heap() int64 {
 // TestForgedFlood: forging what a known site could say does not keep the directory from
 // hearing it, nor strangers.
 func TestForgedFlood(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		mine := identity.New()
 		d.Pin(mine.ID())
 		lan.Send(seen(discoverytest.Record(mine, 1), time.Hour))
@@ -288,7 +288,7 @@ func TestForgedFlood(t *testing.T) {
 // TestWatchers: one that does not come back from emit holds nobody up, and hears how it
 // ended.
 func TestWatchers(t *testing.T) {
-	house(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
+	withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, _ *discoverytest.Air) {
 		key, quick := identity.New(), watch(t, d)
 		var slow []string
 		stuck := make(chan struct{})
@@ -389,7 +389,7 @@ func TestModel(t *testing.T) {
 		lan, far time.Time // until when each confirms it
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		house(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
+		withTwoMedia(t, func(t *testing.T, d *discovery.Directory, lan, far *discoverytest.Air) {
 			model := make([]account, len(keys))
 			for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 				i := rapid.IntRange(0, len(keys)-1).Draw(rt, "site")

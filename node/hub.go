@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,24 +155,3 @@ func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
 
 // Announce tells the watchers of a change.
 func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
-
-// notify tells about changes until ctx ends, as Node.Notify does.
-func (h *Hub) notify(ctx context.Context, which agents.Change, uris []string, emit func(agents.Change) error) error {
-	w := h.watchers.Join(which, uris)
-	defer w.Leave()
-	if err := emit(agents.Change{}); err != nil {
-		return err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.C:
-		}
-		for _, c := range w.Take() {
-			if err := emit(c); err != nil {
-				return err
-			}
-		}
-	}
-}

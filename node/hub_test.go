@@ -402,37 +402,3 @@ func TestHubAtOnce(t *testing.T) {
 		t.Errorf("%d readings counted", n)
 	}
 }
-
-// follower is an agent that has to know what is watched.
-type follower struct {
-	plain
-	follows map[string]int
-}
-
-func (f follower) Follow(uris []string) (done func()) {
-	for _, u := range uris {
-		f.follows[u]++
-	}
-	return func() {
-		for _, u := range uris {
-			f.follows[u]--
-		}
-	}
-}
-
-// TestFollower: an agent knows of what is watched before its watcher is told that nothing
-// can be missed, and until the watch ends.
-func TestFollower(t *testing.T) {
-	f := follower{follows: make(map[string]int)}
-	n := New(newHub(), "t", nil, f)
-	gone := errors.New("gone")
-	err := n.Notify(t.Context(), agents.Principal{ID: "x"}, agents.Change{}, []string{"u:1", "u:2"}, func(agents.Change) error {
-		if f.follows["u:1"] != 1 || f.follows["u:2"] != 1 {
-			t.Error(f.follows)
-		}
-		return gone
-	})
-	if err != gone || f.follows["u:1"] != 0 || f.follows["u:2"] != 0 {
-		t.Error(err, f.follows)
-	}
-}

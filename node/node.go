@@ -186,18 +186,12 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 	if err := known(p); err != nil {
 		return err
 	}
-	_, hosted := n.seenBy(p)
-	for _, a := range hosted {
-		if f, ok := a.(agents.Follower); ok {
-			defer f.Follow(uris)()
-		}
-	}
 	var asks []agents.Ask
 	for _, uri := range uris {
 		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{agents.PointOf(uri)}, Effect: agents.Reads})
 	}
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
-		return n.hub.notify(ctx, which, uris, func(c agents.Change) error {
+		return n.hub.watchers.Notify(ctx, which, uris, func(c agents.Change) error {
 			if err := seen(); err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
 // Package conformance is what the public MCP conformance suite asks a server to
-// offer, by the suite's names, as one more agent behind the door: so the suite
+// offer, by the suite's names, as one more hosted agent: so the suite
 // tests the same carriers, the same checks and the same adapters that a site has.
 //
 // Everything in it but this page needs the build tag "conformance". It may know

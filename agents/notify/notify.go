@@ -3,6 +3,7 @@
 package notify
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -81,6 +82,29 @@ func (w *Watcher) Take() (all []agents.Change) {
 		}
 	}
 	return all
+}
+
+// Notify tells about changes until ctx ends or emit fails: of the offers that which names,
+// and of the resources among uris. It calls emit from one goroutine, first with the zero
+// Change once nothing can be missed any more.
+func (ws *Watchers) Notify(ctx context.Context, which agents.Change, uris []string, emit func(agents.Change) error) error {
+	w := ws.Join(which, uris)
+	defer w.Leave()
+	if err := emit(agents.Change{}); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.C:
+		}
+		for _, c := range w.Take() {
+			if err := emit(c); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // Announce tells the watchers of a change. It does not block.

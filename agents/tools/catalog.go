@@ -10,6 +10,15 @@ import (
 	"agentsite/device"
 )
 
+// Site is a site that is rendered. The node and a group are.
+type Site interface {
+	agents.Site
+	// Notify tells about changes until ctx ends: of the offers that which names, and of the
+	// resources among uris. It calls emit from one goroutine, first with the zero Change
+	// once nothing can be missed any more.
+	Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error
+}
+
 // Hosted is the agents that offer tools, resources and prompts of their own beside a site's.
 // The node has them.
 type Hosted interface {
@@ -21,8 +30,6 @@ type Hosted interface {
 	Prompts(p agents.Principal) ([]agents.Prompt, error)
 	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error)
 	Complete(p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error)
-	// Notify tells about changes until ctx ends, first with the zero Change.
-	Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error
 	// Refuse counts a call that was refused before it reached an operation.
 	Refuse(p agents.Principal, tool string, err error) error
 }
@@ -30,7 +37,7 @@ type Hosted interface {
 // Catalog is a site and the hosted agents beside it in MCP's terms: tools, resources and
 // prompts. Where names collide, the site's count. It is safe for concurrent use.
 type Catalog struct {
-	site   agents.Site
+	site   Site
 	hosted Hosted
 
 	mu       sync.Mutex
@@ -41,7 +48,7 @@ type Catalog struct {
 const maxRendered = 32
 
 // New makes the catalog of a site.
-func New(site agents.Site, hosted Hosted) *Catalog {
+func New(site Site, hosted Hosted) *Catalog {
 	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]agents.Tool)}
 }
 
@@ -69,28 +76,20 @@ func (c *Catalog) render(o *agents.Offer) ([]agents.Tool, error) {
 	if tools, ok := c.rendered[o]; ok {
 		return tools, nil
 	}
-	tools, err := Describe(*o)
-	if err != nil {
-		return nil, err
-	}
-	if len(c.rendered) >= maxRendered {
-		clear(c.rendered)
-	}
-	c.rendered[o] = tools
-	return tools, nil
-}
-
-// Describe returns the tools of an offer.
-func Describe(o agents.Offer) (tools []agents.Tool, err error) {
+	var tools []agents.Tool
 	for _, d := range definitions {
-		if names, offered := d.names(&o); offered {
-			t, err := d.render(&o, names)
+		if names, offered := d.names(o); offered {
+			t, err := d.render(o, names)
 			if err != nil {
 				return nil, err
 			}
 			tools = append(tools, t)
 		}
 	}
+	if len(c.rendered) >= maxRendered {
+		clear(c.rendered)
+	}
+	c.rendered[o] = tools
 	return tools, nil
 }
 
@@ -140,12 +139,9 @@ func needInput(needs *agents.ApprovalNeeded, ex agents.Exchange) *agents.NeedInp
 	return need
 }
 
-// Notify tells about changes, as Hosted.Notify does, of the site's points, too.
+// Notify tells about changes, as Site.Notify does.
 func (c *Catalog) Notify(ctx context.Context, p agents.Principal, which agents.Change, uris []string, emit func(agents.Change) error) error {
-	if f, ok := c.site.(agents.Follower); ok {
-		defer f.Follow(uris)()
-	}
-	return c.hosted.Notify(ctx, p, which, uris, emit)
+	return c.site.Notify(ctx, p, which, uris, emit)
 }
 
 // Watch tells p what changes of the site, as agents.Site does.

@@ -58,7 +58,7 @@ func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 	return cfg
 }
 
-// offered is the door to a site's one device.
+// offered returns the catalog of a site's one device.
 func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *node.Hub) {
 	b.Helper()
 	past := history.New([]string{"x/temperature"})
@@ -70,9 +70,9 @@ func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *
 	return tools.New(n, n), hub
 }
 
-func ask(b *testing.B, door *tools.Catalog, tool string, args []byte) {
+func ask(b *testing.B, catalog *tools.Catalog, tool string, args []byte) {
 	b.Helper()
-	if _, err := door.Call(b.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON(args), Note: func(agents.Note) {}}); err != nil {
+	if _, err := catalog.Call(b.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON(args), Note: func(agents.Note) {}}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -127,7 +127,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.device.Close()
-	door, hub := offered(b, w, nil)
+	catalog, hub := offered(b, w, nil)
 	ctx, end := context.WithCancel(b.Context())
 	var sampling sync.WaitGroup
 	f := fed{make(chan func(device.Reading))}
@@ -147,7 +147,7 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 	args := []byte(`{"points":["x/temperature"]}`)
-	read := func(b *testing.B, _ int) { ask(b, door, "read_points", args) }
+	read := func(b *testing.B, _ int) { ask(b, catalog, "read_points", args) }
 
 	chip := mmr.Dev8{Conn: &i2c.Dev{Bus: bus, Addr: 0x48}, Order: binary.BigEndian}
 	bare := cost(b, "periph", func(b *testing.B, _ int) {
@@ -209,7 +209,7 @@ func BenchmarkSwitch(b *testing.B) {
 	if err := outputs.Settle(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	door, _ := offered(b, w, outputs)
+	catalog, _ := offered(b, w, outputs)
 
 	args := [2][]byte{[]byte(`{"output":"x/relay","on":true,"for_seconds":60}`), []byte(`{"output":"x/relay","on":false}`)}
 	bare := cost(b, "write", func(b *testing.B, i int) {
@@ -217,7 +217,7 @@ func BenchmarkSwitch(b *testing.B) {
 			b.Fatal(err)
 		}
 	})
-	ours := cost(b, "switch_output", func(b *testing.B, i int) { ask(b, door, "switch_output", args[i&1]) })
+	ours := cost(b, "switch_output", func(b *testing.B, i int) { ask(b, catalog, "switch_output", args[i&1]) })
 	beside(b, "switch_output-beside-write", ours, bare, "", "")
 }
 

@@ -29,7 +29,7 @@ func TestReload(t *testing.T) {
 		changes := make(chan agents.Change, 8)
 		watching, unwatch := context.WithCancel(t.Context())
 		defer unwatch()
-		go r.door.Notify(watching, ann, agents.Change{Tools: true, Resources: true}, []string{agents.PointURI("lamp/on"), agents.PointURI("pump/on")}, func(c agents.Change) error {
+		go r.node.Notify(watching, ann, agents.Change{Tools: true, Resources: true}, []string{agents.PointURI("lamp/on"), agents.PointURI("pump/on")}, func(c agents.Change) error {
 			changes <- c
 			return nil
 		})
@@ -87,7 +87,7 @@ func TestReload(t *testing.T) {
 		if got, want := r.sorted(), "p1 off, p2 off, close p1, close p2, close p3"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
-		if o, _ := r.door.Offer(t.Context(), ann); len(o.Switch) > 0 {
+		if o, _ := r.node.Offer(t.Context(), ann); len(o.Switch) > 0 {
 			t.Error("a tool without outputs is offered")
 		}
 		r.says(t, "read_points", `{"points":["pump/on"]}`, "invalid")

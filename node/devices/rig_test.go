@@ -178,7 +178,7 @@ type rig struct {
 	*bay
 	*Manager
 	past *history.History
-	door *node.Node
+	node *node.Node
 	text string // of the file
 	end  func()
 
@@ -223,7 +223,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	})
 	r.past = history.New(nil)
 	hub := node.NewHub(nil, r.past, agents.PointURI)
-	r.door = node.New(hub, "", unwritten{})
+	r.node = node.New(hub, "", unwritten{})
 	r.Manager, err = Open(t.Context(), Options{
 		Board: board.New(), Config: cfg, Read: read, Plan: plan, Files: files, Outputs: outputs, Hub: hub, KeepHistory: r.past.Keep,
 	})
@@ -231,7 +231,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 		t.Fatal(err)
 	}
 	if err := r.Publish(func(all []node.Device) error {
-		return r.door.SetSite(node.Site{Name: "x", Devices: all, History: r.past, Outputs: outputs})
+		return r.node.SetSite(node.Site{Name: "x", Devices: all, History: r.past, Outputs: outputs})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ var ann = agents.Principal{ID: "ann"}
 // call returns a tool's result, or its error, as text.
 func (r *rig) call(t *testing.T, tool, args string) string {
 	t.Helper()
-	res, err := tools.New(r.door, r.door).Call(t.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(agents.Note) {}})
+	res, err := tools.New(r.node, r.node).Call(t.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(agents.Note) {}})
 	if err != nil {
 		return string(device.AsFault(err).Kind) + ": " + err.Error()
 	}

@@ -17,8 +17,8 @@ import (
 	"agentsite/node/journal"
 )
 
-// movable is a door to one simulated relay, with that journal.
-func movable(t testing.TB, j node.Journal) (door *node.Node) {
+// movable returns a node with one simulated relay and that journal.
+func movable(t testing.TB, j node.Journal) (site *node.Node) {
 	t.Helper()
 	c := sim.Driver().Config().(*sim.Config)
 	c.Model = "relay"
@@ -76,11 +76,11 @@ func BenchmarkMove(b *testing.B) {
 		slices.Sort(all)
 		b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs/median")
 	}
-	move := func(b *testing.B, door *node.Node) func() {
+	move := func(b *testing.B, site *node.Node) func() {
 		who := agents.Principal{ID: "ann"}
 		r := agents.MoveRequest{Output: "box/relay", Value: device.Bool(true), For: new(60.0)}
 		return func() {
-			if _, err := door.Move(b.Context(), who, r); err != nil {
+			if _, err := site.Move(b.Context(), who, r); err != nil {
 				b.Fatal(err)
 			}
 		}

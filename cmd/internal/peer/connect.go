@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/remote"
+	"agentsite/agents/group"
 	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
@@ -72,12 +72,6 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 	if err != nil {
 		return err
 	}
-	example := []string{"device/point"}
-	verbs, err := tools.Describe(agents.Offer{Points: true, Status: true, Stop: true, Read: example, History: example, Switch: example, Level: example, Release: example, Show: example, Capture: example})
-	if err != nil {
-		return err
-	}
-	hub := node.NewHub(nil, nil, agents.PointURI) // which has no readings of its own
 	far, err := userNetwork(key, version)
 	if err != nil {
 		return err
@@ -91,23 +85,23 @@ func ConnectAs(ctx context.Context, p Person, f state.Folder, only, version stri
 		}
 		sites.only = k.DID
 	}
-	house := remote.New(verbs, sites.list, hub.Announce)
-	door := node.New(hub, "", nil, house) // what moves is written down where it moves
-	catalog := tools.New(door, door)
+	all := group.New(sites.list)
+	callers := node.New(node.NewHub(nil, nil, agents.PointURI), "", nil) // knows who calls; a move is recorded by its site
+	catalog := tools.New(all, callers)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { house.Run(ctx) })
+	running.Go(func() { all.Run(ctx) })
 	settling, settled := context.WithTimeout(ctx, settleTimeout)
-	house.Settle(settling)
+	all.Settle(settling)
 	settled()
 
 	self := mcp.Implementation{Name: "agentsite", Title: "AgentSites", Version: version}
-	newest := rpc.NewDispatcher(mcp.New(ctx, door, catalog, self, groupInstructions).Methods())
+	newest := rpc.NewDispatcher(mcp.New(ctx, callers, catalog, self, groupInstructions).Methods())
 	newest.Urgent = mcp.Urgent
-	older := legacy.New(door, catalog, self.Name, version, groupInstructions)
+	older := legacy.New(callers, catalog, self.Name, version, groupInstructions)
 	defer context.AfterFunc(ctx, older.Close)()
 	return older.ServeWith(ctx, stdio.Join(in, out), rpc.Evidence{Local: rpc.LocalAgent}, newest)
 }
@@ -129,19 +123,19 @@ type members struct {
 }
 
 // list returns the sites that there are now. It is not safe for concurrent use.
-func (h *members) list() []remote.Member {
+func (h *members) list() []group.Member {
 	if now, _ := state.VersionOf(h.person.Folder.Path(contactsName)); now != h.read {
 		h.reread(now)
 	}
-	var all []remote.Member
+	var all []group.Member
 	if h.only == "" {
 		if s := h.running(); s != nil { // first: its name is for no remote site to take
-			all = append(all, remote.Member{Name: h.called(s.name, s.did), Site: s})
+			all = append(all, group.Member{Name: h.called(s.name, s.did), Site: s})
 		}
 	}
 	for _, s := range h.known {
-		if k := s.site(); h.only == "" || h.only == k.DID {
-			all = append(all, remote.Member{Name: h.called(k.Name, k.DID), Site: s})
+		if k := s.contact(); h.only == "" || h.only == k.DID {
+			all = append(all, group.Member{Name: h.called(k.Name, k.DID), Site: s})
 		}
 	}
 	return all
@@ -185,7 +179,7 @@ func (h *members) reread(now state.FileVersion) {
 			known = append(known, h.known[i])
 			continue
 		}
-		if slices.ContainsFunc(known, func(s *remoteSite) bool { return s.site().DID == k.DID }) {
+		if slices.ContainsFunc(known, func(s *remoteSite) bool { return s.contact().DID == k.DID }) {
 			continue // it is one site
 		}
 		s, err := newRemoteSite(h, k)
@@ -207,14 +201,13 @@ func (h *members) running() *localSite {
 		return nil
 	}
 	if h.local == nil || h.local.made != now {
-		h.local = &localSite{folder: h.folder, version: h.version, made: now}
-		if key, err := h.folder.ReadKey(); err == nil {
-			h.local.did = key.ID().String()
-		}
+		h.local = newLocalSite(h.folder, h.version, now)
 		h.hung = time.Time{}
 	}
 	if h.local.name == "" && time.Since(h.hung) > nameEvery {
-		name, err := nameOf(h.folder, h.version)
+		ctx, cancel := context.WithTimeout(context.Background(), namePatience)
+		name, err := h.local.askName(ctx)
+		cancel()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded): // it is there all the same, and a stop is for it, too
 			h.hung = time.Now()
@@ -224,20 +217,8 @@ func (h *members) running() *localSite {
 		}
 		h.local.name = name
 	}
-	if slices.ContainsFunc(h.known, func(s *remoteSite) bool { return s.site().DID == h.local.did }) {
+	if slices.ContainsFunc(h.known, func(s *remoteSite) bool { return s.contact().DID == h.local.did }) {
 		return nil
 	}
 	return h.local
-}
-
-// nameOf asks the site that runs from a folder what it is called.
-func nameOf(f state.Folder, version string) (string, error) {
-	c, conn, err := dialSocket(f, f.SocketPath(state.AgentSocket), version)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), namePatience)
-	defer cancel()
-	return askName(ctx, c)
 }

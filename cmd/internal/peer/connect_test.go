@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"agentsite/agents/remote"
+	"agentsite/agents/group"
 	"agentsite/device"
 	"agentsite/node/identity"
 	"agentsite/node/state"
 )
 
-// TestHousehold: what an agent knows is read again when its file has changed. A site whose
+// TestMembers: what an agent knows is read again when its file has changed. A site whose
 // address alone is another stays the same, and nothing is lost with a file that cannot be
 // read.
 func TestMembers(t *testing.T) {
@@ -36,7 +36,7 @@ func TestMembers(t *testing.T) {
 	one := func(name, id, address, grant string) string {
 		return fmt.Sprintf(`{"name":%q,"did":%q,"addresses":[%q],"grant":%q}`, name, id, address, grant)
 	}
-	names := func(all []remote.Member) (names []string) {
+	names := func(all []group.Member) (names []string) {
 		for _, m := range all {
 			names = append(names, m.Name)
 		}
@@ -52,7 +52,7 @@ func TestMembers(t *testing.T) {
 	}
 	write("[" + one("attic", attic.String(), "10.0.0.9:1", "Zw==") + "," + one("cellar", cellar.String(), "10.0.0.2:1", "Z2c=") + "]")
 	second := h.list()
-	if second[0].Site != first[0].Site || second[0].Site.(*remoteSite).site().Addresses[0] != "10.0.0.9:1" {
+	if second[0].Site != first[0].Site || second[0].Site.(*remoteSite).contact().Addresses[0] != "10.0.0.9:1" {
 		t.Error("a site that moved is another one")
 	}
 	if second[1].Site == first[1].Site {
@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, _ := state.VersionOf(h.folder.SocketPath(state.AgentSocket))
-	local := &localSite{folder: h.folder, name: "shed", did: here.String(), made: made}
+	local := &localSite{name: "shed", did: here.String(), made: made}
 	know := func(all ...Contact) {
 		t.Helper()
 		if err := writeJSON(p.Folder, contactsName, all); err != nil {
@@ -92,7 +92,7 @@ func TestNames(t *testing.T) {
 		for _, m := range h.list() {
 			did := here.String()
 			if s, ok := m.Site.(*remoteSite); ok {
-				did = s.site().DID
+				did = s.contact().DID
 			}
 			if device.CheckName(m.Name) != nil || all[m.Name] != "" {
 				t.Errorf("%q", m.Name)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"agentsite/agents"
 	"agentsite/cmd/internal/internet"
 	"agentsite/discovery"
 	"agentsite/node/identity"
@@ -32,16 +33,11 @@ const (
 // NearPath is the path of a call on the same network. The others are transport/p2p's.
 const NearPath p2p.Path = "lan"
 
-// unreached wraps the reason why there was no connection, so that no request was sent.
-type unreached struct{ error }
-
-func (u unreached) Unwrap() error { return u.error }
-
 // Unreached returns the reason why no request was sent to a site, nil where one may have been.
 func Unreached(err error) error {
-	var u unreached
+	var u *agents.Unreached
 	if errors.As(err, &u) {
-		return u.error
+		return u.Err
 	}
 	return nil
 }
@@ -98,11 +94,11 @@ func (w *router) Call(ctx context.Context, r rpc.Request, note func(string, rpc.
 			return rpc.Raw{}, err
 		}
 		raw, err := route.Call(ctx, r, note)
-		var near unreached
+		var near *agents.Unreached
 		var far *p2p.UnreachableError
 		switch {
 		case errors.As(err, &far):
-			err = unreached{far.Err}
+			err = &agents.Unreached{Err: far.Err}
 		case !errors.As(err, &near):
 			return raw, err
 		}
@@ -150,14 +146,14 @@ func (w *router) route(ctx context.Context) (rpc.Caller, error) {
 	case w.searching <- struct{}{}:
 		defer func() { <-w.searching }()
 	case <-ctx.Done():
-		return nil, unreached{ctx.Err()}
+		return nil, &agents.Unreached{Err: ctx.Err()}
 	}
 	if route := w.cachedRoute(); route != nil {
 		return route, nil
 	}
 	route, err := w.findRoute(ctx)
 	if err != nil {
-		return nil, unreached{err}
+		return nil, &agents.Unreached{Err: err}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -303,7 +299,7 @@ func (w *router) takeConn(ctx context.Context) (net.Conn, error) {
 	}
 	conn, err := w.dial(ctx)
 	if err != nil {
-		return nil, unreached{err}
+		return nil, &agents.Unreached{Err: err}
 	}
 	return limitRate(conn), nil
 }

@@ -21,8 +21,6 @@ type Client struct {
 	next atomic.Uint64
 }
 
-var _ agents.Door = (*Client)(nil)
-
 // New makes a client that introduces itself as name and version.
 func New(site rpc.Caller, name, appVersion string) *Client {
 	return &Client{site: site, meta: meta{Version: rpc.Revision, Client: app{name, appVersion}}}

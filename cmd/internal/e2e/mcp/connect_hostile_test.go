@@ -235,8 +235,8 @@ func (w *wire) call(t *testing.T, most time.Duration, tool, args string) string 
 	return w.ask(t, most, "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args))
 }
 
-// TestHouseHostile: a site that was known, and turned against who knows it.
-func TestHouseHostile(t *testing.T) {
+// TestConnectHostile: a site that was known, and turned against who knows it.
+func TestConnectHostile(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	h := harness.StartConnectedSites(t, "attic", "stranger")
 	var sent atomic.Int64
@@ -342,9 +342,9 @@ func TestHouseHostile(t *testing.T) {
 	}
 }
 
-// TestHouseSameName: a remote site that is called as the one on this machine hides
+// TestConnectSameName: a remote site that is called as the one on this machine hides
 // nothing, and a stop for all reaches both.
-func TestHouseSameName(t *testing.T) {
+func TestConnectSameName(t *testing.T) {
 	h := harness.StartConnectedSites(t, "far", "stranger")
 	state := harness.TempDir(t)
 	data := filepath.Join(state, "agentsite")

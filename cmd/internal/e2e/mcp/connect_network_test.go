@@ -42,9 +42,9 @@ func (n network) ip(t *testing.T, args ...string) {
 	}
 }
 
-// TestHouseMoves: a site whose address changes, and one whose cable is out for a while, are
+// TestConnectMoves: a site whose address changes, and one whose cable is out for a while, are
 // missed and found again by a connect that runs.
-func TestHouseMoves(t *testing.T) {
+func TestConnectMoves(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	program := harness.Need(t, "the program", harness.Program)
 	n := newNetwork(t)

@@ -1,0 +1,219 @@
+package group
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+const (
+	// maxOffered bounds how many points a site may name for one operation, maxList how many
+	// entries a list in an answer has, and maxSentence a text that is looked at.
+	maxOffered  = 256
+	maxList     = 512
+	maxSentence = 800
+)
+
+// otherSentence stands for what a site said in words of its own.
+const otherSentence = "its site tells people more (agentsite --site)"
+
+// The clean functions make answers of a site fit to be passed on. They report false for one
+// without a valid address, of which nothing is passed on.
+
+func cleanPoint(site string, p *agents.Point) bool {
+	*p = agents.Point{
+		Point: p.Point, Kind: device.Kind(matching(wordForm, string(p.Kind))), Unit: matching(unitForm, p.Unit), Device: matching(nameForm, strings.ToLower(p.Device)),
+		Min: finite(p.Min), Max: finite(p.Max), Values: cleanNames(p.Values), Safe: cleanValue(p.Safe),
+		MaxSeconds: number(p.MaxSeconds), Limits: ours(p.Limits), Confirm: matching(wordForm, p.Confirm),
+	}
+	return cleanAddress(site, &p.Point)
+}
+
+func cleanReading(site string, r *agents.Reading) bool {
+	*r = agents.Reading{
+		Point: r.Point, Value: cleanValue(r.Value), Unit: matching(unitForm, r.Unit), Time: cleanTime(r.Time), Age: number(r.Age),
+		Quality: device.Quality(matching(wordForm, string(r.Quality))), Why: ours(r.Why), Detail: cleanDetail(r.Detail),
+	}
+	return cleanAddress(site, &r.Point)
+}
+
+func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
+	if d == nil {
+		return nil
+	}
+	return &agents.OutputDetail{
+		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm), Goal: cleanValue(d.Goal),
+		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended),
+	}
+}
+
+func cleanHistory(site string, h *agents.History) bool {
+	*h = agents.History{
+		Point: h.Point, Unit: matching(unitForm, h.Unit), Step: number(h.Step), Min: number(h.Min), Mean: number(h.Mean), Max: number(h.Max),
+		Steps: cleanList(site, h.Steps, func(_ string, s *agents.Step) bool {
+			*s = agents.Step{Time: cleanTime(s.Time), Min: number(s.Min), Mean: number(s.Mean), Max: number(s.Max)}
+			return true
+		}),
+	}
+	return cleanAddress(site, &h.Point)
+}
+
+func cleanOutput(site string, o *agents.Output) bool {
+	*o = agents.Output{Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Safe: cleanValue(o.Safe), Left: number(o.Left)}
+	return cleanAddress(site, &o.Output)
+}
+
+// cleanPicture keeps a picture, if it is one by its first bytes.
+func cleanPicture(site string, p *agents.Picture) bool {
+	p.Time, p.Size = cleanTime(p.Time), len(p.Data)
+	return cleanAddress(site, &p.Camera) && isPicture(p.MIME, p.Data)
+}
+
+// cleanStatus also gives the status the site's name in the group, whatever it calls itself.
+func cleanStatus(site string, s agents.Status) agents.Status {
+	return agents.Status{
+		Site: site, Version: matching(releaseForm, s.Version), Uptime: number(s.Uptime), Simulated: s.Simulated, Stopped: s.Stopped,
+		Devices: cleanList(site, s.Devices, func(_ string, d *agents.DeviceStatus) bool {
+			*d = agents.DeviceStatus{Device: matching(nameForm, d.Device), Model: matching(nameForm, strings.ToLower(d.Model)), Faults: cleanList(site, d.Faults, cleanTrouble)}
+			return d.Device != ""
+		}),
+		Moved: cleanList(site, s.Moved, func(site string, o *agents.MovedOutput) bool {
+			*o = agents.MovedOutput{
+				Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Fault: ours(o.Fault),
+			}
+			return cleanAddress(site, &o.Output)
+		}),
+		Blocked: cleanList(site, s.Blocked, func(site string, o *agents.BlockedOutput) bool {
+			*o = agents.BlockedOutput{Output: o.Output, Rest: number(o.Rest), Needs: ours(o.Needs), Why: ours(o.Why)}
+			return cleanAddress(site, &o.Output)
+		}),
+	}
+}
+
+// cleanApproval keeps a call that waits, without its caller and arguments: they are for the
+// owner, who has them from the site itself.
+func cleanApproval(_ string, a *agents.Approval) bool {
+	*a = agents.Approval{Handle: matching(handleForm, a.Handle), Tool: matching(toolForm, a.Tool), Left: number(a.Left)}
+	return a.Handle != ""
+}
+
+// cleanOffer keeps the addresses that match the name pattern, each once. Descriptions are
+// texts of the site's owner, for people.
+func cleanOffer(o *agents.Offer) *agents.Offer {
+	out := &agents.Offer{Points: o.Points, Status: o.Status, Stop: o.Stop}
+	for _, list := range lists {
+		for _, a := range *list(o) {
+			if to := list(out); len(*to) < maxOffered && isAddress(a) && !slices.Contains(*to, a) {
+				*to = append(*to, a)
+			}
+		}
+	}
+	return out
+}
+
+// cleanTrouble cleans what is wrong with a point: its name, a quality, and a sentence.
+func cleanTrouble(_ string, text *string) bool {
+	of := troubleForm().FindStringSubmatch((*text)[:min(len(*text), maxSentence)])
+	if of == nil {
+		*text = ours(*text)
+	} else {
+		*text = strings.TrimSpace(of[1] + " " + ours(of[2]))
+	}
+	return true
+}
+
+// cleanList cleans what a list has, and bounds it. nil stays nil.
+func cleanList[T any](site string, all []T, clean func(site string, one *T) bool) []T {
+	kept := all[:0]
+	for i := range all {
+		if len(kept) < maxList && clean(site, &all[i]) {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
+}
+
+func cleanNames(all []string) []string {
+	return cleanList("", all, func(_ string, s *string) bool { return nameForm().MatchString(*s) })
+}
+
+// cleanAddress makes the address of a point there that of the point here.
+func cleanAddress(site string, address *string) bool {
+	there := *address
+	*address = site + "/" + there
+	return isAddress(there)
+}
+
+func isAddress(text string) bool {
+	d, p, ok := device.SplitAddress(text)
+	return ok && device.CheckName(d) == nil && device.CheckName(p) == nil
+}
+
+// cleanValue keeps a number, a bool, or one of a state's words.
+func cleanValue(v device.Value) device.Value {
+	if !v.Finite() || v.Type() == device.TypeText && !nameForm().MatchString(v.Text()) {
+		return device.Value{}
+	}
+	return v
+}
+
+func cleanTime(text string) string {
+	if _, err := time.Parse(time.RFC3339, text); err != nil {
+		return ""
+	}
+	return text
+}
+
+// number returns n, or 0 for what is no number: CBOR can carry it, and JSON cannot.
+func number(n float64) float64 {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0
+	}
+	return n
+}
+
+func finite(n *float64) *float64 {
+	if n == nil || number(*n) != *n {
+		return nil
+	}
+	return n
+}
+
+// ours returns a site's sentence as it may be passed on; "" stays "".
+func ours(text string) string {
+	if text == "" || known(text) != "" {
+		return text
+	}
+	return otherSentence
+}
+
+func matching(form func() *regexp.Regexp, text string) string {
+	if form().MatchString(text) {
+		return text
+	}
+	return ""
+}
+
+// Forms of texts that are passed on. They are compiled when they are first used.
+var (
+	nameForm = form(`[a-z0-9_-]{1,24}`)
+	wordForm = form(`[a-z_]{1,24}`)
+	toolForm = form(`[a-z0-9_]{1,40}`)
+	unitForm = form(`[!-~]{1,24}`) // UCUM
+	// As crypto/rand.Text makes them.
+	handleForm = form(`[A-Z2-7]{26}`)
+	// As device.Fault has them, and agents.Principal.
+	troubleForm = form(`([a-z0-9_-]{1,24}: (?:good|bad|stale|fault))(?: (.*))?`)
+	holderForm  = form(`(somebody else|did:key:z[1-9A-HJ-NP-Za-km-z]{40,60}|[a-z0-9_-]{1,24}(:[a-z0-9_-]{1,24})?)`)
+	releaseForm = form(`(dev|v?[0-9]{1,5}(\.[0-9]{1,5}){0,2}(-(dev|alpha|beta|rc)?[.-]?[0-9]{0,5}(-g[0-9a-f]{7,12})?)?)`)
+)
+
+func form(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) })
+}

@@ -1,0 +1,227 @@
+package group
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"agentsite/agents"
+	"agentsite/agents/notify"
+	"agentsite/device"
+)
+
+// Member is a site by the name that it has in the group.
+type Member struct {
+	Name string // matches the name pattern, and no other member has it
+	Site agents.Site
+}
+
+// Group is several sites as one. It is safe for concurrent use. The principals that ask it
+// are not passed on: each member makes its own principal of the key that it is called with.
+type Group struct {
+	members  func() []Member
+	watchers notify.Watchers
+	changed  chan struct{} // buffered: members came or went
+
+	listing sync.Mutex // held while members is called
+
+	mu       sync.Mutex
+	sites    map[string]*member
+	offer    *agents.Offer
+	watching int // how many watch values
+}
+
+var _ agents.Site = (*Group)(nil)
+
+// New makes a group of the sites that members returns. It is called at each request and
+// must be quick.
+func New(members func() []Member) *Group {
+	return &Group{members: members, changed: make(chan struct{}, 1), sites: make(map[string]*member), offer: new(agents.Offer)}
+}
+
+// Run stays connected to the sites until ctx ends.
+func (g *Group) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	running := make(map[*member]context.CancelFunc)
+	for g.list(); ; {
+		now := g.all()
+		for m, stop := range running {
+			if !slices.Contains(now, m) {
+				stop()
+				delete(running, m)
+			}
+		}
+		for _, m := range now {
+			if running[m] == nil {
+				its, stop := context.WithCancel(ctx)
+				running[m] = stop
+				all.Go(func() { m.run(its) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.changed:
+		}
+	}
+}
+
+// Settle waits until each site has been tried once, or ctx ends. Run has to run.
+func (g *Group) Settle(ctx context.Context) {
+	g.list()
+	for _, m := range g.all() {
+		g.mu.Lock()
+		known, tried := m.offer != nil || m.why != nil, m.tried
+		g.mu.Unlock()
+		if known {
+			continue
+		}
+		select {
+		case <-tried:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// list takes over which sites there are.
+func (g *Group) list() {
+	g.listing.Lock()
+	defer g.listing.Unlock()
+	now := g.members()
+	g.mu.Lock()
+	sites := make(map[string]*member, len(now))
+	for _, of := range now {
+		m := g.sites[of.Name]
+		if m == nil || m.site != of.Site {
+			before := m
+			if m = newMember(g, of); before != nil {
+				m.had = before.had
+			}
+		}
+		sites[of.Name] = m
+	}
+	same := maps.Equal(sites, g.sites)
+	g.sites = sites
+	g.mu.Unlock()
+	if same {
+		return
+	}
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+	g.offerChanged()
+}
+
+// all returns the sites in the order of their names.
+func (g *Group) all() []*member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ordered()
+}
+
+// ordered is all with the lock held.
+func (g *Group) ordered() []*member {
+	var all []*member
+	for _, name := range slices.Sorted(maps.Keys(g.sites)) {
+		all = append(all, g.sites[name])
+	}
+	return all
+}
+
+// named returns a site.
+func (g *Group) named(name string) (*member, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := g.sites[name]; m != nil {
+		return m, nil
+	}
+	return nil, device.Faultf(device.Invalid, "there is no site %.60q here%s", name, agents.Choice(slices.Sorted(maps.Keys(g.sites))))
+}
+
+// Offer returns what some site offers. Where all sites that offered an operation are away,
+// it has the points that they had: the callers are told that these are away.
+func (g *Group) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
+	g.list()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.offer, nil
+}
+
+// offerChanged makes the offer anew, and tells the watchers.
+func (g *Group) offerChanged() {
+	g.mu.Lock()
+	g.offer = joined(g.ordered())
+	g.mu.Unlock()
+	g.watchers.Announce(agents.Change{Tools: true, Resources: true})
+}
+
+// joined returns the offer of sites together. The lock is held.
+func joined(all []*member) *agents.Offer {
+	o := &agents.Offer{Sites: make(map[agents.Operation][]string)}
+	for _, list := range lists {
+		var had []string
+		for _, m := range all {
+			if m.offer != nil {
+				*list(o) = append(*list(o), m.prefixed(*list(m.offer))...)
+			}
+			if m.had != nil {
+				had = append(had, m.prefixed(*list(m.had))...)
+			}
+		}
+		if len(*list(o)) == 0 {
+			*list(o) = had
+		}
+	}
+	for op, offered := range wholes {
+		for _, m := range all {
+			if m.had == nil || *offered(m.had) { // nobody knows what a site offers that was never reached
+				o.Sites[op] = append(o.Sites[op], m.name)
+				*offered(o) = true
+			}
+		}
+	}
+	return o
+}
+
+// lists are the lists of points in an offer.
+var lists = []func(*agents.Offer) *[]string{
+	func(o *agents.Offer) *[]string { return &o.Read },
+	func(o *agents.Offer) *[]string { return &o.History },
+	func(o *agents.Offer) *[]string { return &o.Switch },
+	func(o *agents.Offer) *[]string { return &o.Level },
+	func(o *agents.Offer) *[]string { return &o.Release },
+	func(o *agents.Offer) *[]string { return &o.Show },
+	func(o *agents.Offer) *[]string { return &o.Capture },
+}
+
+// wholes are the operations on a whole site.
+var wholes = map[agents.Operation]func(*agents.Offer) *bool{
+	agents.OpPoints: func(o *agents.Offer) *bool { return &o.Points },
+	agents.OpStatus: func(o *agents.Offer) *bool { return &o.Status },
+	agents.OpStop:   func(o *agents.Offer) *bool { return &o.Stop },
+}
+
+// offered returns the points that an offer has for an operation on points, by the name of
+// its tool.
+func offered(o *agents.Offer, tool string) []string {
+	switch tool {
+	case agents.ReadPoints:
+		return o.Read
+	case agents.ReadHistory:
+		return o.History
+	case agents.SwitchOutput:
+		return o.Switch
+	case agents.SetLevel:
+		return o.Level
+	case agents.ReleaseOutput:
+		return o.Release
+	case agents.ShowText:
+		return o.Show
+	case agents.CaptureImage:
+		return o.Capture
+	}
+	return nil
+}

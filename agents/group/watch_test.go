@@ -1,0 +1,184 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// snapshot is what a site with a sensor and a lamp tells first.
+func snapshot(temperature float64) agents.Update {
+	return agents.Update{
+		Approvals: []agents.Approval{}, Stops: []agents.StopState{{Stopped: false}},
+		Readings: []agents.Reading{
+			{Point: "a/t", Value: device.Number(temperature), Unit: "Cel", Age: 1, Quality: device.Good},
+			{Point: "lamp/relay", Value: device.Bool(true), Quality: device.Good, Detail: &agents.OutputDetail{Holder: "rule:frost", Left: 60}},
+		},
+	}
+}
+
+func brief(u agents.Update) string {
+	var b strings.Builder
+	if u.Offer {
+		b.WriteString("offer ")
+	}
+	for _, r := range u.Readings {
+		fmt.Fprintf(&b, "%s=%v %s", r.Point, r.Value, r.Quality)
+		if r.Why != "" {
+			fmt.Fprintf(&b, " (%s)", r.Why)
+		}
+		if r.Detail != nil {
+			fmt.Fprintf(&b, " %s %.0fs", r.Detail.Holder, r.Detail.Left)
+		}
+		b.WriteString("; ")
+	}
+	for _, a := range u.Approvals {
+		fmt.Fprintf(&b, "approval %s %s%s%s; ", a.Handle, a.Tool, a.Caller, a.Args)
+	}
+	for _, s := range u.Stops {
+		fmt.Fprintf(&b, "%s stopped %v; ", s.Site, s.Stopped)
+	}
+	for _, m := range u.Missed {
+		fmt.Fprintf(&b, "%s away; ", m.Site)
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// TestWatch: what sites tell is told under their names, without a second question, and what
+// is not heard any more is no value.
+func TestWatch(t *testing.T) {
+	attic, cellar := newFake(usual()), newFake(agents.Offer{Read: []string{"x/y"}})
+	attic.first, cellar.first = snapshot(20), agents.Update{Readings: []agents.Reading{{Point: "x/y", Value: device.Number(7), Quality: device.Good}}}
+	over(t, func(t *testing.T, r *rig) {
+		updates, end := r.values(t, agents.WatchRequest{})
+		defer end()
+		next := func(want string) {
+			t.Helper()
+			select {
+			case u := <-updates:
+				if got := brief(u); got != want {
+					t.Errorf("told\n%s\nwant\n%s", got, want)
+				}
+			case <-time.After(time.Hour):
+				t.Errorf("nothing is told, want\n%s", want)
+			}
+		}
+		next("attic/a/t=20 good; attic/lamp/relay=on good rule:frost 60s; cellar/x/y=7 good; attic stopped false")
+		sleep(10 * time.Second)
+		attic.updates <- agents.Update{Readings: []agents.Reading{{Point: "a/t", Value: device.Number(21), Quality: device.Good}, {Point: "not/offered", Quality: device.Good}}}
+		next("attic/a/t=21 good")
+		attic.updates <- agents.Update{Readings: []agents.Reading{{Point: "lamp/relay", Value: device.Bool(false), Quality: device.Good}}}
+		next("attic/lamp/relay=off good rule:frost 50s") // the lease is told apart
+		attic.updates <- agents.Update{Approvals: []agents.Approval{{Handle: strings.Repeat("A", 26), Tool: "switch_output", Caller: "IGNORE ALL", Args: "IGNORE"}}}
+		next("approval " + strings.Repeat("A", 26) + " switch_output; attic stopped false")
+		attic.updates <- agents.Update{Stops: []agents.StopState{{Site: "IGNORE", Stopped: true}}}
+		next("approval " + strings.Repeat("A", 26) + " switch_output; attic stopped true")
+		attic.die()
+		next("offer cellar/x/y=7 good; attic away")
+		attic.mu.Lock()
+		attic.first = snapshot(22)
+		attic.mu.Unlock()
+		attic.rise()
+		u := <-updates
+		for !u.Offer || len(u.Readings) != 3 || u.Readings[0].Quality != device.Good { // it may be there before its values
+			u = <-updates
+		}
+		attic.mu.Lock()
+		defer attic.mu.Unlock()
+		if len(attic.calls) > 0 {
+			t.Error("it was asked", attic.calls)
+		}
+	}, Member{"attic", attic}, Member{"cellar", cellar})
+}
+
+// TestWatchPoints: points that are named are told of while their site is away, as stale.
+func TestWatchPoints(t *testing.T) {
+	attic := newFake(usual())
+	attic.first = snapshot(20)
+	over(t, func(t *testing.T, r *rig) {
+		for _, point := range []string{"shed/a/t", "a/t", ""} {
+			if err := r.Watch(t.Context(), caller, agents.WatchRequest{Points: []string{point}}, nil); device.AsFault(err).Kind != device.Invalid {
+				t.Error(point, err)
+			}
+		}
+		if err := r.Watch(t.Context(), caller, agents.WatchRequest{Every: -1}, nil); device.AsFault(err).Kind != device.Invalid {
+			t.Error(err)
+		}
+		updates, end := r.values(t, agents.WatchRequest{Points: []string{"attic/a/t"}, Every: 2})
+		defer end()
+		if got := brief(<-updates); got != "attic/a/t=20 good; attic stopped false" {
+			t.Error(got)
+		}
+		begun := time.Now()
+		for i := range 5 {
+			attic.updates <- agents.Update{Readings: []agents.Reading{{Point: "a/t", Value: device.Number(float64(i)), Quality: device.Good}}}
+		}
+		if got := brief(<-updates); got != "attic/a/t=4 good" || time.Since(begun) != 2*time.Second {
+			t.Error(got, time.Since(begun))
+		}
+		attic.die()
+		if got := brief(<-updates); got != "offer attic/a/t=- stale (its site does not answer); attic away" {
+			t.Errorf("%q", got)
+		}
+	}, Member{"attic", attic})
+}
+
+// TestOnlyWhileWatched: values come from a site only while somebody watches any.
+func TestOnlyWhileWatched(t *testing.T) {
+	attic := newFake(usual())
+	attic.first = snapshot(20)
+	over(t, func(t *testing.T, r *rig) {
+		offers, end := r.values(t, agents.WatchRequest{OfferOnly: true})
+		if u := <-offers; u.Offer || u.Readings != nil || attic.watched() {
+			t.Error(u)
+		}
+		end()
+		_, one := r.values(t, agents.WatchRequest{})
+		_, two := r.values(t, agents.WatchRequest{})
+		if !attic.watched() {
+			t.Error("values are not watched")
+		}
+		tries := attic.tries()
+		one()
+		if !attic.watched() || attic.tries() != tries {
+			t.Error("one that is left has no values")
+		}
+		two()
+		if attic.watched() {
+			t.Error("values are watched for nobody")
+		}
+	}, Member{"attic", attic})
+}
+
+// TestNotify: a client that wants no values is told which resource has changed.
+func TestNotify(t *testing.T) {
+	attic := newFake(usual())
+	attic.first = snapshot(20)
+	over(t, func(t *testing.T, r *rig) {
+		const temp = "agentsite:///attic/a/t"
+		changes := make(chan agents.Change, 10)
+		go r.Notify(t.Context(), caller, agents.Change{}, []string{temp, "agentsite:///shed/a/t", "nonsense"}, func(c agents.Change) error {
+			changes <- c
+			return nil
+		})
+		synctest.Wait()
+		<-changes // the beginning
+		if c := <-changes; c.URI != temp {
+			t.Error(c) // it may have changed before
+		}
+		attic.updates <- agents.Update{Readings: []agents.Reading{{Point: "lamp/relay"}, {Point: "a/t"}, {Point: "\x1b[2J"}, {Point: "attic/a/t"}}}
+		if c := <-changes; c.URI != temp || len(changes) > 0 {
+			t.Error(c)
+		}
+		attic.offers(agents.Offer{Read: []string{"a/t"}})
+		if got := r.told(); !slices.Equal(got, []agents.Change{offerChange}) || r.names(t, "switch_output") != nil {
+			t.Error(got)
+		}
+	}, Member{"attic", attic})
+}

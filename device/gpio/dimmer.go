@@ -22,8 +22,6 @@ type Dimmer struct {
 	board *board.Board
 }
 
-func newDimmer(b *board.Board) driver.Config { return &Dimmer{Frequency: 100, board: b} }
-
 // Validate finds mistakes without hardware.
 func (c *Dimmer) Validate() error {
 	switch {

@@ -31,8 +31,6 @@ const (
 	distanceSkew  = time.Millisecond       // between two clocks of the kernel
 )
 
-func newDistance(b *board.Board) driver.Config { return &Distance{Temperature: 20, board: b} }
-
 // Validate finds mistakes without hardware.
 func (c *Distance) Validate() error {
 	switch {

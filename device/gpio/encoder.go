@@ -22,10 +22,6 @@ type Encoder struct {
 	board *board.Board
 }
 
-func newEncoder(b *board.Board) driver.Config {
-	return &Encoder{Pull: board.PullUp, Debounce: time.Millisecond, PerStep: 4, board: b}
-}
-
 // Validate finds mistakes without hardware.
 func (c *Encoder) Validate() error {
 	switch {

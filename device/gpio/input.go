@@ -22,33 +22,6 @@ type Input struct {
 	stops        bool         // the state is an emergency stop
 }
 
-func newGPIOIn(b *board.Board) driver.Config {
-	return &Input{board: b, state: state("input", "the level at the line")}
-}
-
-func newButton(b *board.Board) driver.Config {
-	return &Input{
-		ActiveLow: true, Pull: board.PullUp, Debounce: 20 * time.Millisecond, board: b,
-		state: state("pressed", "it is pressed"), event: event("button", "true when it is pressed, false when it is released"),
-	}
-}
-
-func newMotion(b *board.Board) driver.Config {
-	return &Input{
-		Pull: board.PullDown, Debounce: 30 * time.Millisecond, board: b,
-		state: state("moving", "the sensor sees something"), event: event("motion", "true when a movement begins, false when it ends"),
-	}
-}
-
-func newContact(b *board.Board) driver.Config {
-	return &Input{ActiveLow: true, Pull: board.PullUp, Debounce: 20 * time.Millisecond, board: b, state: state("closed", "the magnet is there")}
-}
-
-// newStopButton is wired to open when it is pressed: a broken wire stops too.
-func newStopButton(b *board.Board) driver.Config {
-	return &Input{Pull: board.PullUp, Debounce: 5 * time.Millisecond, board: b, stops: true, state: state("pressed", "the emergency stop is pressed, or its wire is broken")}
-}
-
 func state(name, description string) device.Point {
 	return device.Point{Name: name, Kind: device.KindState, Description: description}
 }

@@ -24,10 +24,6 @@ type Motor struct {
 	board *board.Board
 }
 
-func newMotor(b *board.Board) driver.Config {
-	return &Motor{Frequency: 100, DeadTime: 100 * time.Millisecond, board: b}
-}
-
 // Validate finds mistakes without hardware.
 func (c *Motor) Validate() error {
 	switch {

@@ -30,10 +30,6 @@ const (
 	shortest    = 100 * time.Microsecond // no servo takes shorter ones
 )
 
-func newServo(b *board.Board) driver.Config {
-	return &Servo{Angles: device.Range{Max: 180}, MinPulse: 500 * time.Microsecond, MaxPulse: 2500 * time.Microsecond, board: b, travel: 500 * time.Millisecond}
-}
-
 // Validate finds mistakes without hardware.
 func (c *Servo) Validate() error {
 	switch {

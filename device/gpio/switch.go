@@ -20,12 +20,6 @@ type Switch struct {
 	point device.Point
 }
 
-func newSwitch(name, description string) func(*board.Board) driver.Config {
-	return func(b *board.Board) driver.Config {
-		return &Switch{board: b, point: device.Point{Name: name, Kind: device.KindSwitch, Description: description}}
-	}
-}
-
 // Describe needs no hardware.
 func (c *Switch) Describe() device.Description {
 	p := c.point

@@ -67,7 +67,7 @@ func newExpander(b *board.Board, m expanderModel) *expanderConfig {
 // Open finds the chip, by reading its directions: it has no id.
 func (c *expanderConfig) Open(ctx context.Context) (device.Device, error) {
 	dev := newI2CChip(c.I2C, c.model)
-	e := &expander{ports: ports{named: c.named()}, at: c.at, dev: dev, bytes: len(c.pins) / 8, pulls: c.pulls}
+	e := &expander{ports: newPorts(c.named()), at: c.at, dev: dev, bytes: len(c.pins) / 8, pulls: c.pulls}
 	return openReadable(ctx, dev, c.Describe(), e, func() error { e.read(e.at.direction); return dev.err })
 }
 
@@ -86,32 +86,30 @@ func (e *expander) setUp() error {
 	for _, w := range e.at.first {
 		e.dev.write(w...)
 	}
-	e.wanted = e.rest()
+	e.wanted = e.rest
 	e.write(e.at.latch, e.wanted)
 	e.write(e.at.polarity, 0)
 	if e.pulls {
-		e.write(e.at.pull, e.pulled())
+		e.write(e.at.pull, e.pulled)
 	}
-	e.write(e.at.direction, ^e.outputs())
+	e.write(e.at.direction, ^e.outputs)
 	intact, err := e.intact()
-	if err == nil && (!intact || (e.latch^e.wanted)&e.outputs() != 0) {
+	if err == nil && (!intact || (e.latch^e.wanted)&e.outputs != 0) {
 		err = errForgets
 	}
 	return err
 }
-
-func (e *expander) pulled() uint16 { return e.mask(func(n namedPin) bool { return n.pull }) }
 
 // intact looks at the settings and at all pins. One that lost its supply has inputs
 // only.
 func (e *expander) intact() (bool, error) {
 	direction := e.read(e.at.direction)
 	e.latch, e.level = e.read(e.at.latch), e.read(e.at.input)
-	pulled := e.pulled()
+	pulled := e.pulled
 	if e.pulls {
 		pulled = e.read(e.at.pull)
 	}
-	return e.same(direction, ^e.outputs()) && e.same(pulled, e.pulled()), e.dev.err
+	return e.same(direction, ^e.outputs) && e.same(pulled, e.pulled), e.dev.err
 }
 
 // same compares the bits that the chip has.

@@ -32,7 +32,7 @@ func newPCF857x(b *board.Board, model string) *pcf857xConfig {
 // Open finds the chip, by reading its pins.
 func (c *pcf857xConfig) Open(ctx context.Context) (device.Device, error) {
 	dev := newI2CChip(c.I2C, c.model)
-	p := &pcf857x{ports: ports{named: c.named()}, dev: dev, bytes: len(c.pins) / 8}
+	p := &pcf857x{ports: newPorts(c.named()), dev: dev, bytes: len(c.pins) / 8}
 	return openReadable(ctx, dev, c.Describe(), p, p.look)
 }
 
@@ -47,7 +47,7 @@ type pcf857x struct {
 // setUp writes all pins at once: those without a name and the inputs are high, as
 // after power-on.
 func (p *pcf857x) setUp() error {
-	p.write(^p.outputs() | p.rest())
+	p.write(^p.outputs | p.rest)
 	p.doubt = p.dev.err != nil
 	return p.look()
 }
@@ -58,7 +58,7 @@ func (p *pcf857x) intact() (bool, error) {
 	if err := p.look(); err != nil || p.doubt {
 		return false, err
 	}
-	low := p.outputs() &^ p.latch
+	low := p.outputs &^ p.latch
 	return low == 0 || p.level&low != low, nil
 }
 

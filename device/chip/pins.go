@@ -119,35 +119,28 @@ func (p namedPin) on(level uint16) bool { return (level&p.bit != 0) != p.inverte
 
 // ports are the pins of an opened chip, one bit each.
 type ports struct {
-	named  []namedPin
-	wanted uint16 // of the outputs
-	latch  uint16 // of the outputs, as the chip has it
-	level  uint16 // of all pins, as the chip saw them last
+	named   []namedPin
+	outputs uint16
+	pulled  uint16 // up
+	rest    uint16 // the level of all outputs at safe
+	wanted  uint16 // of the outputs
+	latch   uint16 // of the outputs, as the chip has it
+	level   uint16 // of all pins, as the chip saw them last
 }
 
-// rest is the level of all outputs at safe.
-func (p *ports) rest() uint16 {
-	var level uint16
-	for _, n := range p.named {
+func newPorts(named []namedPin) ports {
+	p := ports{named: named}
+	for _, n := range named {
 		if n.output {
-			level = n.put(level, n.safe)
+			p.outputs |= n.bit
+			p.rest = n.put(p.rest, n.safe)
+		}
+		if n.pull {
+			p.pulled |= n.bit
 		}
 	}
-	return level
+	return p
 }
-
-// mask has the bits of the pins for which it is asked.
-func (p *ports) mask(of func(namedPin) bool) uint16 {
-	var bits uint16
-	for _, n := range p.named {
-		if of(n) {
-			bits |= n.bit
-		}
-	}
-	return bits
-}
-
-func (p *ports) outputs() uint16 { return p.mask(func(n namedPin) bool { return n.output }) }
 
 // follows reports a pin that is not at the level that the chip drives it to.
 func (p *ports) follows(n namedPin) error {

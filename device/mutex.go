@@ -2,15 +2,15 @@ package device
 
 import "context"
 
-// Mutex is a mutual exclusion lock whose acquisition can be cancelled by a context: it is
-// held during transfers that take as long as the hardware likes.
+// Mutex is a mutual exclusion lock whose acquisition can be cancelled by a context. Drivers
+// hold it during transfers of unknown length.
 type Mutex chan struct{}
 
 // NewMutex returns an unlocked Mutex.
 func NewMutex() Mutex { return make(Mutex, 1) }
 
-// LockContext waits for the turn. Every LockContext without an error has its Give. A context that
-// has ended does not get it.
+// LockContext locks m. It waits until m is unlocked or ctx ends. After it returns nil, the
+// caller has to call Unlock. If ctx has already ended, it does not lock m.
 func (m Mutex) LockContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -23,8 +23,8 @@ func (m Mutex) LockContext(ctx context.Context) error {
 	}
 }
 
-// Lock is LockContext without a context, for callers that must not fail, such as Close.
+// Lock locks m without a context, for callers that must not fail, such as Close.
 func (m Mutex) Lock() { m <- struct{}{} }
 
-// Unlock lets the next caller lock m.
+// Unlock unlocks m.
 func (m Mutex) Unlock() { <-m }

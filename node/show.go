@@ -53,16 +53,16 @@ func (n *Node) Capture(ctx context.Context, p agents.Principal, r agents.Capture
 	})
 }
 
-// useDriver calls the driver of a display or a camera, which may hang: one call at a time,
-// so that no more of them hang when it is called again and again.
+// useDriver calls the driver of a display or a camera, which may hang. It makes one call at a
+// time, so that repeated requests do not add hanging calls.
 func useDriver[T any](ctx context.Context, p point, use func(context.Context) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
 	defer cancel()
-	if err := p.turn.LockContext(ctx); err != nil {
-		return answer, device.Faultf(device.Offline, "%s has not come back from the call before this one; look at its wiring", p.Address)
+	if err := p.busy.LockContext(ctx); err != nil {
+		return answer, device.Faultf(device.Offline, "%s hangs in an earlier call; check its wiring", p.Address)
 	}
 	answer, _, err = device.Call(ctx, func(ctx context.Context) (T, error) {
-		defer p.turn.Unlock()
+		defer p.busy.Unlock()
 		return use(ctx)
 	})
 	return answer, err

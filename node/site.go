@@ -29,7 +29,7 @@ type Device struct {
 	Description device.Description // of the device, as its owner wants it
 	Missing     string             // why the device is not there; "" while it is
 	Confirm     []string           // outputs whose owner wants to be asked before each move
-	Turn        device.Mutex       // of whoever shows or captures; one for as long as the device is there
+	Busy        device.Mutex       // held during a call of Show or Capture; the same while the device is in use
 }
 
 // History has past readings.
@@ -76,7 +76,7 @@ type point struct {
 	device.Point
 	Address string
 	device  device.Device
-	turn    device.Mutex
+	busy    device.Mutex
 	model   string
 	confirm bool
 }
@@ -89,7 +89,7 @@ func newSite(of Site) (*site, error) {
 	for _, d := range of.Devices {
 		for _, p := range d.Description.Points {
 			q := point{
-				Point: p, Address: device.Address(d.Name, p.Name), device: d.Device, turn: d.Turn,
+				Point: p, Address: device.Address(d.Name, p.Name), device: d.Device, busy: d.Busy,
 				model: d.Description.Model, confirm: slices.Contains(d.Confirm, p.Name),
 			}
 			s.points = append(s.points, q)

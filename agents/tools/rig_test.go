@@ -105,7 +105,7 @@ func wire(t testing.TB, namesAndModels ...string) []node.Device {
 
 // thing is a device that its owner wants as it is.
 func thing(name string, d device.Device) node.Device {
-	return node.Device{Name: name, Device: d, Description: d.Describe(), Turn: device.NewMutex()}
+	return node.Device{Name: name, Device: d, Description: d.Describe(), Busy: device.NewMutex()}
 }
 
 func newRig(t testing.TB, devices []node.Device, bend ...func(*guard.Policy)) *rig {

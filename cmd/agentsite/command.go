@@ -84,7 +84,7 @@ func words(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// noArgs, exactly and optional replace cobra's own, whose errors do not say what to do.
+// noArgs, exactly and optional replace cobra's own, whose errors contain no advice.
 func noArgs(cmd *cobra.Command, args []string) error { return exactly()(cmd, args) }
 
 func exactly(names ...string) cobra.PositionalArgs {
@@ -111,8 +111,8 @@ func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 // fileFlags are the flags that complete to any file.
 var fileFlags = map[string]bool{"token-file": true, "cacert": true, "card": true, "passphrase-file": true, "out": true, "allow": true}
 
-// completeNoFiles makes the arguments and flags of all commands complete to nothing where they
-// say nothing else; a shell would offer files.
+// completeNoFiles gives the arguments and flags without a completion an empty one; otherwise
+// the shell offers files.
 func completeNoFiles(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -125,9 +125,9 @@ func (a *app) relayCommand() *cobra.Command {
 		Use: "relay", GroupID: groupSite, Args: noArgs,
 		Short: "Run a relay for sites behind routers",
 		Long: `Run a relay on a machine with a public address, until Ctrl-C. Sites behind routers are
-reached through it until a direct path is found. It also stores the encrypted records of
-where the sites of a realm are. It cannot read what it forwards, so it needs no trust.
-Use several.
+reached through it until a direct path is found. As a DHT server it also stores where the
+sites of a realm are, under names that only members can derive. It cannot read what it
+forwards, so it needs no trust. Use several.
 
 Open the port for TCP and UDP. Put the addresses that it prints under internet: relays: in
 the agentsite.yaml of the sites, and give them to "agentsite realm join --relay". One

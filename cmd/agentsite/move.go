@@ -128,13 +128,13 @@ func (p point) move(value string) (agents.MoveRequest, error) {
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || n-n != 0 || strings.ContainsAny(value, "_xX") { // NaN, the infinities, 1_000, 0x10
-		return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.takes(), value)
+		return r, usagef("%s takes a number within %s, or safe, not %q", p.Point, p.values(), value)
 	}
 	r.Value = device.Number(n)
 	return r, nil
 }
 
-// sentence says where an output is and what it will do.
+// sentence describes an output's value and its next change.
 func (o outputResult) sentence(unitCode string) string {
 	value, safe := show(o.Value, unitCode), show(o.Safe, unitCode)
 	switch {

@@ -21,44 +21,44 @@ func (s *session) listPoints(ctx context.Context) ([]point, error) {
 	return list.Points, err
 }
 
-// pick returns the names of the points that the words stand for: DEVICE or DEVICE/* are those
-// of a device that fit. Another word stands for itself, unless it is a point that does not
-// fit: the site says what is wrong with a point that the caller may not see.
+// pick expands words to the names of points: DEVICE or DEVICE/* to those of a device that fit,
+// and DEVICE/POINT to itself. It refuses a known point that does not fit. It keeps unknown
+// points, for which the site returns the error.
 func pick(points []point, words []string, fit func(point) bool) ([]string, error) {
 	var picked, names []string
 	for _, p := range points {
 		names = append(names, p.Point)
 	}
 	for _, word := range words {
-		of, all := strings.CutSuffix(word, "/*")
-		if strings.Contains(of, "/") {
+		dev, all := strings.CutSuffix(word, "/*")
+		if strings.Contains(dev, "/") {
 			if i := slices.Index(names, word); i >= 0 && !fit(points[i]) {
-				return nil, usagef("%s", points[i].unfit())
+				return nil, usagef("%s", points[i].explainUnfit())
 			}
 			picked = append(picked, word)
 			continue
 		}
 		before := len(picked)
 		for _, p := range points {
-			if strings.HasPrefix(p.Point, of+"/") && fit(p) && !slices.Contains(picked, p.Point) {
+			if strings.HasPrefix(p.Point, dev+"/") && fit(p) && !slices.Contains(picked, p.Point) {
 				picked = append(picked, p.Point)
 			}
 		}
 		switch {
 		case len(picked) > before:
-		case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, of+"/") }):
-			return nil, usagef("%s has no points for this, or they are named twice; agentsite points shows what it has", of)
+		case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, dev+"/") }):
+			return nil, usagef("%s has no points for this command, or they are named twice; agentsite points lists its points", dev)
 		case all:
-			return nil, usagef("there is no device %q here; agentsite points lists what there is", of)
+			return nil, usagef("there is no device %q here; agentsite points lists all points", dev)
 		default:
-			return nil, usagef("there is no device or point %q here%s", of, device.Suggest(of, names, "point"))
+			return nil, usagef("there is no device or point %q here%s", dev, device.Suggest(dev, names, "point"))
 		}
 	}
 	return picked, nil
 }
 
-// unfit says what a point is that was asked for something that it does not have.
-func (p point) unfit() string {
+// explainUnfit explains why a point has no readings or no history.
+func (p point) explainUnfit() string {
 	switch p.Kind {
 	case "text":
 		return p.Point + " is a display and has no readings: write to it with agentsite call show_text"
@@ -69,5 +69,5 @@ func (p point) unfit() string {
 	if p.Kind == "event" {
 		article = " is an "
 	}
-	return p.Point + article + string(p.Kind) + ", not a measurement: a site remembers how measurements went, and of others the latest reading (agentsite read)"
+	return p.Point + article + string(p.Kind) + ", not a measurement: a site keeps the history of measurements only; agentsite read shows the latest reading"
 }

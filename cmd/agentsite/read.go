@@ -38,7 +38,7 @@ func (a *app) pointsTable(points []point) error {
 	}
 	var rows [][]string
 	for _, p := range points {
-		row := []string{p.Point, string(p.Kind), p.takes(), "", "", p.limits(), p.Description}
+		row := []string{p.Point, string(p.Kind), p.values(), "", "", p.limits(), p.Description}
 		if p.output() {
 			row[3] = show(p.Safe, p.Unit)
 			if row[4] = "no limit"; p.MaxSeconds > 0 {
@@ -50,8 +50,8 @@ func (a *app) pointsTable(points []point) error {
 	return table(a.out, []string{"POINT", "KIND", "VALUES", "SAFE", "AT MOST", "LIMITS", "DESCRIPTION"}, rows)
 }
 
-// takes says what a point's values look like: its unit, its range, its words.
-func (p point) takes() string {
+// values describes a point's values: its words, or its range and unit.
+func (p point) values() string {
 	switch {
 	case p.Kind == "switch":
 		return "on, off"
@@ -68,8 +68,8 @@ func (a *app) readCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "read [DEVICE|DEVICE/POINT...]", GroupID: groupThings,
 		Short: "Show the latest readings",
-		Long: `Show the latest readings of points, of all points of a device, or of all there are.
-With --watch, go on with every change until Ctrl-C.`,
+		Long: `Show the latest readings of points, of all points of a device, or of everything.
+With --watch, also print every change until Ctrl-C.`,
 		Example: "  agentsite read greenhouse/temperature --watch\n  agentsite read greenhouse",
 		RunE: func(cmd *cobra.Command, points []string) error {
 			return a.with(func(s *session) error {
@@ -89,12 +89,12 @@ With --watch, go on with every change until Ctrl-C.`,
 				if said, err := s.latest(cmd.Context(), points, &now); said || err != nil {
 					return err
 				}
-				return a.readTable(now.Readings, s.left(cmd.Context()))
+				return a.readTable(now.Readings, s.askSecondsLeft(cmd.Context()))
 			})
 		},
 		ValidArgsFunction: a.completePoints(-1, point.readable),
 	}
-	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "print every change until Ctrl-C")
 	return cmd
 }
 
@@ -116,12 +116,12 @@ func (s *session) latest(ctx context.Context, points []string, now *readResult) 
 // readable reports whether a point has readings.
 func (p point) readable() bool { return p.Kind != "text" && p.Kind != "image" }
 
-// measured reports whether a site remembers how a point went.
-func (p point) measured() bool { return p.Kind == "measurement" }
+// hasHistory reports whether a site keeps the history of a point.
+func (p point) hasHistory() bool { return p.Kind == "measurement" }
 
 func (a *app) readTable(readings []reading, left map[string]float64) error {
 	if len(readings) == 0 {
-		return a.say("this site has nothing to read: its configuration names no sensors")
+		return a.say("this site has no readings: its configuration has no sensors")
 	}
 	var rows [][]string
 	for _, r := range readings {
@@ -137,7 +137,7 @@ func (r reading) age() string {
 	return ago(r.Age)
 }
 
-// note says what there is to say besides the value.
+// note returns the quality, if it is not good, and the reason and time left.
 func (r reading) note(left float64) string {
 	var notes []string
 	if r.Quality != device.Good {
@@ -153,9 +153,9 @@ func (r reading) note(left float64) string {
 	return note
 }
 
-// left is how long each output will still be away from its safe value. It is an
-// ornament: a site that does not say has none.
-func (s *session) left(ctx context.Context) map[string]float64 {
+// askSecondsLeft asks how long each output will still be away from its safe value. The table
+// can do without: after an error there are none.
+func (s *session) askSecondsLeft(ctx context.Context) map[string]float64 {
 	res, err := s.call(ctx, "site_status", nil)
 	var status agents.Status
 	if err != nil || json.Unmarshal(res.JSON, &status) != nil {
@@ -196,7 +196,7 @@ func (a *app) historyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				points, err := pick(list, points, point.measured)
+				points, err := pick(list, points, point.hasHistory)
 				switch {
 				case err != nil:
 					return err
@@ -211,7 +211,7 @@ func (a *app) historyCommand() *cobra.Command {
 				return a.historyTable(past)
 			})
 		},
-		ValidArgsFunction: a.completePoints(1, point.measured),
+		ValidArgsFunction: a.completePoints(1, point.hasHistory),
 	}
 	cmd.Flags().Float64Var(&hours, "hours", 12, "how far back, from 0.05 to 24")
 	cmd.Flags().IntVar(&steps, "steps", 24, "how many steps to divide the time into, from 1 to 288")

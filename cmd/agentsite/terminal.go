@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal reports whether somebody sits before standard input.
+// terminal reports whether standard input is a terminal.
 func (a *app) terminal() (*os.File, bool) {
 	in, ok := a.in.(*os.File)
 	return in, ok && term.IsTerminal(int(in.Fd()))
@@ -21,7 +21,7 @@ func (a *app) terminal() (*os.File, bool) {
 func (a *app) prompt(ctx context.Context, question string, hidden bool) (string, error) {
 	in, ok := a.terminal()
 	if !ok {
-		return "", errors.New("there is no terminal to ask on")
+		return "", errors.New("standard input is not a terminal")
 	}
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {

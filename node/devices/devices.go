@@ -25,7 +25,7 @@ type instance struct {
 	points   config.Points
 	policies []guard.Policy // of outputs
 	missing  error          // why it could not be opened
-	turn     device.Mutex   // held while it shows or captures
+	busy     device.Mutex   // held while it shows or captures
 	stop     func()         // ends its sampling
 }
 
@@ -72,9 +72,9 @@ func configure(d config.Device, dev device.Device) (*instance, error) {
 		return nil, err
 	}
 	if len(policies) > 0 && !belongsToGuard(d) {
-		return nil, d.Errorf("", "driver", "%s: the driver %s knows of its outputs only once it is open; that is a defect of the driver", d.Name, d.Driver)
+		return nil, d.Errorf("", "driver", "%s: the driver %s describes its outputs only after Open; this is a bug in the driver", d.Name, d.Driver)
 	}
-	return &instance{Device: d, device: dev, points: points, policies: policies, turn: device.NewMutex()}, nil
+	return &instance{Device: d, device: dev, points: points, policies: policies, busy: device.NewMutex()}, nil
 }
 
 func (d *instance) source() node.Source {
@@ -86,7 +86,7 @@ func (d *instance) source() node.Source {
 }
 
 func (d *instance) published() node.Device {
-	t := node.Device{Name: d.Name, Device: d.device, Description: d.points.Description, Turn: d.turn}
+	t := node.Device{Name: d.Name, Device: d.device, Description: d.points.Description, Busy: d.busy}
 	for _, o := range d.points.Outputs {
 		if o.Confirm {
 			t.Confirm = append(t.Confirm, o.Point.Name)
@@ -165,10 +165,10 @@ func policies(d config.Device, outputs []config.Output) ([]guard.Policy, error) 
 }
 
 // errHung is the error of a device whose driver does not return from Close.
-var errHung error = device.Faultf(device.Offline, "the driver does not come back")
+var errHung error = device.Faultf(device.Offline, "the driver hangs in Close")
 
-// closeDevices closes devices concurrently, so that one that hangs keeps no other from
-// going to safe. It blocks for closeTimeout and a moment at most.
+// closeDevices closes devices concurrently, so that a hanging one does not delay the others'
+// return to safe. It blocks for a little more than closeTimeout at most.
 func closeDevices(devices []*instance) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

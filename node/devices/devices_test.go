@@ -116,7 +116,7 @@ func TestOpenDevices(t *testing.T) {
 		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor switch", "", "its memory is worn out"},
 		{"one is not as its owner wrote", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: twice }", "sensor", "", "there are two of them"},
 		{"one describes nonsense", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: nonsense }", "nonsense sensor", "", `"No Name" is not a name`},
-		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "", "the driver bench knows of its outputs only once it is open"},
+		{"outputs that come late", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch }", "sensor switch", "", "the driver bench describes its outputs only after Open"},
 		{"the owner's keys do not fit", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: switch, range: 0..5 }", "sensor switch", "", "range"},
 		{"keys for outputs that are not there", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: sensor, safe: off }", "sensor sensor", "", "safe"},
 		{"a min_on beyond the default max_on", "a: { driver: switch, min_on: 1h }", "", "test:3:24: a/p: min_on 1h is longer than max_on 10m", ""},
@@ -194,7 +194,7 @@ func TestCloseBesideAStuckDevice(t *testing.T) {
 		if took := time.Since(begun); took > closeTimeout+time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if err == nil || err.Error() != "a: the driver does not come back\nb: it is stuck\nc: the driver does not come back" {
+		if err == nil || err.Error() != "a: "+errHung.Error()+"\nb: it is stuck\nc: "+errHung.Error() {
 			t.Error(err)
 		}
 		if !slices.Equal(b.closed, []string{"sensor"}) {

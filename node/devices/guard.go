@@ -19,10 +19,10 @@ import (
 	"agentsite/node/config"
 )
 
-// guardMemory is the memory limit of the guard's process: it stays locked in memory, and has
-// to be small beside all that runs on a board. The limit includes what the Go runtime uses.
-// Too near that, the guard collects all the time: with thirty devices a move takes it 5.4 ms
-// of CPU with a limit of 4 MiB, 5.9 with 6, 0.6 with 8 and 0.5 with 12, for 3.8, 3.8, 4.1 and
+// guardMemory is the memory limit of the guard's process, which stays locked in memory and
+// must be small on a small board. The limit includes the Go runtime's memory. If it is too
+// small, the guard collects garbage all the time: with thirty devices a move takes 5.4 ms of
+// CPU with a limit of 4 MiB, 5.9 with 6, 0.6 with 8 and 0.5 with 12, for 3.8, 3.8, 4.1 and
 // 4.8 MB of anonymous memory (BenchmarkGuardMoves). 12 leaves room for more devices.
 const guardMemory = 12 << 20
 
@@ -31,7 +31,7 @@ const guardMemory = 12 << 20
 // ends, and returns when the outputs are safe; the error names those that are not known to
 // be.
 func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
-	debug.SetGCPercent(25) // the heap of so small a process would grow to 4 MB before it is first collected
+	debug.SetGCPercent(25) // by default the heap grows to 4 MB before the first collection
 	debug.SetMemoryLimit(guardMemory)
 	warning := ""
 	if err := proc.Realtime(); err != nil {
@@ -53,10 +53,10 @@ func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.R
 	}
 	var feeding sync.WaitGroup
 	err = runGuard(ctx, cfg, f.Latch, func(ctx context.Context, s *guardServer) error {
-		if refused != nil { // nothing moves without the watchdog that its owner wants
+		if refused != nil { // no output moves without the configured watchdog
 			return refused
 		}
-		time.AfterFunc(time.Second, debug.FreeOSMemory) // what reading the plan took; the site waits for an answer
+		time.AfterFunc(time.Second, debug.FreeOSMemory) // later, because the site waits for a response now
 		go StopOnSignal(ctx, signals, s.guard.Stop)
 		if dog != nil {
 			feeding.Go(func() { dog.Feed(ctx, s.guard.Alive) })
@@ -108,7 +108,7 @@ func runGuard(ctx context.Context, cfg *config.Site, latch guard.Latch, serve fu
 	s := &guardServer{cfg: cfg, devices: all}
 	defer func() {
 		if err := closeDevices(s.devices); err != nil {
-			slog.Error("closing a device failed; check its outputs", "err", err)
+			slog.Error("closing a device failed; its outputs may be on", "err", err)
 		}
 	}()
 	s.guard, err = guard.New(actuators(all), latch)
@@ -162,7 +162,7 @@ func (s *guardServer) changePlan(ctx context.Context, cfg *config.Site) (map[str
 	}
 	s.cfg, s.devices = cfg, next
 	devices, _ := s.served()
-	debug.FreeOSMemory() // what reading the plan took
+	debug.FreeOSMemory() // reading the plan took memory
 	return devices, failed
 }
 

@@ -10,12 +10,12 @@ import (
 	"agentsite/node/config"
 )
 
-// lazyDevice is a device that is opened at its first use. While that fails, each use tries
-// again, but not more than once in openRetry.
+// lazyDevice is a device that is opened at its first use. After a failure, a later use tries
+// again, at most once in openRetry.
 type lazyDevice struct {
 	d    config.Device
 	desc device.Description
-	busy device.Mutex // guards what follows; held while the device is being opened
+	busy device.Mutex // guards the fields below; held while the device is being opened
 
 	dev    device.Device // nil until it is open
 	tried  time.Time
@@ -47,7 +47,7 @@ func (l *lazyDevice) open(ctx context.Context) (device.Device, error) {
 	case l.err != nil:
 		l.dev = nil
 	case !reflect.DeepEqual(l.dev.Describe(), l.desc):
-		l.err = device.Faultf(device.Internal, "the driver %s says other things about %s now that it is open; that is a defect of the driver", l.d.Driver, l.d.Name)
+		l.err = device.Faultf(device.Internal, "the driver %s describes %s differently after Open; this is a bug in the driver", l.d.Driver, l.d.Name)
 		l.dev.Close()
 		l.dev = nil
 	}
@@ -56,7 +56,7 @@ func (l *lazyDevice) open(ctx context.Context) (device.Device, error) {
 
 func (l *lazyDevice) Describe() device.Description { return l.desc }
 
-// Close closes the device if it is open, and for good.
+// Close closes the device if it is open. It makes later uses fail.
 func (l *lazyDevice) Close() error {
 	l.busy.Lock()
 	defer l.busy.Unlock()
@@ -79,7 +79,7 @@ func (l *lazyDevice) Apply(ctx context.Context, point string, v device.Value) er
 	return actuator.Apply(ctx, point, v)
 }
 
-// Sample returns no readings where the device is not a Sensor.
+// Sample returns no readings if the device is not a Sensor.
 func (l *lazyDevice) Sample(ctx context.Context) ([]device.Reading, error) {
 	dev, err := l.open(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *lazyDevice) Show(ctx context.Context, point, text string) error {
 	}
 	display, ok := dev.(device.Display)
 	if !ok {
-		return device.Faultf(device.Invalid, "%s shows nothing", l.d.Name)
+		return device.Faultf(device.Invalid, "%s is not a display", l.d.Name)
 	}
 	return display.Show(ctx, point, text)
 }
@@ -110,12 +110,12 @@ func (l *lazyDevice) Capture(ctx context.Context, point string) (device.Image, e
 	}
 	camera, ok := dev.(device.Camera)
 	if !ok {
-		return device.Image{}, device.Faultf(device.Invalid, "%s takes no pictures", l.d.Name)
+		return device.Image{}, device.Faultf(device.Invalid, "%s is not a camera", l.d.Name)
 	}
 	return camera.Capture(ctx, point)
 }
 
-// Watch waits for the end of ctx where the device is not a Watcher.
+// Watch waits for the end of ctx if the device is not a Watcher.
 func (l *lazyDevice) Watch(ctx context.Context, emit func(device.Reading)) error {
 	dev, err := l.open(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const SettleTimeout = 5 * time.Second
 
 const (
-	// Back-off of opening missing devices: it doubles from the one to the other.
+	// The back-off of opening missing devices doubles from openRetry to openRetryMax.
 	openRetry    = time.Second
 	openRetryMax = 5 * time.Minute
 	// sampleEndTimeout bounds the wait for the end of a sample.
@@ -34,16 +34,15 @@ type Options struct {
 	Files       GuardFiles
 	Outputs     *proc.Keeper
 	Hub         *node.Hub                // gets the samples
-	KeepHistory func(addresses []string) // keeps the history of these points and drops all other
+	KeepHistory func(addresses []string) // keeps the history of these points and drops all others
 }
 
-// Manager holds a site's devices while they come and go. They change in Run's goroutine
-// only.
+// Manager manages a site's devices. They change in Run's goroutine only.
 type Manager struct {
-	Options              // with the configuration as it was read last, and its plan
+	Options              // with the newest configuration and its plan
 	devices  []*instance // in the file's order
 	opener   *opener
-	install  func() error             // replaces the plan in use by the one that was staged
+	install  func() error             // replaces the current plan by the staged one
 	reloaded func(*config.Site) error // takes up the agents of a new configuration; nil for nothing
 	offer    func([]node.Device) error
 	reloads  chan chan<- error // unbuffered
@@ -62,8 +61,8 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Close closes all devices. It comes after Run has returned, and blocks for closeTimeout
-// and a moment at most.
+// Close closes all devices. It is called after Run has returned, and blocks for a little more
+// than closeTimeout at most.
 func (m *Manager) Close() error { return closeDevices(m.devices) }
 
 // Publish passes the devices to offer, now and whenever they change. It is called once,
@@ -124,11 +123,11 @@ func (m *Manager) sample(ctx context.Context, d *instance) {
 	}()
 	d.stop = func() {
 		cancel()
-		patience := time.NewTimer(sampleEndTimeout)
-		defer patience.Stop()
+		timeout := time.NewTimer(sampleEndTimeout)
+		defer timeout.Stop()
 		select {
 		case <-ended:
-		case <-patience.C:
+		case <-timeout.C:
 			slog.Error("driver hangs in Sample; abandoned", "device", d.Name)
 		}
 	}
@@ -139,7 +138,7 @@ func (m *Manager) remove(d *instance) error {
 	d.stop()
 	points := d.addresses(func(k device.Kind) bool { return !k.Output() }) // the keeper reports those of outputs
 	m.Hub.Forget(points...)
-	for _, p := range points { // no output may move because of a point that is gone
+	for _, p := range points { // no output may depend on a removed point
 		m.Outputs.Told(device.Reading{Point: p, Quality: device.Bad, Why: "its configuration was changed", At: time.Now()})
 	}
 	if d.missing != nil {
@@ -190,7 +189,7 @@ func (m *Manager) openMissing(ctx context.Context) (changed bool) {
 			slog.Info("missing device opened", "device", d.Name)
 		case device.AsFault(errs[i]).Error() == d.missing.Error():
 			continue
-		default: // for another reason now
+		default: // the reason has changed
 			now = newPlaceholder(d.Device, errs[i])
 		}
 		m.remove(d)
@@ -203,7 +202,7 @@ func (m *Manager) openMissing(ctx context.Context) (changed bool) {
 	if err := m.publish(); err != nil {
 		slog.Error("publishing the devices failed", "err", err)
 	}
-	for _, d := range opened { // once its readings are kept
+	for _, d := range opened { // after publish, which creates their history
 		m.sample(ctx, d)
 	}
 	return true

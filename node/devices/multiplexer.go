@@ -8,9 +8,9 @@ import (
 	"agentsite/node/config"
 )
 
-// checkMultiplexers refuses a multiplexer that this program switches where an output is on
-// its bus: two processes use that bus, and only the kernel can keep the choice of a channel
-// and the transfer together.
+// checkMultiplexers refuses a multiplexer that this program switches if an output is on its
+// bus: two processes use that bus, and only the kernel can select a channel and do the
+// transfer atomically.
 func checkMultiplexers(cfg *config.Site) error {
 	outputs := make(map[string]string) // by bus: the first device with outputs
 	each := func(look func(d config.Device, bus, mux string)) {
@@ -34,8 +34,8 @@ func checkMultiplexers(cfg *config.Site) error {
 	var errs []error
 	each(func(d config.Device, bus, mux string) {
 		if mux != "" && outputs[bus] != "" {
-			errs = append(errs, d.Errorf("", "bus", "%s: the multiplexer at %s on %s has to be the kernel's, because %s has outputs there: "+
-				"write dtoverlay=i2c-mux,pca9548,addr=%[2]s into config.txt, and here the bus that agentsite scan shows for the channel then, such as i2c-11", d.Name, mux, bus, outputs[bus]))
+			errs = append(errs, d.Errorf("", "bus", "%s: the multiplexer at %s on %s needs its kernel driver, because %s has outputs on that bus: "+
+				"add dtoverlay=i2c-mux,pca9548,addr=%[2]s to config.txt, and write the bus that agentsite scan then shows for the channel, such as i2c-11", d.Name, mux, bus, outputs[bus]))
 		}
 	})
 	return errors.Join(errs...)

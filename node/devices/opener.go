@@ -15,8 +15,8 @@ import (
 // openTimeout bounds the opening of one device.
 const openTimeout = 10 * time.Second
 
-// opener opens devices, with one call at a time for each: a driver that hangs is not called
-// again before it has returned.
+// opener opens devices, with one call at a time for each device: it does not call a hanging
+// driver again before that returns.
 type opener struct {
 	outputs *proc.Keeper
 
@@ -28,8 +28,8 @@ func newOpener(outputs *proc.Keeper) *opener {
 	return &opener{outputs: outputs, busy: make(map[string]bool)}
 }
 
-// open opens devices concurrently, so that one that hangs delays no other. It returns each
-// device or its error.
+// open opens devices concurrently, so that a hanging one does not delay the others. It
+// returns each device or its error.
 func (o *opener) open(ctx context.Context, devices []config.Device) ([]*instance, []error) {
 	all, errs := make([]*instance, len(devices)), make([]error, len(devices))
 	var opening sync.WaitGroup
@@ -57,7 +57,7 @@ func (o *opener) openOne(ctx context.Context, d config.Device) (*instance, error
 
 // call calls the driver, unless its last call has not returned.
 func (o *opener) call(ctx context.Context, d config.Device) (device.Device, error) {
-	hangs := device.Faultf(device.Offline, "it has not answered within %v; look at its wiring", openTimeout)
+	hangs := device.Faultf(device.Offline, "no response within %v; check its wiring", openTimeout)
 	if !o.begin(d.Name) {
 		return nil, hangs
 	}

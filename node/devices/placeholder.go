@@ -10,18 +10,19 @@ import (
 	"agentsite/node/config"
 )
 
-// placeholder is a device that could not be opened: its readings are faults that say why,
-// and it shows and captures nothing.
+// placeholder replaces a device that could not be opened: its readings are faults with the
+// reason, and it shows and captures nothing.
 type placeholder struct {
 	desc device.Description
 	why  error
 }
 
-// newPlaceholder has the points that the driver knows without hardware, or none.
+// newPlaceholder returns a placeholder with the points that the driver describes without
+// hardware, or none.
 func newPlaceholder(d config.Device, why error) *instance {
 	// Callers get the fault alone, without the line in the file.
 	fault := device.AsFault(why)
-	slog.Warn("a device is missing and is tried again", "device", d.Name, "err", fault)
+	slog.Warn("device missing; it is tried again", "device", d.Name, "err", fault)
 	dev := placeholder{device.Description{Model: d.Driver}, fault}
 	if describer, ok := d.Config.(driver.Describer); ok {
 		dev.desc = describer.Describe()

@@ -46,7 +46,7 @@ func TestHangingOpen(t *testing.T) {
 		if took := time.Since(begun); took > 20*time.Second+openTimeout+time.Second { // rests for 20 s
 			t.Errorf("two that hang held up the start for %v", took)
 		}
-		r.says(t, "site_status", `{}`, "{Device:soil Model:probe Faults:[no response within 10s", "{Device:cellar Model:probe Faults:[it has not answered within 10s")
+		r.says(t, "site_status", `{}`, "{Device:soil Model:probe Faults:[no response within 10s", "{Device:cellar Model:probe Faults:[no response within 10s")
 		r.says(t, "switch_output", lampOn, "Value:on")
 		goroutines := runtime.NumGoroutine()
 		calls := func(want int) {

@@ -42,3 +42,6 @@ func raw(fd int, speed uint32) error {
 	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
+
+// mayUse checks the permission without opening: opening a serial port moves its lines.
+func mayUse(path string) bool { return unix.Access(path, unix.R_OK|unix.W_OK) == nil }

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"context"
+	"io/fs"
 	"os"
 
 	"agentsite/device"
@@ -19,3 +20,5 @@ func (f feed) follow(ctx context.Context, _ func([]byte)) error {
 }
 
 func setScancodeMode(*os.File) error { return nil }
+
+func groupOf(fs.FileInfo) int { return none }

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package board
-
-func mayUse(string) bool { return true } // there are no such files

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package board
-
-var failures []failure // there are no buses

@@ -23,7 +23,7 @@ func (a *app) scanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "scan", GroupID: groupBoard, Args: noArgs,
 		Short: "Find connected parts and print their configuration",
-		Long: `Scan the I2C buses and the devices that Linux drives, and print the configuration of the
+		Long: `Scan the I2C buses and the parts with kernel drivers, and print the configuration of the
 parts that are found.
 
 On I2C, scan reads one byte from each address. It writes only to addresses where no port

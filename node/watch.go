@@ -94,9 +94,10 @@ type watched struct {
 	known  bool // it was told since the snapshot
 	latest device.Reading
 	told   device.Reading
-	now    agents.OutputDetail
-	detail agents.OutputDetail // as told
-	at     time.Time           // when detail was told
+	moved  bool // detail differs from what was told, by more than time does
+	detail agents.OutputDetail
+	before agents.OutputDetail // as told
+	at     time.Time           // when that was told
 }
 
 // run makes updates until ctx ends or emit fails.
@@ -174,7 +175,7 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 	if snapshot {
 		w.look()
 	}
-	w.compareOutputs()
+	w.compareOutputs(snapshot)
 	sweep := snapshot || past(w.goodTill)
 	if sweep {
 		w.goodTill = time.Time{}
@@ -186,7 +187,7 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 			var until time.Time
 			p.latest, until = w.node.hub.latestUntil(p.Address)
 			w.goodTill = earliest(w.goodTill, until)
-			p.dirty = !p.known || p.now != p.detail || p.latest.Quality != p.told.Quality || p.dirty && p.latest != p.told
+			p.dirty = !p.known || p.moved || p.latest.Quality != p.told.Quality || p.dirty && p.latest != p.told
 		}
 		some = some || p.dirty
 	}
@@ -230,12 +231,15 @@ func (w *valueWatch) look() {
 }
 
 // compareOutputs marks the outputs of which more has changed than the time that is left.
-func (w *valueWatch) compareOutputs() {
-	w.changed = nil
-	if len(w.outputs) == 0 && !w.view.offer.Status {
+func (w *valueWatch) compareOutputs(snapshot bool) {
+	if snapshot || isClosed(w.changed) {
+		w.changed = nil
+		if len(w.outputs) > 0 || w.view.offer.Status {
+			w.changed = w.view.Outputs.Changed() // before the state: nothing is missed
+		}
+	} else if !slices.ContainsFunc(w.points, func(p watched) bool { return p.dirty && p.Kind.Output() }) {
 		return
 	}
-	w.changed = w.view.Outputs.Changed() // before the state: nothing is missed
 	if len(w.outputs) == 0 {
 		return
 	}
@@ -246,15 +250,20 @@ func (w *valueWatch) compareOutputs() {
 			continue
 		}
 		p, d := &w.points[i], w.view.moving(w.who, s)
-		since := now.Sub(p.at).Seconds()
-		if told := p.detail; near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since) {
-			told.Left, told.Rest = d.Left, d.Rest
-			if told == d {
-				p.now = p.detail
-				continue
-			}
-		}
-		p.now, p.dirty = d, true
+		told, since := p.before, now.Sub(p.at).Seconds()
+		same := near(d.Left, told.Left-since) && near(d.Rest, told.Rest-since)
+		told.Left, told.Rest = d.Left, d.Rest
+		p.detail, p.moved = d, !same || told != d
+		p.dirty = p.dirty || p.moved
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -287,8 +296,8 @@ func (w *valueWatch) readings(snapshot bool) ([]agents.Reading, error) {
 		r := p.reading(p.latest)
 		r.Time = ""
 		if p.Kind.Output() {
-			r.Detail = new(p.now)
-			p.detail, p.at = p.now, now
+			r.Detail = new(p.detail)
+			p.before, p.at, p.moved = p.detail, now, false
 		}
 		p.told, p.known, p.dirty = p.latest, true, false
 		out = append(out, r)

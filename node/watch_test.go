@@ -1,0 +1,468 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+// outputs is those of a site with one, lever/arm, of which a test says what it is doing.
+type outputs struct {
+	*lever
+	now     guard.Status
+	stopped bool
+	changed chan struct{}
+}
+
+func (o *outputs) Status() []guard.Status   { return []guard.Status{o.now} }
+func (o *outputs) Stopped() bool            { return o.stopped }
+func (o *outputs) Changed() <-chan struct{} { return o.changed }
+
+func (o *outputs) set(change func()) {
+	change()
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// watchRig is a desk whose outputs a test bends. It has lever/arm, lever/a, lever/b and an
+// event, lever/bell.
+type watchRig struct {
+	*desk
+	outputs *outputs
+	hub     *Hub
+}
+
+func newWatchRig() *watchRig {
+	d := newDesk()
+	r := &watchRig{d, &outputs{lever: d.lever, now: d.lever.status(), changed: make(chan struct{})}, d.Node.hub}
+	d.site.Outputs = r.outputs
+	d.site.Devices[0].Description.Points = append(d.site.Devices[0].Description.Points, device.Point{Name: "bell", Kind: device.KindEvent})
+	d.setSite()
+	return r
+}
+
+func (r *watchRig) put(point string, v device.Value, period time.Duration) {
+	r.hub.put(good("lever/"+point, v), period)
+}
+
+// watcher is a Watch that runs. What it was told comes as text.
+type watcher struct {
+	told chan string
+	hold chan struct{} // when not nil, emit waits for it
+	end  func() error
+}
+
+func (r *watchRig) watch(t *testing.T, p agents.Principal, q agents.WatchRequest) *watcher {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w, ended := &watcher{told: make(chan string, 1000)}, make(chan error, 1)
+	go func() {
+		ended <- r.Node.Watch(ctx, p, q, func(u agents.Update) error {
+			w.told <- brief(u)
+			if w.hold != nil {
+				<-w.hold
+			}
+			return nil
+		})
+	}()
+	w.end = func() error {
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			cancel()
+			return err
+		default:
+		}
+		cancel()
+		return <-ended
+	}
+	return w
+}
+
+// brief shows an update in a few words.
+func brief(u agents.Update) string {
+	var all []string
+	if u.Offer {
+		all = append(all, "offer")
+	}
+	for _, r := range u.Readings {
+		s := fmt.Sprintf("%s %v", strings.TrimPrefix(r.Point, "lever/"), r.Value)
+		if r.Quality != device.Good {
+			s += " " + string(r.Quality)
+		}
+		if r.Age != 0 {
+			s += fmt.Sprintf(" %vs ago", r.Age)
+		}
+		if r.Time != "" {
+			s += " at " + r.Time
+		}
+		if d := r.Detail; d != nil {
+			s += fmt.Sprintf(" [%s %v %v %s%s]", d.Holder, d.Left, d.Rest, d.Needs, d.Ended)
+		}
+		all = append(all, s)
+	}
+	if u.Approvals != nil {
+		s := "approvals"
+		for _, a := range u.Approvals {
+			s += fmt.Sprintf(" %s %s %s %v", a.Caller, a.Tool, a.Args, a.Left)
+		}
+		all = append(all, s)
+	}
+	for _, s := range u.Stops {
+		all = append(all, fmt.Sprintf("stopped %v", s.Stopped))
+	}
+	return strings.Join(all, ", ")
+}
+
+// next compares all that was told since it was called last.
+func (w *watcher) next(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	var got []string
+	for len(w.told) > 0 {
+		got = append(got, <-w.told)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+const none4 = "arm - stale [ 0 0 ], a - stale, b - stale, bell -"
+
+func TestWatchValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		w := r.watch(t, own, agents.WatchRequest{})
+		w.next(t, none4+", approvals, stopped false")
+		r.put("a", device.Number(1), 10*time.Second)
+		r.put("b", device.Number(2), 0)
+		w.next(t, "a 1, b 2")
+		r.put("a", device.Number(1), 10*time.Second) // the same
+		w.next(t)
+		r.put("bell", device.Bool(true), 0)
+		w.next(t, "bell on")
+		time.Sleep(time.Second)
+		r.put("bell", device.Bool(true), 0) // every event is a change
+		time.Sleep(time.Second)
+		r.put("bell", device.Bool(true), 0)
+		w.next(t, "bell on", "bell on")
+		time.Sleep(20 * time.Second)
+		r.put("a", device.Number(1), 10*time.Second)
+		time.Sleep(30 * time.Second)
+		w.next(t) // put off
+		time.Sleep(time.Nanosecond)
+		w.next(t, "a 1 stale 30s ago")
+		time.Sleep(time.Hour)
+		w.next(t)
+		r.put("a", device.Number(1), 10*time.Second) // it is back with the same value
+		w.next(t, "a 1")
+		r.hub.put(device.Reading{Point: "lever/a", Quality: device.Bad, At: time.Now(), Why: "gone"}, 10*time.Second)
+		w.next(t, "a - fault")
+		time.Sleep(time.Hour)
+		w.next(t)
+		if err := w.end(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if _, _, watchers := r.hub.Counts(); watchers != 0 || r.held[Subscriptions].held[account{"local", true}] != 0 {
+			t.Error("something of it is left")
+		}
+	})
+}
+
+func TestWatchOutputs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}
+		r.Obey(l)
+		w := r.watch(t, own, agents.WatchRequest{Points: []string{arm}})
+		defer w.end()
+		part := r.watch(t, shy, agents.WatchRequest{})
+		defer part.end()
+		w.next(t, "arm - stale [ 0 0 ], approvals, stopped false")
+		part.next(t, "arm - stale [ 0 0 ], approvals") // the site as a whole is not shy's to see
+		s, set := &r.outputs.now, r.outputs.set
+		both := func(want, wantPart string) {
+			t.Helper()
+			if want == "" {
+				w.next(t)
+				part.next(t)
+				return
+			}
+			w.next(t, want)
+			part.next(t, wantPart)
+		}
+		set(func() { s.Holder, s.Left, s.Safe = "ann", time.Minute, false })
+		both("arm - stale [ann 60 0 ]", "arm - stale [somebody else 60 0 ]")
+		time.Sleep(40 * time.Second)
+		set(func() { s.Left = 20500 * time.Millisecond }) // as good as it was told
+		both("", "")
+		set(func() { s.Left = 25 * time.Second }) // renewed
+		both("arm - stale [ann 25 0 ]", "arm - stale [somebody else 25 0 ]")
+		set(func() { s.Lacks = "lever/a < 3: it is 4" })
+		both("arm - stale [ann 25 0 lever/a < 3: it is 4]", "arm - stale [somebody else 25 0 something that you may not see]")
+		set(func() { s.Lacks = ""; s.Goal = device.Number(7) })
+		both("arm - stale [ann 25 0 ]", "arm - stale [somebody else 25 0 ]")
+		set(func() { s.Holder, s.Left, s.Rest, s.Safe, s.Why = "", 0, 10*time.Second, true, "its lease was over" })
+		both("arm - stale [ 0 10 its lease was over]", "arm - stale [ 0 10 its lease was over]")
+		time.Sleep(20 * time.Second)
+		set(func() { s.Rest = 0 })
+		both("", "")
+		set(func() { r.outputs.stopped = true })
+		w.next(t, "stopped true")
+		part.next(t)
+		set(func() { r.outputs.stopped = false })
+		w.next(t, "stopped false")
+		// The lengths are those of the update, when the value alone has changed.
+		set(func() { s.Holder, s.Left = "ann", time.Minute })
+		w.next(t, "arm - stale [ann 60 0 its lease was over]")
+		time.Sleep(10 * time.Second)
+		s.Left = 50 * time.Second
+		r.put("arm", device.Number(3), 0)
+		w.next(t, "arm 3 [ann 50 0 its lease was over]")
+	})
+}
+
+// TestWatchSlow: a watcher that does not come back holds up no reading, and is then told
+// once of each point.
+func TestWatchSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		w := r.watch(t, ann, agents.WatchRequest{})
+		w.next(t, none4+", approvals, stopped false")
+		w.hold = make(chan struct{})
+		r.put("a", device.Number(0), 0)
+		w.next(t, "a 0")
+		begun := time.Now()
+		for i := range 10_000 {
+			r.put([]string{"a", "b"}[i%2], device.Number(float64(i)), 0)
+		}
+		if time.Since(begun) != 0 {
+			t.Error("the readings waited for a watcher")
+		}
+		w.next(t)
+		close(w.hold)
+		w.next(t, "a 9998, b 9999")
+		if err := w.end(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWatchEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		w := r.watch(t, own, agents.WatchRequest{Points: []string{"lever/a"}, Every: 10})
+		defer w.end()
+		w.next(t, "a - stale, approvals, stopped false")
+		time.Sleep(time.Second / 2)
+		for i := range 25 {
+			r.put("a", device.Number(float64(i)), 0)
+			time.Sleep(time.Second)
+		}
+		w.next(t, "a 9 0.5s ago", "a 19 0.5s ago")
+		time.Sleep(5 * time.Second)
+		w.next(t, "a 24 5.5s ago")
+		time.Sleep(10 * time.Second)
+		r.put("a", device.Number(0), 0)
+		w.next(t, "a 0") // at once after a pause
+	})
+}
+
+func TestWatchRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}
+		r.Obey(l)
+		all, named := r.watch(t, shy, agents.WatchRequest{}), r.watch(t, shy, agents.WatchRequest{Points: []string{"lever/b"}})
+		all.next(t, "a - stale, b - stale, approvals")
+		named.next(t, "b - stale, approvals")
+		refused := r.watch(t, shy, agents.WatchRequest{Points: []string{arm}})
+		if err := refused.end(); device.AsFault(err).Kind != device.Denied {
+			t.Error("it watches what it may not see:", err)
+		}
+		l.may["token:shy"] = []string{"read_points", "read_points lever/a"}
+		l.stands++
+		r.Recheck()
+		all.next(t, "offer, a - stale, approvals") // what is left
+		if err := named.end(); !errors.Is(err, errRevoked) {
+			t.Error(err)
+		}
+		r.put("b", device.Number(1), 0)
+		all.next(t)
+		l.may = nil
+		r.put("a", device.Number(1), 0) // nobody says that the permission has ended
+		all.next(t)
+		if err := all.end(); !errors.Is(err, errRevoked) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWatchReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		all, offer := r.watch(t, ann, agents.WatchRequest{}), r.watch(t, ann, agents.WatchRequest{OfferOnly: true})
+		named := r.watch(t, ann, agents.WatchRequest{Points: []string{"lever/b", "lever/a"}})
+		r.put("a", device.Number(1), 0)
+		r.put("b", device.Number(2), 0)
+		synctest.Wait()
+		for _, w := range []*watcher{all, offer, named} {
+			for len(w.told) > 0 {
+				<-w.told
+			}
+		}
+		before := r.site.Devices
+		points := before[0].Description.Points
+		r.site.Devices = []Device{{Name: "lever", Description: device.Description{Points: []device.Point{points[0], points[2], {Name: "c", Kind: device.KindState}}}}}
+		r.setSite()
+		all.next(t, "offer, arm - stale [ 0 0 ], b 2, c - stale, approvals, stopped false")
+		named.next(t, "offer, b 2, approvals, stopped false")
+		offer.next(t, "offer")
+		r.put("c", device.Bool(true), 0)
+		r.put("a", device.Number(7), 0) // gone
+		all.next(t, "c on")
+		named.next(t)
+		r.site.Devices = before
+		r.setSite()
+		named.next(t, "offer, b 2, a 7, approvals, stopped false")
+		for _, w := range []*watcher{all, offer, named} {
+			if err := w.end(); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// rated lets a few reads through, and those that name a point of free.
+type rated struct {
+	*leaves
+	left int
+	free string
+}
+
+func (r *rated) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
+	if ask.Op == agents.OpRead && !slices.Equal(ask.Points, []string{r.free}) {
+		if r.left == 0 {
+			return agents.Limits{}, device.Faultf(device.Busy, "your rate is used up")
+		}
+		r.left--
+	}
+	return r.leaves.Take(p, ask, confirmed)
+}
+
+// TestWatchRate: watching is no way around a rate or an owner's confirmation.
+func TestWatchRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}}
+		r.Obey(l)
+		r.put("a", device.Number(1), 0)
+		w := r.watch(t, shy, agents.WatchRequest{})
+		w.next(t, "a - stale, b - stale, approvals") // all, without values
+		time.Sleep(time.Hour)
+		w.next(t)
+		r.put("a", device.Number(2), 0)
+		l.left = 2
+		time.Sleep(chargeRetryMax)
+		w.next(t, "a 2 3s ago, b - stale")
+		r.put("b", device.Number(3), 0)
+		w.next(t, "b 3")
+		r.put("b", device.Number(4), 0)
+		w.next(t)
+		l.left = 1
+		time.Sleep(2 * chargeRetry)
+		w.next(t, "b 4 1s ago")
+		if l.left != 0 {
+			t.Errorf("%d reads were not charged", l.left)
+		}
+		l.limits.Confirm = true
+		l.left = 9
+		r.put("b", device.Number(5), 0)
+		if err := w.end(); err != errConfirm {
+			t.Error(err)
+		}
+		w.next(t)
+	})
+}
+
+// TestWatchApprovals: an owner is told of all calls that wait for it, others of their own.
+func TestWatchApprovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		r.confirming()
+		named := agents.WatchRequest{Points: []string{"lever/b"}}
+		owner, asker, other := r.watch(t, own, named), r.watch(t, ann, named), r.watch(t, bob, named)
+		for _, w := range []*watcher{owner, asker, other} {
+			w.next(t, "b - stale, approvals, stopped false")
+			defer w.end()
+		}
+		const call = `approvals ann set_level {"output":"lever/arm","value":1}`
+		r.desk.ask(ann, 1)
+		owner.next(t, call+" 120")
+		asker.next(t, call+" 120")
+		time.Sleep(time.Second)
+		r.desk.ask(ann, 1) // again: nothing new
+		owner.next(t)
+		r.desk.ask(bob, 2)
+		owner.next(t, call+` 119 bob set_level {"output":"lever/arm","value":2} 120`)
+		other.next(t, `approvals bob set_level {"output":"lever/arm","value":2} 120`)
+		asker.next(t)
+		all, err := r.Requests(own)
+		if err != nil || r.Approve(own, all[1].Handle, true) != nil {
+			t.Fatal(all, err)
+		}
+		owner.next(t, call+" 119")
+		other.next(t, "approvals")
+		time.Sleep(approveWithin - time.Second + time.Nanosecond)
+		owner.next(t, "approvals") // nobody answered in time
+		asker.next(t, "approvals")
+		other.next(t)
+	})
+}
+
+func TestWatchRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		for what, q := range map[string]agents.WatchRequest{
+			"an unknown point":  {Points: []string{"lever/c"}},
+			"a point twice":     {Points: []string{"lever/a", "lever/a"}},
+			"a negative length": {Every: -1},
+			"a long length":     {Every: 3601},
+			"NaN":               {Every: math.NaN(), OfferOnly: true},
+		} {
+			if err := r.watch(t, ann, q).end(); device.AsFault(err).Kind != device.Invalid {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		var all []*watcher
+		for i := range bounds[Subscriptions].most {
+			all = append(all, r.watch(t, ann, agents.WatchRequest{OfferOnly: i%2 == 0}))
+		}
+		synctest.Wait()
+		for _, offerOnly := range []bool{true, false} {
+			if err := r.watch(t, ann, agents.WatchRequest{OfferOnly: offerOnly}).end(); device.AsFault(err).Kind != device.Busy {
+				t.Error("one too many:", err)
+			}
+		}
+		for _, w := range all {
+			w.end()
+		}
+		again := r.watch(t, ann, agents.WatchRequest{})
+		again.next(t, none4+", approvals, stopped false")
+		again.end()
+		gone := errors.New("gone")
+		if err := r.Node.Watch(t.Context(), ann, agents.WatchRequest{}, func(agents.Update) error { return gone }); err != gone {
+			t.Error(err)
+		}
+	})
+}

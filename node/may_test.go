@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -18,6 +19,7 @@ type leaves struct {
 	roots  map[string]string
 	limits agents.Limits
 	stands uint64
+	mu     sync.Mutex // holds for taken
 	taken  int
 	former map[string]bool // owners
 }
@@ -45,6 +47,8 @@ func (l *leaves) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) 
 func (l *leaves) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
 	limits, err := l.May(p, ask)
 	if confirmed || !limits.Confirm {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.taken++
 	}
 	return limits, err

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,16 +21,33 @@ import (
 // outputs is those of a site with one, lever/arm, of which a test says what it is doing.
 type outputs struct {
 	*lever
+	mu      sync.Mutex
 	now     guard.Status
 	stopped bool
 	changed chan struct{}
 }
 
-func (o *outputs) Status() []guard.Status   { return []guard.Status{o.now} }
-func (o *outputs) Stopped() bool            { return o.stopped }
-func (o *outputs) Changed() <-chan struct{} { return o.changed }
+func (o *outputs) Status() []guard.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return []guard.Status{o.now}
+}
+
+func (o *outputs) Stopped() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stopped
+}
+
+func (o *outputs) Changed() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changed
+}
 
 func (o *outputs) set(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	change()
 	close(o.changed)
 	o.changed = make(chan struct{})
@@ -343,19 +362,16 @@ func TestWatchReload(t *testing.T) {
 	})
 }
 
-// rated lets a few reads through, and those that name a point of free.
+// rated lets a few reads through.
 type rated struct {
 	*leaves
-	left int
-	free string
+	left atomic.Int32
 }
 
 func (r *rated) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
-	if ask.Op == agents.OpRead && !slices.Equal(ask.Points, []string{r.free}) {
-		if r.left == 0 {
-			return agents.Limits{}, device.Faultf(device.Busy, "your rate is used up")
-		}
-		r.left--
+	if ask.Op == agents.OpRead && r.left.Add(-1) < 0 {
+		r.left.Store(0)
+		return agents.Limits{}, device.Faultf(device.Busy, "your rate is used up")
 	}
 	return r.leaves.Take(p, ask, confirmed)
 }
@@ -372,21 +388,21 @@ func TestWatchRate(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.next(t)
 		r.put("a", device.Number(2), 0)
-		l.left = 2
+		l.left.Store(2)
 		time.Sleep(chargeRetryMax)
 		w.next(t, "a 2 3s ago, b - stale")
 		r.put("b", device.Number(3), 0)
 		w.next(t, "b 3")
 		r.put("b", device.Number(4), 0)
 		w.next(t)
-		l.left = 1
+		l.left.Store(1)
 		time.Sleep(2 * chargeRetry)
 		w.next(t, "b 4 1s ago")
-		if l.left != 0 {
-			t.Errorf("%d reads were not charged", l.left)
+		if left := l.left.Load(); left != 0 {
+			t.Errorf("%d reads were not charged", left)
 		}
 		l.limits.Confirm = true
-		l.left = 9
+		l.left.Store(9)
 		r.put("b", device.Number(5), 0)
 		if err := w.end(); err != errConfirm {
 			t.Error(err)

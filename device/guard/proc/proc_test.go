@@ -88,6 +88,26 @@ func TestReadYourOwnWrites(t *testing.T) {
 	})
 }
 
+// TestChanged: a stop and a reset are changes even where every output is safe already.
+func TestChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		for _, do := range []func(context.Context) error{r.Stop, r.Reset} {
+			synctest.Wait()
+			changed := r.Changed()
+			if err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-changed:
+			default:
+				t.Errorf("nothing has changed; stopped: %v", r.Stopped())
+			}
+		}
+	})
+}
+
 // TestInOrder: two changes stay in order however long the first was on its way, which
 // makes it look newer than it is.
 func TestInOrder(t *testing.T) {

@@ -160,7 +160,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestFollow(t *testing.T) {
-	const ours, theirs = `"_meta":{"io.modelcontextprotocol/subscriptionId":1}`, `"_meta":{"io.modelcontextprotocol/subscriptionId":2}`
+
 	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
 		{"notifications/subscriptions/acknowledged", `{` + theirs + `}`},
 		{"notifications/subscriptions/acknowledged", `{` + ours + `}`},

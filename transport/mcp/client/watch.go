@@ -64,19 +64,22 @@ func (w *updates) pass(ctx context.Context, ended <-chan error, every time.Durat
 		if pause != nil {
 			some = nil
 		}
+		over, why := false, error(nil)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-pause:
 			pause = nil
+			continue
 		case <-some:
-			u, ok, err := w.take()
-			switch {
-			case err != nil:
-				return err
-			case !ok:
-				continue
-			}
+		case why = <-ended:
+			over = true
+		}
+		u, ok, wrong := w.take()
+		if wrong != nil {
+			return wrong
+		}
+		if ok {
 			u.Offer = u.Offer && !first
 			first = false
 			if err := emit(u); err != nil {
@@ -85,14 +88,15 @@ func (w *updates) pass(ctx context.Context, ended <-chan error, every time.Durat
 			if every > 0 {
 				pause = time.After(every)
 			}
-		case err := <-ended:
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case err == nil:
-				return device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped")
-			}
-			return err
+		}
+		switch {
+		case !over:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case why == nil:
+			return device.Faultf(device.Offline, "the site has ended the subscription: it is being stopped")
+		default:
+			return why
 		}
 	}
 }

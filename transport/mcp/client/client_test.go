@@ -160,7 +160,6 @@ func TestTools(t *testing.T) {
 }
 
 func TestFollow(t *testing.T) {
-
 	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
 		{"notifications/subscriptions/acknowledged", `{` + theirs + `}`},
 		{"notifications/subscriptions/acknowledged", `{` + ours + `}`},

@@ -32,16 +32,14 @@ func (c *Chip) Prepare(p driver.Preparation) ([]string, error) { return c.bind()
 // Open finds the chip by its bus and address; it reads no value. A chip that is not bound
 // is an Offline fault.
 func (c *Chip) Open(ctx context.Context) (device.Device, error) {
-	dev, err := (&IIO{Bind: c.bind(), root: c.root}).Open(ctx)
-	if err == nil || device.AsFault(err).Kind != device.Offline {
-		return dev, err
+	for _, class := range []class{iio, hwmon} {
+		dev, err := (&Selector{Bind: c.bind(), class: class, root: c.root}).Open(ctx)
+		if err == nil || device.AsFault(err).Kind != device.Offline {
+			return dev, err
+		}
 	}
-	dev, err = (&Hwmon{Bind: c.bind(), root: c.root}).Open(ctx)
-	if err != nil && device.AsFault(err).Kind == device.Offline && !Drives(string(c.root), c.name) {
+	if !Drives(string(c.root), c.name) {
 		return nil, device.Faultf(device.Offline, "this system's kernel has no driver for a %s (the kernel of the SD-card image has few); use Raspberry Pi OS, or one of agentsite's own drivers", c.name)
 	}
-	if err != nil && device.AsFault(err).Kind == device.Offline {
-		return nil, device.Faultf(device.Offline, "the kernel has nothing to read of a %s at %#02x on %s; if it is wired up, run as root: agentsite prepare", c.name, c.Address, c.Bus)
-	}
-	return dev, err
+	return nil, device.Faultf(device.Offline, "the kernel has nothing to read of a %s at %#02x on %s; if it is wired up, run as root: agentsite prepare", c.name, c.Address, c.Bus)
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,35 +8,9 @@ import (
 	"sync"
 
 	"agentsite/device"
-	"agentsite/device/sysfs"
 )
 
-// Hwmon is the YAML of the driver "hwmon".
-type Hwmon struct {
-	Name   string `json:"name,omitempty" jsonschema:"the chip as the kernel names it, such as lm75"`
-	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as hwmon0; it can change at each boot, so prefer name"`
-	At     string `json:"at,omitempty" jsonschema:"bus and address, such as 1-0048 for address 0x48 on bus i2c-1, to select one of several with the same name"`
-	Bind   *Bind  `json:"bind,omitempty" jsonschema:"bus, address and kernel driver of a chip that the kernel does not find by itself"`
-
-	root sysfs.Root
-}
-
 const hwmonDevices = "sys/class/hwmon"
-
-var hwmonNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^hwmon[0-9]{1,4}$`) })
-
-func (c *Hwmon) selector() selector {
-	return selector{kind: "hwmon", numbered: "hwmon", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
-}
-
-// Validate finds mistakes without hardware.
-func (c *Hwmon) Validate() error { return c.selector().validate(hwmonNumber(), "lm75") }
-
-// Open finds the chip and lists its sensors and alarms; it reads no value. A missing chip
-// is an Offline fault.
-func (c *Hwmon) Open(context.Context) (device.Device, error) {
-	return c.selector().open(c.root, hwmonDevices, deviceOf, (*sensor).addHwmon)
-}
 
 // deviceOf returns the device of a folder of /sys/class, by its name below /sys/devices, such
 // as 1-0048; "" if there is none.

@@ -1,43 +1,14 @@
 package kernel
 
 import (
-	"context"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"agentsite/device"
-	"agentsite/device/sysfs"
 )
 
-// IIO is the YAML of the driver "iio".
-type IIO struct {
-	Name   string `json:"name,omitempty" jsonschema:"the device as the kernel names it, such as bme280"`
-	Device string `json:"device,omitempty" jsonschema:"the kernel's number, such as iio:device0; it can change at each boot, so prefer name"`
-	At     string `json:"at,omitempty" jsonschema:"bus and address, such as 1-0076 for address 0x76 on bus i2c-1, to select one of several with the same name"`
-	Bind   *Bind  `json:"bind,omitempty" jsonschema:"bus, address and kernel driver of a chip that the kernel does not find by itself"`
-
-	root sysfs.Root
-}
-
 const iioDevices = "sys/bus/iio/devices"
-
-var iioNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^iio:device[0-9]{1,4}$`) })
-
-func (c *IIO) selector() selector {
-	return selector{kind: "iio", numbered: "iio:device", number: c.Device, name: c.Name, at: c.At, bind: c.Bind}
-}
-
-// Validate finds mistakes without hardware.
-func (c *IIO) Validate() error { return c.selector().validate(iioNumber(), "bme280") }
-
-// Open finds the device and lists its channels; it reads no value. A missing device is an
-// Offline fault.
-func (c *IIO) Open(context.Context) (device.Device, error) {
-	return c.selector().open(c.root, iioDevices, iioPlace, (*sensor).addIIO)
-}
 
 // iioPlace returns the device of a folder of /sys/bus/iio, such as 1-0076.
 func iioPlace(folder string) string {

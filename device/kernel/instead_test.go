@@ -45,7 +45,7 @@ func TestInstead(t *testing.T) {
 // not that a driver has to be bound.
 func TestKernelWithoutIIO(t *testing.T) {
 	root := image.write(t)
-	_, iio := (&IIO{Name: "dht11", root: root}).Open(t.Context())
+	_, iio := (&Selector{class: iio, Name: "dht11", root: root}).Open(t.Context())
 	_, chip := (&Chip{Bus: "i2c-1", Address: 0x76, name: "bme680", root: root}).Open(t.Context())
 	for _, err := range []error{iio, chip} {
 		if err == nil || device.AsFault(err).Kind != device.Offline || strings.Contains(err.Error(), "prepare") {

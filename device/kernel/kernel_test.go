@@ -62,9 +62,9 @@ func TestConformance(t *testing.T) {
 		open  func() opener
 		level func(string) device.Value
 	}{
-		"iio":     {in(iio0, bme280), func() opener { return &IIO{Name: "bme280", root: root} }, nil},
-		"adc":     {in(iio0, ads1015), func() opener { return &IIO{Device: "iio:device0", root: root} }, nil},
-		"hwmon":   {in("sys/class/hwmon/hwmon3/", lm75), func() opener { return &Hwmon{Name: "lm75", root: root} }, nil},
+		"iio":     {in(iio0, bme280), func() opener { return &Selector{class: iio, Name: "bme280", root: root} }, nil},
+		"adc":     {in(iio0, ads1015), func() opener { return &Selector{class: iio, Device: "iio:device0", root: root} }, nil},
+		"hwmon":   {in("sys/class/hwmon/hwmon3/", lm75), func() opener { return &Selector{class: hwmon, Name: "lm75", root: root} }, nil},
 		"w1":      {in(w1a, files{"w1_slave": w1Slave("5e014b467fff0210", true, 21875)}), func() opener { return &W1{root: root} }, nil},
 		"thermal": {in("sys/class/thermal/thermal_zone0/", files{"type": "cpu-thermal\n", "temp": "48312\n"}), func() opener { return &Thermal{Zone: "cpu-thermal", root: root} }, nil},
 		"switch":  {led1, func() opener { return &LED{Name: "ACT", Safe: off, root: root} }, level("sys/class/leds/ACT/brightness", 1, false)},
@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 func TestDriversWithoutHardware(t *testing.T) {
 	empty := files{}.write(t)
 	for name, c := range map[string]opener{
-		"iio": &IIO{Name: "bme280", root: empty}, "hwmon": &Hwmon{Name: "lm75", root: empty}, "w1": &W1{root: empty},
+		"iio": &Selector{class: iio, Name: "bme280", root: empty}, "hwmon": &Selector{class: hwmon, Name: "lm75", root: empty}, "w1": &W1{root: empty},
 		"thermal": &Thermal{Zone: "x", root: empty}, "led": &LED{Name: "ACT", Safe: off, root: empty}, "pwm": &PWM{Chip: "pwmchip0", Safe: off, root: empty},
 		"input": &Input{Name: "gpio-keys", root: empty}, "input file": &Input{Device: "/dev/input/event0", root: empty},
 	} {
@@ -113,7 +113,7 @@ func TestDriversWithoutHardware(t *testing.T) {
 // number while its old one is another chip's.
 func TestUnpluggedAndBack(t *testing.T) {
 	root := in(iio0, bme280).write(t)
-	dev := open(t, &IIO{Name: "bme280", root: root})
+	dev := open(t, &Selector{class: iio, Name: "bme280", root: root})
 	rename(t, root, "sys/bus/iio/devices/iio:device0", "away")
 	_, err := dev.(device.Sensor).Sample(t.Context())
 	offline(t, err, "bme280")
@@ -148,7 +148,7 @@ func TestUnpluggedAndBack(t *testing.T) {
 
 // TestContextWhileAnotherSamples has a sample that takes long.
 func TestContextWhileAnotherSamples(t *testing.T) {
-	dev := open(t, &IIO{Name: "bme280", root: in(iio0, bme280).write(t)}).(*sensor)
+	dev := open(t, &Selector{class: iio, Name: "bme280", root: in(iio0, bme280).write(t)}).(*sensor)
 	dev.busy <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -182,7 +182,7 @@ func FuzzFiles(f *testing.F) {
 			with(in("sys/class/hwmon/hwmon0/", files{"name": "x\n", "temp1_input": string(a), "temp1_fault": string(b), "temp1_alarm": string(a), "power1_input": string(b)})).
 			with(in(w1a, files{"w1_slave": string(a)}), in("sys/class/leds/x/", files{"brightness": string(a), "max_brightness": "255"})).
 			with(in("sys/class/pwm/pwmchip0/", files{"pwm0/enable": string(a), "pwm0/period": string(b), "pwm0/duty_cycle": string(a)})).write(t)
-		for _, c := range []opener{&IIO{Name: "x", root: root}, &Hwmon{Name: "x", root: root}, &W1{root: root}, &LED{Name: "x", Safe: off, root: root},
+		for _, c := range []opener{&Selector{class: iio, Name: "x", root: root}, &Selector{class: hwmon, Name: "x", root: root}, &W1{root: root}, &LED{Name: "x", Safe: off, root: root},
 			&PWM{Chip: "pwmchip0", Safe: off, root: root}, &PWM{Chip: "pwmchip0", MinPulse: time.Millisecond, MaxPulse: 2 * time.Millisecond, Safe: zero, root: root}} {
 			dev, err := c.Open(t.Context())
 			if err != nil {
@@ -212,7 +212,7 @@ func FuzzFiles(f *testing.F) {
 }
 
 func BenchmarkSample(b *testing.B) {
-	dev := open(b, &IIO{Name: "bme280", root: in(iio0, bme280).write(b)}).(device.Sensor)
+	dev := open(b, &Selector{class: iio, Name: "bme280", root: in(iio0, bme280).write(b)}).(device.Sensor)
 	b.ReportAllocs()
 	for b.Loop() {
 		dev.Sample(b.Context())

@@ -42,23 +42,19 @@ func List(ctx context.Context, root string) []Listed {
 		dev.Close()
 	}
 	var r reader
-	for _, folder := range t.Glob(iioDevices + "/iio:device*") {
-		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), iioPlace(folder)
-		l := Listed{Driver: "iio", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: iio, name: %s, at: %s }", quoted(name), quoted(place))}
-		l.onI2C(t, place)
-		add(l, &IIO{Device: number, root: t})
-	}
-	for _, folder := range t.Glob(hwmonDevices + "/hwmon*") {
-		name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), deviceOf(folder)
-		if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
-			continue // listed as a thermal zone or a thermometer, or read by the driver host
+	for _, class := range []class{iio, hwmon} {
+		for _, folder := range t.Glob(class.folder + "/" + class.prefix + "*") {
+			name, number, place := r.Text(filepath.Join(folder, "name")), filepath.Base(folder), class.place(folder)
+			if strings.HasPrefix(place, "thermal_zone") || w1ID().MatchString(place) || name == "rpi_volt" {
+				continue // listed as a thermal zone or a 1-Wire thermometer, or read by the driver host
+			}
+			l := Listed{Driver: class.name, Where: number, Name: name, YAML: fmt.Sprintf("{ driver: %s, name: %s }", class.name, quoted(name))}
+			if place != "" {
+				l.YAML = fmt.Sprintf("{ driver: %s, name: %s, at: %s }", class.name, quoted(name), quoted(place))
+			}
+			l.onI2C(t, place)
+			add(l, &Selector{Device: number, class: class, root: t})
 		}
-		l := Listed{Driver: "hwmon", Where: number, Name: name, YAML: fmt.Sprintf("{ driver: hwmon, name: %s }", quoted(name))}
-		if place != "" {
-			l.YAML = fmt.Sprintf("{ driver: hwmon, name: %s, at: %s }", quoted(name), quoted(place))
-		}
-		l.onI2C(t, place)
-		add(l, &Hwmon{Device: number, root: t})
 	}
 	for _, folder := range t.Glob(w1Devices + "/*") {
 		if id := filepath.Base(folder); w1ID().MatchString(id) {

@@ -83,12 +83,12 @@ func TestChip(t *testing.T) {
 func TestPrepareBinds(t *testing.T) {
 	root := wired.write(t)
 	p := driver.Preparation{Root: string(root)}
-	for _, c := range []driver.Preparer{chip(t, "bme280", 0x76, root), &IIO{Name: "bme280"}, &Hwmon{Name: "lm75"}} {
+	for _, c := range []driver.Preparer{chip(t, "bme280", 0x76, root), &Selector{class: iio, Name: "bme280"}, &Selector{class: hwmon, Name: "lm75"}} {
 		if did, err := c.Prepare(p); err != nil || did != nil {
 			t.Errorf("%+v is ready, and was prepared: %v %v", c, did, err)
 		}
 	}
-	other := &IIO{Name: "sht4x", Bind: &Bind{Bus: "i2c-1", Address: 0x44, Chip: "sht4x"}}
+	other := &Selector{class: iio, Name: "sht4x", Bind: &Bind{Bus: "i2c-1", Address: 0x44, Chip: "sht4x"}}
 	for _, ask := range []bool{true, false} {
 		did, err := other.Prepare(driver.Preparation{Root: string(root), Ask: ask})
 		if err != nil || len(did) != 1 || did[0] != "bind sht4x at 0x44 on i2c-1 to its kernel driver" {

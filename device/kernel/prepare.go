@@ -17,16 +17,10 @@ import (
 const i2cDevices = "sys/bus/i2c/devices"
 
 // Prepare binds the chip to the kernel driver in bind, if there is one.
-func (c *IIO) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
-
-// Prepare binds the chip to the kernel driver in bind, if there is one.
-func (c *Hwmon) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
+func (c *Selector) Prepare(p driver.Preparation) ([]string, error) { return c.Bind.prepare(p) }
 
 // Resources returns the address in bind.
-func (c *IIO) Resources() []driver.Resource { return c.Bind.resources() }
-
-// Resources returns the address in bind.
-func (c *Hwmon) Resources() []driver.Resource { return c.Bind.resources() }
+func (c *Selector) Resources() []driver.Resource { return c.Bind.resources() }
 
 // resources returns the address, which devices that use the same kernel driver can share.
 func (b *Bind) resources() []driver.Resource {

@@ -52,7 +52,7 @@ func TestIIOUnits(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			root := in(iio0, files{"name": "chip\n"}.with(tt.files)).write(t)
-			reads(t, open(t, &IIO{Device: "iio:device0", root: root}), tt.want)
+			reads(t, open(t, &Selector{class: iio, Device: "iio:device0", root: root}), tt.want)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestEveryIIOType(t *testing.T) {
 	for typ := range iioTypes {
 		all["in_"+typ+"0_raw"], all["in_"+typ+"0_scale"] = "1", "1"
 	}
-	dev := open(t, &IIO{Name: "chip", root: in(iio0, all).write(t)})
+	dev := open(t, &Selector{class: iio, Name: "chip", root: in(iio0, all).write(t)})
 	if err := dev.Describe().Validate(); err != nil {
 		t.Error(err)
 	}
@@ -78,7 +78,7 @@ func TestEveryIIOType(t *testing.T) {
 }
 
 func TestPointsInOrder(t *testing.T) {
-	dev := open(t, &IIO{Name: "ads1015", root: in(iio0, ads1015).write(t)})
+	dev := open(t, &Selector{class: iio, Name: "ads1015", root: in(iio0, ads1015).write(t)})
 	var names []string
 	for _, p := range dev.Describe().Points {
 		names = append(names, p.Name)
@@ -102,39 +102,39 @@ func TestWhichDevice(t *testing.T) {
 	two["sys/devices/i2c-1/1-0077/iio:device1/in_temp_input"] = "1000\n"
 	two["sys/class/hwmon/hwmon1/temp1_input"] = "2000\n"
 	root := two.write(t)
-	_, err := (&IIO{Name: "bme280", root: root}).Open(t.Context())
+	_, err := (&Selector{class: iio, Name: "bme280", root: root}).Open(t.Context())
 	faulted(t, err, device.Invalid, "1-0076, 1-0077")
-	_, err = (&Hwmon{Name: "lm75", root: root}).Open(t.Context())
+	_, err = (&Selector{class: hwmon, Name: "lm75", root: root}).Open(t.Context())
 	faulted(t, err, device.Invalid, "1-0076, 1-0077")
-	for _, c := range []*IIO{{Name: "bme280", At: "1-0077"}, {At: "1-0077"}, {Bind: &Bind{"i2c-1", 0x77, "bme280"}}, {Device: "iio:device1"}} {
+	for _, c := range []*Selector{{class: iio, Name: "bme280", At: "1-0077"}, {class: iio, At: "1-0077"}, {class: iio, Bind: &Bind{"i2c-1", 0x77, "bme280"}}, {class: iio, Device: "iio:device1"}} {
 		c.root = root
 		if r := sample(t, open(t, c))["temperature"]; r.Value != device.Number(1) {
 			t.Errorf("%+v: %v", c, r.Value)
 		}
 	}
-	if r := sample(t, open(t, &Hwmon{Name: "lm75", At: "1-0077", root: root}))["temperature1"]; r.Value != device.Number(2) {
+	if r := sample(t, open(t, &Selector{class: hwmon, Name: "lm75", At: "1-0077", root: root}))["temperature1"]; r.Value != device.Number(2) {
 		t.Error(r.Value)
 	}
 }
 
 func TestBindLine(t *testing.T) {
 	const line = "echo bme280 0x76 > /sys/bus/i2c/devices/i2c-1/new_device"
-	c := &IIO{Name: "bme280", Bind: &Bind{"i2c-1", 0x76, "bme280"}, root: in(iio0, files{"name": "other"}).write(t)}
+	c := &Selector{class: iio, Name: "bme280", Bind: &Bind{"i2c-1", 0x76, "bme280"}, root: in(iio0, files{"name": "other"}).write(t)}
 	_, err := c.Open(t.Context())
 	offline(t, err, line)
-	h := &Hwmon{Bind: &Bind{"i2c-0", 0x09, "lm75"}, root: c.root}
+	h := &Selector{class: hwmon, Bind: &Bind{"i2c-0", 0x09, "lm75"}, root: c.root}
 	_, err = h.Open(t.Context())
 	offline(t, err, "echo lm75 0x09 > /sys/bus/i2c/devices/i2c-0/new_device")
-	_, err = (&IIO{Name: "bme280", root: c.root}).Open(t.Context())
+	_, err = (&Selector{class: iio, Name: "bme280", root: c.root}).Open(t.Context())
 	offline(t, err, "it has other")
 	for _, b := range []Bind{{"i2c-1; reboot", 0x76, "bme280"}, {"i2c-1", 0x78, "bme280"}, {"i2c-1", 2, "bme280"}, {"i2c-1", 0x76, "a b"}, {"i2c-1", 0x76, "$(reboot)"}, {"i2c-1", 0x76, "x\n"}, {"", 0x76, "x"}, {"i2c-1", 0x76, ""}} {
-		faulted(t, (&IIO{Bind: &b}).Validate(), device.Invalid, "bind")
+		faulted(t, (&Selector{class: iio, Bind: &b}).Validate(), device.Invalid, "bind")
 	}
 }
 
 func TestMistakes(t *testing.T) {
 	for _, v := range []interface{ Validate() error }{
-		&IIO{}, &IIO{Device: "iio:device0/../.."}, &IIO{Name: "../x"}, &IIO{Name: "a\nb"}, &IIO{Name: strings.Repeat("x", 99)}, &IIO{Name: "x", At: "a/b"}, &Hwmon{}, &Hwmon{Device: "hwmon"},
+		&Selector{class: iio}, &Selector{class: iio, Device: "iio:device0/../.."}, &Selector{class: iio, Name: "../x"}, &Selector{class: iio, Name: "a\nb"}, &Selector{class: iio, Name: strings.Repeat("x", 99)}, &Selector{class: iio, Name: "x", At: "a/b"}, &Selector{class: hwmon}, &Selector{class: hwmon, Device: "hwmon"},
 		&W1{ID: "29-0316a2795c1f"}, &W1{ID: "28-xyz"}, &Thermal{}, &Thermal{Zone: ".."}, &LED{}, &LED{Name: "../x"},
 		&Input{}, &Input{Name: "a", Device: "/dev/input/event0"}, &Input{Device: "/dev/mem"}, &Input{Device: "/dev/input/../mem"},
 	} {
@@ -159,7 +159,7 @@ func TestHwmon(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			root := in("sys/class/hwmon/hwmon7/", tt.files.with(files{"name": "chip"})).write(t)
-			dev := open(t, &Hwmon{Name: "chip", root: root})
+			dev := open(t, &Selector{class: hwmon, Name: "chip", root: root})
 			reads(t, dev, tt.want)
 			if err := dev.Describe().Validate(); err != nil {
 				t.Error(err)
@@ -167,7 +167,7 @@ func TestHwmon(t *testing.T) {
 		})
 	}
 	root := in("sys/class/hwmon/hwmon0/", lm75.with(files{"temp1_label": "air\x07 \"inlet\"\n"})).write(t)
-	if p, _ := open(t, &Hwmon{Name: "lm75", root: root}).Describe().Point("temperature1"); p.Description != `temperature, "air inlet"` {
+	if p, _ := open(t, &Selector{class: hwmon, Name: "lm75", root: root}).Describe().Point("temperature1"); p.Description != `temperature, "air inlet"` {
 		t.Error(p.Description)
 	}
 }
@@ -242,7 +242,7 @@ func TestThermal(t *testing.T) {
 // TestABusThatDoesNotAnswer has files that cannot be read.
 func TestABusThatDoesNotAnswer(t *testing.T) {
 	root := in(iio0, bme280).write(t)
-	dev := open(t, &IIO{Name: "bme280", root: root})
+	dev := open(t, &Selector{class: iio, Name: "bme280", root: root})
 	spoil(t, root, iio0+"in_temp_input")
 	reads(t, dev, map[string]any{"temperature Cel": nil, "pressure Pa": 100653.0, "humidity %": 56.565})
 	spoil(t, root, iio0+"in_pressure_input")

@@ -28,18 +28,18 @@ func CheckNumber(field string, n *float64) error {
 func CheckName(field, name string, offered []string) error {
 	switch {
 	case name == "":
-		return device.Faultf(device.Invalid, "%s is missing%s", field, Choice(offered))
+		return device.Faultf(device.Invalid, "%s is missing%s", field, choice(offered))
 	case slices.Contains(offered, name):
 		return nil
 	}
 	if near := device.Nearest(name, offered); len(near) > 0 {
 		return device.Faultf(device.Invalid, "%s: there is no %.60q here; did you mean %s?", field, name, strings.Join(near, " or "))
 	}
-	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", field, name, Choice(offered))
+	return device.Faultf(device.Invalid, "%s: there is no %.60q here%s", field, name, choice(offered))
 }
 
-// Choice lists what a name may be, as the end of a sentence.
-func Choice(names []string) string {
+// choice lists what a name may be, as the end of a sentence.
+func choice(names []string) string {
 	const most = 30
 	switch {
 	case len(names) > most:

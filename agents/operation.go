@@ -30,25 +30,22 @@ func (o Operation) Effect() Effect {
 	return Reads
 }
 
-// The tools that render operations. Permissions, the journal and approvals name an
-// operation by its tool: OpMove has three, by its value.
+// Permissions, the journal and approvals name an operation by the tool that renders it.
+var toolNames = [...]string{
+	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpHistory: "read_history", OpStop: "emergency_stop",
+	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", // OpOwn and OpMove have others
+}
+
+// The tools that render OpMove, by its value.
 const (
-	ListPoints    = "list_points"
-	ReadPoints    = "read_points"
-	ReadHistory   = "read_history"
 	SwitchOutput  = "switch_output"
 	SetLevel      = "set_level"
 	ReleaseOutput = "release_output"
-	EmergencyStop = "emergency_stop"
-	ShowText      = "show_text"
-	CaptureImage  = "capture_image"
-	SiteStatus    = "site_status"
 )
 
-var toolNames = [...]string{
-	OpPoints: ListPoints, OpRead: ReadPoints, OpWatch: ReadPoints, OpHistory: ReadHistory, OpStop: EmergencyStop,
-	OpShow: ShowText, OpCapture: CaptureImage, OpStatus: SiteStatus,
-}
+// Tool returns the name of the tool that renders an operation; "" for OpOwn and OpMove, see
+// Ask.Name.
+func (o Operation) Tool() string { return toolNames[o] }
 
 // moveTool names the tool that moves an output to v.
 func moveTool(v device.Value) string {
@@ -60,10 +57,6 @@ func moveTool(v device.Value) string {
 	}
 	return SetLevel
 }
-
-// ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
-// admission decides on a call before it is decoded.
-func ReturnsToSafe(tool string) bool { return tool == EmergencyStop || tool == ReleaseOutput }
 
 // Offer is what a principal may ask of a site: the points that it may name in each
 // operation. It is not changed once it is made.

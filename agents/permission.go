@@ -37,6 +37,11 @@ func (a Ask) Name() string {
 	return toolNames[a.Op]
 }
 
+// ReturnsToSafe reports whether the call can only return outputs to safe.
+func (a Ask) ReturnsToSafe() bool {
+	return a.Effect == Returns || a.Op == OpStop || a.Op == OpMove && a.Value.IsZero()
+}
+
 // Limits are what a permission leaves of what an output allows.
 type Limits struct {
 	Range   *device.Range // nil leaves it

@@ -32,10 +32,10 @@ type Site interface {
 	Watch(ctx context.Context, p Principal, r WatchRequest, emit func(Update) error) error
 	History(ctx context.Context, p Principal, r HistoryRequest) (History, error)
 	Move(ctx context.Context, p Principal, r MoveRequest) (Output, error)
-	Stop(ctx context.Context, p Principal, r SiteRequest) (Stops, error)
+	Stop(ctx context.Context, p Principal, r SiteRequest) (Answers[Stopped], error)
 	Show(ctx context.Context, p Principal, r ShowRequest) error
 	Capture(ctx context.Context, p Principal, r CaptureRequest) (Picture, error)
-	Status(ctx context.Context, p Principal, r SiteRequest) (Statuses, error)
+	Status(ctx context.Context, p Principal, r SiteRequest) (Answers[Status], error)
 }
 
 // Unreached is the error of a call that its site never saw.
@@ -77,6 +77,12 @@ type Point struct {
 	MaxSeconds  float64      `json:"max_seconds,omitzero"` // away from safe; 0 for without limit
 	Limits      string       `json:"limits,omitzero"`
 	Confirm     string       `json:"confirm,omitzero"` // "owner" if an owner must approve each move
+}
+
+// Answers answers OpStop and OpStatus: what one site answered, or each of a group.
+type Answers[T any] struct {
+	Sites  []T      `json:"sites"`
+	Missed []Missed `json:"not_answered,omitzero"`
 }
 
 // Missed is a site of a group that did not answer.
@@ -162,34 +168,6 @@ type MoveRequest struct {
 	Terms
 }
 
-// Arguments of the tools that move an output.
-type (
-	SwitchArgs struct {
-		Output string   `json:"output"`
-		On     *bool    `json:"on"`
-		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
-	}
-	LevelArgs struct {
-		Output string   `json:"output"`
-		Value  *float64 `json:"value" jsonschema:"within its range, see list_points"`
-		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
-	}
-	ReleaseArgs struct {
-		Output string `json:"output"`
-	}
-)
-
-// Tool returns the tool that renders the move, and its arguments.
-func (r MoveRequest) Tool() (name string, args any) {
-	switch name = moveTool(r.Value); name {
-	case SwitchOutput:
-		return name, SwitchArgs{r.Output, new(r.Value.Bool()), r.For}
-	case SetLevel:
-		return name, LevelArgs{r.Output, new(r.Value.Number()), r.For}
-	}
-	return name, ReleaseArgs{r.Output}
-}
-
 // Output is where an output is, and what it will do.
 type Output struct {
 	Output string       `json:"output"`
@@ -197,12 +175,6 @@ type Output struct {
 	Goal   device.Value `json:"going_to,omitzero"` // on a ramp
 	Safe   device.Value `json:"safe"`
 	Left   float64      `json:"seconds_left,omitzero"`
-}
-
-// Stops answers OpStop: what one site did, or each of a group.
-type Stops struct {
-	Sites  []Stopped
-	Missed []Missed
 }
 
 // Stopped is a site whose emergency stop is latched.
@@ -232,12 +204,6 @@ type Picture struct {
 	MIME   string `json:"mime_type"`
 	Size   int    `json:"bytes"`
 	Data   []byte `json:"-"`
-}
-
-// Statuses answers OpStatus: how one site is, or each of a group.
-type Statuses struct {
-	Sites  []Status
-	Missed []Missed
 }
 
 // Status is how a site is.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -100,7 +101,7 @@ type views struct {
 type partial struct {
 	standing uint64
 	view     *view
-	hosted   []agents.Agent
+	hosted   []tools.Agent
 }
 
 // forget drops every view.
@@ -111,7 +112,7 @@ func (all *views) forget() {
 }
 
 // seenBy returns the site and the hosted agents as p has them.
-func (n *Node) seenBy(p agents.Principal) (*view, []agents.Agent) {
+func (n *Node) seenBy(p agents.Principal) (*view, []tools.Agent) {
 	if n.free(p) {
 		return n.site.Load().whole, *n.hosted.Load()
 	}
@@ -146,13 +147,13 @@ func (n *Node) partOf(p agents.Principal) (made partial) {
 
 // bare is an agent of which no more is seen than some of its tools.
 type bare struct {
-	agents.Agent
-	tools []agents.Tool
+	tools.Agent
+	tools []tools.Tool
 }
 
-func (b bare) Tools() []agents.Tool { return b.tools }
+func (b bare) Tools() []tools.Tool { return b.tools }
 
-func toolsOf(a agents.Agent, sees func(agents.Ask) bool) bare {
+func toolsOf(a tools.Agent, sees func(agents.Ask) bool) bare {
 	b := bare{Agent: a}
 	for _, t := range a.Tools() {
 		if sees(agents.Ask{Tool: t.Name}) {

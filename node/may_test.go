@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -128,7 +129,7 @@ func TestWhoHasALeave(t *testing.T) {
 		t.Error(says, l.taken)
 	}
 	_, hidden := d.Node.Read(t.Context(), shy, agents.ReadRequest{})
-	_, none := d.Node.Call(t.Context(), shy, agents.Call{Tool: "fly", Args: jsonArgs("{}")})
+	_, none := d.Node.Call(t.Context(), shy, tools.Call{Tool: "fly", Args: jsonArgs("{}")})
 	if hidden == nil || none == nil || hidden.Error() != "you lack read_points []" || none.Error() != "you lack fly []" {
 		t.Error(hidden, none)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/device/guard"
 
@@ -28,7 +29,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	came := time.Now()
 	c := call{
 		who: p, ask: agents.Ask{Op: agents.OpMove, Points: named(r.Output), Value: r.Value, For: lengthOf(r.For)}, terms: r.Terms,
-		args: func() any { _, args := r.Tool(); return args },
+		args: func() any { _, args := tools.OfMove(r); return args },
 	}
 	a, err := n.admit(&c, func(v *view) error { return v.planMove(&c, r) })
 	if err != nil {
@@ -127,16 +128,16 @@ func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r ag
 }
 
 // Stop sends every output to safe until an owner resets the emergency stop.
-func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Stops, error) {
+func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}
 	a, err := n.admit(&c, oneSite(r))
 	if err != nil {
-		return agents.Stops{}, err
+		return agents.Answers[agents.Stopped]{}, err
 	}
 	defer a.place.Leave()
 	v := a.view
 	if !v.offer.Stop {
-		return agents.Stops{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
+		return agents.Answers[agents.Stopped]{}, n.refuse(a.asked, device.Faultf(device.Invalid, "this site has no outputs to stop"))
 	}
 	idle := v.Outputs.Stopped()
 	out := agents.Stopped{Stopped: true, Outputs: []agents.Output{}}
@@ -151,9 +152,9 @@ func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteReques
 		n.journal.Add(a.asked, outcome(out, err))
 	}
 	if err != nil {
-		return agents.Stops{}, err
+		return agents.Answers[agents.Stopped]{}, err
 	}
-	return agents.Stops{Sites: []agents.Stopped{out}}, nil
+	return agents.Answers[agents.Stopped]{Sites: []agents.Stopped{out}}, nil
 }
 
 // within is how long an output is held that a caller may hold for so long only. Longer

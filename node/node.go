@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -14,7 +15,7 @@ import (
 // principal that asks.
 type Node struct {
 	site     atomic.Pointer[site]
-	hosted   atomic.Pointer[[]agents.Agent]
+	hosted   atomic.Pointer[[]tools.Agent]
 	hub      *Hub
 	token    [sha256.Size]byte
 	journal  Journal
@@ -29,7 +30,7 @@ var _ agents.Site = (*Node)(nil)
 // New makes a node without devices that hosts agents; the first that offers a name has it.
 // The token is what a carrier's bearer is compared with. Without a journal, nil, nothing
 // that is asked for moves away from safe.
-func New(hub *Hub, token string, journal Journal, hosted ...agents.Agent) *Node {
+func New(hub *Hub, token string, journal Journal, hosted ...tools.Agent) *Node {
 	if journal == nil {
 		journal = noJournal{}
 	}
@@ -41,7 +42,7 @@ func New(hub *Hub, token string, journal Journal, hosted ...agents.Agent) *Node 
 
 // Host replaces the hosted agents, and tells the watchers. Calls that are under way end
 // with those that they began with. It is for the wiring: no caller comes here.
-func (n *Node) Host(hosted ...agents.Agent) {
+func (n *Node) Host(hosted ...tools.Agent) {
 	n.hosted.Store(&hosted)
 	n.views.forget()
 	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
@@ -65,15 +66,15 @@ func (n *Node) Offer(_ context.Context, p agents.Principal) (*agents.Offer, erro
 }
 
 // Tools lists what p may call of the hosted agents' own tools.
-func (n *Node) Tools(p agents.Principal) ([]agents.Tool, error) {
-	return gather(n, p, agents.Agent.Tools)
+func (n *Node) Tools(p agents.Principal) ([]tools.Tool, error) {
+	return gather(n, p, tools.Agent.Tools)
 }
 
-// Call calls a hosted agent's own tool. A name that none offers is agents.ErrNotFound; what
+// Call calls a hosted agent's own tool. A name that none offers is tools.ErrNotFound; what
 // goes wrong inside a tool is a *device.Fault.
-func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+func (n *Node) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	if err := known(p); err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
 	_, hosted := n.seenBy(p)
 	for _, a := range hosted {
@@ -84,17 +85,17 @@ func (n *Node) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 		}
 	}
 	if _, err := n.may(p, agents.Ask{Tool: c.Tool}); err != nil { // whether there is such a tool or not
-		return agents.Result{}, n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
+		return tools.Result{}, n.refuse(Asked{Who: p.ID, Tool: c.Tool}, err)
 	}
-	return agents.Result{}, agents.ErrNotFound
+	return tools.Result{}, tools.ErrNotFound
 }
 
 // call calls a tool of which nothing is known but its name.
-func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c agents.Call) (agents.Result, error) {
+func (n *Node) call(ctx context.Context, p agents.Principal, a tools.Agent, c tools.Call) (tools.Result, error) {
 	ask, asked := agents.Ask{Tool: c.Tool}, Asked{Who: p.ID, Tool: c.Tool}
 	place, err := n.Hold(p, quotaOf(ask))
 	if err != nil {
-		return agents.Result{}, n.refuse(asked, err)
+		return tools.Result{}, n.refuse(asked, err)
 	}
 	defer place.Leave()
 	limits, err := n.take(p, ask, false)
@@ -102,7 +103,7 @@ func (n *Node) call(ctx context.Context, p agents.Principal, a agents.Agent, c a
 		err = device.Faultf(device.Denied, "your permission for this has limits that this tool knows nothing of; an owner can grant one without")
 	}
 	if err != nil {
-		return agents.Result{}, n.refuse(asked, err)
+		return tools.Result{}, n.refuse(asked, err)
 	}
 	return a.Call(ctx, p, c)
 }
@@ -117,17 +118,17 @@ func (n *Node) Refuse(p agents.Principal, tool string, err error) error {
 }
 
 // Resources and Templates list what p may read of the hosted agents' own.
-func (n *Node) Resources(p agents.Principal) ([]agents.Resource, error) {
-	return gather(n, p, agents.Library.Resources)
+func (n *Node) Resources(p agents.Principal) ([]tools.Resource, error) {
+	return gather(n, p, tools.Library.Resources)
 }
 
-func (n *Node) Templates(p agents.Principal) ([]agents.Template, error) {
-	return gather(n, p, agents.Library.Templates)
+func (n *Node) Templates(p agents.Principal) ([]tools.Template, error) {
+	return gather(n, p, tools.Library.Templates)
 }
 
 // Prompts lists what p may ask for.
-func (n *Node) Prompts(p agents.Principal) ([]agents.Prompt, error) {
-	return gather(n, p, agents.Coach.Prompts)
+func (n *Node) Prompts(p agents.Principal) ([]tools.Prompt, error) {
+	return gather(n, p, tools.Coach.Prompts)
 }
 
 // gather joins what the agents that are an O have.
@@ -145,14 +146,14 @@ func gather[O, T any](n *Node, p agents.Principal, list func(O) []T) ([]T, error
 	return all, nil
 }
 
-// ReadResource returns the contents of a hosted agent's resource, or agents.ErrNotFound.
-func (n *Node) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	return ask(n, p, func(l agents.Library) ([]agents.ResourceContent, error) { return l.ReadResource(ctx, p, uri) })
+// ReadResource returns the contents of a hosted agent's resource, or tools.ErrNotFound.
+func (n *Node) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]tools.ResourceContent, error) {
+	return ask(n, p, func(l tools.Library) ([]tools.ResourceContent, error) { return l.ReadResource(ctx, p, uri) })
 }
 
-// Prompt writes a prompt out, or returns agents.ErrNotFound.
-func (n *Node) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
-	return ask(n, p, func(c agents.Coach) (agents.PromptResult, error) { return c.Prompt(ctx, p, name, args, ex) })
+// Prompt writes a prompt out, or returns tools.ErrNotFound.
+func (n *Node) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex tools.Exchange) (tools.PromptResult, error) {
+	return ask(n, p, func(c tools.Coach) (tools.PromptResult, error) { return c.Prompt(ctx, p, name, args, ex) })
 }
 
 // ask returns the first answer of the agents that are an O which is not
@@ -164,17 +165,17 @@ func ask[O, T any](n *Node, p agents.Principal, question func(O) (T, error)) (an
 	_, hosted := n.seenBy(p)
 	for _, a := range hosted {
 		if o, ok := a.(O); ok {
-			if answer, err = question(o); err != agents.ErrNotFound {
+			if answer, err = question(o); err != tools.ErrNotFound {
 				return answer, err
 			}
 		}
 	}
-	return answer, agents.ErrNotFound
+	return answer, tools.ErrNotFound
 }
 
 // Complete completes an argument of a prompt or a template.
-func (n *Node) Complete(p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error) {
-	return gather(n, p, func(c agents.Completer) []string { return c.Complete(p, ref, argument, prefix) })
+func (n *Node) Complete(p agents.Principal, ref tools.Reference, argument, prefix string) ([]string, error) {
+	return gather(n, p, func(c tools.Completer) []string { return c.Complete(p, ref, argument, prefix) })
 }
 
 // Notify tells about changes until ctx ends: of the offers that which names, and

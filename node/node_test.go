@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 
 	"go.uber.org/goleak"
@@ -24,31 +25,31 @@ func TestMain(m *testing.M) {
 // shelf is an agent that has one of each under its name.
 type shelf string
 
-func (s shelf) Tools() []agents.Tool {
-	return []agents.Tool{{Name: string(s)}, {Name: "shared", Title: string(s)}}
+func (s shelf) Tools() []tools.Tool {
+	return []tools.Tool{{Name: string(s)}, {Name: "shared", Title: string(s)}}
 }
-func (s shelf) Call(_ context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
-	return agents.Result{Value: string(s) + " " + c.Tool + " for " + p.ID}, nil
+func (s shelf) Call(_ context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
+	return tools.Result{Value: string(s) + " " + c.Tool + " for " + p.ID}, nil
 }
-func (s shelf) Resources() []agents.Resource { return []agents.Resource{{URI: string(s)}} }
-func (s shelf) Templates() []agents.Template { return []agents.Template{{Name: string(s)}} }
-func (s shelf) Prompts() []agents.Prompt     { return []agents.Prompt{{Name: string(s)}} }
-func (s shelf) ReadResource(_ context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
+func (s shelf) Resources() []tools.Resource { return []tools.Resource{{URI: string(s)}} }
+func (s shelf) Templates() []tools.Template { return []tools.Template{{Name: string(s)}} }
+func (s shelf) Prompts() []tools.Prompt     { return []tools.Prompt{{Name: string(s)}} }
+func (s shelf) ReadResource(_ context.Context, p agents.Principal, uri string) ([]tools.ResourceContent, error) {
 	if uri != string(s) {
-		return nil, agents.ErrNotFound
+		return nil, tools.ErrNotFound
 	}
-	return []agents.ResourceContent{{URI: uri, Text: p.ID}}, nil
+	return []tools.ResourceContent{{URI: uri, Text: p.ID}}, nil
 }
-func (s shelf) Prompt(_ context.Context, _ agents.Principal, name string, _ map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
+func (s shelf) Prompt(_ context.Context, _ agents.Principal, name string, _ map[string]string, _ tools.Exchange) (tools.PromptResult, error) {
 	switch name {
 	case string(s):
-		return agents.PromptResult{Description: name}, nil
+		return tools.PromptResult{Description: name}, nil
 	case "broken":
-		return agents.PromptResult{}, errBroken
+		return tools.PromptResult{}, errBroken
 	}
-	return agents.PromptResult{}, agents.ErrNotFound
+	return tools.PromptResult{}, tools.ErrNotFound
 }
-func (s shelf) Complete(_ agents.Principal, _ agents.Reference, _, prefix string) []string {
+func (s shelf) Complete(_ agents.Principal, _ tools.Reference, _, prefix string) []string {
 	return []string{prefix + string(s)}
 }
 
@@ -57,9 +58,9 @@ var errBroken = errors.New("broken")
 // plain is an agent with tools and nothing else.
 type plain struct{}
 
-func (plain) Tools() []agents.Tool { return []agents.Tool{{Name: "plain"}} }
-func (plain) Call(context.Context, agents.Principal, agents.Call) (agents.Result, error) {
-	return agents.Result{}, errBroken
+func (plain) Tools() []tools.Tool { return []tools.Tool{{Name: "plain"}} }
+func (plain) Call(context.Context, agents.Principal, tools.Call) (tools.Result, error) {
+	return tools.Result{}, errBroken
 }
 
 func TestWho(t *testing.T) {
@@ -161,13 +162,13 @@ func TestNodeGathers(t *testing.T) {
 		}
 		return all
 	}
-	tools, _ := n.Tools(p)
+	list, _ := n.Tools(p)
 	resources, _ := n.Resources(p)
 	templates, _ := n.Templates(p)
 	prompts, _ := n.Prompts(p)
-	completions, _ := n.Complete(p, agents.Reference{}, "", "x")
+	completions, _ := n.Complete(p, tools.Reference{}, "", "x")
 	for _, tt := range []struct{ got, want []string }{
-		{names(len(tools), func(i int) string { return tools[i].Name }), []string{"a", "shared", "plain", "b", "shared"}},
+		{names(len(list), func(i int) string { return list[i].Name }), []string{"a", "shared", "plain", "b", "shared"}},
 		{names(len(resources), func(i int) string { return resources[i].URI }), []string{"a", "b"}},
 		{names(len(templates), func(i int) string { return templates[i].Name }), []string{"a", "b"}},
 		{names(len(prompts), func(i int) string { return prompts[i].Name }), []string{"a", "b"}},
@@ -178,7 +179,7 @@ func TestNodeGathers(t *testing.T) {
 		}
 	}
 	call := func(tool string) (any, error) {
-		res, err := n.Call(t.Context(), p, agents.Call{Tool: tool})
+		res, err := n.Call(t.Context(), p, tools.Call{Tool: tool})
 		return res.Value, err
 	}
 	for tool, want := range map[string]string{"a": "a a for x", "b": "b b for x", "shared": "a shared for x"} {
@@ -189,22 +190,22 @@ func TestNodeGathers(t *testing.T) {
 	if _, err := call("plain"); err != errBroken {
 		t.Error(err)
 	}
-	if _, err := call("nope"); err != agents.ErrNotFound {
+	if _, err := call("nope"); err != tools.ErrNotFound {
 		t.Error(err)
 	}
 	if c, err := n.ReadResource(t.Context(), p, "b"); err != nil || c[0].Text != "x" {
 		t.Error(c, err)
 	}
-	if _, err := n.ReadResource(t.Context(), p, "nope"); err != agents.ErrNotFound {
+	if _, err := n.ReadResource(t.Context(), p, "nope"); err != tools.ErrNotFound {
 		t.Error(err)
 	}
-	if r, err := n.Prompt(t.Context(), p, "b", nil, agents.Exchange{}); err != nil || r.Description != "b" {
+	if r, err := n.Prompt(t.Context(), p, "b", nil, tools.Exchange{}); err != nil || r.Description != "b" {
 		t.Error(r, err)
 	}
-	if _, err := n.Prompt(t.Context(), p, "nope", nil, agents.Exchange{}); err != agents.ErrNotFound {
+	if _, err := n.Prompt(t.Context(), p, "nope", nil, tools.Exchange{}); err != tools.ErrNotFound {
 		t.Error(err)
 	}
-	if _, err := n.Prompt(t.Context(), p, "broken", nil, agents.Exchange{}); err != errBroken {
+	if _, err := n.Prompt(t.Context(), p, "broken", nil, tools.Exchange{}); err != errBroken {
 		t.Errorf("the first agent's own failure is %v", err)
 	}
 }
@@ -223,11 +224,11 @@ func TestHost(t *testing.T) {
 		if c := <-told; c != (agents.Change{Tools: true, Resources: true}) {
 			t.Errorf("told of %+v", c)
 		}
-		tools, err := n.Tools(who)
-		if err != nil || len(tools) != 3 || tools[0].Name != "two" || tools[2].Name != "plain" {
-			t.Errorf("%+v %v", tools, err)
+		list, err := n.Tools(who)
+		if err != nil || len(list) != 3 || list[0].Name != "two" || list[2].Name != "plain" {
+			t.Errorf("%+v %v", list, err)
 		}
-		if _, err := n.Call(t.Context(), who, agents.Call{Tool: "one"}); err != agents.ErrNotFound {
+		if _, err := n.Call(t.Context(), who, tools.Call{Tool: "one"}); err != tools.ErrNotFound {
 			t.Errorf("what is gone was called: %v", err)
 		}
 		h.put(good("a/b", device.Number(1)), time.Second)

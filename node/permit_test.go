@@ -276,7 +276,11 @@ func (s *stepped) interleave(t *testing.T, n *Node, who agents.Principal, rng *r
 				t.Fatal(err)
 			}
 			for _, r := range all {
-				var in agents.LevelArgs
+				var in struct {
+					Output string   `json:"output"`
+					Value  *float64 `json:"value"`
+					For    *float64 `json:"for_seconds"`
+				}
 				if jsonArgs(r.Args).Decode(&in) == nil && n.Approve(agents.Principal{ID: "ann", Owner: true}, r.Handle, true) == nil {
 					s.yes[*in.Value]++
 				}

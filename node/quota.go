@@ -64,10 +64,10 @@ func quotaOf(ask agents.Ask) Quota {
 	if ask.Op == agents.OpWatch {
 		return Subscriptions
 	}
-	if ask.Name() == agents.EmergencyStop { // not behind outputs that do not come back
+	if ask.Name() == agents.OpStop.Tool() { // not behind outputs that do not come back
 		return Stops
 	}
-	if ask.Effect == agents.Returns || agents.ReturnsToSafe(ask.Name()) {
+	if ask.ReturnsToSafe() {
 		return Returns
 	}
 	return Calls

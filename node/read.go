@@ -157,10 +157,10 @@ func (v *view) history(address string, from time.Time, length time.Duration) age
 }
 
 // Status returns how the site is.
-func (n *Node) Status(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.Statuses, error) {
+func (n *Node) Status(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, terms: r.Terms, args: none}
-	return operate(n, &c, oneSite(r), func(v *view) (agents.Statuses, error) {
-		return agents.Statuses{Sites: []agents.Status{n.status(v, p)}}, nil
+	return operate(n, &c, oneSite(r), func(v *view) (agents.Answers[agents.Status], error) {
+		return agents.Answers[agents.Status]{Sites: []agents.Status{n.status(v, p)}}, nil
 	})
 }
 

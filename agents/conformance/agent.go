@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 )
 
 // Agent offers the fixtures. It is safe for concurrent use.
 type Agent struct {
 	announce func(agents.Change)
 	fixtures []fixture
-	tools    []agents.Tool // of the fixtures
+	tools    []tools.Tool // of the fixtures
 }
 
 // fixture is one tool of the suite.
 type fixture struct {
 	name, description string
 	input             string // a JSON Schema; "" for no arguments
-	call              func(context.Context, agents.Call) (agents.Result, error)
+	call              func(context.Context, tools.Call) (tools.Result, error)
 }
 
 var (
-	_ agents.Agent     = (*Agent)(nil)
-	_ agents.Library   = (*Agent)(nil)
-	_ agents.Coach     = (*Agent)(nil)
-	_ agents.Completer = (*Agent)(nil)
+	_ tools.Agent     = (*Agent)(nil)
+	_ tools.Library   = (*Agent)(nil)
+	_ tools.Coach     = (*Agent)(nil)
+	_ tools.Completer = (*Agent)(nil)
 )
 
 // New makes the agent. It tells announce of the changes that its fixtures cause.
@@ -37,7 +38,7 @@ func New(announce func(agents.Change)) *Agent {
 		a.fixtures = append(a.fixtures, part...)
 	}
 	for _, f := range a.fixtures {
-		t := agents.Tool{Name: f.name, Description: f.description, Input: []byte(`{"type":"object"}`)}
+		t := tools.Tool{Name: f.name, Description: f.description, Input: []byte(`{"type":"object"}`)}
 		if f.input != "" {
 			t.Input = []byte(f.input)
 		}
@@ -60,22 +61,22 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 }
 
-func (a *Agent) Tools() []agents.Tool { return a.tools }
+func (a *Agent) Tools() []tools.Tool { return a.tools }
 
-func (a *Agent) Call(ctx context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (a *Agent) Call(ctx context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	for _, f := range a.fixtures {
 		if f.name == c.Tool {
 			return f.call(ctx, c)
 		}
 	}
-	return agents.Result{}, agents.ErrNotFound
+	return tools.Result{}, tools.ErrNotFound
 }
 
 // changeFixtures announce a change of the lists, which stay as they are: the suite
 // looks for the notification.
 func (a *Agent) changeFixtures() []fixture {
-	announcing := func(c agents.Change) func(context.Context, agents.Call) (agents.Result, error) {
-		return func(context.Context, agents.Call) (agents.Result, error) {
+	announcing := func(c agents.Change) func(context.Context, tools.Call) (tools.Result, error) {
+		return func(context.Context, tools.Call) (tools.Result, error) {
 			a.announce(c)
 			return text("announced"), nil
 		}
@@ -86,4 +87,4 @@ func (a *Agent) changeFixtures() []fixture {
 	}
 }
 
-func text(s string) agents.Result { return agents.Result{Content: []agents.Content{{Text: s}}} }
+func text(s string) tools.Result { return tools.Result{Content: []tools.Content{{Text: s}}} }

@@ -2,39 +2,39 @@
 
 package conformance
 
-import "agentsite/agents"
+import "agentsite/agents/tools"
 
 // need is a result that asks.
-func need(state string, questions ...agents.Question) agents.Result {
-	return agents.Result{NeedInput: &agents.NeedInput{State: state, Questions: questions}}
+func need(state string, questions ...tools.Question) tools.Result {
+	return tools.Result{NeedInput: &tools.NeedInput{State: state, Questions: questions}}
 }
 
 // form asks a person to fill in an object with the given properties.
-func form(key, message string, properties map[string]any, required ...string) agents.Question {
+func form(key, message string, properties map[string]any, required ...string) tools.Question {
 	schema := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	return agents.Question{Key: key, Method: "elicitation/create", Params: map[string]any{
+	return tools.Question{Key: key, Method: "elicitation/create", Params: map[string]any{
 		"mode": "form", "message": message, "requestedSchema": schema,
 	}}
 }
 
 // field asks for one required value of a JSON type.
-func field(key, message, name, kind string) agents.Question {
+func field(key, message, name, kind string) tools.Question {
 	return form(key, message, map[string]any{name: map[string]any{"type": kind}}, name)
 }
 
 // sample asks the client's model.
-func sample(key, prompt string) agents.Question {
-	return agents.Question{Key: key, Method: "sampling/createMessage", Params: map[string]any{
+func sample(key, prompt string) tools.Question {
+	return tools.Question{Key: key, Method: "sampling/createMessage", Params: map[string]any{
 		"messages":  []any{map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": prompt}}},
 		"maxTokens": 100,
 	}}
 }
 
 // roots asks for the client's roots.
-func roots(key string) agents.Question { return agents.Question{Key: key, Method: "roots/list"} }
+func roots(key string) tools.Question { return tools.Question{Key: key, Method: "roots/list"} }
 
 // filled is what a person did with a form.
 type filled struct {
@@ -43,14 +43,14 @@ type filled struct {
 }
 
 // answered returns the answer to a form, whatever it says.
-func answered(ex agents.Exchange, key string) (f filled, ok bool) {
+func answered(ex tools.Exchange, key string) (f filled, ok bool) {
 	a := ex.Answers[key]
 	return f, a != nil && a.Decode(&f) == nil && f.Action != ""
 }
 
 // accepted returns one value of a form that was filled in and accepted. A value of
 // another type is none.
-func accepted[T any](ex agents.Exchange, key, name string) (v T, ok bool) {
+func accepted[T any](ex tools.Exchange, key, name string) (v T, ok bool) {
 	if f, answered := answered(ex, key); answered && f.Action == "accept" {
 		v, ok = f.Content[name].(T)
 	}
@@ -58,7 +58,7 @@ func accepted[T any](ex agents.Exchange, key, name string) (v T, ok bool) {
 }
 
 // sampled returns the text that the client's model wrote.
-func sampled(ex agents.Exchange, key string) (string, bool) {
+func sampled(ex tools.Exchange, key string) (string, bool) {
 	var got struct {
 		Content struct {
 			Type string `json:"type"`
@@ -71,7 +71,7 @@ func sampled(ex agents.Exchange, key string) (string, bool) {
 }
 
 // rooted returns how many roots the client has.
-func rooted(ex agents.Exchange, key string) (int, bool) {
+func rooted(ex tools.Exchange, key string) (int, bool) {
 	var got struct {
 		Roots []struct {
 			URI string `json:"uri"`

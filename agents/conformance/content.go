@@ -7,39 +7,39 @@ import (
 	"encoding/base64"
 	"errors"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 )
 
 var contentFixtures = []fixture{
-	{name: "test_simple_text", description: "Answers a text", call: answers(agents.Content{Text: "This is a simple text response for testing."})},
+	{name: "test_simple_text", description: "Answers a text", call: answers(tools.Content{Text: "This is a simple text response for testing."})},
 	{name: "test_image_content", description: "Answers a picture", call: answers(picture)},
 	{name: "test_audio_content", description: "Answers a sound", call: answers(sound)},
 	{name: "test_embedded_resource", description: "Answers a resource", call: answers(embedded("test://embedded-resource"))},
 	{name: "test_multiple_content_types", description: "Answers a text, a picture and a resource", call: answers(
-		agents.Content{Text: "Multiple content types test:"}, picture, embedded("test://mixed-content-resource"),
+		tools.Content{Text: "Multiple content types test:"}, picture, embedded("test://mixed-content-resource"),
 	)},
-	{name: "test_error_handling", description: "Fails", call: func(context.Context, agents.Call) (agents.Result, error) {
-		return agents.Result{}, errors.New("this tool intentionally returns an error for testing")
+	{name: "test_error_handling", description: "Fails", call: func(context.Context, tools.Call) (tools.Result, error) {
+		return tools.Result{}, errors.New("this tool intentionally returns an error for testing")
 	}},
 	{name: "json_schema_2020_12_tool", description: "Has a schema that uses what JSON Schema 2020-12 brought", input: richSchema,
-		call: answers(agents.Content{Text: "called"})},
+		call: answers(tools.Content{Text: "called"})},
 }
 
-func answers(c ...agents.Content) func(context.Context, agents.Call) (agents.Result, error) {
-	return func(context.Context, agents.Call) (agents.Result, error) { return agents.Result{Content: c}, nil }
+func answers(c ...tools.Content) func(context.Context, tools.Call) (tools.Result, error) {
+	return func(context.Context, tools.Call) (tools.Result, error) { return tools.Result{Content: c}, nil }
 }
 
 var (
-	picture = agents.Content{Image: &agents.Blob{MIME: "image/png", Data: pixel}}
-	sound   = agents.Content{Audio: &agents.Blob{MIME: "audio/wav", Data: silence}}
+	picture = tools.Content{Image: &tools.Blob{MIME: "image/png", Data: pixel}}
+	sound   = tools.Content{Audio: &tools.Blob{MIME: "audio/wav", Data: silence}}
 
 	// pixel is a red picture of one pixel, silence one sample of 8 kHz audio.
 	pixel   = decoded("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
 	silence = decoded("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 )
 
-func embedded(uri string) agents.Content {
-	return agents.Content{Resource: &agents.ResourceContent{URI: uri, MIME: "text/plain", Text: "This is an embedded resource content."}}
+func embedded(uri string) tools.Content {
+	return tools.Content{Resource: &tools.ResourceContent{URI: uri, MIME: "text/plain", Text: "This is an embedded resource content."}}
 }
 
 func decoded(s string) []byte {

@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 )
 
-func (a *Agent) Prompts() []agents.Prompt {
-	return []agents.Prompt{
+func (a *Agent) Prompts() []tools.Prompt {
+	return []tools.Prompt{
 		{Name: "test_simple_prompt", Description: "Without arguments"},
-		{Name: "test_prompt_with_arguments", Description: "With two arguments", Arguments: []agents.Argument{
+		{Name: "test_prompt_with_arguments", Description: "With two arguments", Arguments: []tools.Argument{
 			{Name: "arg1", Description: "The first argument", Required: true},
 			{Name: "arg2", Description: "The second argument", Required: true},
 		}},
-		{Name: "test_prompt_with_embedded_resource", Description: "With a resource in it", Arguments: []agents.Argument{
+		{Name: "test_prompt_with_embedded_resource", Description: "With a resource in it", Arguments: []tools.Argument{
 			{Name: "resourceUri", Description: "The resource's URI", Required: true},
 		}},
 		{Name: "test_prompt_with_image", Description: "With a picture in it"},
@@ -25,28 +26,28 @@ func (a *Agent) Prompts() []agents.Prompt {
 	}
 }
 
-func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
+func (a *Agent) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, ex tools.Exchange) (tools.PromptResult, error) {
 	switch name {
 	case "test_simple_prompt":
-		return says(agents.Content{Text: "This is a simple prompt for testing."}), nil
+		return says(tools.Content{Text: "This is a simple prompt for testing."}), nil
 	case "test_prompt_with_arguments":
-		return says(agents.Content{Text: fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])}), nil
+		return says(tools.Content{Text: fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])}), nil
 	case "test_prompt_with_embedded_resource":
-		return says(embedded(args["resourceUri"]), agents.Content{Text: "Please process the embedded resource above."}), nil
+		return says(embedded(args["resourceUri"]), tools.Content{Text: "Please process the embedded resource above."}), nil
 	case "test_prompt_with_image":
-		return says(picture, agents.Content{Text: "Please analyze the image above."}), nil
+		return says(picture, tools.Content{Text: "Please analyze the image above."}), nil
 	case "test_input_required_result_prompt":
 		if about, ok := accepted[string](ex, "user_context", "context"); ok {
-			return says(agents.Content{Text: "Context: " + about}), nil
+			return says(tools.Content{Text: "Context: " + about}), nil
 		}
-		return agents.PromptResult{NeedInput: need("", field("user_context", "What is it about?", "context", "string")).NeedInput}, nil
+		return tools.PromptResult{NeedInput: need("", field("user_context", "What is it about?", "context", "string")).NeedInput}, nil
 	}
-	return agents.PromptResult{}, agents.ErrNotFound
+	return tools.PromptResult{}, tools.ErrNotFound
 }
 
-func says(content ...agents.Content) (out agents.PromptResult) {
+func says(content ...tools.Content) (out tools.PromptResult) {
 	for _, c := range content {
-		out.Messages = append(out.Messages, agents.Message{Role: "user", Content: c})
+		out.Messages = append(out.Messages, tools.Message{Role: "user", Content: c})
 	}
 	return out
 }
@@ -55,7 +56,7 @@ func says(content ...agents.Content) (out agents.PromptResult) {
 // completed from.
 var completions = []string{"paris", "park", "party", "test-value"}
 
-func (a *Agent) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+func (a *Agent) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
 	if ref.Prompt != "test_prompt_with_arguments" {
 		return nil
 	}

@@ -72,29 +72,29 @@ func (f *fake) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
 }
 
 func (f *fake) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.PointList, error) {
-	return answer[agents.PointList](ctx, f, agents.ListPoints, r, r.Terms)
+	return answer[agents.PointList](ctx, f, agents.OpPoints.Tool(), r, r.Terms)
 }
 
 func (f *fake) Read(ctx context.Context, _ agents.Principal, r agents.ReadRequest) (agents.Readings, error) {
-	return answer[agents.Readings](ctx, f, agents.ReadPoints, r, r.Terms)
+	return answer[agents.Readings](ctx, f, agents.OpRead.Tool(), r, r.Terms)
 }
 
 func (f *fake) History(ctx context.Context, _ agents.Principal, r agents.HistoryRequest) (agents.History, error) {
-	return answer[agents.History](ctx, f, agents.ReadHistory, r, r.Terms)
+	return answer[agents.History](ctx, f, agents.OpHistory.Tool(), r, r.Terms)
 }
 
 func (f *fake) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
-	tool, args := r.Tool()
+	tool, args := tools.OfMove(r)
 	return answer[agents.Output](ctx, f, tool, args, r.Terms)
 }
 
-func (f *fake) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Stops, error) {
-	one, err := answer[agents.Stopped](ctx, f, agents.EmergencyStop, r, r.Terms)
-	return agents.Stops{Sites: []agents.Stopped{one}}, err
+func (f *fake) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
+	one, err := answer[agents.Stopped](ctx, f, agents.OpStop.Tool(), r, r.Terms)
+	return agents.Answers[agents.Stopped]{Sites: []agents.Stopped{one}}, err
 }
 
 func (f *fake) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
-	_, err := answer[struct{}](ctx, f, agents.ShowText, r, r.Terms)
+	_, err := answer[struct{}](ctx, f, agents.OpShow.Tool(), r, r.Terms)
 	return err
 }
 
@@ -102,14 +102,14 @@ func (f *fake) Capture(ctx context.Context, _ agents.Principal, r agents.Capture
 	p, err := answer[struct {
 		agents.Picture
 		Data string `json:"data"`
-	}](ctx, f, agents.CaptureImage, r, r.Terms)
+	}](ctx, f, agents.OpCapture.Tool(), r, r.Terms)
 	p.Picture.Data = []byte(p.Data)
 	return p.Picture, err
 }
 
-func (f *fake) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Statuses, error) {
-	one, err := answer[agents.Status](ctx, f, agents.SiteStatus, r, r.Terms)
-	return agents.Statuses{Sites: []agents.Status{one}}, err
+func (f *fake) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
+	one, err := answer[agents.Status](ctx, f, agents.OpStatus.Tool(), r, r.Terms)
+	return agents.Answers[agents.Status]{Sites: []agents.Status{one}}, err
 }
 
 func (f *fake) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
@@ -234,14 +234,14 @@ type rig struct {
 // nobody hosts no agents.
 type nobody struct{ tools.Hosted }
 
-func (nobody) Tools(agents.Principal) ([]agents.Tool, error)         { return nil, nil }
-func (nobody) Resources(agents.Principal) ([]agents.Resource, error) { return nil, nil }
-func (nobody) Refuse(_ agents.Principal, _ string, err error) error  { return err }
-func (nobody) Call(context.Context, agents.Principal, agents.Call) (agents.Result, error) {
-	return agents.Result{}, agents.ErrNotFound
+func (nobody) Tools(agents.Principal) ([]tools.Tool, error)         { return nil, nil }
+func (nobody) Resources(agents.Principal) ([]tools.Resource, error) { return nil, nil }
+func (nobody) Refuse(_ agents.Principal, _ string, err error) error { return err }
+func (nobody) Call(context.Context, agents.Principal, tools.Call) (tools.Result, error) {
+	return tools.Result{}, tools.ErrNotFound
 }
-func (nobody) ReadResource(context.Context, agents.Principal, string) ([]agents.ResourceContent, error) {
-	return nil, agents.ErrNotFound
+func (nobody) ReadResource(context.Context, agents.Principal, string) ([]tools.ResourceContent, error) {
+	return nil, tools.ErrNotFound
 }
 
 // over runs a group of members, in a bubble of synctest, and do with it.
@@ -300,8 +300,8 @@ func (s said) Decode(into any) error {
 	return json.Unmarshal([]byte(s), into, json.RejectUnknownMembers(true))
 }
 
-func (r *rig) call(t *testing.T, tool, args string) (agents.Result, error) {
-	return r.catalog.Call(t.Context(), caller, agents.Call{Tool: tool, Args: said(args), Note: func(agents.Note) {}})
+func (r *rig) call(t *testing.T, tool, args string) (tools.Result, error) {
+	return r.catalog.Call(t.Context(), caller, tools.Call{Tool: tool, Args: said(args), Note: func(tools.Note) {}})
 }
 
 // text is what a call answers, or its fault.
@@ -319,13 +319,13 @@ func (r *rig) text(t *testing.T, tool, args string) string {
 }
 
 // tools are the tools that are offered, by name.
-func (r *rig) tools(t *testing.T) map[string]agents.Tool {
+func (r *rig) tools(t *testing.T) map[string]tools.Tool {
 	t.Helper()
 	list, err := r.catalog.Tools(t.Context(), caller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make(map[string]agents.Tool)
+	all := make(map[string]tools.Tool)
 	for _, tool := range list {
 		all[tool.Name] = tool
 	}

@@ -8,7 +8,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/notify"
-	"agentsite/device"
 )
 
 // Member is a site by the name that it has in the group.
@@ -138,7 +137,7 @@ func (g *Group) named(name string) (*member, error) {
 	if m := g.sites[name]; m != nil {
 		return m, nil
 	}
-	return nil, device.Faultf(device.Invalid, "there is no site %.60q here%s", name, agents.Choice(slices.Sorted(maps.Keys(g.sites))))
+	return nil, agents.CheckName("site", name, slices.Sorted(maps.Keys(g.sites)))
 }
 
 // Offer returns what some site offers. Where all sites that offered an operation are away,
@@ -208,9 +207,9 @@ var wholes = map[agents.Operation]func(*agents.Offer) *bool{
 // its tool.
 func offered(o *agents.Offer, tool string) []string {
 	switch tool {
-	case agents.ReadPoints:
+	case agents.OpRead.Tool():
 		return o.Read
-	case agents.ReadHistory:
+	case agents.OpHistory.Tool():
 		return o.History
 	case agents.SwitchOutput:
 		return o.Switch
@@ -218,9 +217,9 @@ func offered(o *agents.Offer, tool string) []string {
 		return o.Level
 	case agents.ReleaseOutput:
 		return o.Release
-	case agents.ShowText:
+	case agents.OpShow.Tool():
 		return o.Show
-	case agents.CaptureImage:
+	case agents.OpCapture.Tool():
 		return o.Capture
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 )
 
@@ -89,18 +90,18 @@ func TestCallOne(t *testing.T) {
 		for call, want := range map[[2]string]string{
 			{"switch_output", `{` + on}:                                    "invalid: output is missing; list_points names what there is",
 			{"switch_output", `{"output":"lamp/relay",` + on}:              `invalid: output: "lamp/relay" is no point here: write site/device/point, as list_points names them`,
-			{"switch_output", `{"output":"shed/lamp/relay",` + on}:         `invalid: there is no site "shed" here; use attic, cellar`,
-			{"switch_output", `{"output":"attic/lamp/x",` + on}:            `invalid: attic has no "lamp/x" for switch_output; use attic/lamp/relay`,
+			{"switch_output", `{"output":"shed/lamp/relay",` + on}:         `invalid: site: there is no "shed" here; use attic, cellar`,
+			{"switch_output", `{"output":"attic/lamp/x",` + on}:            `invalid: switch_output: there is no "attic/lamp/x" here; use attic/lamp/relay`,
 			{"switch_output", `{"output":"attic/cellar/lamp/x",` + on}:     `invalid: output: "attic/cellar/lamp/x" is no point here: write site/device/point, as list_points names them`,
 			{"switch_output", `{"output":"attic/lamp/relay"}`}:             "invalid: on is missing",
-			{"release_output", `{"output":"attic/a/t"}`}:                   `invalid: attic has no "a/t" for release_output; use attic/lamp/relay`,
-			{"site_status", `{"site":"shed"}`}:                             `invalid: there is no site "shed" here; use attic, cellar`,
+			{"release_output", `{"output":"attic/a/t"}`}:                   `invalid: release_output: there is no "attic/a/t" here; use attic/lamp/relay`,
+			{"site_status", `{"site":"shed"}`}:                             `invalid: site: there is no "shed" here; use attic, cellar`,
 			{"read_points", `{"points":["attic/a/t",""]}`}:                 "invalid: points is missing; list_points names what there is",
 			{"configure", `{}`}:                                            "internal: there is no such thing here",
 			{"switch_output", `{"output":"cellar/lamp/relay",` + on}:       "unknown_outcome: cellar answered switch_output with something else than a site does; look at it, or leave it out",
 			{"capture_image", `{"camera":"attic/cam/still"}`}:              "unavailable: attic answered capture_image with something else than a site does; look at it, or leave it out",
 			{"set_level", `{"output":"attic/lamp/relay","value":1}`}:       "internal: there is no such thing here",
-			{"read_history", `{"point":"attic/lamp/relay"}`}:               `invalid: attic has no "lamp/relay" for read_history; use attic/a/t`,
+			{"read_history", `{"point":"attic/lamp/relay"}`}:               `invalid: read_history: there is no "attic/lamp/relay" here; use attic/a/t`,
 			{"show_text", `{"display":"attic/lamp/relay","text":"hi"}`}:    "internal: there is no such thing here",
 			{"site_status", `{"sites":"attic"}`}:                           "*",
 			{"read_points", `{"points":"attic/a/t"}`}:                      "*",
@@ -156,7 +157,7 @@ func TestReadResource(t *testing.T) {
 			t.Error(c)
 		}
 		for _, uri := range []string{"agentsite:///shed/a/t", "agentsite:///attic/a", "file:///etc/passwd", ""} {
-			if _, err := r.catalog.ReadResource(t.Context(), caller, uri); err != agents.ErrNotFound {
+			if _, err := r.catalog.ReadResource(t.Context(), caller, uri); err != tools.ErrNotFound {
 				t.Error(uri, err)
 			}
 		}

@@ -36,13 +36,13 @@ func (g *Group) Points(ctx context.Context, _ agents.Principal, r agents.SiteReq
 	return out, err
 }
 
-func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Statuses, err error) {
+func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Status], err error) {
 	out.Sites = []agents.Status{}
-	out.Missed, err = whole(ctx, g, call{op: agents.OpStatus, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Statuses, error) {
+	out.Missed, err = whole(ctx, g, call{op: agents.OpStatus, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Answers[agents.Status], error) {
 		return s.Status(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
-	}, func(m *member, answer agents.Statuses) error {
+	}, func(m *member, answer agents.Answers[agents.Status]) error {
 		if len(answer.Sites) != 1 {
-			return m.unexpected(agents.OpStatus, agents.SiteStatus)
+			return m.unexpected(agents.OpStatus, agents.OpStatus.Tool())
 		}
 		out.Sites = append(out.Sites, cleanStatus(m.name, answer.Sites[0]))
 		return nil
@@ -50,13 +50,13 @@ func (g *Group) Status(ctx context.Context, _ agents.Principal, r agents.SiteReq
 	return out, err
 }
 
-func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Stops, err error) {
+func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Stopped], err error) {
 	out.Sites = []agents.Stopped{}
-	out.Missed, err = whole(ctx, g, call{op: agents.OpStop, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Stops, error) {
+	out.Missed, err = whole(ctx, g, call{op: agents.OpStop, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Answers[agents.Stopped], error) {
 		return s.Stop(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
-	}, func(m *member, answer agents.Stops) error {
+	}, func(m *member, answer agents.Answers[agents.Stopped]) error {
 		if len(answer.Sites) != 1 {
-			return m.unexpected(agents.OpStop, agents.EmergencyStop)
+			return m.unexpected(agents.OpStop, agents.OpStop.Tool())
 		}
 		out.Sites = append(out.Sites, agents.Stopped{
 			Site: m.name, Stopped: answer.Sites[0].Stopped, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanOutput),
@@ -144,10 +144,11 @@ type call struct {
 	terms  agents.Terms
 }
 
-func (c call) tool() string { return agents.Ask{Op: c.op, Value: c.value}.Name() }
+func (c call) ask() agents.Ask { return agents.Ask{Op: c.op, Value: c.value, Effect: c.op.Effect()} }
+func (c call) tool() string    { return c.ask().Name() }
 
 // returns reports whether the call goes to safe and nowhere else. It waits for no place.
-func (c call) returns() bool { return agents.ReturnsToSafe(c.tool()) }
+func (c call) returns() bool { return c.ask().ReturnsToSafe() }
 
 // reads reports whether the call changes nothing.
 func (c call) reads() bool { return c.op.Effect() == agents.Reads }
@@ -304,7 +305,7 @@ func (m *member) offers(o *agents.Offer, c call) error {
 	}
 	for _, there := range c.points {
 		if !slices.Contains(names, there) {
-			return device.Faultf(device.Invalid, "%s has no %.60q for %s%s", m.name, there, tool, agents.Choice(m.prefixed(names)))
+			return agents.CheckName(tool, m.name+"/"+there, m.prefixed(names))
 		}
 	}
 	return nil

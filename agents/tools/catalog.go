@@ -22,14 +22,14 @@ type Site interface {
 // Hosted is the agents that offer tools, resources and prompts of their own beside a site's.
 // The node has them.
 type Hosted interface {
-	Tools(p agents.Principal) ([]agents.Tool, error)
-	Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error)
-	Resources(p agents.Principal) ([]agents.Resource, error)
-	Templates(p agents.Principal) ([]agents.Template, error)
-	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error)
-	Prompts(p agents.Principal) ([]agents.Prompt, error)
-	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error)
-	Complete(p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error)
+	Tools(p agents.Principal) ([]Tool, error)
+	Call(ctx context.Context, p agents.Principal, c Call) (Result, error)
+	Resources(p agents.Principal) ([]Resource, error)
+	Templates(p agents.Principal) ([]Template, error)
+	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error)
+	Prompts(p agents.Principal) ([]Prompt, error)
+	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
+	Complete(p agents.Principal, ref Reference, argument, prefix string) ([]string, error)
 	// Refuse counts a call that was refused before it reached an operation.
 	Refuse(p agents.Principal, tool string, err error) error
 }
@@ -41,7 +41,7 @@ type Catalog struct {
 	hosted Hosted
 
 	mu       sync.Mutex
-	rendered map[*agents.Offer][]agents.Tool
+	rendered map[*agents.Offer][]Tool
 }
 
 // maxRendered bounds for how many offers the tools are kept; others are rendered again.
@@ -49,11 +49,11 @@ const maxRendered = 32
 
 // New makes the catalog of a site.
 func New(site Site, hosted Hosted) *Catalog {
-	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]agents.Tool)}
+	return &Catalog{site: site, hosted: hosted, rendered: make(map[*agents.Offer][]Tool)}
 }
 
 // Tools lists what p may call.
-func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]agents.Tool, error) {
+func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]Tool, error) {
 	own, err := c.hosted.Tools(p)
 	if err != nil {
 		return nil, err
@@ -70,13 +70,13 @@ func (c *Catalog) Tools(ctx context.Context, p agents.Principal) ([]agents.Tool,
 }
 
 // render returns the tools of an offer. The slice is not changed.
-func (c *Catalog) render(o *agents.Offer) ([]agents.Tool, error) {
+func (c *Catalog) render(o *agents.Offer) ([]Tool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if tools, ok := c.rendered[o]; ok {
 		return tools, nil
 	}
-	var tools []agents.Tool
+	var tools []Tool
 	for _, d := range definitions {
 		if names, offered := d.names(o); offered {
 			t, err := d.render(o, names)
@@ -93,11 +93,11 @@ func (c *Catalog) render(o *agents.Offer) ([]agents.Tool, error) {
 	return tools, nil
 }
 
-// Call calls a tool. A name that nobody offers is agents.ErrNotFound, or denied.
-func (c *Catalog) Call(ctx context.Context, p agents.Principal, call agents.Call) (agents.Result, error) {
+// Call calls a tool. A name that nobody offers is ErrNotFound, or denied.
+func (c *Catalog) Call(ctx context.Context, p agents.Principal, call Call) (Result, error) {
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
-		return agents.Result{}, err
+		return Result{}, err
 	}
 	i := slices.IndexFunc(definitions, func(d definition) bool { return d.tool.Name == call.Tool })
 	if i < 0 {
@@ -114,11 +114,11 @@ func (c *Catalog) Call(ctx context.Context, p agents.Principal, call agents.Call
 	var needs *agents.ApprovalNeeded
 	switch {
 	case errors.As(err, &needs):
-		return agents.Result{NeedInput: needInput(needs, call.Exchange)}, nil
+		return Result{NeedInput: needInput(needs, call.Exchange)}, nil
 	case errors.As(err, &wrong) && !d.tool.Hints.ReadOnly:
-		return agents.Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
+		return Result{}, c.hosted.Refuse(p, call.Tool, wrong.error)
 	case wrong != nil:
-		return agents.Result{}, wrong.error
+		return Result{}, wrong.error
 	}
 	return res, err
 }
@@ -128,10 +128,10 @@ type malformed struct{ error }
 
 // needInput renders that an owner has to approve a call. A client that can ask its person
 // does, so that the person behind it reads what is needed.
-func needInput(needs *agents.ApprovalNeeded, ex agents.Exchange) *agents.NeedInput {
-	need := &agents.NeedInput{State: needs.State, Elsewhere: needs.Says}
+func needInput(needs *agents.ApprovalNeeded, ex Exchange) *NeedInput {
+	need := &NeedInput{State: needs.State, Elsewhere: needs.Says}
 	if ex.Can.Elicitation {
-		need.Questions = []agents.Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
+		need.Questions = []Question{{Key: "approval", Method: "elicitation/create", Params: map[string]any{
 			"mode": "form", "message": "Nothing that is answered here approves it: " + needs.Says + ".",
 			"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
 		}}}

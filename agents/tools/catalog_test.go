@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 
@@ -26,7 +26,7 @@ func TestTools(t *testing.T) {
 	defer r.stop()
 	type shown struct {
 		Name, Description string
-		Hints             agents.Hints
+		Hints             tools.Hints
 		Input, Output     json.RawMessage
 	}
 	var all []shown
@@ -134,11 +134,11 @@ func TestToolsFollowTheWiring(t *testing.T) {
 			if got := strings.Join(names, " "); got != tt.want {
 				t.Errorf("%v: %s, want %s", tt.kinds, got, tt.want)
 			}
-			if _, err := r.call(anna, "nope", `{}`); err != agents.ErrNotFound {
+			if _, err := r.call(anna, "nope", `{}`); err != tools.ErrNotFound {
 				t.Error(err)
 			}
 			for _, tl := range []string{"switch_output", "capture_image", "show_text"} {
-				if _, err := r.call(anna, tl, `{}`); !slices.Contains(names, tl) && err != agents.ErrNotFound {
+				if _, err := r.call(anna, tl, `{}`); !slices.Contains(names, tl) && err != tools.ErrNotFound {
 					t.Errorf("%v: %s is not offered and answers %v", tt.kinds, tl, err)
 				}
 			}

@@ -17,7 +17,7 @@ const mimeJSON = "application/json"
 var pointTemplate = agents.PointURI("{device}/{point}")
 
 // Resources lists what p may read: a site's points, and what hosted agents have.
-func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]agents.Resource, error) {
+func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]Resource, error) {
 	own, err := c.hosted.Resources(p)
 	if err != nil {
 		return nil, err
@@ -26,15 +26,15 @@ func (c *Catalog) Resources(ctx context.Context, p agents.Principal) ([]agents.R
 	if err != nil {
 		return nil, err
 	}
-	var list []agents.Resource
+	var list []Resource
 	for _, address := range o.Read {
-		list = append(list, agents.Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
+		list = append(list, Resource{URI: agents.PointURI(address), Name: address, Description: o.Descriptions[address], MIME: mimeJSON})
 	}
 	return append(list, own...), nil
 }
 
 // Templates lists the URI templates of what p may read.
-func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]agents.Template, error) {
+func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]Template, error) {
 	own, err := c.hosted.Templates(p)
 	if err != nil {
 		return nil, err
@@ -43,15 +43,15 @@ func (c *Catalog) Templates(ctx context.Context, p agents.Principal) ([]agents.T
 	if err != nil {
 		return nil, err
 	}
-	var list []agents.Template
+	var list []Template
 	if len(o.Read) > 0 && o.Sites == nil {
-		list = []agents.Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
+		list = []Template{{URITemplate: pointTemplate, Name: "point", Title: "A point's latest reading", MIME: mimeJSON}}
 	}
 	return append(list, own...), nil
 }
 
-// ReadResource returns the contents of a URI, or agents.ErrNotFound.
-func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]agents.ResourceContent, error) {
+// ReadResource returns the contents of a URI, or ErrNotFound.
+func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error) {
 	address := agents.PointOf(uri)
 	if address == uri {
 		return c.hosted.ReadResource(ctx, p, uri)
@@ -63,7 +63,7 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 	case err != nil:
 		return nil, err
 	case len(res.Readings) != 1:
-		return nil, agents.ErrNotFound
+		return nil, ErrNotFound
 	}
 	text, err := json.Marshal(struct {
 		agents.Reading
@@ -72,11 +72,11 @@ func (c *Catalog) ReadResource(ctx context.Context, p agents.Principal, uri stri
 	if err != nil {
 		return nil, err
 	}
-	return []agents.ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
+	return []ResourceContent{{URI: uri, MIME: mimeJSON, Text: string(text)}}, nil
 }
 
 // Prompts lists what p may start a conversation with.
-func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]agents.Prompt, error) {
+func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]Prompt, error) {
 	own, err := c.hosted.Prompts(p)
 	if err != nil {
 		return nil, err
@@ -88,21 +88,21 @@ func (c *Catalog) Prompts(ctx context.Context, p agents.Principal) ([]agents.Pro
 	return append(promptsOf(o), own...), nil
 }
 
-func promptsOf(o *agents.Offer) (prompts []agents.Prompt) {
+func promptsOf(o *agents.Offer) (prompts []Prompt) {
 	if o.Sites != nil {
 		return nil
 	}
 	if o.Status {
-		prompts = append(prompts, agents.Prompt{
+		prompts = append(prompts, Prompt{
 			Name: "check_up", Title: "Check up",
 			Description: "Look the whole site over and say what needs attention.",
 		})
 	}
 	if len(o.History) > 0 {
-		prompts = append(prompts, agents.Prompt{
+		prompts = append(prompts, Prompt{
 			Name: "overnight", Title: "What happened overnight?",
 			Description: "Tell the story of the last twelve hours of a measurement.",
-			Arguments: []agents.Argument{{
+			Arguments: []Argument{{
 				Name: "point", Description: "which measurement; all of them when left out",
 			}},
 		})
@@ -110,14 +110,14 @@ func promptsOf(o *agents.Offer) (prompts []agents.Prompt) {
 	return prompts
 }
 
-// Prompt writes a prompt out, or returns agents.ErrNotFound.
-func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex agents.Exchange) (agents.PromptResult, error) {
+// Prompt writes a prompt out, or returns ErrNotFound.
+func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error) {
 	o, err := c.site.Offer(ctx, p)
 	if err != nil {
-		return agents.PromptResult{}, err
+		return PromptResult{}, err
 	}
 	prompts := promptsOf(o)
-	i := slices.IndexFunc(prompts, func(p agents.Prompt) bool { return p.Name == name })
+	i := slices.IndexFunc(prompts, func(p Prompt) bool { return p.Name == name })
 	if i < 0 {
 		return c.hosted.Prompt(ctx, p, name, args, ex)
 	}
@@ -127,21 +127,21 @@ func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, a
 		which := "every measurement that list_points shows"
 		if point := args["point"]; point != "" {
 			if !slices.Contains(o.History, point) {
-				return agents.PromptResult{}, device.Faultf(device.Invalid, "point: there is no measurement %.60q here", point)
+				return PromptResult{}, device.Faultf(device.Invalid, "point: there is no measurement %.60q here", point)
 			}
 			which = point
 		}
 		text = "Call read_history for " + which + " over the last 12 hours. Tell what happened overnight in a few plain sentences: " +
 			"the lowest and highest value and when, how it went, and anything that looks unusual. Give units."
 	}
-	return agents.PromptResult{
+	return PromptResult{
 		Description: prompts[i].Description,
-		Messages:    []agents.Message{{Role: "user", Content: agents.Content{Text: text}}},
+		Messages:    []Message{{Role: "user", Content: Content{Text: text}}},
 	}, nil
 }
 
 // Complete completes an argument of a prompt or a template.
-func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref agents.Reference, argument, prefix string) ([]string, error) {
+func (c *Catalog) Complete(ctx context.Context, p agents.Principal, ref Reference, argument, prefix string) ([]string, error) {
 	own, err := c.hosted.Complete(p, ref, argument, prefix)
 	if err != nil {
 		return nil, err

@@ -197,14 +197,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func (r *rig) tools() []agents.Tool { return must(r.Catalog.Tools(context.Background(), r.who)) }
-func (r *rig) resources() []agents.Resource {
+func (r *rig) tools() []tools.Tool { return must(r.Catalog.Tools(context.Background(), r.who)) }
+func (r *rig) resources() []tools.Resource {
 	return must(r.Catalog.Resources(context.Background(), r.who))
 }
-func (r *rig) templates() []agents.Template {
+func (r *rig) templates() []tools.Template {
 	return must(r.Catalog.Templates(context.Background(), r.who))
 }
-func (r *rig) prompts() []agents.Prompt { return must(r.Catalog.Prompts(context.Background(), r.who)) }
+func (r *rig) prompts() []tools.Prompt { return must(r.Catalog.Prompts(context.Background(), r.who)) }
 
 // addresses are those of all points.
 func (r *rig) addresses() (all []string) {
@@ -235,8 +235,8 @@ func (s strict) Decode(into any) error { return s.DecodeStrict(into) }
 
 var anna = agents.Principal{ID: "anna"}
 
-func (r *rig) call(p agents.Principal, tool, args string) (agents.Result, error) {
-	return r.Call(context.Background(), p, agents.Call{Tool: tool, Args: strict{rpc.RawJSON([]byte(args))}, Note: func(agents.Note) {}})
+func (r *rig) call(p agents.Principal, tool, args string) (tools.Result, error) {
+	return r.Call(context.Background(), p, tools.Call{Tool: tool, Args: strict{rpc.RawJSON([]byte(args))}, Note: func(tools.Note) {}})
 }
 
 // says calls a tool and returns its value as JSON, held against its own schema, or

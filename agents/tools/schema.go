@@ -57,7 +57,7 @@ func schema[T any](group bool) ([]byte, error) {
 // schemaOfMany is that of a result T of a site, or of those of many in a group.
 func schemaOfMany[T any](group bool) ([]byte, error) {
 	if group {
-		return outputSchema[many[T]](nil)
+		return outputSchema[agents.Answers[T]](nil)
 	}
 	if _, stopped := any(*new(T)).(agents.Stopped); stopped {
 		return outputSchema[T]([]string{"site"}) // which only says whose it is in a group

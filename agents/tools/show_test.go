@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 	"agentsite/transport/rpc"
@@ -50,7 +51,7 @@ func TestHangingDisplay(t *testing.T) {
 		defer r.stop()
 		part := r.seeing(t, func(agents.Ask) bool { return true })
 		call := func(r *rig, tool, args string) error {
-			_, err := r.Call(t.Context(), anna, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
+			_, err := r.Call(t.Context(), anna, tools.Call{Tool: tool, Args: rpc.RawJSON([]byte(args))})
 			return err
 		}
 		const show, capture = `{"display":"wall/text","text":"x"}`, `{"camera":"wall/image"}`

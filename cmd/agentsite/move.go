@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/mcp/client"
 	"agentsite/transport/owner"
@@ -82,7 +83,7 @@ func (s *session) set(ctx context.Context, output, value string, length time.Dur
 	if length > 0 {
 		r.For = new(length.Seconds())
 	}
-	tool, args := r.Tool()
+	tool, args := tools.OfMove(r)
 	var now outputResult
 	if said, err := s.ask(ctx, tool, args, &now); said || err != nil {
 		return err

@@ -72,7 +72,7 @@ func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *
 
 func ask(b *testing.B, catalog *tools.Catalog, tool string, args []byte) {
 	b.Helper()
-	if _, err := catalog.Call(b.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON(args), Note: func(agents.Note) {}}); err != nil {
+	if _, err := catalog.Call(b.Context(), ann, tools.Call{Tool: tool, Args: rpc.RawJSON(args), Note: func(tools.Note) {}}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -276,7 +276,7 @@ var ann = agents.Principal{ID: "ann"}
 // call returns a tool's result, or its error, as text.
 func (r *rig) call(t *testing.T, tool, args string) string {
 	t.Helper()
-	res, err := tools.New(r.node, r.node).Call(t.Context(), ann, agents.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(agents.Note) {}})
+	res, err := tools.New(r.node, r.node).Call(t.Context(), ann, tools.Call{Tool: tool, Args: rpc.RawJSON([]byte(args)), Note: func(tools.Note) {}})
 	if err != nil {
 		return string(device.AsFault(err).Kind) + ": " + err.Error()
 	}

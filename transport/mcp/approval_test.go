@@ -17,14 +17,14 @@ import (
 // formal tells what terms it was called on, and waits for somebody else.
 type formal struct{}
 
-func (formal) Tools() []agents.Tool { return []agents.Tool{{Name: "terms"}, {Name: "wait"}} }
+func (formal) Tools() []tools.Tool { return []tools.Tool{{Name: "terms"}, {Name: "wait"}} }
 
-func (formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (formal) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	if c.Tool == "terms" {
 		text, err := json.Marshal(c.Terms)
-		return agents.Result{Value: map[string]string{"terms": string(text)}}, err
+		return tools.Result{Value: map[string]string{"terms": string(text)}}, err
 	}
-	return agents.Result{NeedInput: &agents.NeedInput{State: "s", Elsewhere: "have the owner run it"}}, nil
+	return tools.Result{NeedInput: &tools.NeedInput{State: "s", Elsewhere: "have the owner run it"}}, nil
 }
 
 // TestTermsAndApproval: what a call's _meta asks for arrives in both encodings, and what

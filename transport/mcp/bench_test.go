@@ -31,18 +31,18 @@ type readingOut struct {
 	Quality string  `json:"quality"`
 }
 
-var readTools = []agents.Tool{{Name: "read_points", Input: []byte(`{"type":"object"}`)}}
+var readTools = []tools.Tool{{Name: "read_points", Input: []byte(`{"type":"object"}`)}}
 
-func (r *reader) Tools() []agents.Tool { return readTools }
+func (r *reader) Tools() []tools.Tool { return readTools }
 
-func (r *reader) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (r *reader) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	var in struct {
 		Points []string `json:"points"`
 	}
 	if err := c.Args.Decode(&in); err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
-	return agents.Result{Value: r.out}, nil
+	return tools.Result{Value: r.out}, nil
 }
 
 var benchAnswer = readOut{[]readingOut{{"greenhouse/temperature", 21.37, "Cel", "2026-11-21T03:30:53.383Z", 0.053, "good"}}}

@@ -28,71 +28,71 @@ type echoIn struct {
 	N    float64 `json:"n,omitzero"`
 }
 
-func (shelf) Tools() []agents.Tool {
-	var all []agents.Tool
+func (shelf) Tools() []tools.Tool {
+	var all []tools.Tool
 	for _, name := range []string{"echo", "fail", "break", "ask", "note", "needs", "wait"} {
-		all = append(all, agents.Tool{Name: name, Description: "for tests", Input: []byte(`{"type":"object"}`)})
+		all = append(all, tools.Tool{Name: name, Description: "for tests", Input: []byte(`{"type":"object"}`)})
 	}
 	return all
 }
 
-func (shelf) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+func (shelf) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	switch c.Tool {
 	case "echo":
 		var in echoIn
 		if err := c.Args.Decode(&in); err != nil {
-			return agents.Result{}, device.Faultf(device.Invalid, "echo: %w", err)
+			return tools.Result{}, device.Faultf(device.Invalid, "echo: %w", err)
 		}
-		return agents.Result{Value: in}, nil
+		return tools.Result{Value: in}, nil
 	case "fail":
-		return agents.Result{}, device.Faultf(device.Unsafe, "not now")
+		return tools.Result{}, device.Faultf(device.Unsafe, "not now")
 	case "break":
-		return agents.Result{}, errors.New("a cause that is nobody's business")
+		return tools.Result{}, errors.New("a cause that is nobody's business")
 	case "ask":
 		if len(c.Exchange.Answers) > 0 {
-			return agents.Result{Value: map[string]string{"state": c.Exchange.State}}, nil
+			return tools.Result{Value: map[string]string{"state": c.Exchange.State}}, nil
 		}
-		return agents.Result{NeedInput: &agents.NeedInput{State: "kept", Questions: []agents.Question{{
+		return tools.Result{NeedInput: &tools.NeedInput{State: "kept", Questions: []tools.Question{{
 			Key: "q", Method: "elicitation/create", Params: map[string]string{"message": "sure?"},
 		}}}}, nil
 	case "note":
 		for i := range 3 {
-			c.Note(agents.Note{Progress: float64(i), Total: 2})
+			c.Note(tools.Note{Progress: float64(i), Total: 2})
 		}
-		c.Note(agents.Note{Level: "info", Message: "noted"})
-		return agents.Result{}, nil
+		c.Note(tools.Note{Level: "info", Message: "noted"})
+		return tools.Result{}, nil
 	case "needs":
-		return agents.Result{}, &agents.NeedsCapability{Needs: agents.Capabilities{Sampling: true}}
+		return tools.Result{}, &tools.NeedsCapability{Needs: tools.Capabilities{Sampling: true}}
 	}
 	<-ctx.Done()
-	return agents.Result{}, ctx.Err()
+	return tools.Result{}, ctx.Err()
 }
 
-func (shelf) Resources() []agents.Resource {
-	return []agents.Resource{{URI: "t:a", Name: "a"}, {URI: "t:b", Name: "b"}}
+func (shelf) Resources() []tools.Resource {
+	return []tools.Resource{{URI: "t:a", Name: "a"}, {URI: "t:b", Name: "b"}}
 }
-func (shelf) Templates() []agents.Template {
-	return []agents.Template{{URITemplate: "t:{x}", Name: "x"}}
+func (shelf) Templates() []tools.Template {
+	return []tools.Template{{URITemplate: "t:{x}", Name: "x"}}
 }
-func (shelf) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+func (shelf) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
 	switch uri {
 	case "t:a":
-		return []agents.ResourceContent{{URI: uri, MIME: "text/plain", Text: ""}}, nil
+		return []tools.ResourceContent{{URI: uri, MIME: "text/plain", Text: ""}}, nil
 	case "t:b":
-		return []agents.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
+		return []tools.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
 	}
-	return nil, agents.ErrNotFound
+	return nil, tools.ErrNotFound
 }
-func (shelf) Prompts() []agents.Prompt {
-	return []agents.Prompt{{Name: "p", Arguments: []agents.Argument{{Name: "x", Required: true}}}}
+func (shelf) Prompts() []tools.Prompt {
+	return []tools.Prompt{{Name: "p", Arguments: []tools.Argument{{Name: "x", Required: true}}}}
 }
-func (shelf) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
+func (shelf) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ tools.Exchange) (tools.PromptResult, error) {
 	if name != "p" {
-		return agents.PromptResult{}, agents.ErrNotFound
+		return tools.PromptResult{}, tools.ErrNotFound
 	}
-	return agents.PromptResult{Messages: []agents.Message{{Role: "user", Content: agents.Content{Text: args["x"]}}}}, nil
+	return tools.PromptResult{Messages: []tools.Message{{Role: "user", Content: tools.Content{Text: args["x"]}}}}, nil
 }
-func (shelf) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+func (shelf) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
 	if ref.Prompt != "p" {
 		return nil
 	}

@@ -3,7 +3,7 @@ package mcp
 import (
 	"context"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 )
 
@@ -34,7 +34,7 @@ func (s *Server) templatesList(ctx context.Context, r request, p *listParams) (a
 // resourcesRead gives no time to keep a reading for: the next may differ.
 func (s *Server) resourcesRead(ctx context.Context, r request, p *readParams) (any, error) {
 	list, err := s.catalog.ReadResource(ctx, r.who, p.URI)
-	if err == agents.ErrNotFound {
+	if err == tools.ErrNotFound {
 		e := rpc.Errorf(rpc.CodeInvalidParams, "Resource not found: %.120q; resources/list names them", p.URI)
 		e.Data = map[string]string{"uri": p.URI}
 		return nil, e
@@ -70,7 +70,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 	}
 	res, err := s.catalog.Prompt(ctx, r.who, p.Name, p.Arguments, ex)
 	switch {
-	case err == agents.ErrNotFound:
+	case err == tools.ErrNotFound:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown prompt: %.60q; prompts/list names them", p.Name)
 	case err != nil:
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Server) promptsGet(ctx context.Context, r request, p *promptParams) (an
 const maxCompletions = 100
 
 func (s *Server) complete(ctx context.Context, r request, p *completeParams) (any, error) {
-	var ref agents.Reference
+	var ref tools.Reference
 	switch p.Ref.Type {
 	case "ref/prompt":
 		ref.Prompt = p.Ref.Name

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"time"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,9 +19,9 @@ import (
 const stateFor = 10 * time.Minute
 
 // exchange opens what a retried request brings (patterns/mrtr).
-func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (agents.Exchange, error) {
+func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (tools.Exchange, error) {
 	can := r.meta.Capabilities
-	ex := agents.Exchange{Can: agents.Capabilities{
+	ex := tools.Exchange{Can: tools.Capabilities{
 		Elicitation: can.Elicitation != nil, Sampling: can.Sampling != nil, Roots: can.Roots != nil,
 	}}
 	if round.State != "" {
@@ -36,7 +36,7 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (a
 		ex.State = state
 	}
 	if len(round.Responses) > 0 {
-		ex.Answers = make(map[string]agents.Args, len(round.Responses))
+		ex.Answers = make(map[string]tools.Args, len(round.Responses))
 		for key, raw := range round.Responses {
 			ex.Answers[key] = raw
 		}
@@ -45,7 +45,7 @@ func (s *Server) exchange(r request, round *Round, name string, args rpc.Raw) (a
 }
 
 // inputRequired asks the client, for nothing that it has not declared.
-func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args rpc.Raw) (any, error) {
+func (s *Server) inputRequired(r request, n *tools.NeedInput, name string, args rpc.Raw) (any, error) {
 	out := inputRequired{Result: s.completed(), Requests: make(map[string]inputRequest, len(n.Questions))}
 	out.Type = "input_required"
 	if n.Elsewhere != "" {
@@ -56,7 +56,7 @@ func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args
 		}
 	}
 	declared := r.meta.Capabilities
-	var lacks agents.Capabilities
+	var lacks tools.Capabilities
 	for _, q := range n.Questions {
 		switch q.Method {
 		case "elicitation/create":
@@ -68,7 +68,7 @@ func (s *Server) inputRequired(r request, n *agents.NeedInput, name string, args
 		}
 		out.Requests[q.Key] = inputRequest{q.Method, q.Params}
 	}
-	if lacks != (agents.Capabilities{}) {
+	if lacks != (tools.Capabilities{}) {
 		return nil, missing(lacks)
 	}
 	if n.State != "" {

@@ -160,13 +160,13 @@ var codes = map[device.FaultKind]int{
 
 func asError(err error) error {
 	var ours *rpc.Error
-	var needs *agents.NeedsCapability
+	var needs *tools.NeedsCapability
 	switch {
 	case errors.As(err, &ours):
 		return ours
 	case errors.As(err, &needs):
 		return missing(needs.Needs)
-	case errors.Is(err, agents.ErrNotFound):
+	case errors.Is(err, tools.ErrNotFound):
 		return rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
 	}
 	f := device.AsFault(err)
@@ -176,13 +176,13 @@ func asError(err error) error {
 	return rpc.Errorf(codes[f.Kind], "%s", f.Msg)
 }
 
-func missing(c agents.Capabilities) *rpc.Error {
+func missing(c tools.Capabilities) *rpc.Error {
 	e := malformed(codeMissingCapability, "this call needs a capability that the client has not declared")
 	e.Data = map[string]any{"requiredCapabilities": capabilities(c)}
 	return e
 }
 
-func capabilities(c agents.Capabilities) clientCapabilities {
+func capabilities(c tools.Capabilities) clientCapabilities {
 	var out clientCapabilities
 	if c.Elicitation {
 		out.Elicitation = &struct{}{}

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/transport/rpc"
 
@@ -32,7 +32,7 @@ func (s *Server) toolsList(ctx context.Context, r request, p *listParams) (any, 
 	return out, p.whole()
 }
 
-func annotate(h agents.Hints) annotations {
+func annotate(h tools.Hints) annotations {
 	if h.ReadOnly {
 		return annotations{ReadOnly: true} // the others mean nothing then
 	}
@@ -48,7 +48,7 @@ func Urgent(method string, params rpc.Raw) bool {
 	var p struct {
 		Name string `json:"name"`
 	}
-	return method == "tools/call" && params.Decode(&p) == nil && agents.ReturnsToSafe(p.Name)
+	return method == "tools/call" && params.Decode(&p) == nil && tools.ReturnsToSafe(p.Name)
 }
 
 // strict are a tool's arguments: an unknown one is refused by name.
@@ -61,11 +61,11 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.catalog.Call(ctx, r.who, agents.Call{
+	res, err := s.catalog.Call(ctx, r.who, tools.Call{
 		Tool: p.Name, Args: strict{p.Arguments}, Note: r.noter(), Terms: r.meta.Terms, Exchange: ex,
 	})
 	switch {
-	case err == agents.ErrNotFound:
+	case err == tools.ErrNotFound:
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Unknown tool: %.60q; tools/list names them", p.Name)
 	case isProtocolError(err):
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Server) toolsCall(ctx context.Context, r request, p *callParams) (any, 
 // the tool, which the model should see.
 func isProtocolError(err error) bool {
 	switch err.(type) {
-	case *rpc.Error, *agents.NeedsCapability:
+	case *rpc.Error, *tools.NeedsCapability:
 		return true
 	}
 	return false
@@ -104,7 +104,7 @@ const textNone = "none"
 // called is the result of a tool that did. The value goes out twice, as the
 // specification asks for, unless its caller wants no text: as it is, and as JSON in a
 // text for clients that show models nothing else.
-func (s *Server) called(codec rpc.Codec, res agents.Result, twice bool) (any, error) {
+func (s *Server) called(codec rpc.Codec, res tools.Result, twice bool) (any, error) {
 	var text []byte
 	if res.Value != nil && !twice && len(res.Content) == 0 {
 		return s.renderOnce(codec, res.Value)
@@ -129,7 +129,7 @@ func (s *Server) called(codec rpc.Codec, res agents.Result, twice bool) (any, er
 	return out, nil
 }
 
-func content(c agents.Content) Content {
+func content(c tools.Content) Content {
 	switch {
 	case c.Image != nil:
 		return blob("image", c.Image)
@@ -142,11 +142,11 @@ func content(c agents.Content) Content {
 	return Content{Type: "text", Text: c.Text}
 }
 
-func blob(kind string, b *agents.Blob) Content {
+func blob(kind string, b *tools.Blob) Content {
 	return Content{Type: kind, Data: base64.StdEncoding.EncodeToString(b.Data), MIME: b.MIME}
 }
 
-func contents(c agents.ResourceContent) resourceContents {
+func contents(c tools.ResourceContent) resourceContents {
 	out := resourceContents{URI: c.URI, MIME: c.MIME}
 	if c.Blob != nil {
 		out.Blob = base64.StdEncoding.EncodeToString(c.Blob)
@@ -161,12 +161,12 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 
 // noter sends what a running call says as the notifications that the client asked
 // for: progress with a token, log lines from a level on.
-func (r request) noter() func(agents.Note) {
+func (r request) noter() func(tools.Note) {
 	if r.meta.LogLevel == "" && r.meta.ProgressToken.IsZero() {
 		return unheard
 	}
 	last := -1.0
-	return func(n agents.Note) {
+	return func(n tools.Note) {
 		switch {
 		case n.Level != "":
 			wanted := slices.Index(levels, r.meta.LogLevel)
@@ -180,4 +180,4 @@ func (r request) noter() func(agents.Note) {
 	}
 }
 
-func unheard(agents.Note) {}
+func unheard(tools.Note) {}

@@ -19,15 +19,15 @@ import (
 // reader is an agent with a read_points whose answer is always the same.
 type reader struct{}
 
-func (reader) Tools() []agents.Tool { return readTools }
+func (reader) Tools() []tools.Tool { return readTools }
 
-var readTools = []agents.Tool{{Name: "read_points", Input: []byte(`{"type":"object"}`)}}
+var readTools = []tools.Tool{{Name: "read_points", Input: []byte(`{"type":"object"}`)}}
 
-func (reader) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (reader) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	var in struct {
 		Points []string `json:"points"`
 	}
-	return agents.Result{Value: reading{"greenhouse/temperature", 21.37, "Cel"}}, c.Args.Decode(&in)
+	return tools.Result{Value: reading{"greenhouse/temperature", 21.37, "Cel"}}, c.Args.Decode(&in)
 }
 
 type reading struct {

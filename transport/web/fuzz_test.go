@@ -30,32 +30,32 @@ const (
 // secrets is an agent whose every answer holds the secret.
 type secrets struct{}
 
-func (secrets) Tools() []agents.Tool {
-	return []agents.Tool{{Name: "read", Description: fuzzSecret, Input: []byte(`{"type":"object"}`)}}
+func (secrets) Tools() []tools.Tool {
+	return []tools.Tool{{Name: "read", Description: fuzzSecret, Input: []byte(`{"type":"object"}`)}}
 }
-func (secrets) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (secrets) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	var in struct {
 		N float64 `json:"n"`
 	}
 	if err := c.Args.Decode(&in); err != nil {
-		return agents.Result{}, device.Faultf(device.Invalid, "read: %w", err)
+		return tools.Result{}, device.Faultf(device.Invalid, "read: %w", err)
 	}
-	return agents.Result{Value: map[string]any{"secret": fuzzSecret, "n": in.N}}, nil
+	return tools.Result{Value: map[string]any{"secret": fuzzSecret, "n": in.N}}, nil
 }
-func (secrets) Resources() []agents.Resource {
-	return []agents.Resource{{URI: "x:y", Name: fuzzSecret}}
+func (secrets) Resources() []tools.Resource {
+	return []tools.Resource{{URI: "x:y", Name: fuzzSecret}}
 }
-func (secrets) Templates() []agents.Template {
-	return []agents.Template{{URITemplate: "x:{y}", Name: fuzzSecret}}
+func (secrets) Templates() []tools.Template {
+	return []tools.Template{{URITemplate: "x:{y}", Name: fuzzSecret}}
 }
-func (secrets) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
-	return []agents.ResourceContent{{URI: uri, Text: fuzzSecret}}, nil
+func (secrets) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
+	return []tools.ResourceContent{{URI: uri, Text: fuzzSecret}}, nil
 }
-func (secrets) Prompts() []agents.Prompt { return []agents.Prompt{{Name: "p", Title: fuzzSecret}} }
-func (secrets) Prompt(context.Context, agents.Principal, string, map[string]string, agents.Exchange) (agents.PromptResult, error) {
-	return agents.PromptResult{Description: fuzzSecret}, nil
+func (secrets) Prompts() []tools.Prompt { return []tools.Prompt{{Name: "p", Title: fuzzSecret}} }
+func (secrets) Prompt(context.Context, agents.Principal, string, map[string]string, tools.Exchange) (tools.PromptResult, error) {
+	return tools.PromptResult{Description: fuzzSecret}, nil
 }
-func (secrets) Complete(agents.Principal, agents.Reference, string, string) []string {
+func (secrets) Complete(agents.Principal, tools.Reference, string, string) []string {
 	return []string{fuzzSecret}
 }
 

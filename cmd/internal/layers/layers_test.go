@@ -46,8 +46,8 @@ var layers = []layer{
 	{"agents/notify", []string{"agents"}, "it coalesces changes, whatever they are of"},
 	{"agents/tools", []string{"agents", "device"}, "operations as tools, whatever site they are asked of"},
 	{"agents/group", []string{"agents", "agents/notify", "device"}, "a remote site is known by its responses; the connection is passed in"},
-	{"agents/conformance", []string{"agents"}, "the public suite's fixtures are an agent like any other"},
-	{"node", []string{"agents", "agents/notify", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
+	{"agents/conformance", []string{"agents", "agents/tools"}, "the public suite's fixtures are an agent like any other"},
+	{"node", []string{"agents", "agents/notify", "agents/tools", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "keys are the lowest layer"},
 	{"node/quota", nil, "it groups callers by address; what is counted is passed in"},
 	{"node/access", []string{"agents", "device", "node/identity"}, "permissions are decided by names alone, and a refusal is a fault; operations are executed elsewhere"},
@@ -70,7 +70,7 @@ var layers = []layer{
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpImports, "a protocol calls the node"},
 	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
-	{"transport/mcp/client", []string{"transport/rpc", "agents", "device"}, "the server is known by its messages only"},
+	{"transport/mcp/client", []string{"transport/rpc", "agents", "agents/tools", "device"}, "the server is known by its messages only"},
 	{"discovery", []string{"node/identity", "node/quota"}, "records of sites are free of tools"},
 	{"discovery/bed", nil, "a network for tests is independent of the programs on it"},
 	{"discovery/announce", []string{"discovery", "discovery/card", "node/identity"}, "the announcement comes as values; the media are passed in"},
@@ -94,7 +94,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"agents", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
+	{"cmd/agentsite", []string{"agents", "agents/tools", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

@@ -44,7 +44,7 @@ var avoidedWords = []avoided{
 	{`guest`, "connection state", []string{"device/testbed", "device/host", "cmd/internal/e2e/board", "cmd/internal/e2e/harness/machine.go",
 		"cmd/internal/e2e/install/image_test.go", "cmd/internal/layers/layers_test.go", "docs/architecture.md", "docs/cli.md", "docs/raspberry-pi.md"}},
 	{`seated`, "hasSlot", nil},
-	{`\bnews\b|newsroom`, "announcement, change, event", []string{"agents", "cmd/internal/peer", "node/hub.go"}},
+	{`\bnews\b|newsroom|\bhousehold\b`, "announcement, change, event", nil},
 	{`\bpresence\b`, "announcer", []string{"device/testbed"}}, // a 1-Wire part reports its presence
 	{`whereabouts`, "endpoints", nil},
 	{`\bwelcom`, "printBanner", nil},
@@ -54,8 +54,8 @@ var avoidedWords = []avoided{
 	{`thrifty`, "limitMemory", nil},
 	{`makeWay`, "takeOverGuard", nil},
 	{`cards die`, "Back up and restore", nil},
-	{`\berrand`, "request", []string{"agents"}},
-	{`\bafar\b`, "remote", []string{"agents"}},
+	{`\berrand`, "request", nil},
+	{`\bafar\b`, "remote", nil},
 	{`\bpaced\b`, "rate-limited", nil},
 }
 

@@ -24,7 +24,7 @@ type RunningSite struct {
 
 // statusReader is the one operation of an agents.Site that Diagnose needs.
 type statusReader interface {
-	Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Statuses, error)
+	Status(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error)
 }
 
 // answers are a running site's. What it did not answer is zero.

@@ -28,8 +28,8 @@ func (f fakeSite) CallMethod(_ context.Context, method string, _ any) ([]byte, e
 	return nil, errors.New("no answer")
 }
 
-func (f fakeSite) Status(ctx context.Context, _ agents.Principal, _ agents.SiteRequest) (out agents.Statuses, err error) {
-	answer, err := f.CallMethod(ctx, agents.SiteStatus, nil)
+func (f fakeSite) Status(ctx context.Context, _ agents.Principal, _ agents.SiteRequest) (out agents.Answers[agents.Status], err error) {
+	answer, err := f.CallMethod(ctx, agents.OpStatus.Tool(), nil)
 	if err == nil {
 		out.Sites = make([]agents.Status, 1)
 		err = json.Unmarshal(answer, &out.Sites[0])

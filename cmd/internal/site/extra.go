@@ -6,9 +6,10 @@ import (
 	"context"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 )
 
 // extraAgents are none in a site; the conformance build has the public suite's.
-func extraAgents(func(agents.Change)) ([]agents.Agent, func(context.Context)) {
+func extraAgents(func(agents.Change)) ([]tools.Agent, func(context.Context)) {
 	return nil, func(context.Context) {}
 }

@@ -7,9 +7,10 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/conformance"
+	"agentsite/agents/tools"
 )
 
-func extraAgents(announce func(agents.Change)) ([]agents.Agent, func(context.Context)) {
+func extraAgents(announce func(agents.Change)) ([]tools.Agent, func(context.Context)) {
 	a := conformance.New(announce)
-	return []agents.Agent{a}, a.Run
+	return []tools.Agent{a}, a.Run
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/cmd/internal/internet"
 	"agentsite/device/host"
 	"agentsite/discovery"
@@ -72,7 +73,7 @@ func (s *site) openDevices(ctx context.Context) error {
 
 // openNode makes the node, its journal, which is opened later, and what stands behind it.
 func (s *site) openNode(ctx context.Context) (err error) {
-	var extra []agents.Agent
+	var extra []tools.Agent
 	extra, s.runExtras = extraAgents(s.hub.Announce)
 	s.journal = journal.NewRecorder()
 	s.node = node.New(s.hub, s.token, s.journal, extra...)

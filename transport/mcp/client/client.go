@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 )
 
@@ -132,25 +133,25 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 // none. A tool's failure is a *ToolError, a refusal of the site a *Refusal, and what an
 // owner has to approve first an
 // *agents.ApprovalNeeded. It asks for no text beside a structured result, which says the same.
-func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call) (agents.Result, error) {
+func (c *Client) Call(ctx context.Context, _ agents.Principal, call tools.Call) (tools.Result, error) {
 	p := params{Name: call.Tool, State: call.Exchange.State}
 	p.Meta.Terms, p.Meta.Text = call.Terms, "none"
 	if err := call.Args.Decode(&p.Arguments); err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
 	raw, err := c.call(ctx, c.id(), "tools/call", p, nil)
 	if err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
 	var out callResult
 	if err := raw.Decode(&out); err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
 	if out.Type == "input_required" && out.Meta.Approval != "" {
-		return agents.Result{}, &agents.ApprovalNeeded{Says: out.Meta.Approval, State: out.State}
+		return tools.Result{}, &agents.ApprovalNeeded{Says: out.Meta.Approval, State: out.State}
 	}
 	if out.Type != "complete" {
-		return agents.Result{}, errors.New("the site asks for input that this client cannot give")
+		return tools.Result{}, errors.New("the site asks for input that this client cannot give")
 	}
 	if out.IsError {
 		e := &ToolError{Kind: out.Meta.Fault}
@@ -158,15 +159,15 @@ func (c *Client) Call(ctx context.Context, _ agents.Principal, call agents.Call)
 			e.Msg += c.Text
 		}
 		e.Msg = strings.TrimPrefix(e.Msg, e.Kind+": ")
-		return agents.Result{}, e
+		return tools.Result{}, e
 	}
-	res := agents.Result{}
+	res := tools.Result{}
 	if !out.Structured.IsZero() {
 		res.Value = out.Structured
 	}
 	for _, c := range out.Content {
 		if piece, err := c.decode(); err != nil {
-			return agents.Result{}, err
+			return tools.Result{}, err
 		} else if piece != nil {
 			res.Content = append(res.Content, *piece)
 		}
@@ -185,7 +186,7 @@ func (c *Client) Ask(ctx context.Context, tool string, args []byte) (Answer, err
 
 // AskOnce is Ask for what may have been asked before.
 func (c *Client) AskOnce(ctx context.Context, tool string, args []byte, once Once) (Answer, error) {
-	call := agents.Call{Tool: tool, Args: rpc.RawJSON(args), Exchange: agents.Exchange{State: once.State}}
+	call := tools.Call{Tool: tool, Args: rpc.RawJSON(args), Exchange: tools.Exchange{State: once.State}}
 	if once.Key != "" {
 		call.Terms.Key = &once.Key
 	}
@@ -212,20 +213,20 @@ func (c *Client) AskOnce(ctx context.Context, tool string, args []byte, once Onc
 	return out, nil
 }
 
-func (c content) decode() (*agents.Content, error) {
+func (c content) decode() (*tools.Content, error) {
 	switch c.Type {
 	case "text":
-		return &agents.Content{Text: c.Text}, nil
+		return &tools.Content{Text: c.Text}, nil
 	case "image", "audio":
 		b, err := base64.StdEncoding.DecodeString(c.Data)
 		if err != nil {
 			return nil, err
 		}
-		blob := &agents.Blob{MIME: c.MIME, Data: b}
+		blob := &tools.Blob{MIME: c.MIME, Data: b}
 		if c.Type == "audio" {
-			return &agents.Content{Audio: blob}, nil
+			return &tools.Content{Audio: blob}, nil
 		}
-		return &agents.Content{Image: blob}, nil
+		return &tools.Content{Image: blob}, nil
 	}
 	return nil, nil // a kind that we have no use for
 }

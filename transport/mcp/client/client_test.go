@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 )
 
@@ -36,7 +37,7 @@ func (f *far) Call(_ context.Context, r rpc.Request, note func(string, rpc.Raw))
 	return rpc.RawJSON([]byte(f.says)), f.err
 }
 
-func args(text string) agents.Args { return rpc.RawJSON([]byte(text)) }
+func args(text string) tools.Args { return rpc.RawJSON([]byte(text)) }
 
 const who = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
@@ -49,7 +50,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{func() error { _, err := c.Tools(t.Context()); return err }, "tools/list", "", `{` + who + `}`},
 		{func() error {
-			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{"a":[1]}`)})
+			_, err := c.Call(t.Context(), agents.Principal{}, tools.Call{Tool: "x", Args: args(`{"a":[1]}`)})
 			return err
 		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/text":"none"},"name":"x","arguments":{"a":[1]}}`},
 		{func() error { return c.Follow(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
@@ -70,18 +71,18 @@ func TestRequests(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	text := func(s string) agents.Content { return agents.Content{Text: s} }
+	text := func(s string) tools.Content { return tools.Content{Text: s} }
 	for _, tt := range []struct {
 		name, says string
 		value      string // as JSON; "" for none
-		content    []agents.Content
+		content    []tools.Content
 		err        string
 		kind       string // of a ToolError
 	}{
-		{"a value", `{"resultType":"complete","content":[{"type":"text","text":"{}"}],"structuredContent":{"a":1.5}}`, `{"a":1.5}`, []agents.Content{text("{}")}, "", ""},
-		{"no value", `{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`, "", []agents.Content{text("hello")}, "", ""},
+		{"a value", `{"resultType":"complete","content":[{"type":"text","text":"{}"}],"structuredContent":{"a":1.5}}`, `{"a":1.5}`, []tools.Content{text("{}")}, "", ""},
+		{"no value", `{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`, "", []tools.Content{text("hello")}, "", ""},
 		{"a picture and a sound", `{"resultType":"complete","content":[{"type":"image","data":"aQ==","mimeType":"image/png"},{"type":"audio","data":"YQ==","mimeType":"audio/wav"},{"type":"hologram"}]}`, "",
-			[]agents.Content{{Image: &agents.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &agents.Blob{MIME: "audio/wav", Data: []byte("a")}}}, "", ""},
+			[]tools.Content{{Image: &tools.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &tools.Blob{MIME: "audio/wav", Data: []byte("a")}}}, "", ""},
 		{"what is new is passed over", `{"resultType":"complete","content":[],"more":{"x":1}}`, "", nil, "", ""},
 		{"a failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"busy: held by bert"}],"_meta":{"agentsite/fault":"busy"}}`, "", nil, "held by bert", "busy"},
 		{"another server's failure", `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"no "},{"type":"text","text":"way"}]}`, "", nil, "no way", ""},
@@ -92,7 +93,7 @@ func TestCall(t *testing.T) {
 		{"no object", `[]`, "", nil, "must be an object", "-"},
 		{"wrong types", `{"resultType":"complete","content":"x"}`, "", nil, "content: must be a list", "-"},
 	} {
-		res, err := New(&far{says: tt.says}, "test", "1").Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
+		res, err := New(&far{says: tt.says}, "test", "1").Call(t.Context(), agents.Principal{}, tools.Call{Tool: "x", Args: args(`{}`)})
 		var failed *ToolError
 		switch {
 		case tt.err == "" && err != nil, tt.err != "" && (err == nil || err.Error() != tt.err):
@@ -135,7 +136,7 @@ func TestRefused(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"Tools": func() error { _, err := c.Tools(t.Context()); return err },
 		"Call": func() error {
-			_, err := c.Call(t.Context(), agents.Principal{}, agents.Call{Tool: "x", Args: args(`{}`)})
+			_, err := c.Call(t.Context(), agents.Principal{}, tools.Call{Tool: "x", Args: args(`{}`)})
 			return err
 		},
 		"Watch":      func() error { return c.Watch(t.Context(), agents.Principal{}, agents.WatchRequest{}, nil) },

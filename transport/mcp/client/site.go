@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -33,13 +34,13 @@ func (e *UnexpectedError) Unwrap() error { return e.Err }
 
 // operate calls a tool with arguments that encode by their json tags, and decodes its
 // structured result into out.
-func (c *Client) operate(ctx context.Context, tool string, args any, terms agents.Terms, out any) (agents.Result, error) {
+func (c *Client) operate(ctx context.Context, tool string, args any, terms agents.Terms, out any) (tools.Result, error) {
 	text, err := json.Marshal(args, json.Deterministic(true))
 	if err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
-	res, err := c.Call(ctx, agents.Principal{}, agents.Call{
-		Tool: tool, Args: rpc.RawJSON(text), Terms: terms, Exchange: agents.Exchange{State: terms.Approval},
+	res, err := c.Call(ctx, agents.Principal{}, tools.Call{
+		Tool: tool, Args: rpc.RawJSON(text), Terms: terms, Exchange: tools.Exchange{State: terms.Approval},
 	})
 	if err != nil {
 		return res, err
@@ -55,34 +56,34 @@ func (c *Client) operate(ctx context.Context, tool string, args any, terms agent
 }
 
 func (c *Client) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.PointList, err error) {
-	_, err = c.operate(ctx, agents.ListPoints, r, r.Terms, &out)
+	_, err = c.operate(ctx, agents.OpPoints.Tool(), r, r.Terms, &out)
 	return out, err
 }
 
 func (c *Client) Read(ctx context.Context, _ agents.Principal, r agents.ReadRequest) (out agents.Readings, err error) {
-	_, err = c.operate(ctx, agents.ReadPoints, r, r.Terms, &out)
+	_, err = c.operate(ctx, agents.OpRead.Tool(), r, r.Terms, &out)
 	return out, err
 }
 
 func (c *Client) History(ctx context.Context, _ agents.Principal, r agents.HistoryRequest) (out agents.History, err error) {
-	_, err = c.operate(ctx, agents.ReadHistory, r, r.Terms, &out)
+	_, err = c.operate(ctx, agents.OpHistory.Tool(), r, r.Terms, &out)
 	return out, err
 }
 
 func (c *Client) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
-	tool, args := r.Tool()
+	tool, args := tools.OfMove(r)
 	_, err = c.operate(ctx, tool, args, r.Terms, &out)
 	return out, err
 }
 
 func (c *Client) Show(ctx context.Context, _ agents.Principal, r agents.ShowRequest) error {
-	_, err := c.operate(ctx, agents.ShowText, r, r.Terms, new(struct{}))
+	_, err := c.operate(ctx, agents.OpShow.Tool(), r, r.Terms, new(struct{}))
 	return err
 }
 
 // Capture returns the first picture of the answer.
 func (c *Client) Capture(ctx context.Context, _ agents.Principal, r agents.CaptureRequest) (out agents.Picture, err error) {
-	res, err := c.operate(ctx, agents.CaptureImage, r, r.Terms, &out)
+	res, err := c.operate(ctx, agents.OpCapture.Tool(), r, r.Terms, &out)
 	if err != nil {
 		return out, err
 	}
@@ -92,36 +93,36 @@ func (c *Client) Capture(ctx context.Context, _ agents.Principal, r agents.Captu
 			return out, nil
 		}
 	}
-	return out, &UnexpectedError{agents.CaptureImage, fmt.Errorf("it has no picture")}
+	return out, &UnexpectedError{agents.OpCapture.Tool(), fmt.Errorf("it has no picture")}
 }
 
 // Stop stops a site, or each site of a group.
-func (c *Client) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Stops, err error) {
+func (c *Client) Stop(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Stopped], err error) {
 	var answer struct {
 		agents.Stopped
 		Sites  []agents.Stopped `json:"sites"`
 		Missed []agents.Missed  `json:"not_answered"`
 	}
-	if _, err = c.operate(ctx, agents.EmergencyStop, r, r.Terms, &answer); err != nil {
+	if _, err = c.operate(ctx, agents.OpStop.Tool(), r, r.Terms, &answer); err != nil {
 		return out, err
 	}
-	if out = (agents.Stops{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
+	if out = (agents.Answers[agents.Stopped]{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
 		out.Sites = []agents.Stopped{answer.Stopped}
 	}
 	return out, nil
 }
 
 // Status returns how a site is, or each site of a group.
-func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Statuses, err error) {
+func (c *Client) Status(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (out agents.Answers[agents.Status], err error) {
 	var answer struct {
 		agents.Status
 		Sites  []agents.Status `json:"sites"`
 		Missed []agents.Missed `json:"not_answered"`
 	}
-	if _, err = c.operate(ctx, agents.SiteStatus, r, r.Terms, &answer); err != nil {
+	if _, err = c.operate(ctx, agents.OpStatus.Tool(), r, r.Terms, &answer); err != nil {
 		return out, err
 	}
-	if out = (agents.Statuses{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
+	if out = (agents.Answers[agents.Status]{Sites: answer.Sites, Missed: answer.Missed}); answer.Sites == nil {
 		out.Sites = []agents.Status{answer.Status}
 	}
 	return out, nil
@@ -150,15 +151,15 @@ func offerOf(list []Tool) *agents.Offer {
 		}
 		seen[t.Name] = true
 		switch t.Name {
-		case agents.ListPoints:
+		case agents.OpPoints.Tool():
 			o.Points = true
-		case agents.SiteStatus:
+		case agents.OpStatus.Tool():
 			o.Status = true
-		case agents.EmergencyStop:
+		case agents.OpStop.Tool():
 			o.Stop = true
-		case agents.ReadPoints:
+		case agents.OpRead.Tool():
 			o.Read = t.enum("points")
-		case agents.ReadHistory:
+		case agents.OpHistory.Tool():
 			o.History = t.enum("point")
 		case agents.SwitchOutput:
 			o.Switch = t.enum("output")
@@ -166,9 +167,9 @@ func offerOf(list []Tool) *agents.Offer {
 			o.Level = t.enum("output")
 		case agents.ReleaseOutput:
 			o.Release = t.enum("output")
-		case agents.ShowText:
+		case agents.OpShow.Tool():
 			o.Show = t.enum("display")
-		case agents.CaptureImage:
+		case agents.OpCapture.Tool():
 			o.Capture = t.enum("camera")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	stdjson "encoding/json"
 	"time"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 	"agentsite/node"
 
@@ -24,8 +24,8 @@ const (
 
 // rounds calls do until it needs no more input. In these revisions the server asks
 // in the middle of the call, so nothing leaves it and no state has to be sealed.
-func (h *host) rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents.Exchange) (*agents.NeedInput, error)) error {
-	ex := agents.Exchange{Can: capabilities(ss)}
+func (h *host) rounds(ctx context.Context, ss *sdk.ServerSession, do func(tools.Exchange) (*tools.NeedInput, error)) error {
+	ex := tools.Exchange{Can: capabilities(ss)}
 	for range maxRounds {
 		need, err := do(ex)
 		if err != nil || need == nil {
@@ -43,12 +43,12 @@ func (h *host) rounds(ctx context.Context, ss *sdk.ServerSession, do func(agents
 }
 
 // capabilities are what the client declared in its handshake.
-func capabilities(ss *sdk.ServerSession) (can agents.Capabilities) {
+func capabilities(ss *sdk.ServerSession) (can tools.Capabilities) {
 	p := ss.InitializeParams()
 	if p == nil || p.Capabilities == nil {
 		return can
 	}
-	return agents.Capabilities{
+	return tools.Capabilities{
 		Elicitation: p.Capabilities.Elicitation != nil,
 		Sampling:    p.Capabilities.Sampling != nil,
 		Roots:       p.Capabilities.RootsV2 != nil,
@@ -57,8 +57,8 @@ func capabilities(ss *sdk.ServerSession) (can agents.Capabilities) {
 
 // ask puts the questions one after the other, because a person may have to answer
 // them; none is put when the client cannot answer them all.
-func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabilities, questions []agents.Question) (map[string]agents.Args, error) {
-	var lacks agents.Capabilities
+func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can tools.Capabilities, questions []tools.Question) (map[string]tools.Args, error) {
+	var lacks tools.Capabilities
 	for _, q := range questions {
 		switch q.Method {
 		case "elicitation/create":
@@ -71,8 +71,8 @@ func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabi
 			return nil, device.Faultf(device.Internal, "no client can be asked for %s", q.Method)
 		}
 	}
-	if lacks != (agents.Capabilities{}) {
-		return nil, &agents.NeedsCapability{Needs: lacks}
+	if lacks != (tools.Capabilities{}) {
+		return nil, &tools.NeedsCapability{Needs: lacks}
 	}
 	place, err := h.srv.node.Hold(h.who, node.Waits)
 	if err != nil {
@@ -81,7 +81,7 @@ func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabi
 	defer place.Leave()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	answers := make(map[string]agents.Args, len(questions))
+	answers := make(map[string]tools.Args, len(questions))
 	for _, q := range questions {
 		var err error
 		switch q.Method {
@@ -100,7 +100,7 @@ func (h *host) ask(ctx context.Context, ss *sdk.ServerSession, can agents.Capabi
 }
 
 // put puts one question in the SDK's words and returns the answer in JSON.
-func put[P, R any](ctx context.Context, q agents.Question, do func(context.Context, *P) (*R, error)) (agents.Args, error) {
+func put[P, R any](ctx context.Context, q tools.Question, do func(context.Context, *P) (*R, error)) (tools.Args, error) {
 	params := new(P)
 	if q.Params != nil {
 		text, err := json.Marshal(q.Params)

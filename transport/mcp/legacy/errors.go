@@ -3,7 +3,7 @@ package legacy
 import (
 	"errors"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,16 +27,16 @@ var codes = map[device.FaultKind]int64{
 // isProtocolError tells what the client has done wrong from what went wrong with
 // a tool, which the model should see.
 func isProtocolError(err error) bool {
-	var needs *agents.NeedsCapability
-	return errors.As(err, &needs) || errors.Is(err, agents.ErrNotFound)
+	var needs *tools.NeedsCapability
+	return errors.As(err, &needs) || errors.Is(err, tools.ErrNotFound)
 }
 
 func asError(err error) error {
-	var needs *agents.NeedsCapability
+	var needs *tools.NeedsCapability
 	switch {
 	case errors.As(err, &needs):
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: needs.Error()}
-	case errors.Is(err, agents.ErrNotFound):
+	case errors.Is(err, tools.ErrNotFound):
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	f := device.AsFault(err)

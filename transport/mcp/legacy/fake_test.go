@@ -39,9 +39,9 @@ type fake struct {
 
 func newFake() *fake { return &fake{running: make(chan struct{}), ended: make(chan error, 1)} }
 
-func (f *fake) Tools() []agents.Tool {
-	tools := []agents.Tool{
-		{Name: "add", Title: "Add", Description: "Adds", Hints: agents.Hints{ReadOnly: true, Idempotent: true},
+func (f *fake) Tools() []tools.Tool {
+	list := []tools.Tool{
+		{Name: "add", Title: "Add", Description: "Adds", Hints: tools.Hints{ReadOnly: true, Idempotent: true},
 			Input:  []byte(`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}}}`),
 			Output: []byte(`{"type":"object","properties":{"sum":{"type":"number"}}}`)},
 		{Name: "ask", Input: []byte(`{"type":"object"}`)},
@@ -55,12 +55,12 @@ func (f *fake) Tools() []agents.Tool {
 		{Name: "whoami", Input: []byte(`{"type":"object"}`)},
 	}
 	if f.more.Load() {
-		tools = append(tools[1:], agents.Tool{Name: "more", Input: []byte(`{"type":"object"}`)})
+		list = append(list[1:], tools.Tool{Name: "more", Input: []byte(`{"type":"object"}`)})
 	}
-	return tools
+	return list
 }
 
-func (f *fake) Call(ctx context.Context, p agents.Principal, c agents.Call) (agents.Result, error) {
+func (f *fake) Call(ctx context.Context, p agents.Principal, c tools.Call) (tools.Result, error) {
 	switch c.Tool {
 	case "add":
 		var in struct {
@@ -68,43 +68,43 @@ func (f *fake) Call(ctx context.Context, p agents.Principal, c agents.Call) (age
 			B float64 `json:"b"`
 		}
 		if err := c.Args.Decode(&in); err != nil {
-			return agents.Result{}, device.Faultf(device.Invalid, "%v", err)
+			return tools.Result{}, device.Faultf(device.Invalid, "%v", err)
 		}
-		return agents.Result{Value: map[string]float64{"sum": in.A + in.B}}, nil
+		return tools.Result{Value: map[string]float64{"sum": in.A + in.B}}, nil
 	case "ask":
 		return converse(c)
 	case "fail":
-		return agents.Result{}, device.Faultf(device.Unsafe, "the tank is empty")
+		return tools.Result{}, device.Faultf(device.Unsafe, "the tank is empty")
 	case "forever":
 		f.running <- struct{}{}
 		<-ctx.Done()
 		f.ended <- ctx.Err()
-		return agents.Result{}, ctx.Err()
+		return tools.Result{}, ctx.Err()
 	case "need":
-		return agents.Result{}, &agents.NeedsCapability{Needs: agents.Capabilities{Sampling: true}}
+		return tools.Result{}, &tools.NeedsCapability{Needs: tools.Capabilities{Sampling: true}}
 	case "panic":
 		panic("a defect")
 	case "pictures":
-		return agents.Result{Content: []agents.Content{
-			{Text: "look"}, {Image: &agents.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &agents.Blob{MIME: "audio/wav", Data: []byte("a")}},
-			{Resource: &agents.ResourceContent{URI: "x:y", MIME: "text/plain", Text: "t"}},
+		return tools.Result{Content: []tools.Content{
+			{Text: "look"}, {Image: &tools.Blob{MIME: "image/png", Data: []byte("i")}}, {Audio: &tools.Blob{MIME: "audio/wav", Data: []byte("a")}},
+			{Resource: &tools.ResourceContent{URI: "x:y", MIME: "text/plain", Text: "t"}},
 		}}, nil
 	case "report":
-		for _, n := range []agents.Note{{Progress: 1, Total: 2}, {Progress: 1, Total: 2}, {Progress: 2, Total: 2}, {Level: "info", Message: "said"}} {
+		for _, n := range []tools.Note{{Progress: 1, Total: 2}, {Progress: 1, Total: 2}, {Progress: 2, Total: 2}, {Level: "info", Message: "said"}} {
 			c.Note(n)
 		}
-		return agents.Result{}, nil
+		return tools.Result{}, nil
 	case "whoami":
-		return agents.Result{Value: map[string]any{"id": p.ID}}, nil
+		return tools.Result{Value: map[string]any{"id": p.ID}}, nil
 	}
-	return agents.Result{}, agents.ErrNotFound
+	return tools.Result{}, tools.ErrNotFound
 }
 
 // converse asks two rounds: for a name with an answer of the client's model, then for
 // the roots.
-func converse(c agents.Call) (agents.Result, error) {
+func converse(c tools.Call) (tools.Result, error) {
 	if c.Exchange.State == "" {
-		return agents.Result{NeedInput: &agents.NeedInput{State: "1", Questions: []agents.Question{
+		return tools.Result{NeedInput: &tools.NeedInput{State: "1", Questions: []tools.Question{
 			{Key: "name", Method: "elicitation/create", Params: map[string]any{"message": "Who?", "requestedSchema": map[string]any{
 				"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
 			}}},
@@ -125,51 +125,51 @@ func converse(c agents.Call) (agents.Result, error) {
 			} `json:"content"`
 		}
 		if err := c.Exchange.Answers["name"].Decode(&name); err != nil {
-			return agents.Result{}, err
+			return tools.Result{}, err
 		}
 		if err := c.Exchange.Answers["hello"].Decode(&said); err != nil {
-			return agents.Result{}, err
+			return tools.Result{}, err
 		}
-		return agents.Result{NeedInput: &agents.NeedInput{
-			State: said.Content.Text + " " + name.Content.Name, Questions: []agents.Question{{Key: "roots", Method: "roots/list"}},
+		return tools.Result{NeedInput: &tools.NeedInput{
+			State: said.Content.Text + " " + name.Content.Name, Questions: []tools.Question{{Key: "roots", Method: "roots/list"}},
 		}}, nil
 	}
 	var got struct {
 		Roots []struct{} `json:"roots"`
 	}
 	if err := c.Exchange.Answers["roots"].Decode(&got); err != nil {
-		return agents.Result{}, err
+		return tools.Result{}, err
 	}
-	return agents.Result{Value: map[string]any{"greeting": c.Exchange.State, "roots": len(got.Roots)}}, nil
+	return tools.Result{Value: map[string]any{"greeting": c.Exchange.State, "roots": len(got.Roots)}}, nil
 }
 
-func (f *fake) Resources() []agents.Resource {
-	return []agents.Resource{{URI: "fake:///text", Name: "text", MIME: "text/plain"}, {URI: "fake:///blob", Name: "blob"}}
+func (f *fake) Resources() []tools.Resource {
+	return []tools.Resource{{URI: "fake:///text", Name: "text", MIME: "text/plain"}, {URI: "fake:///blob", Name: "blob"}}
 }
 
-func (f *fake) Templates() []agents.Template {
-	return []agents.Template{{URITemplate: "fake:///many/{id}", Name: "many"}}
+func (f *fake) Templates() []tools.Template {
+	return []tools.Template{{URITemplate: "fake:///many/{id}", Name: "many"}}
 }
 
-func (f *fake) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]agents.ResourceContent, error) {
+func (f *fake) ReadResource(_ context.Context, _ agents.Principal, uri string) ([]tools.ResourceContent, error) {
 	switch uri {
 	case "fake:///text", "fake:///many/1":
-		return []agents.ResourceContent{{URI: uri, Text: "contents"}}, nil
+		return []tools.ResourceContent{{URI: uri, Text: "contents"}}, nil
 	case "fake:///blob":
-		return []agents.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
+		return []tools.ResourceContent{{URI: uri, MIME: "image/png", Blob: []byte{1, 2}}}, nil
 	}
-	return nil, agents.ErrNotFound
+	return nil, tools.ErrNotFound
 }
 
-func (f *fake) Prompts() []agents.Prompt {
-	return []agents.Prompt{{Name: "greet", Arguments: []agents.Argument{{Name: "name", Required: true}}}}
+func (f *fake) Prompts() []tools.Prompt {
+	return []tools.Prompt{{Name: "greet", Arguments: []tools.Argument{{Name: "name", Required: true}}}}
 }
 
-func (f *fake) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ agents.Exchange) (agents.PromptResult, error) {
-	return agents.PromptResult{Messages: []agents.Message{{Role: "user", Content: agents.Content{Text: "hello " + args["name"]}}}}, nil
+func (f *fake) Prompt(_ context.Context, _ agents.Principal, name string, args map[string]string, _ tools.Exchange) (tools.PromptResult, error) {
+	return tools.PromptResult{Messages: []tools.Message{{Role: "user", Content: tools.Content{Text: "hello " + args["name"]}}}}, nil
 }
 
-func (f *fake) Complete(_ agents.Principal, ref agents.Reference, _, prefix string) []string {
+func (f *fake) Complete(_ agents.Principal, ref tools.Reference, _, prefix string) []string {
 	if ref.Prompt != "greet" {
 		return nil
 	}

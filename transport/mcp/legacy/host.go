@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -102,18 +103,18 @@ func (h *host) offer(c agents.Change) {
 	h.offering.Lock()
 	defer h.offering.Unlock()
 	if c.Tools {
-		tools, _ := h.srv.catalog.Tools(ctx, h.who)
-		replace(&h.tools, tools, func(t agents.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
+		list, _ := h.srv.catalog.Tools(ctx, h.who)
+		replace(&h.tools, list, func(t tools.Tool) string { return t.Name }, h.addTool, h.sdk.RemoveTools)
 	}
 	if c.Prompts {
 		prompts, _ := h.srv.catalog.Prompts(ctx, h.who)
-		replace(&h.prompts, prompts, func(p agents.Prompt) string { return p.Name }, h.addPrompt, h.sdk.RemovePrompts)
+		replace(&h.prompts, prompts, func(p tools.Prompt) string { return p.Name }, h.addPrompt, h.sdk.RemovePrompts)
 	}
 	if c.Resources {
 		resources, _ := h.srv.catalog.Resources(ctx, h.who)
-		replace(&h.resources, resources, func(r agents.Resource) string { return r.URI }, h.addResource, h.sdk.RemoveResources)
+		replace(&h.resources, resources, func(r tools.Resource) string { return r.URI }, h.addResource, h.sdk.RemoveResources)
 		templates, _ := h.srv.catalog.Templates(ctx, h.who)
-		replace(&h.templates, templates, func(t agents.Template) string { return t.URITemplate }, h.addTemplate, h.sdk.RemoveResourceTemplates)
+		replace(&h.templates, templates, func(t tools.Template) string { return t.URITemplate }, h.addTemplate, h.sdk.RemoveResourceTemplates)
 	}
 }
 

@@ -3,18 +3,18 @@ package legacy
 import (
 	"context"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func (h *host) addResource(r agents.Resource) {
+func (h *host) addResource(r tools.Resource) {
 	h.sdk.AddResource(&sdk.Resource{
 		URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIME,
 	}, h.read)
 }
 
-func (h *host) addTemplate(t agents.Template) {
+func (h *host) addTemplate(t tools.Template) {
 	h.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: t.URITemplate, Name: t.Name, Title: t.Title, Description: t.Description, MIMEType: t.MIME,
 	}, h.read)
@@ -22,7 +22,7 @@ func (h *host) addTemplate(t agents.Template) {
 
 func (h *host) read(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	list, err := h.srv.catalog.ReadResource(ctx, h.who, req.Params.URI)
-	if err == agents.ErrNotFound {
+	if err == tools.ErrNotFound {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	} else if err != nil {
 		return nil, asError(err)
@@ -34,7 +34,7 @@ func (h *host) read(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.Rea
 	return out, nil
 }
 
-func (h *host) addPrompt(p agents.Prompt) {
+func (h *host) addPrompt(p tools.Prompt) {
 	out := &sdk.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
 	for _, a := range p.Arguments {
 		out.Arguments = append(out.Arguments, &sdk.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
@@ -43,8 +43,8 @@ func (h *host) addPrompt(p agents.Prompt) {
 }
 
 func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-	var res agents.PromptResult
-	err := h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+	var res tools.PromptResult
+	err := h.rounds(ctx, req.Session, func(ex tools.Exchange) (*tools.NeedInput, error) {
 		var err error
 		res, err = h.srv.catalog.Prompt(ctx, h.who, req.Params.Name, req.Params.Arguments, ex)
 		return res.NeedInput, err
@@ -63,7 +63,7 @@ func (h *host) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetP
 const maxCompletions = 100
 
 func (h *host) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
-	ref := agents.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
+	ref := tools.Reference{Prompt: req.Params.Ref.Name, URITemplate: req.Params.Ref.URI}
 	values, err := h.srv.catalog.Complete(ctx, h.who, ref, req.Params.Argument.Name, req.Params.Argument.Value)
 	if err != nil {
 		return nil, asError(err)

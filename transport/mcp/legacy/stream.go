@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"agentsite/agents"
+	"agentsite/agents/tools"
 
 	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -71,7 +71,7 @@ func urgent(r *jsonrpc.Request) bool {
 	var p struct {
 		Name string `json:"name"`
 	}
-	return r.Method == "tools/call" && json.Unmarshal(r.Params, &p) == nil && agents.ReturnsToSafe(p.Name)
+	return r.Method == "tools/call" && json.Unmarshal(r.Params, &p) == nil && tools.ReturnsToSafe(p.Name)
 }
 
 func (b *bounded) Write(ctx context.Context, m jsonrpc.Message) error {

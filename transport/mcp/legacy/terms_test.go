@@ -17,19 +17,19 @@ import (
 // formal tells what terms it was called on, and waits for somebody else.
 type formal struct{ asked atomic.Int32 }
 
-func (*formal) Tools() []agents.Tool {
-	return []agents.Tool{{Name: "terms", Input: []byte(`{"type":"object"}`)}, {Name: "wait", Input: []byte(`{"type":"object"}`)}}
+func (*formal) Tools() []tools.Tool {
+	return []tools.Tool{{Name: "terms", Input: []byte(`{"type":"object"}`)}, {Name: "wait", Input: []byte(`{"type":"object"}`)}}
 }
 
-func (f *formal) Call(_ context.Context, _ agents.Principal, c agents.Call) (agents.Result, error) {
+func (f *formal) Call(_ context.Context, _ agents.Principal, c tools.Call) (tools.Result, error) {
 	if c.Tool == "terms" {
 		text, err := json.Marshal(c.Terms)
-		return agents.Result{Value: map[string]string{"terms": string(text)}}, err
+		return tools.Result{Value: map[string]string{"terms": string(text)}}, err
 	}
 	f.asked.Add(1)
-	return agents.Result{NeedInput: &agents.NeedInput{
+	return tools.Result{NeedInput: &tools.NeedInput{
 		State: "s", Elsewhere: "have the owner run it",
-		Questions: []agents.Question{{Key: "q", Method: "elicitation/create", Params: map[string]any{"message": "?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}}}},
+		Questions: []tools.Question{{Key: "q", Method: "elicitation/create", Params: map[string]any{"message": "?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}}}},
 	}}, nil
 }
 

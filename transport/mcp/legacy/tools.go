@@ -8,6 +8,7 @@ import (
 	stdjson "encoding/json"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 	"agentsite/device"
 
 	"github.com/go-json-experiment/json"
@@ -17,7 +18,7 @@ import (
 // faultKey is the _meta key under which a failed call names its fault kind.
 const faultKey = "agentsite/fault"
 
-func (h *host) addTool(t agents.Tool) {
+func (h *host) addTool(t tools.Tool) {
 	closed := false
 	out := &sdk.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: stdjson.RawMessage(t.Input),
@@ -32,12 +33,12 @@ func (h *host) addTool(t agents.Tool) {
 }
 
 func (h *host) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	var res agents.Result
+	var res tools.Result
 	terms, err := termsOf(req.Params.Meta)
 	if err == nil {
-		err = h.rounds(ctx, req.Session, func(ex agents.Exchange) (*agents.NeedInput, error) {
+		err = h.rounds(ctx, req.Session, func(ex tools.Exchange) (*tools.NeedInput, error) {
 			var err error
-			res, err = h.srv.catalog.Call(ctx, h.who, agents.Call{
+			res, err = h.srv.catalog.Call(ctx, h.who, tools.Call{
 				Tool: req.Params.Name, Args: strict(req.Params.Arguments), Note: noter(ctx, req), Terms: terms, Exchange: ex,
 			})
 			return res.NeedInput, err
@@ -75,7 +76,7 @@ func failed(f *device.Fault) *sdk.CallToolResult {
 // called is the result of a tool that did. The value goes out twice: as it is,
 // where it is an object, which is all that these revisions take, and as JSON in a
 // text.
-func called(res agents.Result) (*sdk.CallToolResult, error) {
+func called(res tools.Result) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{}
 	if res.Value != nil {
 		text, err := json.Marshal(res.Value, json.Deterministic(true))
@@ -93,7 +94,7 @@ func called(res agents.Result) (*sdk.CallToolResult, error) {
 	return out, nil
 }
 
-func content(c agents.Content) sdk.Content {
+func content(c tools.Content) sdk.Content {
 	switch {
 	case c.Image != nil:
 		return &sdk.ImageContent{Data: c.Image.Data, MIMEType: c.Image.MIME}
@@ -105,16 +106,16 @@ func content(c agents.Content) sdk.Content {
 	return &sdk.TextContent{Text: c.Text}
 }
 
-func contents(c agents.ResourceContent) *sdk.ResourceContents {
+func contents(c tools.ResourceContent) *sdk.ResourceContents {
 	return &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Text: c.Text, Blob: c.Blob}
 }
 
 // noter sends what a running call says as the notifications that the client asked
 // for: progress with a token, log lines from the session's level on.
-func noter(ctx context.Context, req *sdk.CallToolRequest) func(agents.Note) {
+func noter(ctx context.Context, req *sdk.CallToolRequest) func(tools.Note) {
 	token := req.Params.GetProgressToken()
 	last := -1.0
-	return func(n agents.Note) {
+	return func(n tools.Note) {
 		switch {
 		case n.Level != "":
 			req.Session.Log(ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(n.Level), Data: n.Message})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"agentsite/agents"
+	"agentsite/agents/tools"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,7 +53,7 @@ func (h *host) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	if err != nil {
 		return asError(err)
 	}
-	if !slices.ContainsFunc(all, func(r agents.Resource) bool { return r.URI == uri }) {
+	if !slices.ContainsFunc(all, func(r tools.Resource) bool { return r.URI == uri }) {
 		return sdk.ResourceNotFoundError(uri)
 	}
 	h.srv.mu.Lock()

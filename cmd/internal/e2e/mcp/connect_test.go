@@ -57,7 +57,7 @@ func TestConnect(t *testing.T) {
 			if res, err := m.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: relay}); err != nil || !strings.Contains(res.Contents[0].Text, `"value":true`) {
 				t.Error(res, err)
 			}
-			if got := m.Call(t, "switch_output", map[string]any{"output": "stranger/box/relay", "on": true}); !strings.Contains(got, `invalid: there is no site "stranger" here; use attic, barn, cellar`) {
+			if got := m.Call(t, "switch_output", map[string]any{"output": "stranger/box/relay", "on": true}); !strings.HasPrefix(got, "invalid: ") || !strings.Contains(got, "attic, barn, cellar") {
 				t.Error(got)
 			}
 

@@ -1,8 +1,9 @@
-package agents
+package tools
 
 import (
 	"context"
-	"strings"
+
+	"agentsite/agents"
 )
 
 // Library is an Agent that also has resources.
@@ -10,30 +11,20 @@ type Library interface {
 	Resources() []Resource
 	Templates() []Template
 	// ReadResource returns the contents of a URI, or ErrNotFound.
-	ReadResource(ctx context.Context, p Principal, uri string) ([]ResourceContent, error)
+	ReadResource(ctx context.Context, p agents.Principal, uri string) ([]ResourceContent, error)
 }
-
-// scheme addresses the points of a site as resources.
-const scheme = "agentsite:///"
-
-// PointURI returns the URI of a point as a resource.
-func PointURI(address string) string { return scheme + address }
-
-// PointOf returns the address of a point by its URI. Any other URI stays as it is, and is
-// the address of no point.
-func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
 
 // Coach is an Agent that also has prompts.
 type Coach interface {
 	Prompts() []Prompt
 	// Prompt writes one out, or returns ErrNotFound.
-	Prompt(ctx context.Context, p Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
+	Prompt(ctx context.Context, p agents.Principal, name string, args map[string]string, ex Exchange) (PromptResult, error)
 }
 
 // Completer is an Agent that completes the arguments of its prompts and
 // templates. It returns nil for what is not its own.
 type Completer interface {
-	Complete(p Principal, ref Reference, argument, prefix string) []string
+	Complete(p agents.Principal, ref Reference, argument, prefix string) []string
 }
 
 // Resource is something to read by URI.
@@ -78,14 +69,6 @@ type Message struct {
 
 // Reference names what Complete is about: a prompt, or a URI template.
 type Reference struct{ Prompt, URITemplate string }
-
-// Change says what a watcher is told: that an offer changed, or that a resource
-// has new contents.
-type Change struct {
-	Tools, Prompts, Resources bool
-	Approvals                 bool   // which calls wait for an owner's approval
-	URI                       string // a resource that was updated
-}
 
 type notFound struct{}
 

@@ -1,0 +1,21 @@
+package agents
+
+import "strings"
+
+// scheme addresses the points of a site as resources.
+const scheme = "agentsite:///"
+
+// PointURI returns the URI of a point as a resource.
+func PointURI(address string) string { return scheme + address }
+
+// PointOf returns the address of a point by its URI. Any other URI stays as it is, and is
+// the address of no point.
+func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
+
+// Change says what a watcher is told: that an offer changed, or that a resource
+// has new contents.
+type Change struct {
+	Tools, Prompts, Resources bool
+	Approvals                 bool   // which calls wait for an owner's approval
+	URI                       string // a resource that was updated
+}

@@ -1,0 +1,37 @@
+package tools
+
+import "agentsite/agents"
+
+// Arguments of the tools that move an output.
+type (
+	switchArgs struct {
+		Output string   `json:"output"`
+		On     *bool    `json:"on"`
+		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
+	}
+	levelArgs struct {
+		Output string   `json:"output"`
+		Value  *float64 `json:"value" jsonschema:"within its range, see list_points"`
+		For    *float64 `json:"for_seconds,omitzero" jsonschema:"then back to safe; 60 when left out"`
+	}
+	releaseArgs struct {
+		Output string `json:"output"`
+	}
+)
+
+// ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
+// admission decides on a call before it is decoded.
+func ReturnsToSafe(tool string) bool {
+	return tool == agents.OpStop.Tool() || tool == agents.ReleaseOutput
+}
+
+// OfMove returns the tool that renders a move, and its arguments.
+func OfMove(r agents.MoveRequest) (name string, args any) {
+	switch name = (agents.Ask{Op: agents.OpMove, Value: r.Value}).Name(); name {
+	case agents.SwitchOutput:
+		return name, switchArgs{r.Output, new(r.Value.Bool()), r.For}
+	case agents.SetLevel:
+		return name, levelArgs{r.Output, new(r.Value.Number()), r.For}
+	}
+	return name, releaseArgs{r.Output}
+}

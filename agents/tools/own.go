@@ -1,0 +1,112 @@
+package tools
+
+import (
+	"context"
+
+	"agentsite/agents"
+)
+
+// Agent is a hosted agent that offers tools of its own, beside the operations of the site.
+type Agent interface {
+	Call(ctx context.Context, p agents.Principal, c Call) (Result, error)
+	// Tools lists what the agent offers, always in the same order. The slice is
+	// not changed by either side.
+	Tools() []Tool
+}
+
+// Tool is one thing that a caller can call.
+type Tool struct {
+	Name        string // [a-z0-9_]{1,40}
+	Title       string
+	Description string
+	Input       []byte // JSON Schema 2020-12 of the arguments, as JSON
+	Output      []byte // JSON Schema of Result.Value; nil when there is none
+	Hints       Hints
+}
+
+// Hints describe a tool to a client. They are advice and guard nothing.
+type Hints struct {
+	ReadOnly    bool // changes nothing
+	Destructive bool // may do something that cannot be undone
+	Idempotent  bool // twice is the same as once
+}
+
+// Args are a call's arguments, still as they came off the wire.
+type Args interface {
+	// Decode fills the struct that into points to. It is strict: an unknown
+	// field or a wrong type is an error that names the field.
+	Decode(into any) error
+}
+
+// Call is one call of a tool.
+type Call struct {
+	Tool string
+	Args Args
+	// Note takes what a running call tells its caller before its result. It is
+	// never nil and never blocks for long; notes may be dropped.
+	Note  func(Note)
+	Terms agents.Terms
+	// Exchange is what earlier rounds of the same call brought (see NeedInput).
+	Exchange Exchange
+}
+
+// Note is progress, or a log line when Level is set.
+type Note struct {
+	Progress, Total float64
+	Level           string
+	Message         string
+}
+
+// Exchange is the state of a call that asks its caller for input.
+type Exchange struct {
+	Can     Capabilities    // what the client can be asked for
+	Answers map[string]Args // the client's answers by Question.Key
+	State   string          // what NeedInput.State said, its integrity and its principal verified
+}
+
+// Capabilities are what a client declared that it can do for a server.
+type Capabilities struct{ Elicitation, Sampling, Roots bool }
+
+// Question is one request for input, in MCP's words.
+type Question struct {
+	Key    string // names the answer
+	Method string // elicitation/create, sampling/createMessage or roots/list
+	Params any    // encodes by its json tags; nil for none
+}
+
+// NeedInput is a result that is not one yet: the caller is to answer the
+// questions and to call again with the same arguments.
+type NeedInput struct {
+	Questions []Question
+	State     string // comes back in Exchange.State; carriers seal it
+	Elsewhere string // what somebody else has to do meanwhile, whatever is answered; "" for nothing
+}
+
+// Result is what a call brought.
+type Result struct {
+	Value     any // encodes by its json tags and matches Tool.Output
+	Content   []Content
+	NeedInput *NeedInput // instead of the others
+}
+
+// Content is one piece for a model's eyes. Exactly one form is set.
+type Content struct {
+	Text     string
+	Image    *Blob
+	Audio    *Blob
+	Resource *ResourceContent
+}
+
+// Blob is binary content.
+type Blob struct {
+	MIME string
+	Data []byte
+}
+
+// NeedsCapability is the error of a call whose client cannot be asked for what
+// the call needs.
+type NeedsCapability struct{ Needs Capabilities }
+
+func (e *NeedsCapability) Error() string {
+	return "the client has not declared a capability that this tool needs"
+}

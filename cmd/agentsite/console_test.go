@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestConsolePage shows one site on screens from none to a large one: the picture only
-// where it is whole, and never more rows than there are.
+// TestConsolePage renders one site on screens of several sizes: a QR code only if it fits, and
+// never more rows than the screen has.
 func TestConsolePage(t *testing.T) {
 	const claim = "agentsite://z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH/tjywOHrC9_I_W24ce-kn1w/192.168.1.20:8474"
 	picture := strings.Repeat(strings.Repeat("█", 41)+"\n", 21)
@@ -28,7 +28,7 @@ func TestConsolePage(t *testing.T) {
 		{240, 75, "█", "room/point-29  29"},
 		{100, 50, "█", "… and "},
 		{100, 30, "", "… and "},
-		{40, 60, "", "room/point-29  29"}, // the picture would be broken
+		{40, 60, "", "room/point-29  29"}, // no room for the QR code
 		{80, 25, "", "… and "},
 		{20, 3, "", "… and 31 more: agen…"},
 	} {

@@ -9,7 +9,7 @@ import (
 	"agentsite/transport/owner"
 )
 
-// TestFoundAsTheyCome: each site is printed when it is found, under one head.
+// TestFoundAsTheyCome: each site is printed when it is found, below one header.
 func TestFoundAsTheyCome(t *testing.T) {
 	var out bytes.Buffer
 	p := &foundPrinter{app: &app{out: &output{Writer: &out}}}

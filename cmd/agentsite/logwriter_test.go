@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// heldWriter takes nothing until it is let.
+// heldWriter blocks until it is released.
 type heldWriter struct {
 	bytes.Buffer
 	let chan struct{}

@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// TestRelayFlags: whoever runs a relay says where it is, and others paste that into a shell.
+// TestRelayFlags: relay addresses come from others, and are pasted into a shell.
 func TestRelayFlags(t *testing.T) {
 	if got, want := relayFlags([]string{"/dns4/a/tcp/1/p2p/Q", "/dns4/$(x)/tcp/1/p2p/Q"}), " --relay /dns4/a/tcp/1/p2p/Q --relay '/dns4/$(x)/tcp/1/p2p/Q'"; got != want {
 		t.Error(got)
@@ -70,7 +70,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// What --json prints is the same value, and no terminal acts on it.
+// --json prints the same value, without characters that a terminal interprets.
 func TestEscape(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"a":"plain, 21 °C 🙂"}`: `{"a":"plain, 21 °C 🙂"}`, "\"\u009b2J\x7f\"": `"\u009b2J\u007f"`,
@@ -90,7 +90,7 @@ func TestPad(t *testing.T) {
 	}
 }
 
-// A site that never says that its owner has decided is not asked for ever.
+// A command does not wait for an approval without limit.
 func TestWaitsForApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &app{out: &output{Writer: io.Discard}, errs: io.Discard}

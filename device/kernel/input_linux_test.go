@@ -14,8 +14,7 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// queue puts a named pipe where the kernel has the device's file, and returns the
-// end that plays the kernel.
+// queue replaces the device's file by a named pipe, and returns the kernel's end.
 func queue(t *testing.T, root sysfs.Root, name string) *os.File {
 	t.Helper()
 	path := root.Path("dev/input", name)
@@ -59,7 +58,7 @@ func TestWatch(t *testing.T) {
 	dev := open(t, &Input{Name: "gpio-keys", Keys: []string{"enter", "rel_x"}, root: root})
 	send(t, f, evKey, 28, 1)
 	send(t, f, evKey, 28, 2) // held down
-	send(t, f, evKey, 30, 1) // not one of ours
+	send(t, f, evKey, 30, 1) // not configured
 	send(t, f, evKey, 28, 0)
 	send(t, f, evRel, 0, -1)
 	send(t, f, evSyn, synDropped, 0)
@@ -83,14 +82,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestInputUnplugged has the device go while it is watched, and come back under
-// another number.
+// TestInputUnplugged: the device is unplugged during a Watch, and returns with another
+// number.
 func TestInputUnplugged(t *testing.T) {
 	root := gpioKeys.write(t)
 	f := queue(t, root, "event0")
 	dev := open(t, &Input{Name: "gpio-keys", root: root}).(device.Watcher)
 	send(t, f, evKey, 28, 1)
-	err := dev.Watch(t.Context(), func(device.Reading) { f.Close() }) // the last writer: the reader sees the end
+	err := dev.Watch(t.Context(), func(device.Reading) { f.Close() }) // closes the last writer, so that the reader gets EOF
 	offline(t, err, "gpio-keys")
 	rename(t, root, "sys/class/input/event0", "sys/class/input/event5")
 	f = queue(t, root, "event5")

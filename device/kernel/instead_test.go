@@ -9,8 +9,8 @@ import (
 
 const release = "6.12.1-v8"
 
-// image is a system whose kernel has a list of modules without IIO, as that of the
-// SD-card image, and other is one that has all.
+// image is a system whose kernel has no IIO module, as the SD-card image, and other one
+// with all modules.
 var (
 	image = files{
 		"proc/sys/kernel/osrelease": release + "\n", "lib/modules/" + release + "/modules.dep": "kernel/drivers/hwmon/lm75.ko:\n",
@@ -41,8 +41,8 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestKernelWithoutIIO: a part that cannot be read because the kernel lacks IIO says that, and
-// not that a driver has to be bound.
+// TestKernelWithoutIIO: the fault of a part names the missing IIO, and does not advise to
+// bind a driver.
 func TestKernelWithoutIIO(t *testing.T) {
 	root := image.write(t)
 	_, iio := (&Selector{class: iio, Name: "dht11", root: root}).Open(t.Context())

@@ -23,7 +23,7 @@ const (
 	w1a  = "sys/bus/w1/devices/28-0316a2795c1f/"
 )
 
-// bme280 is what the emulated board's kernel says (shared/reference/testbeds.md).
+// bme280 has the files of the emulated board's kernel.
 var bme280 = files{
 	"name": "bme280\n", "in_temp_input": "25080\n", "in_pressure_input": "100.653000000\n",
 	"in_humidityrelative_input": "56565\n", "in_temp_oversampling_ratio": "2\n", "dev": "251:0\n",
@@ -109,8 +109,8 @@ func TestDriversWithoutHardware(t *testing.T) {
 	}
 }
 
-// TestUnpluggedAndBack has a device vanish and come back, for IIO under another
-// number while its old one is another chip's.
+// TestUnpluggedAndBack: a device disappears and returns; in IIO with another number, while
+// another chip has its old one.
 func TestUnpluggedAndBack(t *testing.T) {
 	root := in(iio0, bme280).write(t)
 	dev := open(t, &Selector{class: iio, Name: "bme280", root: root})
@@ -131,7 +131,7 @@ func TestUnpluggedAndBack(t *testing.T) {
 	root = in(w1a, files{"temperature": "21875\n"}).write(t)
 	dev = open(t, &W1{root: root})
 	rename(t, root, "sys/bus/w1/devices/28-0316a2795c1f", "sys/bus/w1/devices/28-0316a2795c20")
-	_, err = dev.(device.Sensor).Sample(t.Context()) // another one is not this one
+	_, err = dev.(device.Sensor).Sample(t.Context()) // not the same thermometer
 	offline(t, err, "28-0316a2795c1f")
 	rename(t, root, "sys/bus/w1/devices/28-0316a2795c20", "sys/bus/w1/devices/28-0316a2795c1f")
 	reads(t, dev, map[string]any{"temperature Cel": 21.875})
@@ -146,7 +146,7 @@ func TestUnpluggedAndBack(t *testing.T) {
 	}
 }
 
-// TestContextWhileAnotherSamples has a sample that takes long.
+// TestContextWhileAnotherSamples: a context ends during another, long sample.
 func TestContextWhileAnotherSamples(t *testing.T) {
 	dev := open(t, &Selector{class: iio, Name: "bme280", root: in(iio0, bme280).write(t)}).(*sensor)
 	dev.busy <- struct{}{}
@@ -172,7 +172,7 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-// FuzzFiles puts anything into the files of a device of each kind.
+// FuzzFiles writes arbitrary content to the files of each kind of device.
 func FuzzFiles(f *testing.F) {
 	for _, seed := range []string{"", "25080\n", "-1", "NaN", "1e999", "99999999999999999999", w1Slave("50054b467fff0c10", true, 85000), w1Slave("5e014b467fff0210", false, 21875), "0\x00", ": YES\nt="} {
 		f.Add([]byte(seed), []byte("1\n"))

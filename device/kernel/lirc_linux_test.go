@@ -12,7 +12,7 @@ import (
 	"agentsite/device/devicetest"
 )
 
-// openLirc opens a receiver whose file is a pipe, which knows no modes.
+// openLirc opens a receiver whose file is a pipe, which has no modes.
 func openLirc(t *testing.T) (*os.File, device.Device) {
 	root := receiver.write(t)
 	f := queue(t, root, "../lirc0")
@@ -44,7 +44,7 @@ func TestLirc(t *testing.T) {
 		t.Errorf("%v\n got %q\nwant %q", err, got, want)
 	}
 	f.Write(frame(4000, 0, 9, 0x40))
-	err = dev.(device.Watcher).Watch(t.Context(), func(device.Reading) { f.Close() }) // the last writer: the reader sees the end
+	err = dev.(device.Watcher).Watch(t.Context(), func(device.Reading) { f.Close() }) // closes the last writer, so that the reader gets EOF
 	offline(t, err, "/dev/lirc0")
 }
 

@@ -16,7 +16,7 @@ func frame(ms, flags, protocol int, code uint64) []byte {
 	b := binary.NativeEndian.AppendUint64(nil, uint64(ms)*1e6)
 	b = binary.NativeEndian.AppendUint16(b, uint16(flags))
 	b = binary.NativeEndian.AppendUint16(b, uint16(protocol))
-	b = binary.NativeEndian.AppendUint32(b, 116) // what the kernel's table makes of it
+	b = binary.NativeEndian.AppendUint32(b, 116) // the key code of the kernel's table
 	return binary.NativeEndian.AppendUint64(b, code)
 }
 

@@ -11,8 +11,8 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// wired is a machine with a bound BME280, an LM75 that an overlay brought, a
-// thermometer, a fan controller on no bus, and what has to be left out.
+// wired is a machine with a bound BME280, an LM75 of an overlay, a thermometer, a fan
+// controller without a bus, and parts that List skips.
 var wired = in("sys/devices/soc/i2c-1/1-0076/iio:device0/", bme280).with(
 	in("sys/devices/soc/i2c-1/1-0048/hwmon/hwmon2/", lm75),
 	in("sys/class/hwmon/hwmon0/", files{"name": "cpu_thermal\n", "temp1_input": "48312\n", "device": "->../../../class/thermal/thermal_zone0"}),

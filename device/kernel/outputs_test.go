@@ -35,7 +35,7 @@ func TestLED(t *testing.T) {
 	if r := sample(t, lamp)["brightness"]; r.Value != device.Number(50) {
 		t.Errorf("128 of 255, which 50 %% has made, reads %+v", r)
 	}
-	setFile(t, root, "sys/class/leds/lamp/brightness", "129\n") // somebody else
+	setFile(t, root, "sys/class/leds/lamp/brightness", "129\n") // written by another program
 	if r := sample(t, lamp)["brightness"]; r.Value == device.Number(50) {
 		t.Error("somebody else's brightness reads as ours")
 	}
@@ -85,7 +85,7 @@ func TestPWM(t *testing.T) {
 	if r := sample(t, dev)["level"]; r.Value != third {
 		t.Errorf("what the kernel rounds reads %+v", r)
 	}
-	setFile(t, root, pwm0+"duty_cycle", "20000\n") // somebody else
+	setFile(t, root, pwm0+"duty_cycle", "20000\n") // written by another program
 	if r := sample(t, dev)["level"]; r.Value != device.Number(50) {
 		t.Error(r)
 	}

@@ -57,7 +57,7 @@ func TestIIOUnits(t *testing.T) {
 	}
 }
 
-// TestEveryIIOType has one channel of each type of the ABI's table.
+// TestEveryIIOType reads one channel of each type of the ABI's table.
 func TestEveryIIOType(t *testing.T) {
 	all := files{"name": "chip"}
 	for typ := range iioTypes {
@@ -172,7 +172,7 @@ func TestHwmon(t *testing.T) {
 	}
 }
 
-// w1Slave writes the file of a thermometer whose scratchpad begins with these bytes.
+// w1Slave returns the file of a thermometer whose scratchpad begins with these bytes.
 func w1Slave(scratch string, crcRight bool, milli int) string {
 	b, err := hex.DecodeString(scratch)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestThermal(t *testing.T) {
 	offline(t, err, "cpu-thermal, gpu")
 }
 
-// TestABusThatDoesNotAnswer has files that cannot be read.
+// TestABusThatDoesNotAnswer: files that cannot be read.
 func TestABusThatDoesNotAnswer(t *testing.T) {
 	root := in(iio0, bme280).write(t)
 	dev := open(t, &Selector{class: iio, Name: "bme280", root: root})

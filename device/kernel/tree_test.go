@@ -12,9 +12,8 @@ import (
 	"agentsite/device/sysfs"
 )
 
-// A files is a machine's files, by path; a content that begins with -> is a link.
-// They are written at each test: IIO's paths have a colon, which Windows and Go
-// modules refuse in a checkout.
+// files are a machine's files by path; a content that begins with -> is a link. Each test
+// writes them, because IIO's paths have a colon, which Windows and Go modules refuse.
 type files map[string]string
 
 func (f files) write(t testing.TB) sysfs.Root {
@@ -46,7 +45,7 @@ func (f files) writeInto(t testing.TB, root sysfs.Root) (folder string) {
 	return folder
 }
 
-// groupOfTree is the group that the tree's files have.
+// groupOfTree returns the group of the tree's files.
 func groupOfTree(t testing.TB, root sysfs.Root) int {
 	t.Helper()
 	info, err := os.Stat(root.Path())
@@ -56,7 +55,7 @@ func groupOfTree(t testing.TB, root sysfs.Root) int {
 	return groupOf(info)
 }
 
-// in is the files below a folder.
+// in puts files below a folder.
 func in(folder string, f files) files {
 	all := files{}
 	for path, content := range f {
@@ -87,8 +86,7 @@ func rename(tb testing.TB, t sysfs.Root, from, to string) {
 	}
 }
 
-// spoil puts a folder where a file was: reading it fails as a bus that does not
-// answer does.
+// spoil replaces a file by a folder: reading it fails like a bus that does not respond.
 func spoil(tb testing.TB, t sysfs.Root, path string) {
 	tb.Helper()
 	if err := os.Remove(t.Path(path)); err != nil {
@@ -126,7 +124,7 @@ func sample(t testing.TB, dev device.Device) map[string]device.Reading {
 	return all
 }
 
-// reads holds the device to points such as "temperature Cel": 21.5; a nil is Bad.
+// reads checks the device's points, such as "temperature Cel": 21.5; nil is Bad.
 func reads(t *testing.T, dev device.Device, want map[string]any) {
 	t.Helper()
 	got := sample(t, dev)
@@ -151,7 +149,7 @@ func reads(t *testing.T, dev device.Device, want map[string]any) {
 	}
 }
 
-// offline holds err to be the fault of a part that is not there, and to say text.
+// offline checks that err is an Offline fault with that text.
 func offline(t *testing.T, err error, text string) {
 	t.Helper()
 	faulted(t, err, device.Offline, text)

@@ -9,15 +9,15 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// model is a part on a bus of the test. moved reports whether something was done to
-// it that its owner did not want. A read that it does not acknowledge is nil.
+// model is a part on a fake bus. moved reports whether its output was changed. A read that
+// it does not acknowledge returns nil.
 type model interface {
 	write(b []byte)
 	read(n int) []byte
 	moved() bool
 }
 
-// registers is a part with a pointer: what is written after it goes to a register.
+// registers is a part with a pointer byte; the bytes after it are written to registers.
 type registers struct {
 	mem     [256]byte
 	pointer byte
@@ -60,12 +60,12 @@ func (m *wide) read(n int) []byte {
 	return out
 }
 
-// port is a part that a byte moves: PCF8574, PCF8591, an amplifier. Its bytes come
-// again after round of them.
+// port is a part whose output a byte changes: PCF8574, PCF8591, an amplifier. It repeats its
+// bytes when read.
 type port struct {
 	bytes   []byte
 	written int
-	deaf    bool // to reads
+	deaf    bool // acknowledges no reads
 }
 
 func (m *port) write(b []byte) { m.written += len(b) }
@@ -83,7 +83,7 @@ func (m *port) read(n int) []byte {
 
 func (m *port) moved() bool { return m.written > 0 }
 
-// teller is a part that answers one command, and nothing before.
+// teller is a part that responds to one command, and to no read before.
 type teller struct {
 	command, answer string
 	told            bool
@@ -107,20 +107,20 @@ func (m *teller) read(n int) []byte {
 
 func (m *teller) moved() bool { return m.others > 0 }
 
-// transfer is what a bus has seen.
+// transfer is a recorded transfer.
 type transfer struct {
 	addr uint16
 	w    []byte
 	r    int
 }
 
-// bus is an I2C bus that remembers every transfer.
+// bus is a fake I2C bus that records all transfers.
 type bus struct {
 	mu     sync.Mutex
 	parts  map[uint16]model
 	log    []transfer
 	broken error // of every transfer
-	stuck  bool  // SDA is low: all is acknowledged and reads zero
+	stuck  bool  // SDA is low: every address acknowledges and reads zero
 }
 
 func (b *bus) String() string { return "fake" }
@@ -137,7 +137,7 @@ func (b *bus) Tx(addr uint16, w, r []byte) error {
 	if b.stuck {
 		return nil
 	}
-	nobody := fmt.Errorf("sysfs-i2c: %v", syscall.ENXIO) // as periph tells it
+	nobody := fmt.Errorf("sysfs-i2c: %v", syscall.ENXIO) // as periph returns it
 	m, ok := b.parts[addr]
 	if !ok {
 		return nobody
@@ -155,7 +155,7 @@ func (b *bus) Tx(addr uint16, w, r []byte) error {
 	return nil
 }
 
-// writes are the transfers of an address that wrote.
+// writes returns the write transfers of an address.
 func (b *bus) writes(addr uint16) [][]byte {
 	var all [][]byte
 	for _, t := range b.log {

@@ -34,8 +34,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// TestMachine has a whole board: what Linux drives, what hangs on its buses, and
-// what it has in /dev.
+// TestMachine scans a whole board: parts with kernel drivers, buses, and /dev.
 func TestMachine(t *testing.T) {
 	const chip = "sys/devices/soc/i2c-1/1-0077/"
 	root := tree(t, map[string]string{
@@ -97,7 +96,7 @@ candidate pwmchip0: pwmchip0, 2 channels | pwm: { driver: pwm, chip: pwmchip0, c
 	for _, f := range found {
 		says[f.Where] = f.Says
 	}
-	for where, want := range map[string]string{ // GPIO2 and 3 are the bus's, 4 and 17 are used
+	for where, want := range map[string]string{ // GPIO2 and 3 belong to the bus, 4 and 17 are used
 		"/dev/gpiochip0": "free: GPIO0 GPIO1 GPIO5 GPIO6 GPIO7 GPIO8 GPIO9 GPIO10 GPIO11 GPIO12 GPIO13 GPIO14 GPIO15 GPIO16 GPIO18 GPIO19 GPIO20 GPIO21 GPIO22 GPIO23 GPIO24 GPIO25 GPIO26 GPIO27",
 		"/dev/gpiochip2": "free: gpiochip2/0 gpiochip2/1",
 	} {

@@ -22,7 +22,7 @@ type nothing struct{}
 
 func (nothing) Open(context.Context) (device.Device, error) { return nil, nil }
 
-// have are drivers of these names.
+// have returns drivers with these names.
 func have(names ...string) []driver.Driver {
 	all := []driver.Driver{{Name: "kernel:", Of: func(string) driver.Config { return nothing{} }}}
 	for _, n := range names {
@@ -35,7 +35,7 @@ func on(b *bus) *Scan {
 	return &Scan{Board: boardtest.I2C(b), Root: "/nowhere", Buses: []string{"i2c-1"}, Drivers: have("bme280", "pcf8574")}
 }
 
-// run scans and returns what was found, a line each.
+// run scans and returns the found parts, one per line.
 func run(t testing.TB, s *Scan) string {
 	found, trouble := s.Run(context.Background())
 	for _, f := range trouble {
@@ -56,7 +56,7 @@ func lines(found []Found) string {
 	return strings.Join(all, "\n")
 }
 
-// sht is a word of Sensirion's with its CRC.
+// sht returns a Sensirion word with its CRC.
 func sht(words ...uint16) string {
 	var b []byte
 	for _, w := range words {
@@ -113,7 +113,7 @@ candidate i2c-1/0x77: PCA9548 multiplexer, MS5611, HT16K33 display, PCA9685, BME
 	}
 }
 
-// TestProbe has each part that only a probe can know, alone at its address.
+// TestProbe scans each part that only a probe identifies, alone at its address.
 func TestProbe(t *testing.T) {
 	aht := []byte{0x1c, 1, 2, 3, 4, 5}
 	aht = append(aht, board.CRC8(aht))
@@ -160,7 +160,7 @@ func (b *bridge) read(n int) []byte {
 	return out
 }
 
-// acting is a part as the table has it; the test has its own idea of what each does.
+// acting is a part of the table, with the test's own model of its effect.
 func acting(t *rapid.T, p part) model {
 	switch {
 	case strings.HasPrefix(p.name, "PCA9548"):
@@ -179,9 +179,9 @@ func acting(t *rapid.T, p part) model {
 	return &port{bytes: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "reads")}
 }
 
-// TestMovesNothing scans buses with any parts at any of the addresses that their
-// straps allow: no part that acts on a byte gets one, none of the others more than
-// one at a time, and what is not to be touched sees nothing at all.
+// TestMovesNothing scans buses with random parts at random possible addresses. No part that
+// acts on a byte gets one, the others get at most one at a time, and skipped addresses
+// get no transfer.
 func TestMovesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &bus{parts: make(map[uint16]model)}
@@ -196,7 +196,7 @@ func TestMovesNothing(t *testing.T) {
 		s := on(b)
 		s.Taken = make(map[string]string)
 		taken := rapid.SliceOfN(rapid.Uint16Range(first, last), 0, 5).Draw(t, "taken")
-		s.Probe = rapid.SliceOfN(rapid.SampledFrom(append(taken, first)), 0, 3).Draw(t, "probed") // a mistake is no permission
+		s.Probe = rapid.SliceOfN(rapid.SampledFrom(append(taken, first)), 0, 3).Draw(t, "probed") // --probe of a used address has no effect
 		for _, addr := range taken {
 			s.Taken[fmt.Sprintf("i2c-1/%#02x", addr)] = "pump"
 		}
@@ -229,8 +229,8 @@ func TestMovesNothing(t *testing.T) {
 	})
 }
 
-// TestTable holds the table to itself: whatever is looked for without being asked
-// to is at an address where nothing acts, and each part has its source.
+// TestTable checks the table: parts that are identified without --probe have addresses at
+// which no part acts on a byte, and each part has its source.
 func TestTable(t *testing.T) {
 	for _, p := range parts {
 		if p.source == "" || p.from > p.to || p.from < 3 || p.to > 0x7f {
@@ -257,7 +257,7 @@ func TestTable(t *testing.T) {
 	for _, addr := range slices.Sorted(maps.Keys(free)) {
 		got = append(got, fmt.Sprintf("%02x", addr))
 	}
-	// The whole list of where a register's number may be written unasked.
+	// All addresses to which a register's number is written without --probe.
 	const want = "1c 1d 1e 1f 41 43 47 50 51 52 53 54 55 56 57 58 59 5a 5b 5d 5e 5f 68 69 6a 6b 6c 6d 6e 6f 70 71 72 73 74 75 76 77"
 	if strings.Join(got, " ") != want {
 		t.Errorf("a scan writes at %s, want %s", strings.Join(got, " "), want)
@@ -300,10 +300,10 @@ func TestBadBuses(t *testing.T) {
 	}
 }
 
-// A part whose id says that it is another is not offered.
+// A part that is excluded by its ID is not a candidate.
 func TestAnotherPartIsNotOffered(t *testing.T) {
 	for _, reg := range []map[byte][2]byte{
-		{6: {0x00, 0x55}, 7: {0x04, 0x00}}, // another maker
+		{6: {0x00, 0x55}, 7: {0x04, 0x00}}, // another manufacturer
 		{6: {0x00, 0x54}, 7: {0x22, 0x00}}, // an MCP9844
 		{},
 	} {

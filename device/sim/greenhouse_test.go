@@ -15,7 +15,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// TestTheHeaterIsFelt is what a user tries first: heater on for five seconds.
+// TestTheHeaterIsFelt does what a new user tries first: heater on for five seconds.
 func TestTheHeaterIsFelt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := openModel(t, Config{Model: "greenhouse", Seed: 1, Speed: 1})
@@ -49,7 +49,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// TestTheSameSeedIsTheSameDay repeats a day of switching and reading.
+// TestTheSameSeedIsTheSameDay repeats a day of moves and readings.
 func TestTheSameSeedIsTheSameDay(t *testing.T) {
 	run := func(seed uint64) (all []device.Value) {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTheButtonIsPressedNowAndThen(t *testing.T) {
 			dev := openModel(t, Config{Model: "greenhouse", Seed: 5, Speed: speed})
 			hour := time.Duration(float64(time.Hour) / speed)
 			edges := watchFor(t, dev, hour, func() { time.Sleep(hour) })
-			if n := len(edges); n != 30 { // 15 turns of 4 minutes
+			if n := len(edges); n != 30 { // 15 periods of 4 minutes
 				t.Fatalf("speed %v: %d edges in an hour, want 30", speed, n)
 			}
 			for i, r := range edges {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// after returns a room changed by setup and then left for a while.
+// after returns a room that setup has changed, after a time.
 func after(seconds float64, setup func(*room)) room {
 	r := newRoom()
 	setup(&r)
@@ -50,7 +50,7 @@ func TestPhysics(t *testing.T) {
 	}
 }
 
-// TestAnythingGoesAndStaysBelievable switches at random for simulated weeks.
+// TestAnythingGoesAndStaysBelievable: after weeks of random moves all values are plausible.
 func TestAnythingGoesAndStaysBelievable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newRoom()
@@ -77,7 +77,7 @@ func TestLongIsAsGoodAsOften(t *testing.T) {
 	}
 }
 
-// BenchmarkYears is what the first look costs after a year at full speed.
+// BenchmarkYears measures the first sample after a year at full speed.
 func BenchmarkYears(b *testing.B) {
 	for b.Loop() {
 		r := newRoom()

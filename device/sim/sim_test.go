@@ -96,8 +96,7 @@ func TestOutputsFile(t *testing.T) {
 	holds("closed", "heater off\nvent 0\npump off\nlamp off\n")
 }
 
-// TestAnUnwrittenOutputIsNotConfirmed loses the folder of the outputs file for a
-// while: Apply must fail until the file has the value.
+// TestAnUnwrittenOutputIsNotConfirmed: Apply fails while the outputs file cannot be written.
 func TestAnUnwrittenOutputIsNotConfirmed(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	file := filepath.Join(folder, "outputs")
@@ -126,8 +125,8 @@ func TestAnUnwrittenOutputIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestSomebodyElsesHand: what the outputs file says is what reads back, until the output
-// is moved again.
+// TestSomebodyElsesHand: a value that another program writes to the outputs file is read back
+// until the next move.
 func TestSomebodyElsesHand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "outputs")
 	dev := openModel(t, Config{Model: "greenhouse", Speed: 1, OutputsFile: file})
@@ -155,13 +154,13 @@ func TestSomebodyElsesHand(t *testing.T) {
 			t.Errorf("%q reads %s", tt.file, got)
 		}
 	}
-	set(t, dev, "heater", device.Bool(false)) // which it was, for all that the device knows
+	set(t, dev, "heater", device.Bool(false)) // the same value as before, in the device's memory
 	if got := reads(); got != "off good, 0 good, off good, off good" {
 		t.Error(got)
 	}
 }
 
-// published returns what an outputs file says of a point.
+// published returns the value of a point in an outputs file.
 func published(t *testing.T, file, point string) device.Value {
 	t.Helper()
 	text, err := os.ReadFile(file)

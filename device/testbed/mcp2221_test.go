@@ -22,7 +22,7 @@ func TestMCP2221(t *testing.T) {
 	if a := ask(0x10); a[8] != 0 || a[20] != 0 {
 		t.Errorf("the status: % x", a)
 	}
-	// Nobody there.
+	// No chip at the address.
 	ask(0x90, 1, 0, 0x50<<1, 0)
 	if a := ask(0x10); a[20]&0x40 == 0 {
 		t.Errorf("nobody, and the status % x", a)
@@ -36,7 +36,7 @@ func TestMCP2221(t *testing.T) {
 	if a := ask(0x93, 1, 0, 0x50<<1|1); a[1] == 0 || a[2] != 0x25 {
 		t.Errorf("nobody, and % x", a)
 	}
-	// More than a report holds, both ways.
+	// Transfers longer than a report.
 	long := bytes.Repeat([]byte{7}, 130)
 	long[0] = 0x40
 	b.Write(0x3c, []byte{0, 0x20, 0})
@@ -59,7 +59,7 @@ func TestMCP2221(t *testing.T) {
 	}
 }
 
-// FuzzMCP2221: nothing that a kernel may send stops the board.
+// FuzzMCP2221: no report crashes the bridge.
 func FuzzMCP2221(f *testing.F) {
 	f.Add([]byte{0x90, 2, 0, 0x76 << 1, 0xf4, 0x27, 0x91, 8, 0, 0x76 << 1})
 	f.Add([]byte{0x90, 9, 0, 0x18 << 1, 0x78, 0x80, 0x40})

@@ -31,7 +31,7 @@ func (m master) receive(n int) []byte {
 	return all
 }
 
-// search finds all numbers on the line (application note 187).
+// search finds all ROM codes on the line (application note 187).
 func (m master) search() (found [][8]byte) {
 	last := -1
 	var rom [8]byte
@@ -149,7 +149,7 @@ func TestDS18B20(t *testing.T) {
 	})
 }
 
-// TestCRC8 is the example of application note 27.
+// TestCRC8 uses the example of application note 27.
 func TestCRC8(t *testing.T) {
 	if got := crc8([]byte{0x02, 0x1c, 0xb8, 0x01, 0, 0, 0}); got != 0xa2 {
 		t.Errorf("%#02x", got)

@@ -32,7 +32,7 @@ func TestMCP4725(t *testing.T) {
 	out(0xabc, 2048)
 	r.write(0x40, 0x12, 0x30)
 	out(0x123, 2048)
-	r.write(0x00) // half a command
+	r.write(0x00) // an incomplete command
 	out(0x123, 2048)
 	r.write(0x60, 0x45, 0x60)
 	out(0x456, 0x456)
@@ -61,7 +61,7 @@ func TestPCA9685(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r.write(0, 0x30)
-	r.expect(0, 0xb0) // asleep, and could go on
+	r.expect(0, 0xb0) // asleep, with the restart bit
 }
 
 func TestSSD1306(t *testing.T) {

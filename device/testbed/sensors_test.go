@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestTMP102 is the datasheet's tables 2 and 3.
+// TestTMP102 uses the datasheet's tables 2 and 3.
 func TestTMP102(t *testing.T) { synctest.Test(t, testTMP102) }
 
 func testTMP102(t *testing.T) {
@@ -65,7 +65,7 @@ func TestADS1115(t *testing.T) {
 		r.expect(0, 0x40, 0x00)
 		r.setInput("in0", 2)
 		r.expect(0, 0x40, 0x00) // once is once
-		r.write(1, 0x90, 0x83)  // on and on, in0 less in3, ±6.144 V
+		r.write(1, 0x90, 0x83)  // continuous, in0 minus in3, ±6.144 V
 		time.Sleep(time.Second / 128)
 		r.expect(0, 0x34, 0x15)
 		r.write(1, 0x44, 0x83) // 2 V in a range to 2.048 V
@@ -93,7 +93,7 @@ func TestBH1750(t *testing.T) {
 		if got := lux(); got != 500 {
 			t.Errorf("%v lx", got)
 		}
-		r.write(0x10) // anew; what was measured stays
+		r.write(0x10) // a new measurement; the old result stays
 		if got := lux(); got != 500 {
 			t.Errorf("%v lx", got)
 		}
@@ -111,7 +111,7 @@ func TestBH1750(t *testing.T) {
 	})
 }
 
-// TestBME280Formulas is the example of BST-BMP280-DS001, section 3.12.
+// TestBME280Formulas uses the example of BST-BMP280-DS001, section 3.12.
 func TestBME280Formulas(t *testing.T) {
 	fine := bmeFine(519888)
 	if fine != 128422 {
@@ -155,7 +155,7 @@ func TestBME280(t *testing.T) {
 			t.Errorf("it measures asleep: %v °C", c)
 		}
 		r.write(0xe0, 0xb6)
-		r.write(0xf4, 0x27, 0xf2, 1) // ctrl_hum too late: temperature and pressure only, on and on
+		r.write(0xf4, 0x27, 0xf2, 1) // ctrl_hum too late: temperature and pressure only, continuous
 		time.Sleep(10 * time.Millisecond)
 		r.expect(0xfd, 0x80, 0)
 		if c, _, _ := measured(); c != 60 {
@@ -168,7 +168,7 @@ func TestBME280(t *testing.T) {
 	})
 }
 
-// TestINA219 is the example of SBOS448, figure 27: 20 mV and 11.98 V.
+// TestINA219 uses the example of SBOS448, figure 27: 20 mV and 11.98 V.
 func TestINA219(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0x40, NewINA219())
@@ -178,7 +178,7 @@ func TestINA219(t *testing.T) {
 		r.setInput("current", 0.2)
 		time.Sleep(inaConversion)
 		r.expect(1, 0x07, 0xd0)
-		r.expect(2, 0x5d, 0x9a) // with the bit that says that it has converted
+		r.expect(2, 0x5d, 0x9a) // with the conversion-ready bit
 		r.setInput("current", -0.2)
 		r.expect(1, 0xf8, 0x30)
 		r.write(0, 0x39, 0x98) // power-down

@@ -77,19 +77,19 @@ func ask(b *testing.B, catalog *tools.Catalog, tool string, args []byte) {
 	}
 }
 
-// costs are of one turn of a benchmark.
+// costs are the costs of one iteration of a benchmark.
 type costs struct{ ns, allocs float64 }
 
-// cost runs a benchmark, and returns what a turn of its last run has cost.
-func cost(b *testing.B, name string, turn func(b *testing.B, i int)) (c costs) {
+// cost runs a benchmark, and returns the costs of an iteration of its last run.
+func cost(b *testing.B, name string, do func(b *testing.B, i int)) (c costs) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
-		turn(b, 0) // what only the first one needs
+		do(b, 0) // the first iteration allocates more
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		b.ResetTimer()
 		for i := range b.N {
-			turn(b, i)
+			do(b, i)
 		}
 		b.StopTimer()
 		runtime.ReadMemStats(&after)
@@ -108,7 +108,7 @@ func beside(b *testing.B, name string, ours, bare costs, ns, allocs string) {
 	})
 }
 
-// fed is a device that says what it is told to.
+// fed is a device with given readings.
 type fed struct{ emit chan func(device.Reading) }
 
 func (f fed) Watch(ctx context.Context, emit func(device.Reading)) error {

@@ -22,7 +22,7 @@ import (
 )
 
 // multiplexer is an I2C bus with a PCA9548 at 0x70 and a thermometer on each channel, all
-// at one address. As on a real bus, others may have their turn between two transfers.
+// at one address. As on a real bus, others can use it between two transfers.
 type multiplexer struct {
 	mu      sync.Mutex
 	channel byte
@@ -43,7 +43,7 @@ func newMultiplexer(t *testing.T, channels int) *multiplexer {
 	return m
 }
 
-// degrees is how warm it is at a channel.
+// degrees returns the temperature at a channel.
 func degrees(channel int) float64 { return 10 + float64(channel) }
 
 func (m *multiplexer) Tx(address uint16, w, r []byte) error {
@@ -68,9 +68,8 @@ func (m *multiplexer) Tx(address uint16, w, r []byte) error {
 func (*multiplexer) String() string                    { return "i2c-1" }
 func (*multiplexer) SetSpeed(f physic.Frequency) error { return nil }
 
-// TestReloadKeepsTheBoard: devices that were there before a reload and devices that came
-// with it take turns on their bus. Behind a multiplexer, whoever does not wait for its turn
-// reads, and writes, another chip.
+// TestReloadKeepsTheBoard: devices from before a reload and new ones use their bus one at a
+// time. Behind a multiplexer, overlapping transfers would reach another chip.
 func TestReloadKeepsTheBoard(t *testing.T) {
 	const channels, before, samples = 4, 2, 200
 	b := boardtest.I2C(newMultiplexer(t, channels))

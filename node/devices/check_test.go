@@ -19,13 +19,13 @@ import (
 	"agentsite/node/config"
 )
 
-// drivers are those that the configurations of these tests use.
+// drivers returns the drivers of the configurations in these tests.
 func drivers(b *board.Board) []driver.Driver {
 	return slices.Concat([]driver.Driver{host.Driver(), sim.Driver()}, gpio.Drivers(b), chip.Drivers(b))
 }
 
-// checkFails checks a configuration of these devices, and looks for what it says; "" is
-// for nothing.
+// checkFails checks a configuration of these devices, and expects an error with that text;
+// "" expects none.
 func checkFails(t *testing.T, devices, says string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.yaml")
@@ -97,7 +97,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestBoardConflicts: what two devices need is refused at the line of the one.
+// TestBoardConflicts: a resource of two devices is refused at the line of one of them.
 func TestBoardConflicts(t *testing.T) {
 	const text = `site: { name: a }
 devices:

@@ -53,7 +53,7 @@ type benchConfig struct {
 	b    *bench
 }
 
-// benchSwitch is a driver that knows its output beforehand.
+// benchSwitch is a driver that describes its output before Open.
 type benchSwitch struct{ benchConfig }
 
 func (c *benchSwitch) Describe() device.Description { return c.b.desc["switch"] }
@@ -109,8 +109,8 @@ func TestOpenDevices(t *testing.T) {
 	for _, tt := range []struct {
 		name, devices string
 		opened        string
-		says          string // the error begins so; then all are closed
-		missing       string // so begins why b is missing
+		says          string // prefix of the error; then all are closed
+		missing       string // part of the reason why b is missing
 	}{
 		{"good", "a: { driver: bench, what: sensor }\n  b: { driver: switch, lease: 5s, max_on: 1m, min_off: 2s }", "sensor", "", ""},
 		{"one is damaged", "a: { driver: bench, what: sensor }\n  b: { driver: bench, what: damaged }\n  c: { driver: bench, what: switch }", "sensor switch", "", "its memory is worn out"},
@@ -174,13 +174,13 @@ func TestOpenDevices(t *testing.T) {
 	}
 }
 
-// stuck is a device that does not close until it is let go.
+// stuck is a device that hangs in Close until it is released.
 type stuck struct{ let chan struct{} }
 
 func (s stuck) Describe() device.Description { return device.Description{} }
 func (s stuck) Close() error                 { <-s.let; return nil }
 
-// A device that hangs holds up neither the end nor the others' closing.
+// A hanging device delays neither the site's end nor the closing of others.
 func TestCloseBesideAStuckDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})

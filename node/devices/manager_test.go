@@ -14,8 +14,8 @@ import (
 
 var errNobody = device.Faultf(device.Offline, "nothing answers at p1")
 
-// TestMissing: a device that is not there keeps nobody from starting. Its points are
-// faults, its outputs refused, and it is in use by itself once it is there.
+// TestMissing: the site starts with a missing device. Its points are faults, its outputs are
+// refused, and it is used automatically once it can be opened.
 func TestMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nothing := device.Faultf(device.Offline, "nothing answers at p3")
@@ -47,7 +47,7 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// TestMissingAfterReload: what cannot be opened is said, by what is wrong now.
+// TestMissingAfterReload: a missing device's reason is the newest one.
 func TestMissingAfterReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bay{}
@@ -70,7 +70,7 @@ func TestMissingAfterReload(t *testing.T) {
 	})
 }
 
-// TestOpeningIsTriedLessOften: a second, then twice as long, at most five minutes.
+// TestOpeningIsTriedLessOften: the back-off doubles from a second to five minutes.
 func TestOpeningIsTriedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bay{away: map[string]error{"p1": errNobody}}

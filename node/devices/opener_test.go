@@ -14,8 +14,8 @@ import (
 	"agentsite/node/config"
 )
 
-// TestBadDevices: whatever is wrong with one device, the others are in use, and it is as
-// soon as that is mended.
+// TestBadDevices: a failed device does not affect the others, and is used as soon as it
+// works.
 func TestBadDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taken := device.Faultf(device.Busy, "p3 is in use by another program")
@@ -35,8 +35,8 @@ func TestBadDevices(t *testing.T) {
 	})
 }
 
-// TestHangingOpen: a driver that hangs as it opens its device is called once until it
-// comes back, through a day of retries and a reload, and holds up nobody but its device.
+// TestHangingOpen: a driver that hangs in Open is not called again before it returns, through
+// a day of retries and a reload, and delays only its own device.
 func TestHangingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bay{hangs: map[string]chan struct{}{"p3": make(chan struct{}), "p4": make(chan struct{})}}
@@ -84,8 +84,8 @@ func TestHangingOpen(t *testing.T) {
 	})
 }
 
-// TestOpeningEnds: a site that is to end while a driver hangs does not wait for it, and
-// leaves no device open.
+// TestOpeningEnds: a site that ends while a driver hangs does not wait for it, and leaves no
+// device open.
 func TestOpeningEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})

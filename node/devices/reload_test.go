@@ -15,15 +15,15 @@ import (
 	"agentsite/node/config"
 )
 
-// TestReload: what has changed is safe, closed, opened and driven to safe again; what
-// has not goes on as if nothing had happened.
+// TestReload: a changed device goes to safe, is closed and opened, and goes to safe again; an
+// unchanged one keeps running.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
 		defer r.end()
 		r.says(t, "switch_output", pumpOn, "Value:on")
 		r.says(t, "switch_output", lampOn, "Value:on")
-		time.Sleep(70 * time.Second) // so that there is a past
+		time.Sleep(70 * time.Second) // to get a history
 		synctest.Wait()
 		r.told()
 		changes := make(chan agents.Change, 8)
@@ -43,7 +43,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		// What has changed is safe, and closed before another opens it; the lamp stays on.
+		// Changed devices are safe, and closed before another device uses their pins; the lamp stays on.
 		if got, want := r.sorted(), "p1 off, p3 off, close p3, open p3, open p4"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
@@ -65,7 +65,7 @@ func TestReload(t *testing.T) {
 		time.Sleep(guard.DefaultRest)
 		r.says(t, "switch_output", `{"output":"pump/on","on":true}`, "Value:on")
 
-		// The same file once more, in other words, changes nothing.
+		// The same configuration with another spelling changes nothing.
 		r.told()
 		r.text = strings.Replace(r.text, "pin: p1, max_on: 1m", "max_on: 1m, pin: 'p1'", 1) + "# the end\n"
 		if err := r.Reload(t.Context()); err != nil || r.told() != "" {
@@ -79,7 +79,7 @@ func TestReload(t *testing.T) {
 		}
 		r.says(t, "read_points", readAll, "Point:pump/on Value:on")
 
-		// What is gone is gone, and safe.
+		// Removed devices are closed and safe.
 		r.text = head + "  soil: { driver: probe, pin: p4, unit: K }\n"
 		if err := r.Reload(t.Context()); err != nil {
 			t.Fatal(err)
@@ -94,8 +94,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestLeaseOutlivesReloads: what a reload does not change keeps its lease, and its value
-// without a moment's gap, though its neighbours come, go and change.
+// TestLeaseOutlivesReloads: an unchanged output keeps its lease, and its value without a gap,
+// while others are added, removed and changed.
 func TestLeaseOutlivesReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
@@ -130,8 +130,8 @@ func TestLeaseOutlivesReloads(t *testing.T) {
 	})
 }
 
-// TestReloadWhoseCloseHangs: a device whose driver hangs as it is closed goes with its
-// process: no other driver would get its line.
+// TestReloadWhoseCloseHangs: if a driver hangs in Close, its process is replaced, so that
+// another driver can use its line.
 func TestReloadWhoseCloseHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
@@ -151,8 +151,8 @@ func TestReloadWhoseCloseHangs(t *testing.T) {
 	})
 }
 
-// TestNotesOnAHangingDisk: while what went to safe cannot be written down, calls that go to
-// safe are answered.
+// TestNotesOnAHangingDisk: while the journal cannot be written, returns to safe still get
+// responses.
 func TestNotesOnAHangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, twoParts)
@@ -166,7 +166,7 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 		defer func() { cancel(); <-ended }()
 		r.says(t, "switch_output", strings.Replace(lampOn, "300", "1", 1), "Value:on")
 		r.says(t, "switch_output", pumpOn, "Value:on")
-		time.Sleep(10 * time.Second) // the lamp's lease is over, which is to be written
+		time.Sleep(10 * time.Second) // the lamp's lease expires, which the journal records
 		for range 3 {
 			begun := time.Now()
 			if r.says(t, "switch_output", pumpOff, "Value:off"); time.Since(begun) > time.Second {
@@ -181,8 +181,8 @@ func TestNotesOnAHangingDisk(t *testing.T) {
 	})
 }
 
-// TestReloadWhoseInstallFails: the previous configuration stays in use, with what it says, and
-// the next reload does not say otherwise.
+// TestReloadWhoseInstallFails: the previous configuration stays in use, also after the next
+// reload.
 func TestReloadWhoseInstallFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
@@ -212,7 +212,7 @@ func TestReloadWhoseInstallFails(t *testing.T) {
 	})
 }
 
-// TestReloadKeepsThePast: of what has not changed, and of nothing else.
+// TestReloadKeepsThePast: a reload keeps the history of unchanged devices only.
 func TestReloadKeepsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, "  a: { driver: probe, pin: p1 }\n  b: { driver: probe, pin: p2 }\n")
@@ -239,7 +239,7 @@ func TestReloadKeepsThePast(t *testing.T) {
 	})
 }
 
-// TestReloadRefused: a bad file, or one that only a restart can take, changes nothing.
+// TestReloadRefused: a file with mistakes, or one that needs a restart, changes nothing.
 func TestReloadRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)
@@ -267,8 +267,8 @@ func TestReloadRefused(t *testing.T) {
 	})
 }
 
-// TestReloadAgents: other agents are passed on at a reload, and again at the next one where
-// they were refused.
+// TestReloadAgents: a reload passes changed agents on, and the next one again if they were
+// refused.
 func TestReloadAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, &bay{}, threeOf)

@@ -19,7 +19,8 @@ func (h heldOutputs) Release(_ context.Context, output string) (guard.Status, er
 	return guard.Status{}, nil
 }
 
-// TestReleaseRevoked: what its holder may hold stays, and all else is released.
+// TestReleaseRevoked: outputs whose holder has lost the permission are released, the others
+// stay.
 func TestReleaseRevoked(t *testing.T) {
 	h := heldOutputs{[]guard.Status{{Output: "a/x", Holder: "ann"}, {Output: "b/x", Holder: "bob"}, {Output: "c/x"}, {Output: "d/x", Holder: "bob"}}, make(chan string)}
 	ReleaseRevoked(t.Context(), h, func(holder, output string) bool { return holder != "bob" || output == "e/x" })

@@ -26,15 +26,15 @@ import (
 	"agentsite/transport/rpc"
 )
 
-// bay is hardware that a test plugs, unplugs and watches: parts by their pins, each
-// with an owner at most.
+// bay is fake hardware that a test plugs, unplugs and watches: parts by their pins, each with
+// one user at most.
 type bay struct {
 	mu    sync.Mutex
 	away  map[string]error         // why a pin's part cannot be opened
 	hangs map[string]chan struct{} // until when a pin's driver hangs as it opens or closes
 	hung  []string                 // each time that one did
 	owned map[string]bool
-	at    map[string]device.Value // of relays
+	at    map[string]device.Value // values of relays
 	stuck map[string]bool         // relays that do not follow
 	log   []string
 	tries []time.Time // to open something
@@ -49,7 +49,7 @@ func (b *bay) change(do func()) {
 
 func (b *bay) note(format string, args ...any) { b.log = append(b.log, fmt.Sprintf(format, args...)) }
 
-// told is what happened since the last time.
+// told returns the events since the last call.
 func (b *bay) told() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,8 +58,7 @@ func (b *bay) told() string {
 	return strings.Join(log, ", ")
 }
 
-// sorted is told, where several things happen beside each other: moves, then closing,
-// then opening.
+// sorted is told with concurrent events in the order of moves, closing, opening.
 func (b *bay) sorted() string {
 	parts := strings.Split(b.told(), ", ")
 	rank := func(s string) string {
@@ -89,7 +88,7 @@ type part struct {
 	closed bool
 }
 
-// hang lasts until the pin's driver does not hang any more, with the bay locked.
+// hang blocks while the pin's driver hangs; the bay is locked.
 func (p *part) hang() {
 	if hangs := p.b.hangs[p.Pin]; hangs != nil {
 		p.b.hung = append(p.b.hung, p.Pin)
@@ -124,14 +123,14 @@ func (p *part) Close() error {
 	return nil
 }
 
-// use is what a part is for, while it is open.
+// use is an open part.
 func (p *part) use() {
 	if p.closed {
 		p.b.wrong = append(p.b.wrong, p.Pin+" was used after it was closed")
 	}
 }
 
-// relayConfig is of a switch whose points are known without hardware.
+// relayConfig configures a switch whose points are known without hardware.
 type relayConfig struct{ part }
 
 func (c *relayConfig) Open(context.Context) (device.Device, error) { return (*relay)(c), c.open() }
@@ -156,7 +155,7 @@ func (r *relay) Apply(_ context.Context, _ string, v device.Value) error {
 	return nil
 }
 
-// probeConfig is of a sensor whose points only its hardware knows.
+// probeConfig configures a sensor whose points are known only after Open.
 type probeConfig struct{ part }
 
 func (c *probeConfig) Open(context.Context) (device.Device, error) { return (*probe)(c), c.open() }
@@ -258,7 +257,7 @@ func newRig(t *testing.T, b *bay, devices string) *rig {
 	return r
 }
 
-// inProcess is a guard's process that is none.
+// inProcess runs the guard inside the test's process.
 func inProcess(cfg *config.Site, latch guard.Latch, drivers []driver.Driver) proc.Process {
 	ours, its := net.Pipe()
 	ctx, kill := context.WithCancel(context.Background())
@@ -283,7 +282,7 @@ func (r *rig) call(t *testing.T, tool, args string) string {
 	return fmt.Sprintf("%+v", res.Value)
 }
 
-// says calls a tool once all that is under way has settled, and looks for the wants.
+// says calls a tool after all other activity has settled, and expects the wants in its result.
 func (r *rig) says(t *testing.T, tool, args string, wants ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -304,7 +303,7 @@ const (
 	threeOf  = twoParts + "  soil: { driver: probe, pin: p3, unit: K }\n"
 )
 
-// unwritten is a journal that keeps nothing.
+// unwritten is a journal that stores nothing.
 type unwritten struct{}
 
 func (unwritten) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }

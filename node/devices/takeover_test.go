@@ -17,8 +17,8 @@ func testFiles(folder string) GuardFiles {
 	}
 }
 
-// TestInterruptedStart: the outputs of the old plan go to safe before another replaces it,
-// though the site has to end meanwhile.
+// TestInterruptedStart: the outputs of the old plan go to safe before a new plan replaces it,
+// even if the site ends meanwhile.
 func TestInterruptedStart(t *testing.T) {
 	f := testFiles(t.TempDir())
 	if err := os.WriteFile(f.Plan, []byte("before"), 0o600); err != nil {

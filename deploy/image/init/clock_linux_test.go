@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestAgreed: no server alone says what time it is, however far off it is.
+// TestAgreed: no single server sets the clock, however wrong its time is.
 func TestAgreed(t *testing.T) {
 	const far, s = math.MaxInt64, time.Second
 	for _, tt := range []struct {

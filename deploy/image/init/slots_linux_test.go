@@ -16,17 +16,17 @@ import (
 
 const slotSize = 64 << 10
 
-// board is a card as files: what the firmware reads and what the system writes.
+// board is a card as files, which the firmware reads and the system writes.
 type board struct {
 	t   *testing.T
 	dir string
 	key identity.Key
-	// fails has writes to a slot fail once so many bytes are written, where it is not nil.
+	// fails, if not nil, makes writes to a slot fail after that many bytes.
 	fails *int
 }
 
 func TestMain(m *testing.M) {
-	os.Stderr, _ = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // what the board says
+	os.Stderr, _ = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // the board's log
 	os.Exit(m.Run())
 }
 
@@ -61,12 +61,12 @@ func (b *board) read(name string) []byte {
 	return content
 }
 
-// content is what a slot with that version begins with.
+// content returns the beginning of a slot with that version.
 func (b *board) content(sequence int) []byte {
 	return bytes.Repeat([]byte("version "+strconv.Itoa(sequence)+"\n"), slotSize/20)
 }
 
-// update is a signed one.
+// update returns a signed update.
 func (b *board) update(sequence int, by identity.Key) []byte {
 	b.t.Helper()
 	var out bytes.Buffer
@@ -77,8 +77,8 @@ func (b *board) update(sequence int, by identity.Key) []byte {
 	return out.Bytes()
 }
 
-// power starts the board as its firmware does, and returns what runs then. With tryboot the
-// other slot is started, once.
+// power boots the board as its firmware does, and returns the running slots. With tryboot it
+// boots the other slot, once.
 func (b *board) power(tryboot bool) *slots {
 	b.t.Helper()
 	n := firstSlot
@@ -94,7 +94,7 @@ func (b *board) power(tryboot bool) *slots {
 	word := strings.Fields(string(b.read("slot" + strconv.Itoa(n))[:20]))
 	if len(word) < 2 || word[0] != "version" {
 		if tryboot {
-			return b.power(false) // the firmware finds nothing to start, or it hangs
+			return b.power(false) // the slot is not bootable, or hangs
 		}
 		b.t.Fatalf("slot %d has nothing to start", n)
 	}
@@ -158,7 +158,7 @@ func TestAWellOneStays(t *testing.T) {
 			t.Fatalf("%+v", s.state)
 		}
 	}
-	// And the next one goes where the first was.
+	// The next update goes to the first slot.
 	b.write("updates/"+inboxFile, b.update(3, b.key))
 	if !s.installWaiting() || b.power(true).rules.Sequence != 3 {
 		t.Error("there is no third")
@@ -185,8 +185,8 @@ func TestOneThatIsNotWellIsGone(t *testing.T) {
 	}
 }
 
-// TestRefused shows that what is not ours, not whole, not newer or not for the image leaves
-// the board as it is.
+// TestRefused: an update that is not signed, incomplete, not newer or not for the image
+// changes nothing.
 func TestRefused(t *testing.T) {
 	b := newBoard(t)
 	good := b.update(2, b.key)
@@ -218,8 +218,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCut has the power fail at 200 places of an update: what ran before runs, nothing else
-// can be started, and the update is taken later.
+// TestCut: the power fails at 200 points of an update. The old version runs, no other is
+// bootable, and the update is installed later.
 func TestCut(t *testing.T) {
 	const points = 200
 	for i := range points {
@@ -243,8 +243,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestCutWhileItIsKept has the new version well, and only the first of two files written
-// that say so.
+// TestCutWhileItIsKept: the new version is healthy, and the power fails after the first of
+// two files is written.
 func TestCutWhileItIsKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
@@ -258,7 +258,7 @@ func TestCutWhileItIsKept(t *testing.T) {
 	}
 }
 
-// unsaved has the state not be saved any more, as on a full disk, until mend.
+// unsaved makes saving the state fail, as on a full disk, until mend.
 func (b *board) unsaved() (mend func()) {
 	b.t.Helper()
 	stone := b.path("updates/" + stateName + ".new")
@@ -268,8 +268,8 @@ func (b *board) unsaved() (mend func()) {
 	return func() { os.RemoveAll(stone) }
 }
 
-// TestNotKept shows that a version that was never started is not started for good, where the
-// state cannot be saved.
+// TestNotKept: if the state cannot be saved, a version that never ran does not become the
+// default.
 func TestNotKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
@@ -278,7 +278,7 @@ func TestNotKept(t *testing.T) {
 	if s.installWaiting() || s.onTrial() {
 		t.Error("it is tried, and nobody would know")
 	}
-	s.confirm() // of what runs
+	s.confirm() // of the running version
 	if s.onTrial() {
 		t.Error("what runs is on trial")
 	}
@@ -292,7 +292,7 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestWellAndNotKept has a version be well whose board cannot note it.
+// TestWellAndNotKept: a version is healthy, but the state cannot be saved.
 func TestWellAndNotKept(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
@@ -315,8 +315,8 @@ func TestWellAndNotKept(t *testing.T) {
 	}
 }
 
-// TestCutBeforeItIsStarted has the power fail between the note that a version is tried and
-// the restart for it, or in the middle of its trial.
+// TestCutBeforeItIsStarted: the power fails between saving the trial and the reboot, or
+// during the trial.
 func TestCutBeforeItIsStarted(t *testing.T) {
 	for _, cut := range []string{"before", "while it is tried"} {
 		b := newBoard(t)
@@ -344,8 +344,7 @@ func TestCutBeforeItIsStarted(t *testing.T) {
 	}
 }
 
-// TestTriedForEver shows that one that always takes the board down is given up, also where
-// that cannot be noted.
+// TestTriedForEver: a version that always hangs is rejected, also if that cannot be saved.
 func TestTriedForEver(t *testing.T) {
 	b := newBoard(t)
 	s := b.power(false)
@@ -371,7 +370,7 @@ func TestTriedForEver(t *testing.T) {
 	}
 }
 
-// TestUnreadable shows that a state that cannot be read stops nothing.
+// TestUnreadable: an unreadable state does not prevent updates.
 func TestUnreadable(t *testing.T) {
 	for _, text := range []string{"", "{", `{"form":2}`, `{"form":1,"more":1}`} {
 		b := newBoard(t)
@@ -383,7 +382,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// failing is a slot whose card fails.
+// failing is a slot on a failing card.
 type failing struct {
 	*os.File
 	left *int

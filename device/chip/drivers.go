@@ -31,7 +31,7 @@ func Drivers(b *board.Board) []driver.Driver {
 		{Name: "hx711", Doc: "a load cell by an HX711 on two lines", Config: func() driver.Config { return &hx711Config{Gain: 128, board: b} }},
 		{Name: "ina219", Doc: "voltage, current and power by an INA219 on I2C", Config: func() driver.Config { return &ina2xxConfig{b.I2C(ina2xxAddresses...), 0.1, ina219} }},
 		{Name: "ina226", Doc: "voltage, current and power by an INA226 on I2C", Config: func() driver.Config { return &ina2xxConfig{b.I2C(ina2xxAddresses...), 0.1, ina226} }},
-		{Name: "ina260", Doc: "voltage, current and power by an INA260 on I2C", Config: func() driver.Config { return &ina260Config{b.I2C(ina2xxAddresses...), ina260} }},
+		{Name: "ina260", Doc: "voltage, current and power by an INA260 on I2C", Config: func() driver.Config { return newINA260(b.I2C(ina2xxAddresses...)) }},
 		{Name: "max7219", Doc: "digits of seven segments by a MAX7219 on SPI", Config: func() driver.Config { return &max7219Config{SPI: b.SPI(), Digits: 8, Brightness: 8} }},
 		{Name: "mcp23008", Doc: "switches and states by an MCP23008 on I2C", Config: func() driver.Config { return newExpander(b, mcp23008) }},
 		{Name: "mcp23017", Doc: "switches and states by an MCP23017 on I2C", Config: func() driver.Config { return newExpander(b, mcp23017) }},

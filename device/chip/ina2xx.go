@@ -9,7 +9,7 @@ import (
 	"agentsite/device/driver"
 )
 
-// ina2xxConfig is the YAML of ina219 and ina226, and, without its shunt, of ina260.
+// ina2xxConfig is the YAML of ina219 and ina226.
 //
 // periph's adapter of the INA219 is not used: it measures no more than 16 V of the
 // chip's 26, and drops the bus's own errors. Current and power are computed here
@@ -17,13 +17,6 @@ import (
 type ina2xxConfig struct {
 	board.I2C
 	Shunt float64 `json:"shunt" jsonschema:"the resistor that the current flows through, in ohms; 0.1 (R100) on most modules"`
-
-	ina2xx
-}
-
-// ina260Config has its shunt inside.
-type ina260Config struct {
-	board.I2C
 
 	ina2xx
 }
@@ -81,9 +74,6 @@ func (c *ina2xxConfig) Validate() error {
 // Describe gives the ranges that the chip has with this shunt.
 func (c *ina2xxConfig) Describe() device.Description { return c.describe(c.Shunt) }
 
-// Describe gives the chip's ranges.
-func (c *ina260Config) Describe() device.Description { return c.describe(1) }
-
 func (i *ina2xx) describe(shunt float64) device.Description {
 	amps := device.Tidy(float64(i.full) * i.shunt / shunt)
 	return device.Description{Model: i.model, Points: []device.Point{
@@ -93,30 +83,30 @@ func (i *ina2xx) describe(shunt float64) device.Description {
 	}}
 }
 
-// Open finds the chip.
-func (c *ina2xxConfig) Open(ctx context.Context) (device.Device, error) {
-	return c.open(ctx, c.I2C, c.Shunt)
+// newINA260 returns the Config of ina260, which has its shunt inside.
+func newINA260(at board.I2C) driver.Config {
+	return &sensorConfig{at, ina260.describe(1), func(dev *i2cChip) sensor { return ina260.sensor(dev, 1) }}
 }
 
 // Open finds the chip.
-func (c *ina260Config) Open(ctx context.Context) (device.Device, error) { return c.open(ctx, c.I2C, 1) }
+func (c *ina2xxConfig) Open(ctx context.Context) (device.Device, error) {
+	return openSensor(ctx, c.I2C, c.Describe(), func(dev *i2cChip) sensor { return c.sensor(dev, c.Shunt) })
+}
 
-// open finds the chip by its ids. An INA219 has none, so that it keeps its settings
+// sensor finds the chip by its ids. An INA219 has none, so that it keeps its settings
 // has to do.
-func (i *ina2xx) open(ctx context.Context, at board.I2C, shunt float64) (device.Device, error) {
-	return openSensor(ctx, at, i.describe(shunt), func(dev *i2cChip) sensor {
-		return sensor{
-			configure: func() {
-				for register, want := range i.ids {
-					dev.checkWord(register, ^uint16(ina2xxRevision), want)
-				}
-				dev.writeWord(ina2xxSettings, i.settings)
-				dev.checkWord(ina2xxSettings, 0xFFFF, i.settings)
-				dev.sleep(i.takes)
-			},
-			read: func(out *driver.Sample) { i.read(dev, shunt, out) },
-		}
-	})
+func (i *ina2xx) sensor(dev *i2cChip, shunt float64) sensor {
+	return sensor{
+		configure: func() {
+			for register, want := range i.ids {
+				dev.checkWord(register, ^uint16(ina2xxRevision), want)
+			}
+			dev.writeWord(ina2xxSettings, i.settings)
+			dev.checkWord(ina2xxSettings, 0xFFFF, i.settings)
+			dev.sleep(i.takes)
+		},
+		read: func(out *driver.Sample) { i.read(dev, shunt, out) },
+	}
 }
 
 func (i *ina2xx) read(dev *i2cChip, shunt float64, out *driver.Sample) {

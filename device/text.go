@@ -68,7 +68,7 @@ func Nearest(word string, known []string) []string {
 	}
 	var near []candidate
 	for _, k := range known {
-		a, b := word, k
+		a, b := word, strings.ToLower(k)
 		if same := strings.LastIndexByte(a, '/') + 1; same > 0 && strings.HasPrefix(b, a[:same]) {
 			a, b = a[same:], b[same:] // of the same device only the rest can be misspelt
 		}

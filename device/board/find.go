@@ -1,7 +1,6 @@
 package board
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -129,7 +128,7 @@ func find(all []Chip, p Pin) (lineID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return lineID{}, device.Faultf(device.Offline, "there is no line %s; %s", p, suggestLines(all, p))
+		return lineID{}, device.Faultf(device.Offline, "there is no line %s%s", p, suggestLines(all, p))
 	}
 	return lineID{}, device.Faultf(device.Invalid, "%d lines are called %s; write %s/%d or %s/%d", len(found), p, found[0].chip, found[0].offset, found[1].chip, found[1].offset)
 }
@@ -173,10 +172,10 @@ func chipNames(all []Chip) string {
 	return strings.Join(names, ", ")
 }
 
-// suggestLines names some lines whose names begin like p.
+// suggestLines ends the fault about a line that does not exist.
 func suggestLines(all []Chip, p Pin) string {
 	if len(all) == 0 {
-		return "this machine has no GPIO chip at all"
+		return "; this machine has no GPIO chip at all"
 	}
 	var names []string
 	for _, c := range all {
@@ -186,16 +185,5 @@ func suggestLines(all []Chip, p Pin) string {
 			}
 		}
 	}
-	if len(names) == 0 {
-		return fmt.Sprintf("the lines of this machine have no names; write one like %s/0 (it has %s)", all[0].Name, chipNames(all))
-	}
-	alike := func(name string) int {
-		n := 0
-		for n < len(name) && n < len(p) && name[n]|0x20 == p[n]|0x20 {
-			n++
-		}
-		return n
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(alike(b), alike(a)) })
-	return "there are " + strings.Join(names[:min(5, len(names))], ", ") + " and such, or write a chip and its line, like " + all[0].Name + "/0"
+	return device.Suggest(string(p), names, "line") + "; any line can be written with its chip, like " + all[0].Name + "/0"
 }

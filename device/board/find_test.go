@@ -87,15 +87,15 @@ func TestFindNothing(t *testing.T) {
 		kind  device.FaultKind
 		want  string
 	}{
-		{four(), "BT_OFF", device.Offline, "there are BT_ON, "},
-		{four(), "GPIO99", device.Offline, "there is no line GPIO99; there are GPIO"},
+		{four(), "BT_OFF", device.Offline, "did you mean BT_ON"},
+		{four(), "GPIO99", device.Offline, "there is no line GPIO99; did you mean GPIO"},
 		{four(), "gpiochip7/0", device.Offline, "there is no chip gpiochip7; this machine has gpiochip0 (pinctrl-bcm2711), gpiochip1 (raspberrypi-exp-gpio)"},
 		{four(), "gpiochip1/8", device.Offline, "gpiochip1 has only 8 lines, counted from 0"},
 		{firstFive(), "2712_WAKE", device.Invalid, "2 lines are called 2712_WAKE; write gpiochip2/8 or gpiochip4/47"},
 		{append(five(), boardtest.NewChip("gpiochip11", "mcp2221", ""), boardtest.NewChip("gpiochip12", "mcp2221", "")), "mcp2221/0", device.Invalid, "write gpiochip11/0 or gpiochip12/0"},
 		{nil, "GPIO17", device.Offline, "no GPIO chip at all"},
 		{nil, "gpiochip0/1", device.Offline, "no GPIO chip at all"},
-		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "GPIO17", device.Offline, "write one like gpiochip2/0"},
+		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "GPIO17", device.Offline, "like gpiochip2/0"},
 		{[]*boardtest.Chip{boardtest.NewChip("gpiochip2", "mcp2221", "", "")}, "", device.Offline, "there is no line"},
 	} {
 		_, err := boardtest.Lines(tc.chips...).Output(tc.pin, board.OutputOptions{})

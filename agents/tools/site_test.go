@@ -83,10 +83,11 @@ func said(t *testing.T, s agents.Site) (all []any) {
 
 func boxed[T any](v T, err error) (any, error) { return v, err }
 
-// TestSites: the node and its clients, in either encoding, answer the same to everything.
+// TestSites: the node, its clients in either encoding, and a group of it alone answer the
+// same to everything.
 func TestSites(t *testing.T) {
 	answers := make(map[string][]any)
-	for _, kind := range []string{"node", "JSON", "CBOR"} {
+	for _, kind := range []string{"node", "JSON", "CBOR", "group"} {
 		synctest.Test(t, func(t *testing.T) {
 			devices := wire(t, "greenhouse", "greenhouse", "outside", "climate")
 			devices[0].Confirm = []string{"lamp"}
@@ -96,16 +97,26 @@ func TestSites(t *testing.T) {
 			r.put("outside/pressure", device.Reading{Value: device.Number(100653.5), Quality: device.Good, At: time.Now().Add(-time.Second)})
 			r.past["outside/humidity"] = []device.Summary{{At: time.Now().Add(-time.Hour), Min: 1, Mean: 2, Max: 3, Count: 4}}
 			var site agents.Site = r.node
-			if codec, ok := map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR}[kind]; ok {
+			if codec, ok := map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR, "group": rpc.CBOR}[kind]; ok {
 				c, end := r.connect(t, codec)
 				defer end()
 				site = c
 			}
+			if kind == "group" {
+				g, end := asGroup(t, site)
+				defer end()
+				site = g
+			}
 			answers[kind] = said(t, site)
 		})
 	}
-	for i, want := range answers["node"] {
-		for _, kind := range []string{"JSON", "CBOR"} {
+	answers["group, unsaid"], answers["node, unsaid"] = unsaid(answers["group"]), unsaid(answers["node"])
+	for _, kind := range []string{"JSON", "CBOR", "group, unsaid"} {
+		like := "node"
+		if kind == "group, unsaid" {
+			like = "node, unsaid"
+		}
+		for i, want := range answers[like] {
 			if got := answers[kind]; i >= len(got) || !reflect.DeepEqual(got[i], want) {
 				t.Errorf("%s: answer %d is\n%+v\nwant\n%+v", kind, i, got[min(i, len(got)-1)], want)
 			}

@@ -174,10 +174,7 @@ func (c *Conn) Tx(addr uint16, w, r []byte) error {
 			return c.fault(c.mux, err)
 		}
 	}
-	if err := c.bus.Tx(addr, w, r); err != nil {
-		return c.fault(addr, err)
-	}
-	return nil
+	return c.fault(addr, c.bus.Tx(addr, w, r))
 }
 
 func (c *Conn) open() error {
@@ -228,7 +225,7 @@ func failureOf(err error) *failure {
 
 func (c *Conn) fault(addr uint16, err error) error {
 	var fault *device.Fault
-	if errors.As(err, &fault) {
+	if err == nil || errors.As(err, &fault) {
 		return err
 	}
 	if e := failureOf(err); e != nil {

@@ -48,10 +48,7 @@ func (b *Board) request(pins []Pin, c LineConfig) (Lines, error) {
 	}
 	c.Consumer = consumer
 	l, err := b.machine.GPIO.Request(chip, offsets, c)
-	if err != nil {
-		return nil, fault(pins[0], err)
-	}
-	return l, nil
+	return l, fault(pins[0], err)
 }
 
 // CheckFree reports why the pins could not be requested, without requesting them.

@@ -145,10 +145,7 @@ func (l *Line) Values() (uint64, error) {
 		return 0, l.closed()
 	}
 	values, err := l.lines.Get()
-	if err != nil {
-		return 0, fault(l.pin, err)
-	}
-	return values, nil
+	return values, fault(l.pin, err)
 }
 
 // Set drives an output.
@@ -158,10 +155,7 @@ func (l *Line) Set(on bool) error {
 	if l.lines == nil {
 		return l.closed()
 	}
-	if err := l.lines.Set(bit(on)); err != nil {
-		return fault(l.pin, err)
-	}
-	return nil
+	return fault(l.pin, l.lines.Set(bit(on)))
 }
 
 // ReportsEdges reports whether Watch can work.
@@ -212,10 +206,7 @@ func (l *Line) Close() error {
 	}
 	err = errors.Join(err, l.lines.Close())
 	l.lines = nil
-	if err != nil {
-		return fault(l.pin, err)
-	}
-	return nil
+	return fault(l.pin, err)
 }
 
 func (l *Line) closed() error {
@@ -226,7 +217,7 @@ func (l *Line) closed() error {
 func fault(pin Pin, err error) error {
 	var f *device.Fault
 	switch {
-	case errors.As(err, &f):
+	case err == nil, errors.As(err, &f):
 		return err
 	case errors.Is(err, os.ErrClosed):
 		return device.Faultf(device.Offline, "%s is not used any more: its device is closed", pin)

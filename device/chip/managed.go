@@ -44,10 +44,7 @@ func (k *managedChip) find(ctx context.Context, ask func() error) error {
 		return err
 	}
 	defer k.on.End()
-	if err := ask(); err != nil {
-		return unwell(k.desc.Model, k.on, err)
-	}
-	return nil
+	return unwell(k.desc.Model, k.on, ask())
 }
 
 // use calls do once the chip has its settings.
@@ -67,9 +64,8 @@ func (k *managedChip) use(ctx context.Context, do func() error) error {
 		if k.ready = k.ready && k.intact != nil; k.release != nil {
 			k.release()
 		}
-		return unwell(k.desc.Model, k.on, err)
 	}
-	return nil
+	return unwell(k.desc.Model, k.on, err)
 }
 
 // sample is one use that reads all points.
@@ -91,11 +87,9 @@ func (k *managedChip) prepare() (err error) {
 	if k.ready {
 		return nil
 	}
-	if err := k.setUp(); err != nil {
-		return err
-	}
-	k.ready = true
-	return nil
+	err = k.setUp()
+	k.ready = err == nil
+	return err
 }
 
 // Describe describes the chip as its owner wired it.
@@ -115,8 +109,5 @@ func (k *managedChip) Close() error {
 	if k.release != nil {
 		defer k.release()
 	}
-	if err := k.setUp(); err != nil {
-		return unwell(k.desc.Model, k.on, err)
-	}
-	return nil
+	return unwell(k.desc.Model, k.on, k.setUp())
 }

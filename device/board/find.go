@@ -26,7 +26,7 @@ type lineID struct {
 }
 
 // request finds the pins, which have to be on one chip, and requests them together.
-func (b *Board) request(pins []Pin, c LineConfig) (Lines, error) {
+func (b *Board) request(pins []Pin, c LineConfig) (*Line, error) {
 	all, err := b.machine.GPIO.Chips()
 	if err != nil {
 		return nil, fault(pins[0], err)
@@ -48,7 +48,10 @@ func (b *Board) request(pins []Pin, c LineConfig) (Lines, error) {
 	}
 	c.Consumer = consumer
 	l, err := b.machine.GPIO.Request(chip, offsets, c)
-	return l, fault(pins[0], err)
+	if err != nil {
+		return nil, fault(pins[0], err)
+	}
+	return newLine(pins[0], l), nil
 }
 
 // CheckFree reports why the pins could not be requested, without requesting them.

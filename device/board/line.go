@@ -96,11 +96,10 @@ func newLine(pin Pin, l Lines) *Line {
 // Output requests a line and drives it to o.Initial in the same step: it never has any
 // other value in between.
 func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
-	l, err := b.request([]Pin{pin}, LineConfig{Output: true, Values: bit(o.Initial), ActiveLow: o.ActiveLow, Drive: o.Drive})
+	line, err := b.request([]Pin{pin}, LineConfig{Output: true, Values: bit(o.Initial), ActiveLow: o.ActiveLow, Drive: o.Drive})
 	if err != nil {
 		return nil, err
 	}
-	line := newLine(pin, l)
 	line.output, line.safe = true, o.Safe
 	return line, nil
 }
@@ -109,18 +108,14 @@ func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
 // their edges keep their order. A chip that reports no edges, as some adapters on USB
 // do, is used without them: only Watch fails then.
 func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
-	l, err := b.request(append([]Pin{pin}, others...), LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce})
+	line, err := b.request(append([]Pin{pin}, others...), LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce})
 	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
-		line, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...)
-		if again == nil {
-			line.noEdges = true
-			return line, nil
+		if plain, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...); again == nil {
+			plain.noEdges = true
+			return plain, nil
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return newLine(pin, l), nil
+	return line, err
 }
 
 func bit(on bool) uint64 {

@@ -73,7 +73,6 @@ type distance struct {
 	mu      device.Mutex // guards the fields below
 	trigger outputLine
 	echo    *inputLines
-	closed  bool
 }
 
 func (d *distance) Describe() device.Description { return d.desc }
@@ -85,9 +84,6 @@ func (d *distance) Sample(ctx context.Context) ([]device.Reading, error) {
 		return nil, err
 	}
 	defer d.mu.Unlock()
-	if d.closed {
-		return nil, device.Faultf(device.Offline, "%s is closed", d.desc.Model)
-	}
 	length, err := d.ping(ctx)
 	if err != nil {
 		return nil, err
@@ -172,6 +168,5 @@ func (d *distance) receive(ctx context.Context, line *board.Line, sent time.Time
 func (d *distance) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed = true
 	return errors.Join(d.trigger.release(), d.echo.close())
 }

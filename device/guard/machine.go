@@ -199,7 +199,7 @@ func (m *Machine) TakeOver(holder, name string) error {
 // Stop latches the emergency stop: everything to safe, and no move until Reset.
 func (m *Machine) Stop() {
 	m.stopped = true
-	m.allSafe(byStop)
+	m.ToSafe(byStop)
 }
 
 // Reset ends the emergency stop. Outputs stay safe until somebody moves them.
@@ -211,7 +211,7 @@ func (m *Machine) Stopped() bool { return m.stopped }
 // Park sends everything to safe for good, when the process ends.
 func (m *Machine) Park() {
 	m.parked = true
-	m.allSafe(byStop)
+	m.ToSafe(byStop)
 }
 
 // Tick ends the leases that are over, and takes the steps of ramps that are due.
@@ -266,9 +266,6 @@ func (m *Machine) Safe() bool {
 	}
 	return true
 }
-
-// ToSafe ends every lease.
-func (m *Machine) ToSafe(why Reason) { m.allSafe(why) }
 
 // Driving notes that output i is being driven. Until Applied its state counts as unknown.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
@@ -335,7 +332,8 @@ func (m *Machine) find(name string) (int, error) {
 	return i, nil
 }
 
-func (m *Machine) allSafe(why Reason) {
+// ToSafe ends every lease.
+func (m *Machine) ToSafe(why Reason) {
 	for i := range m.outputs {
 		m.outputs[i].toSafe(why)
 	}

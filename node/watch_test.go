@@ -268,9 +268,10 @@ func TestWatchSlow(t *testing.T) {
 		if time.Since(begun) != 0 {
 			t.Error("the readings waited for a watcher")
 		}
+		r.outputs.set(func() { r.outputs.now.Holder = "ann" })
 		w.next(t)
 		close(w.hold)
-		w.next(t, "a 9998, b 9999")
+		w.next(t, "arm - stale [ann 0 0 ], a 9998, b 9999")
 		if err := w.end(); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

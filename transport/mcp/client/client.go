@@ -231,38 +231,6 @@ func (c content) decode() (*tools.Content, error) {
 	return nil, nil // a kind that we have no use for
 }
 
-// Follow calls changed with each resource that has changed, and, with Tools, when other tools
-// may be called there than before, until ctx ends or the site does. First of all comes the
-// zero Change, once nothing can be missed any more.
-func (c *Client) Follow(ctx context.Context, uris []string, changed func(agents.Change)) error {
-	f := filter{Tools: true, URIs: uris}
-	id := c.id()
-	_, err := c.call(ctx, id, listenMethod, params{Notifications: &f}, func(method string, p rpc.Raw) {
-		var n notified
-		if p.Decode(&n) != nil || n.Meta.Subscription != id {
-			return // another subscription's
-		}
-		switch method {
-		case "notifications/subscriptions/acknowledged":
-			changed(agents.Change{})
-		case "notifications/resources/updated":
-			changed(agents.Change{URI: n.URI})
-		case "notifications/tools/list_changed":
-			changed(agents.Change{Tools: true})
-		}
-	})
-	return err
-}
-
-// notified are the parameters of a subscription's notifications.
-type notified struct {
-	Meta struct {
-		Subscription rpc.ID   `json:"io.modelcontextprotocol/subscriptionId"`
-		Values       *float64 `json:"agentsite/values"` // of the acknowledgement
-	} `json:"_meta"`
-	URI string `json:"uri"`
-}
-
 // CallMethod calls a method outside MCP, which no tool reaches, with parameters that encode
 // by their json tags, nil for none. What it answers comes as JSON. A method that does not
 // exist is denied: so are the owner's to everybody else.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +52,6 @@ func TestRequests(t *testing.T) {
 			_, err := c.Call(t.Context(), agents.Principal{}, tools.Call{Tool: "x", Args: args(`{"a":[1]}`)})
 			return err
 		}, "tools/call", "x", `{` + strings.TrimSuffix(who, "}") + `,"agentsite/text":"none"},"name":"x","arguments":{"a":[1]}}`},
-		{func() error { return c.Follow(t.Context(), []string{"u:1", "u:2"}, nil) }, "subscriptions/listen", "",
-			`{` + who + `,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["u:1","u:2"]}}`},
 		{func() error { _, err := c.CallMethod(t.Context(), "owner/reset", nil); return err }, "owner/reset", "", ``},
 		{func() error {
 			_, err := c.AskOnce(t.Context(), "x", []byte(`{}`), Once{Key: "k", State: "s"})
@@ -157,29 +154,6 @@ func TestTools(t *testing.T) {
 	}
 	if text, _ := got[0].Input.JSONText(); string(text) != `{"type":"object"}` {
 		t.Errorf("%s", text)
-	}
-}
-
-func TestFollow(t *testing.T) {
-	f := &far{says: `{"resultType":"complete"}`, notes: [][2]string{
-		{"notifications/subscriptions/acknowledged", `{` + theirs + `}`},
-		{"notifications/subscriptions/acknowledged", `{` + ours + `}`},
-		{"notifications/resources/updated", `{"uri":"u:1",` + ours + `}`},
-		{"notifications/resources/updated", `{"uri":7,` + ours + `}`}, // not understood
-		{"notifications/tools/list_changed", `{` + ours + `}`},
-		{"notifications/resources/updated", `{"uri":"u:3",` + theirs + `}`},
-		{"notifications/resources/updated", `{"uri":"u:4"}`},
-		{"notifications/resources/updated", `{"uri":"u:2",` + ours + `}`},
-	}}
-	var changes []agents.Change
-	if err := New(f, "test", "1").Follow(t.Context(), []string{"u:1"}, func(c agents.Change) { changes = append(changes, c) }); err != nil {
-		t.Error(err)
-	}
-	if want := []agents.Change{{}, {URI: "u:1"}, {Tools: true}, {URI: "u:2"}}; !slices.Equal(changes, want) {
-		t.Errorf("heard %v, want %v", changes, want)
-	}
-	if want := `{` + who + `,"notifications":{"toolsListChanged":true,"resourceSubscriptions":["u:1"]}}`; f.text != want {
-		t.Errorf("asked %s, want %s", f.text, want)
 	}
 }
 

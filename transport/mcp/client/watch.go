@@ -156,6 +156,14 @@ func (w *updates) heard(method string, p rpc.Raw) {
 	}
 }
 
+// notified are the parameters of a subscription's notifications.
+type notified struct {
+	Meta struct {
+		Subscription rpc.ID   `json:"io.modelcontextprotocol/subscriptionId"`
+		Values       *float64 `json:"agentsite/values"` // of the acknowledgement
+	} `json:"_meta"`
+}
+
 // What a site may send at most at a time.
 const (
 	maxTable     = 4096 // points

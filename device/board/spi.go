@@ -42,21 +42,6 @@ func (c SPI) Resources() []driver.Resource {
 	return append([]driver.Resource{{Name: c.Port}}, linesOf(c.Port, "spi"+m[1])...)
 }
 
-// Open opens the port. The caller closes it.
-func (c SPI) Open() (spi.PortCloser, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	m := portName().FindStringSubmatch(c.Port)
-	bus, _ := strconv.Atoi(m[1])
-	chip, _ := strconv.Atoi(m[2])
-	p, err := c.board.machine.OpenSPI(bus, chip)
-	if err != nil {
-		return nil, device.Faultf(device.Offline, "/dev/%s cannot be opened; switch SPI on (on a Raspberry Pi dtparam=spi=on in config.txt) and add the user to the group spi: %w", c.Port, err)
-	}
-	return p, nil
-}
-
 // Conn returns the chip's connection to its port, at this clock at most. It does no I/O.
 func (c SPI) Conn(clock physic.Frequency, mode spi.Mode) *SPIConn {
 	return &SPIConn{Turn: NewTurn(), at: c, clock: clock, mode: mode}
@@ -100,8 +85,14 @@ func (c *SPIConn) Ready() (err error) {
 	if err := c.ctx.Err(); err != nil || c.conn != nil {
 		return err
 	}
-	if c.port, err = c.at.Open(); err != nil {
+	if err := c.at.Validate(); err != nil {
 		return err
+	}
+	m := portName().FindStringSubmatch(c.at.Port)
+	bus, _ := strconv.Atoi(m[1])
+	chip, _ := strconv.Atoi(m[2])
+	if c.port, err = c.at.board.machine.OpenSPI(bus, chip); err != nil {
+		return device.Faultf(device.Offline, "/dev/%s cannot be opened; switch SPI on (on a Raspberry Pi dtparam=spi=on in config.txt) and add the user to the group spi: %w", c.at.Port, err)
 	}
 	if c.conn, err = c.port.Connect(c.clock, c.mode, 8); err != nil {
 		return device.Faultf(device.Offline, "%s cannot be set to %s and mode %d: %w", c.at.Port, c.clock, c.mode, err)

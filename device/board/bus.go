@@ -50,10 +50,10 @@ func (c I2C) Validate() error {
 		return device.Faultf(device.Invalid, "bus: %.40q is not an I2C bus; write it like i2c-1, or like i2c-1/0x70:3 behind a PCA9548", c.Bus)
 	}
 	if c.Address < 0x03 || c.Address > 0x77 {
-		return device.Faultf(device.Invalid, "address: %#x is not an address of I2C; it has 0x03 to 0x77", c.Address)
+		return device.Faultf(device.Invalid, "address: %#x is not an I2C address; use 0x03 to 0x77", c.Address)
 	}
 	if len(c.allowed) > 0 && !slices.Contains(c.allowed, c.Address) {
-		return device.Faultf(device.Invalid, "address: this chip cannot be at %#x; it can be at %s", c.Address, hexes(c.allowed))
+		return device.Faultf(device.Invalid, "address: this chip cannot have %#x; use %s", c.Address, hexes(c.allowed))
 	}
 	return nil
 }

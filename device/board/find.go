@@ -87,7 +87,7 @@ func (b *Board) checkFree(all []Chip, at lineID, p Pin) error {
 			continue
 		}
 		if _, err := os.Stat(b.files.Path("dev", bus)); err == nil {
-			return device.Faultf(device.Busy, "%s belongs to %s, which is switched on; choose another line, or switch the bus off in the board's configuration", p, bus)
+			return device.Faultf(device.Busy, "%s belongs to %s, which is enabled; choose another line, or disable the bus in the board's configuration", p, bus)
 		}
 	}
 	return nil

@@ -215,17 +215,17 @@ func fault(pin Pin, err error) error {
 	case err == nil, errors.As(err, &f):
 		return err
 	case errors.Is(err, os.ErrClosed):
-		return device.Faultf(device.Offline, "%s is not used any more: its device is closed", pin)
+		return device.Faultf(device.Offline, "%s is closed", pin)
 	case errors.Is(err, syscall.EBUSY):
 		return device.Faultf(device.Busy, "%s is in use by another program or by the kernel; end that, or choose another line: %w", pin, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return device.Faultf(device.Denied, "%s may not be used; add the user to the group gpio and start again: %w", pin, err)
+		return device.Faultf(device.Denied, "%s cannot be used without permission; add the user to the group gpio and start again: %w", pin, err)
 	case Unplugged(err):
 		return device.Faultf(device.Offline, "the chip with %s is disconnected; plug it in again: %w", pin, err)
 	case errors.Is(err, syscall.EINVAL):
-		return device.Faultf(device.Invalid, "%s cannot be set up like this; its chip may know no pull, debounce or drive, or the kernel is older than 5.10: %w", pin, err)
+		return device.Faultf(device.Invalid, "%s does not support these settings; its chip may have no pull, debounce or drive, or the kernel is older than 5.10: %w", pin, err)
 	}
-	return device.Faultf(device.Offline, "%s does not answer; look at its chip and wiring: %w", pin, err)
+	return device.Faultf(device.Offline, "%s does not respond; check its chip and wiring: %w", pin, err)
 }
 
 // Unplugged reports whether err says that the chip of a line is gone.

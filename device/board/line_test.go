@@ -56,9 +56,9 @@ func TestOutputBegins(t *testing.T) {
 			if got := levels(chip, 0)[before:]; got != tc.want || chip.Driven(0) {
 				t.Errorf("the pin went %q, want %q", got, tc.want)
 			}
-			faulted(t, line.Set(true), device.Offline, "its device is closed")
+			faulted(t, line.Set(true), device.Offline, "is closed")
 			_, err = line.Get()
-			faulted(t, err, device.Offline, "its device is closed")
+			faulted(t, err, device.Offline, "is closed")
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestWatch(t *testing.T) {
 		// Closed, and unplugged.
 		_, ended = watching(t, line, t.Context())
 		line.Close()
-		faulted(t, <-ended, device.Offline, "its device is closed")
+		faulted(t, <-ended, device.Offline, "is closed")
 		again, err := boardtest.Lines(chip).Input("GPIO17", board.InputOptions{Edges: true})
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func (c Serial) Conn(baud int) (*SerialConn, error) {
 		return nil, err
 	}
 	if !slices.Contains(bauds, baud) {
-		return nil, device.Faultf(device.Invalid, "baud: %d is none of %v", baud, bauds)
+		return nil, device.Faultf(device.Invalid, "baud: %d is not supported; use one of %v", baud, bauds)
 	}
 	return &SerialConn{Turn: NewTurn(), at: c, baud: baud}, nil
 }
@@ -101,11 +101,11 @@ func (c *SerialConn) Ready() error {
 	case errors.Is(err, os.ErrNotExist):
 		return device.Faultf(device.Offline, "there is no %s; plug its adapter in, or on a Raspberry Pi write enable_uart=1 in config.txt: %w", c.at.Port, err)
 	case errors.Is(err, os.ErrPermission):
-		return device.Faultf(device.Denied, "%s may not be opened; add the user to the group dialout and start again: %w", c.at.Port, err)
+		return device.Faultf(device.Denied, "%s cannot be opened without permission; add the user to the group dialout and start again: %w", c.at.Port, err)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EWOULDBLOCK):
 		return device.Faultf(device.Busy, "another program uses %s; stop it, or wire the part to another port: %w", c.at.Port, err)
 	case err != nil:
-		return device.Faultf(device.Offline, "%s cannot be used: %w; is it a serial port?", c.at.Port, err)
+		return device.Faultf(device.Offline, "%s cannot be used: %w; check that it is a serial port", c.at.Port, err)
 	}
 	c.port = port
 	c.stop = context.AfterFunc(c.ctx, func() { port.SetReadDeadline(time.Unix(1, 0)) })

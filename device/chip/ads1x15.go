@@ -40,14 +40,14 @@ var (
 // Validate finds mistakes without hardware.
 func (c *ads1x15Config) Validate() error {
 	if !slices.Contains(ads1x15Gains, c.Gain) {
-		return device.Faultf(device.Invalid, "gain: %.20q is none of this chip's; it has %s", c.Gain, strings.Join(ads1x15Gains, ", "))
+		return device.Faultf(device.Invalid, "gain: %.20q is not supported by this chip; use %s", c.Gain, strings.Join(ads1x15Gains, ", "))
 	}
 	if len(c.Channels) == 0 {
-		return device.Faultf(device.Invalid, "channels: none is written; remove the key to measure all four inputs")
+		return device.Faultf(device.Invalid, "channels: the list is empty; remove the key to measure all four inputs")
 	}
 	for i, channel := range c.Channels {
 		if !slices.Contains(ads1x15Channels, channel) {
-			return device.Faultf(device.Invalid, "channels: %.20q is none of this chip's; it has %s", channel, strings.Join(ads1x15Channels, ", "))
+			return device.Faultf(device.Invalid, "channels: %.20q is not supported by this chip; use %s", channel, strings.Join(ads1x15Channels, ", "))
 		}
 		if slices.Contains(c.Channels[:i], channel) {
 			return device.Faultf(device.Invalid, "channels: %s is written twice", channel)
@@ -124,7 +124,7 @@ func (c *ads1x15Config) convert(dev *i2cChip, channel string) (raw uint16) {
 			return raw
 		}
 	}
-	dev.fail(errors.New("its conversion does not end"))
+	dev.fail(errors.New("its conversion does not finish"))
 	return 0
 }
 

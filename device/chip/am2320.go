@@ -54,7 +54,7 @@ func readAM2320(dev *i2cChip) (humidity, temperature uint16) {
 	case crcModbus(b[:6]) != binary.LittleEndian.Uint16(b[6:]):
 		dev.fail(errCRC)
 	case b[0] != am2320Read[0] || b[1] != am2320Read[2]:
-		dev.fail(errors.New("it answers something else than it was asked"))
+		dev.fail(errors.New("unexpected response"))
 	}
 	return binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint16(b[4:])
 }

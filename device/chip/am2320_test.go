@@ -42,7 +42,7 @@ func TestAM2320(t *testing.T) {
 		for bit := range 8 * 8 {
 			refused(t, config(t, "am2320", spoilt(bus(), string(am2320Read), bit)), device.Offline, "CRC")
 		}
-		refused(t, config(t, "am2320", am2320Of(0x83, 4, 0, 0, 0, 0)), device.Offline, "something else")
+		refused(t, config(t, "am2320", am2320Of(0x83, 4, 0, 0, 0, 0)), device.Offline, "AM2320")
 		refused(t, config(t, "am2320", bh1750(5)), device.Offline, "0x5c") // it can have the same address
 	})
 }

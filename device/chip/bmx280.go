@@ -75,7 +75,7 @@ func (d *i2cChip) checkBoschID() {
 	switch is := bmx280IDs[id]; is {
 	case d.model:
 	case "":
-		d.fail(device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check which chip this is and its address", d.at.Address, d.at.Bus, d.model, id))
+		d.fail(device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x; check the chip and its address", d.at.Address, d.at.Bus, d.model, id))
 	default:
 		d.fail(device.Faultf(device.Invalid, "at %#02x on %s is a %s, not a %s; write \"driver: %s\"", d.at.Address, d.at.Bus, is, d.model, strings.ToLower(is)))
 	}

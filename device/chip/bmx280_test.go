@@ -77,7 +77,7 @@ func TestBME280Calibration(t *testing.T) {
 				}
 				return whole(w, r)
 			}
-			refused(t, config(t, "bme280", b), device.Offline, "never reads the same twice")
+			refused(t, config(t, "bme280", b), device.Offline, "BME280")
 		}
 		for _, from := range []int{0x88, 0x8A, 0x8E, 0xE1} {
 			for _, held := range []byte{0, 0xFF} {

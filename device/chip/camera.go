@@ -121,15 +121,15 @@ func (c *camera) run(ctx context.Context) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, device.Faultf(device.Offline, "camera %d gave no picture in %v; check its ribbon cable at both ends: %w", c.config.Camera, c.patience, err)
+		return nil, device.Faultf(device.Offline, "camera %d captured no image in %v; check its ribbon cable at both ends: %w", c.config.Camera, c.patience, err)
 	case errors.Is(err, exec.ErrNotFound):
 		return nil, noProgram(err)
 	case picture.full:
-		return nil, device.Faultf(device.Unavailable, "the picture has more than %d KB; write a smaller width and height", cameraMost>>10)
+		return nil, device.Faultf(device.Unavailable, "the image has more than %d KB; use a smaller width and height", cameraMost>>10)
 	case err != nil:
-		return nil, device.Faultf(device.Offline, "camera %d gave no picture (%w, %.200s); is it plugged in, does no other program use it, and is the user in the group video?", c.config.Camera, err, says.lastLine())
+		return nil, device.Faultf(device.Offline, "camera %d captured no image (%w, %.200s); check that it is connected, that no other program uses it, and that the user is in the group video", c.config.Camera, err, says.lastLine())
 	case !bytes.HasPrefix(data, []byte("\xFF\xD8\xFF")) || !bytes.HasSuffix(data, []byte("\xFF\xD9")):
-		return nil, device.Faultf(device.Offline, "what %s gave for camera %d is no whole JPEG; try it by hand: %s --output x.jpg", cameraProgram, c.config.Camera, cameraProgram)
+		return nil, device.Faultf(device.Offline, "the output of %s for camera %d is not a complete JPEG; run it by hand: %s --output x.jpg", cameraProgram, c.config.Camera, cameraProgram)
 	}
 	return data, nil
 }

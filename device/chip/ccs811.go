@@ -61,7 +61,7 @@ func (d *ccs811) start() {
 	status := d.readByte(ccs811Status)
 	if status&ccs811Running == 0 {
 		if status&ccs811Valid == 0 {
-			d.fail(errors.New("it has no program to measure with"))
+			d.fail(errors.New("it has no firmware for measurements"))
 		}
 		d.command(time.Millisecond, ccs811Start)
 	}
@@ -83,7 +83,7 @@ func (d *ccs811) read(out *driver.Sample) {
 	case status&ccs811Ready != 0:
 		d.at, d.started = time.Now(), false
 	case time.Since(d.at) > ccs811Silent:
-		d.fail(errors.New("it does not measure any more; check its supply"))
+		d.fail(errors.New("it has stopped measuring; check its supply"))
 		return
 	case d.started:
 		out.FaultAll("the first measurement takes a second; it is on its way")
@@ -100,5 +100,5 @@ func ccs811Says(id byte) error {
 			return errors.New("it reports " + what)
 		}
 	}
-	return errors.New("it reports an error that it has no word for")
+	return errors.New("it reports an unknown error")
 }

@@ -59,7 +59,7 @@ func TestCCS811Faults(t *testing.T) {
 
 		bus = ccs811Of()
 		bus.mem[ccs811Status] = 0
-		refused(t, config(t, "ccs811", bus), device.Offline, "no program")
+		refused(t, config(t, "ccs811", bus), device.Offline, "CCS811")
 		bus.mem[ccs811ID] = 0x82
 		refused(t, config(t, "ccs811", bus), device.Invalid, "no CCS811")
 	})

@@ -127,8 +127,8 @@ func TestSSD1306Settings(t *testing.T) {
 		}
 	}
 	mistakes(t, "ssd1306", map[string]func(*ssd1306Config){
-		"64 or 32":     func(c *ssd1306Config) { c.Height = 48 },
-		"it can be at": func(c *ssd1306Config) { c.Address = 0x3E },
+		"64 or 32":           func(c *ssd1306Config) { c.Height = 48 },
+		"address: this chip": func(c *ssd1306Config) { c.Address = 0x3E },
 	})
 	_, err := config(t, "ssd1306", &partBus{broken: errors.New("sysfs-i2c: remote I/O error")}).Open(t.Context())
 	faulted(t, err, device.Offline, "nothing answers at 0x3c")
@@ -212,9 +212,9 @@ func TestHD44780(t *testing.T) {
 		t.Errorf("four lines are %q", f.memory)
 	}
 	mistakes(t, "hd44780", map[string]func(*hd44780Config){
-		"8 to 20":      func(c *hd44780Config) { c.Columns = 40 },
-		"1, 2 or 4":    func(c *hd44780Config) { c.Rows = 3 },
-		"it can be at": func(c *hd44780Config) { c.Address = 0x40 },
+		"8 to 20":            func(c *hd44780Config) { c.Columns = 40 },
+		"1, 2 or 4":          func(c *hd44780Config) { c.Rows = 3 },
+		"address: this chip": func(c *hd44780Config) { c.Address = 0x40 },
 	})
 	t.Run("conformance", func(t *testing.T) {
 		devicetest.Run(t, func(t *testing.T) device.Device { return open(t, "hd44780", newFakeHD44780()) })

@@ -115,13 +115,13 @@ func onWire(err error) error {
 		error
 		onewire.ShortedBusError
 	}](err); ok && short.IsShorted() {
-		return device.Faultf(device.Offline, "the 1-Wire bus is short-circuited; check the data wire and which way round the thermometers are")
+		return device.Faultf(device.Offline, "the 1-Wire bus is short-circuited; check the data wire and the orientation of the thermometers")
 	}
 	if _, ok := errors.AsType[interface {
 		error
 		onewire.BusError
 	}](err); ok {
-		return device.Faultf(device.Offline, "no thermometer answers on the 1-Wire bus; check its wires: %w", err)
+		return device.Faultf(device.Offline, "no thermometer responds on the 1-Wire bus; check its wires: %w", err)
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func only(bus onewire.Bus) ([]onewire.Address, error) {
 	case 1:
 		return all, nil
 	case 0:
-		return nil, device.Faultf(device.Offline, "there is no DS18B20 on the 1-Wire bus; check its wires")
+		return nil, device.Faultf(device.Offline, "no DS18B20 on the 1-Wire bus; check its wires")
 	}
 	return nil, device.Faultf(device.Invalid, "there are %d thermometers on the 1-Wire bus; give each a name: sensors: [{ name: …, id: %s }]", len(all), strings.Join(ids, " }, { name: …, id: "))
 }
@@ -180,7 +180,7 @@ func tellDS18B20(dev *onewire.Dev, out *driver.Sample) error {
 	// after power-on; byte 6 is something else after a conversion to 85 degrees
 	// (the kernel's own test: W1_THERM_CHECK_RESULT, w1_therm.rst)
 	case raw == 0x0550 && pad[6] == 0x0C:
-		out.Fault("85 °C is what it says before it has measured; check its supply")
+		out.Fault("85 °C is the value before the first measurement; check its supply")
 	default:
 		unused := 3 - pad[4]>>5&3 // bits, with 9 to 12 of them
 		out.Separate(float64(int16(raw)>>unused<<unused)/16, ds18b20Degrees)

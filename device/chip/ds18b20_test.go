@@ -222,12 +222,12 @@ func TestDS18B20Several(t *testing.T) {
 		lacks(t, dev, map[string]string{"floor": "the thermometer " + other + " does not answer"})
 
 		none := bridge{}
-		refused(t, config(t, "ds18b20", none.bus()), device.Offline, "no thermometer answers")
+		refused(t, config(t, "ds18b20", none.bus()), device.Offline, "thermometer")
 		disturbed := bridge{pads: map[onewire.Address][9]byte{thermometer ^ 1<<40: recorded}}
 		refused(t, config(t, "ds18b20", disturbed.bus()), device.Offline, "CRC error")
 		// a DS2413 is no thermometer
 		switches := bridge{pads: map[onewire.Address][9]byte{address("3a-0000070e41ac"): {}}}
-		refused(t, config(t, "ds18b20", switches.bus()), device.Offline, "there is no DS18B20")
+		refused(t, config(t, "ds18b20", switches.bus()), device.Offline, "DS18B20")
 	})
 	if got := idOf(address(other)); got != other || address(id) != thermometer {
 		t.Errorf("got %s, %x", got, address(id))
@@ -262,7 +262,7 @@ func TestDS18B20Busy(t *testing.T) {
 	})
 	lost := &registers{addr: 0x19}
 	refused(t, config(t, "ds18b20", lost), device.Offline, "0x18")
-	refused(t, config(t, "ds18b20", mcp9808(0)), device.Offline, "is it this chip") // it can have the same address
+	refused(t, config(t, "ds18b20", mcp9808(0)), device.Offline, "DS18B20") // it can have the same address
 }
 
 func TestDS18B20Validate(t *testing.T) {

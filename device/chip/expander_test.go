@@ -241,15 +241,15 @@ func TestMCP23017OfAnotherProgram(t *testing.T) {
 func TestExpanderMistakes(t *testing.T) {
 	for _, name := range expanders {
 		for says, spoil := range map[string]func(*pinsConfig){
-			"it can be at":    func(c *pinsConfig) { c.Address = 0x40 },
-			"add one":         func(c *pinsConfig) { c.Outputs, c.Inputs = nil, nil },
-			"has no pin":      func(c *pinsConfig) { c.Outputs = map[string]pinOutput{"pump": {Pin: "17"}} },
-			"both on pin":     func(c *pinsConfig) { c.Inputs["door"] = pinInput{Pin: c.pins[0]} },
-			"is not a name":   func(c *pinsConfig) { c.Inputs["Door"] = pinInput{Pin: c.pins[5]} },
-			"described twice": func(c *pinsConfig) { c.Inputs["pump"] = pinInput{Pin: c.pins[5]} },
-			"no pull-ups": func(c *pinsConfig) {
+			"address: this chip": func(c *pinsConfig) { c.Address = 0x40 },
+			"add one":            func(c *pinsConfig) { c.Outputs, c.Inputs = nil, nil },
+			"has no pin":         func(c *pinsConfig) { c.Outputs = map[string]pinOutput{"pump": {Pin: "17"}} },
+			"both on pin":        func(c *pinsConfig) { c.Inputs["door"] = pinInput{Pin: c.pins[0]} },
+			"is not a name":      func(c *pinsConfig) { c.Inputs["Door"] = pinInput{Pin: c.pins[5]} },
+			"described twice":    func(c *pinsConfig) { c.Inputs["pump"] = pinInput{Pin: c.pins[5]} },
+			".pull_up: ": func(c *pinsConfig) {
 				if c.Inputs["door"] = (pinInput{Pin: c.pins[6], PullUp: true}); c.pulls {
-					c.Inputs["no pull-ups"] = pinInput{Pin: c.pins[5]} // it has some; this is no name
+					c.Inputs[".pull_up: "] = pinInput{Pin: c.pins[5]} // it has some; this is no name
 				}
 			},
 		} {

@@ -107,7 +107,7 @@ func gpsTell(rmc, gga []string, out *driver.Sample) {
 		case quality == 0:
 			out.Fault(noFix)
 		case !ok:
-			out.Fault("the receiver says something that is no number")
+			out.Fault("the receiver sent an invalid number")
 		default:
 			out.Number(n)
 		}
@@ -120,7 +120,7 @@ func gpsTell(rmc, gga []string, out *driver.Sample) {
 	if n, ok := decimal(gga[7]); ok {
 		out.Number(n)
 	} else {
-		out.Fault("the receiver does not say how many")
+		out.Fault("the receiver did not send the number")
 	}
 	out.Value(device.Text(gpsFixes[quality]))
 }

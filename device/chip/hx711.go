@@ -57,9 +57,9 @@ func (c *hx711Config) Validate() error {
 	case !slices.Contains(hx711Gains, c.Gain):
 		return device.Faultf(device.Invalid, "gain: it is 128, 64 or 32, not %d", c.Gain)
 	case !(math.Abs(c.Zero) <= hx711Most):
-		return device.Faultf(device.Invalid, "zero: %v is nothing that the chip can read; it goes from %d to %d", device.Number(c.Zero), -hx711Most, hx711Most)
+		return device.Faultf(device.Invalid, "zero: %v is out of the chip's range of %d to %d", device.Number(c.Zero), -hx711Most, hx711Most)
 	case c.PerKg == 0 && c.Zero != 0:
-		return device.Faultf(device.Invalid, "zero: it needs per_kg; put a known weight on the scale, read count, and divide what it has risen by the kilograms")
+		return device.Faultf(device.Invalid, "zero: it needs per_kg; put a known weight on the scale, and divide the increase of count by the kilograms")
 	case c.PerKg != 0 && !(per >= 0.01 && per <= hx711Most):
 		return device.Faultf(device.Invalid, "per_kg: %v is not 0.01 to %d", device.Number(c.PerKg), hx711Most)
 	}
@@ -118,7 +118,7 @@ func (d *hx711) Sample(ctx context.Context) ([]device.Reading, error) {
 		case err != nil:
 			return err
 		case n > hx711Most-1 || n < -hx711Most:
-			out.Fault("the load cell gives more than the chip can measure; take weight off it, write a smaller gain, or check its four wires")
+			out.Fault("the load cell's signal exceeds the chip's range; reduce the weight, configure a smaller gain, or check its four wires")
 		default:
 			out.Number(d.config.value(n))
 		}

@@ -154,7 +154,7 @@ func TestHX711Gains(t *testing.T) {
 	})
 }
 
-// A clock that was held up is no number: the chip was off, and is read anew, with
+// A clock that was held up is not a number: the chip was off, and is read anew, with
 // its gain.
 func TestHX711HeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestHX711HeldUp(t *testing.T) {
 func TestHX711Faults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, result := range []uint32{0x7FFFFF, 0x800000} {
-			lacks(t, opened(t, newLoadCell(result).config(t, plain)), map[string]string{"count": "more than the chip can measure"})
+			lacks(t, opened(t, newLoadCell(result).config(t, plain)), map[string]string{"count": "the chip's range"})
 		}
 		cell := newLoadCell(7)
 		dev := opened(t, cell.config(t, plain))
@@ -191,7 +191,7 @@ func TestHX711Faults(t *testing.T) {
 		cell.change(func() { cell.silent = true })
 		cell.lines.Drive(cellData, true)
 		_, err := sample(t.Context())
-		faulted(t, err, device.Offline, "GPIO5 and GPIO6 does not answer as it should: it has no result")
+		faulted(t, err, device.Offline, "GPIO5 and GPIO6 does not work: it has no result")
 		if time.Since(begun) > time.Second || cell.lines.Driven(cellClock) {
 			t.Errorf("%v, and its lines are held: %v", time.Since(begun), cell.lines.Driven(cellClock))
 		}
@@ -231,11 +231,11 @@ func TestHX711Faults(t *testing.T) {
 		}
 	})
 	mistakes(t, "hx711", map[string]func(*hx711Config){
-		"has two":         func(c *hx711Config) { c.Data, c.Clock = "GPIO5", "GPIO5" },
-		"128, 64 or 32":   func(c *hx711Config) { c.Data, c.Gain = "GPIO5", 16 },
-		"needs per_kg":    func(c *hx711Config) { c.Data, c.Zero = "GPIO5", 100 },
-		"it goes from":    func(c *hx711Config) { c.Data, c.Zero = "GPIO5", 1e7 },
-		"0.01 to 8388607": func(c *hx711Config) { c.Data, c.PerKg = "GPIO5", 0.001 },
+		"has two":                 func(c *hx711Config) { c.Data, c.Clock = "GPIO5", "GPIO5" },
+		"128, 64 or 32":           func(c *hx711Config) { c.Data, c.Gain = "GPIO5", 16 },
+		"needs per_kg":            func(c *hx711Config) { c.Data, c.Zero = "GPIO5", 100 },
+		"out of the chip's range": func(c *hx711Config) { c.Data, c.Zero = "GPIO5", 1e7 },
+		"0.01 to 8388607":         func(c *hx711Config) { c.Data, c.PerKg = "GPIO5", 0.001 },
 	})
 }
 

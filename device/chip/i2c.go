@@ -119,7 +119,7 @@ func (d *i2cChip) readTwice(register byte, b []byte) {
 			return
 		}
 	}
-	d.fail(errors.New("it never reads the same twice; the wires are too long or disturbed"))
+	d.fail(errors.New("its values differ at each read; the wires are too long or disturbed"))
 }
 
 // uniform reports whether all bits of b are the same.
@@ -151,11 +151,11 @@ func (d *i2cChip) checkSettings(register byte, mask, want uint16) {
 
 // otherChip is the fault of a chip whose identification is got and not want.
 func (d *i2cChip) otherChip(got, want uint16) error {
-	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: it says %#02x, not %#02x; check which chip this is and its address", d.at.Address, d.at.Bus, d.model, got, want)
+	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x, not %#02x; check the chip and its address", d.at.Address, d.at.Bus, d.model, got, want)
 }
 
 // errCRC is of an answer that was changed on its way.
-var errCRC = errors.New("the CRC of its answer is wrong; the wires are too long or disturbed")
+var errCRC = errors.New("wrong CRC; the wires are too long or disturbed")
 
 // words writes a command, waits for the time that the chip takes, and reads n words of 16
 // bits, each with its CRC, as Sensirion's chips and some of Texas Instruments' send them.

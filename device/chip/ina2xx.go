@@ -66,7 +66,7 @@ const (
 // Validate finds mistakes without hardware.
 func (c *ina2xxConfig) Validate() error {
 	if !(c.Shunt >= 0.0001 && c.Shunt <= 100) {
-		return device.Faultf(device.Invalid, "shunt: %v ohms are no shunt; write 0.0001 to 100, such as 0.1 for a resistor with R100 on it", device.Number(c.Shunt))
+		return device.Faultf(device.Invalid, "shunt: %v ohms is out of range; write 0.0001 to 100, such as 0.1 for a resistor with R100 on it", device.Number(c.Shunt))
 	}
 	return c.I2C.Validate()
 }

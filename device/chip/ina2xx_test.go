@@ -49,7 +49,7 @@ func TestINA2xxBeyond(t *testing.T) {
 }
 
 func TestINA2xxWrongChip(t *testing.T) {
-	refused(t, config(t, "ina226", ina(ina260, 0, 0)), device.Invalid, "no INA226: it says 0x2270, not 0x2260")
+	refused(t, config(t, "ina226", ina(ina260, 0, 0)), device.Invalid, "no INA226: its id is 0x2270, not 0x2260")
 	refused(t, config(t, "ina260", ina(ina226, 0, 0)), device.Invalid, "no INA260")
 	refused(t, config(t, "ina226", ina(ina219, 0, 0)), device.Invalid, "no INA226")
 	forgets := ina(ina219, 0, 0)
@@ -58,7 +58,7 @@ func TestINA2xxWrongChip(t *testing.T) {
 	for _, shunt := range []float64{0, -0.1, 101} {
 		c := config(t, "ina219", forgets).(*ina2xxConfig)
 		c.Shunt = shunt
-		refused(t, c, device.Invalid, "are no shunt; write 0.0001 to 100")
+		refused(t, c, device.Invalid, "0.0001 to 100")
 	}
 }
 

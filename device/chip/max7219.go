@@ -37,7 +37,7 @@ func (c *max7219Config) Validate() error {
 	case c.Digits < 1 || c.Digits > 8:
 		return device.Faultf(device.Invalid, "digits: a MAX7219 drives 1 to 8, not %d", c.Digits)
 	case c.Brightness < 1 || c.Brightness > 16:
-		return device.Faultf(device.Invalid, "brightness: it goes from 1 to 16, not to %d", c.Brightness)
+		return device.Faultf(device.Invalid, "brightness: use 1 to 16, not %d", c.Brightness)
 	}
 	return c.SPI.Validate()
 }

@@ -35,7 +35,7 @@ func (c *mcp3008Config) Validate() error {
 		return device.Faultf(device.Invalid, "reference: VREF is 0.25 to 5.5 V, not %v", device.Number(c.Reference))
 	}
 	if len(c.Channels) == 0 {
-		return device.Faultf(device.Invalid, "channels: none is written; remove the key to measure all eight")
+		return device.Faultf(device.Invalid, "channels: the list is empty; remove the key to measure all eight")
 	}
 	for i, channel := range c.Channels {
 		if channel < 0 || channel >= mcp3008Channels {
@@ -75,7 +75,7 @@ type mcp3008 struct {
 	config *mcp3008Config
 }
 
-var errSilent = errors.New("there is no answer, as if nothing were wired to it; check its supply, MISO and the chip select")
+var errSilent = errors.New("no response; check its supply, MISO and the chip select")
 
 // Sample converts each channel.
 func (m *mcp3008) Sample(ctx context.Context) ([]device.Reading, error) {

@@ -22,7 +22,7 @@ func axes(name, unit, what string, most float64) []device.Point {
 // end it may as well be beyond.
 func addClipped(s *driver.Sample, raw int16, full int32, most float64) {
 	if n := int32(raw); n >= full-1 || n <= -full {
-		s.Fault("it is at the end of its range or beyond; write a larger one")
+		s.Fault("the value is at the end of the range or beyond; configure a larger range")
 		return
 	}
 	s.Number(float64(raw) / float64(full) * most)

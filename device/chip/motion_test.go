@@ -39,7 +39,7 @@ func TestMPU(t *testing.T) {
 			t.Errorf("closed: power %#x", bus.mem[mpuPower])
 		}
 		_, err := config(t, name, fakeMPU(0x19)).Open(t.Context())
-		faulted(t, err, device.Invalid, "it says 0x19")
+		faulted(t, err, device.Invalid, "its id is 0x19")
 		conforms(t, name, func() i2c.Bus { return fakeMPU(m.id) })
 	}
 }
@@ -53,9 +53,9 @@ func TestMPUAtItsEnd(t *testing.T) {
 	}
 	reads(t, dev, map[string]string{"accel_x": "", "accel_y": "", "accel_z": device.Number(device.Tidy(float64(32766) / 32768 * (16 * gravity))).String(), "temperature": "21", "gyro_x": "0", "gyro_y": "0", "gyro_z": ""})
 	mistakes(t, "mpu9250", map[string]func(*mpuConfig){
-		"2, 4, 8 or 16": func(c *mpuConfig) { c.Accel = 3 },
-		"250, 500":      func(c *mpuConfig) { c.Gyro = 0 },
-		"it can be at":  func(c *mpuConfig) { c.Address = 0x67 },
+		"2, 4, 8 or 16":      func(c *mpuConfig) { c.Accel = 3 },
+		"250, 500":           func(c *mpuConfig) { c.Gyro = 0 },
+		"address: this chip": func(c *mpuConfig) { c.Address = 0x67 },
 	})
 }
 
@@ -84,7 +84,7 @@ func TestADXL345(t *testing.T) {
 		t.Error("closed, it still measures")
 	}
 	_, err := config(t, "adxl345", &registers{addr: 0x53}).Open(t.Context())
-	faulted(t, err, device.Invalid, "no ADXL345: it says 0x00")
+	faulted(t, err, device.Invalid, "no ADXL345: its id is 0x00")
 	_, err = config(t, "adxl345", &registers{broken: errors.New("sysfs-i2c: connection timed out")}).Open(t.Context())
 	faulted(t, err, device.Offline, "stuck")
 	bus = fakeADXL345(4095, -4096, 4094)

@@ -18,7 +18,7 @@ import (
 type mpuConfig struct {
 	board.I2C
 	Accel int `json:"accel" jsonschema:"the range of the acceleration in g: 2, 4, 8 or 16"`
-	Gyro  int `json:"gyro" jsonschema:"the range of the rotation in degrees in a second: 250, 500, 1000 or 2000"`
+	Gyro  int `json:"gyro" jsonschema:"the range of the rotation in degrees per second: 250, 500, 1000 or 2000"`
 
 	model mpuModel
 }
@@ -59,7 +59,7 @@ func (c *mpuConfig) Validate() error {
 	case !slices.Contains(mpuGs, c.Accel):
 		return device.Faultf(device.Invalid, "accel: the range is 2, 4, 8 or 16 g, not %d", c.Accel)
 	case !slices.Contains(mpuDegs, c.Gyro):
-		return device.Faultf(device.Invalid, "gyro: the range is 250, 500, 1000 or 2000 degrees in a second, not %d", c.Gyro)
+		return device.Faultf(device.Invalid, "gyro: the range is 250, 500, 1000 or 2000 degrees per second, not %d", c.Gyro)
 	}
 	return c.I2C.Validate()
 }

@@ -21,7 +21,7 @@ import (
 // nothing back; and it registers pins for the whole process.
 type pca9685Config struct {
 	board.I2C
-	Frequency float64                  `json:"frequency,omitempty" jsonschema:"pulses in a second on all channels, 24 to 1526; 50 with a servo among the outputs, else 1000"`
+	Frequency float64                  `json:"frequency,omitempty" jsonschema:"pulses per second on all channels, 24 to 1526; 50 with a servo among the outputs, else 1000"`
 	Outputs   map[string]pca9685Output `json:"outputs" jsonschema:"what is wired to the channels, each with a name of yours"`
 }
 
@@ -80,10 +80,10 @@ func (c *pca9685Config) Validate() error {
 		return err
 	}
 	if c.Frequency != 0 && !(c.Frequency >= 24 && c.Frequency <= 1526) {
-		return device.Faultf(device.Invalid, "frequency: a PCA9685 makes 24 to 1526 pulses in a second, not %v", device.Number(c.Frequency))
+		return device.Faultf(device.Invalid, "frequency: a PCA9685 makes 24 to 1526 pulses per second, not %v", device.Number(c.Frequency))
 	}
 	if len(c.Outputs) == 0 {
-		return device.Faultf(device.Invalid, "outputs: there is none; add one, such as \"lamp: { channel: 0, safe: off }\"")
+		return device.Faultf(device.Invalid, "outputs: the list is empty; add one, such as \"lamp: { channel: 0, safe: off }\"")
 	}
 	taken := make(map[int]string)
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
@@ -108,9 +108,9 @@ func (o pca9685Output) validate(name string, period time.Duration) error {
 	case !slices.Contains([]string{"", "pwm", "servo"}, o.Kind):
 		return device.Faultf(device.Invalid, "outputs.%s.kind: it is pwm or servo, not %.20q", name, o.Kind)
 	case !(limits.Min < limits.Max) || math.Abs(limits.Min) > 1e6 || math.Abs(limits.Max) > 1e6:
-		return device.Faultf(device.Invalid, "outputs.%s.range: %v has nothing in it; write it like 0..90", name, limits)
+		return device.Faultf(device.Invalid, "outputs.%s.range: %v is empty; write it like 0..90", name, limits)
 	case !o.servo() && (limits.Min < 0 || limits.Max > 100):
-		return device.Faultf(device.Invalid, "outputs.%s.range: %v reaches outside 0..100 percent; for degrees write kind: servo", name, limits)
+		return device.Faultf(device.Invalid, "outputs.%s.range: %v is outside 0..100 percent; for degrees write kind: servo", name, limits)
 	case !o.servo() && (o.MinPulse != 0 || o.MaxPulse != 0):
 		return device.Faultf(device.Invalid, "outputs.%s: min_pulse and max_pulse are for kind: servo", name)
 	case o.servo() && o.ActiveLow:
@@ -272,9 +272,9 @@ func (p *pca9685) tell(out *driver.Sample) {
 		case c.seen == c.pulse(c.value):
 			out.Value(device.Number(c.value))
 		case !ok:
-			out.Fault("the servo gets no pulses, so nobody knows where it stands")
+			out.Fault("the servo gets no pulses, so its angle is unknown")
 		case !c.limits.Contains(n):
-			out.Fault("something else has set it to " + device.Number(n).String() + ", outside " + c.limits.String())
+			out.Fault("another program has set it to " + device.Number(n).String() + ", outside " + c.limits.String())
 		default:
 			out.Number(n)
 		}

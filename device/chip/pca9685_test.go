@@ -178,9 +178,9 @@ func TestPCA9685ThatForgets(t *testing.T) {
 			transfer(w, r)
 		}
 	}
-	faulted(t, dev.(device.Actuator).Apply(t.Context(), "lamp", device.Number(10)), device.Offline, "keep")
+	faulted(t, dev.(device.Actuator).Apply(t.Context(), "lamp", device.Number(10)), device.Offline, "PCA9685")
 	f.tx = func(w, r []byte) {} // no chip: something acknowledges, and reads 0
-	faulted(t, dev.(device.Actuator).Apply(t.Context(), "lamp", device.Number(10)), device.Offline, "keep")
+	faulted(t, dev.(device.Actuator).Apply(t.Context(), "lamp", device.Number(10)), device.Offline, "PCA9685")
 	f.broken = errors.New("gone")
 	faulted(t, dev.Close(), device.Offline, "failed")
 	if err := dev.Close(); err != nil {
@@ -196,13 +196,13 @@ func TestPCA9685Mistakes(t *testing.T) {
 	}
 	ms := time.Millisecond
 	mistakes(t, "pca9685", map[string]func(*pca9685Config){
-		"it can be at":        func(c *pca9685Config) { c.Address = 0x20 },
-		"there is none":       func(c *pca9685Config) {},
+		"address: this chip":  func(c *pca9685Config) { c.Address = 0x20 },
+		"the list is empty":   func(c *pca9685Config) {},
 		"24 to 1526":          func(c *pca9685Config) { one(pca9685Output{})(c); c.Frequency = 23 },
 		"0 to 15":             one(pca9685Output{Channel: 16}),
 		"0 to 15, not -1":     one(pca9685Output{Channel: -1}),
 		"pwm or servo":        one(pca9685Output{Kind: "motor"}),
-		"nothing in it":       one(pca9685Output{Kind: "servo", Range: &device.Range{Min: 90, Max: 0}}),
+		"range: ":             one(pca9685Output{Kind: "servo", Range: &device.Range{Min: 90, Max: 0}}),
 		"outside 0..100":      one(pca9685Output{Range: &device.Range{Max: 180}}),
 		"are for kind: servo": one(pca9685Output{MinPulse: ms}),
 		"cannot be active":    one(pca9685Output{Kind: "servo", ActiveLow: true}),

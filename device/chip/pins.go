@@ -41,7 +41,7 @@ func (c *pinsConfig) Validate() error {
 		return err
 	}
 	if len(c.Outputs)+len(c.Inputs) == 0 {
-		return device.Faultf(device.Invalid, "outputs: there are none, and no inputs; add one, such as \"pump: { pin: %s, safe: off }\"", c.pins[0])
+		return device.Faultf(device.Invalid, "outputs: there are no outputs and no inputs; add one, such as \"pump: { pin: %s, safe: off }\"", c.pins[0])
 	}
 	taken := make(map[string]string)
 	for _, p := range c.named() {
@@ -53,7 +53,7 @@ func (c *pinsConfig) Validate() error {
 		}
 		taken[p.pin] = p.key
 		if p.pull && !c.pulls {
-			return device.Faultf(device.Invalid, "%s.pull_up: a %s has no pull-ups to switch on; remove it, and wire a resistor of 10 kOhm where the chip has none of its own", p.key, c.model)
+			return device.Faultf(device.Invalid, "%s.pull_up: a %s has no configurable pull-ups; remove the key, and add a resistor of 10 kOhm if the chip has none of its own", p.key, c.model)
 		}
 	}
 	return c.Describe().Validate()

@@ -79,7 +79,7 @@ func (c *registersConfig) Validate() error {
 	}
 	switch {
 	case len(c.Registers) == 0:
-		return device.Faultf(device.Invalid, "registers: none is written; add one, such as { name: temperature, register: 0x00, range: -40..85 }")
+		return device.Faultf(device.Invalid, "registers: the list is empty; add one, such as { name: temperature, register: 0x00, range: -40..85 }")
 	case len(c.Registers) > maxRegisters || len(c.Init) > maxRegisters:
 		return device.Faultf(device.Invalid, "registers, init: %d and %d are too many; each can have %d", len(c.Registers), len(c.Init), maxRegisters)
 	}
@@ -109,13 +109,13 @@ func (p registerPlace) validate(of string) error {
 	switch p.Width {
 	case 0, 8, 16, 24, 32:
 	default:
-		return device.Faultf(device.Invalid, "%s: width: %d is none; it can be 8, 16, 24 or 32", of, p.Width)
+		return device.Faultf(device.Invalid, "%s: width: %d is not supported; use 8, 16, 24 or 32", of, p.Width)
 	}
 	switch p.Endian {
 	case "", "big", "little":
 		return nil
 	}
-	return device.Faultf(device.Invalid, "%s: endian: %.20q is none; it can be big or little", of, p.Endian)
+	return device.Faultf(device.Invalid, "%s: endian: %.20q is unknown; use big or little", of, p.Endian)
 }
 
 func (w registerWord) validate(of string) error {
@@ -146,7 +146,7 @@ func (p registerPoint) validate() error {
 	case p.Signed && p.bits() < 2:
 		return device.Faultf(device.Invalid, "%s: signed: one bit cannot have a sign", p.Name)
 	case p.Scale != nil && (*p.Scale == 0 || math.Abs(*p.Scale) > 1e12) || math.Abs(p.Offset) > 1e12:
-		return device.Faultf(device.Invalid, "%s: scale, offset: a value would be %v times the number and %v; no sensor is like that", p.Name, p.scale(), p.Offset)
+		return device.Faultf(device.Invalid, "%s: scale, offset: %v times the number plus %v is implausible for a sensor", p.Name, p.scale(), p.Offset)
 	case len(p.About) > 120:
 		return device.Faultf(device.Invalid, "%s: about: it has %d letters; write at most 120", p.Name, len(p.About))
 	}
@@ -166,9 +166,9 @@ func (p registerPoint) reaches() error {
 	all := device.Range{Min: min(low, high), Max: max(low, high)}
 	switch {
 	case !(p.Range.Min < p.Range.Max):
-		return device.Faultf(device.Invalid, "%s: range: %v has nothing in it; write what the sensor can measure, the smaller number first, such as -40..125", p.Name, p.Range)
+		return device.Faultf(device.Invalid, "%s: range: %v is empty; write the sensor's measuring range, the smaller number first, such as -40..125", p.Name, p.Range)
 	case p.Range.Min > all.Max || p.Range.Max < all.Min:
-		return device.Faultf(device.Invalid, "%s: range: %v can never be; the register reaches %v", p.Name, p.Range, all)
+		return device.Faultf(device.Invalid, "%s: range: %v is impossible; the register's range is %v", p.Name, p.Range, all)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {
 func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord) {
 	if c.ID != nil {
 		if is := c.ID.read(dev); is != c.ID.Value {
-			dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x says %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value))
+			dev.fail(device.Faultf(device.Invalid, "at %#02x on %s is another chip: its register %#02x has %#x, not %#x as in id; check the address", c.Address, c.Bus, c.ID.Register, is, c.ID.Value))
 		}
 	}
 	for _, w := range c.Init {

@@ -92,7 +92,7 @@ func TestRegisters(t *testing.T) {
 	})
 	c, b := described(t)
 	b.mem[0xD0] = 0x61
-	refused(t, c, device.Invalid, "its register 0xd0 says 0x61, not 0x60 as in id")
+	refused(t, c, device.Invalid, "its register 0xd0 has 0x61, not 0x60 as in id")
 	if len(b.writes) != 1 {
 		t.Errorf("%x was written to another chip", b.writes)
 	}
@@ -100,27 +100,27 @@ func TestRegisters(t *testing.T) {
 
 func TestRegistersValidate(t *testing.T) {
 	for says, spoil := range map[string]func(c *registersConfig, p *registerPoint){
-		"address: 0x0 is not an address":                                                func(c *registersConfig, p *registerPoint) { c.Address = 0 },
-		"registers: none is written":                                                    func(c *registersConfig, p *registerPoint) { c.Registers = nil },
-		"too many; each can have 32":                                                    func(c *registersConfig, p *registerPoint) { c.Registers = make([]registerPoint, 33) },
-		"id: value: 0x100 does not fit into 8 bits":                                     func(c *registersConfig, p *registerPoint) { c.ID.Value = 0x100 },
-		"id: width: 9 is none; it can be 8, 16, 24 or 32":                               func(c *registersConfig, p *registerPoint) { c.ID.Width = 9 },
-		"init[1]: value: 0x1000000 does not fit into 24 bits":                           func(c *registersConfig, p *registerPoint) { c.Init[1].Value = 1 << 24 },
-		"init[0]: wait: 3s is not 0 to 2s":                                              func(c *registersConfig, p *registerPoint) { c.Init[0].Wait = 3 * time.Second },
-		"registers: name: \"Room 1\" is not a name":                                     func(c *registersConfig, p *registerPoint) { p.Name = "Room 1" },
-		"point byte is described twice":                                                 func(c *registersConfig, p *registerPoint) { p.Name = "byte" },
-		"temperature: width: 12 is none; it can be 8, 16":                               func(c *registersConfig, p *registerPoint) { p.Width = 12 },
-		"temperature: endian: \"middle\" is none":                                       func(c *registersConfig, p *registerPoint) { p.Endian = "middle" },
-		"temperature: shift: 16 leaves nothing of 16 bits":                              func(c *registersConfig, p *registerPoint) { p.Shift = 16 },
-		"temperature: shift: -1 leaves":                                                 func(c *registersConfig, p *registerPoint) { p.Shift = -1 },
-		"temperature: mask: 0xff0 has a gap":                                            func(c *registersConfig, p *registerPoint) { p.Mask = 0xFF0 },
-		"temperature: mask: 0xfff has more bits than the shift leaves":                  func(c *registersConfig, p *registerPoint) { p.Mask = 0xFFF },
-		"temperature: signed: one bit cannot have a sign":                               func(c *registersConfig, p *registerPoint) { p.Mask = 1 },
-		"temperature: scale, offset":                                                    func(c *registersConfig, p *registerPoint) { p.Scale = number(0) },
-		`temperature: unit: "°C" is Cel`:                                                func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
-		"temperature: range: 1..0 has nothing in it":                                    func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 1} },
-		"temperature: range: 0..0 has nothing in it":                                    func(c *registersConfig, p *registerPoint) { p.Range = device.Range{} },
-		"temperature: range: 200..300 can never be; the register reaches -128..127.875": func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 200, Max: 300} },
+		"address: 0x0 is not":                                                               func(c *registersConfig, p *registerPoint) { c.Address = 0 },
+		"registers: the list is empty":                                                      func(c *registersConfig, p *registerPoint) { c.Registers = nil },
+		"too many; each can have 32":                                                        func(c *registersConfig, p *registerPoint) { c.Registers = make([]registerPoint, 33) },
+		"id: value: 0x100 does not fit into 8 bits":                                         func(c *registersConfig, p *registerPoint) { c.ID.Value = 0x100 },
+		"id: width: 9 ":                                                                     func(c *registersConfig, p *registerPoint) { c.ID.Width = 9 },
+		"init[1]: value: 0x1000000 does not fit into 24 bits":                               func(c *registersConfig, p *registerPoint) { c.Init[1].Value = 1 << 24 },
+		"init[0]: wait: 3s is not 0 to 2s":                                                  func(c *registersConfig, p *registerPoint) { c.Init[0].Wait = 3 * time.Second },
+		"registers: name: \"Room 1\" is not a name":                                         func(c *registersConfig, p *registerPoint) { p.Name = "Room 1" },
+		"point byte is described twice":                                                     func(c *registersConfig, p *registerPoint) { p.Name = "byte" },
+		"temperature: width: 12 ":                                                           func(c *registersConfig, p *registerPoint) { p.Width = 12 },
+		"temperature: endian: \"middle\"":                                                   func(c *registersConfig, p *registerPoint) { p.Endian = "middle" },
+		"temperature: shift: 16 leaves nothing of 16 bits":                                  func(c *registersConfig, p *registerPoint) { p.Shift = 16 },
+		"temperature: shift: -1 leaves":                                                     func(c *registersConfig, p *registerPoint) { p.Shift = -1 },
+		"temperature: mask: 0xff0 has a gap":                                                func(c *registersConfig, p *registerPoint) { p.Mask = 0xFF0 },
+		"temperature: mask: 0xfff has more bits than the shift leaves":                      func(c *registersConfig, p *registerPoint) { p.Mask = 0xFFF },
+		"temperature: signed: one bit cannot have a sign":                                   func(c *registersConfig, p *registerPoint) { p.Mask = 1 },
+		"temperature: scale, offset":                                                        func(c *registersConfig, p *registerPoint) { p.Scale = number(0) },
+		`temperature: unit: "°C" is Cel`:                                                    func(c *registersConfig, p *registerPoint) { p.Unit = "°C" },
+		"temperature: range: 1..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 1} },
+		"temperature: range: 0..0 is empty":                                                 func(c *registersConfig, p *registerPoint) { p.Range = device.Range{} },
+		"temperature: range: 200..300 is impossible; the register's range is -128..127.875": func(c *registersConfig, p *registerPoint) { p.Range = device.Range{Min: 200, Max: 300} },
 	} {
 		c, b := described(t)
 		spoil(c, &c.Registers[0])

@@ -85,7 +85,7 @@ func (d *scd4x) read(out *driver.Sample) {
 // tell adds the last measurement, from when it was taken.
 func (d *scd4x) tell(out *driver.Sample) {
 	if d.last[0] == 0 {
-		out.Fault("it could not measure the carbon dioxide")
+		out.Fault("the carbon dioxide measurement failed")
 	} else {
 		out.Number(d.last[0])
 	}

@@ -168,7 +168,7 @@ func TestHeard(t *testing.T) {
 				if grown := after.TotalAlloc - before.TotalAlloc; grown > uint64(3*len(endless)) {
 					t.Errorf("%d bytes without an end took %d of memory", len(endless), grown)
 				}
-				if faulted(t, err, device.Offline, "was heard on /dev/serial0"); !errors.Is(err, context.DeadlineExceeded) {
+				if faulted(t, err, device.Offline, "on /dev/serial0 in time"); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
 			})

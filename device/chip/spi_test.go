@@ -100,7 +100,7 @@ func TestMCP3008(t *testing.T) {
 	answers := port.tx
 	port.tx = func(_, r []byte) { copy(r, []byte{0xFF, 0xFF, 0xFF}) }
 	_, err := dev.(device.Sensor).Sample(t.Context())
-	faulted(t, err, device.Offline, "no answer")
+	faulted(t, err, device.Offline, "no response")
 	port.tx = answers
 	wants(t, dev, want)
 	mistakes(t, "mcp3008", map[string]func(*mcp3008Config){

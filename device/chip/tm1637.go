@@ -47,7 +47,7 @@ func (c *tm1637Config) Validate() error {
 	case c.Digits < 1 || c.Digits > 6:
 		return device.Faultf(device.Invalid, "digits: a TM1637 drives 1 to 6, not %d", c.Digits)
 	case c.Brightness < 1 || c.Brightness > 8:
-		return device.Faultf(device.Invalid, "brightness: it goes from 1 to 8, not to %d", c.Brightness)
+		return device.Faultf(device.Invalid, "brightness: use 1 to 8, not %d", c.Brightness)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 type Dimmer struct {
 	Pin       board.Pin `json:"pin" jsonschema:"the line, such as GPIO17, P1_11 (its position on the header) or gpiochip0/17"`
 	ActiveLow bool      `json:"active_low,omitempty" jsonschema:"on where a low level switches on"`
-	Frequency float64   `json:"frequency,omitempty" jsonschema:"pulses in a second, 1 to 1000; each costs the processor two wake-ups"`
+	Frequency float64   `json:"frequency,omitempty" jsonschema:"pulses per second, 1 to 1000; each costs the processor two wake-ups"`
 	Safe      float64   `json:"safe" jsonschema:"0 or 100, whichever harms nobody: there are no pulses once the program has ended"`
 
 	board *board.Board
@@ -26,7 +26,7 @@ type Dimmer struct {
 func (c *Dimmer) Validate() error {
 	switch {
 	case !(c.Frequency >= 1 && c.Frequency <= 1000): // a NaN too
-		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses in a second; for more use a PWM channel of the board, driver: pwm", device.Number(c.Frequency))
+		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses per second; for more use a PWM channel of the board, driver: pwm", device.Number(c.Frequency))
 	case c.Safe != 0 && c.Safe != 100:
 		return device.Faultf(device.Invalid, "safe: %v would need pulses, which end with the program; write 0 or 100", device.Number(c.Safe))
 	}

@@ -181,7 +181,7 @@ func TestSwitchFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	chip.Fail(17, syscall.EIO)
-	faulted(t, apply(t, dev, device.Bool(true)), device.Offline, "GPIO17 does not answer")
+	faulted(t, apply(t, dev, device.Bool(true)), device.Offline, "GPIO17 does not respond")
 	if r := sampled(t, dev); r.Quality != device.Bad {
 		t.Error(r)
 	}
@@ -198,8 +198,8 @@ func TestSwitchFaults(t *testing.T) {
 		t.Error("it does not come back:", err)
 	}
 	chip.Stick(17, true)
-	faulted(t, apply(t, dev, device.Bool(false)), device.Offline, "GPIO17 is driven off and reads on; look for a short")
-	faulted(t, dev.Close(), device.Offline, "GPIO17 is driven off and reads on")
+	faulted(t, apply(t, dev, device.Bool(false)), device.Offline, "GPIO17 is driven off but reads on")
+	faulted(t, dev.Close(), device.Offline, "GPIO17 is driven off but reads on")
 }
 
 func TestSafeOn(t *testing.T) {
@@ -301,7 +301,7 @@ func TestPulsesBreak(t *testing.T) {
 				if r := sampled(t, dev); r.Quality != device.Bad {
 					t.Errorf("broken: %+v", r)
 				}
-				faulted(t, apply(t, dev, device.Number(60)), device.Offline, "does not answer")
+				faulted(t, apply(t, dev, device.Number(60)), device.Offline, "GPIO17")
 				chip.Fail(17, nil)
 				if err := apply(t, dev, device.Number(60)); err != nil {
 					t.Error("it does not recover:", err)

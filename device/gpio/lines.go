@@ -31,7 +31,7 @@ func (l *inputLines) use(ctx context.Context) (*board.Line, error) {
 	}
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, device.Faultf(device.Offline, "%s is not read any more, because its device is closed", l.pins[0])
+		return nil, device.Faultf(device.Offline, "%s cannot be read: its device is closed", l.pins[0])
 	}
 	if l.line == nil {
 		line, err := l.board.Input(l.pins[0], l.options, l.pins[1:]...)

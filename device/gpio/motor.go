@@ -17,7 +17,7 @@ type Motor struct {
 	Forward   board.Pin     `json:"forward" jsonschema:"the line of the bridge's input that turns the motor forward"`
 	Backward  board.Pin     `json:"backward" jsonschema:"the line of the other input, on the same or another chip"`
 	ActiveLow bool          `json:"active_low,omitempty" jsonschema:"on where low levels switch the bridge on"`
-	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses in a second at part speed, 1 to 1000"`
+	Frequency float64       `json:"frequency,omitempty" jsonschema:"pulses per second at part speed, 1 to 1000"`
 	Safe      float64       `json:"safe" jsonschema:"0, which is off"`
 	DeadTime  time.Duration `json:"dead_time,omitempty" jsonschema:"the pause between the directions, 1ms to 1s"`
 
@@ -30,9 +30,9 @@ func (c *Motor) Validate() error {
 	case c.Forward == c.Backward:
 		return device.Faultf(device.Invalid, "backward: %s is the line of forward; the bridge has an input for each direction", c.Backward)
 	case !(c.Frequency >= 1 && c.Frequency <= 1000):
-		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses in a second", device.Number(c.Frequency))
+		return device.Faultf(device.Invalid, "frequency: %v is not 1 to 1000 pulses per second", device.Number(c.Frequency))
 	case c.Safe != 0:
-		return device.Faultf(device.Invalid, "safe: %v would run the motor unasked; write 0", device.Number(c.Safe))
+		return device.Faultf(device.Invalid, "safe: %v would run the motor at rest; write 0", device.Number(c.Safe))
 	case c.DeadTime < time.Millisecond || c.DeadTime > time.Second:
 		return device.Faultf(device.Invalid, "dead_time: %v is not 1ms to 1s", c.DeadTime)
 	}

@@ -46,7 +46,7 @@ func (d *outputLine) get() (bool, error) {
 func (d *outputLine) check() error {
 	got, err := d.get()
 	if err == nil && got != d.on {
-		err = device.Faultf(device.Offline, "%s is driven %v and reads %v; look for a short, or for something stronger that drives it", d.pin, device.Bool(d.on), device.Bool(got))
+		err = device.Faultf(device.Offline, "%s is driven %v but reads %v; check for a short circuit, or for another driver of the line", d.pin, device.Bool(d.on), device.Bool(got))
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (p *pulsedLine) err() error {
 
 func (p *pulsedLine) read(now device.Value) (device.Value, error) {
 	if now.IsZero() {
-		return now, device.Faultf(device.Offline, "the state of %s is not known: it was not driven yet, or a write failed", p.pin)
+		return now, device.Faultf(device.Offline, "the state of %s is unknown: it was not driven yet, or a write failed", p.pin)
 	}
 	return now, p.err()
 }

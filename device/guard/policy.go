@@ -151,7 +151,7 @@ func (p Policy) windows(wrong func(key, format string, args ...any)) {
 	if d := p.Duty; d != (Duty{}) {
 		checkWindow("duty", "20m/1h", d.Window, wrong)
 		if d.Away <= 0 {
-			wrong("duty", "duty leaves no time away from safe; write how long in how long, such as 20m/1h")
+			wrong("duty", "duty leaves no time away from safe; write a time in a period, such as 20m/1h")
 		}
 		if d.Away >= d.Window {
 			wrong("duty", "duty %v in %v is no bound; write less than the whole, or remove it", d.Away, d.Window)
@@ -163,7 +163,7 @@ func (p Policy) windows(wrong func(key, format string, args ...any)) {
 	if r := p.Rate; r != (Rate{}) {
 		checkWindow("rate", "20/1h", r.Window, wrong)
 		if r.Moves <= 0 {
-			wrong("rate", "rate leaves no move; write how many in how long, such as 20/1h")
+			wrong("rate", "rate permits no move; write a number in a period, such as 20/1h")
 		}
 		if r.Moves > mostMoves {
 			wrong("rate", "rate takes at most %d moves", mostMoves)

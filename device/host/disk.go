@@ -18,7 +18,7 @@ func findDisk(root, folder string) ([]source, error) {
 	}
 	if _, err := statVolume(folder); err != nil {
 		if named {
-			return nil, device.Faultf(device.Offline, "disk: %s cannot be watched; name a folder that is there: %w", folder, err)
+			return nil, device.Faultf(device.Offline, "disk: %s cannot be monitored; use an existing folder: %w", folder, err)
 		}
 		return nil, nil
 	}

@@ -25,7 +25,7 @@ func file(path string, parse func(b []byte, values []float64), points ...device.
 			return err
 		}
 		if parse(b, values); slices.ContainsFunc(values, math.IsNaN) {
-			return fmt.Errorf("%s: not in the form that it has on Linux", path)
+			return fmt.Errorf("%s: not in Linux's format", path)
 		}
 		return nil
 	}

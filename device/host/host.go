@@ -25,7 +25,7 @@ type Config struct {
 // Validate refuses a folder that depends on where the program was started.
 func (c *Config) Validate() error {
 	if c.Disk != "" && !filepath.IsAbs(c.Disk) {
-		return device.Faultf(device.Invalid, "disk: %q does not begin at the root: write the whole path, such as /var/lib", c.Disk)
+		return device.Faultf(device.Invalid, "disk: %q is not an absolute path: write one, such as /var/lib", c.Disk)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 	}
 	if err := s.Save(); err != nil {
 		slog.Error("call not counted", "err", err)
-		return agents.Limits{}, device.Faultf(device.Unavailable, "this call counts against a rate, and the site's disk does not store that, so the call is not made; ask an owner to look at the disk. A return to safe and the emergency stop work")
+		return agents.Limits{}, device.Faultf(device.Unavailable, "this call counts against a rate, and the site's disk does not store that, so the call is not made; ask an owner to check the disk. A return to safe and the emergency stop work")
 	}
 	return l, nil
 }
@@ -183,12 +183,12 @@ func (s *Store) checkTime(c credential, effect agents.Effect) error {
 	case sure || s.LastKnown || effect != agents.Acts:
 		return nil
 	case s.clock.skew != 0:
-		return denied("your permission ends at %s, and this site does not know the time: its machine's clock is at %s, too far from %s, the last time that it knew, to be believed. %s", formatTime(until), formatTime(now.Add(s.clock.skew).Unix()), formatTime(now.Unix()), setTimeHint)
+		return denied("your permission ends at %s, and this site's time is not set: its machine's clock, %s, is too far from the last known time, %s. %s", formatTime(until), formatTime(now.Add(s.clock.skew).Unix()), formatTime(now.Unix()), setTimeHint)
 	default:
-		return denied("your permission ends at %s, and this site does not know the time yet: connect it to a network. %s", formatTime(until), setTimeHint)
+		return denied("your permission ends at %s, and this site's time is not set: connect it to a network. %s", formatTime(until), setTimeHint)
 	}
 }
 
-const setTimeHint = "Or have an owner run any agentsite command for it with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
+const setTimeHint = "Or have an owner run any agentsite command with --site, or agentsite clock --set on its own machine, or write clock: last-known in its configuration"
 
 func formatTime(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }

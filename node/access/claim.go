@@ -38,7 +38,7 @@ type ClaimSecret [16]byte
 func ParseSecret(text string) (s ClaimSecret, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != len(s) || ClaimSecret(b) == s {
-		return s, errors.New("this is no secret, which is 22 random letters, digits, - and _")
+		return s, errors.New("invalid secret: it has 22 random letters, digits, - and _")
 	}
 	return ClaimSecret(b), nil
 }
@@ -82,7 +82,7 @@ func (c *Claim) challenge(claimant identity.ID, ago int64) [32]byte {
 
 var (
 	errClosed = denied("this site can be claimed for fifteen minutes after it was switched on: switch it off and on again")
-	errWrong  = denied("this is not the secret of this site, or it came too late: take the newest address that the site shows, and try again")
+	errWrong  = denied("this is not the secret of this site, or it came too late: try again with the newest address that the site shows")
 )
 
 // Proof proves that a claimant knows a site's secret, without revealing it, and has the

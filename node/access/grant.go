@@ -171,14 +171,14 @@ func (g *Grant) lastHash() []byte {
 // ParseGrant decodes a grant and verifies its signatures.
 func ParseGrant(b []byte) (*Grant, error) {
 	if len(b) > maxGrant {
-		return nil, fmt.Errorf("a grant of %d bytes is longer than %d: let it permit less, or pass it on fewer times", len(b), maxGrant)
+		return nil, fmt.Errorf("a grant of %d bytes is longer than %d: shorten its permission, or pass it on fewer times", len(b), maxGrant)
 	}
 	if len(b) > 2 && b[0] == 0x83 && b[1] != version { // an array of three
-		return nil, fmt.Errorf("this grant has a version that is not known here: it needs a newer agentsite")
+		return nil, fmt.Errorf("this grant has an unknown version: it needs a newer agentsite")
 	}
 	var c grantWire
 	if err := codec.Decode(b, &c); err != nil {
-		return nil, fmt.Errorf("this is no grant: %w", err)
+		return nil, fmt.Errorf("invalid grant: %w", err)
 	}
 	if len(c.Blocks) == 0 || len(c.Blocks) > maxBlocks {
 		return nil, fmt.Errorf("a grant can be passed on %d times, and this has %d blocks", maxBlocks-1, len(c.Blocks))
@@ -187,7 +187,7 @@ func ParseGrant(b []byte) (*Grant, error) {
 	for i, s := range c.Blocks {
 		var block Block
 		if err := codec.Decode(s.Block, &block); err != nil {
-			return nil, fmt.Errorf("block %d of the grant cannot be read, so that the grant is refused: %w", i+1, err)
+			return nil, fmt.Errorf("block %d of the grant cannot be read: %w", i+1, err)
 		}
 		if err := block.check(); err != nil {
 			return nil, fmt.Errorf("block %d of the grant: %w", i+1, err)

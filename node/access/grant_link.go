@@ -28,7 +28,7 @@ func (p GrantLink) String() string {
 	return siteText(p.Site, grantPrefix+base64.RawURLEncoding.EncodeToString(p.Grant.Bytes()), p.Name+"@", p.Addresses)
 }
 
-var errGrantLink = errors.New("this is no grant, which looks like " + scheme + "z6Mk…/grant.…/shed@192.168.1.20:8474: copy it whole")
+var errGrantLink = errors.New("invalid grant: it looks like " + scheme + "z6Mk…/grant.…/shed@192.168.1.20:8474: copy it whole")
 
 // ParseGrantLink reverses GrantLink.String.
 func ParseGrantLink(text string) (p GrantLink, err error) {

@@ -124,21 +124,21 @@ func TestStrict(t *testing.T) {
 		"a tag":                        {sign(with(4, raw("c101"), nil)), "tag"},
 		"a short key":                  {sign(with(1, []byte{1}, nil)), "deterministic"},
 		"a range of a NaN":             {sign(with(4, 1, map[any]any{3: cbor.RawMessage("\x82\xf9\x7e\x00\x01")})), "NaN"},
-		"a range the wrong way":        {sign(with(4, 1, map[any]any{3: []float64{2, 1}})), "no range"},
+		"a range the wrong way":        {sign(with(4, 1, map[any]any{3: []float64{2, 1}})), "not a range"},
 		"a range of three":             {sign(with(4, 1, map[any]any{3: []float64{1, 2, 3}})), "cannot be read"},
-		"points that are not in order": {sign(with(4, 1, map[any]any{2: []string{"fan", "climate"}})), "not in order"},
-		"a point twice":                {sign(with(4, 1, map[any]any{2: []string{"fan", "fan"}})), "not in order"},
-		"no such point":                {sign(with(4, 1, map[any]any{2: []string{"Fan"}})), "is no point"},
+		"points that are not in order": {sign(with(4, 1, map[any]any{2: []string{"fan", "climate"}})), "not sorted"},
+		"a point twice":                {sign(with(4, 1, map[any]any{2: []string{"fan", "fan"}})), "not sorted"},
+		"no such point":                {sign(with(4, 1, map[any]any{2: []string{"Fan"}})), "is not a point"},
 		"no tool":                      {sign(with(4, 1, map[any]any{1: []string{}})), "permits nothing"},
 		"a rate without a time":        {sign(with(4, 1, map[any]any{5: []int{1, 0}})), "a rate has 1 to 250 calls"},
 		"a large rate":                 {sign(with(4, 1, map[any]any{5: []int{1000, 1}})), "a rate has 1 to 250 calls"},
 		"no part":                      {sign(with(6, []any{}, nil)), "1 to 32 parts"},
 		"an end before the beginning":  {sign(with(3, 2, nil)), "ends after it begins"}, // 4 is gone, so: until 0
 		"for nobody":                   {sign(with(1, identity.ID{}, nil)), "anybody can sign"},
-		"trailing bytes":               {append(bytes.Clone(good), 0), "no grant"},
-		"truncated":                    {good[:len(good)-1], "no grant"},
-		"another version":              {append([]byte{0x83, 2}, good[2:]...), "version that is not known"},
-		"empty":                        {nil, "no grant"},
+		"trailing bytes":               {append(bytes.Clone(good), 0), "invalid grant"},
+		"truncated":                    {good[:len(good)-1], "invalid grant"},
+		"another version":              {append([]byte{0x83, 2}, good[2:]...), "unknown version"},
+		"empty":                        {nil, "invalid grant"},
 		"too long":                     {make([]byte, maxGrant+1), "longer than 4096"},
 	} {
 		if name == "an end before the beginning" {
@@ -175,14 +175,14 @@ func TestDenials(t *testing.T) {
 	g := grant(t, "read climate, set fan 0..80 max 10m, show *", k...)
 	v := 81.0
 	for want, a := range map[string]agents.Ask{
-		"you lack the permission 'set climate/heater', which an owner can grant":        {Tool: "set_level", Points: []string{"climate/heater"}},
-		"you lack the permission 'read fan/speed', which an owner can grant":            {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
-		"you lack the permission 'stop', which an owner can grant":                      {Tool: "emergency_stop", Effect: agents.Returns},
-		"you lack the permission 'use water on bed/1', which an owner can grant":        {Tool: "water", Points: []string{"bed/1"}},
-		"you lack the permission 'use water', which an owner can grant":                 {Tool: "water"},
-		"you lack a permission for this":                                                {Tool: "set_level", Points: []string{"Fan' --until never"}},
-		"you may set this to 0..80 and to nothing else":                                 {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)},
-		"you may hold this for 10m at a time: ask for less, and again before that ends": {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(0), For: 601e9},
+		"you lack the permission 'set climate/heater', which an owner can grant":             {Tool: "set_level", Points: []string{"climate/heater"}},
+		"you lack the permission 'read fan/speed', which an owner can grant":                 {Tool: "read_points", Points: []string{"climate/temperature", "fan/speed"}, Effect: agents.Reads},
+		"you lack the permission 'stop', which an owner can grant":                           {Tool: "emergency_stop", Effect: agents.Returns},
+		"you lack the permission 'use water on bed/1', which an owner can grant":             {Tool: "water", Points: []string{"bed/1"}},
+		"you lack the permission 'use water', which an owner can grant":                      {Tool: "water"},
+		"you lack a permission for this":                                                     {Tool: "set_level", Points: []string{"Fan' --until never"}},
+		"you may set this to 0..80 and to nothing else":                                      {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(v)},
+		"you may hold this for at most 10m: use a shorter time, and renew it before its end": {Tool: "set_level", Points: []string{"fan/speed"}, Value: device.Number(0), For: 601e9},
 	} {
 		if _, _, err := g.allow(a); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", a, err, want)

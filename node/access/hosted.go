@@ -18,7 +18,7 @@ func (s *Store) SetHosted(all map[string][]Permission) error {
 	hosted := make(map[string][]credential, len(all))
 	for principal, permissions := range all {
 		if !NeedsPermission(principal) || strings.HasPrefix(principal, tokenPrefix) || strings.HasPrefix(principal, didPrefix) {
-			return fmt.Errorf("%s is no name for an agent: it is that of a token, a key or a local caller", principal)
+			return fmt.Errorf("%s cannot be an agent's name: it belongs to a token, a key or a local caller", principal)
 		}
 		if len(permissions) > maxEntries {
 			return fmt.Errorf("%s: %d permissions are more than %d", principal, len(permissions), maxEntries)

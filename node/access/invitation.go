@@ -59,10 +59,10 @@ func FindInvitation(text []byte) (Invitation, error) {
 
 // errInvitation is for a text that is no address, and incomplete for an address with a part
 // missing. Neither shows anything of the text, which may hold a secret.
-var errInvitation = errors.New("this is no address to claim a site by, which looks like " + scheme + "z6Mk…/SECRET/192.168.1.20:8474: copy it whole")
+var errInvitation = errors.New("invalid claim address: it looks like " + scheme + "z6Mk…/SECRET/192.168.1.20:8474: copy it whole")
 
 func incomplete(part string) error {
-	return fmt.Errorf("this address is not whole: %s: copy it from %s to its end", part, scheme)
+	return fmt.Errorf("incomplete claim address (%s): copy it from %s to its end", part, scheme)
 }
 
 // ParseInvitation reverses Invitation.String. Its error names a part that is missing.

@@ -84,7 +84,7 @@ func (s *Store) AddOwner(o Owner) error {
 
 func (f *storeFile) addOwner(o Owner) error {
 	if !o.ID.Valid() {
-		return errors.New("with this key anybody can sign: its owner has to make another")
+		return errors.New("anybody can sign with this key: its owner must create another")
 	}
 	if len(o.Name) > maxName {
 		return fmt.Errorf("a name has at most %d letters", maxName)
@@ -106,7 +106,7 @@ func (s *Store) RemoveOwner(id identity.ID) error {
 	return s.change(func(f *storeFile) error {
 		left := slices.DeleteFunc(f.Owners, func(o Owner) bool { return o.ID == id })
 		if len(left) == len(s.file.Owners) {
-			return fmt.Errorf("%v is no owner here", id)
+			return fmt.Errorf("%v is not an owner here", id)
 		}
 		if len(left) == 0 {
 			return errors.New("this is the last owner: add another first, or run agentsite reset --erase at the site")
@@ -127,7 +127,7 @@ func (s *Store) NewRecovery() (code string, err error) {
 	hash := sha256.Sum256(secret[:])
 	err = s.change(func(f *storeFile) error {
 		if len(f.Owners) == 0 {
-			return errors.New("this site has no owner yet, so that there is nothing to recover")
+			return errors.New("this site has no owner yet, so there is nothing to recover")
 		}
 		f.Recovery = hash[:]
 		return nil
@@ -142,7 +142,7 @@ func IsRecovery(code string) bool {
 	return err == nil && len(secret) == 16 && len(code) == 39
 }
 
-var errCode = denied("this is not the recovery code of this site, or it was used, or another was made since")
+var errCode = denied("wrong recovery code, or it was used, or replaced by a newer one")
 
 // Recover takes the code, once, and makes o the only owner; it revokes the others' keys. A
 // wrong code is answered a second after the previous wrong one, or when ctx ends, as in

@@ -27,7 +27,7 @@ func TestOwners(t *testing.T) {
 	if b.Claimed() {
 		t.Error("it is claimed")
 	}
-	wants(t, b.Claim(Owner{ID: k[1].ID()}), "nothing is changed: disk full")
+	wants(t, b.Claim(Owner{ID: k[1].ID()}), "disk full")
 	s.full = nil
 	if b.Claimed() {
 		t.Error("it is claimed, and a start would forget it")
@@ -41,7 +41,7 @@ func TestOwners(t *testing.T) {
 		t.Error("the secret is still kept")
 	}
 	wants(t, b.RemoveOwner(k[1].ID()), "the last owner")
-	wants(t, b.RemoveOwner(k[2].ID()), "is no owner here")
+	wants(t, b.RemoveOwner(k[2].ID()), "is not an owner here")
 	for i := range maxOwners - 1 {
 		wants(t, b.AddOwner(Owner{ID: k[2+i].ID()}), "")
 	}
@@ -52,7 +52,7 @@ func TestOwners(t *testing.T) {
 	wants(t, err, "")
 	wants(t, b.RemoveOwner(k[2].ID()), "")
 	_, err = may(b, who(k[11]), setFan(), g)
-	wants(t, err, "no owner")
+	wants(t, err, "not an owner")
 }
 
 // TestRecovery: who has the code is the only owner, and who guesses keeps nobody waiting.
@@ -63,7 +63,7 @@ func TestRecovery(t *testing.T) {
 		b := s.open(t, k[0].ID())
 		_, err := b.NewRecovery()
 		wants(t, err, "no owner yet")
-		wants(t, b.Recover(t.Context(), "", Owner{ID: k[4].ID()}), "not the recovery code")
+		wants(t, b.Recover(t.Context(), "", Owner{ID: k[4].ID()}), "wrong recovery code")
 		wants(t, b.Claim(Owner{ID: k[1].ID()}), "")
 		wants(t, b.AddOwner(Owner{ID: k[2].ID()}), "")
 		void, err := b.NewRecovery()
@@ -103,14 +103,14 @@ func TestRecovery(t *testing.T) {
 		_, err = may(b, who(k[3]), setFan(), g)
 		wants(t, err, "")
 		s.full = errors.New("disk full")
-		wants(t, b.Recover(ctx, code, Owner{ID: k[4].ID()}), "nothing is changed: disk full")
+		wants(t, b.Recover(ctx, code, Owner{ID: k[4].ID()}), "disk full")
 		s.full = nil
 		wants(t, b.Recover(ctx, strings.ToUpper(code), Owner{ID: k[4].ID()}), "")
 		if o := b.Owners(); len(o) != 1 || o[0].ID != k[4].ID() || time.Since(begin) != 0 || ended != 1 {
 			t.Error(o, time.Since(begin), ended)
 		}
 		_, err = may(b, who(k[3]), setFan(), g)
-		wants(t, err, "no owner")
+		wants(t, err, "not an owner")
 		cancel()
 		all.Wait()
 		wants(t, b.Recover(ctx, code, Owner{ID: k[2].ID()}), "or it was used")

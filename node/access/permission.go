@@ -74,14 +74,14 @@ func (p Permission) check() error {
 		valid         func(string) bool
 	}{{"tool", "read_points", p.Tools, isTool}, {"point", "climate/temperature, climate or *", p.Points, isPattern}} {
 		if len(list.names) > maxEntries {
-			return fmt.Errorf("one part has at most %d %ss, not %d: make two of it", maxEntries, list.what, len(list.names))
+			return fmt.Errorf("one part has at most %d %ss, not %d: split it", maxEntries, list.what, len(list.names))
 		}
 		for i, name := range list.names {
 			if !list.valid(name) {
-				return fmt.Errorf("%.40q is no %s, which looks like %s", name, list.what, list.example)
+				return fmt.Errorf("%.40q is not a %s; write it like %s", name, list.what, list.example)
 			}
 			if i > 0 && list.names[i-1] >= name {
-				return fmt.Errorf("the %ss are not in order, each once", list.what)
+				return fmt.Errorf("the %ss are not sorted and unique", list.what)
 			}
 		}
 	}
@@ -89,9 +89,9 @@ func (p Permission) check() error {
 	case len(p.Tools) == 0:
 		return fmt.Errorf("a part without a tool permits nothing")
 	case r != nil && !(r.Min <= r.Max) || r != nil && (math.IsInf(r.Min, 0) || math.IsInf(r.Max, 0)):
-		return fmt.Errorf("%v..%v is no range, which looks like 20..80", r.Min, r.Max)
+		return fmt.Errorf("%v..%v is not a range; write it like 20..80", r.Min, r.Max)
 	case p.Lease > maxLength:
-		return fmt.Errorf("nothing is held for longer than a year")
+		return fmt.Errorf("a lease is at most a year")
 	case p.Rate != nil && (p.Rate.Calls == 0 || p.Rate.Calls > maxCalls || p.Rate.Per == 0 || p.Rate.Per > maxLength):
 		return fmt.Errorf("a rate has 1 to %d calls in a time of at most a year, such as 10/h", maxCalls)
 	}
@@ -129,7 +129,7 @@ func (p Permission) allow(ask agents.Ask, l *agents.Limits) error {
 	}
 	if longest := p.Lease.Duration(); longest > 0 {
 		if ask.For > longest {
-			return denied("you may hold this for %v at a time: ask for less, and again before that ends", p.Lease)
+			return denied("you may hold this for at most %v: use a shorter time, and renew it before its end", p.Lease)
 		}
 		if l.Lease == 0 || longest < l.Lease {
 			l.Lease = longest

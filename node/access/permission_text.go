@@ -46,7 +46,7 @@ func ParsePermissions(text string) ([]Permission, error) {
 	var all []Permission
 	for part := range strings.SplitSeq(text, ",") {
 		if len(all) == maxEntries {
-			return nil, fmt.Errorf("at most %d parts have room in one list: name several points in one part, as in: read climate+fan", maxEntries)
+			return nil, fmt.Errorf("at most %d parts fit into one permission: join several points in one part, as in: read climate+fan", maxEntries)
 		}
 		p, err := parsePart(strings.Fields(part))
 		if err != nil {
@@ -54,7 +54,7 @@ func ParsePermissions(text string) ([]Permission, error) {
 		}
 		for _, before := range all {
 			if before.hides(p) {
-				return nil, fmt.Errorf("%q has no effect: %q decides about that before; put the narrower one first", strings.TrimSpace(part), before.String())
+				return nil, fmt.Errorf("%q has no effect after %q: put the narrower one first", strings.TrimSpace(part), before.String())
 			}
 		}
 		all = append(all, p)
@@ -80,13 +80,13 @@ func (p Permission) hides(later Permission) bool {
 
 func parsePart(words []string) (p Permission, err error) {
 	if len(words) == 0 {
-		return p, fmt.Errorf("a part is missing; one looks like: read climate/*, or: set fan max 10m 10/h")
+		return p, fmt.Errorf("a part is empty; write it like: read climate/*, or: set fan max 10m 10/h")
 	}
 	word, words := words[0], words[1:]
 	hasPoints := word != wordStop
 	if word == wordUse {
 		if len(words) == 0 {
-			return p, fmt.Errorf("use what? Name a tool (agentsite tools lists them)")
+			return p, fmt.Errorf("use needs a tool: agentsite tools lists them")
 		}
 		p.Tools = split(words[0])
 		words = words[1:]
@@ -96,11 +96,11 @@ func parsePart(words []string) (p Permission, err error) {
 	} else if i := slices.IndexFunc(actions, func(a action) bool { return a.word == word }); i >= 0 {
 		p.Tools = actions[i].tools
 	} else {
-		return p, fmt.Errorf("%q is none of read, set, show, capture, stop, use", word)
+		return p, fmt.Errorf("%q is not one of read, set, show, capture, stop, use", word)
 	}
 	if hasPoints {
 		if len(words) == 0 {
-			return p, fmt.Errorf("%s what? Name points (climate/temperature), devices (climate) or all (*)", word)
+			return p, fmt.Errorf("%s needs points (climate/temperature), devices (climate) or all (*)", word)
 		}
 		p.Points = split(words[0])
 		words = words[1:]
@@ -145,7 +145,7 @@ func (p *Permission) parseLimit(word string) (err error) {
 	if calls, per, ok := strings.Cut(word, "/"); ok {
 		n, err := strconv.ParseUint(calls, 10, 16)
 		if err != nil || n == 0 {
-			return fmt.Errorf("%q is no rate, which looks like 10/h or 10/30m; several points are divided by + without spaces", word)
+			return fmt.Errorf("%q is not a rate; write it like 10/h or 10/30m; join several points with + without spaces", word)
 		}
 		if strings.IndexAny(per, "0123456789") != 0 {
 			per = "1" + per
@@ -154,13 +154,13 @@ func (p *Permission) parseLimit(word string) (err error) {
 		p.Rate = &Rate{Calls: uint16(n), Per: length}
 		return err
 	}
-	return fmt.Errorf("%q is no limit; those are 0..80, max 10m, 10/h and confirm, and several points are divided by + without spaces", word)
+	return fmt.Errorf("%q is not a limit; use 0..80, max 10m, 10/h or confirm; join several points with + without spaces", word)
 }
 
 func parseNumber(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
-		return 0, fmt.Errorf("%q is no number; a range looks like 20..80", text)
+		return 0, fmt.Errorf("%q is not a number; write a range like 20..80", text)
 	}
 	return n, nil
 }
@@ -182,7 +182,7 @@ func parseSeconds(text string) (Seconds, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%q is no length of time, which is 1s to 366d, such as 90s, 10m, 2h or 7d", text)
+	return 0, fmt.Errorf("%q is not a duration; use 1s to 366d, such as 90s, 10m, 2h or 7d", text)
 }
 
 func (s Seconds) String() string {
@@ -320,7 +320,7 @@ func ParseUntil(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no end: write how long (7d), a day (tomorrow, fri, 2026-12-24), a time (2026-12-24T18:00:00Z) or never", text)
+		return time.Time{}, fmt.Errorf("%q is not an end: write a duration (7d), a day (tomorrow, fri, 2026-12-24), a time (2026-12-24T18:00:00Z) or never", text)
 	}
 	if !until.After(now) {
 		return time.Time{}, fmt.Errorf("%s is past", text)

@@ -48,7 +48,7 @@ func (s *Store) Revoke(r Revocation) error {
 	s.mu.Lock()
 	if s.file.owns(r.Key) {
 		s.mu.Unlock()
-		return fmt.Errorf("%v is an owner of this site: agentsite owners remove ends that, and all that it granted", r.Key)
+		return fmt.Errorf("%v is an owner of this site: agentsite owners remove removes it, and ends all its grants", r.Key)
 	}
 	s.revoking = append(s.revoking, r)
 	s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Store) Revoke(r Revocation) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("it is revoked, but a restart would undo that: look at the disk of the data folder, then revoke it again (%w)", err)
+		return fmt.Errorf("it is revoked, but a restart would undo that: check the disk of the data folder, then revoke it again (%w)", err)
 	}
 	s.mu.Lock()
 	s.revoking = slices.DeleteFunc(s.revoking, func(e Revocation) bool { return e == r })

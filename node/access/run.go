@@ -59,7 +59,7 @@ func (s *Store) AdvanceClock(t time.Time) error {
 // down to when the program was built. Permissions that expired in between are valid again.
 func (s *Store) SetClock(t time.Time) error {
 	if t.Before(s.Build) {
-		return fmt.Errorf("this program was made at %s, so that it cannot be %s: set this machine's clock first", formatTime(s.Build.Unix()), formatTime(t.Unix()))
+		return fmt.Errorf("the time %[2]s is before this program's build at %[1]s: set this machine's clock first", formatTime(s.Build.Unix()), formatTime(t.Unix()))
 	}
 	s.mu.Lock()
 	s.clock.set(s.uptime(), t)

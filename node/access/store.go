@@ -206,7 +206,7 @@ func (s *Store) change(edit func(*storeFile) error) error {
 		return err
 	}
 	if err := s.SaveAccess(text); err != nil {
-		return fmt.Errorf("this could not be stored, and nothing is changed: %w", err)
+		return fmt.Errorf("the change could not be stored, and has no effect: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (f *storeFile) owns(id identity.ID) bool {
 // being added, zero for none.
 func (s *Store) accepts(f *storeFile, g *Grant, adding Hash) error {
 	if !f.owns(g.Issuer) {
-		return denied("your grant is from %v, who is no owner of this site", g.Issuer)
+		return denied("your grant is from %v, who is not an owner of this site", g.Issuer)
 	}
 	revoked := func(key identity.ID, block Hash) bool {
 		return slices.Contains(f.Keys, key) && block != adding && !s.blocks[block]

@@ -75,7 +75,7 @@ func TestMay(t *testing.T) {
 		const lack = "you lack the permission 'set fan/on'"
 		g := grant(t, "set fan", ann, bob)
 		wants(t, mayBring(who(bob)), lack)
-		wants(t, mayBring(who(bob), g), "who is no owner of this site")
+		wants(t, mayBring(who(bob), g), "who is not an owner of this site")
 		wants(t, b.Claim(Owner{ID: ann.ID(), Name: "ann"}), "")
 		wants(t, mayBring(who(bob), g), "")
 		wants(t, mayBring(who(bob)), lack)
@@ -88,7 +88,7 @@ func TestMay(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := b.AddGrant(grant(t, "set fan", eve, bob).Bytes())
-		wants(t, err, "no owner")
+		wants(t, err, "not an owner")
 		wants(t, mayBring(who(bob)), "")
 
 		// Two grants add up, and the denial is the one that helps most.
@@ -189,7 +189,7 @@ func TestUnknownTime(t *testing.T) {
 		time.Sleep(30 * time.Minute) // off
 		b = s.open(t, k[0].ID())
 		_, err = may(b, who(k[2]), setFan(), bound)
-		wants(t, err, "does not know the time yet")
+		wants(t, err, "time is not set: connect")
 		_, err = may(b, who(k[2]), readFan(), bound)
 		wants(t, err, "")
 		_, err = may(b, who(k[2]), setFan(), free)

@@ -26,14 +26,14 @@ func (s *Store) AddToken(name string, grant []byte, until time.Time) (token stri
 	now, _ := s.Now()
 	end := EndSecond(until)
 	if s.URL == "" || end != 0 && end <= now.Unix() {
-		return "", errors.New("a token has the site's URL, and an end that is not past")
+		return "", errors.New("a token needs the site's URL, and an end in the future")
 	}
 	g, err := ParseGrant(grant)
 	if err != nil {
 		return "", err
 	}
 	if g.Audience() != s.Site {
-		return "", errors.New("a token's grant is for the site itself, which has it for the bearer of the token")
+		return "", errors.New("the audience of a token's grant must be the site itself")
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
@@ -71,9 +71,9 @@ func (s *Store) Bearer(token string) (agents.Principal, error) {
 	now, _ := s.now()
 	switch {
 	case err != nil || len(token) != len(text) || found < 0:
-		return agents.Principal{}, denied("this is no token of this site, or it was revoked: ask an owner for one")
+		return agents.Principal{}, denied("unknown or revoked token: ask an owner for a new one")
 	case s.file.Tokens[found].URL != s.URL:
-		return agents.Principal{}, denied("this token is for another address of this site: use that, or ask an owner for one")
+		return agents.Principal{}, denied("this token is for another address of this site: use that address, or ask an owner for a new token")
 	case s.file.Tokens[found].Until != 0 && s.file.Tokens[found].Until <= now.Unix():
 		return agents.Principal{}, denied("this token has ended: ask an owner for another")
 	}

@@ -29,7 +29,7 @@ func TestEndlessToken(t *testing.T) {
 	wants(t, err, "")
 	wants(t, b.Revoke(Revocation{Token: "kept"}), "")
 	_, err = b.Bearer(token)
-	wants(t, err, "no token of this site")
+	wants(t, err, "unknown or revoked token")
 }
 
 func TestTokens(t *testing.T) {
@@ -49,9 +49,9 @@ func TestTokens(t *testing.T) {
 		_, err = b.AddToken("Desk", fan, soon(b, aDay))
 		wants(t, err, "is not a name")
 		_, err = b.AddToken("eve", grant(t, "set fan", k[2], k[0]).Bytes(), soon(b, aDay))
-		wants(t, err, "no owner")
+		wants(t, err, "not an owner")
 		_, err = b.AddToken("bob", grant(t, "set fan", k[1], k[2]).Bytes(), soon(b, aDay))
-		wants(t, err, "for the site itself")
+		wants(t, err, "the site itself")
 
 		b = s.open(t, k[0].ID())
 		p, err := b.Bearer(token)
@@ -66,7 +66,7 @@ func TestTokens(t *testing.T) {
 		wants(t, may(p), "")
 		for _, wrong := range []string{"", "desk", token[:62], token + "00", strings.Repeat("0", 64), strings.ToUpper(token) + "x"} {
 			_, err := b.Bearer(wrong)
-			wants(t, err, "no token of this site")
+			wants(t, err, "unknown or revoked token")
 		}
 		b.URL = "https://boiler.local:8473"
 		_, err = b.Bearer(token)
@@ -85,7 +85,7 @@ func TestTokens(t *testing.T) {
 		s.full = nil
 		wants(t, b.Revoke(Revocation{Token: "desk"}), "")
 		_, err = b.Bearer(token)
-		wants(t, err, "no token of this site")
+		wants(t, err, "unknown or revoked token")
 		if len(b.Tokens()) != 0 {
 			t.Error(b.Tokens())
 		}

@@ -17,7 +17,7 @@ type Duty struct{ Away, Window time.Duration }
 func (d *Duty) UnmarshalText(text []byte) error {
 	away, window, ok := strings.Cut(string(text), "/")
 	if !ok {
-		return errors.New("takes how long in how long, such as 20m/1h, not " + strconv.Quote(clip(string(text))))
+		return errors.New("takes a time in a period, such as 20m/1h, not " + strconv.Quote(clip(string(text))))
 	}
 	var err error
 	if d.Away, err = parseDuration(away); err != nil {
@@ -27,7 +27,7 @@ func (d *Duty) UnmarshalText(text []byte) error {
 		return fmt.Errorf("after the slash %w", err)
 	}
 	if d.Away == 0 {
-		return errors.New("leaves no time away from safe; write how long in how long, such as 20m/1h")
+		return errors.New("leaves no time away from safe; write a time in a period, such as 20m/1h")
 	}
 	return nil
 }
@@ -42,10 +42,10 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	moves, window, ok := strings.Cut(string(text), "/")
 	n, err := strconv.ParseUint(moves, 10, 31)
 	if !ok || err != nil {
-		return errors.New("takes how many in how long, such as 20/1h, not " + strconv.Quote(clip(string(text))))
+		return errors.New("takes a number in a period, such as 20/1h, not " + strconv.Quote(clip(string(text))))
 	}
 	if n == 0 {
-		return errors.New("leaves no move; write how many in how long, such as 20/1h")
+		return errors.New("permits no move; write a number in a period, such as 20/1h")
 	}
 	r.Moves = int(n)
 	if r.Window, err = parseDuration(window); err != nil {
@@ -62,7 +62,7 @@ func (s *Slew) UnmarshalText(text []byte) error {
 	unit, ok := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour}[per]
 	n, err := parseNumber(amount)
 	if !ok || err != nil {
-		return errors.New("takes how much per s, m or h, such as 45/s, not " + strconv.Quote(clip(string(text))))
+		return errors.New("takes a speed per s, m or h, such as 45/s, not " + strconv.Quote(clip(string(text))))
 	}
 	s.PerSecond = n / unit.Seconds()
 	if !(s.PerSecond > 0) || math.IsInf(s.PerSecond, 0) {
@@ -98,7 +98,7 @@ type confirmer string
 func (c *confirmer) UnmarshalText(text []byte) error {
 	*c = confirmer(text)
 	if *c != "owner" {
-		return fmt.Errorf("takes the word owner, not %q; without confirm nobody is asked", clip(string(text)))
+		return fmt.Errorf("takes the word owner, not %q; without confirm no approval is needed", clip(string(text)))
 	}
 	return nil
 }

@@ -100,10 +100,10 @@ func parseRange(text string) (device.Range, error) {
 	}
 	r := device.Range{Min: lo, Max: hi}
 	if lo > hi {
-		return r, fmt.Errorf("is the wrong way round; write %v", device.Range{Min: hi, Max: lo})
+		return r, fmt.Errorf("has its numbers in the wrong order; write %v", device.Range{Min: hi, Max: lo})
 	}
 	if lo == hi {
-		return r, fmt.Errorf("holds one value only; write two numbers that differ, such as 0..90")
+		return r, fmt.Errorf("has only one value; write two different numbers, such as 0..90")
 	}
 	return r, nil
 }

@@ -71,7 +71,7 @@ func ReadFile(path string) (file string, text []byte, err error) {
 		if errors.As(err, &path) { // which repeats the name
 			err = path.Err
 		}
-		return file, nil, &Error{File: file, Err: fmt.Errorf("the configuration cannot be read (%w); check its name and who may read it", err)}
+		return file, nil, &Error{File: file, Err: fmt.Errorf("the configuration cannot be read (%w); check its name and permissions", err)}
 	}
 	return file, text, nil
 }

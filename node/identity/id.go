@@ -45,10 +45,10 @@ func (id ID) CID() string {
 func Parse(text string) (ID, error) {
 	key := decode(text)
 	if len(key) != len(ID{}) {
-		return ID{}, fmt.Errorf("%.64q is no identity: copy it whole; it looks like did:key:z6Mk… or 12D3KooW…, and only Ed25519 keys have such", text)
+		return ID{}, fmt.Errorf("%.64q is not an identity: copy all of it; it looks like did:key:z6Mk… or 12D3KooW…; only Ed25519 keys are supported", text)
 	}
 	if !ID(key).Valid() {
-		return ID{}, fmt.Errorf("%q is a key with which anybody can sign: its owner has to make another", text)
+		return ID{}, fmt.Errorf("%q is a key with which anybody can sign: its owner must create another", text)
 	}
 	return ID(key), nil
 }

@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	var low ID
-	const no, weak = "is no identity", "anybody can sign"
+	const no, weak = "is not an identity", "anybody can sign"
 	for text, want := range map[string]string{
 		"": no, "greenhouse": no, "did:key:z": no, "did:web:example.com": no, strings.Repeat("z", 5000): no,
 		id.String()[:40]: no, id.String() + "1": no, id.String() + "#x": no, strings.ToLower(id.String()): no,
@@ -161,10 +161,10 @@ func TestPEM(t *testing.T) {
 		text []byte
 		want string
 	}{
-		"empty":     {nil, "it holds no private key"},
-		"truncated": {text[:len(text)/2], "it holds no private key, or not the whole of one"},
+		"empty":     {nil, "no complete private key"},
+		"truncated": {text[:len(text)/2], "it has no complete private key"},
 		"cut short": {pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: []byte{0x30, 0x2e, 0x02, 0x01}}), "is damaged"},
-		"RSA":       {rsa, "it holds no private key"},
+		"RSA":       {rsa, "no complete private key"},
 		"X25519":    {pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), "not Ed25519"},
 		"two":       {append(bytes.Clone(text), text...), "more than one"},
 		"before":    {append([]byte("hello\n"), text...), "more than one"},

@@ -63,10 +63,10 @@ func (k Key) PEM() []byte {
 func ParsePEM(text []byte) (Key, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != pemType {
-		return Key{}, errors.New("it holds no private key, or not the whole of one")
+		return Key{}, errors.New("it has no complete private key")
 	}
 	if len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(text, []byte("-----")) {
-		return Key{}, errors.New("it holds more than one private key")
+		return Key{}, errors.New("it has more than one private key")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 
 // The errors of a call whose key is known.
 var (
-	ErrReused  = errors.New("this idempotency key was used for another call; take a new key for each")
-	ErrPending = errors.New("the call with this idempotency key is still being made; ask again")
+	ErrReused  = errors.New("this idempotency key was used for another call; use a new key for each call")
+	ErrPending = errors.New("the call with this idempotency key is still running; try again")
 	// ErrUnknown: the program ended between the intent and the result, or the result was too
 	// long to be stored. The call is not made a second time.
-	ErrUnknown = errors.New("the call with this idempotency key was begun, and its outcome is not known; read the points before you call with a new key")
+	ErrUnknown = errors.New("the call with this idempotency key has started, and its outcome is unknown; read the points before you call with a new key")
 )
 
 type (

@@ -115,7 +115,7 @@ func (r *Recorder) fault(err error) error {
 	} else if errors.As(err, &path) {
 		why = path.Err.Error()
 	}
-	return device.Faultf(device.Unavailable, "the site's journal cannot be written (%s), so nothing moves away from safe; have the owner see to its disk. A return to safe and the emergency stop work", why)
+	return device.Faultf(device.Unavailable, "the site's journal cannot be written (%s), so nothing moves away from safe; ask the owner to check its disk. A return to safe and the emergency stop work", why)
 }
 
 // logFailure logs the first failure since the last success.

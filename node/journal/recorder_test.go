@@ -23,9 +23,9 @@ func TestRecorderFaults(t *testing.T) {
 		kind device.FaultKind
 		says string
 	}{
-		{ErrReused, device.Invalid, "take a new key"},
-		{ErrPending, device.Busy, "ask again"},
-		{ErrUnknown, device.UnknownOutcome, "its outcome is not known"},
+		{ErrReused, device.Invalid, "use a new key"},
+		{ErrPending, device.Busy, "try again"},
+		{ErrUnknown, device.UnknownOutcome, "its outcome is unknown"},
 		{&fs.PathError{Op: "write", Path: "/secret/journal", Err: syscall.ENOSPC}, device.Unavailable, "cannot be written (no space left on device), so nothing moves away from safe"},
 		{errors.New("anything"), device.Unavailable, "cannot be written (its disk does not take it)"},
 	} {

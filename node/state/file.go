@@ -78,7 +78,7 @@ func ReadUntrusted(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not used, because it is no regular file", path)
+		return nil, fmt.Errorf("%s is not used, because it is not a regular file", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe meanwhile
 	if err != nil {

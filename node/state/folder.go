@@ -79,7 +79,7 @@ func homeFolder() (Folder, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no folder for the site's data: %w; name one with --data", err)
+		return "", fmt.Errorf("no folder for the site's data: %w; set one with --data", err)
 	}
 	return Folder(filepath.Join(home, ".local", "state", "agentsite")), nil
 }
@@ -138,5 +138,5 @@ func (f Folder) WriteSequence(n uint64) error {
 
 // Unusable wraps an error of the folder's disk with what to do about it.
 func (f Folder) Unusable(err error) error {
-	return fmt.Errorf("the data folder cannot be used: %w; give one that you may write to with --data", err)
+	return fmt.Errorf("the data folder cannot be used: %w; use a writable one with --data", err)
 }

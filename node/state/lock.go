@@ -64,7 +64,7 @@ func (f Folder) Sign(site string) error {
 	if info, statErr := os.Stat(f.Path(lockName)); statErr != nil || info.Size() == 0 {
 		return f.Unusable(err)
 	}
-	slog.Warn("the data folder's disk takes nothing: no output moves away from safe until it does", "err", err)
+	slog.Warn("data folder not writable; no output moves away from safe", "err", err)
 	return nil
 }
 

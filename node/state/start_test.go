@@ -202,7 +202,7 @@ func TestUnusableFolder(t *testing.T) {
 		if err == nil {
 			unlock()
 			t.Errorf("%s can be used", f)
-		} else if !strings.HasPrefix(err.Error(), "the data folder cannot be used: ") || !strings.HasSuffix(err.Error(), "; give one that you may write to with --data") {
+		} else if !strings.HasPrefix(err.Error(), "the data folder cannot be used: ") || !strings.HasSuffix(err.Error(), "; use a writable one with --data") {
 			t.Error(err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestDefaultFolder(t *testing.T) {
 		if string(got) != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("%+v: %s %v", tt, got, err)
 		}
-		if err != nil && !strings.HasSuffix(err.Error(), "; name one with --data") {
+		if err != nil && !strings.HasSuffix(err.Error(), "; set one with --data") {
 			t.Error(err)
 		}
 	}

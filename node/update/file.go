@@ -124,7 +124,7 @@ type Refused struct{ error }
 func (r Refused) Unwrap() error { return r.error }
 
 func damaged(why string) error {
-	return Refused{fmt.Errorf("it is no update of agentsite, or a damaged one (%s): get it again", why)}
+	return Refused{fmt.Errorf("not an update of agentsite, or damaged (%s): download it again", why)}
 }
 
 // Read reads an update up to its program, at most some 4 KiB, and refuses one that none of
@@ -139,7 +139,7 @@ func Read(r io.Reader, keys []identity.ID) (*Update, error) {
 	}
 	switch begins := string(head[:len(magic)]); {
 	case begins != magic && begins[:len(mark)] == mark:
-		return nil, Refused{errors.New("the format of this update is not known to this program: install the newer package")}
+		return nil, Refused{errors.New("unknown format of the update: install the newer package")}
 	case begins != magic:
 		return nil, damaged("it begins differently")
 	}
@@ -174,7 +174,7 @@ func open(sealed []byte, keys []identity.ID) (Release, error) {
 		return r, damaged("its seal cannot be read")
 	}
 	if !signed(s, keys) {
-		return r, Refused{errors.New("it is not signed by a release key of this program: it is damaged, or not from us, or so much newer that its package has to be installed")}
+		return r, Refused{errors.New("not signed by a release key of this program: it is damaged, from another source, or so new that its package has to be installed")}
 	}
 	if err := codec.Decode(s.Release, &r); err != nil {
 		return r, damaged("its release cannot be read")

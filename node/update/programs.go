@@ -101,10 +101,10 @@ func (p Programs) State() (State, error) {
 	s := State{Form: stateForm}
 	err := ReadJSON(p.Dir, stateName, &s)
 	if err == nil && s.Form != stateForm {
-		err = fmt.Errorf("it has version %d, and this program knows %d", s.Form, stateForm)
+		err = fmt.Errorf("it has version %d, and this program reads %d", s.Form, stateForm)
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("%s cannot be used: %w; delete it, and the package's own program goes on", p.path(stateName), err)
+		return State{}, fmt.Errorf("%s cannot be used: %w; delete it, and the package's own program is used", p.path(stateName), err)
 	}
 	return s, nil
 }
@@ -311,7 +311,7 @@ func (p Programs) verify(program Program) error {
 		return err
 	}
 	if hex.EncodeToString(hash.Sum(nil)) != program.SHA256 {
-		return errors.New("it is not the program that was installed")
+		return errors.New("not the program that was installed")
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("broken at %d: %v", n, err)
 		}
 	}
-	if _, err := taken(strings.NewReader(mark+"2\n"+strings.Repeat("x", 99)), keys()); err == nil || !strings.Contains(err.Error(), "the format") {
+	if _, err := taken(strings.NewReader(mark+"2\n"+strings.Repeat("x", 99)), keys()); err == nil || !strings.Contains(err.Error(), "format") {
 		t.Error(err)
 	}
 }

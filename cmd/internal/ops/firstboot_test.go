@@ -110,12 +110,12 @@ func TestFirstBootAwry(t *testing.T) {
 	}{
 		"a folder of that name": {func(t *testing.T, o PrepareOptions) {
 			os.MkdirAll(filepath.Join(o.Boot, "agentsite.yaml/x"), 0o755)
-		}, "is no regular file"},
+		}, "is not a regular file"},
 		"a link": {func(t *testing.T, o PrepareOptions) {
 			if err := os.Symlink("/etc/hostname", filepath.Join(o.Boot, "agentsite.yaml")); err != nil {
 				t.Skip(err)
 			}
-		}, "is no regular file"},
+		}, "is not a regular file"},
 		"a film": {func(t *testing.T, o PrepareOptions) {
 			f, err := os.Create(filepath.Join(o.Boot, "agentsite.yaml"))
 			if err := errors.Join(err, f.Truncate(config.MaxBytes+1), f.Close()); err != nil {
@@ -136,10 +136,10 @@ func TestFirstBootAwry(t *testing.T) {
 			if err := os.Symlink("/etc/hostname", o.Folder.Path(state.ClaimFile)); err != nil {
 				t.Skip(err)
 			}
-		}, "is no regular file"},
+		}, "is not a regular file"},
 		"a claim that is none": {func(t *testing.T, o PrepareOptions) {
 			os.WriteFile(o.Folder.Path(state.ClaimFile), []byte("root:$6$secret\n"), 0o644)
-		}, "this is no address to claim a site by"},
+		}, "invalid claim address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const before = "site: { name: before }\n" + autoAddLine + "\n"

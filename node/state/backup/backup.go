@@ -73,7 +73,7 @@ func Create(o Options) (*Summary, error) {
 	}
 	about, err := b.verify()
 	if err != nil {
-		return nil, fmt.Errorf("the site is damaged, so that there is no backup: %w", err)
+		return nil, fmt.Errorf("the site is damaged, so no backup was made: %w", err)
 	}
 	if b.Config != "" {
 		about.Config, _, _ = config.ReadFile(o.Config)

@@ -144,7 +144,7 @@ func checkConfig(path, text string) (file string, err error) {
 	file = cmp.Or(path, config.DefaultFile)
 	switch there, err := os.ReadFile(file); {
 	case err == nil && string(there) != text:
-		return "", state.Mistakef("%s exists already and differs: move it away, or name another file with --config", file)
+		return "", state.Mistakef("%s exists already and differs: move it away, or use another file with --config", file)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", state.Mistake{Err: err}
 	}
@@ -158,7 +158,7 @@ func writeConfig(file, text string) error {
 		return nil
 	}
 	if err := writeNew(file, []byte(text), false); err != nil {
-		return fmt.Errorf("the configuration cannot be written: %w; name another file with --config", err)
+		return fmt.Errorf("the configuration cannot be written: %w; use another file with --config", err)
 	}
 	return nil
 }

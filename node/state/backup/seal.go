@@ -67,7 +67,7 @@ func unseal(sealed []byte, passphrase string) ([]byte, error) {
 	r, err := age.Decrypt(bytes.NewReader(sealed), by)
 	var wrong *age.NoIdentityMatchError
 	if errors.As(err, &wrong) {
-		return nil, device.Faultf(device.Denied, "the passphrase does not open it: try again, with the same capital letters, dashes and spaces")
+		return nil, device.Faultf(device.Denied, "wrong passphrase: try again, with the same capital letters, dashes and spaces")
 	}
 	var text []byte
 	if err == nil {

@@ -38,7 +38,7 @@ func TestHostile(t *testing.T) {
 		says    string
 	}{
 		"no token":               {read, []string{"Authorization", ""}, 401, "token"},
-		"wrong token":            {read, []string{"Authorization", "Bearer 0000"}, 401, "no token of this site"},
+		"wrong token":            {read, []string{"Authorization", "Bearer 0000"}, 401, "unknown or revoked token"},
 		"rebinding host":         {read, []string{"Host", "evil.example:80"}, 403, "not called evil.example:80"},
 		"cross-site origin":      {read, []string{"Origin", "https://evil.example"}, 403, "may not call"},
 		"null origin":            {read, []string{"Origin", "null"}, 403, "may not call"},

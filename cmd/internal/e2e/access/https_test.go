@@ -71,15 +71,15 @@ func TestTokensOverHTTPS(t *testing.T) {
 		says   string
 	}{
 		"none":            {"", asItIs, "this needs the site's token in a header"},
-		"of another site": {foreign, asItIs, "this is no token of this site"},
-		"revoked":         {revoked, asItIs, "this is no token of this site, or it was revoked"},
+		"of another site": {foreign, asItIs, "unknown or revoked token"},
+		"revoked":         {revoked, asItIs, "unknown or revoked token"},
 		"ended":           {strings.TrimSpace(short), asItIs, "this token has ended"},
-		"of the folder":   {r.Token, asItIs, "this is no token of this site"},
+		"of the folder":   {r.Token, asItIs, "unknown or revoked token"},
 		"in the address":  {"", func(r *http.Request) { r.URL.RawQuery = "access_token=" + good + "&token=" + good }, "this needs the site's token in a header"},
 		"in a cookie":     {"", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "token", Value: good}) }, "this needs the site's token in a header"},
 		"as a password":   {"", func(r *http.Request) { r.SetBasicAuth("token", good) }, "this needs the site's token in a header"},
-		"half of it":      {good[:32], asItIs, "this is no token of this site"},
-		"twice over":      {good + good, asItIs, "this is no token of this site"},
+		"half of it":      {good[:32], asItIs, "unknown or revoked token"},
+		"twice over":      {good + good, asItIs, "unknown or revoked token"},
 	} {
 		res, answer := ask(tt.token, tt.change)
 		if challenge := res.Header.Get("WWW-Authenticate"); res.StatusCode != 401 || !strings.Contains(answer, tt.says) || !strings.HasPrefix(challenge, "Bearer ") || !strings.Contains(challenge, `resource_metadata="`+metadata+`"`) {

@@ -61,7 +61,7 @@ func TestDiskFails(t *testing.T) {
 			mend := tt.breaks(t, data)
 			harness.WaitFor(t, time.Minute, "what is left of the last block is used up", func() bool { return !strings.Contains(move("a", 60), harness.MovedField) })
 			for range 3 {
-				if answer := move("d", 60); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) || !strings.Contains(answer, "the site's journal cannot be written ("+tt.says+"), so nothing moves away from safe; have the owner see to its disk") {
+				if answer := move("d", 60); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) || !strings.Contains(answer, "the site's journal cannot be written ("+tt.says+"), so nothing moves away from safe; ask the owner to check its disk") {
 					t.Errorf("a new move: %s", answer)
 				}
 				if answer := move("a", 60); !strings.Contains(answer, `"agentsite/fault":"unavailable"`) {

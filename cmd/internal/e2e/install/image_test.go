@@ -394,7 +394,7 @@ const noNetwork = "can't set config #1, error -110"
 // begins reports whether the image's first process says something, on a board with a network.
 func (p *powered) begins() bool {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		switch said, _, begins := strings.Cut(p.console.String(), "agentsite's image"); {
+		switch said, _, begins := strings.Cut(p.console.String(), "agentsite image"); {
 		case restarting.MatchString(said), strings.Contains(said, noNetwork):
 			return false
 		case begins:

@@ -17,5 +17,6 @@ func PointOf(uri string) string { return strings.TrimPrefix(uri, scheme) }
 type Change struct {
 	Tools, Prompts, Resources bool
 	Approvals                 bool   // which calls wait for an owner's approval
+	Permissions               bool   // somebody's came or went; whose offer that changes finds out for itself
 	URI                       string // a resource that was updated
 }

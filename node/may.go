@@ -215,9 +215,9 @@ func (n *Node) holds(w *seenWatch) bool {
 	return true
 }
 
-// Recheck ends what principals hold here that they may not have any more, and tells
-// the others that what they see may have changed. It is for the wiring, whenever
-// permissions came or went.
+// Recheck ends what principals hold here that they may not have any more, and tells those of
+// the others whose permissions have changed that what they see may have, too. It is for the
+// wiring, whenever permissions came or went.
 func (n *Node) Recheck() {
 	n.views.mu.Lock()
 	for w := range n.views.watches {
@@ -227,5 +227,13 @@ func (n *Node) Recheck() {
 	}
 	n.views.mu.Unlock()
 	n.views.forget()
-	n.hub.Announce(agents.Change{Tools: true, Prompts: true, Resources: true})
+	n.hub.Announce(agents.Change{Permissions: true})
+}
+
+// standing is another when what p sees may have changed, as far as that depends on permissions.
+func (n *Node) standing(p agents.Principal) uint64 {
+	if n.free(p) {
+		return 0
+	}
+	return n.access.Standing(p)
 }

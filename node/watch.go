@@ -46,7 +46,7 @@ func (n *Node) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequ
 	}
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
 		w := valueWatch{node: n, who: p, request: r}
-		w.notes = n.hub.watchers.Join(agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !r.OfferOnly}, nil)
+		w.notes = n.hub.watchers.Join(agents.Change{Tools: true, Prompts: true, Resources: true, Approvals: !r.OfferOnly, Permissions: true}, nil)
 		defer w.notes.Leave()
 		return w.run(ctx, seen, emit)
 	})
@@ -163,11 +163,9 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
 		asked = asked || c.Approvals
 	}
-	if !w.node.free(w.who) {
-		standing := w.node.access.Standing(w.who)
-		snapshot = snapshot || standing != w.standing
-		w.standing = standing
-	}
+	standing := w.node.standing(w.who)
+	snapshot = snapshot || standing != w.standing
+	w.standing = standing
 	u.Offer = snapshot && !first
 	if w.request.OfferOnly {
 		return u, snapshot, nil

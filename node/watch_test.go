@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,36 +297,6 @@ func TestWatchEvery(t *testing.T) {
 	})
 }
 
-func TestWatchRevoked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
-		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}
-		r.Obey(l)
-		all, named := r.watch(t, shy, agents.WatchRequest{}), r.watch(t, shy, agents.WatchRequest{Points: []string{"lever/b"}})
-		all.next(t, "a - stale, b - stale, approvals")
-		named.next(t, "b - stale, approvals")
-		refused := r.watch(t, shy, agents.WatchRequest{Points: []string{arm}})
-		if err := refused.end(); device.AsFault(err).Kind != device.Denied {
-			t.Error("it watches what it may not see:", err)
-		}
-		l.may["token:shy"] = []string{"read_points", "read_points lever/a"}
-		l.stands++
-		r.Recheck()
-		all.next(t, "offer, a - stale, approvals") // what is left
-		if err := named.end(); !errors.Is(err, errRevoked) {
-			t.Error(err)
-		}
-		r.put("b", device.Number(1), 0)
-		all.next(t)
-		l.may = nil
-		r.put("a", device.Number(1), 0) // nobody says that the permission has ended
-		all.next(t)
-		if err := all.end(); !errors.Is(err, errRevoked) {
-			t.Error(err)
-		}
-	})
-}
-
 func TestWatchReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()
@@ -360,55 +329,6 @@ func TestWatchReload(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})
-}
-
-// rated lets a few reads through.
-type rated struct {
-	*leaves
-	left atomic.Int32
-}
-
-func (r *rated) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error) {
-	if ask.Op == agents.OpRead && r.left.Add(-1) < 0 {
-		r.left.Store(0)
-		return agents.Limits{}, device.Faultf(device.Busy, "your rate is used up")
-	}
-	return r.leaves.Take(p, ask, confirmed)
-}
-
-// TestWatchRate: watching is no way around a rate or an owner's confirmation.
-func TestWatchRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newWatchRig()
-		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}}
-		r.Obey(l)
-		r.put("a", device.Number(1), 0)
-		w := r.watch(t, shy, agents.WatchRequest{})
-		w.next(t, "a - stale, b - stale, approvals") // all, without values
-		time.Sleep(time.Hour)
-		w.next(t)
-		r.put("a", device.Number(2), 0)
-		l.left.Store(2)
-		time.Sleep(chargeRetryMax)
-		w.next(t, "a 2 3s ago, b - stale")
-		r.put("b", device.Number(3), 0)
-		w.next(t, "b 3")
-		r.put("b", device.Number(4), 0)
-		w.next(t)
-		l.left.Store(1)
-		time.Sleep(2 * chargeRetry)
-		w.next(t, "b 4 1s ago")
-		if left := l.left.Load(); left != 0 {
-			t.Errorf("%d reads were not charged", left)
-		}
-		l.limits.Confirm = true
-		l.left.Store(9)
-		r.put("b", device.Number(5), 0)
-		if err := w.end(); err != errConfirm {
-			t.Error(err)
-		}
-		w.next(t)
 	})
 }
 

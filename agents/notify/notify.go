@@ -136,11 +136,13 @@ func (w *Watcher) note(c agents.Change) bool {
 	mine := agents.Change{
 		Tools: c.Tools && w.which.Tools, Prompts: c.Prompts && w.which.Prompts,
 		Resources: c.Resources && w.which.Resources, Approvals: c.Approvals && w.which.Approvals,
+		Permissions: c.Permissions && w.which.Permissions,
 	}
 	w.pending.Tools = w.pending.Tools || mine.Tools
 	w.pending.Prompts = w.pending.Prompts || mine.Prompts
 	w.pending.Resources = w.pending.Resources || mine.Resources
 	w.pending.Approvals = w.pending.Approvals || mine.Approvals
+	w.pending.Permissions = w.pending.Permissions || mine.Permissions
 	return mine != agents.Change{}
 }
 

@@ -164,11 +164,12 @@ type notified struct {
 	} `json:"_meta"`
 }
 
-// What a site may send at most at a time.
+// What a site may send at most at a time, and of readings and sites until emit is called.
 const (
 	maxTable     = 4096 // points
 	maxApprovals = 256
 	maxSites     = 256
+	maxText      = 8 << 10 // bytes in all texts of a reading
 )
 
 // values are the parameters of notifications/agentsite/values.
@@ -226,6 +227,8 @@ func (w *updates) merge(v *values) error {
 			return errors.New("a reading is of no point")
 		case !r.Value.Finite() || !length(r.Age) || r.Output != nil && !(r.Output.Goal.Finite() && length(r.Output.Left) && length(r.Output.Rest)):
 			return errors.New("a number is NaN, infinite or negative")
+		case r.texts() > maxText:
+			return errors.New("a reading is too long")
 		}
 		out := r.reading(w.table[*r.Index])
 		if at, told := w.at[*r.Index]; told {
@@ -257,6 +260,9 @@ func (w *updates) merge(v *values) error {
 			w.next.Stops[i] = s
 		}
 	}
+	if len(w.next.Stops) > maxSites+1 { // by other names in each notification
+		return errors.New("it is too large")
+	}
 	return nil
 }
 
@@ -274,6 +280,15 @@ func checkTable(table []tablePoint) error {
 
 // length reports whether a number is one of seconds.
 func length(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
+
+// texts returns the length of all texts.
+func (r *tableReading) texts() int {
+	n := len(r.Value.Text()) + len(r.Quality) + len(r.Why)
+	if o := r.Output; o != nil {
+		n += len(o.Goal.Text()) + len(o.Holder) + len(o.Needs) + len(o.Ended)
+	}
+	return n
+}
 
 func (r *tableReading) reading(of tablePoint) agents.Reading {
 	out := agents.Reading{Point: of.Point, Unit: of.Unit, Value: r.Value, Age: r.Age, Quality: r.Quality, Why: r.Why}

@@ -116,6 +116,10 @@ func TestValuesAgainstProtocol(t *testing.T) {
 		"too many points":              {`"points":` + many(maxTable+1, `{"point":"a/p%d"}`)},
 		"too many approvals":           {`"approvals":` + many(maxApprovals+1, `{"handle":"%d"}`)},
 		"too many sites":               {`"sites":` + many(maxSites+1, `{"site":"%d"}`)},
+		"too many sites, one by one":   {`"sites":` + many(maxSites, `{"site":"%d"}`), `"sites":` + many(maxSites, `{"site":"x%d"}`)},
+		"a long text":                  {`"readings":[{"i":0,"age_seconds":0,"why":"` + strings.Repeat("x", maxText+1) + `"}]`},
+		"a long text of an output":     {`"readings":[{"i":0,"age_seconds":0,"output":{"needs":"` + strings.Repeat("x", maxText+1) + `"}}]`},
+		"a long value":                 {`"readings":[{"i":0,"age_seconds":0,"value":"` + strings.Repeat("x", maxText+1) + `"}]`},
 	} {
 		var unexpected *UnexpectedError
 		if u, err := updateOf(members...); !errors.As(err, &unexpected) {
@@ -167,7 +171,7 @@ func FuzzValues(f *testing.F) {
 		if !ok || err != nil {
 			return
 		}
-		if len(u.Readings) > max(len(w.table), 2) || len(u.Approvals) > maxApprovals || len(u.Stops) > 2*maxSites+2 {
+		if len(u.Readings) > max(len(w.table), 2) || len(u.Approvals) > maxApprovals || len(u.Stops) > maxSites+1 {
 			t.Errorf("%d readings of %d points, %d approvals, %d sites", len(u.Readings), len(w.table), len(u.Approvals), len(u.Stops))
 		}
 		seen := make(map[string]bool)

@@ -2,9 +2,11 @@ package chip
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"agentsite/device"
@@ -106,16 +108,13 @@ func (c *registersConfig) Validate() error {
 }
 
 func (p registerPlace) validate(of string) error {
-	switch p.Width {
-	case 0, 8, 16, 24, 32:
-	default:
+	switch {
+	case !slices.Contains([]int{0, 8, 16, 24, 32}, p.Width):
 		return device.Faultf(device.Invalid, "%s: width: %d is not supported; use 8, 16, 24 or 32", of, p.Width)
+	case !slices.Contains([]string{"", "big", "little"}, p.Endian):
+		return device.Faultf(device.Invalid, "%s: endian: %.20q is unknown; use big or little", of, p.Endian)
 	}
-	switch p.Endian {
-	case "", "big", "little":
-		return nil
-	}
-	return device.Faultf(device.Invalid, "%s: endian: %.20q is unknown; use big or little", of, p.Endian)
+	return nil
 }
 
 func (w registerWord) validate(of string) error {
@@ -253,26 +252,18 @@ func (c *registersConfig) configure(dev *i2cChip) (settings []registerWord) {
 }
 
 func (p registerPlace) read(dev *i2cChip) uint32 {
-	raw := make([]byte, p.width()/8)
+	raw := make([]byte, p.width()/8, 4)
 	dev.readSteady(p.Register, raw)
-	var n uint32
-	for i := range raw {
-		if p.Endian == "little" {
-			i = len(raw) - 1 - i
-		}
-		n = n<<8 | uint32(raw[i])
+	if p.Endian != "little" {
+		slices.Reverse(raw)
 	}
-	return n
+	return binary.LittleEndian.Uint32(raw[:4])
 }
 
 func (p registerPlace) bytes(n uint32) []byte {
-	raw := make([]byte, p.width()/8)
-	for i := range raw {
-		at := i
-		if p.Endian != "little" {
-			at = len(raw) - 1 - i
-		}
-		raw[at] = byte(n >> (8 * i))
+	raw := binary.LittleEndian.AppendUint32(nil, n)[:p.width()/8]
+	if p.Endian != "little" {
+		slices.Reverse(raw)
 	}
 	return raw
 }

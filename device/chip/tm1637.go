@@ -1,6 +1,7 @@
 package chip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/bits"
@@ -119,10 +120,7 @@ func tm1637Segments(b byte) byte { return b&sevenPoint | bits.Reverse8(b)>>1 }
 // with their lowest bit first, and the data line rises while the clock is high.
 func (m *tm1637) send(command []byte) error {
 	if free, err := m.data.Get(); err != nil || !free {
-		if err == nil {
-			err = errTM1637Stuck
-		}
-		return err
+		return cmp.Or(err, errTM1637Stuck)
 	}
 	s := steps{}
 	s.set(m.data, false)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Root is the folder that has sys, proc and dev in it, such as a test's. The zero Root is
@@ -51,7 +52,7 @@ type Reader struct{ b []byte }
 // Read returns the content of a file, which is valid until the next call. The kernel's
 // files have no size beforehand.
 func (r *Reader) Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +75,16 @@ func (r *Reader) Read(path string) ([]byte, error) {
 			r.b = append(r.b, make([]byte, len(r.b))...)
 		}
 	}
+}
+
+// open is os.Open without the runtime's poller. The kernel's files are always ready, so that
+// the poller would wake another thread for each of them.
+func open(path string) (*os.File, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // Text returns the text of a file without the space and the zeros around it, or "" where

@@ -97,7 +97,8 @@ type site struct {
 // blocks until ctx ends or a part fails.
 func Run(ctx context.Context, o Options) error {
 	devices.CloseOnExec()
-	memory.Limit(maxMemory)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	s := &site{Options: o, started: time.Now(), board: board.New()}
 	s.drivers = Drivers(s.board)
@@ -120,6 +121,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	// The guard starts beside the rest, and drives the outputs to the very end, even that of a
+	// start that fails.
+	s.onCleanUp(func() { cancel(); group.Wait() })
+	group.Go(func() error { return s.outputs.Run(ctx) })
+	group.Go(func() error { devices.StopOnSignal(ctx, s.Stop, s.outputs.Stop); return nil })
 	if err := s.openNode(ctx); err != nil {
 		return err
 	}
@@ -141,12 +147,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	// Outputs are driven before anybody is heard, and to the very end.
-	group.Go(func() error { return s.outputs.Run(ctx) })
-	group.Go(func() error { devices.StopOnSignal(ctx, s.Stop, s.outputs.Stop); return nil })
-	status := s.settle(ctx)
-	endJournal := s.openJournal(ctx) // when outputs are safe, because it may take seconds
+	endJournal := s.openJournal(ctx) // may take seconds, and the guard does not wait for it
 	defer endJournal()               // after everything that writes to it has ended
+	status := s.settle(ctx)          // outputs are safe before anybody is heard
 	s.runDevices(ctx, group)
 	s.serve(ctx, group)
 	group.Go(func() error {
@@ -157,7 +160,10 @@ func Run(ctx context.Context, o Options) error {
 	if s.OnStart != nil {
 		s.OnStart(Started{s.config.Name, s.file, s.url(), status, s.invitation})
 	}
-	time.AfterFunc(time.Second, debug.FreeOSMemory) // what only the start needed
+	time.AfterFunc(time.Second, func() { // a collection would delay the first answers
+		memory.Limit(maxMemory)
+		debug.FreeOSMemory() // what only the start needed
+	})
 	systemd.Notify("READY=1\nSTATUS=" + status)
 	s.reportHealth(ctx, group)
 	return group.Wait()

@@ -234,6 +234,6 @@ func benchGuard(latch string) error {
 		return err
 	}
 	return runGuard(context.Background(), cfg, guard.Latch{File: latch}, func(ctx context.Context, s *guardServer) error {
-		return s.serve(ctx, conn, nil, "")
+		return s.serve(ctx, conn, nil)
 	})
 }

@@ -31,12 +31,6 @@ const guardMemory = 12 << 20
 // ends, and returns when the outputs are safe; the error names those that are not known to
 // be.
 func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.ReadWriteCloser, signals <-chan os.Signal) error {
-	debug.SetGCPercent(25) // by default the heap grows to 4 MB before the first collection
-	debug.SetMemoryLimit(guardMemory)
-	warning := ""
-	if err := proc.Realtime(); err != nil {
-		warning = err.Error()
-	}
 	unlock, err := f.lock(ctx, false)
 	if err != nil {
 		return err
@@ -56,18 +50,29 @@ func Guard(ctx context.Context, f GuardFiles, drivers []driver.Driver, conn io.R
 		if refused != nil { // no output moves without the configured watchdog
 			return refused
 		}
-		time.AfterFunc(time.Second, debug.FreeOSMemory) // later, because the site waits for a response now
+		defer time.AfterFunc(time.Second, limitGuard).Stop() // later, because the site waits for a response now
 		go StopOnSignal(ctx, signals, s.guard.Stop)
 		if dog != nil {
 			feeding.Go(func() { dog.Feed(ctx, s.guard.Alive) })
 		}
-		return s.serve(ctx, conn, drivers, warning)
+		return s.serve(ctx, conn, drivers)
 	})
 	feeding.Wait()
 	if dog != nil {
 		err = errors.Join(err, dog.Close(err == nil))
 	}
 	return err
+}
+
+// limitGuard limits this process's memory, gives back what only the start needed, and locks
+// the rest.
+func limitGuard() {
+	debug.SetGCPercent(25) // by default the heap grows to 4 MB before the first collection
+	debug.SetMemoryLimit(guardMemory)
+	debug.FreeOSMemory()
+	if err := proc.Realtime(); err != nil {
+		slog.Info("the guard may be late on a busy board", "why", err)
+	}
 }
 
 // Safe drives every output of the plan to safe, after the process that moves them has ended,
@@ -125,10 +130,10 @@ func runGuard(ctx context.Context, cfg *config.Site, latch guard.Latch, serve fu
 }
 
 // serve serves the site at the other end of conn. It reads further plans with the drivers.
-func (s *guardServer) serve(ctx context.Context, conn io.ReadWriteCloser, drivers []driver.Driver, warning string) error {
+func (s *guardServer) serve(ctx context.Context, conn io.ReadWriteCloser, drivers []driver.Driver) error {
 	devices, buttons := s.served()
 	return proc.Serve(ctx, conn, s.guard, proc.Equipment{
-		Devices: devices, Buttons: buttons, Warning: warning,
+		Devices: devices, Buttons: buttons,
 		Follow: func(ctx context.Context, text []byte) (map[string]device.Device, error) {
 			cfg, err := config.Parse("the plan", text, drivers)
 			if err != nil {

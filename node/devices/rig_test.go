@@ -264,7 +264,7 @@ func inProcess(cfg *config.Site, latch guard.Latch, drivers []driver.Driver) pro
 	ended := make(chan error, 1)
 	go func() {
 		ended <- runGuard(ctx, cfg, latch, func(ctx context.Context, s *guardServer) error {
-			return s.serve(ctx, its, drivers, "")
+			return s.serve(ctx, its, drivers)
 		})
 	}()
 	return proc.Process{Conn: ours, Kill: kill, Wait: func() error { defer kill(); return <-ended }}

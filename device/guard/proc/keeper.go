@@ -257,12 +257,8 @@ func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 		}
 		switch kind {
 		case hello:
-			v, warning := r.uint32(), r.text()
-			if v != version {
+			if v := r.uint32(); v != version {
 				return fmt.Errorf("it is of another version of agentsite (%d, not %d): start the site again", v, version)
-			}
-			if warning != "" {
-				slog.Info("the guard may be late on a busy board", "why", warning)
 			}
 			poke(answered)
 		case beat:

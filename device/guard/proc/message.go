@@ -20,7 +20,7 @@ import (
 // big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
 // there is a version, and nothing is optional.
 const (
-	version     = 6
+	version     = 7
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -45,7 +45,7 @@ const (
 	plan    // the text of a plan to follow from now on
 	// From the guard.
 	answer  // a fault or none, and what the question asked for
-	hello   // version, warning
+	hello   // version
 	state   // epoch, stopped, stops, outputs
 	reading // reading, of the watch with that number
 )

@@ -22,7 +22,7 @@ func TestOtherVersion(t *testing.T) {
 		})
 		go func() {
 			l := newLink(its)
-			l.send(hello, 0, func(w *writer) { w.uint32(version + 1); w.text("") })
+			l.send(hello, 0, func(w *writer) { w.uint32(version + 1) })
 		}()
 		_, answered, err := k.life(t.Context())
 		if err == nil || answered || !strings.Contains(err.Error(), "another version") {
@@ -63,7 +63,7 @@ func FuzzMessages(f *testing.F) {
 			})
 		},
 		func(l *link) { l.send(sample, 3, func(w *writer) { w.text("box") }) },
-		func(l *link) { l.send(hello, 0, func(w *writer) { w.uint32(version); w.text("") }) },
+		func(l *link) { l.send(hello, 0, func(w *writer) { w.uint32(version) }) },
 		func(l *link) {
 			l.send(state, 0, func(w *writer) {
 				w.uint32(1)

@@ -67,13 +67,13 @@ func dropStartPages() error {
 		return err
 	}
 	for line := range strings.Lines(string(maps)) {
-		var from, to uintptr
-		var mode string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil {
-			return err
-		}
-		if !strings.HasSuffix(line, " "+self+"\n") || strings.Contains(mode, "w") {
+		words := strings.Fields(line) // 00400000-01a2b000 r-xp 00000000 fe:00 1234 /usr/bin/agentsite
+		if !strings.HasSuffix(line, " "+self+"\n") || strings.Contains(words[1], "w") {
 			continue
+		}
+		var from, to uintptr
+		if _, err := fmt.Sscanf(words[0], "%x-%x", &from, &to); err != nil {
+			return err
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {
 			return errno

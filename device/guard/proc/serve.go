@@ -32,8 +32,7 @@ type Equipment struct {
 	// Follow replaces the plan by another with the same buttons, and returns its devices. When
 	// it returns none, nothing has changed; when it returns some, an error names the outputs
 	// that were not known to be safe when they were removed.
-	Follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
-	Warning string // for the site
+	Follow func(ctx context.Context, plan []byte) (map[string]device.Device, error)
 }
 
 // Serve lets the site at the other end of conn move g's outputs and read the devices,
@@ -57,7 +56,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 		all.Go(func() { s.watchButton(ctx, b) })
 	}
 	g.Recheck()
-	if s.send(hello, 0, func(w *writer) { w.uint32(version); w.text(e.Warning) }) != nil {
+	if s.send(hello, 0, func(w *writer) { w.uint32(version) }) != nil {
 		return nil // the site has gone before it began
 	}
 	all.Go(func() { s.tell(ctx) })

@@ -14,10 +14,12 @@ import (
 
 const (
 	// maxOffered bounds how many points a site may name for one operation, maxList how many
-	// entries a list in an answer has, and maxSentence a text that is looked at.
+	// entries a list in an answer has, maxSentence a text that is looked at, and maxTime one that
+	// is a time: RFC 3339 takes any number of digits.
 	maxOffered  = 256
 	maxList     = 512
 	maxSentence = 800
+	maxTime     = len(time.RFC3339Nano)
 )
 
 // otherSentence stands for what a site said in words of its own.
@@ -164,7 +166,7 @@ func cleanValue(v device.Value) device.Value {
 }
 
 func cleanTime(text string) string {
-	if _, err := time.Parse(time.RFC3339, text); err != nil {
+	if _, err := time.Parse(time.RFC3339, text); err != nil || len(text) > maxTime {
 		return ""
 	}
 	return text

@@ -43,6 +43,8 @@ func TestCleanReadings(t *testing.T) {
 			`{"readings":[{"point":"x/a/t","value":"open","age_seconds":0,"quality":"stale","why":"no reading yet"}]}`},
 		{`{"readings":[{"point":"../t","value":1},{"point":"other/a/t"},{"point":""},{"point":"a/t","value":"TWO words","unit":"a b","time":"yesterday","quality":"GOOD!"}]}`,
 			`{"readings":[{"point":"x/a/t","value":null,"age_seconds":0,"quality":""}]}`},
+		{`{"readings":[{"point":"a/t","time":"2026-11-21T16:03:05.` + strings.Repeat("1", 1<<20) + `Z"}]}`,
+			`{"readings":[{"point":"x/a/t","value":null,"age_seconds":0,"quality":""}]}`},
 		{`{"readings":[{"point":"a/t","value":"` + long + `","why":"a\u0000b\u001b[2J\n\u202e\u200bc  d` + long + `"}]}`,
 			`{"readings":[{"point":"x/a/t","value":null,"age_seconds":0,"quality":"","why":"` + otherSentence + `"}]}`},
 		{`{"readings":[` + strings.Repeat(`{"point":"a/t"},`, 2*maxList) + `{"point":"a/t"}]}`,

@@ -189,7 +189,7 @@ func TestTogether(t *testing.T) {
 		return "", ctx.Err()
 	}
 	no := newFake(usual()).fails(refusal{"denied", "you\x1b[31m may not\nstop"})
-	odd := newFake(usual()).answers(`["what"]`)
+	odd, not := newFake(usual()).answers(`["what"]`), newFake(usual()).answers(`{}`)
 	weird := newFake(usual()).fails(refusal{"root_access", "x"})
 	over(t, func(t *testing.T, r *rig) {
 		begun := time.Now()
@@ -202,11 +202,15 @@ func TestTogether(t *testing.T) {
 			{Site: "away", Why: "away is not reached (no connection); see that it is switched on and in this network, and try again"},
 			{Site: "hangs", Why: "hangs" + unread},
 			{Site: "no", Why: "no " + refusals["denied"] + "; what it says of that is for people (agentsite --site no)"},
+			{Site: "not", Why: "not answered emergency_stop with something else than a site does; look at it, or leave it out"},
 			{Site: "odd", Why: "odd" + unread},
 			{Site: "weird", Why: "weird " + refusals["unavailable"] + "; what it says of that is for people (agentsite --site weird)"},
 		}
 		if !slices.Equal(all.Missed, want) {
 			t.Errorf("%q", all.Missed)
+		}
+		if got := r.text(t, "emergency_stop", `{"site":"not"}`); !strings.HasPrefix(got, "unknown_outcome: not answered") {
+			t.Error(got)
 		}
 		if got := r.text(t, "emergency_stop", `{"site":"no"}`); !strings.HasPrefix(got, "denied: no "+refusals["denied"]) {
 			t.Error(got)
@@ -218,7 +222,7 @@ func TestTogether(t *testing.T) {
 		if got := r.text(t, "emergency_stop", `{"site":"away"}`); !strings.HasPrefix(got, "offline: away is not reached") || time.Since(begun) > time.Second {
 			t.Error(got, time.Since(begun))
 		}
-	}, Member{"good", good}, Member{"away", away}, Member{"hangs", hangs}, Member{"no", no}, Member{"odd", odd}, Member{"weird", weird})
+	}, Member{"good", good}, Member{"away", away}, Member{"hangs", hangs}, Member{"no", no}, Member{"not", not}, Member{"odd", odd}, Member{"weird", weird})
 }
 
 // TestNotWatched: a site that cannot be watched stops, releases and is read all the same;

@@ -131,7 +131,7 @@ func (m *member) watch(ctx context.Context, wanted bool, came func()) error {
 	defer late.Stop()
 	begun, told := time.Now(), 0
 	err := m.listen(ctx, wanted, func(u agents.Update) error {
-		if told += 1 + len(u.Readings); u.Offer {
+		if told += 1 + len(u.Readings) + len(u.Approvals) + len(u.Stops) + len(u.Missed); u.Offer {
 			told += offerCost
 		}
 		if told > toldAtOnce+toldPerSecond*int(time.Since(begun)/time.Second) {

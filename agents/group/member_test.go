@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
@@ -81,29 +82,37 @@ func TestSilent(t *testing.T) {
 
 // TestTellsTooMuch: who floods is left alone, and the others stay.
 func TestTellsTooMuch(t *testing.T) {
-	attic, cellar := newFake(usual()).answers(`{"readings":[]}`), newFake(usual()).answers(`{"readings":[]}`)
-	over(t, func(t *testing.T, r *rig) {
-		_, end := r.values(t, agents.WatchRequest{})
-		defer end()
-		told := 0
-		for ; told < 100*toldAtOnce; told++ {
-			select {
-			case attic.updates <- agents.Update{Readings: []agents.Reading{{Point: "a/t"}}}:
-				continue
-			case <-time.After(time.Millisecond):
+	for what, flood := range map[string]agents.Update{
+		"readings":  {Readings: []agents.Reading{{Point: "a/t"}}},
+		"approvals": {Approvals: make([]agents.Approval, 99)},
+		"stops":     {Stops: make([]agents.StopState, 99)},
+		"missed":    {Missed: make([]agents.Missed, 99)},
+	} {
+		attic, cellar := newFake(usual()).answers(`{"readings":[]}`), newFake(usual()).answers(`{"readings":[]}`)
+		over(t, func(t *testing.T, r *rig) {
+			_, end := r.values(t, agents.WatchRequest{})
+			defer end()
+			synctest.Wait()
+			told := 0
+			for each := len(flood.Readings) + len(flood.Approvals) + len(flood.Stops) + len(flood.Missed); told < 100*toldAtOnce; told += each {
+				select {
+				case attic.updates <- flood:
+					continue
+				case <-time.After(time.Millisecond):
+				}
+				break
 			}
-			break
-		}
-		if told > toldAtOnce {
-			t.Error(told, "are heard at once")
-		}
-		if all := r.resources(t); len(all) != 2 || all[0] != "cellar/a/t" {
-			t.Error("it is still there:", all)
-		}
-		if got := r.text(t, "read_points", `{"points":["cellar/a/t"]}`); got != `{"readings":[]}` {
-			t.Error(got)
-		}
-	}, Member{"attic", attic}, Member{"cellar", cellar})
+			if told > toldAtOnce {
+				t.Error(told, what, "are heard at once")
+			}
+			if all := r.resources(t); len(all) != 2 || all[0] != "cellar/a/t" {
+				t.Error("it is still there:", all)
+			}
+			if got := r.text(t, "read_points", `{"points":["cellar/a/t"]}`); got != `{"readings":[]}` {
+				t.Error(got)
+			}
+		}, Member{"attic", attic}, Member{"cellar", cellar})
+	}
 }
 
 // TestMembers: sites that are known come and go while the group runs.

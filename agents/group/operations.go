@@ -55,11 +55,11 @@ func (g *Group) Stop(ctx context.Context, _ agents.Principal, r agents.SiteReque
 	out.Missed, err = whole(ctx, g, call{op: agents.OpStop, terms: r.Terms}, r.Site, func(ctx context.Context, s agents.Site, terms agents.Terms) (agents.Answers[agents.Stopped], error) {
 		return s.Stop(ctx, agents.Principal{}, agents.SiteRequest{Terms: terms})
 	}, func(m *member, answer agents.Answers[agents.Stopped]) error {
-		if len(answer.Sites) != 1 {
+		if len(answer.Sites) != 1 || !answer.Sites[0].Stopped { // a site answers once it is stopped
 			return m.unexpected(agents.OpStop, agents.OpStop.Tool())
 		}
 		out.Sites = append(out.Sites, agents.Stopped{
-			Site: m.name, Stopped: answer.Sites[0].Stopped, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanOutput),
+			Site: m.name, Stopped: true, Outputs: cleanList(m.name, answer.Sites[0].Outputs, cleanOutput),
 		})
 		return nil
 	})

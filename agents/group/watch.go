@@ -39,13 +39,15 @@ func (t told) now() agents.Reading {
 // take keeps what the site tells, and tells the watchers.
 func (m *member) take(u agents.Update) {
 	g, now := m.group, time.Now()
+	// Cleaned before the lock, which a stop of other sites needs, too.
+	u.Readings, u.Approvals = cleanList(m.name, u.Readings, cleanReading), cleanList(m.name, u.Approvals, cleanApproval)
 	var changed []string
 	g.mu.Lock()
 	if m.values == nil || u.Offer {
 		m.values = &values{readings: make(map[string]told)}
 	}
 	v := m.values
-	for _, r := range cleanList(m.name, u.Readings, cleanReading) {
+	for _, r := range u.Readings {
 		before, known := v.readings[r.Point]
 		if !known && len(v.readings) >= maxList {
 			continue
@@ -57,7 +59,7 @@ func (m *member) take(u agents.Update) {
 		changed = append(changed, r.Point)
 	}
 	if u.Approvals != nil {
-		v.approvals = cleanList(m.name, u.Approvals, cleanApproval)
+		v.approvals = u.Approvals
 	}
 	if len(u.Stops) == 1 {
 		v.stopped = &u.Stops[0].Stopped

@@ -7,11 +7,11 @@ import (
 	"agentsite/device"
 )
 
-// Change puts other devices under the guard. An output whose device and policy stay goes
-// on as if nothing had happened. Every other goes to safe first, for at most five seconds;
-// the error names those that are not known to be. What is new is then as after a start.
-// The guard does not call the devices that are gone any more when Change returns. To give
-// one device what another had, take that away first, close it, and change again.
+// Change replaces the guard's devices. An output with the same device and policy is not
+// affected. Every other output goes to safe first, for at most five seconds; the error names
+// those that are not confirmed. New outputs start as after a restart. When Change returns,
+// the guard no longer calls removed devices. To use a removed device's resource in another
+// device, remove and close it first, and call Change again.
 func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 	policies, next, err := arrange(devices)
 	if err != nil {
@@ -65,7 +65,7 @@ func (g *Guard) Change(ctx context.Context, devices []Actuated) error {
 	return late
 }
 
-// begin starts a worker, once Run runs. The caller holds mu.
+// begin starts a worker if Run is running. The caller holds mu.
 func (g *Guard) begin(h *worker) {
 	if g.driving == nil || g.driving.Err() != nil {
 		return
@@ -78,7 +78,7 @@ func (g *Guard) begin(h *worker) {
 	})
 }
 
-// arrange makes a worker for each device, and lists all policies.
+// arrange returns a worker for each device, and all policies.
 func arrange(devices []Actuated) (policies []Policy, workers []*worker, err error) {
 	for _, d := range devices {
 		h := &worker{act: d.Actuator, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), ended: make(chan struct{})}

@@ -17,24 +17,24 @@ const (
 	parkTimeout = 5 * time.Second
 	retryFirst  = 100 * time.Millisecond
 	retryLast   = 5 * time.Second
-	// Outputs are read back so often while any is away from safe, and while none is:
-	// then what is missed is what somebody else switches on, and sleep is worth more.
+	// The intervals of read-backs while an output is away from safe, and while all are safe.
+	// The second is long, because it only finds outputs that something else switches on.
 	readAway = time.Second
 	readSafe = 30 * time.Second
-	// maxMissedReads is how many reads in a row may be late before that is a fault: a bus that
-	// others keep busy says nothing of the output.
+	// maxMissedReads is the number of consecutive late reads before a fault: a read is also
+	// late if others use the bus.
 	maxMissedReads = 2
 )
 
-// Guard drives the outputs as its Machine decides. It is the sole owner of the
-// actuators: nobody else may call them. All methods are safe for concurrent use.
+// Guard drives the outputs as its Machine decides. It is the only caller of the actuators.
+// All methods are safe for concurrent use.
 type Guard struct {
 	start time.Time
 	wake  chan struct{} // a deadline has moved
 	pace  chan struct{} // all is safe now, or no longer
 	alive chan struct{} // unbuffered: Run takes from it
 
-	latching sync.Mutex // keeps the latch and the machine of one mind; never on the way to safe
+	latching sync.Mutex // keeps the latch and the machine consistent; a return to safe never takes it
 	latch    Latch
 
 	mu      sync.Mutex
@@ -42,20 +42,20 @@ type Guard struct {
 	driving context.Context // of the workers; nil before Run
 	running sync.WaitGroup
 	m       *Machine
-	stops   uint32        // how often the emergency stop was asked for
+	stops   uint32        // number of requested emergency stops
 	changed chan struct{} // closed and replaced whenever an output changed
 }
 
-// Actuated is a device whose outputs come under the guard. Where it is a device.Sensor
-// too, they are read back.
+// Actuated is a device with outputs for the guard. They are read back if it is also a
+// device.Sensor.
 type Actuated struct {
 	Actuator device.Actuator
 	Policies []Policy // one for each of the device's outputs
 }
 
-// New makes a guard over the devices. Nothing moves before Run, and after a start
-// nothing is known of an output: Run drives them all to safe. Policies that are not
-// valid, and an output that is there twice, are refused.
+// New returns a guard of the devices. Nothing moves before Run. The state of all outputs is
+// unknown at first: Run drives them to safe. New refuses invalid policies and duplicate
+// outputs.
 func New(devices []Actuated, latch Latch) (*Guard, error) {
 	policies, workers, err := arrange(devices)
 	if err != nil {
@@ -67,9 +67,9 @@ func New(devices []Actuated, latch Latch) (*Guard, error) {
 	}, nil
 }
 
-// Run first drives every output to safe and then keeps the leases until ctx
-// ends. On its way out it drives everything to safe once more, for at most five
-// seconds, and reports what could not be confirmed.
+// Run first drives every output to safe, and then enforces the leases until ctx ends. At the
+// end it drives everything to safe again, for at most five seconds, and returns the outputs
+// that are not confirmed.
 func (g *Guard) Run(ctx context.Context) error {
 	driving, stopDriving := context.WithCancel(context.WithoutCancel(ctx))
 	defer g.running.Wait()
@@ -104,7 +104,7 @@ func (g *Guard) Run(ctx context.Context) error {
 			}()
 		case <-timer.C:
 		case <-g.wake:
-		case <-g.alive: // nothing has changed, and nobody need be told
+		case <-g.alive: // nothing has changed
 			continue
 		}
 		g.update(func(now Time) error { g.m.Tick(now); return nil })
@@ -118,7 +118,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// Alive blocks until Run's loop, which keeps the deadlines, has gone round once, or ctx ends.
+// Alive blocks until Run's loop, which keeps the deadlines, responds, or ctx ends.
 func (g *Guard) Alive(ctx context.Context) error {
 	select {
 	case g.alive <- struct{}{}:
@@ -128,13 +128,13 @@ func (g *Guard) Alive(ctx context.Context) error {
 	}
 }
 
-// Settle blocks until every output is what it should be, or ctx ends; then one
-// UnknownOutcome fault names all those that are not known to be.
+// Settle blocks until every output has its target value, or ctx ends. Then an UnknownOutcome
+// fault names the outputs that are not confirmed.
 func (g *Guard) Settle(ctx context.Context) error {
 	return g.settle(ctx, func(*output) bool { return true })
 }
 
-// settle is Settle of some outputs.
+// settle is Settle for the outputs that waited selects.
 func (g *Guard) settle(ctx context.Context, waited func(*output) bool) error {
 	var late, names []string
 	err := g.wait(ctx, func(now Time) bool {
@@ -153,15 +153,15 @@ func (g *Guard) settle(ctx context.Context, waited func(*output) bool) error {
 	return nil
 }
 
-// Move gives holder a lease (see Machine.Move) and returns once the hardware has
-// the value, or is on a ramp to it. It fails with a fault when the machine refuses,
-// when the hardware does not follow (it is then driven to safe) or when ctx ends first.
+// Move gives holder a lease (see Machine.Move) and returns once the hardware has the value, or
+// is on a ramp to it. It returns a fault if the machine refuses, if the hardware does not
+// follow (it is then driven to safe) or if ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
 	if ctx.Err() != nil {
 		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
 	}
 	if err := g.update(func(now Time) error {
-		g.m.Tick(now) // a lease that is over must not stand in the way
+		g.m.Tick(now) // an expired lease must not block the move
 		return g.m.Move(now, holder, output, v, length)
 	}); err != nil {
 		return Status{}, err
@@ -169,7 +169,7 @@ func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value,
 	return g.reach(ctx, output, v)
 }
 
-// Try says what Move would refuse now, and moves nothing. It does not wait.
+// Try returns the fault that Move would return now, and moves nothing. It does not block.
 func (g *Guard) Try(_ context.Context, holder, output string, v device.Value, length time.Duration) error {
 	return g.update(func(now Time) error {
 		g.m.Tick(now)
@@ -177,28 +177,28 @@ func (g *Guard) Try(_ context.Context, holder, output string, v device.Value, le
 	})
 }
 
-// TakeOver makes holder the holder of an output that somebody else holds. Only an
-// owner's call may come here.
+// TakeOver makes holder the holder of an output that another principal holds. The caller
+// must be an owner.
 func (g *Guard) TakeOver(holder, output string) error {
 	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
 }
 
-// Told passes a reading, under its whole address, to the outputs that require its point.
-// It does not block.
+// Told passes a reading, with its full address, to the outputs that require its point. It
+// does not block.
 func (g *Guard) Told(r device.Reading) {
 	g.mu.Lock()
 	required := g.m.Requires(r.Point)
 	g.mu.Unlock()
 	if required {
 		g.update(func(now Time) error {
-			age := now - r.At.Sub(g.start) // exact: two readings keep their order
+			age := now - r.At.Sub(g.start) // exact, so that readings keep their order
 			g.m.Told(now, r.Point, r.Quality == device.Good, r.Value, age)
 			return nil
 		})
 	}
 }
 
-// Release returns an output to safe and returns once the hardware is there.
+// Release drives an output to safe, and returns once the hardware confirms it.
 func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	if err := g.update(func(Time) error { return g.m.Release(output) }); err != nil {
 		return Status{}, err
@@ -207,8 +207,8 @@ func (g *Guard) Release(ctx context.Context, output string) (Status, error) {
 	return g.reach(ctx, output, p.Safe)
 }
 
-// reach waits until an output has the value v, or is on a ramp to it from safe, or is
-// meant to have another.
+// reach waits until an output has the value v, is on a ramp to it from safe, or has got
+// another target.
 func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
@@ -236,16 +236,15 @@ func (g *Guard) reach(ctx context.Context, output string, v device.Value) (s Sta
 	return s, nil
 }
 
-// Stop is the emergency stop: everything goes to safe at once and stays there,
-// over restarts too, until Reset. It returns once the hardware is safe, or after
-// five seconds. The error says which output is not known to be, or that a restart
-// would forget.
+// Stop is the emergency stop: all outputs go to safe at once and stay there, also over
+// restarts, until Reset. It returns once the hardware is safe, or after five seconds. The
+// error names the outputs that are not confirmed, or says that a restart would lose the stop.
 func (g *Guard) Stop(ctx context.Context) error {
 	g.update(func(Time) error { g.m.Stop(); g.stops++; return nil })
 	g.interruptAll()
 	g.latching.Lock()
 	err := g.latch.Stop()
-	if !g.Stopped() { // a Reset came in between
+	if !g.Stopped() { // a concurrent Reset
 		g.update(func(Time) error { g.m.Stop(); g.stops++; return nil })
 	}
 	g.latching.Unlock()
@@ -254,8 +253,8 @@ func (g *Guard) Stop(ctx context.Context) error {
 	return Incomplete(g.Settle(ctx), err)
 }
 
-// Incomplete is the one fault of a stop after which outputs are late to be safe, or that
-// is not latched, or nil.
+// Incomplete combines the errors of a stop: outputs that are not confirmed as safe, and a
+// stop that is not latched. It returns nil if both are nil.
 func Incomplete(late, unlatched error) error {
 	switch {
 	case late == nil && unlatched == nil:
@@ -269,8 +268,8 @@ func Incomplete(late, unlatched error) error {
 	return device.Faultf(device.UnknownOutcome, "%w; %w", late, unlatched).Naming(short.Short, short.Names...)
 }
 
-// Reset ends the emergency stop that was asked for so many times (State). A stop that
-// was asked for after that stays, and Reset fails. Only an owner's call may come here.
+// Reset ends the emergency stop with that number of requests (State). After a later request
+// the stop stays, and Reset fails. The caller must be an owner.
 func (g *Guard) Reset(stops uint32) error {
 	g.latching.Lock()
 	defer g.latching.Unlock()
@@ -281,7 +280,7 @@ func (g *Guard) Reset(stops uint32) error {
 		return device.Faultf(device.Unavailable, "the emergency stop stays: %w", err)
 	}
 	return g.update(func(Time) error {
-		if g.stops != stops { // this stop now waits for the latch
+		if g.stops != stops { // that stop waits for the latch now
 			return ErrStoppedAgain
 		}
 		g.m.Reset()
@@ -289,11 +288,11 @@ func (g *Guard) Reset(stops uint32) error {
 	})
 }
 
-// ErrStoppedAgain is why a Reset did not end the emergency stop.
+// ErrStoppedAgain is the error of a Reset with a concurrent Stop.
 var ErrStoppedAgain = device.Faultf(device.Unsafe, "the emergency stop was asked for again in the same moment and stays: see why, then run agentsite reset again")
 
-// Recheck latches the emergency stop if the latch was removed since New, by a site that
-// had no guard to ask.
+// Recheck latches the emergency stop if the latch file was removed after New, by a site
+// without a running guard.
 func (g *Guard) Recheck() {
 	if !g.latch.Armed() {
 		g.update(func(Time) error { g.m.Stop(); return nil })
@@ -307,15 +306,15 @@ func (g *Guard) Stopped() bool {
 	return g.m.Stopped()
 }
 
-// State reports every output, in the order of the devices, whether the emergency stop
-// is latched, and how often it has been asked for, all of the same moment.
+// State returns a consistent snapshot: every output in the order of the devices, whether the
+// emergency stop is latched, and how often it was requested.
 func (g *Guard) State() (all []Status, stopped bool, stops uint32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.statuses(), g.m.Stopped(), g.stops
 }
 
-// Policy returns what an output is allowed to do.
+// Policy returns the policy of an output.
 func (g *Guard) Policy(output string) (Policy, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -329,7 +328,7 @@ func (g *Guard) Status() []Status {
 	return g.statuses()
 }
 
-// statuses is Status for a caller who holds mu.
+// statuses is Status. The caller holds mu.
 func (g *Guard) statuses() []Status {
 	now := g.now()
 	all := make([]Status, 0, len(g.m.outputs))
@@ -339,22 +338,21 @@ func (g *Guard) statuses() []Status {
 	return all
 }
 
-// Changed is closed when anything that Status and Stopped report has changed since.
+// Changed returns a channel that is closed at the next change of Status or Stopped.
 func (g *Guard) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed
 }
 
-// Safe reports whether every output is known to be at its safe value, and nobody has
-// asked for another.
+// Safe reports whether every output is confirmed at its safe value and has no other target.
 func (g *Guard) Safe() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.m.Safe()
 }
 
-// Away blocks until an output is not known to be safe, or ctx ends.
+// Away blocks until an output is not confirmed as safe, or ctx ends.
 func (g *Guard) Away(ctx context.Context) error {
 	return g.wait(ctx, func(Time) bool { return !g.m.Safe() })
 }
@@ -366,7 +364,7 @@ func (g *Guard) ToSafe(why Reason) {
 	g.interruptAll()
 }
 
-// because is a cause as the end of a sentence.
+// because returns a fault as the end of a sentence.
 func because(fault string) string {
 	if fault == "" {
 		return " yet"
@@ -374,7 +372,7 @@ func because(fault string) string {
 	return ": " + fault
 }
 
-// update changes the machine and tells everybody who waits for what came of it.
+// update changes the machine and wakes all waiters.
 func (g *Guard) update(change func(now Time) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -382,8 +380,8 @@ func (g *Guard) update(change func(now Time) error) error {
 	return change(g.now())
 }
 
-// outlook is what decides when the guard wakes up: Run's next deadline, and whether all
-// outputs are safe, on which the read-backs depend.
+// outlook decides when the guard wakes up: Run's next deadline, and whether all outputs are
+// safe, which sets the interval of read-backs.
 type outlook struct {
 	next Time
 	safe bool
@@ -394,7 +392,7 @@ func (g *Guard) outlook() outlook {
 	return outlook{next, g.m.Safe()}
 }
 
-// tell wakes everything that waits for a change of the machine. The caller holds mu.
+// tell wakes all that wait for a change of the machine. The caller holds mu.
 func (g *Guard) tell(before outlook) {
 	now := g.outlook()
 	if now.next != before.next {
@@ -412,7 +410,7 @@ func (g *Guard) tell(before outlook) {
 	}
 }
 
-// wait blocks until done, called under the lock, says so.
+// wait blocks until done, called with the lock held, returns true.
 func (g *Guard) wait(ctx context.Context, done func(now Time) bool) error {
 	for {
 		g.mu.Lock()

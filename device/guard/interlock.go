@@ -2,13 +2,13 @@ package guard
 
 import "agentsite/device"
 
-// interlocked says why an output may not leave safe beside the others of its group.
-// What is not known to be safe is taken to be away.
+// interlocked returns why an output may not leave safe, given the others of its group. An
+// output that is not confirmed as safe counts as away.
 func (m *Machine) interlocked(now Time, o *output) error {
 	if o.Interlock.Group == "" {
 		return nil
 	}
-	short := func() string { // only when it is needed: a move makes no garbage
+	short := func() string { // computed only for a refusal, so that a move allocates nothing
 		return o.Output + " is interlocked with another output, which is not at safe, or not for long enough; try again later"
 	}
 	for i := range m.outputs {
@@ -27,7 +27,7 @@ func (m *Machine) interlocked(now Time, o *output) error {
 	return nil
 }
 
-// releaseInterlocked sends the other outputs of o's group to safe.
+// releaseInterlocked returns the other outputs of o's group to safe.
 func (m *Machine) releaseInterlocked(o *output) {
 	if o.Interlock.Group == "" {
 		return

@@ -8,17 +8,16 @@ import (
 	"path/filepath"
 )
 
-// Latch is the memory of the emergency stop: the absence of a file. Stopping
-// removes it, which works on a full disk. Where there is nothing to remove, or the
-// disk is read-only, a flag elsewhere stands in: a folder that was taken away would
-// else be made anew, and armed, by the next start. Who makes the file on first start
-// says what first is.
+// Latch stores the emergency stop as the absence of a file. Stopping removes the file, which
+// works on a full disk. If the file does not exist, or the disk is read-only, Stop creates a
+// flag elsewhere: otherwise the next start would create a missing folder again, armed. The
+// caller of Arm decides what a first start is.
 type Latch struct {
 	File string // present while armed
 	Flag string // present after a stop that did not remove File; "" for none
 }
 
-// Armed reports whether moves are allowed.
+// Armed reports whether no stop is latched.
 func (l Latch) Armed() bool {
 	if _, err := os.Stat(l.Flag); l.Flag != "" && !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -27,7 +26,7 @@ func (l Latch) Armed() bool {
 	return err == nil
 }
 
-// Stop disarms. Its error says that a restart would forget the stop.
+// Stop latches the stop. After an error a restart would lose it.
 func (l Latch) Stop() error {
 	err := os.Remove(l.File)
 	if err == nil {
@@ -53,8 +52,8 @@ func (l Latch) raise() error {
 	return os.WriteFile(l.Flag, []byte("Present while outputs are stopped. Removed by agentsite reset.\n"), 0o600)
 }
 
-// Arm is the first start. A stop that raised the flag still holds. What counts is that the
-// file is there: a full disk has no room for its text, a read-only one has it already.
+// Arm creates the file at the first start. A stop with the flag stays latched. Only the
+// file's existence counts: a full disk may not store its text, and a read-only one has it.
 func (l Latch) Arm() error {
 	err := os.WriteFile(l.File, []byte("Present while outputs may move. Removed by the emergency stop.\n"), 0o600)
 	if _, there := os.Stat(l.File); there == nil {
@@ -63,7 +62,7 @@ func (l Latch) Arm() error {
 	return err
 }
 
-// Reset arms and ends every stop. Where it fails, the stop stays.
+// Reset ends every stop. If it fails, the stop stays.
 func (l Latch) Reset() error {
 	if err := l.Arm(); err != nil {
 		return err
@@ -74,8 +73,8 @@ func (l Latch) Reset() error {
 	return nil
 }
 
-// persist has a folder's change survive a power cut, as far as the disk lets it: the
-// stop itself does not depend on it.
+// persist syncs a folder, so that its change survives a power failure. The stop itself does
+// not depend on it.
 func persist(folder string) {
 	if d, err := os.Open(folder); err == nil {
 		d.Sync()

@@ -7,32 +7,32 @@ import (
 	"agentsite/device"
 )
 
-// Time is how long the guard has been running. It is monotonic: no wall clock
-// enters a decision.
+// Time is the running time of the guard. It is monotonic: no decision depends on a wall
+// clock.
 type Time = time.Duration
 
-// Machine decides what every output should be. It is plain state: every method
-// takes the present Time, which must not go backwards, and none does I/O, waits
-// or locks. The zero value of an output's state is "unknown, wanted safe", so a
-// new machine first of all has everything driven to safe.
+// Machine decides the target of every output. It is plain state: every method takes the
+// present Time, which must not go backwards, and none does I/O, blocks or locks. The initial
+// state of an output is unknown with the target safe, so that a new machine first has
+// everything driven to safe.
 type Machine struct {
 	outputs []output
 	index   map[string]int
 	stopped bool // the emergency stop is latched
-	parked  bool // the process is ending: safe for good
+	parked  bool // the process is ending: no more moves
 }
 
-// NewMachine makes a machine for the policies, which must be valid. A latched
-// emergency stop is passed in as stopped.
+// NewMachine returns a machine for the policies, which must be valid. stopped is true if the
+// emergency stop is latched.
 func NewMachine(policies []Policy, stopped bool) *Machine {
 	m := &Machine{stopped: stopped}
 	m.Adopt(0, policies)
 	return m
 }
 
-// Adopt makes the outputs of these policies, which must be valid, all that there are. One
-// whose policy is what it was goes on as if nothing had happened, with its lease and all
-// that counts against its limits. Of any other nothing is known, as after a start.
+// Adopt replaces the outputs by those of these policies, which must be valid. An output with
+// an unchanged policy keeps its state, with its lease and used limits. The state of any
+// other is unknown, as after a start.
 func (m *Machine) Adopt(now Time, policies []Policy) {
 	before := *m
 	m.outputs, m.index = nil, make(map[string]int, len(policies))
@@ -50,8 +50,7 @@ func (m *Machine) Adopt(now Time, policies []Policy) {
 	}
 }
 
-// Retire sends an output to safe that the next Adopt is not to keep, and refuses to move
-// it.
+// Retire returns an output to safe that the next Adopt removes, and refuses its moves.
 func (m *Machine) Retire(name string) {
 	if i, err := m.find(name); err == nil {
 		m.outputs[i].retired = true
@@ -59,10 +58,9 @@ func (m *Machine) Retire(name string) {
 	}
 }
 
-// Move gives holder a lease on the output at value v for a time; zero means
-// DefaultFor, or the nearest that the policy allows. A renewal is a Move by the same
-// holder. The lease ends earlier where max_on or duty do. A move to the safe value is
-// a Release.
+// Move gives holder a lease on the output at value v for a time; zero means DefaultFor, or
+// the nearest time that the policy allows. A renewal is a Move by the same holder. max_on
+// and duty can end the lease earlier. A move to the safe value is a Release.
 func (m *Machine) Move(now Time, holder, name string, v device.Value, length time.Duration) error {
 	o, length, err := m.permit(now, holder, name, v, length)
 	if err != nil {
@@ -92,14 +90,14 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	return nil
 }
 
-// Try says what Move would refuse now, and moves nothing.
+// Try returns the fault that Move would return now, and moves nothing.
 func (m *Machine) Try(now Time, holder, name string, v device.Value, length time.Duration) error {
 	_, _, err := m.permit(now, holder, name, v, length)
 	return err
 }
 
-// permit says why a Move is refused, or what it moves and for how long. To safe it is
-// never refused.
+// permit returns why a Move is refused, or the output and the length of its lease. A move to
+// safe is never refused.
 func (m *Machine) permit(now Time, holder, name string, v device.Value, length time.Duration) (*output, time.Duration, error) {
 	i, err := m.find(name)
 	if err != nil {
@@ -137,7 +135,7 @@ func (m *Machine) permit(now Time, holder, name string, v device.Value, length t
 	return o, length, nil
 }
 
-// refuse says why holder may not have o away from safe now.
+// refuse returns why holder may not move o away from safe now.
 func (m *Machine) refuse(now Time, holder string, o *output) error {
 	left, end := o.left(now)
 	wait := o.rest(now)
@@ -170,7 +168,7 @@ func (m *Machine) refuse(now Time, holder string, o *output) error {
 	return nil
 }
 
-// Release returns an output to safe, whoever holds it. Nothing refuses it.
+// Release returns an output to safe for any caller. It is never refused.
 func (m *Machine) Release(name string) error {
 	i, err := m.find(name)
 	if err != nil {
@@ -180,8 +178,8 @@ func (m *Machine) Release(name string) error {
 	return nil
 }
 
-// TakeOver makes holder, who has to be an owner, the holder of an output that somebody
-// else holds, as it is: a Move is a renewal then. It does nothing where nobody does.
+// TakeOver makes holder, which must be an owner, the holder of another principal's lease
+// without a change: its next Move is a renewal. It does nothing without a lease.
 func (m *Machine) TakeOver(holder, name string) error {
 	i, err := m.find(name)
 	if err != nil {
@@ -202,19 +200,19 @@ func (m *Machine) Stop() {
 	m.ToSafe(byStop)
 }
 
-// Reset ends the emergency stop. Outputs stay safe until somebody moves them.
+// Reset ends the emergency stop. Outputs stay safe until the next move.
 func (m *Machine) Reset() { m.stopped = false }
 
 // Stopped reports whether the emergency stop is latched.
 func (m *Machine) Stopped() bool { return m.stopped }
 
-// Park sends everything to safe for good, when the process ends.
+// Park returns everything to safe and refuses later moves, because the process ends.
 func (m *Machine) Park() {
 	m.parked = true
 	m.ToSafe(byStop)
 }
 
-// Tick ends the leases that are over, and takes the steps of ramps that are due.
+// Tick ends expired leases, and takes the due steps of ramps.
 func (m *Machine) Tick(now Time) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
@@ -225,7 +223,7 @@ func (m *Machine) Tick(now Time) {
 	}
 }
 
-// Next is when Tick has something to do; ok is false when it has not.
+// Next returns the time of the next necessary Tick; ok is false for none.
 func (m *Machine) Next() (at Time, ok bool) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
@@ -243,21 +241,21 @@ func (m *Machine) Next() (at Time, ok bool) {
 	return at, ok
 }
 
-// Pending is what output i has to be driven to now, on a ramp its next step; ok is
-// false when the hardware is known to agree.
+// Pending returns the value to write to output i now, on a ramp its next step; ok is false
+// if the hardware is confirmed to have it.
 func (m *Machine) Pending(i int) (v device.Value, ok bool) {
 	o := &m.outputs[i]
 	return o.want, o.moving || o.want != o.have
 }
 
-// due reports whether output i is to be written now. After a write its worker looks again,
-// and after a failure it tries again by itself, with growing pauses.
+// due reports whether output i has to be written now. After a write its worker checks again,
+// and after a failure it retries with a back-off.
 func (m *Machine) due(i int) bool {
 	_, pending := m.Pending(i)
 	return pending && !m.outputs[i].moving && m.outputs[i].fault == ""
 }
 
-// Safe reports whether every output is wanted and known to be at its safe value.
+// Safe reports whether every output has the target safe and is confirmed there.
 func (m *Machine) Safe() bool {
 	for i := range m.outputs {
 		if _, pending := m.Pending(i); pending || m.outputs[i].goal != m.outputs[i].Safe {
@@ -267,10 +265,10 @@ func (m *Machine) Safe() bool {
 	return true
 }
 
-// Driving notes that output i is being driven. Until Applied its state counts as unknown.
+// Driving records that a write to output i has begun. Until Applied its state is unknown.
 func (m *Machine) Driving(i int) { m.outputs[i].moving = true }
 
-// Applied takes the result of driving output i to v. After a failure the state of the
+// Applied records the result of writing v to output i. After a failure the state of the
 // output is unknown.
 func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	o := &m.outputs[i]
@@ -285,9 +283,9 @@ func (m *Machine) Applied(now Time, i int, v device.Value, err error) {
 	}
 }
 
-// Read takes the read-back value of output i, or why it could not be read; the zero Value
-// means that it cannot be read back. It reports whether the output is not where it was
-// left. It ignores an output with a write pending, because that write confirms the value.
+// Read processes the read-back value of output i, or the error; the zero Value means that it
+// cannot be read back. It reports whether the value is unexpected. It ignores an output with
+// a pending write, because that write confirms the value.
 func (m *Machine) Read(now Time, i int, v device.Value, err error) (lost bool) {
 	o := &m.outputs[i]
 	if _, pending := m.Pending(i); pending {
@@ -339,7 +337,7 @@ func (m *Machine) ToSafe(why Reason) {
 	}
 }
 
-// add is t+d without an overflow: Unlimited stays out of reach.
+// add returns t+d without an overflow; Unlimited stays in the far future.
 func add(t Time, d time.Duration) Time {
 	if s := t + d; s >= t {
 		return s

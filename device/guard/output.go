@@ -6,34 +6,33 @@ import (
 	"agentsite/device"
 )
 
-// output is one output's state. Its zero goal and want stand for none: newOutput makes
-// one.
+// output is the state of one output. A zero goal or want is no valid value; use newOutput.
 type output struct {
 	Policy
 	goal    device.Value
-	want    device.Value // on a ramp a step towards goal, else goal
-	have    device.Value // what the hardware last confirmed; zero while it is not known
-	retired bool         // the plan without it is on its way
-	moving  bool         // a write is on its way, so the hardware may have left have
-	holder  string       // who has the lease; "" when goal is safe
+	want    device.Value // the next step of a ramp, else goal
+	have    device.Value // last value confirmed by the hardware; zero while unknown
+	retired bool         // the next plan does not have it
+	moving  bool         // a write has begun, so the hardware may differ from have
+	holder  string       // of the lease; "" while goal is safe
 	until   Time         // when the lease ends
-	ends    Reason       // why it will
-	ended   Reason       // why the last one did; byNobody while somebody holds it
-	away    bool         // has left safe and is not known to be back
-	since   Time         // when it left; means something while away
-	back    Time         // when it was last known to come back
-	changed Time         // when it last got another value away from safe, or a start
-	// used is what earlier trips took of max_on. Only a rest at safe gives it back:
-	// a shorter return would let a caller hold an output for ever.
+	ends    Reason       // why the lease will end
+	ended   Reason       // why the last lease ended; byNobody during a lease
+	away    bool         // has left safe, and its return is not confirmed
+	since   Time         // when it left; valid while away
+	back    Time         // last confirmed return
+	changed Time         // last change of the value away from safe, or the start
+	// used is the part of max_on that earlier trips used. Only a rest at safe restores it:
+	// otherwise a caller could hold an output without limit by short returns.
 	used  time.Duration
-	duty  *window // of nanoseconds away from safe, without the present trip; or nil
-	rate  *window // of moves, each worth bins; or nil
+	duty  *window // nanoseconds away from safe, without the current trip; or nil
+	rate  *window // moves, each counted as bins; or nil
 	fault string  // why the last write failed
 
 	nextStep Time         // of a ramp, at the earliest
-	lacks    lack         // what is wrong with the point that it requires
-	fresh    Time         // until when what was told of that point holds
-	told     device.Value // what it was
+	lacks    lack         // why its requirement is not met
+	fresh    Time         // until when the last reading of the required point is valid
+	told     device.Value // value of that reading
 }
 
 // Reason is why an output returns to safe.
@@ -46,7 +45,7 @@ const (
 	byMaxOn
 	byDuty
 	byStop
-	Silence // nobody is heard any more
+	Silence // the site does not respond
 	Unread  // an emergency stop cannot be read
 	byFault
 	byInterlock
@@ -54,8 +53,8 @@ const (
 	byPlan
 )
 
-// newOutput is an output of which nothing is known but that it has to be safe: for how
-// long it was away before a start nobody knows, so for too long.
+// newOutput returns an output in an unknown state, to be driven to safe. Its time away before
+// the start is unknown, so max_on counts as spent.
 func newOutput(now Time, p Policy) output {
 	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, since: now, back: now, changed: now, used: p.MaxOn}
 	if p.Duty.Window > 0 {
@@ -67,8 +66,8 @@ func newOutput(now Time, p Policy) output {
 	return o
 }
 
-// refuseChange says why the output may not have another value away from safe now,
-// whoever asks.
+// refuseChange returns why the output may not get another value away from safe now, for any
+// caller.
 func (o *output) refuseChange(now Time) error {
 	if wait := o.MinOn - (now - o.changed); wait > 0 {
 		return device.Faultf(device.Unsafe, "%s keeps a value for min_on, %v, but for its return to safe; try again in %v", o.Output, o.MinOn, roundUp(wait))
@@ -83,7 +82,7 @@ func (o *output) refuseChange(now Time) error {
 	return nil
 }
 
-// kept is for how long from now the value v has to be kept.
+// kept returns for how long from now the value v must be kept.
 func (o *output) kept(now Time, v device.Value) time.Duration {
 	if v != o.goal {
 		return o.MinOn
@@ -91,8 +90,8 @@ func (o *output) kept(now Time, v device.Value) time.Duration {
 	return o.MinOn - (now - o.changed)
 }
 
-// toSafe sends the output to safe: at once, unless a ramp is the safe way and it is
-// known where the ramp begins.
+// toSafe returns the output to safe: at once, or by a ramp if the policy has one and the
+// present value is known.
 func (o *output) toSafe(why Reason) {
 	if o.holder != "" {
 		o.ended = why
@@ -102,11 +101,11 @@ func (o *output) toSafe(why Reason) {
 		o.want = o.Safe
 	}
 	if o.have == o.Safe && !o.moving {
-		o.away = false // nothing was written, so it never left
+		o.away = false // nothing was written, so it has not left safe
 	}
 }
 
-// leave begins a trip, where none has begun yet.
+// leave begins a trip, if none has begun.
 func (o *output) leave(now Time) {
 	if o.away {
 		return
@@ -117,18 +116,18 @@ func (o *output) leave(now Time) {
 	o.away, o.since = true, now
 }
 
-// arrive ends a trip: the hardware is known to be safe.
+// arrive ends a trip: the hardware is confirmed as safe.
 func (o *output) arrive(now Time) {
 	o.used = add(o.used, now-o.since)
 	if o.duty != nil {
 		o.duty.span(o.since, now)
 	}
 	o.back = now
-	o.away, o.since = o.goal != o.Safe, now // wanted elsewhere again meanwhile: it leaves at once
+	o.away, o.since = o.goal != o.Safe, now // another move began meanwhile: a new trip begins
 }
 
-// left is how long the output may still be wanted away from safe, were it to leave now
-// where it has not, and what bounds that.
+// left returns how long the output may stay away from safe, if necessary from now on, and
+// the limit that decides.
 func (o *output) left(now Time) (left time.Duration, by Reason) {
 	used := o.used
 	switch {
@@ -147,7 +146,7 @@ func (o *output) left(now Time) (left time.Duration, by Reason) {
 	return left, by
 }
 
-// dutyLeft is how long the output may still be wanted away from safe within its duty.
+// dutyLeft returns how long the output may stay away from safe within its duty.
 func (o *output) dutyLeft(now Time) time.Duration {
 	left := time.Duration(o.duty.left(now)) - o.ramp()
 	if o.away {
@@ -156,13 +155,13 @@ func (o *output) dutyLeft(now Time) time.Duration {
 	return left
 }
 
-// rested reports whether an output at safe has been there for a rest.
+// rested reports whether an output at safe has rested long enough.
 func (o *output) rested(now Time) bool { return now-o.back >= o.Rest }
 
 // spent reports whether too little of max_on is left for another trip.
 func (o *output) spent() bool { return o.MaxOn-o.used < max(o.MinOn, 1)+o.ramp() }
 
-// rest is how long an output at safe stays there.
+// rest returns how long an output at safe has to stay there.
 func (o *output) rest(now Time) time.Duration {
 	if o.away {
 		return 0
@@ -174,8 +173,8 @@ func (o *output) rest(now Time) time.Duration {
 	return max(0, rest-(now-o.back))
 }
 
-// dutyWait is how long it takes until an output at safe has enough of its duty again
-// for another trip.
+// dutyWait returns how long it takes until an output at safe has enough duty for another
+// trip.
 func (o *output) dutyWait(now Time) time.Duration {
 	if o.duty == nil {
 		return 0
@@ -183,8 +182,7 @@ func (o *output) dutyWait(now Time) time.Duration {
 	return o.duty.wait(now, int64(max(o.MinOn, 1)+o.ramp()))
 }
 
-// wait is how long it takes until the output can be moved away from safe, as far as
-// its own limits go.
+// wait returns how long it takes until the output's own limits permit a move away from safe.
 func (o *output) wait(now Time) time.Duration {
 	if o.holder != "" {
 		return 0

@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// DefaultFor is the length of a lease when the caller names none.
+	// DefaultFor is the default length of a lease.
 	DefaultFor = 60 * time.Second
-	// DefaultMaxOn bounds the continuous time away from safe unless the owner's
-	// YAML says otherwise.
+	// DefaultMaxOn is the default of max_on.
 	DefaultMaxOn = 10 * time.Minute
 	// DefaultRest is the rest at safe after max_on was spent.
 	DefaultRest = 10 * time.Second
-	// MaxRamp bounds a ramp to safe: the emergency stop and the end of the process
+	// MaxRamp limits a ramp to safe, because the emergency stop and the end of the process
 	// wait for it.
 	MaxRamp = 4 * time.Second
-	// Unlimited is max_on as the owner has to write it out.
+	// Unlimited is max_on: unlimited, which the owner must write explicitly.
 	Unlimited = time.Duration(math.MaxInt64)
 )
 
@@ -28,8 +27,7 @@ const (
 	mostMoves      = 1_000_000
 )
 
-// Policy is what the owner allows one output to do. Nothing in it delays a return to
-// safe, but for Ramp where its owner has said so.
+// Policy is the set of limits of one output. Only Slew.Ramp delays a return to safe.
 type Policy struct {
 	Output string // address, device/point
 	Kind   device.Kind
@@ -37,51 +35,51 @@ type Policy struct {
 	Safe   device.Value
 	Lease  time.Duration // the longest lease; MaxOn when zero
 	MaxOn  time.Duration // time away from safe without a rest, over all values and holders
-	// Rest at safe is forced after a start and once MaxOn is spent, and makes all of
-	// MaxOn available again.
+	// Rest is the forced time at safe after a start and once MaxOn is spent. It restores
+	// MaxOn completely.
 	Rest time.Duration
-	// MinOff is a rest at safe that every move away has to wait for. An owner who
-	// writes min_off means both: it is Rest too.
+	// MinOff is the rest at safe before every move away. min_off in the configuration sets
+	// both MinOff and Rest.
 	MinOff time.Duration
-	// MinOn keeps an output from chattering: a value away from safe is kept for so long
-	// before the next may be asked for, be it after a return to safe, and no lease is
-	// shorter. Whatever returns an output to safe does not wait for it.
+	// MinOn prevents chattering: it is the shortest time of a value away from safe before
+	// another one, even after a return to safe, and the shortest lease. A return to safe
+	// does not wait for it.
 	MinOn     time.Duration
 	Duty      Duty // the time away in any window
 	Rate      Rate // the moves away from safe in any window, over all callers
-	Slew      Slew // how fast a level goes; at once when zero
+	Slew      Slew // speed of a level; at once when zero
 	Interlock Interlock
 	Requires  Requirement
 }
 
-// Duty bounds the time away from safe within any Window; a zero Window is no bound.
+// Duty limits the time away from safe within any Window; a zero Window is no limit.
 type Duty struct{ Away, Window time.Duration }
 
-// Rate bounds the moves within any Window; a zero Window is no bound. A move is a
-// value away from safe other than the last; a renewal and a return to safe are none.
+// Rate limits the moves within any Window; a zero Window is no limit. A move is a value away
+// from safe that differs from the last one; a renewal or a return to safe does not count.
 type Rate struct {
 	Moves  int
 	Window time.Duration
 }
 
-// Slew bounds how fast a level moves away from safe and among values away from it. It
-// goes back to safe at once, unless a ramp is the safe way: then for whatever reason
-// it returns, the emergency stop too, but not once the hardware has failed.
+// Slew limits the speed of a level away from safe and between values. It returns to safe at
+// once, or with Ramp by a ramp for every reason, including the emergency stop, except after
+// a hardware failure.
 type Slew struct {
 	PerSecond float64
 	Ramp      bool
 }
 
-// Interlock is a group of outputs of which at most one is away from safe. It leaves
-// only when all others have been known to be safe for the gap. "" is no group.
+// Interlock is a group in which at most one output is away from safe. An output leaves safe
+// only after all others were confirmed as safe for the gap. "" is no group.
 type Interlock struct {
 	Group string
 	Gap   time.Duration
 }
 
-// Requirement is a point that has to be well for an output to be away from safe: read
-// no longer than MaxAge ago, and Within, or Is where that is not zero. It is no
-// requirement when Point is "".
+// Requirement is a condition for an output to be away from safe: the point's reading is not
+// older than MaxAge and is Within, or equals Is if that is not zero. Without a Point there
+// is no requirement.
 type Requirement struct {
 	Point  string // address
 	Within device.Range
@@ -89,7 +87,7 @@ type Requirement struct {
 	MaxAge time.Duration
 }
 
-// NewPolicy is the policy of an output whose owner wrote nothing.
+// NewPolicy returns the default policy of an output.
 func NewPolicy(deviceName string, p device.Point) Policy {
 	return Policy{
 		Output: device.Address(deviceName, p.Name), Kind: p.Kind, Range: p.Range, Safe: p.Safe,
@@ -103,8 +101,7 @@ func (p Policy) Validate() error {
 	return err
 }
 
-// Mistake is the first contradiction, and the key of the configuration that is to
-// blame for it.
+// Mistake returns the first contradiction, and its key in the configuration.
 func (p Policy) Mistake() (key string, err error) {
 	wrong := func(k, format string, args ...any) {
 		if err == nil {
@@ -216,12 +213,12 @@ func (p Policy) requirement(wrong func(key, format string, args ...any)) {
 	}
 }
 
-// Check reports whether the output can take the value at all.
+// Check refuses a value that the output cannot have.
 func (p Policy) Check(v device.Value) error {
 	return device.Point{Name: p.Output, Kind: p.Kind, Range: p.Range}.Accepts(v)
 }
 
-// Longest is the longest lease that a caller may ask for.
+// Longest returns the longest lease of one call.
 func (p Policy) Longest() time.Duration {
 	if p.Lease > 0 {
 		return p.Lease

@@ -7,20 +7,19 @@ import (
 	"agentsite/device"
 )
 
-// lack is what is wrong with a point that an output requires.
+// lack is the reason why a requirement is not met.
 type lack uint8
 
 const (
-	unread lack = iota // nobody has told of it yet
+	unread lack = iota // no reading yet
 	none
 	bad
 	outside
 	stale
 )
 
-// Told takes in what a point reads: whether that is good, its value and its age.
-// What requires the point and does not find it as it should be goes to safe. A reading
-// older than the last does not replace it.
+// Told processes a reading of a point: whether it is good, its value and its age. Outputs
+// whose requirement is not met go to safe. An older reading does not replace a newer one.
 func (m *Machine) Told(now Time, point string, good bool, v device.Value, age time.Duration) {
 	for i := range m.outputs {
 		o := &m.outputs[i]
@@ -61,7 +60,7 @@ func (r Requirement) met(v device.Value) bool {
 	return v.Type() == device.TypeNumber && r.Within.Contains(v.Number())
 }
 
-// lacking is what is wrong at now with the point that the output requires.
+// lacking returns why the output's requirement is not met at now.
 func (o *output) lacking(now Time) lack {
 	switch {
 	case o.Requires.Point == "":
@@ -72,8 +71,8 @@ func (o *output) lacking(now Time) lack {
 	return o.lacks
 }
 
-// required sends an output to safe that lacks what it requires, and reports whether it
-// has it.
+// required reports whether the output's requirement is met, and returns the output to safe
+// if not.
 func (o *output) required(now Time) bool {
 	o.lacks = o.lacking(now)
 	if o.lacks != none {
@@ -82,7 +81,7 @@ func (o *output) required(now Time) bool {
 	return o.lacks == none
 }
 
-// String says what is asked for: "tank/level within 20..100".
+// String formats a requirement: "tank/level within 20..100".
 func (r Requirement) String() string {
 	switch {
 	case r.Point == "":
@@ -93,7 +92,7 @@ func (r Requirement) String() string {
 	return r.Point + " within " + r.Within.String()
 }
 
-// why says what a requirement lacked, as the end of a sentence.
+// why formats a lack as the end of a sentence.
 func (r Requirement) why(l lack, told device.Value) string {
 	switch l {
 	case bad:

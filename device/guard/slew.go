@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// A ramp over the whole range takes so many steps, or fewer where they would come
-	// faster than every minStep: a servo moves smoothly, and the processor is woken
-	// no more often than that takes.
+	// A ramp over the whole range takes this number of steps, or fewer if they would be
+	// faster than minStep: a servo moves smoothly, without unnecessary wake-ups.
 	steps   = 100
 	minStep = 20 * time.Millisecond
 	maxStep = 24 * time.Hour / steps
 )
 
-// pace is how a ramp goes: a step at a time.
+// pace is the size and interval of a ramp's steps.
 func (p Policy) pace() (step float64, every time.Duration) {
 	step = (p.Range.Max - p.Range.Min) / steps
 	every = time.Duration(step / p.Slew.PerSecond * float64(time.Second))
@@ -26,8 +25,7 @@ func (p Policy) pace() (step float64, every time.Duration) {
 	return step, every
 }
 
-// ramp is how long an output whose ramp is the safe way takes to safe at most, and
-// nothing for any other.
+// ramp returns the longest time of an output's ramp to safe; 0 without such a ramp.
 func (p Policy) ramp() time.Duration {
 	if !p.Slew.Ramp {
 		return 0
@@ -36,11 +34,11 @@ func (p Policy) ramp() time.Duration {
 	return time.Duration(math.Ceil((p.Range.Max-p.Range.Min)/step)) * every
 }
 
-// ramping reports whether the next step waits for nothing but its time. A step that
-// the hardware has not confirmed holds up the next: a slow one is never made to jump.
+// ramping reports whether the next step waits only for its time. It also waits for the
+// hardware to confirm the last step, so that slow hardware gets no larger steps.
 func (o *output) ramping() bool { return o.want != o.goal && o.have == o.want }
 
-// step brings the output nearer to its goal, when it is time for that.
+// step takes the next step towards the goal if it is due.
 func (o *output) step(now Time) {
 	if !o.ramping() || now < o.nextStep {
 		return

@@ -8,18 +8,18 @@ import (
 	"agentsite/device"
 )
 
-// Status is what an output is doing. Times are lengths from now, so that they
-// can cross to another process or another clock.
+// Status is the state of an output. Times are durations from now, so that they are valid in
+// another process with another clock.
 type Status struct {
 	Output string
-	Value  device.Value  // the last that the hardware confirmed; zero while it is not known
-	Goal   device.Value  // what a ramp leads to, else what it is to be
-	Safe   bool          // known to be at its safe value
-	Holder string        // "" when nobody holds it
+	Value  device.Value  // last value confirmed by the hardware; zero while unknown
+	Goal   device.Value  // the target
+	Safe   bool          // confirmed at its safe value
+	Holder string        // "" for none
 	Left   time.Duration // of the lease
-	Rest   time.Duration // before its own limits let it be moved again
-	Why    string        // why its last lease ended; "" when it was returned, or has none
-	Lacks  string        // what it requires and does not have
+	Rest   time.Duration // until its own limits permit a move
+	Why    string        // why its last lease ended; "" after a release, or without a lease
+	Lacks  string        // the unmet requirement
 	Fault  string        // why the hardware did not follow
 }
 
@@ -39,7 +39,7 @@ func (m *Machine) Status(now Time, i int) Status {
 	return s
 }
 
-// Reading is the status as everybody else has it: what is not known is a fault.
+// Reading converts a status to a reading; an unknown value is a fault.
 func (s Status) Reading() device.Reading {
 	r := device.Reading{Point: s.Output, Value: s.Value, Quality: device.Good, At: time.Now()}
 	if s.Value.IsZero() {
@@ -51,7 +51,7 @@ func (s Status) Reading() device.Reading {
 	return r
 }
 
-// endings are the words for why a lease ended.
+// endings are the texts of the reasons.
 var endings = [...]string{
 	byNobody:      "",
 	byRelease:     "",
@@ -67,8 +67,8 @@ var endings = [...]string{
 	byPlan:        "its configuration was changed",
 }
 
-// Limits says in a few words what a policy allows beside safe, range, lease and max_on;
-// "" where that is all.
+// Limits formats the limits of a policy, except safe, range, lease and max_on, in a few words;
+// "" for none.
 func (p Policy) Limits() string {
 	var all []string
 	say := func(set bool, format string, args ...any) {

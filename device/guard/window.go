@@ -2,27 +2,25 @@ package guard
 
 import "time"
 
-// bins divide a window. What was used counts until its whole bin has left the window,
-// so that a window is up to two sixtieths stricter than its policy, and never laxer.
+// bins divide a window. A use counts until its whole bin has left the window, so that a
+// window is up to two sixtieths stricter than its policy, and never less strict.
 const bins = 60
 
-// window is the sum of what was used within any stretch of a length, in bounded
-// memory.
+// window is the sum of uses within a sliding window, in constant memory.
 //
-// What was used before a start nobody knows, and a start credits nothing: all of the
-// limit counts as used, evenly over the window before it. So a start never makes a
-// burst possible, however often it comes, and an output is of use again after a
-// sixtieth of the window and not only after all of it. The price: of a window with a
-// start in it, up to twice the limit can have been used.
+// The uses before a start are unknown, so the limit counts as used up, evenly over the window
+// before the start. So restarts never permit a burst, and an output is usable again after a
+// sixtieth of the window. The price: in a window with a start, up to twice the limit can be
+// used.
 type window struct {
 	limit int64
 	bin   time.Duration
-	last  int64 // the newest bin that anything was used in
+	last  int64 // the newest bin with a use
 	used  [bins + 1]int64
 }
 
-// newWindow begins now. The limit is a multiple of bins, or so large that the
-// rounding up does not matter.
+// newWindow returns a window that begins now. The limit is a multiple of bins, or so large
+// that rounding does not matter.
 func newWindow(now Time, length time.Duration, limit int64) *window {
 	w := &window{limit: limit, bin: (length + bins - 1) / bins}
 	w.last = w.number(now)
@@ -32,19 +30,19 @@ func newWindow(now Time, length time.Duration, limit int64) *window {
 	return w
 }
 
-// number counts bins, so that none of those before Time 0 has a negative one.
+// number returns the number of the bin of t, which is not negative even before Time 0.
 func (w *window) number(t Time) int64 { return int64(t/w.bin) + bins }
 
-// start is when a bin begins.
+// start returns when a bin begins.
 func (w *window) start(number int64) Time { return Time(number-bins) * w.bin }
 
-// use notes that something was used in the bin of t, or in the oldest where that has
-// left the window. Times do not go back by more than a window.
+// use adds a use to the bin of t, or to the oldest bin if that has left the window. Times do
+// not go back by more than a window.
 func (w *window) use(t Time, amount int64) {
 	n := max(w.number(t), w.last-bins)
 	for w.last < n {
 		if w.last < n-bins-1 {
-			w.last = n - bins - 1 // the others would be cleared twice
+			w.last = n - bins - 1 // do not clear bins twice
 		}
 		w.last++
 		w.used[w.last%(bins+1)] = 0
@@ -52,7 +50,7 @@ func (w *window) use(t Time, amount int64) {
 	w.used[n%(bins+1)] += amount
 }
 
-// span notes the time from one moment to another.
+// span adds the time between two moments.
 func (w *window) span(from, to Time) {
 	for n := max(w.number(from), w.number(to)-bins); n <= w.number(to); n++ {
 		a, b := max(from, w.start(n)), min(to, w.start(n+1))
@@ -62,7 +60,7 @@ func (w *window) span(from, to Time) {
 	}
 }
 
-// left is what may still be used at now; it can be less than nothing.
+// left returns the unused rest at now; it can be negative.
 func (w *window) left(now Time) int64 {
 	left := w.limit
 	for n := max(w.number(now), w.last) - bins; n <= w.last; n++ {
@@ -71,10 +69,10 @@ func (w *window) left(now Time) int64 {
 	return left
 }
 
-// outside is the first moment that no longer counts at now.
+// outside returns the first moment that no longer counts at now.
 func (w *window) outside(now Time) Time { return w.start(w.number(now) - bins) }
 
-// wait is how long it takes until an amount may be used, where nothing else is.
+// wait returns how long it takes until an amount can be used, if nothing else is used.
 func (w *window) wait(now Time, amount int64) time.Duration {
 	left := w.left(now)
 	n := max(w.number(now), w.last) - bins

@@ -10,24 +10,24 @@ import (
 	"agentsite/device"
 )
 
-// worker drives the outputs of one device, with one call at a time, so that a device that
-// hangs delays no other. It reads the outputs back where the device is a Sensor.
+// worker drives the outputs of one device, with one call at a time, so that a hanging device
+// does not delay others. It reads the outputs back if the device is a Sensor.
 type worker struct {
 	act    device.Actuator
-	sensor device.Sensor // nil where nothing can be read back
-	wake   chan struct{} // there may be something to write
-	look   chan struct{} // it is time to read back
+	sensor device.Sensor // nil if nothing can be read back
+	wake   chan struct{} // a write may be pending
+	look   chan struct{} // a read-back is due
 	end    context.CancelFunc
 	ended  chan struct{}
 
 	// under Guard.mu:
-	outputs []driven           // replaced whole; the machine may not have one any more
-	reading context.CancelFunc // cuts the present read short; nil without one
-	writing bool               // the driver has not come back from a write
+	outputs []driven           // replaced as a whole; the machine may have removed some
+	reading context.CancelFunc // cancels the current read; nil for none
+	writing bool               // the driver has not returned from a write
 
-	// of the goroutine that drives:
-	missed int             // reads in a row that were late
-	back   <-chan struct{} // closed when a driver that hung in a read has come back; or nil
+	// used by the driving goroutine only:
+	missed int             // consecutive late reads
+	back   <-chan struct{} // closed when a driver that hung in a read has returned; or nil
 }
 
 // driven is an output of a worker's device.
@@ -36,14 +36,14 @@ type driven struct{ address, point string }
 // drives reports whether both workers drive the same device.
 func (h *worker) drives(other *worker) bool { return h.act == other.act }
 
-// outputsOf is what h drives now.
+// outputsOf returns the outputs that h drives now.
 func (g *Guard) outputsOf(h *worker) []driven {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return h.outputs
 }
 
-// due reports whether h has something to write. The caller holds mu.
+// due reports whether h has a pending write. The caller holds mu.
 func (g *Guard) due(h *worker) bool {
 	return slices.ContainsFunc(h.outputs, func(o driven) bool {
 		i, there := g.m.index[o.address]
@@ -51,7 +51,7 @@ func (g *Guard) due(h *worker) bool {
 	})
 }
 
-// interrupt makes the worker look for something to write now, and cancels a read.
+// interrupt makes the worker check for pending writes now, and cancels a read.
 func (h *worker) interrupt() {
 	poke(h.wake)
 	if h.reading != nil {
@@ -59,8 +59,7 @@ func (h *worker) interrupt() {
 	}
 }
 
-// drive writes what is pending, again and again until the hardware agrees, and reads
-// back.
+// drive makes the pending writes, retries until the hardware agrees, and reads back.
 func (g *Guard) drive(ctx context.Context, h *worker) {
 	retry := retryFirst
 	timer := time.NewTimer(0)
@@ -76,7 +75,7 @@ func (g *Guard) drive(ctx context.Context, h *worker) {
 		case <-timer.C:
 		}
 		if ctx.Err() != nil {
-			return // rather than begin another write
+			return // do not begin another write
 		}
 		if g.write(ctx, h) {
 			retry = retryFirst
@@ -87,8 +86,8 @@ func (g *Guard) drive(ctx context.Context, h *worker) {
 	}
 }
 
-// write brings each of the worker's outputs to what is wanted and reports whether
-// all of them followed. One that is a fault has followed only once it reads back.
+// write writes each output's target value, and reports whether all followed. An output with
+// a fault has followed only after a read-back.
 func (g *Guard) write(ctx context.Context, h *worker) bool {
 	followed := true
 	for _, o := range g.outputsOf(h) {
@@ -107,7 +106,7 @@ func (g *Guard) write(ctx context.Context, h *worker) bool {
 		}
 		if err != nil {
 			followed = false
-			if err.Error() != known { // once, however long it lasts
+			if err.Error() != known { // log it once
 				slog.Warn("an output did not follow and is tried again", "output", o.address, "value", v.String(), "err", err)
 			}
 		}
@@ -117,7 +116,7 @@ func (g *Guard) write(ctx context.Context, h *worker) bool {
 			}
 			return nil
 		})
-		if back != nil { // one write at a time: nothing more for this device before it is back
+		if back != nil { // one write at a time: wait until the driver returns
 			select {
 			case <-back:
 			case <-ctx.Done():
@@ -135,8 +134,8 @@ func (g *Guard) note(h *worker, writing bool) {
 	h.writing = writing
 }
 
-// take returns what o has to be driven to now, if anything, and why its state was unknown.
-// It marks the write as begun.
+// take returns the value to write to o now, if any, and why its state was unknown. It marks
+// the write as begun.
 func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,8 +149,8 @@ func (g *Guard) take(o driven) (v device.Value, fault string, pending bool) {
 	return v, g.m.outputs[i].fault, pending
 }
 
-// scheduleReadBacks tells all workers at the same moment to read back, so that they wake
-// the processor once.
+// scheduleReadBacks makes all workers read back at the same time, so that they wake the
+// processor once.
 func (g *Guard) scheduleReadBacks(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -174,7 +173,7 @@ func (g *Guard) scheduleReadBacks(ctx context.Context) {
 	}
 }
 
-// readEvery is the time from one read to the next; 0 where nothing can be read back.
+// readEvery returns the interval of reads; 0 if nothing can be read back.
 func (g *Guard) readEvery() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -187,8 +186,8 @@ func (g *Guard) readEvery() time.Duration {
 	return readAway
 }
 
-// read reads the worker's outputs back, and drives those to safe that are not where they
-// were left. A pending write comes first, and confirms more.
+// read reads the worker's outputs back, and drives those with an unexpected value to safe. A
+// pending write comes first, because it also confirms the value.
 func (g *Guard) read(ctx context.Context, h *worker) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -214,8 +213,8 @@ func (g *Guard) read(ctx context.Context, h *worker) {
 	}
 }
 
-// checkReadBack compares a sample, or the error of one, with what was written. It returns
-// the outputs that are not where they were left, and why.
+// checkReadBack compares a sample, or its error, with the written values. It returns the
+// outputs with an unexpected value, and why.
 func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -235,15 +234,15 @@ func (g *Guard) checkReadBack(h *worker, all []device.Reading, err error) (lost 
 		}
 	}
 	if !readable {
-		h.sensor = nil // it tells of other things only
+		h.sensor = nil // its sample has other points only
 	}
-	if lost != nil { // else nothing has changed
+	if lost != nil { // otherwise nothing has changed
 		g.tell(before)
 	}
 	return lost
 }
 
-// confirm reads back what was written to one output.
+// confirm reads one output back after a write.
 func (h *worker) confirm(ctx context.Context, o driven, v device.Value) error {
 	all, err := h.sample(ctx)
 	if err != nil {
@@ -256,8 +255,8 @@ func (h *worker) confirm(ctx context.Context, o driven, v device.Value) error {
 	return err
 }
 
-// sample asks the device for all that it reads, which is nothing where it cannot be
-// asked. One that hung in the last sample is not asked before it has come back.
+// sample samples the device; without a sensor it returns nothing. A driver that hung in the
+// last sample is not called before that returns.
 func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 	if h.sensor == nil {
 		return nil, nil
@@ -272,13 +271,13 @@ func (h *worker) sample(ctx context.Context) (all []device.Reading, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	all, h.back, err = device.Call(ctx, h.sensor.Sample)
-	if err == context.DeadlineExceeded { // alone, it says nothing
+	if err == context.DeadlineExceeded { // not informative alone
 		err = device.Faultf(device.Offline, "it was not read back within %v; look at its bus: %w", applyTimeout, err)
 	}
 	return all, err
 }
 
-// told is what a sample says of one output; the zero Value where that is nothing.
+// told returns the value of one output in a sample; the zero Value for none.
 func (o driven) told(all []device.Reading) (device.Value, error) {
 	i := slices.IndexFunc(all, func(r device.Reading) bool { return r.Point == o.point })
 	switch {
@@ -290,7 +289,7 @@ func (o driven) told(all []device.Reading) (device.Value, error) {
 	return all[i].Value, nil
 }
 
-// interruptAll makes every worker write at once, even one that backs off after a failure.
+// interruptAll makes every worker write at once, also during a back-off.
 func (g *Guard) interruptAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

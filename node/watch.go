@@ -193,6 +193,8 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 		if u.Readings, err = w.readings(snapshot); err != nil {
 			return u, false, err
 		}
+	} else { // what a rate held back was undone
+		w.chargeAt, w.backOff = time.Time{}, 0
 	}
 	if snapshot || asked {
 		u.Approvals = w.approvals(snapshot)

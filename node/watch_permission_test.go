@@ -105,3 +105,27 @@ func TestWatchRate(t *testing.T) {
 		w.next(t)
 	})
 }
+
+// TestWatchRateUndone checks that a watch does not try again to tell a change that a rate held
+// back and that was undone.
+func TestWatchRateUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}}
+		r.Obey(l)
+		l.left.Store(1)
+		w := r.watch(t, shy, agents.WatchRequest{})
+		w.next(t, "arm - stale [ 0 0 ], approvals")
+		r.outputs.set(func() { r.outputs.now.Lacks = "lever/a < 3: it is 4" })
+		w.next(t)
+		r.outputs.set(func() { r.outputs.now.Lacks = "" })
+		w.next(t)
+		l.left.Store(1)
+		time.Sleep(time.Hour)
+		w.next(t)
+		if l.left.Load() != 1 {
+			t.Error("it was charged for nothing")
+		}
+		w.end()
+	})
+}

@@ -29,6 +29,7 @@ type fake struct {
 	gone    chan struct{} // closed when it goes
 	updates chan agents.Update
 	first   agents.Update // the snapshot of a watch with values
+	refuses error         // of Offer; nil for none
 	flaps   bool          // it goes as soon as it has come
 	mute    bool          // it tells nothing
 	watches int
@@ -66,9 +67,12 @@ func answer[T any](ctx context.Context, f *fake, tool string, args any, terms ag
 
 func (f *fake) Offer(context.Context, agents.Principal) (*agents.Offer, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	o := f.offer
-	return &o, nil
+	o, refuses := f.offer, f.refuses
+	f.mu.Unlock()
+	if refuses != nil {
+		time.Sleep(time.Second) // what it has told before is told on
+	}
+	return &o, refuses
 }
 
 func (f *fake) Points(ctx context.Context, _ agents.Principal, r agents.SiteRequest) (agents.PointList, error) {

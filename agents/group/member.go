@@ -137,21 +137,25 @@ func (m *member) watch(ctx context.Context, wanted bool, came func()) error {
 		if told > toldAtOnce+toldPerSecond*int(time.Since(begun)/time.Second) {
 			return errTellsTooMuch
 		}
-		if wanted {
-			m.take(u)
-		}
-		if !u.Offer {
-			return nil
-		}
-		asking, cancel := context.WithTimeout(ctx, offerPatience)
-		defer cancel()
-		o, err := m.site.Offer(asking, agents.Principal{})
-		if err == nil {
+		var offered *agents.Offer
+		if u.Offer {
+			asking, cancel := context.WithTimeout(ctx, offerPatience)
+			defer cancel()
+			o, err := m.site.Offer(asking, agents.Principal{})
+			if err != nil {
+				return err
+			}
 			late.Stop()
 			came()
-			m.come(cleanOffer(o))
+			offered = cleanOffer(o)
 		}
-		return err
+		if wanted { // after the offer: leave takes back only what a site told that was there
+			m.take(u)
+		}
+		if offered != nil {
+			m.come(offered)
+		}
+		return nil
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -116,6 +116,8 @@ func (g *Group) Watch(ctx context.Context, _ agents.Principal, r agents.WatchReq
 		defer g.want()()
 		g.awaitValues(ctx)
 	}
+	w := g.watchers.Join(agents.Change{Tools: true, Approvals: !r.OfferOnly}, nil)
+	defer w.Leave()
 	for first := true; ; first = false { // each round begins with a snapshot
 		points := r.Points
 		if len(points) == 0 && !r.OfferOnly {
@@ -126,9 +128,8 @@ func (g *Group) Watch(ctx context.Context, _ agents.Principal, r agents.WatchReq
 		for _, address := range points {
 			uris = append(uris, agents.PointURI(address))
 		}
-		w := g.watchers.Join(agents.Change{Tools: true, Approvals: !r.OfferOnly}, uris)
-		err := g.tell(ctx, w, points, agents.Update{Offer: !first}, r, emit)
-		if w.Leave(); err != nil {
+		w.Replace(uris)
+		if err := g.tell(ctx, w, points, agents.Update{Offer: !first}, r, emit); err != nil {
 			return err
 		}
 	}
@@ -174,24 +175,25 @@ func (g *Group) tell(ctx context.Context, w *notify.Watcher, points []string, u 
 			return ctx.Err()
 		case <-pause.C:
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.C:
-		}
-		u = agents.Update{}
-		var changed []string
-		for _, c := range w.Take() {
-			switch {
-			case c.Tools:
-				return nil
-			case c.Approvals:
-				u.Approvals, u.Stops = g.state()
-			default:
-				changed = append(changed, agents.PointOf(c.URI))
+		for u = (agents.Update{}); u.Readings == nil && u.Approvals == nil; {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-w.C: // perhaps of what was taken with the changes before
 			}
+			var changed []string
+			for _, c := range w.Take() {
+				switch {
+				case c.Tools:
+					return nil
+				case c.Approvals:
+					u.Approvals, u.Stops = g.state()
+				default:
+					changed = append(changed, agents.PointOf(c.URI))
+				}
+			}
+			u.Readings = g.readings(changed)
 		}
-		u.Readings = g.readings(changed)
 	}
 }
 

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -181,4 +182,64 @@ func TestNotify(t *testing.T) {
 			t.Error(got)
 		}
 	}, Member{"attic", attic})
+}
+
+// TestWatchOfferFails: a site whose offer cannot be learnt is away, and told of as that.
+func TestWatchOfferFails(t *testing.T) {
+	attic := newFake(usual())
+	attic.first = snapshot(20)
+	over(t, func(t *testing.T, r *rig) {
+		updates, end := r.values(t, agents.WatchRequest{Points: []string{"attic/a/t"}})
+		defer end()
+		<-updates
+		attic.die()
+		last := brief(<-updates)
+		attic.mu.Lock()
+		attic.first, attic.refuses = snapshot(22), errRefused
+		attic.mu.Unlock()
+		attic.rise()
+		for over := time.After(time.Minute); over != nil; {
+			select {
+			case u := <-updates:
+				last = brief(u)
+			case <-over:
+				over = nil
+			}
+		}
+		if last != "offer attic/a/t=- stale (its site does not answer); attic away" || attic.tries() < 5 {
+			t.Error(last)
+		}
+	}, Member{"attic", attic})
+}
+
+// TestWatchOffers: of two changes of the offer in a short time the later one counts.
+func TestWatchOffers(t *testing.T) {
+	attic := newFake(usual())
+	g := New(func() []Member { return []Member{{"attic", attic}} })
+	g.list()
+	m := g.all()[0]
+	many := make([]string, 5000) // they take a watcher its time
+	for i := range many {
+		many[i] = fmt.Sprintf("a/p%d", i)
+	}
+	m.come(&agents.Offer{Read: many})
+	m.take(agents.Update{Offer: true})
+	counts := make(chan int, 1000)
+	go g.Watch(t.Context(), caller, agents.WatchRequest{}, func(u agents.Update) error {
+		counts <- len(u.Readings)
+		return nil
+	})
+	<-counts
+	for range 100 {
+		m.come(&agents.Offer{Read: many})
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+		m.come(&agents.Offer{Read: many[1:]})
+		for last := 0; last != len(many)-1; {
+			select {
+			case last = <-counts:
+			case <-time.After(2 * time.Second):
+				t.Fatalf("told of %d points, want %d", last, len(many)-1)
+			}
+		}
+	}
 }

@@ -74,6 +74,7 @@ type valueWatch struct {
 
 	standing uint64 // of who, when the view was taken
 	view     *view
+	status   bool // the stop's state may be told
 	points   []watched
 	byURI    map[string]int
 	outputs  map[string]int  // by address
@@ -199,7 +200,7 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 	if snapshot || asked {
 		u.Approvals = w.approvals(snapshot)
 	}
-	if stopped := w.view.Outputs.Stopped(); w.view.offer.Status && (snapshot || stopped != w.stopped) {
+	if stopped := w.view.Outputs.Stopped(); w.status && (snapshot || stopped != w.stopped) {
 		w.stopped = stopped
 		u.Stops = []agents.StopState{{Stopped: stopped}}
 	}
@@ -209,6 +210,8 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 // look takes the present view. Named points that are gone are left out.
 func (w *valueWatch) look() {
 	w.view, _ = w.node.seenBy(w.who)
+	limits, _ := w.node.may(w.who, agents.Ask{Op: agents.OpStatus, Effect: agents.Reads})
+	w.status = w.view.offer.Status && !limits.Confirm
 	points := w.view.offer.Read
 	if len(w.request.Points) > 0 {
 		points = slices.DeleteFunc(slices.Clone(w.request.Points), func(address string) bool {
@@ -234,7 +237,7 @@ func (w *valueWatch) look() {
 func (w *valueWatch) compareOutputs(snapshot bool) {
 	if snapshot || isClosed(w.changed) {
 		w.changed = nil
-		if len(w.outputs) > 0 || w.view.offer.Status {
+		if len(w.outputs) > 0 || w.status {
 			w.changed = w.view.Outputs.Changed() // before the state: nothing is missed
 		}
 	} else if !slices.ContainsFunc(w.points, func(p watched) bool { return p.dirty && p.Kind.Output() }) {

@@ -103,6 +103,17 @@ func TestWatchRate(t *testing.T) {
 			t.Error(err)
 		}
 		w.next(t)
+		l.may["token:shy"] = []string{"read_points", "site_status"}
+		l.stands++
+		status := r.watch(t, shy, agents.WatchRequest{})
+		status.next(t, "approvals")
+		r.outputs.set(func() { r.outputs.stopped = true })
+		status.next(t)
+		l.limits.Confirm = false
+		l.stands++
+		r.Recheck()
+		status.next(t, "offer, approvals, stopped true")
+		status.end()
 	})
 }
 

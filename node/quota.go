@@ -64,7 +64,7 @@ func quotaOf(ask agents.Ask) Quota {
 	if ask.Op == agents.OpWatch {
 		return Subscriptions
 	}
-	if ask.Name() == agents.OpStop.Tool() { // not behind outputs that do not come back
+	if ask.Op == agents.OpStop { // not behind outputs that do not come back
 		return Stops
 	}
 	if ask.ReturnsToSafe() {

@@ -131,6 +131,11 @@ func TestStopBesideOwnReturns(t *testing.T) {
 		}
 		place.Leave()
 	}
+	for _, name := range []string{agents.OpStop.Tool(), agents.ReleaseOutput} {
+		if q := quotaOf(agents.Ask{Tool: name}); q != Calls {
+			t.Errorf("a hosted agent's tool %s counts as %d", name, q)
+		}
+	}
 }
 
 // TestApprovalsByRoot: one who passes a grant on to many keys fills no more than its own.

@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	buttonTimeout = time.Second // of one look at a button
+	buttonTimeout = time.Second // of one read of a button
 	buttonRetry   = time.Second
 	buttonShort   = "an emergency stop is pressed or cannot be read: outputs stay safe until an owner has seen to it"
 )
 
-// Button is an emergency stop that somebody can press: a state of a device. A press
-// that is read latches the stop. While the button cannot be read, all outputs are safe
-// and none is moved, but nothing is latched.
+// Button is an emergency stop button: a state of a device. A press latches the stop. While the
+// button cannot be read, all outputs are safe and none can move, but nothing is latched.
 type Button struct {
 	Device interface {
 		device.Sensor
@@ -27,7 +26,7 @@ type Button struct {
 	Name, Point string // of the device, and of its state
 }
 
-// look reads the button. The error says that it is pressed, or why it is not known.
+// look reads the button. The error is that it is pressed, or that it cannot be read.
 func (b Button) look(ctx context.Context) (pressed bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, buttonTimeout)
 	defer cancel()
@@ -57,7 +56,7 @@ func (b Button) unread(err error) *device.Fault {
 	return device.Faultf(device.Unsafe, "the emergency stop %s cannot be read, so that nothing may move; look at its wiring and call again: %w", b.Name, err).Naming(buttonShort, b.Name)
 }
 
-// watchedButton is a button and what is known of it.
+// watchedButton is a button with its last known state.
 type watchedButton struct {
 	Button
 	pressed atomic.Bool // when it was last read
@@ -71,11 +70,11 @@ func watched(buttons []Button) (all []*watchedButton) {
 	return all
 }
 
-// released reads every button, and fails unless all are known not to be pressed.
-// Nothing that a watch could miss gets past it: it is called before every move.
+// released reads every button, and fails unless all are confirmed as released. It is called
+// before every move, because a watch can miss a press.
 func (s *server) released(ctx context.Context) error {
 	for _, b := range s.buttons {
-		if broken := b.broken.Load(); broken != nil { // nobody would notice a press
+		if broken := b.broken.Load(); broken != nil { // a press would not be noticed
 			return broken
 		}
 		pressed, why := b.look(ctx)
@@ -104,8 +103,8 @@ func (s *server) handleButton(ctx context.Context, b *watchedButton, pressed boo
 	}
 }
 
-// reset ends the emergency stop that the site knows of, unless a button is pressed, be
-// it in that moment.
+// reset ends the emergency stop that the site knows, unless a button is pressed, also
+// concurrently.
 func (s *server) reset(ctx context.Context, epoch, stops uint32) error {
 	if epoch != s.epoch.Load() {
 		return errHeldUp

@@ -8,25 +8,25 @@ import (
 	"agentsite/device/guard"
 )
 
-// Change is another plan for the guard. A plan is a text that the guard's process knows
-// how to follow (Equipment).
+// Change is a new plan for the guard. A plan is a text that Equipment.Follow understands.
 type Change struct {
 	Policies []guard.Policy // of the outputs of After
-	// Before is the plan in force, After the next. Between has what is in Before and is to
-	// go on, as it is in Before; nil when nothing is.
+	// Before is the current plan, After the next. Between has the part of Before that stays,
+	// unchanged; nil if nothing stays.
 	Before, Between, After []byte
-	// Swap puts After where the next process finds it, or fails.
+	// Swap stores After for the next process, or fails.
 	Swap func() error
 }
 
-// Change has the guard follow another plan. What goes is safe and closed before Swap is
-// called: a process that ends in between would not find it in its plan. What is new or
-// different is driven to safe after it. All else goes on. Where Swap fails, Before goes on. Where nothing is to go on, or the guard does
-// not do it, the process is replaced. The error says what is not known to have been safe,
-// or is Swap's. Change does not end with ctx once it has begun. Run must be running.
+// Change makes the guard use another plan. Removed outputs are safe and closed before Swap is
+// called, because a process that starts afterwards does not have them in its plan. New and
+// changed outputs are driven to safe after Swap. All others keep their state. If Swap fails,
+// Before stays in use. If nothing stays, or the guard fails, the process is replaced. The error
+// names the outputs that were not confirmed as safe, or is Swap's. Once begun, Change continues
+// after ctx has ended. Run must be running.
 func (k *Keeper) Change(ctx context.Context, c Change) error {
 	select {
-	case k.changing <- struct{}{}: // no process is started meanwhile
+	case k.changing <- struct{}{}: // prevents the start of a process
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -43,7 +43,7 @@ func (k *Keeper) Change(ctx context.Context, c Change) error {
 	again := k.follow(plan)
 	<-k.changing
 	switch {
-	case errors.Is(again, errAway), errors.Is(again, errLost): // the next process finds the plan
+	case errors.Is(again, errAway), errors.Is(again, errLost): // the next process reads the plan
 		again = nil
 	case !followed(again):
 		again = k.Replace(ctx, c.Policies, func() error { return nil })
@@ -51,7 +51,7 @@ func (k *Keeper) Change(ctx context.Context, c Change) error {
 	return errors.Join(late, swapErr, again)
 }
 
-// follow has the guard follow a plan.
+// follow makes the guard use a plan.
 func (k *Keeper) follow(text []byte) error {
 	if text == nil {
 		return errAway
@@ -61,13 +61,13 @@ func (k *Keeper) follow(text []byte) error {
 	return k.ask(ctx, plan, func(w *writer) { w.bytes(text) }, call{})
 }
 
-// followed reports whether a plan is followed, be it with outputs that are late.
+// followed reports whether a plan is in use, even with outputs that are not confirmed.
 func followed(err error) bool {
 	var fault *device.Fault
 	return err == nil || errors.As(err, &fault) && fault.Kind == device.UnknownOutcome
 }
 
-// allPolicies are those of the outputs, in the order of the configuration.
+// allPolicies returns the policies of the outputs, in the order of the configuration.
 func (k *Keeper) allPolicies() (all []guard.Policy) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

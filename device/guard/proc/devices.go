@@ -6,7 +6,7 @@ import (
 	"agentsite/device"
 )
 
-// change makes the guard follow another plan. Watches of devices that it replaces end.
+// change makes the guard use another plan. Watches of replaced devices end.
 func (s *server) change(ctx context.Context, plan []byte) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -38,8 +38,8 @@ func (s *server) device(name string) device.Device {
 }
 
 // asked calls a driver and waits for at most sampleTimeout. A driver that hangs or panics has
-// failed; it delays neither the end of this process nor its outputs, and is not called again
-// before it has returned.
+// failed. It delays neither the end of this process nor its outputs, and is not called again
+// before it returns.
 func asked[T any](ctx context.Context, s *server, name string, call func(context.Context) (T, error)) (answer T, err error) {
 	s.asking.Lock()
 	back := s.hung[name]
@@ -60,7 +60,7 @@ func asked[T any](ctx context.Context, s *server, name string, call func(context
 	return answer, err
 }
 
-// sample has no readings of a device that is not asked.
+// sample returns no readings of a device that is not a sensor.
 func (s *server) sample(ctx context.Context, name string) (func(*writer), error) {
 	sensor, ok := s.device(name).(device.Sensor)
 	if !ok {
@@ -81,7 +81,7 @@ type deviceWatch struct {
 	ended chan struct{}
 }
 
-// watch is answered when it breaks, or when the site asks for another of the same device.
+// watch gets its answer when it fails, or when the site starts another one of the same device.
 func (s *server) watch(ctx context.Context, number uint32, name string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *server) watch(ctx context.Context, number uint32, name string) error {
 	s.watches[name] = mine
 	w, ok := s.devices[name].(device.Watcher)
 	s.asking.Unlock()
-	if last != nil { // a device is watched once
+	if last != nil { // one watch per device
 		last.end()
 		<-last.ended
 	}

@@ -1,11 +1,10 @@
-// Package proc puts a guard into a process of its own and the site in touch with it.
+// Package proc runs a guard in its own process, and connects the site to it.
 //
-// A process that serves a network and collects its garbage cannot keep a deadline of
-// milliseconds, and one that is killed leaves a relay where it is. So Serve runs in a
-// second process, which has the outputs and nothing else, and the site's Keeper
-// starts it, asks it and replaces it. Between them is one connection with the few
-// messages of message.go. Its end, or silence on it, means safe.
+// A process that serves a network and collects garbage cannot keep deadlines of
+// milliseconds, and after a crash it leaves a relay on. So Serve runs in a second process,
+// which has only the outputs. The site's Keeper starts, calls and replaces it. One connection
+// carries the few messages of message.go. If it ends or is silent, the outputs go to safe.
 //
-// Devices, policies and times are as in device/guard; nothing is decided twice. How a
-// process is started, and which devices it has, is the wiring's concern.
+// All decisions are device/guard's. The caller decides how a process is started, and which
+// devices it has.
 package proc

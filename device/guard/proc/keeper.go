@@ -16,48 +16,48 @@ import (
 
 const (
 	sampleTimeout = 10 * time.Second
-	// callTimeout bounds a wait for the guard, which itself gives up after five.
+	// callTimeout limits a wait for the guard, which itself gives up after five seconds.
 	callTimeout  = 8 * time.Second
 	startTimeout = 10 * time.Second
-	endTimeout   = 8 * time.Second // of a process that is asked to end, which takes at most five
+	endTimeout   = 8 * time.Second // of a process that has to exit, which takes it at most five seconds
 	restartFirst = 100 * time.Millisecond
 	restartLast  = 5 * time.Second
 )
 
-// Process is a guard's process, as Keeper needs it.
+// Process is a guard's process.
 type Process struct {
 	Pid  int
-	Conn io.ReadWriteCloser // its end means that the process is to make its outputs safe and to end
-	Kill func()             // ends it at once, however it is
-	Wait func() error       // blocks until it has ended; the error says that outputs may not be safe
+	Conn io.ReadWriteCloser // closing it makes the process drive its outputs to safe and exit
+	Kill func()             // kills it
+	Wait func() error       // blocks until it has exited; after an error outputs may not be safe
 }
 
-// Keeper keeps a guard's process running, replaces one that ends or does not answer,
-// and is the site's way to the outputs meanwhile. Its methods are safe for concurrent
-// use, and all but Run can be called before and while Run runs.
+// Keeper supervises a guard's process: it starts the process, and replaces one that exits or
+// does not respond. The site uses the outputs through it. Its methods are safe for concurrent
+// use, and all except Run can be called before and during Run.
 type Keeper struct {
 	start    func() (Process, error)
 	latch    guard.Latch
 	replace  chan replacement
-	hurry    chan struct{} // something is away from safe, or asked
+	hurry    chan struct{} // an output is away from safe, or a call waits
 	idle     chan struct{} // unbuffered: Run takes from it while there are no outputs
-	latching chan struct{} // full while a Stop or a Reset has the latch, so that none comes after a later one
+	latching chan struct{} // full while a Stop or a Reset uses the latch, which keeps their order
 	changing chan struct{} // full while a process is started, or its plan is changed
 
 	mu       sync.Mutex
 	policies map[string]guard.Policy
 	required map[string]bool // points that outputs require
 	outputs  []string        // in the order of the configuration
-	link     *link           // nil while no guard is there that knows of the stop, if there is one
-	pid      int             // of the last one
+	link     *link           // nil without a guard, or while the guard does not know the stop
+	pid      int             // of the last process
 	number   uint32
 	calls    map[uint32]*call
-	epoch    uint32 // of the guard that is there
-	stops    uint32 // how often that guard has been stopped
+	epoch    uint32 // of the running guard
+	stops    uint32 // number of its requested stops
 	statuses []guard.Status
 	at       time.Time     // of the statuses
-	stopped  bool          // every guard that does not know is told, until a Reset
-	asked    uint32        // how often Stop was called
+	stopped  bool          // each guard is told, until a Reset
+	asked    uint32        // number of calls of Stop
 	changed  chan struct{} // closed and replaced whenever a status changed
 	watching map[*watching]struct{}
 }
@@ -68,17 +68,17 @@ type replacement struct {
 	done     chan error
 }
 
-// call is a question that waits for its answer.
+// call is a request that waits for its answer.
 type call struct {
 	what    kind
-	read    func(*reader)        // of an answer that is no fault
+	read    func(*reader)        // decodes an answer without a fault
 	reading func(device.Reading) // of a watch
 	told    sequence             // of its readings
 	done    chan error
 }
 
-// NewKeeper makes a keeper of the outputs with these policies. The latch is the
-// guard's own, for a stop while there is none.
+// NewKeeper returns a keeper of the outputs with these policies. The latch is the guard's,
+// for a stop without a running guard.
 func NewKeeper(policies []guard.Policy, latch guard.Latch, start func() (Process, error)) *Keeper {
 	k := &Keeper{
 		start: start, latch: latch, replace: make(chan replacement), hurry: make(chan struct{}, 1), idle: make(chan struct{}), latching: make(chan struct{}, 1), changing: make(chan struct{}, 1),
@@ -101,11 +101,11 @@ func (k *Keeper) adopt(policies []guard.Policy) {
 	}
 }
 
-// Run starts the guard and keeps it running until ctx ends; then it ends it, and
-// returns what is not known to be safe. Without outputs there is no process.
+// Run starts and supervises the guard until ctx ends. Then it ends the guard, and returns the
+// outputs that are not confirmed as safe. Without outputs there is no process.
 func (k *Keeper) Run(ctx context.Context) error {
 	pause := restartFirst
-	var left error // how the last guard ended, where it may have left outputs away from safe
+	var left error // error of the last guard, which may have left outputs away from safe
 	for {
 		next, answered, err := k.life(ctx)
 		if err != errUnstarted {
@@ -114,18 +114,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 		k.lost("the process that drives it has ended and is started again")
 		if next == nil && ctx.Err() == nil {
 			slog.Error("the guard's process is started again; outputs are driven to safe then", "err", left)
-			if answered { // it can run
+			if answered { // it is able to run
 				pause = restartFirst
 			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
-			case r := <-k.replace: // it may be what lets it run
+			case r := <-k.replace: // the replacement may be able to run
 				next = &r
 			}
 			pause = min(2*pause, restartLast)
 		}
-		if left != nil && (next != nil || ctx.Err() != nil) { // no guard with this plan comes after it
+		if left != nil && (next != nil || ctx.Err() != nil) { // no further guard with this plan will start
 			slog.Error("the guard's process did not end well; another drives its outputs to safe", "err", left)
 			left = k.makeSafe()
 		}
@@ -145,8 +145,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// makeSafe has a process of the present plan drive its outputs to safe, which is the first
-// that each does, and end.
+// makeSafe runs a process with the current plan until it has driven its outputs to safe, which
+// each process does first.
 func (k *Keeper) makeSafe() error {
 	p, err := k.start()
 	if err != nil {
@@ -155,11 +155,11 @@ func (k *Keeper) makeSafe() error {
 	return end(p)
 }
 
-// errUnstarted is of a life that ended before it began.
+// errUnstarted is the error of a process that was not started.
 var errUnstarted = errors.New("there was no process")
 
-// life is one process, from its start to its end. It returns the replacement that
-// ended it, if one did, and whether the process ever answered.
+// life runs one process from its start to its exit. It returns the replacement that ended it,
+// if any, and whether the process ever responded.
 func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, err error) {
 	for !k.drives() {
 		select {
@@ -187,11 +187,11 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	broken := make(chan error, 1)
 	answers := make(chan struct{}, 1)
 	var listening sync.WaitGroup
-	defer listening.Wait() // nothing of this guard is heard after its life
+	defer listening.Wait() // no message of this guard is processed afterwards
 	defer p.Conn.Close()
 	listening.Go(func() { broken <- k.listen(l, answers) })
 
-	// One question is open at a time: first of all, whether it has started.
+	// One request is open at a time; the first asks whether it has started.
 	asked, patience := time.Now(), startTimeout
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -219,11 +219,11 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 		case <-k.hurry:
 		case <-timer.C:
 		}
-		late := time.Since(slept) - pause // more than a little: it was us who were stopped
+		late := time.Since(slept) - pause // this process was stopped meanwhile
 		switch {
 		case asked.IsZero():
 			asked = time.Now()
-			go l.send(beat, 0, nil) // the connection may be stuck
+			go l.send(beat, 0, nil) // the connection may block
 		case late > heartbeatAway:
 			asked = asked.Add(late)
 		case time.Since(asked) >= patience:
@@ -233,14 +233,14 @@ func (k *Keeper) life(ctx context.Context) (next *replacement, answered bool, er
 	}
 }
 
-// drives reports whether there are outputs, and with them a process.
+// drives reports whether there are outputs, and so a process.
 func (k *Keeper) drives() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.outputs) > 0
 }
 
-// end has a process make its outputs safe and end.
+// end makes a process drive its outputs to safe and exit.
 func end(p Process) error {
 	p.Conn.Close()
 	kill := time.AfterFunc(endTimeout, p.Kill)
@@ -248,7 +248,7 @@ func end(p Process) error {
 	return p.Wait()
 }
 
-// listen takes in what the guard says until the connection breaks.
+// listen processes the guard's messages until the connection ends.
 func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 	for {
 		kind, number, r, err := l.next()
@@ -284,8 +284,8 @@ func (k *Keeper) listen(l *link, answered chan<- struct{}) error {
 	}
 }
 
-// take takes in what every output does. A guard that does not know of the stop is told,
-// and nobody else is heard before it does.
+// take processes the state of all outputs. A guard that does not know the stop is told first,
+// before any other request.
 func (k *Keeper) take(l *link, r *reader) {
 	epoch, stopped, stops, n := r.uint32(), r.bool(), r.uint32(), r.uint32()
 	var all []guard.Status
@@ -307,7 +307,7 @@ func (k *Keeper) take(l *link, r *reader) {
 		k.tell()
 	}
 	k.mu.Unlock()
-	poke(k.hurry) // something may have left safe
+	poke(k.hurry) // an output may have left safe
 }
 
 func (k *Keeper) answer(number uint32, r *reader) {
@@ -315,7 +315,7 @@ func (k *Keeper) answer(number uint32, r *reader) {
 	c := k.calls[number]
 	delete(k.calls, number)
 	k.mu.Unlock()
-	if c == nil { // nobody waits any more
+	if c == nil { // the caller no longer waits
 		r.b = nil
 		return
 	}
@@ -326,7 +326,7 @@ func (k *Keeper) answer(number uint32, r *reader) {
 	c.done <- errors.Join(err, r.err)
 }
 
-// lost notes that there is no guard, and answers all who wait for one.
+// lost records that there is no guard, and fails all waiting calls.
 func (k *Keeper) lost(why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -342,7 +342,7 @@ func (k *Keeper) lost(why string) {
 	k.tell()
 }
 
-// tell wakes who waits for a change. The caller holds mu.
+// tell wakes all that wait for a change. The caller holds mu.
 func (k *Keeper) tell() {
 	close(k.changed)
 	k.changed = make(chan struct{})
@@ -366,7 +366,7 @@ var (
 	errAway = device.Faultf(device.Unavailable, "the process that drives the outputs is being started; try again in a moment")
 )
 
-// ask sends a question and waits for its answer.
+// ask sends a request and waits for its answer.
 func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call) error {
 	c.what, c.done = what, make(chan error, 1)
 	k.mu.Lock()
@@ -379,9 +379,9 @@ func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call)
 	number := k.number
 	k.calls[number] = &c
 	k.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { poke(k.hurry) })() // does it hang?
+	defer context.AfterFunc(ctx, func() { poke(k.hurry) })() // check whether it hangs
 	if what.reads() {
-		l.send(what, number, body) // a connection that is stuck ends with its process
+		l.send(what, number, body) // a blocked connection ends with its process
 	} else {
 		poke(k.hurry)
 		go l.send(what, number, body)
@@ -395,14 +395,14 @@ func (k *Keeper) ask(ctx context.Context, what kind, body func(*writer), c call)
 	_, waiting := k.calls[number]
 	delete(k.calls, number)
 	k.mu.Unlock()
-	if !waiting { // it is being answered
+	if !waiting { // its answer is being processed
 		return <-c.done
 	}
 	return ctx.Err()
 }
 
-// order is ask for what moves something. It may or may not have been done where
-// nobody answered. What it has changed is known to every Watch when it returns.
+// order is ask for a request with an effect. Without an answer the outcome is unknown. When
+// it returns, each Watch has emitted the changes.
 func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read func(*reader)) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -411,7 +411,7 @@ func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read 
 	return unknownOutcome(err)
 }
 
-// Move is guard.Guard's.
+// Move is Guard.Move of the running guard.
 func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (s guard.Status, err error) {
 	if ctx.Err() != nil {
 		return guard.Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
@@ -420,7 +420,7 @@ func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value
 	return s, err
 }
 
-// Try is guard.Guard's.
+// Try is Guard.Try of the running guard.
 func (k *Keeper) Try(ctx context.Context, holder, output string, v device.Value, length time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -432,7 +432,7 @@ func (k *Keeper) Try(ctx context.Context, holder, output string, v device.Value,
 	return device.Faultf(device.Unavailable, "the outputs did not answer, and nothing was moved; try again in a moment: %w", err)
 }
 
-// wish is a move as it crosses, of the age that it has when it does.
+// wish returns a move request with its age at the time of sending.
 func (k *Keeper) wish(holder, output string, v device.Value, length time.Duration) func(*writer) {
 	k.mu.Lock()
 	epoch := k.epoch
@@ -448,13 +448,13 @@ func (k *Keeper) wish(holder, output string, v device.Value, length time.Duratio
 	}
 }
 
-// TakeOver is guard.Guard's.
+// TakeOver is Guard.TakeOver of the running guard.
 func (k *Keeper) TakeOver(ctx context.Context, holder, output string) error {
 	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(output) }, nil)
 }
 
-// Told is guard.Guard's. One that is not there yet hears of the next reading, and one
-// that hangs holds this up until it is killed.
+// Told is Guard.Told of the running guard. Without one, the reading is lost; a hanging guard
+// blocks Told until it is killed.
 func (k *Keeper) Told(r device.Reading) {
 	k.mu.Lock()
 	l := k.link
@@ -465,7 +465,7 @@ func (k *Keeper) Told(r device.Reading) {
 	}
 }
 
-// Release is guard.Guard's.
+// Release is Guard.Release of the running guard.
 func (k *Keeper) Release(ctx context.Context, output string) (s guard.Status, err error) {
 	err = k.order(ctx, release, func(w *writer) { w.text(output) }, func(r *reader) { s = r.status() })
 	return s, err

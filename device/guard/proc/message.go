@@ -16,9 +16,9 @@ import (
 )
 
 // A message is its length (uint32, of all that follows), a kind (one byte), a number
-// (uint32) that an answer repeats, and what belongs to the kind. Numbers are
-// big-endian; a text is its length (uint16) and its bytes. Both ends are one program:
-// there is a version, and nothing is optional.
+// (uint32) that an answer repeats, and the body of its kind. Numbers are big-endian; a text
+// is its length (uint16) and its bytes. Both ends are the same program: hello has a version,
+// and no field is optional.
 const (
 	version     = 7
 	maxMessage  = 1 << 20
@@ -33,7 +33,7 @@ const (
 	move                     // epoch, age, holder, output, value, length
 	release                  // output
 	takeOver                 // holder, output
-	told                     // reading, with its whole address
+	told                     // reading, with its full address
 	stop
 	reset   // epoch, stops
 	sample  // device
@@ -42,22 +42,21 @@ const (
 	capture // device, point
 	alive   // answered by the loop that keeps the deadlines
 	try     // as move; nothing moves
-	plan    // the text of a plan to follow from now on
+	plan    // the text of the next plan
 	// From the guard.
-	answer  // a fault or none, and what the question asked for
+	answer  // a fault or none, and the result
 	hello   // version
 	state   // epoch, stopped, stops, outputs
 	reading // reading, of the watch with that number
 )
 
-// reads reports whether a question only reads a device. Its answer may take long, and says
-// nothing of the outputs.
+// reads reports whether a request only reads a device. Its answer can take long, and has no
+// effect on the outputs.
 func (k kind) reads() bool { return k == sample || k == watch || k == show || k == capture }
 
 var errMessage = errors.New("a message of the guard's connection is damaged")
 
-// link is one end of the connection. Its methods are safe for concurrent use, but
-// for next.
+// link is one end of the connection. Its methods except next are safe for concurrent use.
 type link struct {
 	conn io.ReadWriteCloser
 
@@ -70,7 +69,7 @@ type link struct {
 
 func newLink(conn io.ReadWriteCloser) *link { return &link{conn: conn, in: bufio.NewReader(conn)} }
 
-// send writes one message, whose body is what body makes of it at that very moment.
+// send writes one message. It calls body just before writing, so that ages are exact.
 func (l *link) send(k kind, number uint32, body func(w *writer)) error {
 	l.sending.Lock()
 	defer l.sending.Unlock()
@@ -87,14 +86,14 @@ func (l *link) send(k kind, number uint32, body func(w *writer)) error {
 	return err
 }
 
-// next blocks for one message. What it returns is good until the next call.
+// next blocks for one message. The result is valid until the next call.
 func (l *link) next() (k kind, number uint32, body reader, err error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(l.in, header[:]); err != nil {
 		return 0, 0, reader{}, err
 	}
 	size := binary.BigEndian.Uint32(header[:]) - (headerBytes - 4)
-	if size > maxMessage { // or less than nothing
+	if size > maxMessage { // or negative
 		return 0, 0, reader{}, errMessage
 	}
 	if uint32(cap(l.b)) < size {
@@ -107,7 +106,7 @@ func (l *link) next() (k kind, number uint32, body reader, err error) {
 	return kind(header[4]), binary.BigEndian.Uint32(header[5:]), reader{b: l.b}, nil
 }
 
-// writer makes a body.
+// writer encodes a body.
 type writer struct{ b []byte }
 
 func (w *writer) byte(v byte)     { w.b = append(w.b, v) }
@@ -124,7 +123,7 @@ func (w *writer) bool(v bool) {
 
 func (w *writer) duration(v time.Duration) { w.uint64(uint64(v)) }
 
-// text is cut to what its length can say.
+// text is truncated to the maximum length.
 func (w *writer) text(v string) {
 	v = v[:min(len(v), math.MaxUint16)]
 	w.b = binary.BigEndian.AppendUint16(w.b, uint16(len(v)))
@@ -141,7 +140,7 @@ func (w *writer) value(v device.Value) {
 	}
 }
 
-// fault is why something was not done; no kind means that it was.
+// fault encodes a fault; an empty kind is success.
 func (w *writer) fault(err error) {
 	if err == nil {
 		w.text("")
@@ -189,7 +188,7 @@ func (w *writer) image(i device.Image) {
 	w.bytes(i.Data)
 }
 
-// reader takes a body apart. Its error is for the whole of it, at the end.
+// reader decodes a body. Errors are reported once, by end.
 type reader struct {
 	b   []byte
 	err error
@@ -259,15 +258,15 @@ func (r *reader) fault() error {
 	return f
 }
 
-// reading is dated back by its age: the clocks of two processes agree on lengths.
+// reading computes the time from the age: two processes agree on durations, not on times.
 func (r *reader) reading() device.Reading {
 	out := device.Reading{Point: r.text(), Value: r.value(), Quality: device.Quality(r.text()), Why: r.text()}
 	out.At = time.Now().Add(-max(0, r.duration()))
 	return out
 }
 
-// sequence keeps the readings of one sender in the order in which they were sent, by point:
-// a time that is made of an age is late by as long as the message took.
+// sequence keeps the readings of each point in the order in which they were sent: a time that
+// is computed from an age is late by the delay of the message.
 type sequence map[string]time.Time
 
 func (q sequence) keep(r device.Reading) device.Reading {
@@ -293,7 +292,7 @@ func (r *reader) image() device.Image {
 
 func (r *reader) bytes() []byte { return slices.Clone(r.take(r.uint32())) }
 
-// end is the error of a body that is damaged, or longer than it should be.
+// end returns the error of a damaged or too long body.
 func (r *reader) end() error {
 	if r.err == nil && len(r.b) > 0 {
 		r.err = errMessage

@@ -13,10 +13,10 @@ import (
 	"agentsite/device/guard"
 )
 
-// Replace ends the guard, which makes its outputs safe, calls swap, and starts a
-// guard for the outputs with these policies. It blocks until swap has been called;
-// where swap fails, the outputs are those from before. The error says what is not
-// known to be safe, or is swap's. Run must be running.
+// Replace ends the guard, which drives its outputs to safe, calls swap, and starts a guard of
+// the outputs with these policies. It blocks until swap has been called; if swap fails, the
+// outputs stay the same. The error names the outputs that are not confirmed as safe, or is
+// swap's. Run must be running.
 func (k *Keeper) Replace(ctx context.Context, policies []guard.Policy, swap func() error) error {
 	next := replacement{policies, swap, make(chan error, 1)}
 	select {
@@ -27,8 +27,8 @@ func (k *Keeper) Replace(ctx context.Context, policies []guard.Policy, swap func
 	}
 }
 
-// Alive blocks until the guard's loop has come round, or Run's where there are no
-// outputs. The error is ctx's, or says that there is no guard now.
+// Alive blocks until the guard's loop responds, or without outputs Run's loop. The error is
+// ctx's, or that there is no guard.
 func (k *Keeper) Alive(ctx context.Context) error {
 	if k.drives() {
 		return k.ask(ctx, alive, nil, call{})
@@ -41,7 +41,7 @@ func (k *Keeper) Alive(ctx context.Context) error {
 	}
 }
 
-// Pid is the guard's process, or the last one's; 0 when there was none.
+// Pid returns the process ID of the guard, or of the last one; 0 for none.
 func (k *Keeper) Pid() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +55,7 @@ func (k *Keeper) Stopped() bool {
 	return k.stopped
 }
 
-// Policy returns what an output is allowed to do.
+// Policy returns the policy of an output.
 func (k *Keeper) Policy(output string) (guard.Policy, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,16 +78,16 @@ func (k *Keeper) Status() []guard.Status {
 	return all
 }
 
-// Changed is closed when anything that Status and Stopped report has changed since, but for
-// what goes by.
+// Changed returns a channel that is closed at the next change of Status or Stopped, except for
+// running times.
 func (k *Keeper) Changed() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changed
 }
 
-// Settle blocks until every output that nobody holds is known to be at its safe value, or
-// ctx ends; then one UnknownOutcome fault names those that are not.
+// Settle blocks until every output without a lease is confirmed at its safe value, or ctx
+// ends. Then an UnknownOutcome fault names the others.
 func (k *Keeper) Settle(ctx context.Context) error {
 	for {
 		k.mu.Lock()
@@ -110,9 +110,9 @@ func (k *Keeper) Settle(ctx context.Context) error {
 	}
 }
 
-// Watch emits a reading whenever an output changes, with its whole address, until ctx
-// ends; first of all it emits them all. What an answered Move, TakeOver, Release, Stop
-// or Reset has changed was emitted before the answer, in its caller's goroutine.
+// Watch first emits a reading of every output, and then one at each change, with its full
+// address, until ctx ends. The changes of a Move, TakeOver, Release, Stop or Reset are emitted
+// before it returns, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
 	w := &watching{emit: emit, last: make(map[string]guard.Status)}
 	k.mu.Lock()
@@ -144,7 +144,7 @@ type watching struct {
 	last map[string]guard.Status
 }
 
-// flush emits what has changed since it was called last.
+// flush emits the changes since its last call.
 func (w *watching) flush(k *Keeper) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +168,7 @@ func (w *watching) end() {
 	w.emit = nil
 }
 
-// flush has every Watch emit what has changed.
+// flush makes every Watch emit its changes.
 func (k *Keeper) flush() {
 	k.mu.Lock()
 	all := slices.Collect(maps.Keys(k.watching))
@@ -178,8 +178,8 @@ func (k *Keeper) flush() {
 	}
 }
 
-// Device is a device of the guard's process, as desc says that it is, for the site to
-// read. Its outputs are moved through the keeper alone.
+// Device returns a device of the guard's process, with that description, for the site to read.
+// Only the keeper moves its outputs.
 func (k *Keeper) Device(name string, desc device.Description) device.Device {
 	r := remote{k, name, desc}
 	has := func(kinds ...device.Kind) bool {
@@ -214,11 +214,11 @@ type (
 
 func (r remote) Describe() device.Description { return r.desc }
 
-// Close does nothing: the device is the guard's.
+// Close does nothing: the guard's process owns the device.
 func (r remote) Close() error { return nil }
 
-// wait blocks until a guard is there: one that is replaced is away for a moment, which
-// is no fault. It gives up after a second.
+// wait blocks until there is a guard, for at most a second: replacing one takes a moment, which
+// is not a fault.
 func (k *Keeper) wait(ctx context.Context) error {
 	var patience <-chan time.Time
 	for {
@@ -241,7 +241,7 @@ func (k *Keeper) wait(ctx context.Context) error {
 	}
 }
 
-// Show and Capture are of a device that has displays and cameras beside its outputs.
+// Show and Capture are for devices with displays and cameras beside their outputs.
 func (r remote) Show(ctx context.Context, point, text string) error {
 	return r.k.ask(ctx, show, func(w *writer) { w.text(r.name); w.text(point); w.text(text) }, call{})
 }

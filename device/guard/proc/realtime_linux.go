@@ -13,30 +13,30 @@ import (
 // priority is among the real-time ones. The kernel's own threads have 50 and more.
 const priority = 10
 
-// StartRealtime runs start, which starts a process, so that the kernel runs the new
-// process before all that is not urgent, where it allows that; see Realtime.
+// StartRealtime runs start, which starts a process, with a real-time priority for the new
+// process, if the kernel permits it; see Realtime.
 //
-// Given from outside, and so from the first instruction, the priority is that of all
-// the process's threads. A Go program that raises them itself, one by one, can hang: on
-// a busy machine those that have it spin for one that does not, and never gets to run.
+// The parent sets the priority, so that all threads of the process have it from the first
+// instruction. A Go program that raises its threads one by one can hang: on a busy machine
+// the raised threads spin while they wait for one that is not raised and never runs.
 //
-// For the same reason it is SCHED_RR, which is SCHED_FIFO but for threads of the same
-// priority: those take turns of 100 ms. Go's sweeper spins while another thread sweeps,
-// and where two guards had all the processors under SCHED_FIFO, each with a spinning
-// thread, the other thread never ran again (seen with Go 1.26).
+// For the same reason the policy is SCHED_RR, in which threads of the same priority take
+// turns of 100 ms, and not SCHED_FIFO. Go's sweeper spins while another thread sweeps. When
+// two guards used all processors under SCHED_FIFO, each with a spinning thread, the other
+// threads never ran again (seen with Go 1.26).
 func StartRealtime(start func() error) error {
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and the thread ends with this: it is not for other work
+		runtime.LockOSThread() // the thread ends with this goroutine: it is not reused
 		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}
-		unix.SchedSetAttr(0, &attr, 0) // if not, the new process says so
+		unix.SchedSetAttr(0, &attr, 0) // after a failure the new process reports it
 		started <- start()
 	}()
 	return <-started
 }
 
-// Realtime keeps in memory what this process uses from now on. The error says what that, or StartRealtime,
-// is not allowed, and what mends it.
+// Realtime locks the memory that this process uses from now on. The error says which
+// permission it or StartRealtime lacks, and the remedy.
 func Realtime() error {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err == nil && attr.Policy != unix.SCHED_RR {
@@ -54,9 +54,9 @@ func Realtime() error {
 	return nil
 }
 
-// dropStartPages unmaps the program's read-only pages. A start touches two thirds of them,
-// and the guard needs few: locked, the others would be lost to the board. A page that is
-// used again comes back and stays.
+// dropStartPages unmaps the program's read-only pages. A start touches two thirds of them, but
+// the guard needs few, and locked pages are lost to other programs. A page that is used again
+// is mapped and locked again.
 func dropStartPages() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -7,5 +7,5 @@ import "errors"
 // StartRealtime runs start.
 func StartRealtime(start func() error) error { return start() }
 
-// Realtime says that this process is like any other.
+// Realtime returns an error: there is no real-time priority on this system.
 func Realtime() error { return errors.New("no real-time priority on this system") }

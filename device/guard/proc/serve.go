@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// silenceTimeout is how long the site may send nothing while an output is away from safe.
-	// It sends a heartbeat every heartbeatAway. While all outputs are safe, a guard that hangs
-	// does no harm, and heartbeats are rare.
+	// silenceTimeout is the longest time without a message of the site while an output is away
+	// from safe. The site sends a heartbeat every heartbeatAway. While all outputs are safe, a
+	// hanging guard does no harm, and heartbeats are rare.
 	silenceTimeout = 900 * time.Millisecond
 	heartbeatAway  = 250 * time.Millisecond
 	heartbeatIdle  = time.Minute
-	// maxAge is how old a move may be: one that waited while a process was stopped is out of
-	// date.
+	// maxAge is the maximum age of a move: a move that waited while a process was stopped is
+	// outdated.
 	maxAge = time.Second
 )
 
-// Equipment is what a guard's process has beside the outputs, for Serve.
+// Equipment has the parameters of Serve beside the guard.
 type Equipment struct {
 	Devices map[string]device.Device // that the site reads
 	Buttons []Button
-	// Follow replaces the plan by another with the same buttons, and returns its devices. When
-	// it returns none, nothing has changed; when it returns some, an error names the outputs
-	// that were not known to be safe when they were removed.
+	// Follow replaces the plan by another with the same buttons, and returns its devices. If it
+	// returns none, nothing has changed. If it returns some, an error names the outputs that
+	// were not confirmed as safe when they were removed.
 	Follow func(ctx context.Context, plan []byte) (map[string]device.Device, error)
 }
 
-// Serve lets the site at the other end of conn move g's outputs and read the devices,
-// until conn or ctx ends. Whoever runs g sees to it that the outputs are safe after
-// that. While the site is silent they are safe too, and whenever one of the buttons is
-// pressed.
+// Serve lets the site at the other end of conn move g's outputs and read the devices, until
+// conn or ctx ends. Then the caller, which runs g, drives the outputs to safe. They also go to
+// safe while the site is silent, and when a button is pressed.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equipment) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{
@@ -50,14 +49,14 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 	defer conn.Close()
 	defer cancel()
 	context.AfterFunc(ctx, func() { conn.Close() })
-	s.epoch.Store(rand.Uint32()) // a move that was meant for the guard before is none for this one
-	s.released(ctx)              // before anybody asks for a move
+	s.epoch.Store(rand.Uint32()) // a move for an earlier guard is refused
+	s.released(ctx)              // before the first move
 	for _, b := range s.buttons {
 		all.Go(func() { s.watchButton(ctx, b) })
 	}
 	g.Recheck()
 	if s.send(hello, 0, func(w *writer) { w.uint32(version) }) != nil {
-		return nil // the site has gone before it began
+		return nil // the site has already disconnected
 	}
 	all.Go(func() { s.tell(ctx) })
 	all.Go(func() { s.watchSite(ctx) })
@@ -66,7 +65,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, g *guard.Guard, e Equip
 		if err == errMessage {
 			return err
 		}
-		if err != nil { // whatever ended it
+		if err != nil { // whatever the reason
 			return nil
 		}
 		s.heard.Store(int64(time.Since(s.start)))
@@ -82,27 +81,27 @@ type server struct {
 	follow  func(ctx context.Context, plan []byte) (map[string]device.Device, error)
 	buttons []*watchedButton
 	start   time.Time
-	heard   atomic.Int64  // when the site last said something
-	epoch   atomic.Uint32 // changes whenever silence ends the leases, and from guard to guard
+	heard   atomic.Int64  // time of the site's last message
+	epoch   atomic.Uint32 // changes when silence ends the leases, and with each guard
 	told    sequence      // of the site's readings
 
-	stating sync.Mutex      // held while the state is told, so that the newest is the last
-	stated  <-chan struct{} // what Changed was then
+	stating sync.Mutex      // held while the state is sent, so that the newest is sent last
+	stated  <-chan struct{} // Changed at that time
 
-	planning sync.Mutex // one plan after the other
+	planning sync.Mutex // one change at a time
 
 	asking  sync.Mutex
 	devices map[string]device.Device
 	watches map[string]*deviceWatch
-	hung    map[string]<-chan struct{} // of devices whose driver hung: closed when it has come back
+	hung    map[string]<-chan struct{} // of devices whose driver hung: closed when it has returned
 }
 
-// handle begins what a message asks for. An error ends the connection.
+// handle starts the request of a message. An error ends the connection.
 func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number uint32, r reader) error {
 	var do func() (reply func(w *writer), err error)
 	switch k {
 	case beat:
-		s.send(beat, number, nil) // if it cannot be sent, there is nothing more to read either
+		s.send(beat, number, nil) // after a failure, reading also fails
 		return nil
 	case move, try:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
@@ -149,8 +148,8 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	}
 	all.Go(func() {
 		reply, err := do()
-		s.state()                                // what the answer has changed is known before the answer is
-		s.send(answer, number, func(w *writer) { // an error is the reader's too
+		s.state()                                // the state precedes the answer
+		s.send(answer, number, func(w *writer) { // after an error the reader also fails
 			w.fault(err)
 			if err == nil && reply != nil {
 				reply(w)
@@ -160,7 +159,7 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	return nil
 }
 
-// order is a move as it crosses.
+// order is a decoded move request.
 type order struct {
 	epoch          uint32
 	age            time.Duration
@@ -171,7 +170,7 @@ type order struct {
 
 var errHeldUp = device.Faultf(device.Expired, "the site was held up, and outputs went to safe meanwhile; look at them and call again")
 
-// permit refuses what is the connection's to refuse.
+// permit refuses outdated moves and moves for an earlier guard.
 func (s *server) permit(ctx context.Context, m order) error {
 	if m.epoch != s.epoch.Load() || m.age < 0 || m.age > maxAge {
 		return errHeldUp
@@ -179,7 +178,7 @@ func (s *server) permit(ctx context.Context, m order) error {
 	return s.released(ctx)
 }
 
-// try says what move would refuse, and moves nothing.
+// try returns the fault that move would return, and moves nothing.
 func (s *server) try(ctx context.Context, m order) error {
 	if err := s.permit(ctx, m); err != nil {
 		return err
@@ -198,7 +197,7 @@ func (s *server) status(now guard.Status, err error) (func(*writer), error) {
 	return func(w *writer) { w.status(now) }, err
 }
 
-// tell keeps the site informed of every output.
+// tell sends the state of the outputs at each change.
 func (s *server) tell(ctx context.Context) {
 	for {
 		select {
@@ -219,7 +218,7 @@ func (s *server) state() (changed <-chan struct{}) {
 		return changed
 	}
 	s.stated = changed
-	s.send(state, 0, func(w *writer) { // where it cannot be sent, nobody hears the answer either
+	s.send(state, 0, func(w *writer) { // after a failure, the answer fails, too
 		all, stopped, stops := s.g.State()
 		w.uint32(s.epoch.Load())
 		w.bool(stopped)
@@ -232,13 +231,13 @@ func (s *server) state() (changed <-chan struct{}) {
 	return changed
 }
 
-// watchSite ends all leases when the site has fallen silent. It wakes up only
-// while an output is away from safe, as the machine says, whoever moved it.
+// watchSite ends all leases when the site is silent. It wakes up only while an output is away
+// from safe.
 func (s *server) watchSite(ctx context.Context) {
 	timer := time.NewTimer(silenceTimeout)
 	defer timer.Stop()
 	for s.g.Away(ctx) == nil {
-		timer.Reset(max(silenceTimeout-s.quiet(), silenceTimeout/9)) // a site that has been idle speaks when it learns of this
+		timer.Reset(max(silenceTimeout-s.quiet(), silenceTimeout/9)) // an idle site sends heartbeats once it gets this state
 		select {
 		case <-ctx.Done():
 			return
@@ -252,7 +251,7 @@ func (s *server) watchSite(ctx context.Context) {
 	}
 }
 
-// quiet is how long the site has said nothing.
+// quiet returns the time since the site's last message.
 func (s *server) quiet() time.Duration {
 	return time.Since(s.start) - time.Duration(s.heard.Load())
 }

@@ -9,8 +9,8 @@ import (
 	"agentsite/device/guard"
 )
 
-// Stop is guard.Guard's. It goes on when ctx ends: it is latched, and this guard and every
-// later one is told, until a Reset. Without an error all of that is done.
+// Stop is Guard.Stop of the running guard. It continues after ctx has ended: it is latched, and
+// this guard and each later one is told, until a Reset. Without an error all of that is done.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.mu.Lock()
 	k.stopped = true
@@ -24,8 +24,8 @@ func (k *Keeper) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	latched := make(chan error, 1)
-	latch := func() { latched <- k.latchStop() } // a disk may hang
-	slow := time.AfterFunc(heartbeatAway, latch) // the guard may
+	latch := func() { latched <- k.latchStop() } // the disk may hang
+	slow := time.AfterFunc(heartbeatAway, latch) // the guard may hang, too
 	err := k.ask(context.Background(), stop, nil, call{})
 	waiting := slow.Stop()
 	if !errors.Is(err, errAway) && !errors.Is(err, errLost) {
@@ -43,7 +43,7 @@ func (k *Keeper) stop() error {
 	}
 }
 
-// latchStop latches the stop, unless it was reset meanwhile.
+// latchStop latches the stop, unless a Reset has ended it.
 func (k *Keeper) latchStop() error {
 	k.latching <- struct{}{}
 	defer func() { <-k.latching }()
@@ -53,8 +53,8 @@ func (k *Keeper) latchStop() error {
 	return k.latch.Stop()
 }
 
-// Reset is guard.Guard's, of the stop that the guard has told of. Without outputs it needs
-// no guard. A Stop in the same moment wins.
+// Reset is Guard.Reset for the stop that the guard has reported. Without outputs it needs no
+// guard. A concurrent Stop wins.
 func (k *Keeper) Reset(ctx context.Context) error { return k.await(ctx, k.reset) }
 
 func (k *Keeper) reset() error {
@@ -80,7 +80,7 @@ func (k *Keeper) reset() error {
 	return nil
 }
 
-// await waits for do, which goes on when its caller leaves.
+// await waits for do, which continues after ctx has ended.
 func (k *Keeper) await(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (k *Keeper) await(ctx context.Context, do func() error) error {
 	}
 }
 
-// unknownOutcome returns err, or an UnknownOutcome fault where err is not the guard's answer.
+// unknownOutcome returns err, or an UnknownOutcome fault if err is not the guard's answer.
 func unknownOutcome(err error) error {
 	var fault *device.Fault
 	if err == nil || errors.As(err, &fault) {

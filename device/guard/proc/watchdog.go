@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// watchdogTime is the longest that a Raspberry Pi's can wait.
+// watchdogTime is the longest timeout of a Raspberry Pi's watchdog.
 const watchdogTime = 15 * time.Second
 
-// Watchdog is the board's own, which restarts the board unless it is fed. It runs from
-// OpenWatchdog on, over the end of the process too, but for an orderly Close.
+// Watchdog is the board's watchdog, which reboots the board unless it is fed. It runs from
+// OpenWatchdog on, also after the end of the process, until Close with orderly set.
 type Watchdog struct {
 	file *os.File
 	time time.Duration
@@ -37,8 +37,7 @@ func OpenWatchdog(path string) (*Watchdog, error) {
 	return &Watchdog{f, took}, nil
 }
 
-// Feed feeds the watchdog, three times in the time that it waits, whenever alive has no
-// error, until ctx ends.
+// Feed feeds the watchdog three times per timeout, if alive returns no error, until ctx ends.
 func (w *Watchdog) Feed(ctx context.Context, alive func(context.Context) error) {
 	every := w.time / 3
 	beat := time.NewTicker(every)
@@ -64,12 +63,12 @@ func (w *Watchdog) Feed(ctx context.Context, alive func(context.Context) error) 
 	}
 }
 
-// Close ends the watchdog where the end is orderly. Else the board restarts, unless
-// somebody opens it in time.
+// Close stops the watchdog if the end is orderly. Otherwise the board reboots, unless a process
+// opens the watchdog in time.
 func (w *Watchdog) Close(orderly bool) error {
 	var err error
 	if orderly {
-		_, err = w.file.Write([]byte("V")) // its kernel driver's word for it
+		_, err = w.file.Write([]byte("V")) // the magic close character of its kernel driver
 	}
 	return errors.Join(err, w.file.Close())
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setTimeout sets how long a watchdog waits, and returns what it made of that
-// (Documentation/watchdog/watchdog-api.rst). One whose time cannot be set is taken to
-// wait no less.
+// setTimeout sets a watchdog's timeout, and returns the one that it uses
+// (Documentation/watchdog/watchdog-api.rst). If the timeout cannot be set, it is assumed to be
+// no shorter.
 func setTimeout(f *os.File, d time.Duration) (time.Duration, error) {
 	seconds := int(d / time.Second)
 	raw, err := f.SyscallConn()

@@ -21,7 +21,7 @@ const (
 	Internal       FaultKind = "internal"        // a defect of ours
 )
 
-// Fault is an error with a kind and a sentence that says what to do next.
+// Fault is an error with a kind and a sentence with the remedy.
 type Fault struct {
 	Kind FaultKind
 	Msg  string

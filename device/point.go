@@ -35,8 +35,8 @@ type Point struct {
 	Kind        Kind
 	Unit        string   // a UCUM code (Cel, %, Pa, lx, V, s, By); "" where there is none
 	Description string   // one short line, for people and models
-	Range       Range    // a Level: what it can be set to, required; elsewhere what it can read, optional
-	Safe        Value    // an output: the value that harms nobody; the owner's YAML may replace it
+	Range       Range    // of a Level: its possible values, required; else the measuring range, optional
+	Safe        Value    // an output: the value that does no harm; the configuration may replace it
 	Values      []string // a State that is a text: all it can be
 }
 

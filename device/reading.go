@@ -8,7 +8,7 @@ type Quality string
 const (
 	Good  Quality = "good"  // fresh and plausible
 	Stale Quality = "stale" // the last good value, older than it should be
-	Bad   Quality = "fault" // the device could not be read; Reading.Why says why
+	Bad   Quality = "fault" // the device could not be read; Reading.Why has the reason
 )
 
 // Reading is the value of a point at a time. A driver fills Point with the point's own

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxUnit bounds a unit: it stands beside every reading.
+// maxUnit limits a unit, which is part of every reading.
 const maxUnit = 24
 
 // ucum is the form of a UCUM code, as far as units of sensors go: parts joined by

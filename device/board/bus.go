@@ -160,7 +160,7 @@ func (c *Conn) End() {
 }
 
 // Tx writes w, if it is not empty, and then reads r, if that is not empty, in one
-// transfer. Its errors are faults that say what to look at.
+// transfer. Its errors are faults with a remedy.
 func (c *Conn) Tx(addr uint16, w, r []byte) error {
 	if err := c.mu.LockContext(c.ctx); err != nil {
 		return err

@@ -96,7 +96,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 	n, _ := strconv.ParseUint(m[2], 0, 16)
 	at.Bus, at.Address = m[1], uint16(n)
 	if at.Validate() != nil {
-		return nil // check says so
+		return nil // reported by check
 	}
 	conn := at.Conn()
 	if name := conn.KernelDriver(); name != "" {
@@ -118,7 +118,7 @@ func (b *Board) used(ctx context.Context, u Use, what string) *driver.Finding {
 }
 
 // lineFinding looks at a line that a device resources; nil when nothing is wrong with it.
-// Where the lines may not be listed, permissions says so.
+// permissions reports lines that cannot be listed.
 func (b *Board) lineFinding(u Use, what string) *driver.Finding {
 	pin, ok := resourceLine(driver.Resource{Name: what})
 	all, err := b.machine.GPIO.Chips()

@@ -13,7 +13,7 @@ type GPIO interface {
 	// known.
 	Chips() ([]Chip, error)
 	// Request takes lines of one chip for the caller alone and configures them in the
-	// same step, so that an output never has a value that nobody asked for.
+	// same step, so that an output never has another value.
 	Request(chip string, offsets []int, c LineConfig) (Lines, error)
 	// PrepareThread makes the calling thread, which has to be locked, as punctual as it
 	// may be, and returns a sleep of a few milliseconds for it.
@@ -27,14 +27,14 @@ type Chip struct {
 	Lines []LineInfo
 }
 
-// LineInfo is what the kernel says of a line.
+// LineInfo is the kernel's information about a line.
 type LineInfo struct {
 	Name     string // "" where the kernel has none
 	Used     bool
 	Consumer string // the user of the line, where that is known
 }
 
-// consumer is what the kernel shows as the user of our lines.
+// consumer is the name of our lines' user in the kernel.
 var consumer = consumerOf(os.Getpid())
 
 const consumerPrefix = "agentsite-"

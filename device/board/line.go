@@ -109,7 +109,7 @@ func (b *Board) Output(pin Pin, o OutputOptions) (*Line, error) {
 // do, is used without them: only Watch fails then.
 func (b *Board) Input(pin Pin, i InputOptions, others ...Pin) (*Line, error) {
 	line, err := b.request(append([]Pin{pin}, others...), LineConfig{ActiveLow: i.ActiveLow, Pull: i.Pull, Edges: i.Edges, Debounce: i.Debounce})
-	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // what kernels say of a chip without interrupts
+	if Unplugged(err) && (i.Edges || i.Debounce > 0) { // the kernel's error for a chip without interrupts
 		if plain, again := b.Input(pin, InputOptions{ActiveLow: i.ActiveLow, Pull: i.Pull}, others...); again == nil {
 			plain.noEdges = true
 			return plain, nil
@@ -228,7 +228,7 @@ func fault(pin Pin, err error) error {
 	return device.Faultf(device.Offline, "%s does not respond; check its chip and wiring: %w", pin, err)
 }
 
-// Unplugged reports whether err says that the chip of a line is gone.
+// Unplugged reports whether err is that of a line whose chip was unplugged.
 func Unplugged(err error) bool {
 	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENOENT)
 }

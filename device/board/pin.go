@@ -73,7 +73,7 @@ func (p *Pin) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// position returns what is at a position of the header.
+// position returns the pin at a position of the header.
 func position(number string) (what string, ok bool) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(header) {

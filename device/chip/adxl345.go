@@ -13,7 +13,7 @@ import (
 
 // adxl345Config is the YAML of adxl345.
 //
-// periph's adapter is not used: on I2C it asks for registers that are not there,
+// periph's adapter is not used: on I2C it reads registers that do not exist,
 // because it sets the bit that means reading on SPI; and it takes an error for 0.
 type adxl345Config struct {
 	board.I2C

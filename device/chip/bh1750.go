@@ -33,7 +33,7 @@ func newBH1750(at board.I2C) driver.Config {
 			},
 			read: func(out *driver.Sample) {
 				var raw [2]byte
-				// zeros and ones are measured once more: it says zero, too, when it was
+				// zeros and ones are measured once more: it also returns zero when it was
 				// without supply meanwhile or the wires were disturbed, and cannot be asked
 				for range 2 {
 					dev.command(bh1750Longest, bh1750Measure)

@@ -56,7 +56,7 @@ func (c *cameraConfig) Describe() device.Description {
 	}}
 }
 
-// Open finds the program. Whether it finds a camera only a picture tells.
+// Open finds the program. Only a capture shows whether there is a camera.
 func (c *cameraConfig) Open(ctx context.Context) (device.Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *camera) Capture(ctx context.Context, point string) (device.Image, error
 	return device.Image{MIME: "image/jpeg", Data: data, At: time.Now()}, nil
 }
 
-// run returns what the program writes, and returns only once the program has ended.
+// run returns the program's output, once the program has exited.
 func (c *camera) run(ctx context.Context) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
@@ -142,7 +142,7 @@ func (c *camera) Close() error {
 	return nil
 }
 
-// bounded keeps at most so many bytes of what is written to it; more is an error, which
+// bounded stores a limited number of bytes; more is an error, which
 // closes the program's pipe.
 type bounded struct {
 	data []byte
@@ -159,7 +159,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine returns the last line, where a program says why it ended.
+// lastLine returns the last line, which usually has the error.
 func (b *bounded) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(string(b.data)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

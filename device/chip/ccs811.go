@@ -27,7 +27,7 @@ const (
 	ccs811Silent = 5 * time.Second // longer than any pause of a chip that measures
 )
 
-// ccs811Errors are what the chip says of itself, by the bits of its register
+// ccs811Errors are the chip's errors, by the bits of its register
 // ERROR_ID.
 var ccs811Errors = []string{"a write to no register", "a read of no register", "a mode that it does not have", "its resistance is beyond its range", "its heater's current is wrong", "its heater has no voltage"}
 
@@ -46,7 +46,7 @@ type ccs811 struct {
 // The chip stretches the clock, which the I2C of a Raspberry Pi up to 4 gets wrong unless the
 // bus is slow (dtparam=i2c_arm_baudrate=10000) or made by software (dtoverlay=i2c-gpio).
 //
-// periph's adapter is not used: it asks for no id, cuts what newer firmware says
+// periph's adapter is not used: it reads no ID, truncates the responses of newer firmware
 // down to the range of the old one, and leaves the chip's own errors to its caller.
 func newCCS811(at board.I2C) driver.Config {
 	return &sensorConfig{at, describeAirQuality("CCS811", 29206, 32768), func(dev *i2cChip) sensor {

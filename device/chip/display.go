@@ -7,7 +7,7 @@ import (
 	"agentsite/device"
 )
 
-// display is a chip that shows lines of text. It cannot be asked what it shows, so
+// display is a chip that shows lines of text. It cannot be read back, so
 // show brings its settings along each time: one that lost its supply needs no more.
 type display struct {
 	managedChip

@@ -91,7 +91,7 @@ func (c *ds18b20Config) Open(ctx context.Context) (device.Device, error) {
 			configure: func() {
 				// of 0x18 to 0x1B periph takes the first two only
 				bridge, dev.err = ds248x.New(board.Fixed(dev.conn, c.Address), 0x18, &ds248x.DefaultOpts)
-				if dev.err == nil && len(all) == 0 { // another one that comes later is not this one
+				if dev.err == nil && len(all) == 0 { // a thermometer that is added later is another device
 					all, dev.err = only(bridge)
 				}
 			},

@@ -77,7 +77,7 @@ func gpsListen(from *bufio.Reader, out *driver.Sample) error {
 // sender and kind.
 func nmea(line []byte) (fields []string, ok bool) {
 	if i := bytes.LastIndexByte(line, '$'); i >= 0 {
-		line = line[i+1:] // what is before is the end of one that was not heard whole
+		line = line[i+1:] // the bytes before it are the end of an incomplete sentence
 	} else {
 		return nil, false
 	}

@@ -13,7 +13,7 @@ import (
 // hd44780Config is the YAML of hd44780: a display of characters behind a PCF8574, as
 // it is sold with a small board on its back.
 //
-// periph's adapter is not used: it wants pins of the processor, each behind an
+// periph's adapter is not used: it needs pins of the processor, each behind an
 // interface of its own, which over I2C takes ten transfers for a character.
 type hd44780Config struct {
 	board.I2C
@@ -24,7 +24,7 @@ type hd44780Config struct {
 // Hitachi HD44780U, ADE-207-272(Z), table 6 and figure 24, and how the PCF8574 is
 // wired to it: the data are its upper four pins.
 const (
-	hd44780Character = 0x01 // RS: what comes is a character, not a command
+	hd44780Character = 0x01 // RS: the byte is a character, not a command
 	hd44780Enable    = 0x04 // its end takes the data over
 	hd44780Light     = 0x08
 	hd44780Wake      = 5 * time.Millisecond // 4.1 ms after the first reset, 0.1 ms after the next

@@ -30,7 +30,7 @@ type hx711Config struct {
 
 const (
 	hx711Bits   = 24
-	hx711Most   = 1<<23 - 1 // and one more below zero: what the chip says when it is overloaded
+	hx711Most   = 1<<23 - 1 // and one less below zero: the chip's results of an overload
 	hx711High   = 60 * time.Microsecond
 	hx711Off    = 100 * time.Microsecond // so long a high clock surely switches it off
 	hx711Every  = 100 * time.Millisecond // between results, at the slower of its rates
@@ -89,7 +89,7 @@ func (c *hx711Config) Resources() []driver.Resource {
 	return []driver.Resource{c.Data.Resource(), c.Clock.Resource()}
 }
 
-// Open measures once, which tells whether there is a chip. It takes half a second,
+// Open measures once, to test that there is a chip. It takes half a second,
 // with a gain of 64 or 32 a whole one.
 func (c *hx711Config) Open(ctx context.Context) (device.Device, error) {
 	w := newWires(c.board, c.Data, c.Clock)

@@ -149,7 +149,7 @@ func (d *i2cChip) checkSettings(register byte, mask, want uint16) {
 	}
 }
 
-// otherChip is the fault of a chip whose identification is got and not want.
+// otherChip returns the fault of a chip with the ID got instead of want.
 func (d *i2cChip) otherChip(got, want uint16) error {
 	return device.Faultf(device.Invalid, "at %#02x on %s is no %s: its id is %#02x, not %#02x; check the chip and its address", d.at.Address, d.at.Bus, d.model, got, want)
 }

@@ -24,7 +24,7 @@ type ina2xxConfig struct {
 // ina2xx has the differences between the three chips.
 type ina2xx struct {
 	model    string
-	ids      map[byte]uint16 // registers, and what they say; the revision apart
+	ids      map[byte]uint16 // registers and their values, without the revision
 	settings uint16          // 16 measurements for each value, again and again
 	takes    time.Duration   // so long
 	volts    float64         // the highest voltage

@@ -95,7 +95,7 @@ func (k *managedChip) prepare() (err error) {
 // Describe describes the chip as its owner wired it.
 func (k *managedChip) Describe() device.Description { return k.desc }
 
-// Close brings the chip to its safe state for good. A chip that does not answer is an
+// Close brings the chip to its safe state, and makes later uses fail. A chip that does not answer is an
 // error: its outputs may not be safe.
 func (k *managedChip) Close() error {
 	if err := k.on.Begin(context.Background()); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // max7219Config is the YAML of max7219, for digits of seven segments.
 //
-// periph's adapter is not used: it writes its errors to the log and goes on, and a
+// periph's adapter is not used: it logs its errors and continues, and a
 // text with a sign that it does not know lights segments at random.
 type max7219Config struct {
 	board.SPI

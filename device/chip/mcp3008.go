@@ -22,7 +22,7 @@ type mcp3008Config struct {
 }
 
 // Microchip MCP3008, DS21295: 10 bits, straight binary from 0 to VREF (figure 4-2).
-// The clock is within what it takes at 2.7 V.
+// The clock rate is within the limit at 2.7 V.
 const (
 	mcp3008Channels = 8
 	mcp3008Steps    = 1024
@@ -58,7 +58,7 @@ func (c *mcp3008Config) Describe() device.Description {
 	return d
 }
 
-// Open measures once, which tells whether there is a port, and a chip at it.
+// Open measures once, to test the port and the chip.
 func (c *mcp3008Config) Open(ctx context.Context) (device.Device, error) {
 	conn := c.Conn(mcp3008Clock, spi.Mode0)
 	m := &mcp3008{managedChip: managedChip{desc: c.Describe(), on: conn, setUp: func() error { return nil }}, conn: conn, config: c}

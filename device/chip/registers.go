@@ -194,7 +194,7 @@ func (p registerPoint) scale() float64 {
 	return *p.Scale
 }
 
-// Describe returns what the owner wrote.
+// Describe returns the configured points.
 func (c *registersConfig) Describe() device.Description {
 	d := device.Description{Model: "chip with registers"}
 	for _, p := range c.Registers {
@@ -203,7 +203,7 @@ func (c *registersConfig) Describe() device.Description {
 	return d
 }
 
-// Open checks the id, where there is one, and writes what is to be written first.
+// Open checks the ID, if configured, and writes init.
 // That is done again after an error and when the chip does not have it any more,
 // because it may have lost its supply.
 func (c *registersConfig) Open(ctx context.Context) (device.Device, error) {

@@ -25,7 +25,7 @@ const (
 	scd4xDegrees = 1.5             // its accuracy (table 3)
 )
 
-// scd4x is a chip that measures by itself, and what it said last.
+// scd4x is a chip that measures continuously, with its last result.
 type scd4x struct {
 	*i2cChip
 	since time.Time // when it was started, or measured last
@@ -34,7 +34,7 @@ type scd4x struct {
 
 // newSCD4x returns the Config of scd4x. The ranges are those of Sensirion's SCD4x datasheet
 // (version 1.7, tables 1 to 3): up to 40000 ppm is what the chip puts out, 400 to 2000 or
-// 5000 is what it is calibrated for. 0 is what it says when it could not measure.
+// 5000 is what it is calibrated for. It returns 0 after a failed measurement.
 //
 // The chip measures every 5 s, and hands each measurement out once. A sample in
 // between is the last one again, with its time. The first is not there at once:
@@ -42,7 +42,7 @@ type scd4x struct {
 // are faults, because nothing is known.
 //
 // periph's adapter is not used: a sample of it waits for up to 11 s, in steps that
-// do not end with the caller's deadline, and it never says which chip is there.
+// do not end with the caller's deadline, and it does not identify the chip.
 func newSCD4x(at board.I2C) driver.Config {
 	desc := describeClimate("SCD4x", -10, 60)
 	desc.Points = slices.Insert(desc.Points, 0, measures("concentration_co2", "[ppm]", "carbon dioxide in the air", 1, 40000))

@@ -16,7 +16,7 @@ var sevenSegments = map[byte]byte{
 	degree: 0x63, ' ': 0, '\n': 0,
 }
 
-// sevenPoint is the point beside a digit.
+// sevenPoint is the decimal point of a digit.
 const sevenPoint = 0x80
 
 // digits lays a text out on a line of so many digits. A point belongs to the digit

@@ -21,7 +21,7 @@ type sensorConfig struct {
 // Describe needs no hardware.
 func (c *sensorConfig) Describe() device.Description { return c.desc }
 
-// Open finds the chip, as far as it can say which one it is.
+// Open finds the chip, and checks its ID if it has one.
 func (c *sensorConfig) Open(ctx context.Context) (device.Device, error) {
 	return openSensor(ctx, c.I2C, c.desc, c.make)
 }
@@ -38,7 +38,7 @@ type sensor struct {
 	every     time.Duration        // how often the chip has to be read while it is watched; 0 if it has not
 }
 
-// openSensor finds the chip, so that its owner is told at once when it is not there.
+// openSensor finds the chip, so that a missing chip is reported at once.
 func openSensor(ctx context.Context, at board.I2C, desc device.Description, make func(*i2cChip) sensor) (device.Device, error) {
 	dev := newI2CChip(at, desc.Model)
 	s := make(dev)
@@ -58,7 +58,7 @@ func (s *sensor) Sample(ctx context.Context) ([]device.Reading, error) {
 	return s.sample(ctx, func(out *driver.Sample) error { s.read(out); return s.dev.err })
 }
 
-// Close halts the chip where it knows how. A chip that does not answer any more has no
+// Close halts the chip if it can. A chip that does not answer any more has no
 // output to leave unsafe, so that is no error.
 func (s *sensor) Close() error {
 	if err := s.on.Begin(context.Background()); err != nil {
@@ -89,7 +89,7 @@ func (s polledSensor) Watch(ctx context.Context, _ func(device.Reading)) error {
 	}
 }
 
-// unwell returns err as a fault that says what to do, unless it is a fault already.
+// unwell returns err as a fault with a remedy, unless it is a fault already.
 func unwell(model string, on fmt.Stringer, err error) error {
 	var fault *device.Fault
 	switch {

@@ -17,14 +17,14 @@ var (
 const (
 	sgp30Soon   = 10 * time.Millisecond
 	sgp30Takes  = 12 * time.Millisecond
-	sgp30Warm   = 15 * time.Second // until then it says 400 and 0 (page 8)
-	sgp30Asks   = time.Hour        // it has a baseline after about so long, says Sensirion's own driver
+	sgp30Warm   = 15 * time.Second // until then it returns 400 and 0 (page 8)
+	sgp30Asks   = time.Hour        // until the baseline is valid, by Sensirion's own driver
 	sgp30Learns = 90 * time.Minute // and surely after so long
 	sgp30Every  = time.Second      // "to ensure proper operation of the dynamic baseline compensation"
 	sgp30Enough = sgp30Every * 9 / 10
 )
 
-// sgp30 is a chip that has to be asked each second, and what it said last.
+// sgp30 is a chip that must be read each second, with its last result.
 type sgp30 struct {
 	*i2cChip
 	started, at time.Time
@@ -46,7 +46,7 @@ func newSGP30(at board.I2C) driver.Config {
 	}}
 }
 
-// start starts the measuring of a chip that says that it is an SGP30.
+// start starts the measurement of a chip that identifies itself as an SGP30.
 func (d *sgp30) start() {
 	if features := d.words(sgp30Features, sgp30Soon, 1); features[0]>>12 != 0 {
 		d.fail(d.otherChip(features[0], 0x0022))

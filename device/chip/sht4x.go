@@ -13,7 +13,7 @@ var (
 )
 
 const (
-	sht4xLongest = 9 * time.Millisecond // the datasheet says 8.3 ms
+	sht4xLongest = 9 * time.Millisecond // 8.3 ms in the datasheet
 	sht4xDegrees = 0.9                  // its accuracy at the ends of the range (figure 3)
 )
 

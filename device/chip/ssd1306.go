@@ -11,7 +11,7 @@ import (
 
 // ssd1306Config is the YAML of ssd1306.
 //
-// periph's adapter is not used: it knows one address only, and takes a picture whose
+// periph's adapter is not used: it supports one address only, and takes an image whose
 // transfer failed for shown, so that the next one leaves parts of it out.
 type ssd1306Config struct {
 	board.I2C

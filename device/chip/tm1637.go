@@ -63,14 +63,14 @@ func (c *tm1637Config) Resources() []driver.Resource {
 	return []driver.Resource{c.Clock.Resource(), c.Data.Resource()}
 }
 
-// Open makes the display dark, which tells whether there is one.
+// Open clears the display, to test that there is one.
 func (c *tm1637Config) Open(ctx context.Context) (device.Device, error) {
 	m := &tm1637{config: c, wires: newWires(c.board, c.Clock, c.Data)}
 	chip := managedChip{desc: c.Describe(), on: m.wires, setUp: m.dark, release: m.wires.release}
 	return openDisplay(ctx, chip, m.lay, func(lines []string) error { return m.write(lines[0], tm1637On|byte(c.Brightness-1)) })
 }
 
-// tm1637 is the chip. Its lines are not driven high but let go, because it pulls the
+// tm1637 is the chip. Its lines are not driven high but released, because it pulls the
 // data line down to acknowledge.
 type tm1637 struct {
 	config      *tm1637Config
@@ -132,7 +132,7 @@ func (m *tm1637) send(command []byte) error {
 			b >>= 1
 		}
 		s.set(m.clock, false)
-		s.set(m.data, true) // let go: the chip holds it low, from here to the next fall
+		s.set(m.data, true) // released: the chip holds it low, from here to the next fall
 		s.set(m.clock, true)
 		if high, err := m.data.Get(); err == nil && high && s.err == nil {
 			s.err = errTM1637Silent

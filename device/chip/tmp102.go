@@ -25,7 +25,7 @@ const (
 // the chip's normal mode: 12 bits of 0.0625 degrees (table "12-bit temperature data
 // format"). The chip has no id, so its settings are one: two of their bits are always set.
 //
-// periph's adapter is not used: it goes on when the settings cannot be read, keeps
+// periph's adapter is not used: it continues if the settings cannot be read, keeps
 // the extended mode of a program before it without decoding it, and wakes
 // the chip where it means to halt it.
 func newTMP102(at board.I2C) driver.Config {

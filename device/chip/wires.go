@@ -47,7 +47,7 @@ func (w *wires) hold(line *board.Line, err error) (*board.Line, error) {
 // release releases the lines, outputs at their safe level.
 func (w *wires) release() {
 	for _, line := range w.held {
-		line.Close() // what is wrong with it, the use before or after says
+		line.Close() // its error is the same as that of a transfer
 	}
 	w.held = nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // apply moves every output away from safe and back. Where the device reads it back, that
-// is exactly what was applied: the guard takes anything else for somebody else's hand.
+// is exactly what was applied: the guard treats anything else as a change from outside.
 func apply(ctx context.Context, s subject) error {
 	actuator, ok := s.Device.(device.Actuator)
 	if !ok {

@@ -28,7 +28,7 @@ func describeConstant(ctx context.Context, s subject) error {
 		return err
 	}
 	if sensor, ok := s.Device.(device.Sensor); ok {
-		sensor.Sample(ctx) // what it returns is another rule's business
+		sensor.Sample(ctx) // another rule tests the result
 		if err := unchanged("Sample"); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"agentsite/device"
 )
 
-// maxImage is what "a few hundred kilobytes" comes to.
+// maxImage is the limit for "a few hundred kilobytes".
 const maxImage = 512 << 10
 
 func show(ctx context.Context, s subject) error {

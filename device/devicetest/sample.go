@@ -115,7 +115,7 @@ func sampleCancelled(_ context.Context, s subject) error {
 }
 
 const (
-	settles = time.Minute // the longest until a device tells all its points
+	settles = time.Minute // the longest time until a device reports all its points
 	pause   = time.Second // between two samples
 )
 

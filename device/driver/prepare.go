@@ -12,5 +12,5 @@ type Preparer interface {
 type Preparation struct {
 	Root  string // the folder with sys and dev in it; "" is the machine's
 	Group string // the name or number of the group that may use what was made
-	Ask   bool   // change nothing, only return what is missing
+	Ask   bool   // change nothing, only return the missing steps
 }

@@ -43,7 +43,7 @@ func (l *inputLines) use(ctx context.Context) (*board.Line, error) {
 	return l.line, nil
 }
 
-// drop releases the lines where err says that their chip is unplugged.
+// drop releases the lines after an error of an unplugged chip.
 func (l *inputLines) drop(line *board.Line, err error) {
 	if !board.Unplugged(err) {
 		return

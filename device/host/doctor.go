@@ -26,7 +26,7 @@ func Findings(root string) []driver.Finding {
 
 var weak = driver.Finding{Severity: driver.Problem, Subject: "power", Says: "the supply is too weak at this moment (under-voltage)", Do: "use the supply that is made for this board, and a short, thick cable; feed motors and relays from another one"}
 
-// throttling reads the firmware's word; parseThrottled says which bit is which.
+// throttling reads the firmware's flags; parseThrottled has their bits.
 func throttling(b []byte) []driver.Finding {
 	word, err := throttledWord(b)
 	if err != nil {

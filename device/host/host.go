@@ -40,7 +40,7 @@ func (c *Config) Describe() device.Description {
 	return m.Describe()
 }
 
-// Open looks for what this machine can say about itself. A disk that was named
+// Open finds the values that this machine offers. A disk that was named
 // and is not there is an Offline fault; anything else that lacks is left out.
 func (c *Config) Open(context.Context) (device.Device, error) {
 	return open("/", c.Disk)

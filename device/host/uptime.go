@@ -12,7 +12,7 @@ import (
 var started = time.Now()
 
 // findUptime falls back on our own age where the kernel's is not to be had, and
-// says so in the description.
+// has that in the description.
 func findUptime(root string) []source {
 	point := device.Point{Name: "uptime", Kind: device.KindMeasurement, Unit: "s", Description: "how long the computer has been running"}
 	if kernel := file(filepath.Join(root, "proc/uptime"), firstNumber, point); kernel != nil {

@@ -49,8 +49,7 @@ func (a Agent) Decode(into any) error {
 	return r.err()
 }
 
-// Errorf is a mistake in what the owner wrote about key of the agent, or about the agent
-// where key is not written.
+// Errorf returns a mistake at the agent's key, or at the agent if it does not have the key.
 func (a Agent) Errorf(key, format string, args ...any) error {
 	at := a.at
 	if e, ok := find(a.entries, key); ok {

@@ -130,7 +130,7 @@ func (d decoder) points(points entry) []pointConfig {
 	return all
 }
 
-// check validates what the driver can check without hardware.
+// check calls the driver's validation, which needs no hardware.
 func (d Device) check(r *report) {
 	if v, ok := d.Config.(driver.Validator); ok {
 		if err := v.Validate(); err != nil {
@@ -193,7 +193,7 @@ func (d Device) SameDriver(e Device) bool {
 	return d.Name == e.Name && d.Driver == e.Driver && sameEntries(d.driver, e.driver)
 }
 
-// ages returns the max_age of what the outputs require, by the outputs' names.
+// ages returns the max_age of the outputs' requirements, by the outputs' names.
 func (d Device) ages() map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, w := range d.written {

@@ -25,7 +25,7 @@ func (p pos) compare(q pos) int {
 type Error struct {
 	File         string
 	Line, Column int    // in characters, from 1; 0 is the file as a whole
-	Err          error  // what is wrong and what to do
+	Err          error  // the mistake and its remedy
 	Source       string // the line itself; "" for the file as a whole
 }
 

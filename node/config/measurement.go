@@ -7,7 +7,7 @@ import (
 	"agentsite/device"
 )
 
-// Measurement is a measurement with the conversion that the file asks for.
+// Measurement is a measurement with its configured conversion.
 type Measurement struct {
 	Point device.Point // with the file's Unit, and the converted Range
 
@@ -78,7 +78,7 @@ func (w pointConfig) asMeasurement(d decoder, p device.Point) Measurement {
 // scaled returns n times scale plus offset, rounded so that 0.1 times 3 is 0.3.
 func (m Measurement) scaled(n float64) float64 { return device.Tidy(n*m.scale + m.offset) }
 
-// Convert converts what the device measured: times scale, plus offset, within clamp. NaN and
+// Convert converts a measured value: times scale, plus offset, within clamp. NaN and
 // Inf stay.
 func (m Measurement) Convert(n float64) float64 {
 	if m.clamp == nil || math.IsInf(n, 0) {

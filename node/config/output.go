@@ -7,7 +7,7 @@ import (
 	"agentsite/device"
 )
 
-// Output is an output with what the file says about it. For a nil field the guard's default
+// Output is an output with its configuration. For a nil field the guard's default
 // holds.
 type Output struct {
 	Point  device.Point   // with the file's Safe and Range where they are written

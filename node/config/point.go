@@ -8,7 +8,7 @@ import (
 	"agentsite/device"
 )
 
-// Points is a device's description with what the file says about its points.
+// Points is a device's description with the configuration of its points.
 type Points struct {
 	// Description is the device's own, with the file's safe values, ranges and units.
 	Description  device.Description

@@ -10,7 +10,7 @@ import (
 // staleAfter is the default max_age of a required reading, in the sensor's periods.
 const staleAfter = 3
 
-// output is what the file says about an output, with its device.
+// output is a configured output with its device.
 type output struct {
 	pointConfig
 	device  Device

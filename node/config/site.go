@@ -20,7 +20,7 @@ import (
 type Site struct {
 	Name     string
 	Watchdog string // the board's own, as a file; "" for none
-	Owner    string // a did:key, which owns a site that nobody owns yet; "" for none
+	Owner    string // a did:key, which owns a site without an owner; "" for none
 	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
 	// LastKnown uses the last known time after a start, until a network or an owner sets the
 	// time.

@@ -85,7 +85,7 @@ var notUsed = map[token.Type]string{
 	token.DocumentEndType: "\"...\" is not used here; remove the line",
 }
 
-// checkTokens refuses what is not used, too long or too deep.
+// checkTokens refuses unsupported features of YAML, and too long or too deep content.
 func checkTokens(src *source, tokens token.Tokens) *Error {
 	if len(tokens) > maxTokens {
 		return src.errorf(position(tokens[maxTokens]), "the file has too many parts; one site needs far fewer: is this the right file?")
@@ -130,7 +130,7 @@ func checkTokens(src *source, tokens token.Tokens) *Error {
 
 func position(t *token.Token) pos { return pos{t.Position.Line, t.Position.Column} }
 
-// hints say what to do for the parser's most frequent messages; the first match counts.
+// hints are remedies for the parser's most frequent messages; the first match counts.
 var hints = []struct{ message, hint string }{
 	{"mapping value is not allowed", "one line holds one \"key: value\"; begin a new line, or put braces around the inner keys"},
 	{"value is not allowed in this context", "look at the indentation, and at brackets and quotes"},

@@ -44,7 +44,7 @@ type Change struct {
 }
 
 // NewChip makes a chip, such as "gpiochip0" with the label "pinctrl-bcm2835",
-// with lines of these names. All are low inputs that nobody uses.
+// with lines of these names. All are unused low inputs.
 func NewChip(name, label string, lines ...string) *Chip {
 	c := &Chip{name: name, label: label, pins: make([]pin, len(lines))}
 	for i, name := range lines {
@@ -58,14 +58,14 @@ func Header() *Chip {
 	return NewChip("gpiochip0", "pinctrl-bcm2835", make([]string, 28)...)
 }
 
-// Level is what is at the pin.
+// Level returns the level at the pin.
 func (c *Chip) Level(offset int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pins[offset].level
 }
 
-// Driven reports whether somebody has requested the pin as an output.
+// Driven reports whether the pin is requested as an output.
 func (c *Chip) Driven(offset int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *Chip) React(do func(offset int, level bool, drive func(offset int, leve
 	c.react = do
 }
 
-// Take lets somebody else use the pin; nobody, where consumer is "".
+// Take marks the pin as used by another consumer; "" releases it.
 func (c *Chip) Take(offset int, consumer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *Chip) Fail(offset int, err error) {
 	}
 }
 
-// Stick keeps the pin at a level, whoever drives it.
+// Stick keeps the pin at a level, whatever drives it.
 func (c *Chip) Stick(offset int, level bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *Chip) Plug() {
 	c.gone = false
 }
 
-// update makes the level at a pin what it has to be. mu is held, as in all below.
+// update computes the level at a pin. mu is held here and in all functions below.
 func (c *Chip) update(offset int) {
 	p := &c.pins[offset]
 	level := p.level

@@ -1,5 +1,10 @@
 package agents
 
+import (
+	"math"
+	"time"
+)
+
 // WatchRequest asks for values as they change.
 type WatchRequest struct {
 	Points []string // all that may be read when left out
@@ -38,4 +43,29 @@ type Approval struct {
 type StopState struct {
 	Site    string `json:"site,omitzero"` // in a group
 	Stopped bool   `json:"emergency_stop"`
+}
+
+// After returns r when d has passed: older, and with less left of its lengths.
+func (r Reading) After(d time.Duration) Reading {
+	r.Age = later(r.Age, d)
+	if r.Detail != nil {
+		detail := *r.Detail
+		detail.Left, detail.Rest = later(detail.Left, -d), later(detail.Rest, -d)
+		r.Detail = &detail
+	}
+	return r
+}
+
+// After returns a when d has passed.
+func (a Approval) After(d time.Duration) Approval {
+	a.Left = later(a.Left, -d)
+	return a
+}
+
+// later adds d to a length in seconds, which is sent to the millisecond and never below 0.
+func later(seconds float64, d time.Duration) float64 {
+	if seconds += d.Seconds(); seconds > 1e12 { // a site may send any number
+		return seconds
+	}
+	return max(0, math.Round(seconds*1000)/1000)
 }

@@ -15,7 +15,8 @@ import (
 type values struct {
 	readings  map[string]told
 	approvals []agents.Approval
-	stopped   *bool // nil where the site does not tell
+	asked     time.Time // when the approvals came
+	stopped   *bool     // nil where the site does not tell
 }
 
 // told is a reading, and when it came.
@@ -24,17 +25,8 @@ type told struct {
 	at time.Time
 }
 
-// now returns the reading with its age and lengths as they are now.
-func (t told) now() agents.Reading {
-	r, passed := t.Reading, time.Since(t.at).Seconds()
-	r.Age += passed
-	if r.Detail != nil {
-		d := *r.Detail
-		d.Left, d.Rest = max(0, d.Left-passed), max(0, d.Rest-passed)
-		r.Detail = &d
-	}
-	return r
-}
+// now returns the reading as it is now.
+func (t told) now() agents.Reading { return t.Reading.After(time.Since(t.at)) }
 
 // take keeps what the site tells, and tells the watchers.
 func (m *member) take(u agents.Update) {
@@ -59,7 +51,7 @@ func (m *member) take(u agents.Update) {
 		changed = append(changed, r.Point)
 	}
 	if u.Approvals != nil {
-		v.approvals = u.Approvals
+		v.approvals, v.asked = u.Approvals, now
 	}
 	if len(u.Stops) == 1 {
 		v.stopped = &u.Stops[0].Stopped
@@ -222,7 +214,9 @@ func (g *Group) state() (approvals []agents.Approval, stops []agents.StopState) 
 	for _, m := range g.all() {
 		g.mu.Lock()
 		if v := m.values; v != nil {
-			approvals = append(approvals, v.approvals...)
+			for _, a := range v.approvals {
+				approvals = append(approvals, a.After(time.Since(v.asked)))
+			}
 			if v.stopped != nil {
 				stops = append(stops, agents.StopState{Site: m.name, Stopped: *v.stopped})
 			}

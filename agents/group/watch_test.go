@@ -184,6 +184,22 @@ func TestNotify(t *testing.T) {
 	}, Member{"attic", attic})
 }
 
+// TestWatchApprovals: how long a call still waits is told as of the update.
+func TestWatchApprovals(t *testing.T) {
+	attic := newFake(usual())
+	attic.first = agents.Update{Approvals: []agents.Approval{{Handle: strings.Repeat("A", 26), Left: 120}}}
+	over(t, func(t *testing.T, r *rig) {
+		updates, end := r.values(t, agents.WatchRequest{Points: []string{"attic/a/t"}})
+		defer end()
+		<-updates
+		sleep(50 * time.Second)
+		attic.updates <- agents.Update{Stops: []agents.StopState{{Stopped: true}}}
+		if u := <-updates; len(u.Approvals) != 1 || u.Approvals[0].Left != 70 {
+			t.Errorf("%+v", u)
+		}
+	}, Member{"attic", attic})
+}
+
 // TestWatchOfferFails: a site whose offer cannot be learnt is away, and told of as that.
 func TestWatchOfferFails(t *testing.T) {
 	attic := newFake(usual())

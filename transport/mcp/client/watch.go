@@ -53,6 +53,7 @@ type updates struct {
 	wrong   error        // the site does not keep to the protocol
 	pending bool
 	next    agents.Update // Offer where it is a snapshot
+	asOf    time.Time     // when the ages and lengths in next were right
 	at      map[int]int   // the places in next.Readings, by index in the table
 }
 
@@ -104,9 +105,23 @@ func (w *updates) pass(ctx context.Context, ended <-chan error, every time.Durat
 func (w *updates) take() (u agents.Update, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.age()
 	u, ok = w.next, w.pending
 	w.next, w.pending, w.at = agents.Update{}, false, nil
 	return u, ok, w.wrong
+}
+
+// age has the ages and lengths in next be those of now: emit may be long. The lock is held.
+func (w *updates) age() {
+	now := time.Now()
+	passed := now.Sub(w.asOf)
+	w.asOf = now
+	for i, r := range w.next.Readings {
+		w.next.Readings[i] = r.After(passed)
+	}
+	for i, a := range w.next.Approvals {
+		w.next.Approvals[i] = a.After(passed)
+	}
 }
 
 // heard takes in a notification of the stream. It does not block.
@@ -141,6 +156,7 @@ func (w *updates) heard(method string, p rpc.Raw) {
 		var v values
 		err := p.Decode(&v)
 		if err == nil {
+			w.age()
 			err = w.merge(&v)
 		}
 		if err != nil {

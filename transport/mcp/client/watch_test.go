@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -36,7 +38,9 @@ func TestWatch(t *testing.T) {
 		{valued, `{"emergency_stop":true,"approvals":[{"handle":"H","caller":"c","tool":"t","arguments":"{}","seconds_left":9}],` + ours + `}`},
 	}}
 	watch := func(r agents.WatchRequest) (told []agents.Update, err error) {
-		err = New(f, "test", "1").Watch(t.Context(), agents.Principal{}, r, func(u agents.Update) error { told = append(told, u); return nil })
+		synctest.Test(t, func(t *testing.T) { // ages stay what they are
+			err = New(f, "test", "1").Watch(t.Context(), agents.Principal{}, r, func(u agents.Update) error { told = append(told, u); return nil })
+		})
 		return told, err
 	}
 	// What came before the last of the notes may have been told before.
@@ -78,6 +82,25 @@ func TestWatch(t *testing.T) {
 	if err := New(f, "test", "1").Watch(t.Context(), agents.Principal{}, agents.WatchRequest{OfferOnly: true}, func(agents.Update) error { return gone }); err != gone {
 		t.Error(err)
 	}
+}
+
+// TestWatchSlow checks that ages and lengths are those of the call of emit, however long the
+// one before took.
+func TestWatchSlow(t *testing.T) {
+	w := &updates{id: rpc.NumberID(1), some: make(chan struct{}, 1)}
+	told := func(members string) { w.heard(valued, rpc.RawJSON([]byte(`{`+members+`,`+ours+`}`))) }
+	synctest.Test(t, func(t *testing.T) {
+		told(`"points":[{"point":"a/t"},{"point":"a/r"}],"readings":[{"i":0,"age_seconds":1},{"i":1,"age_seconds":2,"output":{"seconds_left":90,"rest_seconds":9}}]`)
+		time.Sleep(time.Minute)
+		told(`"readings":[{"i":0,"age_seconds":3}],"approvals":[{"handle":"H","seconds_left":120},{"handle":"I","seconds_left":5}]`)
+		time.Sleep(10 * time.Second)
+		u, _, err := w.take()
+		if err != nil || !reflect.DeepEqual(u.Readings, []agents.Reading{
+			{Point: "a/t", Age: 13, Quality: device.Good}, {Point: "a/r", Age: 72, Quality: device.Good, Detail: &agents.OutputDetail{Left: 20}},
+		}) || !reflect.DeepEqual(u.Approvals, []agents.Approval{{Handle: "H", Left: 110}, {Handle: "I"}}) {
+			t.Errorf("%+v %v", u, err)
+		}
+	})
 }
 
 // updateOf merges notifications with these members, after a snapshot of a/t and a/r.

@@ -44,9 +44,13 @@ type watchPrinter struct {
 
 func (w *watchPrinter) print(u agents.Update) error {
 	var now readResult
+	before := w.last
+	if u.Offer { // it has all points: those that are gone are forgotten
+		w.last = make(map[string]agents.Reading, len(u.Readings))
+	}
 	for _, r := range u.Readings {
 		w.width = max(w.width, utf8.RuneCountInString(clean(r.Point)))
-		last, printed := w.last[r.Point]
+		last, printed := before[r.Point]
 		same := r.Value == last.Value && r.Quality == last.Quality && r.Why == last.Why
 		// An event is printed each time. Of an output more changes than its value.
 		if w.last[r.Point] = r; printed && same && (u.Offer || r.Detail != nil) {

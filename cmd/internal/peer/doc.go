@@ -1,3 +1,4 @@
-// Package peer is the client's side of a site: the sites that a person or an agent knows,
-// how they are reached, and what is proven to them. The command line and connect use it.
+// Package peer is the client's side: the keys, contacts and realms of this machine's user
+// and of the user's agents, the routes to a site, and sessions with it over each of them. It
+// knows no device and no part of a running site.
 package peer

@@ -11,47 +11,48 @@ import (
 	"agentsite/device"
 )
 
-// Access knows who may do what. Its errors are faults, and only Take blocks.
+// Access decides about permissions. Its errors are faults, and only Take blocks.
 type Access interface {
-	// Bearer makes a principal of a token, Peer of a peer ID that a handshake proved.
+	// Bearer returns the principal of a token, Peer that of a peer ID that a handshake proved.
 	Bearer(token string) (agents.Principal, error)
 	Peer(id string) (agents.Principal, error)
-	// May decides and charges nothing. Take decides just before the call is made, and
-	// charges the permission that decided, unless that has an owner confirm the call and
-	// nobody did: then the limits say so, and nothing is charged.
+	// May decides and charges nothing. Take decides just before the call is made, and charges
+	// the permission that decided. If that requires an owner's confirmation, and confirmed is
+	// false, Take charges nothing, and the limits say so.
 	May(agents.Principal, agents.Ask) (agents.Limits, error)
 	Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error)
-	// Owns reports whether a principal's ID is that of a key which owns the site now.
+	// Owns reports whether a principal's ID is that of a current owner's key.
 	Owns(who string) bool
-	// Sees reports whether a principal has a permission, whatever limits leave of it.
-	Sees(agents.Principal, agents.Ask) bool
-	// Holds reports whether a principal may go on holding an output that it moved: whether
-	// the permission that decided about that still counts.
-	Holds(who, output string) bool
-	// Standing is another when what Sees reports may have changed, and 0 for who has no
-	// permission.
-	Standing(agents.Principal) uint64
-	// Root is the ID of the one from whose grant of an owner's a principal has its
-	// permission: its own, or that of who passed it on.
+	// CanSee reports whether a principal has a permission, regardless of limits and rates.
+	CanSee(agents.Principal, agents.Ask) bool
+	// MayHold reports whether a principal may keep an output that it moved away from safe: the
+	// permission that decided about the move is still valid.
+	MayHold(who, output string) bool
+	// Version returns a number that changes when the result of CanSee may have changed, and is
+	// 0 for a principal without a permission.
+	Version(agents.Principal) uint64
+	// Root returns the ID of the principal to which an owner granted the permission of p: p
+	// itself, or the one that passed it on.
 	Root(agents.Principal) string
 }
 
-// Obey has a decide who may do what, but for the principals that need no grant. It comes
-// before anybody is heard; without it everybody who is known may everything.
-func (n *Node) Obey(a Access) { n.access = a }
+// SetAccess makes a decide about all principals that need a permission. It is called before
+// the first caller; without it every known principal may do everything.
+func (n *Node) SetAccess(a Access) { n.access = a }
 
-// free reports whether p needs no grant.
+// free reports whether p needs no permission.
 func (n *Node) free(p agents.Principal) bool {
 	return n.access == nil || p == localAgent || p == tokenHeld || n.owns(p)
 }
 
-// owns reports whether p is an owner still: p may be of when a session began.
+// owns reports whether p is an owner now: p may be from an earlier time, such as a session's
+// start.
 func (n *Node) owns(p agents.Principal) bool {
 	return p.Owner && (n.access == nil || p == localOwner || n.access.Owns(p.ID))
 }
 
-// May reports why p may not do what it asks, or not without an owner's confirmation, and
-// counts nothing.
+// May returns why p may not make a call, or not without an owner's confirmation. It charges
+// nothing.
 func (n *Node) May(p agents.Principal, ask agents.Ask) error {
 	if err := known(p); err != nil {
 		return err
@@ -77,9 +78,9 @@ func (n *Node) take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.
 	return n.access.Take(p, ask, confirmed)
 }
 
-// mayHold reports whether p may go on holding what it moved.
+// mayHold reports whether p may keep the outputs that it moved away from safe.
 func (n *Node) mayHold(p agents.Principal, outputs []string) bool {
-	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.access.Holds(p.ID, output) })
+	return n.free(p) || !slices.ContainsFunc(outputs, func(output string) bool { return !n.access.MayHold(p.ID, output) })
 }
 
 var errConfirm = device.Faultf(device.Denied, "an owner has to confirm this reading: call a tool for it, which asks the owner")
@@ -97,11 +98,11 @@ type views struct {
 	watches map[*seenWatch]struct{}
 }
 
-// partial is what one principal sees while its standing is the same.
+// partial is what one principal sees while its version is the same.
 type partial struct {
-	standing uint64
-	view     *view
-	hosted   []tools.Agent
+	version uint64
+	view    *view
+	hosted  []tools.Agent
 }
 
 // forget drops every view.
@@ -116,14 +117,14 @@ func (n *Node) seenBy(p agents.Principal) (*view, []tools.Agent) {
 	if n.free(p) {
 		return n.site.Load().whole, *n.hosted.Load()
 	}
-	standing := n.access.Standing(p)
+	version := n.access.Version(p)
 	n.views.mu.Lock()
 	defer n.views.mu.Unlock()
-	if have, ok := n.views.of[p]; ok && have.standing == standing {
+	if have, ok := n.views.of[p]; ok && have.version == version {
 		return have.view, have.hosted
 	}
 	made := n.partOf(p)
-	made.standing = standing
+	made.version = version
 	if n.views.of == nil || len(n.views.of) >= maxViews { // nobody says which of them have gone
 		n.views.of = make(map[agents.Principal]partial)
 	}
@@ -133,7 +134,7 @@ func (n *Node) seenBy(p agents.Principal) (*view, []tools.Agent) {
 
 // partOf makes the site and the hosted agents as p has them.
 func (n *Node) partOf(p agents.Principal) (made partial) {
-	sees := func(ask agents.Ask) bool { return n.access.Sees(p, ask) }
+	sees := func(ask agents.Ask) bool { return n.access.CanSee(p, ask) }
 	var err error
 	if made.view, err = newView(n.site.Load(), sees); err != nil {
 		slog.Error("the site cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
@@ -204,11 +205,11 @@ func (n *Node) holds(w *seenWatch) bool {
 	if n.free(w.who) {
 		return true
 	}
-	if n.access.Standing(w.who) == 0 {
+	if n.access.Version(w.who) == 0 {
 		return false
 	}
 	for _, ask := range w.asks {
-		if !n.access.Sees(w.who, ask) {
+		if !n.access.CanSee(w.who, ask) {
 			return false
 		}
 	}
@@ -230,10 +231,10 @@ func (n *Node) Recheck() {
 	n.hub.Announce(agents.Change{Permissions: true})
 }
 
-// standing is another when what p sees may have changed, as far as that depends on permissions.
-func (n *Node) standing(p agents.Principal) uint64 {
+// accessVersion is another when what p sees may have changed, as far as that depends on permissions.
+func (n *Node) accessVersion(p agents.Principal) uint64 {
 	if n.free(p) {
 		return 0
 	}
-	return n.access.Standing(p)
+	return n.access.Version(p)
 }

@@ -39,7 +39,7 @@ func (l *leaves) Bearer(token string) (agents.Principal, error) {
 }
 
 func (l *leaves) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	if !l.Sees(p, ask) {
+	if !l.CanSee(p, ask) {
 		return agents.Limits{}, device.Faultf(device.Denied, "you lack %s %v", ask.Name(), ask.Points)
 	}
 	return l.limits, nil
@@ -55,7 +55,7 @@ func (l *leaves) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agent
 	return limits, err
 }
 
-func (l *leaves) Sees(p agents.Principal, ask agents.Ask) bool {
+func (l *leaves) CanSee(p agents.Principal, ask agents.Ask) bool {
 	for _, point := range ask.Points {
 		if !slices.Contains(l.may[p.ID], ask.Name()+" "+point) {
 			return false
@@ -64,11 +64,11 @@ func (l *leaves) Sees(p agents.Principal, ask agents.Ask) bool {
 	return len(ask.Points) > 0 || slices.Contains(l.may[p.ID], ask.Name())
 }
 
-func (l *leaves) Holds(who, output string) bool {
+func (l *leaves) MayHold(who, output string) bool {
 	return slices.Contains(l.may[who], "set_level "+output)
 }
 
-func (l *leaves) Standing(p agents.Principal) uint64 {
+func (l *leaves) Version(p agents.Principal) uint64 {
 	if l.may[p.ID] == nil {
 		return 0
 	}
@@ -87,7 +87,7 @@ var shy = agents.Principal{ID: "token:shy"}
 // seenDesk is a desk whose lever only shy may move.
 func seenDesk() (*desk, *leaves) {
 	d, l := newDesk(), &leaves{may: map[string][]string{"token:shy": {"set_level lever/arm", "set_level"}}}
-	d.Obey(l)
+	d.SetAccess(l)
 	return d, l
 }
 

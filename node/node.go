@@ -191,7 +191,7 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 	for _, uri := range uris {
 		asks = append(asks, agents.Ask{Op: agents.OpRead, Points: []string{agents.PointOf(uri)}, Effect: agents.Reads})
 	}
-	offer, standing := which, n.standing(p)
+	offer, version := which, n.accessVersion(p)
 	which.Permissions = offer != agents.Change{}
 	return n.whileSeen(ctx, p, asks, func(ctx context.Context, seen func() error) error {
 		return n.hub.watchers.Notify(ctx, which, uris, func(c agents.Change) error {
@@ -200,8 +200,8 @@ func (n *Node) Notify(ctx context.Context, p agents.Principal, which agents.Chan
 			}
 			if c.Permissions {
 				c.Permissions = false
-				if now := n.standing(p); now != standing {
-					c, standing = offer, now
+				if now := n.accessVersion(p); now != version {
+					c, version = offer, now
 				} else if c == (agents.Change{}) {
 					return nil
 				}

@@ -64,7 +64,7 @@ func (s *stepped) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agen
 	return s.last, err
 }
 
-func (s *stepped) Sees(p agents.Principal, ask agents.Ask) bool { return s.Store.Sees(p, ask) }
+func (s *stepped) CanSee(p agents.Principal, ask agents.Ask) bool { return s.Store.CanSee(p, ask) }
 
 func (s *stepped) Begin(Asked) (func(Outcome), *Outcome, error) {
 	return func(Outcome) {}, nil, nil
@@ -204,7 +204,7 @@ func TestOneGrantDecides(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.Obey(s)
+				n.SetAccess(s)
 				s.interleave(t, n, who, rng)
 				for _, n := range s.yes {
 					confirmed += n

@@ -72,13 +72,13 @@ type valueWatch struct {
 	request agents.WatchRequest
 	notes   *notify.Watcher
 
-	standing uint64 // of who, when the view was taken
-	view     *view
-	status   bool // the stop's state may be told
-	points   []watched
-	byURI    map[string]int
-	outputs  map[string]int  // by address
-	changed  <-chan struct{} // closed when an output or the stop may have changed
+	version uint64 // of who, when the view was taken
+	view    *view
+	status  bool // the stop's state may be told
+	points  []watched
+	byURI   map[string]int
+	outputs map[string]int  // by address
+	changed <-chan struct{} // closed when an output or the stop may have changed
 
 	stopped  bool      // as told
 	handles  []string  // of the approvals, as told
@@ -164,9 +164,9 @@ func (w *valueWatch) update(first bool) (u agents.Update, changed bool, err erro
 		snapshot = snapshot || c.Tools || c.Prompts || c.Resources
 		asked = asked || c.Approvals
 	}
-	standing := w.node.standing(w.who)
-	snapshot = snapshot || standing != w.standing
-	w.standing = standing
+	version := w.node.accessVersion(w.who)
+	snapshot = snapshot || version != w.version
+	w.version = version
 	u.Offer = snapshot && !first
 	if w.request.OfferOnly {
 		return u, snapshot, nil

@@ -15,7 +15,7 @@ func TestWatchRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}
-		r.Obey(l)
+		r.SetAccess(l)
 		all, named := r.watch(t, shy, agents.WatchRequest{}), r.watch(t, shy, agents.WatchRequest{Points: []string{"lever/b"}})
 		all.next(t, "a - stale, b - stale, approvals")
 		named.next(t, "b - stale, approvals")
@@ -60,7 +60,7 @@ func TestWatchRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/a", "read_points lever/b"}}}}
-		r.Obey(l)
+		r.SetAccess(l)
 		r.put("a", device.Number(1), 0)
 		w := r.watch(t, shy, agents.WatchRequest{})
 		w.next(t, "a - stale, b - stale, approvals") // all, without values
@@ -123,7 +123,7 @@ func TestWatchRateUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()
 		l := &rated{leaves: &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}}
-		r.Obey(l)
+		r.SetAccess(l)
 		l.left.Store(1)
 		w := r.watch(t, shy, agents.WatchRequest{})
 		w.next(t, "arm - stale [ 0 0 ], approvals")

@@ -201,7 +201,7 @@ func TestWatchOutputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newWatchRig()
 		l := &leaves{may: map[string][]string{"token:shy": {"read_points", "read_points lever/arm"}}}
-		r.Obey(l)
+		r.SetAccess(l)
 		w := r.watch(t, own, agents.WatchRequest{Points: []string{arm}})
 		defer w.end()
 		part := r.watch(t, shy, agents.WatchRequest{})

@@ -162,11 +162,11 @@ type seen struct {
 	sees func(agents.Ask) bool
 }
 
-func (s seen) Sees(_ agents.Principal, ask agents.Ask) bool { return s.sees(ask) }
-func (seen) Standing(agents.Principal) uint64               { return 1 }
-func (seen) Root(p agents.Principal) string                 { return p.ID }
-func (seen) Owns(string) bool                               { return false }
-func (seen) Holds(string, string) bool                      { return true }
+func (s seen) CanSee(_ agents.Principal, ask agents.Ask) bool { return s.sees(ask) }
+func (seen) Version(agents.Principal) uint64                  { return 1 }
+func (seen) Root(p agents.Principal) string                   { return p.ID }
+func (seen) Owns(string) bool                                 { return false }
+func (seen) MayHold(string, string) bool                      { return true }
 func (s seen) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	if !s.sees(ask) {
 		return agents.Limits{}, device.Faultf(device.Denied, "you lack a permission for this")
@@ -184,7 +184,7 @@ func (r *rig) seeing(t *testing.T, sees func(agents.Ask) bool) *rig {
 	if err := n.SetSite(r.site); err != nil {
 		t.Fatal(err)
 	}
-	n.Obey(seen{sees: sees})
+	n.SetAccess(seen{sees: sees})
 	part := *r
 	part.Catalog, part.node = tools.New(n, n), n
 	return &part

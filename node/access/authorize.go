@@ -59,9 +59,9 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 	return l, nil
 }
 
-// Sees reports whether p has a permission for an ask, regardless of limits and rates. It
+// CanSee reports whether p has a permission for an ask, regardless of limits and rates. It
 // decides what p is shown.
-func (s *Store) Sees(p agents.Principal, ask agents.Ask) bool {
+func (s *Store) CanSee(p agents.Principal, ask agents.Ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isOwner(p) || slices.ContainsFunc(s.credentialsOf(p), func(c credential) bool {
@@ -96,10 +96,10 @@ func (s *Store) recordMove(c credential, ask agents.Ask) {
 	}
 }
 
-// Holds reports whether a principal may keep an output away from safe: an owner may, one that
+// MayHold reports whether a principal may keep an output away from safe: an owner may, one that
 // needs no permission, and one that moved it by grants that are all still valid. A later grant
 // does not help, because the move was not checked against its conditions.
-func (s *Store) Holds(principal, output string) bool {
+func (s *Store) MayHold(principal, output string) bool {
 	if !NeedsPermission(principal) {
 		return true
 	}

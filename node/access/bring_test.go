@@ -35,5 +35,5 @@ func take(b *Store, p agents.Principal, ask agents.Ask, grants ...*Grant) (agent
 
 func sees(b *Store, p agents.Principal, ask agents.Ask, grants ...*Grant) bool {
 	defer bring(b, p, grants)()
-	return b.Sees(p, ask)
+	return b.CanSee(p, ask)
 }

@@ -31,20 +31,20 @@ func TestHosted(t *testing.T) {
 	}
 	holds := func(want bool, ends int) {
 		t.Helper()
-		if b.Holds(p.ID, setFan().Points[0]) != want || ended != ends {
+		if b.MayHold(p.ID, setFan().Points[0]) != want || ended != ends {
 			t.Errorf("it holds: %v, after %d ends", !want, ended)
 		}
 	}
 	may(false)
-	if b.Standing(p) != 0 {
+	if b.Version(p) != 0 {
 		t.Error("somebody without a permission stands")
 	}
 	set("set fan/on 2/h, read *")
 	may(true)
 	holds(true, 0)
-	standing := b.Standing(p)
-	if standing == 0 || b.Root(p) != p.ID {
-		t.Errorf("standing %d, root %s", standing, b.Root(p))
+	version := b.Version(p)
+	if version == 0 || b.Root(p) != p.ID {
+		t.Errorf("version %d, root %s", version, b.Root(p))
 	}
 	if _, err := b.Take(agents.Principal{ID: "rule:other"}, setFan(), false); err == nil {
 		t.Error("another agent has the permission too")
@@ -56,18 +56,18 @@ func TestHosted(t *testing.T) {
 	may(false)
 	set("set fan/on, read *")
 	holds(false, 1)
-	if b.Standing(p) == standing {
-		t.Error("the standing stays")
+	if b.Version(p) == version {
+		t.Error("the version does not change")
 	}
 	may(true)
 	holds(true, 1)
-	if !b.Sees(p, readFan()) {
+	if !b.CanSee(p, readFan()) {
 		t.Error("it does not see what it may read")
 	}
 	set("")
 	holds(false, 2)
 	may(false)
-	if b.Sees(p, readFan()) || len(s.book) != 0 {
+	if b.CanSee(p, readFan()) || len(s.book) != 0 {
 		t.Errorf("%d bytes are kept of the configuration", len(s.book))
 	}
 
@@ -78,12 +78,12 @@ func TestHosted(t *testing.T) {
 	}
 }
 
-// TestNeedsPermission: at the end of a permission, OnEnd's caller asks Holds about every
+// TestNeedsPermission: at the end of a permission, OnEnd's caller asks MayHold about every
 // holder. Only keys, tokens and hosted agents lose what they hold.
 func TestNeedsPermission(t *testing.T) {
 	b := new(shelf).open(t, identity.ID{})
 	for holder, stays := range map[string]bool{"": true, "local": true, "local-agent": true, "token": true, "rule:frost": false, "token:ci": false, identity.New().ID().String(): false} {
-		if NeedsPermission(holder) == stays || b.Holds(holder, "fan/on") != stays {
+		if NeedsPermission(holder) == stays || b.MayHold(holder, "fan/on") != stays {
 			t.Errorf("%q holds an output without a permission: %v", holder, !stays)
 		}
 	}

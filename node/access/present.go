@@ -112,7 +112,7 @@ func (s *Store) Account(id identity.ID) string {
 	switch {
 	case s.Owns(p.ID):
 		return p.ID
-	case s.Standing(p) == 0:
+	case s.Version(p) == 0:
 		return ""
 	}
 	return s.Root(p)

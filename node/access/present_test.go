@@ -46,8 +46,8 @@ func TestPresentedInMemory(t *testing.T) {
 				to, err := present(root, mallory, time.Now().Add(time.Second))
 				wants(t, err, "")
 				p := agents.Principal{ID: to.String()}
-				if got := b.Root(p); b.Standing(p) == 0 || got != mallory.ID().String() {
-					t.Fatal(b.Standing(p), got)
+				if got := b.Root(p); b.Version(p) == 0 || got != mallory.ID().String() {
+					t.Fatal(b.Version(p), got)
 				}
 			}
 			_, err := present(root, mallory, time.Now().Add(time.Second))
@@ -70,11 +70,11 @@ func TestPresentedInMemory(t *testing.T) {
 		to, err := present(roots, bob, time.Now().Add(time.Hour))
 		wants(t, err, "")
 		wants(t, b.AddOwner(Owner{ID: cid.ID()}), "") // a change keeps them
-		if b.Standing(agents.Principal{ID: to.String()}) == 0 || b.Standing(who(bob)) == 0 {
+		if b.Version(agents.Principal{ID: to.String()}) == 0 || b.Version(who(bob)) == 0 {
 			t.Error("they are lost with a change of something else")
 		}
 		wants(t, b.Revoke(Revocation{Key: bob.ID()}), "")
-		if b.Standing(agents.Principal{ID: to.String()}) != 0 || b.Standing(who(bob)) != 0 {
+		if b.Version(agents.Principal{ID: to.String()}) != 0 || b.Version(who(bob)) != 0 {
 			t.Error("they outlive their revocation")
 		}
 		if n := len(b.Grants()); n != 1+maxPresentedPerRoot {
@@ -106,7 +106,7 @@ func TestPresentedNearer(t *testing.T) {
 	wants(t, present(bobs), "")
 	wants(t, present(passOn(t, mallorys, mallory, identity.New())), "maximum")
 	for _, p := range []identity.Key{ann, bob} {
-		if b.Standing(who(p)) == 0 {
+		if b.Version(who(p)) == 0 {
 			t.Error("it has lost its place again")
 		}
 	}
@@ -114,7 +114,7 @@ func TestPresentedNearer(t *testing.T) {
 		t.Errorf("%d grants are kept, and %d leases", n, leases)
 	}
 	if any, _ := b.expiredBetween(time.Now(), time.Now()); !any {
-		t.Error("nobody is told that two have no standing any more")
+		t.Error("OnEnd is not called, although two have no permission any more")
 	}
 }
 

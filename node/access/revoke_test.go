@@ -72,13 +72,13 @@ func TestFormerOwnersSession(t *testing.T) {
 	p := agents.Principal{ID: k[2].ID().String(), Owner: true}
 	_, err := b.Take(p, setFan(), false)
 	wants(t, err, "")
-	if !b.Sees(p, setFan()) || !b.Owns(p.ID) {
+	if !b.CanSee(p, setFan()) || !b.Owns(p.ID) {
 		t.Error("it is an owner")
 	}
 	wants(t, b.RemoveOwner(k[2].ID()), "")
 	_, err = b.Take(p, setFan(), true)
 	wants(t, err, "you lack the permission")
-	if b.Sees(p, setFan()) || b.Owns(p.ID) {
+	if b.CanSee(p, setFan()) || b.Owns(p.ID) {
 		t.Error("it is no owner any more")
 	}
 }
@@ -107,7 +107,7 @@ func TestHolds(t *testing.T) {
 		}
 		holds := func(k identity.Key, want bool) {
 			t.Helper()
-			if b.Holds(k.ID().String(), "fan/on") != want || b.Holds(k.ID().String(), "fan/speed") && !b.file.owns(k.ID()) {
+			if b.MayHold(k.ID().String(), "fan/on") != want || b.MayHold(k.ID().String(), "fan/speed") && !b.file.owns(k.ID()) {
 				t.Error("it holds:", !want)
 			}
 		}
@@ -150,7 +150,7 @@ func TestHoldsByAll(t *testing.T) {
 		_, err := b.Take(who(kim), agents.Ask{Tool: "set_level", Points: []string{"fan/speed"}, Effect: agents.Acts, Value: device.Number(to)}, false)
 		wants(t, err, "")
 	}
-	holds := func() bool { return b.Holds(kim.ID().String(), "fan/speed") }
+	holds := func() bool { return b.MayHold(kim.ID().String(), "fan/speed") }
 	set(100)
 	set(5) // which comes too late, say: it stays at 100
 	if !holds() {

@@ -267,9 +267,9 @@ func (s *Store) Grants() []*Grant {
 	return all
 }
 
-// Standing returns a number that changes when the permissions of p may have changed, and is
+// Version returns a number that changes when the permissions of p may have changed, and is
 // 0 while p has no valid one.
-func (s *Store) Standing(p agents.Principal) (n uint64) {
+func (s *Store) Version(p agents.Principal) (n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.credentialsOf(p) {

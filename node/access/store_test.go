@@ -146,7 +146,7 @@ func TestMay(t *testing.T) {
 		if !sees(b, who(bob), level, ranged) || sees(b, who(bob), agents.Ask{Tool: "set_level", Points: []string{"vent/angle"}}, ranged) || sees(b, agents.Principal{}, level, ranged) {
 			t.Error("somebody sees too little, or too much")
 		}
-		if !b.Sees(agents.Principal{ID: "local", Owner: true}, level) {
+		if !b.CanSee(agents.Principal{ID: "local", Owner: true}, level) {
 			t.Error("the owner does not see all")
 		}
 

@@ -74,14 +74,14 @@ func TestTokens(t *testing.T) {
 	if m, err := again.token(t, other, "b", "read *"); err != nil || m.Owner != "" {
 		t.Error(m, err)
 	}
-	if _, err := client.Call(t.Context(), o, owner.RemoveOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil || again.Access.Standing(agents.Principal{ID: "token:b"}) != 0 {
+	if _, err := client.Call(t.Context(), o, owner.RemoveOwnerMethod, owner.Name{Name: other.ID().String()}); err != nil || again.Access.Version(agents.Principal{ID: "token:b"}) != 0 {
 		t.Error("what an owner granted who is none any more", err)
 	}
 	all, err := o.Access(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: all.Grants[0].ID}); err != nil || again.Access.Standing(who) != 0 {
+	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: all.Grants[0].ID}); err != nil || again.Access.Version(who) != 0 {
 		t.Error("by the grant's ID:", err)
 	}
 	if _, err := client.Call(t.Context(), o, owner.RevokeMethod, owner.Name{Name: key.ID().String()}); err == nil {

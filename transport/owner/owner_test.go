@@ -104,7 +104,7 @@ func code(t *testing.T, err error) int {
 // TestOwnersMethodsAreTheOwners: every one that there is, whoever else asks.
 func TestOwnersMethodsAreTheOwners(t *testing.T) {
 	s := newSite(t, identity.New(), new(disk))
-	s.Node.Obey(s.Access)
+	s.Node.SetAccess(s.Access)
 	stranger := identity.New().ID()
 	forKeys := []string{string(owner.PresentMethod), string(owner.ReclaimMethod)}
 	count := 0

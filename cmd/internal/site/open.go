@@ -83,7 +83,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	}
 	s.access.LastKnown = s.config.LastKnown
 	s.access.OnEnd = func() {
-		devices.ReleaseRevoked(ctx, s.outputs, s.access.Holds)
+		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold)
 		s.node.Recheck()
 	}
 	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)
@@ -111,7 +111,7 @@ func (s *site) listenHTTP() (err error) {
 		s.resource = s.localURL()
 	}
 	s.access.URL = s.resource
-	s.node.Obey(s.access)
+	s.node.SetAccess(s.access)
 	return nil
 }
 

@@ -159,7 +159,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // ones, and nobody else's.
 func TestSessionsOfOthersStay(t *testing.T) {
 	s, _ := newServer(t, newFake())
-	s.node.Obey(&leave{})
+	s.node.SetAccess(&leave{})
 	url := listen(t, s)
 	idle := connect(t, url, "victim.0", true, nil)
 	for i := range 3 * most {
@@ -282,7 +282,7 @@ func (l *leave) Root(p agents.Principal) string {
 }
 
 func (l *leave) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
-	if !l.Sees(p, ask) {
+	if !l.CanSee(p, ask) {
 		return agents.Limits{}, device.Faultf(device.Denied, "no leave")
 	}
 	return agents.Limits{}, nil
@@ -291,9 +291,9 @@ func (l *leave) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 func (l *leave) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits, error) {
 	return l.May(p, ask)
 }
-func (l *leave) Sees(agents.Principal, agents.Ask) bool { return !l.revoked.Load() }
-func (l *leave) Holds(string, string) bool              { return !l.revoked.Load() }
-func (l *leave) Standing(agents.Principal) uint64 {
+func (l *leave) CanSee(agents.Principal, agents.Ask) bool { return !l.revoked.Load() }
+func (l *leave) MayHold(string, string) bool              { return !l.revoked.Load() }
+func (l *leave) Version(agents.Principal) uint64 {
 	if l.revoked.Load() {
 		return 0
 	}
@@ -304,7 +304,7 @@ func (l *leave) Standing(agents.Principal) uint64 {
 func TestSessionEndsWithItsLeave(t *testing.T) {
 	s, _ := newServer(t, newFake())
 	l := &leave{}
-	s.node.Obey(l)
+	s.node.SetAccess(l)
 	here, there := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- s.ServeStream(t.Context(), there, node.Evidence{Bearer: "other"}) }()

@@ -18,8 +18,8 @@ import (
 //	frame:  length of the payload (4), CRC-32C of those four bytes (4), payload (CBOR),
 //	        SHA-256 of the hash before and the payload (32)
 //
-// Numbers are big-endian. The CRC tells a frame whose end was never written, which a
-// loss of power does, from one that somebody changed.
+// Numbers are big-endian. The CRC distinguishes an incomplete frame, after a power failure,
+// from a changed one.
 const (
 	magic      = "agentsite journal 1\n"
 	headerSize = len(magic) + 8 + sha256.Size

@@ -1,8 +1,7 @@
-// Package quota counts what those take who call from outside: of each key, of each network
-// that one caller can be taken to have for itself, and of all together.
+// Package quota counts the use of limited resources by remote callers: per key, per network
+// that one caller may control, and in total.
 //
-// It knows addresses and numbers. What is counted, and how much there is of it, stands
-// where it is given out.
+// It knows addresses and numbers. Its callers define the resources and their limits.
 package quota
 
 import (
@@ -35,8 +34,8 @@ func PrefixOf(a ma.Multiaddr) netip.Prefix {
 	return Prefix(ip)
 }
 
-// Limit bounds what a group holds. Callers may have different limits in one group: what the
-// lower one leaves is reserved for the others.
+// Limit is the limit of a group. Callers can have different limits in one group: the part
+// above the lower limit is reserved for the others.
 type Limit struct {
 	Group any // comparable
 	Most  int

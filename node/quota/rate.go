@@ -10,7 +10,8 @@ import (
 type Rate struct {
 	PerSecond, Burst float64
 
-	// Debt is how many refused events count as well: whoever goes on waits longer.
+	// Debt is the number of refused events that also count, so that a caller that continues
+	// waits longer.
 	Debt float64
 }
 

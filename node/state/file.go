@@ -18,9 +18,9 @@ func OthersCanRead(mode fs.FileMode) bool {
 }
 
 // WriteAtomic replaces a file: a crash leaves the old one or the new one, never a part. It
-// blocks until the disk has it, and follows no link. What a crash leaves beside the file,
-// the next write replaces, so that one process at a time may write it. With mode 0 the file
-// has the one that the disk gives it, as on FAT, which knows none.
+// blocks until the data is on the disk, and follows no link. The next write replaces the
+// temporary file of a crash, so that only one process at a time may write. With mode 0 the
+// file has the file system's default, as on FAT, which has no modes.
 func WriteAtomic(path string, b []byte, mode fs.FileMode) error {
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

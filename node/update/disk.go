@@ -38,8 +38,8 @@ func ReadJSON(folder, name string, v any) error {
 	return json.Unmarshal(text, v, json.RejectUnknownMembers(true))
 }
 
-// OpenFile opens a file of an untrusted folder for reading. It refuses what is no regular file,
-// and does not block on a pipe, also where one replaces the file at the last moment.
+// OpenFile opens a file of an untrusted folder for reading. It refuses anything but a regular
+// file, and does not block on a pipe, even if one replaces the file concurrently.
 func OpenFile(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// callersProtocol tells a relay the peer ID of a caller whom the site at the other end knows.
-// A relay cannot tell that by itself, and it chooses when there are more callers than it can
-// serve.
+// callersProtocol reports the peer ID of a known caller of a site to a relay. A relay does not
+// know the sites' callers otherwise, and needs that to choose when there are too many.
 const callersProtocol protocol.ID = "/agentsite/callers/1"
 
 const maxPeerID = 64 // bytes

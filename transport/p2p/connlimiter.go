@@ -51,8 +51,8 @@ const (
 )
 
 // connLimiter limits inbound connections. A peer with an account always gets one. A stranger
-// evicts the oldest connection of the key with the most, in the network with the most: idle
-// strangers keep nobody out, and a peer with few connections keeps them. All peers that come
+// evicts the oldest connection of the key with the most, in the network with the most. So
+// idle strangers block no other, and a peer with few connections keeps them. All peers
 // through one relay count as one network.
 type connLimiter struct {
 	account      func(identity.ID) string // "" for a stranger

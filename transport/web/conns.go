@@ -12,13 +12,12 @@ import (
 	"agentsite/node/quota"
 )
 
-// connLimiter bounds the open connections of a listener. Half of them are for callers who
-// have proved who they are, and half for those who have not yet. When one too many comes,
-// one of the half that has more than its share is closed, and there one of the group that
-// has the most: of an account's connections, or of those from one address. So whoever has
-// few keeps them, whatever others do. While there is room up to a second bound, none is
-// closed that is being answered or has had less than a while to speak: among many who come
-// again whenever they are sent away, whoever is slow has that time too.
+// connLimiter limits the open connections of a listener. Half of them are for authenticated
+// callers, and half for others. At the limit it evicts a connection of the half that is over
+// its share, from the group with the most: an account, or an address. So a caller with few
+// connections keeps them. Below a second limit, it does not evict a connection whose request
+// runs, or that is too new: also a slow client gets that time, even if others reconnect
+// after each eviction.
 type connLimiter struct {
 	usual, most int
 
@@ -41,14 +40,14 @@ type group struct {
 	from    netip.Prefix
 }
 
-// rank orders the connections of one group. The lowest is closed first, and of those the
-// one that has been so for longest.
+// rank orders the connections of one group. The lowest rank is evicted first, and in it the
+// connection that has it for longest.
 type rank uint8
 
 const (
-	unproved rank = iota // age alone decides: whoever came last has had no time to speak
+	unproved rank = iota // the oldest is evicted, because the newest had no time for a request
 	idle                 // between two requests
-	reading              // half a request has come
+	reading              // a request is incomplete
 	answering
 )
 

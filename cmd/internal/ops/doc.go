@@ -1,6 +1,6 @@
-// Package ops is what the command line does on a machine without the site that may run
-// there: it scans for parts, prepares the machine, diagnoses it, reads the configuration's
-// pinout and the journal, and updates the program.
+// Package ops has the commands for a machine that need no running site: it scans for parts,
+// prepares and diagnoses the machine, reads the configuration's pinout and the journal, and
+// updates the program.
 //
 // It may import device/..., node/... and discovery/..., and for the questions of a diagnosis
 // to a running site agents, transport/rpc and transport/owner with its client. The list of

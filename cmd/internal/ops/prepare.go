@@ -36,9 +36,9 @@ func superuser(o PrepareOptions) error {
 	return nil
 }
 
-// Prepare does what needs the superuser before a site starts, and returns what it did, a line
-// each: with a named configuration what a first boot needs, and then what the devices need of
-// the kernel. It may be repeated. After an error it goes on with the rest.
+// Prepare does the steps that need root before a site starts, and returns the completed steps,
+// one line each: with a named configuration those of a first boot, and then the devices'
+// preparation of the kernel. It can be repeated. After an error it continues with the rest.
 func Prepare(ctx context.Context, o PrepareOptions) (did []string, err error) {
 	if err := superuser(o); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package systemd tells the service manager how the program is (sd_notify(3)) and feeds its
-// watchdog. Without a service manager it does nothing. It imports nothing of ours.
+// Package systemd reports the program's state to the service manager (sd_notify(3)) and feeds
+// its watchdog. Without a service manager it does nothing. It imports nothing of ours.
 package systemd
 
 import (

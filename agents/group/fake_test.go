@@ -30,6 +30,7 @@ type fake struct {
 	updates chan agents.Update
 	first   agents.Update // the snapshot of a watch with values
 	refuses error         // of Offer; nil for none
+	blind   error         // of a watch with values; nil for none
 	flaps   bool          // it goes as soon as it has come
 	mute    bool          // it tells nothing
 	watches int
@@ -121,6 +122,9 @@ func (f *fake) Watch(ctx context.Context, _ agents.Principal, r agents.WatchRequ
 	f.watches++
 	f.values = !r.OfferOnly
 	gone, down, first := f.gone, f.down, f.first
+	if f.values && down == nil {
+		down = f.blind
+	}
 	f.mu.Unlock()
 	if down != nil {
 		return down

@@ -163,23 +163,34 @@ func (m *member) watch(ctx context.Context, wanted bool, came func()) error {
 	return err
 }
 
-// listen passes on what the site tells. One that has no subscription left for us is asked
-// now and then instead.
+// listen passes on what the site tells. One that refuses its values is watched without them
+// until it offers something else, and one that has no subscription left for us is asked now
+// and then instead.
 func (m *member) listen(ctx context.Context, wanted bool, emit func(agents.Update) error) error {
-	for {
+	for refused := false; ; {
 		first := true
-		err := m.site.Watch(ctx, agents.Principal{}, agents.WatchRequest{OfferOnly: !wanted}, func(u agents.Update) error {
+		err := m.site.Watch(ctx, agents.Principal{}, agents.WatchRequest{OfferOnly: !wanted || refused}, func(u agents.Update) error {
+			if refused && u.Offer {
+				return errRenewed
+			}
 			u.Offer, first = u.Offer || first, false // the first is a snapshot, too
 			return emit(u)
 		})
-		if err == nil {
-			err = errEnded
-		}
-		if kind, _ := kindOf(err); kind != device.Busy {
+		kind, answered := kindOf(err)
+		switch {
+		case err == nil:
+			return errEnded
+		case err == errRenewed:
+			refused = false
+			continue
+		case answered && kind != device.Busy && wanted && !refused:
+			refused = true
+			continue
+		case kind != device.Busy:
 			return err
 		}
 		u := agents.Update{Offer: true}
-		if wanted {
+		if wanted && !refused {
 			now, err := m.site.Read(ctx, agents.Principal{}, agents.ReadRequest{})
 			if err != nil {
 				return err

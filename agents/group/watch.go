@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ func (m *member) take(u agents.Update) {
 	var changed []string
 	g.mu.Lock()
 	if m.values == nil || u.Offer {
+		if m.values != nil { // what is not told again is no value any more
+			changed = slices.Collect(maps.Keys(m.values.readings))
+		}
 		m.values = &values{readings: make(map[string]told)}
 	}
 	v := m.values

@@ -228,6 +228,46 @@ func TestWatchOfferFails(t *testing.T) {
 	}, Member{"attic", attic})
 }
 
+// TestWatchRefused: a site that refuses its values can be called all the same, and may tell
+// them once its offer has changed.
+func TestWatchRefused(t *testing.T) {
+	attic := newFake(usual()).answers(`{"output":"lamp/relay","value":true,"safe":false,"left":60}`)
+	attic.first, attic.blind = snapshot(20), refusal{"denied", "you may not read"}
+	over(t, func(t *testing.T, r *rig) {
+		updates, end := r.values(t, agents.WatchRequest{Points: []string{"attic/a/t"}})
+		defer end()
+		if got := brief(<-updates); got != "attic/a/t=- stale (no reading yet)" {
+			t.Error(got)
+		}
+		if tries := attic.tries(); tries > 3 {
+			t.Error("it was tried", tries, "times")
+		}
+		sleep(time.Minute)
+		if _, err := r.call(t, agents.SwitchOutput, `{"output":"attic/lamp/relay","on":true}`); err != nil {
+			t.Error(err)
+		}
+		attic.mu.Lock()
+		attic.blind = nil
+		attic.mu.Unlock()
+		attic.offers(usual())
+		for got := ""; got != "attic/a/t=20 good"; {
+			select {
+			case u := <-updates:
+				got, _, _ = strings.Cut(strings.TrimPrefix(brief(u), "offer "), ";")
+			case <-time.After(time.Minute):
+				t.Fatal("its values are not told")
+			}
+		}
+		attic.mu.Lock()
+		attic.blind = refusal{"denied", "an owner has to confirm this"}
+		attic.mu.Unlock()
+		r.all()[0].doubt(errRefused)
+		if got := brief(<-updates); got != "attic/a/t=- stale (no reading yet)" {
+			t.Error(got)
+		}
+	}, Member{"attic", attic})
+}
+
 // TestWatchOffers: of two changes of the offer in a short time the later one counts.
 func TestWatchOffers(t *testing.T) {
 	attic := newFake(usual())

@@ -34,7 +34,7 @@ func parseWiFi(text string) (n network, err error) {
 		case colon && key == "password":
 			n.password = value
 		default:
-			return n, fmt.Errorf("unknown key %q: write lines with country:, name: and password:", key)
+			return n, fmt.Errorf("unknown key %q: write country, name or password, such as \"country: DE\"", key)
 		}
 	}
 	switch length := len(n.password); {

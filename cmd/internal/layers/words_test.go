@@ -57,6 +57,8 @@ var avoidedWords = []avoided{
 	{`\berrand`, "request", nil},
 	{`\bafar\b`, "remote", nil},
 	{`\bpaced\b`, "rate-limited", nil},
+	{`starts? the board again`, "reboot", nil},
+	{`(?-i:\bObey\(|\bSees\(|\bStanding\()`, "SetAccess, CanSee, Version", nil},
 }
 
 // TestWords fails on words of a dialect where the field has a usual term.

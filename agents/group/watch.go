@@ -103,9 +103,12 @@ func (g *Group) Watch(ctx context.Context, _ agents.Principal, r agents.WatchReq
 		return err
 	}
 	g.list()
-	for _, here := range r.Points {
+	for i, here := range r.Points {
 		if _, _, err := g.find("points", here); err != nil {
 			return err
+		}
+		if slices.Contains(r.Points[:i], here) {
+			return device.Faultf(device.Invalid, "points: name each point once; %s comes twice", here)
 		}
 	}
 	if !r.OfferOnly {

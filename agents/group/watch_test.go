@@ -103,9 +103,9 @@ func TestWatchPoints(t *testing.T) {
 	attic := newFake(usual())
 	attic.first = snapshot(20)
 	over(t, func(t *testing.T, r *rig) {
-		for _, point := range []string{"shed/a/t", "a/t", ""} {
-			if err := r.Watch(t.Context(), caller, agents.WatchRequest{Points: []string{point}}, nil); device.AsFault(err).Kind != device.Invalid {
-				t.Error(point, err)
+		for _, points := range [][]string{{"shed/a/t"}, {"a/t"}, {""}, {"attic/a/t", "attic/a/t"}} {
+			if err := r.Watch(t.Context(), caller, agents.WatchRequest{Points: points}, nil); device.AsFault(err).Kind != device.Invalid {
+				t.Error(points, err)
 			}
 		}
 		if err := r.Watch(t.Context(), caller, agents.WatchRequest{Every: -1}, nil); device.AsFault(err).Kind != device.Invalid {

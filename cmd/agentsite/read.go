@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -170,76 +168,4 @@ func secondsLeft(status agents.Status) map[string]float64 {
 		left[h.Output] = h.Left
 	}
 	return left
-}
-
-func (a *app) historyCommand() *cobra.Command {
-	var hours float64
-	var steps int
-	cmd := &cobra.Command{
-		Use: "history POINT", GroupID: groupThings, Args: exactly("POINT"),
-		Short:   "Show the history of a measurement",
-		Long:    "Show the minimum, mean and maximum of a measurement in each step of the last hours. A\nsite keeps one day.",
-		Example: "  agentsite history greenhouse/temperature --hours 1 --steps 12",
-		RunE: func(cmd *cobra.Command, points []string) error {
-			var args agents.HistoryRequest
-			if cmd.Flags().Changed("hours") {
-				if !(hours > 0) || math.IsInf(hours, 0) {
-					return usagef("--hours takes how far back in hours, such as 0.5, not %v", hours)
-				}
-				args.Hours = &hours
-			}
-			if cmd.Flags().Changed("steps") {
-				args.Steps = new(float64(steps))
-			}
-			return a.with(func(s *session) error {
-				list, err := s.listPoints(cmd.Context())
-				if err != nil {
-					return err
-				}
-				points, err := pick(list, points, point.hasHistory)
-				switch {
-				case err != nil:
-					return err
-				case len(points) > 1:
-					return usagef("history shows one measurement at a time: choose one of %s", strings.Join(points, ", "))
-				}
-				args.Point = points[0]
-				var past agents.History
-				if said, err := s.ask(cmd.Context(), "read_history", args, &past); said || err != nil {
-					return err
-				}
-				return a.historyTable(past)
-			})
-		},
-		ValidArgsFunction: a.completePoints(1, point.hasHistory),
-	}
-	cmd.Flags().Float64Var(&hours, "hours", 12, "how far back, from 0.05 to 24")
-	cmd.Flags().IntVar(&steps, "steps", 24, "how many steps to divide the time into, from 1 to 288")
-	return cmd
-}
-
-func (a *app) historyTable(past agents.History) error {
-	if len(past.Steps) == 0 {
-		return a.say("%s has no readings in this time", past.Point)
-	}
-	form := "2006-01-02 15:04"
-	times := make([]time.Time, len(past.Steps))
-	for i, s := range past.Steps {
-		var err error
-		if times[i], err = time.Parse(time.RFC3339, s.Time); err != nil {
-			return fmt.Errorf("the site's answer to read_history cannot be read: %w", err)
-		}
-		if times[i].Second() != 0 {
-			form = "2006-01-02 15:04:05"
-		}
-	}
-	var rows [][]string
-	add := func(when string, least, mean, most float64) {
-		rows = append(rows, []string{when, quantity(least, past.Unit), quantity(mean, past.Unit), quantity(most, past.Unit)})
-	}
-	for i, s := range past.Steps {
-		add(times[i].In(time.Local).Format(form), s.Min, s.Mean, s.Max)
-	}
-	add("all", past.Min, past.Mean, past.Max)
-	return table(a.out, []string{"FROM", "MIN", "MEAN", "MAX"}, rows)
 }

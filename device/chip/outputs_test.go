@@ -3,6 +3,7 @@ package chip
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -168,3 +169,50 @@ func mistakes[C driver.Config](t *testing.T, name string, all map[string]func(C)
 }
 
 func noBoard() *board.Board { return boardtest.Machine{}.Board() }
+
+// TestOutputsWithFailingTransfers fails each transfer of some moves in turn, before or after
+// the chip has taken it. A move with a failed transfer is never reported as done, no failure
+// outlasts its move, and then the chip reads what its outputs are.
+func TestOutputsWithFailingTransfers(t *testing.T) {
+	for _, name := range append(expanders, "pca9685") {
+		t.Run(name, func(t *testing.T) {
+			for k := range 100 {
+				var bus *partBus
+				var dev device.Device
+				var level func() device.Value // of the output
+				output, on, off := "pump", device.Bool(true), device.Bool(false)
+				if name == "pca9685" {
+					f := newFakePCA9685()
+					bus, dev, level = &f.partBus, opened(t, greenhouse(t, f)), func() device.Value { return f.level("lamp") }
+					output, on, off = "lamp", device.Number(100), device.Number(0)
+				} else {
+					f := play(name)
+					bus, dev, level = &f.partBus, opened(t, wired(t, name, f)), func() device.Value { return device.Bool(f.pins()&1 == 0) }
+				}
+				n := 0
+				bus.fails = func(w []byte) error {
+					if n++; n-1 != k/2 {
+						return nil
+					}
+					if k%2 == 1 {
+						bus.tx(w, make([]byte, 64))
+					}
+					return errors.New("EIO")
+				}
+				for _, v := range []device.Value{on, off, on} {
+					before := n
+					err := dev.(device.Actuator).Apply(t.Context(), output, v)
+					if failed := before <= k/2 && n > k/2; failed != (err != nil) || err == nil && level() != v {
+						t.Errorf("transfer %d failed %v: %v, and the output is at %v, want %v", k/2, failed, err, level(), v)
+					}
+				}
+				bus.fails = nil
+				readings, err := dev.(device.Sensor).Sample(t.Context())
+				i := slices.IndexFunc(readings, func(r device.Reading) bool { return r.Point == output })
+				if err != nil || readings[i].Value != level() {
+					t.Errorf("after transfer %d: %v %v, and the output is at %v", k/2, readings, err, level())
+				}
+			}
+		})
+	}
+}

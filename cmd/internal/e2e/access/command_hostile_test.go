@@ -175,7 +175,7 @@ func (l *liar) result(tool, long string) any {
 
 // commands are all that a site is asked for, by those who own it. KEY stands for a key.
 var commands = [][]string{
-	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"history", "a/t", "--csv"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
+	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
 	{"tools"}, {"call", "read_points"}, {"ping"}, {"find"},
 	{"grant", "KEY", "read *"}, {"grants"}, {"token", "add", "kitchen", "read *"}, {"token", "list"}, {"token", "revoke", "kitchen"}, {"revoke", "KEY"},
@@ -183,6 +183,7 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
+	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"},
 }
 
 // signs are the commands that sign something.

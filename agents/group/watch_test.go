@@ -274,7 +274,7 @@ func TestWatchOffers(t *testing.T) {
 	g := New(func() []Member { return []Member{{"attic", attic}} })
 	g.list()
 	m := g.all()[0]
-	many := make([]string, 5000) // they take a watcher its time
+	many := make([]string, 2000) // they take a watcher its time
 	for i := range many {
 		many[i] = fmt.Sprintf("a/p%d", i)
 	}
@@ -286,9 +286,9 @@ func TestWatchOffers(t *testing.T) {
 		return nil
 	})
 	<-counts
-	for range 100 {
+	for range 60 {
 		m.come(&agents.Offer{Read: many})
-		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
 		m.come(&agents.Offer{Read: many[1:]})
 		for last := 0; last != len(many)-1; {
 			select {

@@ -140,3 +140,27 @@ func TestWatchRateUndone(t *testing.T) {
 		w.end()
 	})
 }
+
+// TestWatchHides: a principal that sees a part is told of an output what a read tells it: no
+// name of another holder, and of no point that it may not see.
+func TestWatchHides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newWatchRig()
+		r.SetAccess(&leaves{may: map[string][]string{"token:shy": {"read_points", "read_points " + arm}, "ann": {"set_level " + arm}}})
+		r.confirming()
+		r.outputs.set(func() {
+			r.outputs.now.Holder, r.outputs.now.Left, r.outputs.now.Lacks = "ann", 60*time.Second, "needs lever/a on"
+		})
+		w := r.watch(t, shy, agents.WatchRequest{})
+		defer w.end()
+		w.next(t, "arm - stale [somebody else 60 0 "+hidden+"], approvals")
+		// Another's approval, a point and a stop that it may not see:
+		r.desk.ask(ann, 1)
+		if all, err := r.Requests(own); err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		r.put("a", device.Number(1), 0)
+		r.outputs.set(func() { r.outputs.stopped = true })
+		w.next(t)
+	})
+}

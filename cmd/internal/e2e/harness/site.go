@@ -112,13 +112,14 @@ func StartIn(t testing.TB, data, config string, files []*os.File, argv ...string
 	address := make(chan string, 1)
 	go func() {
 		var all []byte
+		found := false
 		buf := make([]byte, 4096)
 		for {
 			n, err := out.Read(buf)
 			all = append(all, buf[:n]...)
-			if m := AddressPattern.FindSubmatch(all); m != nil && address != nil {
+			if m := AddressPattern.FindSubmatch(all); m != nil && !found {
 				address <- string(m[1])
-				address = nil
+				found = true
 			}
 			if err != nil {
 				break

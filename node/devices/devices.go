@@ -109,11 +109,13 @@ func (d *instance) addresses(keep func(device.Kind) bool) []string {
 	return all
 }
 
-// measurements returns the addresses of all measurements, whose history is kept.
-func measurements(devices []*instance) []string {
-	var all []string
+// kinds returns the kinds of all points by address, for the history.
+func kinds(devices []*instance) map[string]device.Kind {
+	all := make(map[string]device.Kind)
 	for _, d := range devices {
-		all = append(all, d.addresses(func(k device.Kind) bool { return k == device.KindMeasurement })...)
+		for _, p := range d.points.Description.Points {
+			all[device.Address(d.Name, p.Name)] = p.Kind
+		}
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -157,7 +158,7 @@ func TestOpenDevices(t *testing.T) {
 				}
 				return
 			}
-			if len(all) != 2 || b.closed != nil || all[0].Name != "a" || all[0].missing != nil || !slices.Equal(measurements(all), []string{"a/t"}) {
+			if len(all) != 2 || b.closed != nil || all[0].Name != "a" || all[0].missing != nil || !maps.Equal(kinds(all), map[string]device.Kind{"a/t": device.KindMeasurement, "a/s": device.KindState, "b/p": device.KindSwitch}) {
 				t.Errorf("%+v", all)
 			}
 			planned, err := NewPlan(cfg)

@@ -1,9 +1,12 @@
-// Package history keeps the readings of every measurement of the last 24 hours in memory,
-// aggregated per minute.
 package history
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,141 +14,405 @@ import (
 )
 
 const (
-	resolution = time.Minute
-	length     = 24 * time.Hour
-	buckets    = int(length / resolution)
+	// flushEvery is how much is lost at most when the power fails.
+	flushEvery = time.Minute
+	// A block of minutes is written after so many raw ones, and one of hours after so many of
+	// those.
+	rawPerMinutes, minutesPerHours = 60, 24
+	// maxCollected limits the samples and changes in memory. More are encoded early.
+	maxCollected = 16 << 10
+	// Before Open nothing is encoded, and each series keeps so many entries at most.
+	maxMinutes, maxEntries = 24 * 60, 1024
+	// clockStep is how far the wall clock may be from what was assumed.
+	clockStep = time.Second
 )
 
-// History has the series of measurements. It is safe for concurrent use. A full series takes
-// 34 kB.
+// Options say how much is kept, and where the time comes from. The zero value of each means
+// its default.
+type Options struct {
+	Raw     time.Duration // how long readings are kept: 7 days; ages are recorded time
+	Minutes time.Duration // how long minutes, and the changes of states and outputs: 90 days
+	Hours   time.Duration // how long hours: 10 years
+	Bytes   int64         // of all files: 64 MB
+	// Now returns the wall time, and whether it is known. It is asked once a minute.
+	Now func() (time.Time, bool)
+}
+
+func (o Options) withDefaults() Options {
+	const day = 24 * time.Hour
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	set(&o.Raw, 7*day)
+	set(&o.Minutes, 90*day)
+	set(&o.Hours, 10*365*day)
+	if o.Bytes <= 0 {
+		o.Bytes = 64 << 20
+	}
+	if o.Now == nil {
+		o.Now = func() (time.Time, bool) { return time.Now(), true }
+	}
+	return o
+}
+
+// History collects readings and has the past ones. It is safe for concurrent use. Until Open
+// it has what it collected in memory: the last day.
 type History struct {
-	start time.Time
+	start   time.Time // time 0 of the collector
+	options Options
+	wake    chan struct{}
 
-	mu     sync.Mutex
-	series map[string]*series
+	// Holder returns who holds an output, and why it went to safe last; nil for nothing. It is
+	// set before the first Record, and called without a lock.
+	Holder func(output string) (holder, cause string)
+
+	writing sync.Mutex // held for the disk, and before mu
+
+	mu        sync.Mutex // never held for the disk
+	collector collector
+	collected int              // since the last raw block
+	since     map[string]int64 // recorded time before which a point was another device's
+	opened    bool
+	disk      disk
+	tiers     [tiers]tier
+	epochs    map[uint32]int64 // the offsets of earlier ones; not changed after Open
+	seq       uint64           // of the newest raw block
+	blocks    [tiers]int       // since the last one of the next tier
+	restate   bool             // the offset has changed
+	failing   bool
 }
 
-// series has one bucket per minute, oldest first. It grows to its full size over a day.
-type series struct {
-	ring []bucket
-	last int // minute of the newest bucket, since the start
-	any  bool
-}
-
-// bucket aggregates the readings of one minute.
-type bucket struct {
-	min, max float32
-	sum      float64
-	count    uint32
-}
-
-// New returns a history of the points with these addresses.
-func New(addresses []string) *History {
-	h := &History{start: time.Now()}
-	h.Keep(addresses)
+// New returns a history of these points, which begins in memory.
+func New(points map[string]device.Kind) *History {
+	now := time.Now()
+	h := &History{
+		start: now, wake: make(chan struct{}, 1), since: make(map[string]int64),
+		collector: collector{series: make(map[string]*series), wall: now.UnixMilli()},
+	}
+	h.Keep(points)
 	return h
 }
 
-// Keep replaces the list of points. The series of points in the new list are kept, the
-// others are dropped.
-func (h *History) Keep(addresses []string) {
+// Keep replaces the list of points. Readings of other points are ignored. A point that is
+// listed again after it was not starts without a past, because it may be another device.
+func (h *History) Keep(points map[string]device.Kind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	old := h.series
-	h.series = make(map[string]*series, len(addresses))
-	for _, a := range addresses {
-		if h.series[a] = old[a]; h.series[a] == nil {
-			h.series[a] = &series{}
-		}
-	}
-}
-
-// Record adds a good numeric reading of a listed point, and ignores every other reading.
-func (h *History) Record(r device.Reading) {
-	if r.Quality != device.Good || r.Value.Type() != device.TypeNumber {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.series[r.Point]; s != nil {
-		s.add(h.minute(r.At), r.Value.Number())
-	}
-}
-
-// minute returns the minutes since the start by the monotonic clock, so that setting the
-// wall clock has no effect.
-func (h *History) minute(t time.Time) int { return int(t.Sub(h.start) / resolution) }
-
-func (s *series) add(minute int, v float64) {
-	v = max(-math.MaxFloat32, min(v, math.MaxFloat32)) // float32 would overflow to Inf
-	switch {
-	case minute < 0 || (s.any && minute < s.last):
-		return // older than the newest bucket
-	case !s.any || minute-s.last >= buckets:
-		s.ring, s.last, s.any = append(s.ring[:0], bucket{}), minute, true
-	}
-	for s.last < minute {
-		s.last++
-		if len(s.ring) < buckets {
-			if len(s.ring) == cap(s.ring) { // append alone would grow the ring to 48 kB
-				s.ring = append(make([]bucket, 0, min(buckets, 2*len(s.ring)+16)), s.ring...)
+	for address, s := range h.collector.series {
+		if kind, ok := points[address]; !ok || kind != s.kind {
+			h.since[address] = h.now() + h.collector.base
+			if s.listed = false; !h.opened {
+				delete(h.collector.series, address)
 			}
-			s.ring = append(s.ring, bucket{})
-		} else {
-			copy(s.ring, s.ring[1:])
-			s.ring[buckets-1] = bucket{}
 		}
 	}
-	b := &s.ring[len(s.ring)-1]
-	if f := float32(v); b.count == 0 {
-		b.min, b.max = f, f
-	} else {
-		b.min, b.max = min(b.min, f), max(b.max, f)
-	}
-	b.sum += v
-	b.count++
-}
-
-// Summaries returns the steps since from that have readings, oldest first. A step is at least
-// a minute. A point that is not listed has none.
-func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.series[address]
-	if s == nil || !s.any {
-		return nil
-	}
-	step = max(step, resolution)
-	var all []device.Summary
-	current, count := -1, uint32(0)
-	for i, b := range s.ring {
-		at := h.start.Add(time.Duration(s.last-len(s.ring)+1+i) * resolution)
-		since := at.Sub(from)
-		if b.count == 0 || since <= -resolution {
+	for address, kind := range points {
+		if len(address) > maxAddress || kind == device.KindImage {
 			continue
 		}
-		if k := int(math.Floor(float64(max(0, since)) / float64(step))); k != current {
-			current, count = k, 0
-			all = append(all, device.Summary{At: from.Add(time.Duration(k) * step), Min: float64(b.min), Max: float64(b.max)})
+		if s := h.collector.series[address]; s == nil {
+			h.collector.series[address] = &series{kind: kind, listed: true}
+		} else if !s.listed {
+			s.kind, s.listed, s.held, s.carried, s.cut = kind, true, nil, nil, h.now()
 		}
-		sum := &all[len(all)-1]
-		sum.Min, sum.Max = min(sum.Min, float64(b.min)), max(sum.Max, float64(b.max))
-		sum.Mean = (sum.Mean*float64(count) + b.sum) / float64(count+b.count)
-		count += b.count
-		sum.Count = int(count)
 	}
-	for i := range all {
-		all[i].Min, all[i].Max, all[i].Mean = round(all[i].Min), round(all[i].Max), round(all[i].Mean)
-	}
-	return all
 }
 
-// round rounds to seven digits. That removes the error of float32, and is more precise than
-// any sensor.
-func round(v float64) float64 {
-	if math.Abs(v) < math.SmallestNonzeroFloat32 {
-		return 0
+// now returns the collector's time, which does not follow the wall clock.
+func (h *History) now() int64 { return h.at(time.Now()) }
+
+func (h *History) at(t time.Time) int64 { return t.Sub(h.start).Milliseconds() }
+
+// Record adds a reading of a listed point: each of a measurement and an event, and those of
+// other points that change something. One that is older than the newest of its point is
+// ignored. Record does not wait for the disk.
+func (h *History) Record(r device.Reading) {
+	var holder, cause string
+	if h.Holder != nil && h.isOutput(r.Point) {
+		holder, cause = h.Holder(r.Point)
 	}
-	scale := math.Pow(10, 6-math.Floor(math.Log10(math.Abs(v))))
-	return math.Round(v*scale) / scale
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.collector.series[r.Point]
+	if s == nil || !s.listed {
+		return
+	}
+	t := h.at(r.At)
+	if t < s.last || r.At.Before(h.start) {
+		return
+	}
+	good := r.Quality == device.Good
+	switch s.kind {
+	case device.KindMeasurement:
+		switch {
+		case !good:
+			h.collector.sample(s, sample{t, math.NaN()})
+		case r.Value.Type() == device.TypeNumber && r.Value.Finite():
+			h.collector.sample(s, sample{t, r.Value.Number()})
+		default:
+			return
+		}
+	case device.KindEvent:
+		if !good || r.Value.IsZero() {
+			return
+		}
+		h.collector.change(s, Change{At: t, Value: r.Value})
+	default:
+		c := Change{At: t, Value: r.Value, Bad: !good, Holder: clip(holder), Cause: clip(cause)}
+		if c.Bad {
+			c.Value = device.Value{}
+		}
+		if s.same(c) {
+			return
+		}
+		h.collector.change(s, c)
+	}
+	h.took(s, t)
+}
+
+func (h *History) isOutput(address string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.collector.series[address]
+	return s != nil && s.kind.Output()
+}
+
+// took keeps what is in memory within its bounds, and wakes Run.
+func (h *History) took(s *series, t int64) {
+	s.last = t
+	h.collector.now = max(h.collector.now, t)
+	h.collected++
+	switch {
+	case !h.opened:
+		s.samples, s.minutes = newest(s.samples, maxEntries), newest(s.minutes, maxMinutes)
+		s.changes = newest(s.changes, maxEntries)
+	case h.collected >= maxCollected:
+		h.seal(false)
+	}
+	wake(h.wake)
+}
+
+// newest drops the oldest half where there are twice as many entries as limit.
+func newest[T any](all []T, limit int) []T {
+	if len(all) < 2*limit {
+		return all
+	}
+	return append(all[:0], all[limit:]...)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// SetClock sets the wall time of this epoch, also of what was recorded before.
+func (h *History) SetClock(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.setClock(now)
+}
+
+func (h *History) setClock(now time.Time) {
+	wall := now.UnixMilli() - h.now()
+	if by := wall - h.collector.wall; by > clockStep.Milliseconds() || by < -clockStep.Milliseconds() {
+		h.collector.wall, h.restate = wall, true
+		wake(h.wake)
+	}
+}
+
+// Open begins to keep the history in a folder, with what it has already. A full or a
+// read-only disk is no error; History then goes on in memory, says so once, and writes when it
+// can. Open may take a second for a long history.
+func (h *History) Open(path string, o Options) error { return h.open(folder(path), o) }
+
+func (h *History) open(d disk, o Options) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if h.opened {
+		return errors.New("the history is open already")
+	}
+	o = o.withDefaults()
+	names, err := d.List()
+	if err != nil {
+		return fmt.Errorf("the history's folder cannot be read: %w", err)
+	}
+	l := loaded{disk: d, epochs: make(map[uint32]int64)}
+	for i, keep := range [tiers]time.Duration{o.Raw, o.Minutes, o.Hours} {
+		l.tiers[i] = tier{id: i, keep: keep.Milliseconds()}
+	}
+	l.load(names)
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.options, h.opened, h.disk, h.tiers, h.epochs, h.seq = o, true, d, l.tiers, l.epochs, l.end.seq
+	c := &h.collector
+	c.epoch, c.base = l.end.epoch+1, l.end.last+1
+	for address := range h.since {
+		h.since[address] += c.base
+	}
+	now, known := o.Now()
+	if wall := now.UnixMilli() - h.now(); known {
+		c.wall = wall
+	} else { // a board without a clock may begin in 1970, and what it records is later than what it has
+		c.wall = max(c.wall, wall, l.end.last+l.epochs[l.end.epoch]+1)
+	}
+	wake(h.wake)
+	return nil
+}
+
+// seal encodes what was collected for the disk, with the coarser tiers when they are due, or
+// with all.
+func (h *History) seal(all bool) {
+	if h.collected > 0 || h.restate {
+		h.seq++
+		h.add(raw, h.collector.takeRaw)
+		h.collected = 0
+	}
+	changes := 0
+	for _, s := range h.collector.series {
+		changes += len(s.changes)
+	}
+	all = all || h.restate
+	if h.blocks[raw] > 0 && (all || h.blocks[raw] >= rawPerMinutes || changes > maxCollected/4) {
+		h.add(minutes, h.collector.takeMinutes)
+		h.blocks[raw] = 0
+	}
+	if h.blocks[minutes] > 0 && (all || h.blocks[minutes] >= minutesPerHours) {
+		h.add(hours, h.collector.takeHours)
+		h.blocks[minutes] = 0
+	}
+	h.restate = false
+}
+
+func (h *History) add(tier int, take func() (head, []entry)) {
+	h.collector.now = max(h.collector.now, h.now())
+	of, all := take()
+	t := &h.tiers[tier]
+	end, _ := t.end()
+	of.seq, of.from = h.seq, end.seq
+	t.add(of, all)
+	h.blocks[tier]++
+}
+
+// Run writes the history once a minute while there is something to write, until ctx ends, and
+// then the rest.
+func (h *History) Run(ctx context.Context) error {
+	var minute <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return h.flush(true)
+		case <-h.wake:
+			if minute == nil {
+				minute = time.After(flushEvery)
+			}
+		case <-minute:
+			if minute = nil; h.flush(false) != nil {
+				wake(h.wake)
+			}
+		}
+	}
+}
+
+// flush writes all that was collected; at the end of the epoch the coarser tiers, too.
+func (h *History) flush(end bool) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	if !h.opened {
+		h.mu.Unlock()
+		return nil
+	}
+	if now, known := h.options.Now(); known {
+		h.setClock(now)
+	}
+	h.seal(end)
+	h.mu.Unlock()
+	var errs error
+	wrote := false
+	for i := range h.tiers {
+		n, err := h.writeTier(&h.tiers[i])
+		errs, wrote = errors.Join(errs, err), wrote || n > 0
+	}
+	if wrote {
+		h.expire()
+	}
+	if failing := errs != nil; failing != h.failing {
+		if h.failing = failing; failing {
+			slog.Error("history cannot be written; the newest part stays in memory", "err", errs)
+		} else {
+			slog.Warn("history is written again")
+		}
+	}
+	return errs
+}
+
+// writeTier writes the blocks that wait, and returns how many.
+func (h *History) writeTier(t *tier) (n int, err error) {
+	h.mu.Lock()
+	all := t.unwritten
+	h.mu.Unlock()
+	if len(all) == 0 {
+		return 0, nil
+	}
+	s, refs, err := t.write(h.disk, all)
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(t.segments) == 0 || t.segments[len(t.segments)-1] != s {
+		t.segments = append(slices.Clone(t.segments), s)
+	}
+	s.refs = append(s.refs, refs...)
+	end := refs[len(refs)-1]
+	s.size = end.at + headSize + int64(end.length)
+	for len(t.unwritten) > 0 && t.unwritten[0].seq <= end.seq {
+		t.waiting -= len(t.unwritten[0].b)
+		t.unwritten = t.unwritten[1:]
+	}
+	if t.lost > 0 {
+		slog.Warn("part of the history could not be kept in memory while the disk failed", "tier", tierNames[t.id], "blocks", t.lost)
+		t.lost = 0
+	}
+	return len(refs), nil
+}
+
+// expire removes what is too old, and the oldest of the largest tier while there is too much.
+func (h *History) expire() {
+	h.mu.Lock()
+	var old []*segment
+	for i := range h.tiers {
+		t := &h.tiers[i]
+		if end, ok := t.end(); ok {
+			old = append(old, t.expired(end.last)...)
+		}
+	}
+	for {
+		total, largest := int64(0), (*tier)(nil)
+		for i := range h.tiers {
+			t := &h.tiers[i]
+			total += t.size()
+			if len(t.segments) > 1 && (largest == nil || t.size() > largest.size()) {
+				largest = t
+			}
+		}
+		if total <= h.options.Bytes || largest == nil {
+			break
+		}
+		old = append(old, largest.dropOldest())
+	}
+	h.mu.Unlock()
+	for _, s := range old {
+		if err := h.disk.Remove(s.name); err != nil {
+			slog.Warn("old history cannot be removed", "file", s.name, "err", err)
+		}
+	}
+	if old != nil {
+		h.disk.Sync()
+	}
 }

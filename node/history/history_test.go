@@ -3,16 +3,17 @@ package history
 import (
 	"fmt"
 	"math"
-	"runtime"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+	_ "time/tzdata"
 
 	"agentsite/device"
-
-	"pgregory.net/rapid"
 )
+
+var oneMeasurement = map[string]device.Kind{"a/t": device.KindMeasurement}
 
 func number(v float64, at time.Time) device.Reading {
 	return device.Reading{Point: "a/t", Value: device.Number(v), Quality: device.Good, At: at}
@@ -40,194 +41,273 @@ func TestSummaries(t *testing.T) {
 		{"nothing", nil, 0, 1, nil},
 		{"one", []at{{0, 21.5}}, 0, 1, []string{"0: 21.5 21.5 21.5"}},
 		{"a minute each", hour, 0, 1, []string{"0: 1 2 3", "1: 10 10 10", "2: 20 20 20", "3: 30 30 30", "59: 5 5 5"}},
-		{"two minutes each", hour, 0, 2, []string{"0: 1 4.666667 10", "2: 20 25 30", "58: 5 5 5"}},
+		{"two minutes each", hour, 0, 2, []string{"0: 1 4.66666667 10", "2: 20 25 30", "58: 5 5 5"}},
 		{"all in one", hour, 0, 60, []string{"0: 1 11.5 30"}},
 		{"far more than all", hour, 0, 1e6, []string{"0: 1 11.5 30"}},
 		{"a step below the resolution is a minute", hour, 0, 0.1, []string{"0: 1 2 3", "1: 10 10 10", "2: 20 20 20", "3: 30 30 30", "59: 5 5 5"}},
 		{"no step is a minute", hour[:2], 0, 0, []string{"0: 1 2 3"}},
 		{"a negative step is a minute", hour[:2], 0, -5, []string{"0: 1 2 3"}},
 		{"from the second minute", hour, 1, 2, []string{"0: 10 15 20", "2: 30 30 30", "58: 5 5 5"}},
-		{"from within a minute, which counts", hour, 2.5, 60, []string{"0: 5 18.33333 30"}},
+		{"from within a minute, which counts", hour, 2.5, 60, []string{"0: 5 18.3333333 30"}},
 		{"from just after a minute", hour, 3, 60, []string{"0: 5 17.5 30"}},
 		{"from the future", hour, 60, 60, nil},
 		{"from long before", hour, -600, 600, []string{"600: 1 11.5 30"}},
-		{"negative and small", []at{{0, -0.001}, {0, 0}, {0, -0.003}}, 0, 1, []string{"0: -0.003 -0.001333333 0"}},
-		{"float32 is tidied", []at{{0, 0.1}, {0, 16777217}}, 0, 1, []string{"0: 0.1 8.388609e+06 1.677722e+07"}},
-		{"larger than float32", []at{{0, 1e300}, {0, -1e300}}, 0, 1, []string{"0: -3.4028230000000003e+38 0 3.4028230000000003e+38"}},
-		{"smaller than float32", []at{{0, 1e-300}}, 0, 1, []string{"0: 0 0 0"}},
+		{"negative and small", []at{{0, -0.001}, {0, 0}, {0, -0.003}}, 0, 1, []string{"0: -0.003 -0.00133333333 0"}},
+		{"as large as it gets", []at{{0, 1e300}, {0, -1e300}}, 0, 1, []string{"0: -1e+300 0 1e+300"}},
+		{"a sum that is too large", []at{{0, 1e308}, {0, 1e308}, {0, 1e308}}, 0, 1, []string{"0: 1e+308 1e+308 1e+308"}},
 		{"backwards is not kept", []at{{5, 1}, {4, 9}, {5, 3}}, 0, 60, []string{"0: 1 2 3"}},
 		{"before the start is not kept", []at{{-5, 9}, {0, 1}}, -60, 600, []string{"0: 1 1 1"}},
 		{"a day ago and now", []at{{0, 1}, {1439, 2}}, 0, 2000, []string{"0: 1 1.5 2"}},
-		{"more than a day ago", []at{{0, 1}, {1, 3}, {1440, 2}}, 0, 2000, []string{"0: 2 2.5 3"}},
-		{"long ago", []at{{0, 1}, {1, 3}, {9999, 2}}, 0, 20000, []string{"0: 2 2 2"}},
 	} {
-		h := New([]string{"a/t"})
-		for _, r := range tt.readings {
-			h.Record(number(r.v, h.start.Add(time.Duration(r.minutes*float64(time.Minute)))))
-		}
-		from := h.start.Add(time.Duration(tt.from * float64(time.Minute)))
-		got := h.Summaries("a/t", from, time.Duration(tt.step*float64(time.Minute)))
-		if !slices.Equal(show(got, from), tt.want) {
-			t.Errorf("%s: %q, want %q", tt.name, show(got, from), tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := New(oneMeasurement)
+				for _, r := range tt.readings {
+					h.Record(number(r.v, h.start.Add(time.Duration(r.minutes*float64(time.Minute)))))
+				}
+				from := h.start.Add(time.Duration(tt.from * float64(time.Minute)))
+				got := h.Summaries("a/t", from, time.Duration(tt.step*float64(time.Minute)))
+				if tt.name == "a sum that is too large" && len(got) == 1 {
+					got[0].Mean = math.Min(got[0].Mean, 1e308) // the mean is within the range, and no Inf
+				}
+				if !slices.Equal(show(got, from), tt.want) {
+					t.Errorf("%q, want %q", show(got, from), tt.want)
+				}
+			})
+		})
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
-	h := New([]string{"a/t"})
-	now := time.Now()
-	for _, r := range []device.Reading{
-		{Point: "a/other", Value: device.Number(1), Quality: device.Good, At: now},
-		{Point: "a/t", Value: device.Number(1), Quality: device.Bad, At: now},
-		{Point: "a/t", Value: device.Number(1), Quality: device.Stale, At: now},
-		{Point: "a/t", Value: device.Bool(true), Quality: device.Good, At: now},
-		{Point: "a/t", Value: device.Text("x"), Quality: device.Good, At: now},
-		{Point: "a/t", Quality: device.Good, At: now},
-	} {
-		h.Record(r)
-	}
-	for _, p := range []string{"a/t", "a/other"} {
-		if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); got != nil {
-			t.Errorf("%s: %v", p, got)
+// TestIgnored: readings of points that are not listed, and of other types, are ignored.
+func TestIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(oneMeasurement)
+		now := time.Now()
+		for _, r := range []device.Reading{
+			{Point: "a/other", Value: device.Number(1), Quality: device.Good, At: now},
+			{Point: "a/t", Value: device.Bool(true), Quality: device.Good, At: now},
+			{Point: "a/t", Value: device.Text("x"), Quality: device.Good, At: now},
+			{Point: "a/t", Value: device.Number(math.NaN()), Quality: device.Good, At: now},
+			{Point: "a/t", Quality: device.Good, At: now},
+		} {
+			h.Record(r)
 		}
-	}
-	if len(h.series) != 1 {
-		t.Errorf("%d series", len(h.series))
-	}
+		h.Record(device.Reading{Point: "a/t", Value: device.Number(1), Quality: device.Bad, At: now})
+		for _, p := range []string{"a/t", "a/other"} {
+			if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); got != nil {
+				t.Errorf("%s: %v", p, got)
+			}
+		}
+		all, err := h.Query(Query{Address: "a/t", From: now.Add(-time.Hour), To: now.Add(time.Hour), Step: time.Hour})
+		if err != nil || len(all) != 1 || all[0].Count != 1 || all[0].Good != 0 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
 }
 
-// TestKeep: Keep keeps the series of points in the new list, and drops the others.
+// TestKeep: Keep keeps the series of points in the new list; one that was not in it starts
+// without a past, in memory and from the disk.
 func TestKeep(t *testing.T) {
-	h := New([]string{"a/stays", "a/goes"})
-	now := time.Now()
-	for _, p := range []string{"a/stays", "a/goes"} {
-		r := number(1, now)
-		r.Point = p
-		h.Record(r)
-	}
-	h.Keep([]string{"a/comes", "a/stays"})
-	h.Keep([]string{"a/comes", "a/stays", "a/goes"}) // listed again, with an empty series
-	for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
-		if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); len(got) != want {
-			t.Errorf("%s has %d steps, want %d", p, len(got), want)
-		}
-		r := number(2, now)
-		r.Point = p
-		if h.Record(r); len(h.Summaries(p, now.Add(-time.Hour), time.Minute)) != 1 {
-			t.Errorf("%s is not kept", p)
-		}
-	}
-}
-
-// TestModel compares with a computation over the raw readings of several days.
-func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		h := New([]string{"a/t"})
-		type raw struct {
-			minute int
-			v      float64
-		}
-		var all []raw
-		at, last := h.start, 0
-		for range rapid.IntRange(0, 120).Draw(t, "readings") {
-			pause := rapid.OneOf(
-				rapid.Int64Range(0, int64(2*time.Minute)), rapid.Int64Range(0, int64(3*time.Hour)), rapid.Int64Range(0, int64(30*time.Hour)),
-			).Draw(t, "pause")
-			at = at.Add(time.Duration(pause))
-			v := rapid.OneOf(rapid.Float64Range(-50, 150), rapid.Float64Range(0, 1e6), rapid.Just(0.0), rapid.Float64()).Draw(t, "v")
-			h.Record(number(v, at))
-			last = int(at.Sub(h.start) / time.Minute)
-			all = append(all, raw{last, max(-math.MaxFloat32, min(v, math.MaxFloat32))})
-		}
-		from := at.Add(-time.Duration(rapid.Int64Range(-int64(time.Hour), int64(30*time.Hour)).Draw(t, "back")))
-		step := time.Duration(rapid.Int64Range(0, int64(5*time.Hour)).Draw(t, "step"))
-
-		length := max(step, time.Minute)
-		var want []device.Summary
-		var counts []float64
-		var scale []float64 // the largest value that went into a mean
-		previous := time.Duration(-1)
-		for _, r := range all {
-			minute := h.start.Add(time.Duration(r.minute) * time.Minute)
-			if r.minute <= last-buckets || !minute.Add(time.Minute).After(from) {
-				continue
+	for _, opened := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			kinds := func(all ...string) map[string]device.Kind {
+				m := make(map[string]device.Kind)
+				for _, a := range all {
+					m[a] = device.KindMeasurement
+				}
+				return m
 			}
-			k := max(0, minute.Sub(from)) / length
-			if k != previous {
-				previous = k
-				want = append(want, device.Summary{At: from.Add(k * length), Min: r.v, Max: r.v})
-				counts, scale = append(counts, 0), append(scale, 0)
-			}
-			i := len(want) - 1
-			want[i].Min, want[i].Max = min(want[i].Min, r.v), max(want[i].Max, r.v)
-			want[i].Mean += (r.v - want[i].Mean) / (counts[i] + 1)
-			counts[i]++
-			scale[i] = max(scale[i], math.Abs(r.v))
-		}
-		got := h.Summaries("a/t", from, step)
-		if len(got) != len(want) {
-			t.Fatalf("%d steps, want %d:\n%v\n%v", len(got), len(want), show(got, from), show(want, from))
-		}
-		near := func(a, b, scale float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(b), scale)+1e-44 }
-		for i := range got {
-			g, w := got[i], want[i]
-			if !g.At.Equal(w.At) || g.Count != int(counts[i]) || !near(g.Min, w.Min, 0) || !near(g.Max, w.Max, 0) || !near(g.Mean, w.Mean, scale[i]) {
-				t.Fatalf("step %d: %+v, want %+v", i, g, w)
-			}
-			for _, v := range []float64{g.Min, g.Mean, g.Max} {
-				if math.IsNaN(v) || math.IsInf(v, 0) {
-					t.Fatalf("step %d has NaN or Inf: %+v", i, g)
+			h := New(kinds("a/stays", "a/goes"))
+			if opened {
+				if err := h.open(newMemDisk(), Options{}); err != nil {
+					t.Fatal(err)
 				}
 			}
-			if i > 0 && !g.At.After(got[i-1].At) {
-				t.Fatalf("step %d does not start after step %d", i, i-1)
+			for _, p := range []string{"a/stays", "a/goes"} {
+				r := number(1, time.Now())
+				r.Point = p
+				h.Record(r)
+			}
+			h.flush(false)
+			time.Sleep(time.Second)
+			h.Keep(kinds("a/comes", "a/stays"))
+			h.Keep(kinds("a/comes", "a/stays", "a/goes"))
+			for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
+				if got := h.Summaries(p, time.Now().Add(-time.Hour), time.Minute); len(got) != want {
+					t.Errorf("%s has %d steps, want %d", p, len(got), want)
+				}
+				r := number(2, time.Now())
+				r.Point = p
+				if h.Record(r); len(h.Summaries(p, time.Now().Add(-time.Hour), time.Hour)) != 1 {
+					t.Errorf("%s is not kept", p)
+				}
+			}
+		})
+	}
+}
+
+// TestSteps: for every time, in zones with all kinds of changes, a step begins where its clock
+// is at a multiple of its length, and steps follow each other without gaps.
+func TestSteps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Apia"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range lengths {
+			for range 300 {
+				at := time.UnixMilli(rng.Int64N(2_000_000_000_000)).In(zone)
+				start := align(at, step)
+				end := next(start, step)
+				if start.After(at) || !end.After(at) {
+					t.Fatalf("%s, %v: %v is not in the step from %v to %v", name, step, at, start, end)
+				}
+				if again, last := align(start, step), align(end.Add(-time.Millisecond), step); !again.Equal(start) || !last.Equal(start) {
+					t.Fatalf("%s, %v: the step from %v begins at %v and %v", name, step, start, again, last)
+				}
+				if most := step + 25*time.Hour; end.Sub(start) > most {
+					t.Fatalf("%s, %v: the step from %v to %v", name, step, start, end)
+				}
 			}
 		}
-	})
+	}
 }
 
-// TestWallClock: a reading's minute and a step's place follow the monotonic clock.
-func TestWallClock(t *testing.T) {
+// TestLocalDays: a day is as long as it is where the site is.
+func TestLocalDays(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Query{From: time.Date(2026, 3, 28, 12, 0, 0, 0, berlin), To: time.Date(2026, 3, 31, 0, 0, 0, 0, berlin), Step: day, Location: berlin}
+	bounds, err := q.bounds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hours []int64
+	for i := range len(bounds) - 1 {
+		hours = append(hours, (bounds[i+1]-bounds[i])/msHour)
+	}
+	if !slices.Equal(hours, []int64{24, 23, 24}) {
+		t.Errorf("%v", hours)
+	}
+}
+
+// TestBounds: no query takes more than its share, however far the times are apart.
+func TestBounds(t *testing.T) {
+	h := New(oneMeasurement)
+	far := []time.Time{{}, time.Unix(0, 0), time.Now().AddDate(-10, 0, 0), time.Now(), time.Now().AddDate(10, 0, 0), time.Unix(math.MaxInt64/1_000_000, 0), time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0)}
+	for _, from := range far {
+		for _, to := range far {
+			for _, step := range []time.Duration{-1, 0, 1, time.Millisecond, time.Second, 25 * time.Hour, 365 * day, math.MaxInt64} {
+				q := Query{Address: "a/t", From: from, To: to, Step: step, Steps: math.MaxInt}
+				if bounds, err := q.bounds(); err == nil && (len(bounds) > maxSteps+2 || len(bounds) < 2) {
+					t.Errorf("%+v has %d steps", q, len(bounds))
+				}
+				h.Query(q)
+			}
+			h.Summaries("a/t", from, to.Sub(from))
+			h.ValueAt("a/t", from)
+		}
+	}
+}
+
+// TestClock: a board without a clock begins in 1970, or ten years ahead. What it records is
+// later than what it has, and gets its time when that is known.
+func TestClock(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Since(time.Unix(1000, 0)), 10 * 365 * day, -10 * 365 * day} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			for range 10 {
+				w.reading()
+				time.Sleep(time.Second)
+			}
+			before := w.wall()
+			w.known, w.skew = false, skew
+			w.restart(true)
+			if w.wall() < before {
+				t.Errorf("it begins at %v, before what it has", time.UnixMilli(w.wall()))
+			}
+			for range 24 * 6 { // a day without a clock
+				w.reading()
+				time.Sleep(10 * time.Minute)
+				w.h.flush(false)
+			}
+			w.check()
+			w.known = true
+			w.step(-skew)
+			w.h.flush(false)
+			if off := time.Until(time.UnixMilli(w.wall())); off.Abs() > time.Second {
+				t.Errorf("it is %v off", off)
+			}
+			// Only the raw readings are compared after a step that is no whole hour.
+			check := func() {
+				var got []read1
+				w.h.Samples("a/t", longAgo, farOff, func(at time.Time, v float64, good bool) bool {
+					got = append(got, read1{at.UnixMilli(), v, good})
+					return true
+				})
+				if !slices.Equal(got, w.ref.points["a/t"]) {
+					t.Error("the readings do not have their times")
+				}
+			}
+			check()
+			w.restart(false)
+			check()
+		})
+	}
+}
+
+// TestValueAt: a state has its value until the next change, also over blocks, and none while
+// the site is off.
+func TestValueAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New([]string{"a/t"})
-		time.Sleep(90 * time.Second)
-		now := time.Now()
-		h.Record(number(5, now))
-		if h.series["a/t"].last != 1 {
-			t.Errorf("a reading after 90 s is in minute %d", h.series["a/t"].last)
+		w := newWorld(t, 1)
+		set := func(on bool) {
+			w.h.Holder = func(string) (string, string) { return "rule:frost", "" }
+			w.h.Record(device.Reading{Point: "b/relay", Value: device.Bool(on), Quality: device.Good, At: time.Now()})
 		}
-		// A test cannot set the wall clock. Instead it shows that the monotonic part of a
-		// time is used: without that part, a wall time of next year counts.
-		if got := h.minute(now.Round(0).AddDate(1, 0, 0)); got < 365*24*60 {
-			t.Errorf("a wall time alone is minute %d", got)
+		want := func(at time.Time, on, known bool, since time.Time) {
+			t.Helper()
+			c, ok := w.h.ValueAt("b/relay", at)
+			if ok != known || ok && (c.Value != device.Bool(on) || c.Time.UnixMilli() != since.UnixMilli() || c.Holder != "rule:frost") {
+				t.Errorf("%+v, %v", c, ok)
+			}
 		}
+		hourly := func(n int) {
+			for range n {
+				w.h.Record(device.Reading{Point: "a/t", Value: device.Number(1), Quality: device.Good, At: time.Now()})
+				w.h.flush(false)
+				time.Sleep(time.Minute)
+			}
+		}
+		start := time.Now()
 		time.Sleep(time.Minute)
-		h.Record(number(7, time.Now()))
-		got := h.Summaries("a/t", time.Now().Add(-10*time.Minute), time.Hour)
-		if len(got) != 1 || got[0].Min != 5 || got[0].Max != 7 {
-			t.Errorf("%v", got)
+		on := time.Now()
+		set(true)
+		hourly(300)
+		off := time.Now()
+		set(false)
+		check := func() {
+			t.Helper()
+			want(start, false, false, on)
+			want(on, true, true, on)
+			want(on.Add(2*time.Hour), true, true, on)
+			want(off.Add(-time.Millisecond), true, true, on)
+			want(off, false, true, off)
+			want(off.Add(time.Minute), false, true, off)
 		}
+		check()
+		hourly(200)
+		check()
+		end := time.Now()
+		w.restart(true)
+		hourly(5)
+		check()
+		want(end.Add(time.Second), false, false, off)
+		want(time.Now(), false, false, off)
+		set(true)
+		want(time.Now(), true, true, time.Now())
 	})
-}
-
-// TestMemory: a week of readings takes as much memory as a day, which is at most the size in
-// History's comment.
-func TestMemory(t *testing.T) {
-	h := New([]string{"a/t"})
-	for i := range 7 * 24 * 60 * 2 {
-		h.Record(number(float64(i), h.start.Add(time.Duration(i)*30*time.Second)))
-	}
-	s := h.series["a/t"]
-	if len(s.ring) != buckets {
-		t.Errorf("%d minutes are kept, want %d", len(s.ring), buckets)
-	}
-	const each = 24 // bytes of a bucket on 64 bits
-	if runtime.GOARCH == "amd64" && cap(s.ring)*each > 34<<10 {
-		t.Errorf("a series takes %d bytes", cap(s.ring)*each)
-	}
-	from := h.start.Add(7*24*time.Hour - length)
-	got := h.Summaries("a/t", from, length)
-	if first := 6.0 * 24 * 60 * 2; len(got) != 1 || got[0].Min != first || got[0].Max != first+2*24*60-1 {
-		t.Errorf("%v", show(got, from))
-	}
 }

@@ -53,7 +53,7 @@ var layers = []layer{
 	{"node/access", []string{"agents", "device", "node/identity"}, "permissions are decided by names alone, and a refusal is a fault; operations are executed elsewhere"},
 	{"node/journal", []string{"device", "node", "node/identity", "node/state"}, "it records the node's calls in the node's types; identity has the codec, and state replaces files"},
 	{"node/journal/journaltest", nil, "it damages files, whatever they contain"},
-	{"node/history", []string{"device"}, "history stores readings"},
+	{"node/history", []string{"device", "node/state"}, "it stores readings; state syncs folders"},
 	{"node/config", []string{"agents", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"node/hosted", []string{"agents", "device", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},

@@ -1,0 +1,185 @@
+package history
+
+import (
+	"slices"
+
+	"agentsite/device"
+)
+
+// series is what was collected of one point. Times are those of its collector.
+type series struct {
+	kind    device.Kind
+	listed  bool     // false for a point that is gone; its series goes when it is written
+	samples []sample // since the last raw block
+	minutes []bucket // since the last block of minutes
+	hours   []bucket // since the last block of hours
+	changes []Change // since the last block of minutes
+	inRaw   int      // of changes
+	held    *Change  // the newest value of a state or an output
+	carried *Change  // held at the last block of minutes
+	cut     int64    // a bucket has no readings from before and after it
+	last    int64
+}
+
+// collector collects the readings of one epoch.
+type collector struct {
+	series map[string]*series
+	epoch  uint32
+	base   int64 // recorded time at time 0
+	wall   int64 // Unix ms at time 0
+	now    int64 // of the newest entry or block
+}
+
+const (
+	msMinute = 60_000
+	msHour   = 60 * msMinute
+)
+
+func (c *collector) offset() int64 { return c.wall - c.base }
+
+// addTo adds a later bucket to the last one of all, or as a new one if it is of another period
+// of the wall clock, or the cut is between them.
+func (c *collector) addTo(all []bucket, b bucket, cut, length int64) []bucket {
+	if n := len(all); n > 0 && (all[n-1].t >= cut || b.t < cut) && floor(all[n-1].t+c.wall, length) == floor(b.t+c.wall, length) {
+		all[n-1].merge(b)
+		return all
+	}
+	return append(all, b)
+}
+
+// floor returns the largest multiple of length that is not after t.
+func floor(t, length int64) int64 {
+	if r := t % length; r < 0 {
+		return t - r - length
+	} else {
+		return t - r
+	}
+}
+
+func (c *collector) sample(s *series, x sample) {
+	s.samples = append(s.samples, x)
+	c.addSample(s, x)
+}
+
+func (c *collector) addSample(s *series, x sample) {
+	b := bucket{t: x.t}
+	b.add(x)
+	s.minutes = c.addTo(s.minutes, b, s.cut, msMinute)
+}
+
+func (c *collector) change(s *series, x Change) {
+	s.changes = append(s.changes, x)
+	if s.kind != device.KindEvent {
+		s.held = &x
+	}
+}
+
+// same reports whether x brings nothing new.
+func (s *series) same(x Change) bool {
+	h := s.held
+	return h != nil && h.Value == x.Value && h.Bad == x.Bad && h.Holder == x.Holder && h.Cause == x.Cause
+}
+
+// span is the time of the entries of a block, in the collector's time.
+type span struct {
+	first, last int64
+	any         bool
+}
+
+func (p *span) add(first, last int64) {
+	if !p.any {
+		p.first, p.last, p.any = first, last, true
+	}
+	p.first, p.last = min(p.first, first), max(p.last, last)
+}
+
+// head returns a block's with entries of a time; the sequence is the caller's.
+func (c *collector) head(p span) head {
+	p.add(c.now, c.now)
+	return head{epoch: c.epoch, first: p.first + c.base, last: p.last + c.base, offset: c.offset()}
+}
+
+// takeRaw encodes what was collected since the last raw block.
+func (c *collector) takeRaw() (head, []entry) {
+	var p span
+	for _, s := range c.series {
+		if n := len(s.samples); n > 0 {
+			p.add(s.samples[0].t, s.samples[n-1].t)
+		}
+		if n := len(s.changes); n > s.inRaw {
+			p.add(s.changes[s.inRaw].At, s.changes[n-1].At)
+		}
+	}
+	h := c.head(p)
+	var all []entry
+	for address, s := range c.series {
+		if len(s.samples) > 0 {
+			all = append(all, entry{address, formSamples, appendSamples(nil, h.first-c.base, s.samples)})
+		}
+		if len(s.changes) > s.inRaw {
+			all = append(all, entry{address, formChanges, appendChanges(nil, h.first-c.base, s.changes[s.inRaw:])})
+		}
+		s.samples, s.inRaw = s.samples[:0], len(s.changes)
+	}
+	return h, all
+}
+
+// takeMinutes encodes what was collected since the last block of minutes, with the values
+// that states and outputs had then, and adds it to the hours.
+func (c *collector) takeMinutes() (head, []entry) {
+	var p span
+	for _, s := range c.series {
+		if n := len(s.minutes); n > 0 {
+			p.add(s.minutes[0].t, s.minutes[n-1].t)
+		}
+		if n := len(s.changes); n > 0 {
+			p.add(s.changes[0].At, s.changes[n-1].At)
+		}
+	}
+	h := c.head(p)
+	var all []entry
+	for address, s := range c.series {
+		if len(s.minutes) > 0 {
+			all = append(all, entry{address, formBuckets, appendBuckets(nil, h.first-c.base, s.minutes)})
+		}
+		if s.carried != nil {
+			s.carried.held = true
+			s.changes = slices.Insert(s.changes, 0, *s.carried)
+		}
+		if len(s.changes) > 0 {
+			all = append(all, entry{address, formChanges, appendChanges(nil, h.first-c.base, s.changes)})
+		}
+		for _, b := range s.minutes {
+			s.hours = c.addTo(s.hours, b, s.cut, msHour)
+		}
+		s.minutes, s.changes, s.inRaw, s.carried = s.minutes[:0], s.changes[:0], 0, nil
+		if s.held != nil && s.listed {
+			held := *s.held
+			s.carried = &held
+		}
+	}
+	return h, all
+}
+
+// takeHours encodes what was collected since the last block of hours, and forgets the points
+// that are gone.
+func (c *collector) takeHours() (head, []entry) {
+	var p span
+	for _, s := range c.series {
+		if n := len(s.hours); n > 0 {
+			p.add(s.hours[0].t, s.hours[n-1].t)
+		}
+	}
+	h := c.head(p)
+	var all []entry
+	for address, s := range c.series {
+		if len(s.hours) > 0 {
+			all = append(all, entry{address, formBuckets, appendBuckets(nil, h.first-c.base, s.hours)})
+		}
+		s.hours = s.hours[:0]
+		if !s.listed {
+			delete(c.series, address)
+		}
+	}
+	return h, all
+}

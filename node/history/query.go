@@ -1,0 +1,356 @@
+package history
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"agentsite/device"
+)
+
+// Query asks for the steps of a measurement.
+type Query struct {
+	Address  string
+	From, To time.Time
+	Step     time.Duration  // of whole milliseconds; 0 for one that divides the time into Steps at most
+	Steps    int            // with a Step of 0; 0 for 100
+	Location *time.Location // whose midnight steps are aligned to; nil for UTC
+}
+
+// Step sums up the readings from At until End.
+type Step struct {
+	At, End              time.Time
+	Min, Mean, Max, Last float64 // of the good readings
+	Count, Good          int     // readings, and the good ones of them
+}
+
+// maxSteps limits the steps of a query.
+const maxSteps = 5000
+
+// Query returns the steps that have readings, oldest first. The first step is the one with
+// From in it, and the last one ends at To or after it. Steps shorter than a day begin at
+// multiples of their length after local midnight, others at local midnight.
+func (h *History) Query(q Query) ([]Step, error) {
+	bounds, err := q.bounds()
+	if err != nil {
+		return nil, err
+	}
+	return h.steps(q.Address, bounds, suits(bounds)), nil
+}
+
+// suits returns the coarsest tier whose periods do not cross bounds.
+func suits(bounds []int64) int {
+	best := hours
+	for _, b := range bounds {
+		if best == hours && floor(b, msHour) != b {
+			best = minutes
+		}
+		if floor(b, msMinute) != b {
+			return raw
+		}
+	}
+	return best
+}
+
+// steps aggregates what is kept between bounds, in Unix ms.
+func (h *History) steps(address string, bounds []int64, finest int) []Step {
+	all := make([]bucket, len(bounds)-1)
+	i := 0
+	h.read(address, bounds[0], bounds[len(bounds)-1], finest, func(wall int64, b bucket) bool {
+		if wall < bounds[0] || wall >= bounds[len(bounds)-1] {
+			return true
+		}
+		if wall < bounds[i] || wall >= bounds[i+1] {
+			if i+2 < len(bounds) && wall >= bounds[i+1] && wall < bounds[i+2] {
+				i++
+			} else {
+				i = sort.Search(len(bounds), func(k int) bool { return bounds[k] > wall }) - 1
+			}
+		}
+		all[i].merge(b)
+		return true
+	})
+	var steps []Step
+	for i, b := range all {
+		if b.good == 0 && b.bad == 0 {
+			continue
+		}
+		s := Step{At: time.UnixMilli(bounds[i]), End: time.UnixMilli(bounds[i+1]), Count: int(b.good + b.bad), Good: int(b.good)}
+		if b.good > 0 {
+			s.Min, s.Mean, s.Max, s.Last = b.min, b.mean(), b.max, b.last
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// Samples calls yield for the raw readings of a measurement in a range of wall time, in the
+// order in which they were recorded, until it returns false. Where only minutes or hours are
+// left, there is nothing.
+func (h *History) Samples(address string, from, to time.Time, yield func(at time.Time, value float64, good bool) bool) {
+	first, end := clampTime(from), clampTime(to)
+	h.read(address, first, end, onlyRaw, func(wall int64, b bucket) bool {
+		if wall < first || wall >= end {
+			return true
+		}
+		return yield(time.UnixMilli(wall), b.last, b.good > 0)
+	})
+}
+
+// onlyRaw is a finest tier without the coarser ones.
+const onlyRaw = -1
+
+// view is what is kept at one moment, with a copy of what was collected of one point.
+type view struct {
+	disk    disk
+	tiers   [tiers]tierView
+	epochs  map[uint32]int64
+	current collector // without its series
+	since   int64
+	live    series
+}
+
+func (h *History) view(address string) (v view) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v = view{disk: h.disk, epochs: h.epochs, current: h.collector, since: h.since[address]}
+	for i := range h.tiers {
+		v.tiers[i] = h.tiers[i].view()
+	}
+	if s := h.collector.series[address]; s != nil {
+		v.live = *s
+		v.live.samples, v.live.minutes, v.live.hours, v.live.changes = slices.Clone(s.samples), slices.Clone(s.minutes), slices.Clone(s.hours), slices.Clone(s.changes)
+	}
+	return v
+}
+
+// offset returns that of an epoch.
+func (v *view) offset(epoch uint32) int64 {
+	if epoch == v.current.epoch {
+		return v.current.offset()
+	}
+	return v.epochs[epoch]
+}
+
+// touches reports whether a block has entries of a range of wall time.
+func (v *view) touches(h head, from, to int64) bool {
+	offset := v.offset(h.epoch)
+	return h.first+offset < to && h.last+offset >= from
+}
+
+// read calls yield for what is kept of a measurement, in the order in which it was recorded,
+// with its wall time in Unix ms. It begins before from and ends after to. Where the finest tier
+// has nothing any more, it takes the coarser ones.
+func (h *History) read(address string, from, to int64, finest int, yield func(wall int64, b bucket) bool) {
+	v := h.view(address)
+	going := true
+	coarsest := hours
+	if finest == onlyRaw {
+		finest, coarsest = raw, raw
+	}
+	done := uint64(0) // the sequence up to which coarser tiers have it
+	for i := coarsest; i >= finest && going; i-- {
+		limit := uint64(math.MaxUint64)
+		if i > finest {
+			limit = v.tiers[i-1].start()
+		}
+		begin, offset := done, int64(0)
+		took := func(wall int64, b bucket) bool {
+			if b.t >= v.since {
+				going = going && yield(wall, b)
+			}
+			return going
+		}
+		v.tiers[i].each(v.disk, func(k head) bool {
+			if k.from < begin || k.from >= limit || !going {
+				return false
+			}
+			done = max(done, k.seq)
+			return v.touches(k, from, to)
+		}, func(k head, payload []byte) {
+			offset = v.offset(k.epoch)
+			parsePayload(payload, address, func(e entry) bool {
+				switch e.form {
+				case formSamples:
+					decodeSamples(e.data, k.first, func(s sample) bool { return took(s.t+offset, one(s)) })
+				case formBuckets:
+					decodeBuckets(e.data, k.first, func(b bucket) bool { return took(b.t+offset, b) })
+				}
+				return going
+			})
+		})
+	}
+	// What is not in a block yet.
+	switch finest {
+	case hours:
+		v.eachLive(v.live.hours, &going, yield)
+		v.eachLive(v.live.minutes, &going, yield)
+	case minutes:
+		v.eachLive(v.live.minutes, &going, yield)
+	case raw:
+		for _, s := range v.live.samples {
+			if going = going && yield(s.t+v.current.wall, one(s)); !going {
+				return
+			}
+		}
+	}
+}
+
+func (v *view) eachLive(all []bucket, going *bool, yield func(wall int64, b bucket) bool) {
+	for _, b := range all {
+		if *going = *going && (b.t+v.current.base < v.since || yield(b.t+v.current.wall, b)); !*going {
+			return
+		}
+	}
+}
+
+func one(s sample) bucket {
+	b := bucket{t: s.t}
+	b.add(s)
+	return b
+}
+
+// start returns the sequence after which the tier has blocks.
+func (v tierView) start() uint64 {
+	for _, s := range v.segments {
+		if len(s.refs) > 0 {
+			return s.refs[0].from
+		}
+	}
+	if len(v.unwritten) > 0 {
+		return v.unwritten[0].from
+	}
+	return math.MaxUint64
+}
+
+// ChangeAt is a Change with its wall time.
+type ChangeAt struct {
+	Time time.Time
+	Change
+}
+
+// Changes calls yield for the changes of a state or an output, or for the events, in a range of
+// wall time, in the order in which they were recorded, until it returns false.
+func (h *History) Changes(address string, from, to time.Time, yield func(ChangeAt) bool) {
+	v := h.view(address)
+	first, end := clampTime(from), clampTime(to)
+	going := true
+	took := func(c Change, offset int64) bool {
+		if wall := c.At + offset; going && !c.held && wall >= first && wall < end {
+			going = yield(ChangeAt{time.UnixMilli(wall), c})
+		}
+		return going
+	}
+	v.tiers[minutes].each(v.disk, func(k head) bool { return going && v.touches(k, first, end) }, func(k head, payload []byte) {
+		v.changes(k, payload, address, took)
+	})
+	for _, c := range v.live.changes {
+		if c.At += v.current.base; !took(c, v.current.offset()) {
+			return
+		}
+	}
+}
+
+func (v *view) changes(k head, payload []byte, address string, yield func(c Change, offset int64) bool) {
+	parsePayload(payload, address, func(e entry) bool {
+		if e.form == formChanges {
+			decodeChanges(e.data, k.first, func(c Change) bool { return c.At < v.since || yield(c, v.offset(k.epoch)) })
+		}
+		return true
+	})
+}
+
+// ValueAt returns the value that a state or an output had at a time, and since when. It
+// reports false where that is not known, as while the site was off.
+func (h *History) ValueAt(address string, at time.Time) (ChangeAt, bool) {
+	v := h.view(address)
+	t := clampTime(at)
+	found, ok := ChangeAt{}, false
+	took := func(c Change, offset int64) bool {
+		if c.At+offset <= t {
+			found, ok = ChangeAt{time.UnixMilli(c.At + offset), c}, true
+		}
+		return true
+	}
+	if v.live.held != nil && t-v.current.wall >= v.liveStart() {
+		if c := v.live.carried; c != nil {
+			took(v.absolute(*c), v.current.offset())
+		}
+		for _, c := range v.live.changes {
+			took(v.absolute(c), v.current.offset())
+		}
+		return found, ok
+	}
+	// The newest block that begins before that time, unless its epoch had ended by then.
+	var k head
+	seen := false
+	end := make(map[uint32]int64)
+	v.tiers[minutes].each(v.disk, func(c head) bool {
+		end[c.epoch] = c.last
+		if c.first+v.offset(c.epoch) <= t {
+			k, seen = c, true
+		}
+		return false
+	}, nil)
+	if !seen || k.epoch != v.current.epoch && t > end[k.epoch]+v.offset(k.epoch) {
+		return found, false
+	}
+	v.tiers[minutes].each(v.disk, func(c head) bool { return c.seq == k.seq }, func(k head, payload []byte) {
+		v.changes(k, payload, address, took)
+	})
+	return found, ok
+}
+
+// absolute returns a change of the collector in recorded time.
+func (v *view) absolute(c Change) Change {
+	c.At += v.current.base
+	return c
+}
+
+// liveStart returns the collector's time at which it begins to know the point's changes.
+func (v *view) liveStart() int64 {
+	if n := v.tiers[minutes].last(); n.epoch == v.current.epoch && n.seq > 0 {
+		return n.last - v.current.base
+	}
+	return 0
+}
+
+func (v tierView) last() (h head) {
+	for _, s := range v.segments {
+		if n := len(s.refs); n > 0 {
+			h = s.refs[n-1].head
+		}
+	}
+	if n := len(v.unwritten); n > 0 {
+		h = v.unwritten[n-1].head
+	}
+	return h
+}
+
+// Summaries returns the steps since from that have good readings, oldest first. A step is at
+// least a minute. The minute in which from is counts.
+func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
+	length := max(step, time.Minute).Milliseconds()
+	begin, now := clampTime(from), time.Now()
+	h.mu.Lock()
+	end := max(h.collector.wall+max(h.now(), h.collector.now), now.UnixMilli()) + 1
+	h.mu.Unlock()
+	n := max(0, end-begin)/length + 1
+	if n > maxSteps {
+		begin, n = begin+(n-maxSteps)*length, maxSteps
+	}
+	bounds := make([]int64, n+1)
+	for i := range bounds {
+		bounds[i] = begin + int64(i)*length
+	}
+	bounds[0] = floor(begin, msMinute)
+	var all []device.Summary
+	for _, s := range h.steps(address, bounds, minutes) {
+		if s.Good > 0 {
+			at := max(s.At.UnixMilli(), begin)
+			all = append(all, device.Summary{At: from.Add(time.Duration(at-clampTime(from)) * time.Millisecond), Min: s.Min, Mean: device.Tidy(s.Mean), Max: s.Max, Count: s.Good})
+		}
+	}
+	return all
+}

@@ -56,7 +56,7 @@ func (a *app) confirmErase(ctx context.Context, folder state.Folder, key bool) e
 		what = " and the key, by which others know the site,"
 	}
 	const word = "erase"
-	said, err := a.prompt(ctx, "This removes the owners, permissions, tokens and journal"+what+" of the site in "+clean(string(folder))+". Only a backup restores them.\nType "+word+" to continue: ", false)
+	said, err := a.prompt(ctx, "This removes the owners, permissions, tokens, journal and history"+what+" of the site in "+clean(string(folder))+". Only a backup restores them.\nType "+word+" to continue: ", false)
 	if err == nil && said != word {
 		return usagef("you did not type %s: nothing is erased", word)
 	}

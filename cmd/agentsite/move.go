@@ -216,7 +216,7 @@ func (a *app) resetCommand() *cobra.Command {
 		Short: "End the emergency stop, or erase the site's owners and permissions",
 		Long: `End the emergency stop.
 
-With --erase, remove the owners, permissions, tokens and journal of a site that does not
+With --erase, remove the owners, permissions, tokens, journal and history of a site that does not
 run. Its key and an emergency stop stay. Add --key before you give a board away, so that
 it becomes another site. An owner in the configuration ("owner:") owns the site again
 after its next start.
@@ -246,7 +246,7 @@ Files are removed, not overwritten: rewrite the SD card before you give it away.
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&e.erase, "erase", false, "remove owners, permissions, tokens and journal")
+	cmd.Flags().BoolVar(&e.erase, "erase", false, "remove owners, permissions, tokens, journal and history")
 	cmd.Flags().BoolVar(&e.key, "key", false, "with --erase: also the site's key")
 	cmd.Flags().BoolVar(&e.yes, "yes", false, "with --erase: do not ask for confirmation")
 	return cmd

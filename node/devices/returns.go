@@ -39,3 +39,15 @@ func NoteReturns(ctx context.Context, outputs *proc.Keeper, note func(says strin
 	close(notes)
 	<-written
 }
+
+// Holder returns a function that returns who holds an output, and why it went to safe last.
+func Holder(outputs *proc.Keeper) func(output string) (holder, cause string) {
+	return func(output string) (holder, cause string) {
+		for _, s := range outputs.Status() {
+			if s.Output == output {
+				return s.Holder, cmp.Or(s.Why, s.Fault)
+			}
+		}
+		return "", ""
+	}
+}

@@ -25,6 +25,7 @@ const (
 	AccessFile    = "access"              // owners, grants and tokens
 	CountsFile    = "counts"              // what calls have used up of rates
 	JournalFolder = "journal"             // what was done
+	HistoryFolder = "history"             // past readings
 	ClaimFile     = "agentsite-claim.txt" // the address to claim the site by; present while nobody owns it
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 

@@ -55,6 +55,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	}
 	s.outputs = files.NewKeeper(plan)
 	s.history = history.New(nil)
+	s.history.Holder = devices.Holder(s.outputs)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
 		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, CheckAgents), Plan: plan, Files: files,
@@ -177,13 +178,22 @@ func (s *site) listenSockets() error {
 	return nil
 }
 
-// openJournal opens the journal and runs it until end is called, which blocks until everything
-// is written.
-func (s *site) openJournal(ctx context.Context) (end func()) {
+// openRecords opens the journal and the history and runs them until end is called, which blocks
+// until everything is written. Nobody waits for the history, which collects in memory until it
+// is open. That of a simulation stays there.
+func (s *site) openRecords(ctx context.Context) (end func()) {
 	s.journal.Open(s.Folder.Path(state.JournalFolder))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.journal.Run(ctx) })
+	if s.file != "" {
+		running.Go(func() {
+			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), history.Options{Now: s.access.Now}); err != nil {
+				slog.Error("history stays in memory", "err", err)
+			}
+			s.history.Run(ctx)
+		})
+	}
 	return func() {
 		cancel()
 		running.Wait()

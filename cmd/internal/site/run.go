@@ -147,8 +147,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	endJournal := s.openJournal(ctx) // may take seconds, and the guard does not wait for it
-	defer endJournal()               // after everything that writes to it has ended
+	endRecords := s.openRecords(ctx) // may take seconds, and the guard does not wait for it
+	defer endRecords()               // after everything that writes to them has ended
 	status := s.settle(ctx)          // outputs are safe before anybody is heard
 	s.runDevices(ctx, group)
 	s.serve(ctx, group)

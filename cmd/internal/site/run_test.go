@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"agentsite/cmd/internal/site"
 	"agentsite/cmd/internal/sitetest"
 	"agentsite/node/config"
+	"agentsite/node/history"
 	"agentsite/node/state"
 
 	"go.uber.org/goleak"
@@ -78,6 +80,20 @@ func TestRun(t *testing.T) {
 	}
 	if err := s.End(); err != nil || isOn() {
 		t.Errorf("after its end: %v, on: %v", err, isOn())
+	}
+	past := history.New(nil)
+	if err := past.Open(s.Folder.Path(state.HistoryFolder), history.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	holder := ""
+	past.Changes("pump/relay", time.Now().Add(-time.Hour), time.Now(), func(c history.ChangeAt) bool {
+		if c.Value.Bool() {
+			holder = c.Holder
+		}
+		return true
+	})
+	if holder != "token" {
+		t.Errorf("by its history, the output was held by %q", holder)
 	}
 	unlock, err := s.Folder.Lock()
 	if err != nil {

@@ -21,8 +21,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Use: "backup FILE", GroupID: groupSite, Args: exactly("FILE"),
 		Short: "Back up the site to one encrypted file",
 		Long: `Write the site's key, owners, permissions and configuration to one file, encrypted with a
-passphrase. The site may be running. The journal, the history and the local token are not
-included.
+passphrase. The site may be running. The journal and the local token are not included, and the
+history only with --history.
 
 The command asks for the passphrase twice, or reads it from --passphrase-file. Enter alone
 creates one and shows it once. Without the passphrase the file is useless; with it,
@@ -39,6 +39,7 @@ With --owner, back up your own key instead, with which you own sites.`,
 	}
 	a.backupFlags(cmd, &o, &passphrase)
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace an existing file")
+	cmd.Flags().BoolVar(&o.History, "history", false, "include the history, up to 64 MB")
 	return cmd
 }
 

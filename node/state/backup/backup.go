@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -25,6 +26,7 @@ type Options struct {
 	Folder     state.Folder           // of the site, or with Owner of the user's own key
 	Config     string                 // a file; "" for agentsite.yaml, where there is one
 	Owner      bool                   // the folder holds the key of an owner, and no site
+	History    bool                   // Create includes past readings
 	Passphrase func() (string, error) // asks for it, once everything else is checked
 }
 
@@ -40,13 +42,14 @@ type Summary struct {
 }
 
 const (
-	version   = 2 // 1 had no sequence
+	version   = 3 // 2 had no history, and 1 no sequence
+	noHistory = 2
 	ofSite    = "site"
 	ofOwner   = "owner"
-	maxBackup = 16 << 20
+	maxBackup = 192 << 20 // with a history of twice its normal limit
 )
 
-// content is the sealed JSON: everything of a site except its journal and history.
+// content is the sealed JSON: everything of a site except its journal.
 type content struct {
 	Version int       `json:"agentsite_backup"`
 	Of      string    `json:"of"`
@@ -58,7 +61,8 @@ type content struct {
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
 
-	Sequence uint64 `json:"sequence,omitzero"` // of the last record that the site announced
+	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
+	History  map[string][]byte `json:"history,omitzero"`  // its files by name
 }
 
 // Create writes a site into one file, sealed by a passphrase, which it asks for once everything
@@ -101,7 +105,7 @@ func Create(o Options) (*Summary, error) {
 // missing, and never lack calls by those that are there.
 func collect(o Options) (*content, error) {
 	f := o.Folder
-	b := &content{Version: version, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
+	b := &content{Version: noHistory, Of: ofSite, Made: time.Now().UTC().Truncate(time.Second)}
 	if o.Owner {
 		b.Of = ofOwner
 	}
@@ -132,7 +136,48 @@ func collect(o Options) (*content, error) {
 	}
 	b.Stopped = f.HasRun() && !f.Latch().Armed()
 	b.Sequence = f.Sequence()
+	if o.History {
+		b.Version = version
+		if b.History, err = readHistory(f); err != nil {
+			return nil, f.Unusable(err)
+		}
+	}
 	return b, nil
+}
+
+// readHistory reads the files of the history. A running site appends to them, and a block that
+// is not complete is left out by whoever reads it.
+func readHistory(f state.Folder) (map[string][]byte, error) {
+	files, err := os.ReadDir(f.Path(state.HistoryFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all := make(map[string][]byte)
+	for _, file := range files {
+		b, err := os.ReadFile(filepath.Join(f.Path(state.HistoryFolder), file.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // too old, and removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[file.Name()] = b
+	}
+	return all, nil
+}
+
+// writeHistory writes the files that readHistory returned.
+func writeHistory(f state.Folder, files map[string][]byte) error {
+	folder := f.Path(state.HistoryFolder)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return f.Unusable(err)
+	}
+	for name, b := range files {
+		if err := state.WriteAtomic(filepath.Join(folder, name), b, 0o600); err != nil {
+			return f.Unusable(err)
+		}
+	}
+	return nil
 }
 
 // text returns the JSON to seal, in lines, for people who decrypt it with another program.
@@ -146,6 +191,11 @@ func (b *content) verify() (*Summary, error) {
 	}
 	if key.ID().String() != b.DID || b.Of != ofSite && b.Of != ofOwner {
 		return nil, errors.New("its key is not that of its did")
+	}
+	for name := range b.History {
+		if name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
+			return nil, fmt.Errorf("%q is not the name of a file of the history", name)
+		}
 	}
 	book, err := access.NewStore(access.Options{Site: key.ID(), Access: b.Access, Counts: b.Counts})
 	if err != nil {

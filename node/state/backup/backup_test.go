@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,7 +77,7 @@ func TestUnsealBackup(t *testing.T) {
 		"":                         "no backup of a site",
 		"hello":                    "no backup of a site",
 		"{}":                       "no backup of a site",
-		`{"agentsite_backup":3}`:   "newer agentsite",
+		`{"agentsite_backup":4}`:   "newer agentsite",
 		`{"agentsite_backup":1,`:   "no backup of a site",
 		`{"agentsite_backup":1}x`:  "no backup of a site",
 		`{"agentsite_backup":"1"}`: "no backup of a site",
@@ -316,5 +317,38 @@ func TestOwnerKey(t *testing.T) {
 	}
 	if key, err := o.Folder.ReadKey(); err != nil || key.ID() != made.ID() {
 		t.Error("another key:", err)
+	}
+}
+
+// TestHistory: a backup has the history on request only, and brings it back.
+func TestHistory(t *testing.T) {
+	f, _ := ownedFolder(t)
+	files := map[string][]byte{"raw-0000000000000001": {1, 0, 2, 0}, "hours-0000000000000001": {}}
+	if err := writeHistory(f, files); err != nil {
+		t.Fatal(err)
+	}
+	for _, with := range []bool{false, true} {
+		o := Options{File: filepath.Join(t.TempDir(), "backup"), Folder: f, Config: os.DevNull, History: with,
+			Passphrase: func() (string, error) { return correct, nil }}
+		if _, err := Create(o); err != nil {
+			t.Fatal(err)
+		}
+		o.Folder = state.Folder(filepath.Join(t.TempDir(), "data"))
+		if _, err := Restore(o); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readHistory(o.Folder)
+		if err != nil || !with && len(got) != 0 || with && !maps.EqualFunc(got, files, bytes.Equal) {
+			t.Errorf("with: %v: %v, %v", with, got, err)
+		}
+	}
+	escaping := content{Version: version, Of: ofSite, History: map[string][]byte{"../key": nil}}
+	key, err := f.ReadKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaping.Key, escaping.DID = string(key.PEM()), key.ID().String()
+	if _, err := escaping.verify(); err == nil {
+		t.Error("a name that leads out of the folder is accepted")
 	}
 }

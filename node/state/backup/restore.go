@@ -81,6 +81,11 @@ func Restore(o Options) (*Summary, error) {
 			return nil, err
 		}
 	}
+	if len(b.History) > 0 {
+		if err := writeHistory(f, b.History); err != nil {
+			return nil, err
+		}
+	}
 	if b.Stopped {
 		if err := keepStopped(f); err != nil {
 			return nil, err

@@ -11,7 +11,7 @@ import (
 // Ranges are the numbers that requests take, by their names in JSON.
 var Ranges = map[string]device.Range{
 	"for_seconds": {Min: 0.001, Max: 366 * 24 * 3600}, // well inside a time.Duration
-	"hours":       {Min: 0.05, Max: 24},
+	"hours":       {Min: 0.05, Max: 10 * 366 * 24},    // as long as a site keeps hours
 	"steps":       {Min: 1, Max: 288},
 	"every":       {Max: 3600}, // seconds between two updates
 }

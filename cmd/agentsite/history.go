@@ -28,9 +28,12 @@ func (a *app) historyCommand() *cobra.Command {
 		},
 		Short: "Show the history of measurements",
 		Long: `Show how measurements went in the last hours: the minimum, mean and maximum of each step.
-A site keeps one day. On a terminal draw a chart for each, with a line for the mean and a
-band from minimum to maximum. Without --hours and --since it begins with the first reading.
-Elsewhere, or with --table, print a table. DEVICE stands for all its measurements.`,
+On a terminal draw a chart for each, with a line for the mean and a band from minimum to
+maximum. Without --hours and --since it begins with the first reading. Elsewhere, or with
+--table, print a table. DEVICE stands for all its measurements.
+
+A site keeps each minute for 90 days and each hour for ten years, in 64 MB at most. Of a
+simulation it keeps the last day, in memory.`,
 		Example: "  agentsite history greenhouse/temperature greenhouse/humidity --since 6h\n  agentsite history greenhouse --hours 1 --steps 12 --csv",
 		RunE: func(cmd *cobra.Command, points []string) error {
 			flags := cmd.Flags()
@@ -59,7 +62,7 @@ Elsewhere, or with --table, print a table. DEVICE stands for all its measurement
 		},
 		ValidArgsFunction: a.completePoints(-1, point.hasHistory),
 	}
-	cmd.Flags().Float64Var(&h.hours, "hours", h.hours, "how far back, from 0.05 to 24")
+	cmd.Flags().Float64Var(&h.hours, "hours", h.hours, "how far back, from 0.05 to 87840")
 	cmd.Flags().Var(&since, "since", "how far back as a time, such as 90m")
 	cmd.Flags().IntVar(&h.steps, "steps", 0, "how many steps to divide the time into, from 1 to 288; without it\n24, in a chart one for each column")
 	cmd.Flags().BoolVar(&h.table, "table", false, "print a table, also on a terminal")

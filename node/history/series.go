@@ -84,7 +84,7 @@ func sumDecimals(d int, sum float64) int {
 		if math.Abs(n) >= 1<<62 {
 			break
 		}
-		if math.Abs(n-math.Round(n)) <= 1e-6+1e-12*math.Abs(n) {
+		if math.Abs(n-math.Round(n)) <= 1e-9+1e-12*math.Abs(n) {
 			return d
 		}
 	}

@@ -344,6 +344,7 @@ func TestRun(t *testing.T) {
 			w.reading()
 			time.Sleep(time.Second)
 		}
+		synctest.Wait()
 		if w.disk.writes > 10*2+3+2 { // a write and a sync a minute, two names, a block of minutes
 			t.Errorf("%d operations in ten minutes", w.disk.writes)
 		}
@@ -352,6 +353,7 @@ func TestRun(t *testing.T) {
 		synctest.Wait()
 		quiet := w.disk.writes
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		if w.disk.writes != quiet || quiet == before && w.h.collected > 0 {
 			t.Errorf("%d operations while nothing happens", w.disk.writes-quiet)
 		}

@@ -61,7 +61,7 @@ func TestCodec(t *testing.T) {
 
 // FuzzBlock gives the decoders any bytes. They neither panic nor take more memory than the
 // bytes stand for.
-func FuzzBlock(f *testing.F) {
+func FuzzHistoryBlock(f *testing.F) {
 	all := []entry{
 		{"a/h", formSamples, appendSamples(nil, 5, []sample{{7, 1.5}, {8, math.NaN()}, {9, 1e300}})},
 		{"a/t", formBuckets, appendBuckets(nil, 5, []bucket{one(sample{7, 2.25})})},

@@ -1,6 +1,10 @@
 package node
 
-import "agentsite/device"
+import (
+	"time"
+
+	"agentsite/device"
+)
 
 // Journal is where it is written down what moves, and what lets a call that is repeated
 // act once. Its errors are faults.
@@ -17,6 +21,9 @@ type Journal interface {
 	Add(Asked, Outcome)
 	// Deny counts a call that was refused. It does not block.
 	Deny(who, tool string, kind device.FaultKind)
+	// Recent returns the last calls about an output, by its address, or about the whole site,
+	// by their tool; the oldest first. It does not block.
+	Recent(about string) []Recorded
 }
 
 // noJournal lets nothing move away from safe.
@@ -28,12 +35,15 @@ func (noJournal) Begin(Asked) (func(Outcome), *Outcome, error) {
 }
 func (noJournal) Add(Asked, Outcome)                    {}
 func (noJournal) Deny(string, string, device.FaultKind) {}
+func (noJournal) Recent(string) []Recorded              { return nil }
 
 // Asked is a call as the journal has it.
 type Asked struct {
 	Who, Tool string
 	Args      []byte // JSON, in one form for equal arguments
 	Key       string // for retries; "" without one
+	// Via are the agents through which Who asked, the nearest last.
+	Via []string
 }
 
 // Outcome is the outcome of a call.
@@ -42,3 +52,16 @@ type Outcome struct {
 	Says  string // the fault's sentence
 	Value []byte // the result as JSON
 }
+
+// Recorded is a call with its outcome. Equal calls one after another are one.
+type Recorded struct {
+	Asked             // without a key; without arguments that are long
+	Begun   time.Time // the first of them, by the site's clock then
+	Ended   time.Time // the last of them; the zero Time while it runs, and where its end is not known
+	Outcome string    // Done, the kind of a fault, or "" while it runs
+	Says    string    // the beginning of the fault's sentence
+	Count   int       // of equal calls
+}
+
+// Done is the outcome of a call that succeeded.
+const Done = "done"

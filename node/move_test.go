@@ -80,6 +80,7 @@ type book struct {
 	asked   map[string]Asked
 	added   []Asked
 	refused map[string]int
+	recent  map[string][]Recorded
 }
 
 func (b *book) say(s string) { *b.log = append(*b.log, s) }
@@ -105,7 +106,8 @@ func (b *book) Begin(a Asked) (func(Outcome), *Outcome, error) {
 	return func(o Outcome) { b.say("end " + o.Fault); b.known[a.Who+a.Key] = &o }, nil, nil
 }
 
-func (b *book) Add(a Asked, o Outcome) { b.say("add " + a.Tool); b.added = append(b.added, a) }
+func (b *book) Add(a Asked, o Outcome)         { b.say("add " + a.Tool); b.added = append(b.added, a) }
+func (b *book) Recent(about string) []Recorded { return b.recent[about] }
 func (b *book) Deny(who, tool string, kind device.FaultKind) {
 	b.refused[who+" "+tool+" "+string(kind)]++
 }

@@ -85,6 +85,7 @@ func (unwritten) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
 }
 func (unwritten) Add(node.Asked, node.Outcome)          {}
 func (unwritten) Deny(string, string, device.FaultKind) {}
+func (unwritten) Recent(string) []node.Recorded         { return nil }
 
 // wire opens simulated devices: pairs of a name and a model.
 func wire(t testing.TB, namesAndModels ...string) []node.Device {

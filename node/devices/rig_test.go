@@ -312,3 +312,4 @@ func (unwritten) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
 }
 func (unwritten) Add(node.Asked, node.Outcome)          {}
 func (unwritten) Deny(string, string, device.FaultKind) {}
+func (unwritten) Recent(string) []node.Recorded         { return nil }

@@ -31,6 +31,8 @@ type Entry struct {
 	// Of several kinds.
 	Says  string `cbor:"12,keyasint,omitempty"` // a sentence
 	Count int    `cbor:"13,keyasint,omitempty"`
+	// Of an intent or done.
+	Via []string `cbor:"14,keyasint,omitempty"` // the agents through which Who asked; a program before it refuses such an entry by name
 }
 
 // Time returns At as a time.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type Journal struct {
 	waiting []Entry    // of Done
 	lost    int        // calls beyond maxWaiting
 	denied  denials
+	recent  recent
 
 	mu       sync.Mutex
 	file     *os.File // nil while the disk refuses writes
@@ -59,11 +61,16 @@ type Journal struct {
 // and move the folder away.
 func Open(folder string) (*Journal, error) {
 	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
-	at, report, err := read(folder, reread, func(e Entry) error { j.memory.recall(e); return nil })
+	at, report, err := read(folder, reread, func(e Entry) error {
+		j.memory.recall(e)
+		j.recent.recall(e)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	j.memory.recalled(time.Now())
+	j.recent.recalled()
 	j.at, j.seq, j.before, j.anchored = at, at.seq, at.before, at.seq
 	if report.Torn > 0 {
 		says := fmt.Sprintf("%d bytes at the end were not complete and are removed: the power failed, or the program was ended, while they were written", report.Torn)
@@ -200,7 +207,7 @@ func (j *Journal) anchor() error {
 func (j *Journal) Note(says string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, err := j.write(Entry{Kind: Event, Says: clip(says)}, false)
+	_, err := j.write(Entry{Kind: Event, Says: clip(says, maxSays)}, false)
 	return err
 }
 
@@ -218,6 +225,7 @@ func (j *Journal) Add(c Call, o Outcome) {
 	e.Kind, e.At = Done, time.Now().UnixMilli()
 	e.Fault, e.Says, e.Value = r.Fault, r.Says, r.Value
 	j.waiting = append(j.waiting, e)
+	j.recent.add(c, o, e.Time())
 	wake(j.soon)
 }
 
@@ -339,9 +347,10 @@ func wake(c chan struct{}) {
 	}
 }
 
-func clip(s string) string {
-	if len(s) > maxSays {
-		return s[:maxSays]
+// clip returns the beginning of a text, as UTF-8: an entry with other text cannot be read again.
+func clip(s string, most int) string {
+	if len(s) > most {
+		s = s[:most]
 	}
-	return s
+	return strings.ToValidUTF8(s, "")
 }

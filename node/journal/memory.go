@@ -42,7 +42,7 @@ func digest(c Call) []byte {
 }
 
 func intent(c Call) Entry {
-	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: digest(c), Key: c.Key}
+	e := Entry{Kind: Intent, Who: c.Who, Tool: c.Tool, Digest: digest(c), Key: c.Key, Via: c.Via}
 	if len(c.Args) <= maxArgs {
 		e.Args = c.Args
 	}
@@ -50,7 +50,7 @@ func intent(c Call) Entry {
 }
 
 func result(o Outcome) Entry {
-	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says)}
+	e := Entry{Kind: Result, Fault: o.Fault, Says: clip(o.Says, maxSays)}
 	if !tooLong(o) {
 		e.Value = o.Value
 	}
@@ -208,8 +208,12 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 		return Ticket{}, earlier, err
 	}
 	seq, err := j.write(e, true)
-	if err != nil || c.Key == "" {
-		return Ticket{seq: seq}, nil, err
+	if err != nil {
+		return Ticket{}, nil, err
+	}
+	j.recent.begin(seq, c, now)
+	if c.Key == "" {
+		return Ticket{seq: seq}, nil, nil
 	}
 	key := memoryKey(c.Who, c.Key)
 	j.memory.put(key, &remembering{who: c.Who, seq: seq, digest: e.Digest, at: now})
@@ -219,9 +223,10 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 // End writes the outcome of a call, without a sync: after a loss of power it may be unknown. It
 // is remembered even where the write fails.
 func (j *Journal) End(t Ticket, o Outcome) error {
-	o.Says = clip(o.Says)
+	o.Says = clip(o.Says, maxSays)
 	e := result(o)
 	e.Of = t.seq
+	j.recent.end(t.seq, o, time.Now())
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r, ok := j.memory.calls[t.key]; ok && r.seq == t.seq {

@@ -61,6 +61,7 @@ func (discard) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
 }
 func (discard) Add(node.Asked, node.Outcome)          {}
 func (discard) Deny(string, string, device.FaultKind) {}
+func (discard) Recent(string) []node.Recorded         { return nil }
 
 // BenchmarkMove is a move without a journal and with one, beside a bare write and sync
 // of as many bytes on the same disk. The medians say more than the means: a disk has

@@ -94,6 +94,14 @@ func (r *Recorder) Deny(who, tool string, kind device.FaultKind) {
 	}
 }
 
+// Recent implements node.Journal.
+func (r *Recorder) Recent(about string) []node.Recorded {
+	if r.unopened != nil {
+		return nil
+	}
+	return r.Journal.recent.about(about)
+}
+
 // fault returns the caller's fault for an error of the journal, without names of files,
 // which only the log has.
 func (r *Recorder) fault(err error) error {

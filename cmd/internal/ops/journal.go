@@ -20,6 +20,7 @@ type JournalEntry struct {
 	Seq     uint64         `json:"seq"`
 	Time    time.Time      `json:"time"` // by the site's clock then
 	Who     string         `json:"who,omitzero"`
+	Via     []string       `json:"via,omitzero"` // the agents through which Who asked
 	Tool    string         `json:"tool,omitzero"`
 	Args    jsontext.Value `json:"arguments,omitzero"`
 	Key     string         `json:"key,omitzero"`
@@ -46,7 +47,7 @@ func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, jo
 			}
 			return nil
 		}
-		r := &JournalEntry{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
+		r := &JournalEntry{Seq: e.Seq, Time: e.Time().UTC(), Who: e.Who, Via: e.Via, Tool: e.Tool, Args: e.Args, Key: e.Key, Says: e.Says}
 		switch e.Kind {
 		case journal.Intent:
 			r.Outcome = noResult

@@ -110,8 +110,8 @@ func (k *Keeper) Settle(ctx context.Context) error {
 	}
 }
 
-// Watch first emits a reading of every output, and then one at each change, with its full
-// address, until ctx ends. The changes of a Move, TakeOver, Release, Stop or Reset are emitted
+// Watch first emits a reading of every output, and then one at each change of its value, or of
+// the holder of a value that stays, with its full address, until ctx ends. The changes of a Move, TakeOver, Release, Stop or Reset are emitted
 // before it returns, in its caller's goroutine.
 func (k *Keeper) Watch(ctx context.Context, emit func(device.Reading)) error {
 	w := &watching{emit: emit, last: make(map[string]guard.Status)}
@@ -155,7 +155,8 @@ func (w *watching) flush(k *Keeper) {
 	all := k.statuses
 	k.mu.Unlock()
 	for _, s := range all {
-		if before, told := w.last[s.Output]; !told || s.Value != before.Value || s.Fault != before.Fault {
+		before, told := w.last[s.Output]
+		if !told || s.Value != before.Value || s.Fault != before.Fault || s.Holder != before.Holder && s.Value == s.Goal {
 			w.emit(s.Reading())
 		}
 		w.last[s.Output] = s

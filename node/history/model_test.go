@@ -28,10 +28,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// workload returns normal, or soak where SOAK is set.
+// workload returns normal, more where SOAK is set, and less with -short, as under emulation.
 func workload(normal, soak int) int {
-	if os.Getenv("SOAK") != "" {
+	switch {
+	case os.Getenv("SOAK") != "":
 		return soak
+	case testing.Short():
+		return max(normal/10, 1)
 	}
 	return normal
 }

@@ -12,7 +12,7 @@ import (
 var Ranges = map[string]device.Range{
 	"for_seconds": {Min: 0.001, Max: 366 * 24 * 3600}, // well inside a time.Duration
 	"hours":       {Min: 0.05, Max: 10 * 366 * 24},    // as long as a site keeps hours
-	"steps":       {Min: 1, Max: 288},
+	"steps":       {Min: 1, Max: 1000},
 	"every":       {Max: 3600}, // seconds between two updates
 }
 

@@ -132,31 +132,47 @@ type OutputDetail struct {
 	Ended   string       `json:"returned_because,omitzero"`
 }
 
-// HistoryRequest asks how a measurement went, up to now.
+// HistoryRequest asks how a point went until To, from From on or for Hours. Times are RFC 3339.
 type HistoryRequest struct {
 	Point string   `json:"point"`
+	From  string   `json:"from,omitzero"`
+	To    string   `json:"to,omitzero" jsonschema:"now when left out"`
 	Hours *float64 `json:"hours,omitzero" jsonschema:"12 when left out"`
-	Steps *float64 `json:"steps,omitzero" jsonschema:"24 when left out"`
+	Steps *float64 `json:"steps,omitzero" jsonschema:"about, 24 when left out"`
 	Terms `json:"-"`
 }
 
-// History is a measurement over a time; steps without readings are left out.
+// History is a point over a time: a measurement in steps, of which those without good readings
+// are left out, any other point by what changed.
 type History struct {
-	Point string  `json:"point"`
-	Unit  string  `json:"unit,omitzero"`
-	Step  float64 `json:"step_seconds"`
-	Min   float64 `json:"min"`
-	Mean  float64 `json:"mean"`
-	Max   float64 `json:"max"`
-	Steps []Step  `json:"steps"`
+	Point   string   `json:"point"`
+	Unit    string   `json:"unit,omitzero"`
+	Length  float64  `json:"step_seconds,omitzero"`
+	Min     *float64 `json:"min,omitzero"`
+	Mean    *float64 `json:"mean,omitzero"`
+	Max     *float64 `json:"max,omitzero"`
+	Steps   []Step   `json:"steps,omitzero"`
+	Changes []Event  `json:"changes,omitzero"` // the first is the value at the beginning, where that is known
+	Cut     bool     `json:"cut_off,omitzero"` // there were more changes, before these
 }
 
-// Step is a measurement over one step of its history, from Time on.
+// Step is a measurement over one step of its history, from Time on. A step begins at a multiple
+// of its length by the site's local time.
 type Step struct {
 	Time string  `json:"time"`
 	Min  float64 `json:"min"`
 	Mean float64 `json:"mean"`
 	Max  float64 `json:"max"`
+	Last float64 `json:"last"`
+	Good float64 `json:"good,omitzero"` // the share of good readings; left out where all were
+}
+
+// Event is a change of a state or an output, or an event, in a history.
+type Event struct {
+	Time   string       `json:"time"`
+	Value  device.Value `json:"value"` // null where it could not be read
+	Holder string       `json:"held_by,omitzero"`
+	Cause  string       `json:"because,omitzero"` // why an output went to safe
 }
 
 // MoveRequest asks to move an output, and to hold it there for a time. Without a value it
@@ -208,14 +224,14 @@ type Picture struct {
 
 // Status is how a site is.
 type Status struct {
-	Site      string          `json:"site"`
-	Version   string          `json:"version"`
-	Uptime    float64         `json:"uptime_seconds"`
-	Simulated bool            `json:"simulated,omitzero"`
-	Stopped   bool            `json:"emergency_stop"`
-	Devices   []DeviceStatus  `json:"devices"`
-	Moved     []MovedOutput   `json:"outputs_away_from_safe"`
-	Blocked   []BlockedOutput `json:"outputs_not_ready,omitzero"`
+	Site      string         `json:"site"`
+	Version   string         `json:"version"`
+	Uptime    float64        `json:"uptime_seconds"`
+	Simulated bool           `json:"simulated,omitzero"`
+	Stopped   bool           `json:"emergency_stop"`
+	Devices   []DeviceStatus `json:"devices"`
+	Moved     []OutputStatus `json:"outputs_away_from_safe"`
+	Blocked   []OutputStatus `json:"outputs_not_ready,omitzero"` // at safe, where their own limits keep them
 }
 
 // DeviceStatus is how a device is.
@@ -225,20 +241,15 @@ type DeviceStatus struct {
 	Faults []string `json:"faults,omitzero"`
 }
 
-// MovedOutput is an output away from safe.
-type MovedOutput struct {
+// OutputStatus is why an output is where it is.
+type OutputStatus struct {
 	Output string       `json:"output"`
 	Value  device.Value `json:"value"`
 	Goal   device.Value `json:"going_to,omitzero"`
 	Holder string       `json:"held_by,omitzero"`
 	Left   float64      `json:"seconds_left,omitzero"`
+	Rest   float64      `json:"rest_seconds,omitzero"`
+	Needs  string       `json:"needs,omitzero"`
 	Fault  string       `json:"fault,omitzero"`
-}
-
-// BlockedOutput is an output at safe that its own limits keep there.
-type BlockedOutput struct {
-	Output string  `json:"output"`
-	Rest   float64 `json:"rest_seconds,omitzero"`
-	Needs  string  `json:"needs,omitzero"`
-	Why    string  `json:"returned_because,omitzero"`
+	Why    string       `json:"returned_because,omitzero"`
 }

@@ -28,9 +28,17 @@ type Image struct {
 	At   time.Time
 }
 
-// Summary sums up the readings of a point over one step of its history.
+// Summary sums up the readings of a measurement from At until End.
 type Summary struct {
-	At             time.Time // the start of the step
-	Min, Mean, Max float64
-	Count          int // of readings
+	At, End              time.Time
+	Min, Mean, Max, Last float64 // of the good readings
+	Count, Good          int     // readings, and the good ones of them
+}
+
+// Change is a new value of a state or an output, or an event.
+type Change struct {
+	At     time.Time
+	Value  Value  // none where it could not be read
+	Holder string // of an output
+	Cause  string // why an output went to safe last
 }

@@ -103,59 +103,6 @@ func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
 	return agents.OutputDetail{Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: s.Why}
 }
 
-const (
-	defaultHours = 12
-	defaultSteps = 24
-	shortestStep = time.Minute // of History
-)
-
-// History returns how a measurement went.
-func (n *Node) History(_ context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
-	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
-	return operate(n, &c, func(v *view) error {
-		err := agents.CheckName("point", r.Point, v.offer.History)
-		if err == nil {
-			err = agents.CheckNumber("hours", r.Hours)
-		}
-		if err == nil {
-			err = agents.CheckNumber("steps", r.Steps)
-		}
-		return err
-	}, func(v *view) (agents.History, error) {
-		hours, steps := float64(defaultHours), float64(defaultSteps)
-		if r.Hours != nil {
-			hours = *r.Hours
-		}
-		if r.Steps != nil {
-			steps = math.Floor(*r.Steps)
-		}
-		// Rounded up, or there would be a step more than was asked for.
-		length := time.Duration(math.Ceil(hours*3600/steps)) * time.Second
-		length = max(length, shortestStep)
-		from := time.Now().Add(-time.Duration(hours * float64(time.Hour)))
-		return v.history(r.Point, from, length), nil
-	})
-}
-
-func (v *view) history(address string, from time.Time, length time.Duration) agents.History {
-	out := agents.History{Point: address, Unit: v.byName[address].Unit, Step: seconds(length), Steps: []agents.Step{}}
-	sum, count := 0.0, 0
-	for i, s := range v.Site.History.Summaries(address, from, length) {
-		if i == 0 || s.Min < out.Min {
-			out.Min = s.Min
-		}
-		if i == 0 || s.Max > out.Max {
-			out.Max = s.Max
-		}
-		sum, count = sum+s.Mean*float64(s.Count), count+s.Count
-		out.Steps = append(out.Steps, agents.Step{Time: stamp(s.At), Min: s.Min, Mean: s.Mean, Max: s.Max})
-	}
-	if count > 0 {
-		out.Mean = sum / float64(count)
-	}
-	return out
-}
-
 // Status returns how the site is.
 func (n *Node) Status(_ context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Status], error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStatus, Effect: agents.Reads}, terms: r.Terms, args: none}
@@ -168,7 +115,7 @@ func (n *Node) status(v *view, p agents.Principal) agents.Status {
 	out := agents.Status{
 		Site: v.Name, Version: v.Version, Simulated: v.Simulated,
 		Uptime: seconds(time.Since(v.Started).Truncate(time.Second)), Stopped: v.Outputs.Stopped(),
-		Devices: []agents.DeviceStatus{}, Moved: []agents.MovedOutput{},
+		Devices: []agents.DeviceStatus{}, Moved: []agents.OutputStatus{},
 	}
 	for _, d := range v.Devices {
 		if v.seesOf(d) {
@@ -179,9 +126,9 @@ func (n *Node) status(v *view, p agents.Principal) agents.Status {
 		switch {
 		case !v.sees(agents.OpStatus, s.Output):
 		case !s.Safe || s.Holder != "":
-			out.Moved = append(out.Moved, agents.MovedOutput{Output: s.Output, Value: s.Value, Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Fault: s.Fault})
+			out.Moved = append(out.Moved, agents.OutputStatus{Output: s.Output, Value: s.Value, Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Fault: s.Fault})
 		case s.Rest > 0 || s.Lacks != "":
-			out.Blocked = append(out.Blocked, agents.BlockedOutput{Output: s.Output, Rest: seconds(s.Rest), Needs: v.lacks(s), Why: s.Why})
+			out.Blocked = append(out.Blocked, agents.OutputStatus{Output: s.Output, Value: s.Value, Rest: seconds(s.Rest), Needs: v.lacks(s), Why: s.Why})
 		}
 	}
 	return out

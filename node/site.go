@@ -18,7 +18,7 @@ type Site struct {
 	Simulated bool   // everything is simulated
 	Started   time.Time
 	Devices   []Device // in the order of the configuration
-	History   History  // nil where there are no measurements
+	History   History  // nil where nothing can be read
 	Outputs   Outputs  // nil where there are no outputs
 }
 
@@ -34,9 +34,15 @@ type Device struct {
 
 // History has past readings.
 type History interface {
-	// Summaries returns the steps since from that have readings, oldest first. A
-	// step is a minute at least.
-	Summaries(address string, from time.Time, step time.Duration) []device.Summary
+	// Summaries divides a range of time into about so many steps of one length, and returns
+	// those of a measurement that have readings, oldest first.
+	Summaries(address string, from, to time.Time, steps int) (all []device.Summary, step time.Duration, err error)
+	// Changes calls yield for what changed of any other point in a range of time, oldest first,
+	// until it returns false.
+	Changes(address string, from, to time.Time, yield func(device.Change) bool)
+	// ValueAt returns the change that gave a state or an output its value at a time; false
+	// where that is not known.
+	ValueAt(address string, at time.Time) (device.Change, bool)
 }
 
 // Outputs is the guard: the only way to move anything.

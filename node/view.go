@@ -56,7 +56,7 @@ func newView(s *site, sees func(agents.Ask) bool) (*view, error) {
 		}
 		outputs = outputs || p.Kind.Output()
 		add(&o.Read, readable(p.Kind), agents.OpRead)
-		add(&o.History, p.Kind == device.KindMeasurement, agents.OpHistory)
+		add(&o.History, readable(p.Kind), agents.OpHistory)
 		add(&o.Switch, p.Kind == device.KindSwitch, agents.OpMove)
 		add(&o.Level, p.Kind == device.KindLevel, agents.OpMove)
 		add(&o.Release, p.Kind.Output(), agents.OpOwn)
@@ -107,9 +107,11 @@ const hidden = "something that you may not see"
 
 // holder returns who holds an output, as p may know it: a principal that sees only a part
 // knows nobody but itself.
-func (v *view) holder(p agents.Principal, s guard.Status) string {
-	if !v.part || s.Holder == "" || s.Holder == p.ID {
-		return s.Holder
+func (v *view) holder(p agents.Principal, s guard.Status) string { return v.named(p, s.Holder) }
+
+func (v *view) named(p agents.Principal, holder string) string {
+	if !v.part || holder == "" || holder == p.ID {
+		return holder
 	}
 	return "somebody else"
 }

@@ -17,7 +17,7 @@ const (
 	// entries a list in an answer has, maxSentence a text that is looked at, and maxTime one that
 	// is a time: RFC 3339 takes any number of digits.
 	maxOffered  = 256
-	maxList     = 512
+	maxList     = 1024
 	maxSentence = 800
 	maxTime     = len(time.RFC3339Nano)
 )
@@ -57,9 +57,13 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 
 func cleanHistory(site string, h *agents.History) bool {
 	*h = agents.History{
-		Point: h.Point, Unit: matching(unitForm, h.Unit), Step: number(h.Step), Min: number(h.Min), Mean: number(h.Mean), Max: number(h.Max),
+		Point: h.Point, Unit: matching(unitForm, h.Unit), Length: number(h.Length), Min: finite(h.Min), Mean: finite(h.Mean), Max: finite(h.Max), Cut: h.Cut,
 		Steps: cleanList(site, h.Steps, func(_ string, s *agents.Step) bool {
-			*s = agents.Step{Time: cleanTime(s.Time), Min: number(s.Min), Mean: number(s.Mean), Max: number(s.Max)}
+			*s = agents.Step{Time: cleanTime(s.Time), Min: number(s.Min), Mean: number(s.Mean), Max: number(s.Max), Last: number(s.Last), Good: number(s.Good)}
+			return true
+		}),
+		Changes: cleanList(site, h.Changes, func(_ string, e *agents.Event) bool {
+			*e = agents.Event{Time: cleanTime(e.Time), Value: cleanValue(e.Value), Holder: matching(holderForm, e.Holder), Cause: ours(e.Cause)}
 			return true
 		}),
 	}
@@ -85,17 +89,16 @@ func cleanStatus(site string, s agents.Status) agents.Status {
 			*d = agents.DeviceStatus{Device: matching(nameForm, d.Device), Model: matching(nameForm, strings.ToLower(d.Model)), Faults: cleanList(site, d.Faults, cleanTrouble)}
 			return d.Device != ""
 		}),
-		Moved: cleanList(site, s.Moved, func(site string, o *agents.MovedOutput) bool {
-			*o = agents.MovedOutput{
-				Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Fault: ours(o.Fault),
-			}
-			return cleanAddress(site, &o.Output)
-		}),
-		Blocked: cleanList(site, s.Blocked, func(site string, o *agents.BlockedOutput) bool {
-			*o = agents.BlockedOutput{Output: o.Output, Rest: number(o.Rest), Needs: ours(o.Needs), Why: ours(o.Why)}
-			return cleanAddress(site, &o.Output)
-		}),
+		Moved: cleanList(site, s.Moved, cleanOutputStatus), Blocked: cleanList(site, s.Blocked, cleanOutputStatus),
 	}
+}
+
+func cleanOutputStatus(site string, o *agents.OutputStatus) bool {
+	*o = agents.OutputStatus{
+		Output: o.Output, Value: cleanValue(o.Value), Goal: cleanValue(o.Goal), Holder: matching(holderForm, o.Holder), Left: number(o.Left), Rest: number(o.Rest),
+		Needs: ours(o.Needs), Fault: ours(o.Fault), Why: ours(o.Why),
+	}
+	return cleanAddress(site, &o.Output)
 }
 
 // cleanApproval keeps a call that waits, without its caller and arguments: they are for the

@@ -70,7 +70,7 @@ var definitions = []definition{
 		}),
 	define(Tool{
 		Name:        agents.OpHistory.Tool(),
-		Description: "Minimum, mean and maximum of a measurement, of each step and of the whole.",
+		Description: "How a measurement went, in steps; what changed of any other point. Times: RFC 3339.",
 		Hints:       readOnly,
 	}, "point", points(func(o *agents.Offer) []string { return o.History }), schema[agents.History],
 		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.HistoryRequest, terms agents.Terms) (any, error) {

@@ -101,9 +101,9 @@ func promptsOf(o *agents.Offer) (prompts []Prompt) {
 	if len(o.History) > 0 {
 		prompts = append(prompts, Prompt{
 			Name: "overnight", Title: "What happened overnight?",
-			Description: "Tell the story of the last twelve hours of a measurement.",
+			Description: "Tell the story of the last twelve hours.",
 			Arguments: []Argument{{
-				Name: "point", Description: "which measurement; all of them when left out",
+				Name: "point", Description: "which point; all of them when left out",
 			}},
 		})
 	}
@@ -124,15 +124,15 @@ func (c *Catalog) Prompt(ctx context.Context, p agents.Principal, name string, a
 	text := "Call site_status and read_points. Say in a few plain sentences how the site is. " +
 		"Name every device with a fault and what its owner can check, and every output that is away from its safe value and why that may be."
 	if name == "overnight" {
-		which := "every measurement that list_points shows"
+		which := "every measurement and output that list_points shows"
 		if point := args["point"]; point != "" {
 			if !slices.Contains(o.History, point) {
-				return PromptResult{}, device.Faultf(device.Invalid, "point: there is no measurement %.60q here", point)
+				return PromptResult{}, device.Faultf(device.Invalid, "point: there is none named %.60q with a history here", point)
 			}
 			which = point
 		}
 		text = "Call read_history for " + which + " over the last 12 hours. Tell what happened overnight in a few plain sentences: " +
-			"the lowest and highest value and when, how it went, and anything that looks unusual. Give units."
+			"the lowest and highest value and when, how it went, which outputs moved, and anything that looks unusual. Give units."
 	}
 	return PromptResult{
 		Description: prompts[i].Description,

@@ -15,9 +15,9 @@ import (
 
 func TestRefusals(t *testing.T) {
 	const (
-		outputs  = "; use greenhouse/heater, greenhouse/pump, greenhouse/lamp"
-		within   = "; it must be within 0.001..31622400"
-		measured = "; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, outside/temperature, outside/humidity, outside/pressure"
+		outputs = "; use greenhouse/heater, greenhouse/pump, greenhouse/lamp"
+		within  = "; it must be within 0.001..31622400"
+		read    = "; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp, greenhouse/button, outside/temperature, outside/humidity, outside/pressure"
 	)
 	greenhouse(t, func(t *testing.T, r *rig) {
 		for _, tt := range []struct{ tool, args, says string }{
@@ -48,16 +48,16 @@ func TestRefusals(t *testing.T) {
 			{"set_level", `{"output":"greenhouse/heater","value":1}`, `invalid: output: there is no "greenhouse/heater" here; use greenhouse/vent`},
 			{"release_output", `{}`, "invalid: output is missing; use greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp"},
 			{"emergency_stop", `{"output":"greenhouse/heater"}`, "invalid: emergency_stop: output: there is no such field"},
-			{"read_points", `{"points":["greenhouse/camera"]}`, `invalid: points: there is no "greenhouse/camera" here; use greenhouse/temperature, greenhouse/humidity, greenhouse/soil_moisture, greenhouse/light, greenhouse/heater, greenhouse/vent, greenhouse/pump, greenhouse/lamp, greenhouse/button, outside/temperature, outside/humidity, outside/pressure`},
+			{"read_points", `{"points":["greenhouse/camera"]}`, `invalid: points: there is no "greenhouse/camera" here` + read},
 			{"read_points", `{"points":"greenhouse/heater"}`, "invalid: read_points: points: must be a list"},
 			{"read_points", `{"points":[1]}`, "invalid: read_points: points.0: must be a text"},
 			{"read_points", `{"points":[` + strings.Repeat(`"greenhouse/heater",`, 12) + `"greenhouse/heater"]}`, "invalid: points: name each point once; there are 12"},
-			{"read_history", `{}`, "invalid: point is missing" + measured},
-			{"read_history", `{"point":"greenhouse/heater"}`, `invalid: point: there is no "greenhouse/heater" here` + measured},
+			{"read_history", `{}`, "invalid: point is missing" + read},
+			{"read_history", `{"point":"greenhouse/camera"}`, `invalid: point: there is no "greenhouse/camera" here` + read},
 			{"read_history", `{"point":"outside/humidity","hours":90000}`, "invalid: hours is 90000; it must be within 0.05..87840"},
 			{"read_history", `{"point":"outside/humidity","hours":0}`, "invalid: hours is 0; it must be within 0.05..87840"},
-			{"read_history", `{"point":"outside/humidity","steps":289}`, "invalid: steps is 289; it must be within 1..288"},
-			{"read_history", `{"point":"outside/humidity","steps":0.5}`, "invalid: steps is 0.5; it must be within 1..288"},
+			{"read_history", `{"point":"outside/humidity","steps":1001}`, "invalid: steps is 1001; it must be within 1..1000"},
+			{"read_history", `{"point":"outside/humidity","steps":0.5}`, "invalid: steps is 0.5; it must be within 1..1000"},
 			{"show_text", `{"text":"x"}`, "invalid: display is missing; use greenhouse/message"},
 			{"show_text", `{"display":"greenhouse/message"}`, "invalid: text is missing"},
 			{"show_text", `{"display":"greenhouse/message","text":"a\u001b[2Jb"}`, "invalid: text: control characters are not shown; leave out U+001B"},
@@ -158,7 +158,7 @@ func TestLimits(t *testing.T) {
 		holds("points", r.says(t, "list_points", `{}`), `"limits":"at most 1h30m in 2h; 5 moves in 1m; 10 in a second"`,
 			`"limits":"keeps a value 5s; rests 30s; alone in water; needs tank/level within 20..100"`)
 		holds("a start", r.says(t, "site_status", `{}`),
-			`"outputs_not_ready":[{"output":"room/heater","rest_seconds":10},`, `{"output":"room/pump","rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet"}`)
+			`"outputs_not_ready":[{"output":"room/heater","value":false,"rest_seconds":10},`, `{"output":"room/pump","value":false,"rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet"}`)
 		time.Sleep(10 * time.Minute)
 		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: it has not been read yet"`, `"limits":"keeps`, `"safe":false`)
 		r.guard.Told(device.Reading{Point: "tank/level", Value: device.Number(50), Quality: device.Good, At: time.Now()})
@@ -244,36 +244,52 @@ func TestListPoints(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	greenhouse(t, func(t *testing.T, r *rig) {
-		now := time.Now()
+		now := time.Now() // 2000-01-01T00:01:00Z
 		r.past["outside/temperature"] = []device.Summary{
-			{At: now.Add(-2 * time.Hour), Min: -3, Mean: 1, Max: 4, Count: 1}, {At: now.Add(-time.Hour), Min: -1, Mean: 2, Max: 9, Count: 3},
+			{At: now.Add(-2 * time.Hour), Min: -3, Mean: 1, Max: 4, Last: 3, Count: 1, Good: 1}, {At: now.Add(-90 * time.Minute), Count: 2},
+			{At: now.Add(-time.Hour), Min: -1, Mean: 2, Max: 9, Last: 8, Count: 4, Good: 3},
 		}
-		if got, want := r.says(t, "read_history", `{"point":"outside/temperature","hours":2,"steps":2}`),
-			`{"point":"outside/temperature","unit":"Cel","step_seconds":3600,"min":-3,"mean":1.75,"max":9,"steps":[`+
-				`{"time":"1999-12-31T22:01:00.000Z","min":-3,"mean":1,"max":4},{"time":"1999-12-31T23:01:00.000Z","min":-1,"mean":2,"max":9}]}`; got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		for i := range 3 {
+			r.changes["greenhouse/heater"] = append(r.changes["greenhouse/heater"], device.Change{At: now.Add(time.Duration(i-3) * time.Hour), Value: device.Bool(i != 1), Holder: []string{"did:key:zAnn", "", "anna"}[i], Cause: []string{"", "its lease was over", ""}[i]})
 		}
-		if got, want := r.says(t, "read_history", `{"point":"outside/humidity"}`),
-			`{"point":"outside/humidity","unit":"%","step_seconds":1800,"min":0,"mean":0,"max":0,"steps":[]}`; got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		r.changes["greenhouse/button"] = []device.Change{{At: now.Add(-3 * time.Hour), Value: device.Bool(true)}, {At: now.Add(-time.Hour), Value: device.Bool(true)}}
+		for range 1001 {
+			r.changes["greenhouse/vent"] = append(r.changes["greenhouse/vent"], device.Change{At: now.Add(-time.Minute)})
+		}
+		for _, tt := range []struct{ args, want string }{
+			{`"point":"outside/temperature","hours":2,"steps":2`, `{"point":"outside/temperature","unit":"Cel","step_seconds":3600,"min":-3,"mean":1.75,"max":9,"steps":[` +
+				`{"time":"1999-12-31T22:01:00.000Z","min":-3,"mean":1,"max":4,"last":3},{"time":"1999-12-31T23:01:00.000Z","min":-1,"mean":2,"max":9,"last":8,"good":0.75}]}`},
+			{`"point":"outside/humidity"`, `{"point":"outside/humidity","unit":"%","step_seconds":1800,"steps":[]}`},
+			// What an output was at the beginning, and what changed since.
+			{`"point":"greenhouse/heater","hours":2.5`, `{"point":"greenhouse/heater","changes":[{"time":"1999-12-31T21:01:00.000Z","value":true,"held_by":"did:key:zAnn"},` +
+				`{"time":"1999-12-31T22:01:00.000Z","value":false,"because":"its lease was over"},{"time":"1999-12-31T23:01:00.000Z","value":true,"held_by":"anna"}]}`},
+			{`"point":"greenhouse/heater","from":"1999-12-31T22:30:00Z","to":"1999-12-31T23:30:00+01:00"`, `invalid: from: 1999-12-31T22:30:00.000Z is not before the end, 1999-12-31T22:30:00.000Z`},
+			{`"point":"greenhouse/heater","from":"1999-12-31T23:01:00+01:00","to":"1999-12-31T22:30:00Z"`, `{"point":"greenhouse/heater","changes":[{"time":"1999-12-31T22:01:00.000Z","value":false,"because":"its lease was over"}]}`},
+			{`"point":"greenhouse/button","hours":2`, `{"point":"greenhouse/button","changes":[{"time":"1999-12-31T23:01:00.000Z","value":true}]}`},
+			{`"point":"outside/humidity","from":"yesterday"`, `invalid: from: "yesterday" is no time; write RFC 3339, such as 2026-01-31T18:00:00Z`},
+			{`"point":"outside/humidity","to":"2026-01-31"`, `invalid: to: "2026-01-31" is no time; write RFC 3339, such as 2026-01-31T18:00:00Z`},
+			{`"point":"outside/humidity","from":"1999-12-31T23:01:00Z","hours":1`, `invalid: from and hours say the same: leave one out`},
+		} {
+			if got := r.says(t, "read_history", `{`+tt.args+`}`); got != tt.want {
+				t.Errorf("%s\ngot  %s\nwant %s", tt.args, got, tt.want)
+			}
+		}
+		if got := r.says(t, "read_history", `{"point":"greenhouse/vent"}`); strings.Count(got, `"time"`) != 500 || !strings.Contains(got, `"cut_off":true`) {
+			t.Errorf("%d changes: %.100s", strings.Count(got, `"time"`), got)
 		}
 		for _, tt := range []struct {
-			args       string
-			back, step time.Duration
+			args  string
+			back  time.Duration
+			steps int
 		}{
-			{``, 12 * time.Hour, 30 * time.Minute},
-			{`,"hours":24,"steps":288`, 24 * time.Hour, 5 * time.Minute},
-			{`,"hours":1,"steps":7`, time.Hour, 515 * time.Second}, // rounded up: 514 s would make eight
-			{`,"hours":1,"steps":7.9`, time.Hour, 515 * time.Second},
-			{`,"hours":0.05,"steps":288`, 3 * time.Minute, time.Minute}, // no finer than what is kept
-			{`,"hours":0.05,"steps":1`, 3 * time.Minute, 3 * time.Minute},
+			{``, 12 * time.Hour, 24},
+			{`,"hours":24,"steps":1000`, 24 * time.Hour, 1000},
+			{`,"hours":1,"steps":7.9`, time.Hour, 7},
+			{`,"from":"1999-12-31T12:00:00+12:00"`, 24*time.Hour + time.Minute, 24},
 		} {
-			got := r.says(t, "read_history", `{"point":"outside/humidity"`+tt.args+`}`)
-			if back := now.Sub(r.from); back != tt.back || r.step != tt.step {
-				t.Errorf("%s asks for %v in steps of %v, want %v in steps of %v", tt.args, back, r.step, tt.back, tt.step)
-			}
-			if want := `"step_seconds":` + device.Number(tt.step.Seconds()).String() + `,`; !strings.Contains(got, want) {
-				t.Errorf("%s: %s does not say %s", tt.args, got, want)
+			r.says(t, "read_history", `{"point":"outside/humidity"`+tt.args+`}`)
+			if back := r.to.Sub(r.from); back != tt.back || r.steps != tt.steps || !r.to.Equal(now) {
+				t.Errorf("%s asks for %v in %d steps, want %v in %d", tt.args, back, r.steps, tt.back, tt.steps)
 			}
 		}
 	})

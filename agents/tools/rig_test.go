@@ -29,17 +29,35 @@ func TestMain(m *testing.M) {
 
 // shelf is the history as a test has put it there.
 type shelf struct {
-	past map[string][]device.Summary
+	past    map[string][]device.Summary
+	changes map[string][]device.Change
 
-	from time.Time // what was asked for last
-	step time.Duration
+	from, to time.Time // what was asked for last
+	steps    int
 }
 
 func (*shelf) Record(device.Reading) {}
 
-func (s *shelf) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
-	s.from, s.step = from, step
-	return s.past[address]
+func (s *shelf) Summaries(address string, from, to time.Time, steps int) ([]device.Summary, time.Duration, error) {
+	s.from, s.to, s.steps = from, to, steps
+	return s.past[address], to.Sub(from) / time.Duration(steps), nil
+}
+
+func (s *shelf) Changes(address string, from, to time.Time, yield func(device.Change) bool) {
+	for _, c := range s.changes[address] {
+		if !c.At.Before(from) && c.At.Before(to) && !yield(c) {
+			return
+		}
+	}
+}
+
+func (s *shelf) ValueAt(address string, at time.Time) (found device.Change, ok bool) {
+	for _, c := range s.changes[address] {
+		if !c.At.After(at) {
+			found, ok = c, true
+		}
+	}
+	return found, ok
 }
 
 // rig is a catalog over a node with simulated devices and a guard that runs.
@@ -136,7 +154,7 @@ func newRig(t testing.TB, devices []node.Device, bend ...func(*guard.Policy)) *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, feed := &shelf{past: map[string][]device.Summary{}}, make(chan device.Reading)
+	s, feed := &shelf{past: map[string][]device.Summary{}, changes: map[string][]device.Change{}}, make(chan device.Reading)
 	hub := node.NewHub(nil, s, agents.PointURI)
 	n := node.New(hub, "", unwritten{})
 	site := node.Site{Name: "test", Version: "1.2", Simulated: true, Started: time.Now(), Devices: devices, History: s, Outputs: g}

@@ -66,7 +66,8 @@ func schemaOfMany[T any](group bool) ([]byte, error) {
 }
 
 // outputSchema says what a result holds, and leaves out that it holds nothing
-// else and always all: every client pays for these bytes with its model's.
+// else and always all, and which values are numbers and texts, which a result shows: every client
+// pays for these bytes with its model's.
 func outputSchema[T any](unwanted []string) ([]byte, error) {
 	s, err := schemaOf[T]()
 	if err != nil {
@@ -80,6 +81,9 @@ func outputSchema[T any](unwanted []string) ([]byte, error) {
 func loosen(s *jsonschema.Schema, unwanted []string) {
 	s.Required, s.AdditionalProperties = nil, nil
 	drop(s, unwanted)
+	if len(s.Properties) == 0 && s.Items == nil {
+		s.Type = ""
+	}
 	for _, p := range s.Properties {
 		loosen(p, unwanted)
 	}

@@ -65,6 +65,7 @@ func said(t *testing.T, s agents.Site) (all []any) {
 	say(boxed(s.Read(ctx, p, agents.ReadRequest{Points: []string{"outside/nothing"}})))
 	say(boxed(s.History(ctx, p, agents.HistoryRequest{Point: "outside/humidity", Hours: new(2.0), Steps: new(2.0)})))
 	say(boxed(s.History(ctx, p, agents.HistoryRequest{Point: "outside/humidity", Hours: new(0.0)})))
+	say(boxed(s.History(ctx, p, agents.HistoryRequest{Point: "greenhouse/heater", From: "1999-12-31T23:30:00Z"})))
 	say(boxed(s.Move(ctx, p, agents.MoveRequest{Output: "greenhouse/heater", Value: device.Bool(true), For: new(5.5)})))
 	say(boxed(s.Move(ctx, p, agents.MoveRequest{Output: "greenhouse/vent", Value: device.Number(45)})))
 	say(boxed(s.Move(ctx, p, agents.MoveRequest{Output: "greenhouse/vent", Value: device.Number(101)})))
@@ -95,7 +96,8 @@ func TestSites(t *testing.T) {
 			defer r.stop()
 			time.Sleep(time.Minute)
 			r.put("outside/pressure", device.Reading{Value: device.Number(100653.5), Quality: device.Good, At: time.Now().Add(-time.Second)})
-			r.past["outside/humidity"] = []device.Summary{{At: time.Now().Add(-time.Hour), Min: 1, Mean: 2, Max: 3, Count: 4}}
+			r.past["outside/humidity"] = []device.Summary{{At: time.Now().Add(-time.Hour), Min: 1, Mean: 2, Max: 3, Last: 2.5, Count: 4, Good: 3}}
+			r.changes["greenhouse/heater"] = []device.Change{{At: time.Now().Add(-time.Hour), Value: device.Bool(true), Holder: "token"}, {At: time.Now().Add(-time.Minute), Cause: "its lease was over"}}
 			var site agents.Site = r.node
 			if codec, ok := map[string]rpc.Codec{"JSON": rpc.JSON, "CBOR": rpc.CBOR, "group": rpc.CBOR}[kind]; ok {
 				c, end := r.connect(t, codec)

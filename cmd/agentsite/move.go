@@ -162,18 +162,42 @@ func (d *duration) String() string {
 func (d *duration) Type() string { return "time" }
 
 func (d *duration) Set(s string) error {
-	parsed, err := time.ParseDuration(s)
+	parsed, err := parseDuration(s)
 	if _, bare := strconv.ParseFloat(s, 64); err != nil && bare == nil {
 		return fmt.Errorf("it needs a unit: write %ss for seconds", s)
 	}
 	if err != nil {
-		return errors.New("write a time such as 5s or 1m30s")
+		return errors.New("write a time such as 5s, 1m30s or 7d")
 	}
 	if parsed <= 0 {
 		return errors.New("it must be longer than zero")
 	}
 	*d = duration(parsed)
 	return nil
+}
+
+// parseDuration reads what time.ParseDuration reads, and days and weeks alone or before it.
+func parseDuration(s string) (time.Duration, error) {
+	total := time.Duration(0)
+	for _, unit := range []struct {
+		letter string
+		length time.Duration
+	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
+		count, rest, found := strings.Cut(s, unit.letter)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseUint(count, 10, 13) // within a time.Duration
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(n) * unit.length
+		if s = rest; s == "" {
+			return total, nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	return total + d, err
 }
 
 func (a *app) stopCommand() *cobra.Command {

@@ -114,9 +114,6 @@ func (s *session) latest(ctx context.Context, points []string, now *readResult) 
 // readable reports whether a point has readings.
 func (p point) readable() bool { return p.Kind != "text" && p.Kind != "image" }
 
-// hasHistory reports whether a site keeps the history of a point.
-func (p point) hasHistory() bool { return p.Kind == "measurement" }
-
 func (a *app) readTable(readings []reading, left map[string]float64) error {
 	if len(readings) == 0 {
 		return a.say("this site has no readings: its configuration has no sensors")

@@ -65,7 +65,7 @@ func FuzzHistoryBlock(f *testing.F) {
 	all := []entry{
 		{"a/h", formSamples, appendSamples(nil, 5, []sample{{7, 1.5}, {8, math.NaN()}, {9, 1e300}})},
 		{"a/t", formBuckets, appendBuckets(nil, 5, []bucket{one(sample{7, 2.25})})},
-		{"b/relay", formChanges, appendChanges(nil, 5, []Change{{At: 6, Value: device.Bool(true), Holder: "x", Cause: "y"}, {At: 9, Value: device.Text("z")}, {At: 10, Value: device.Number(5)}})},
+		{"b/relay", formChanges, appendChanges(nil, 5, []change{{t: 6, Value: device.Bool(true), Holder: "x", Cause: "y"}, {t: 9, Value: device.Text("z")}, {t: 10, Value: device.Number(5)}})},
 	}
 	f.Add(encodeBlock(head{seq: 1, epoch: 1}, all))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -78,7 +78,7 @@ func FuzzHistoryBlock(f *testing.F) {
 			count := func() bool { n++; return true }
 			decodeSamples(e.data, 0, func(sample) bool { return count() })
 			decodeBuckets(e.data, 0, func(bucket) bool { return count() })
-			decodeChanges(e.data, 0, func(Change) bool { return count() })
+			decodeChanges(e.data, 0, func(change) bool { return count() })
 			return true
 		})
 		d := newMemDisk()

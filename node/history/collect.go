@@ -13,10 +13,10 @@ type series struct {
 	samples []sample // since the last raw block
 	minutes []bucket // since the last block of minutes
 	hours   []bucket // since the last block of hours
-	changes []Change // since the last block of minutes
+	changes []change // since the last block of minutes
 	inRaw   int      // of changes
-	held    *Change  // the newest value of a state or an output
-	carried *Change  // held at the last block of minutes
+	held    *change  // the newest value of a state or an output
+	carried *change  // held at the last block of minutes
 	cut     int64    // a bucket has no readings from before and after it
 	last    int64
 }
@@ -67,7 +67,7 @@ func (c *collector) addSample(s *series, x sample) {
 	s.minutes = c.addTo(s.minutes, b, s.cut, msMinute)
 }
 
-func (c *collector) change(s *series, x Change) {
+func (c *collector) change(s *series, x change) {
 	s.changes = append(s.changes, x)
 	if s.kind != device.KindEvent {
 		s.held = &x
@@ -75,7 +75,7 @@ func (c *collector) change(s *series, x Change) {
 }
 
 // same reports whether x brings nothing new.
-func (s *series) same(x Change) bool {
+func (s *series) same(x change) bool {
 	h := s.held
 	return h != nil && h.Value == x.Value && h.Bad == x.Bad && h.Holder == x.Holder && h.Cause == x.Cause
 }
@@ -107,7 +107,7 @@ func (c *collector) takeRaw() (head, []entry) {
 			p.add(s.samples[0].t, s.samples[n-1].t)
 		}
 		if n := len(s.changes); n > s.inRaw {
-			p.add(s.changes[s.inRaw].At, s.changes[n-1].At)
+			p.add(s.changes[s.inRaw].t, s.changes[n-1].t)
 		}
 	}
 	h := c.head(p)
@@ -133,7 +133,7 @@ func (c *collector) takeMinutes() (head, []entry) {
 			p.add(s.minutes[0].t, s.minutes[n-1].t)
 		}
 		if n := len(s.changes); n > 0 {
-			p.add(s.changes[0].At, s.changes[n-1].At)
+			p.add(s.changes[0].t, s.changes[n-1].t)
 		}
 	}
 	h := c.head(p)

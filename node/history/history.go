@@ -158,9 +158,9 @@ func (h *History) Record(r device.Reading) {
 		if !good || r.Value.IsZero() {
 			return
 		}
-		h.collector.change(s, Change{At: t, Value: r.Value})
+		h.collector.change(s, change{t: t, Value: r.Value})
 	default:
-		c := Change{At: t, Value: r.Value, Bad: !good, Holder: clip(holder), Cause: clip(cause)}
+		c := change{t: t, Value: r.Value, Bad: !good, Holder: clip(holder), Cause: clip(cause)}
 		if c.Bad {
 			c.Value = device.Value{}
 		}

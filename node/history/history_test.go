@@ -22,42 +22,31 @@ func number(v float64, at time.Time) device.Reading {
 // show writes summaries with their start in minutes since from.
 func show(all []device.Summary, from time.Time) (out []string) {
 	for _, s := range all {
-		out = append(out, fmt.Sprintf("%v: %v %v %v", s.At.Sub(from).Minutes(), s.Min, s.Mean, s.Max))
+		out = append(out, fmt.Sprintf("%v: %v %v %v", s.At.Sub(from).Minutes(), s.Min, device.Tidy(s.Mean), s.Max))
 	}
 	return out
 }
 
-func TestSummaries(t *testing.T) {
+func TestMinutes(t *testing.T) {
 	type at struct {
 		minutes, v float64
 	}
 	hour := []at{{0, 1}, {0.5, 3}, {1, 10}, {2.99, 20}, {3, 30}, {59.5, 5}}
 	for _, tt := range []struct {
-		name       string
-		readings   []at
-		from, step float64 // minutes
-		want       []string
+		name     string
+		readings []at
+		step     float64 // minutes
+		want     []string
 	}{
-		{"nothing", nil, 0, 1, nil},
-		{"one", []at{{0, 21.5}}, 0, 1, []string{"0: 21.5 21.5 21.5"}},
-		{"a minute each", hour, 0, 1, []string{"0: 1 2 3", "1: 10 10 10", "2: 20 20 20", "3: 30 30 30", "59: 5 5 5"}},
-		{"two minutes each", hour, 0, 2, []string{"0: 1 4.66666667 10", "2: 20 25 30", "58: 5 5 5"}},
-		{"all in one", hour, 0, 60, []string{"0: 1 11.5 30"}},
-		{"far more than all", hour, 0, 1e6, []string{"0: 1 11.5 30"}},
-		{"a step below the resolution is a minute", hour, 0, 0.1, []string{"0: 1 2 3", "1: 10 10 10", "2: 20 20 20", "3: 30 30 30", "59: 5 5 5"}},
-		{"no step is a minute", hour[:2], 0, 0, []string{"0: 1 2 3"}},
-		{"a negative step is a minute", hour[:2], 0, -5, []string{"0: 1 2 3"}},
-		{"from the second minute", hour, 1, 2, []string{"0: 10 15 20", "2: 30 30 30", "58: 5 5 5"}},
-		{"from within a minute, which counts", hour, 2.5, 60, []string{"0: 5 18.3333333 30"}},
-		{"from just after a minute", hour, 3, 60, []string{"0: 5 17.5 30"}},
-		{"from the future", hour, 60, 60, nil},
-		{"from long before", hour, -600, 600, []string{"600: 1 11.5 30"}},
-		{"negative and small", []at{{0, -0.001}, {0, 0}, {0, -0.003}}, 0, 1, []string{"0: -0.003 -0.00133333333 0"}},
-		{"as large as it gets", []at{{0, 1e300}, {0, -1e300}}, 0, 1, []string{"0: -1e+300 0 1e+300"}},
-		{"a sum that is too large", []at{{0, 1e308}, {0, 1e308}, {0, 1e308}}, 0, 1, []string{"0: 1e+308 1e+308 1e+308"}},
-		{"backwards is not kept", []at{{5, 1}, {4, 9}, {5, 3}}, 0, 60, []string{"0: 1 2 3"}},
-		{"before the start is not kept", []at{{-5, 9}, {0, 1}}, -60, 600, []string{"0: 1 1 1"}},
-		{"a day ago and now", []at{{0, 1}, {1439, 2}}, 0, 2000, []string{"0: 1 1.5 2"}},
+		{"nothing", nil, 1, nil},
+		{"one", []at{{0, 21.5}}, 1, []string{"0: 21.5 21.5 21.5"}},
+		{"a minute each", hour, 1, []string{"0: 1 2 3", "1: 10 10 10", "2: 20 20 20", "3: 30 30 30", "59: 5 5 5"}},
+		{"two minutes each", hour, 2, []string{"0: 1 4.66666667 10", "2: 20 25 30", "58: 5 5 5"}},
+		{"all in one", hour, 60, []string{"0: 1 11.5 30"}},
+		{"negative and small", []at{{0, -0.001}, {0, 0}, {0, -0.003}}, 1, []string{"0: -0.003 -0.00133333333 0"}},
+		{"as large as it gets", []at{{0, 1e300}, {0, -1e300}}, 1, []string{"0: -1e+300 0 1e+300"}},
+		{"a sum that is too large", []at{{0, 1e308}, {0, 1e308}, {0, 1e308}}, 1, []string{"0: 1e+308 1e+308 1e+308"}},
+		{"backwards is not kept", []at{{5, 1}, {4, 9}, {5, 3}}, 60, []string{"0: 1 2 3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,8 +54,11 @@ func TestSummaries(t *testing.T) {
 				for _, r := range tt.readings {
 					h.Record(number(r.v, h.start.Add(time.Duration(r.minutes*float64(time.Minute)))))
 				}
-				from := h.start.Add(time.Duration(tt.from * float64(time.Minute)))
-				got := h.Summaries("a/t", from, time.Duration(tt.step*float64(time.Minute)))
+				from := h.start // midnight
+				got, err := h.Query(Query{Address: "a/t", From: from, To: from.Add(time.Hour), Step: time.Duration(tt.step * float64(time.Minute))})
+				if err != nil {
+					t.Fatal(err)
+				}
 				if tt.name == "a sum that is too large" && len(got) == 1 {
 					got[0].Mean = math.Min(got[0].Mean, 1e308) // the mean is within the range, and no Inf
 				}
@@ -93,16 +85,19 @@ func TestIgnored(t *testing.T) {
 			h.Record(r)
 		}
 		h.Record(device.Reading{Point: "a/t", Value: device.Number(1), Quality: device.Bad, At: now})
-		for _, p := range []string{"a/t", "a/other"} {
-			if got := h.Summaries(p, now.Add(-time.Hour), time.Minute); got != nil {
-				t.Errorf("%s: %v", p, got)
-			}
+		if got, err := h.Query(Query{Address: "a/other", From: now.Add(-time.Hour), To: now.Add(time.Hour)}); got != nil || err != nil {
+			t.Errorf("%v %v", got, err)
 		}
 		all, err := h.Query(Query{Address: "a/t", From: now.Add(-time.Hour), To: now.Add(time.Hour), Step: time.Hour})
 		if err != nil || len(all) != 1 || all[0].Count != 1 || all[0].Good != 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})
+}
+
+func lastHour(h *History, address string) []device.Summary {
+	all, _, _ := h.Summaries(address, time.Now().Add(-time.Hour), time.Now().Add(time.Minute), 2)
+	return all
 }
 
 // TestKeep: Keep keeps the series of points in the new list; one that was not in it starts
@@ -133,12 +128,12 @@ func TestKeep(t *testing.T) {
 			h.Keep(kinds("a/comes", "a/stays"))
 			h.Keep(kinds("a/comes", "a/stays", "a/goes"))
 			for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
-				if got := h.Summaries(p, time.Now().Add(-time.Hour), time.Minute); len(got) != want {
+				if got := lastHour(h, p); len(got) != want {
 					t.Errorf("%s has %d steps, want %d", p, len(got), want)
 				}
 				r := number(2, time.Now())
 				r.Point = p
-				if h.Record(r); len(h.Summaries(p, time.Now().Add(-time.Hour), time.Hour)) != 1 {
+				if h.Record(r); len(lastHour(h, p)) != 1 {
 					t.Errorf("%s is not kept", p)
 				}
 			}
@@ -207,7 +202,7 @@ func TestBounds(t *testing.T) {
 				}
 				h.Query(q)
 			}
-			h.Summaries("a/t", from, to.Sub(from))
+			h.Summaries("a/t", from, to, math.MaxInt)
 			h.ValueAt("a/t", from)
 		}
 	}
@@ -271,7 +266,7 @@ func TestValueAt(t *testing.T) {
 		want := func(at time.Time, on, known bool, since time.Time) {
 			t.Helper()
 			c, ok := w.h.ValueAt("b/relay", at)
-			if ok != known || ok && (c.Value != device.Bool(on) || c.Time.UnixMilli() != since.UnixMilli() || c.Holder != "rule:frost") {
+			if ok != known || ok && (c.Value != device.Bool(on) || c.At.UnixMilli() != since.UnixMilli() || c.Holder != "rule:frost") {
 				t.Errorf("%+v, %v", c, ok)
 			}
 		}

@@ -100,7 +100,7 @@ func (l *loaded) carry(c *collector, seq uint64) {
 		}
 		parsePayload(payload, "", func(e entry) bool {
 			if e.form == formChanges {
-				decodeChanges(e.data, h.first, func(x Change) bool { c.of(e.address).carried = &x; return true })
+				decodeChanges(e.data, h.first, func(x change) bool { c.of(e.address).carried = &x; return true })
 			}
 			return true
 		})
@@ -129,7 +129,7 @@ func (c *collector) addEntry(e entry, base int64, coarse int) {
 	case e.form == formBuckets:
 		decodeBuckets(e.data, base, func(b bucket) bool { s.hours = c.addTo(s.hours, b, s.cut, msHour); return true })
 	case e.form == formChanges && coarse == minutes:
-		decodeChanges(e.data, base, func(x Change) bool { c.change(s, x); return true })
+		decodeChanges(e.data, base, func(x change) bool { c.change(s, x); return true })
 	}
 }
 

@@ -54,7 +54,7 @@ type reference struct {
 
 type change1 struct {
 	wall int64
-	c    Change
+	c    device.Change // without a time
 }
 
 func newReference() *reference {
@@ -62,9 +62,9 @@ func newReference() *reference {
 }
 
 // steps aggregates the readings between bounds.
-func (r *reference) steps(address string, bounds []int64) (all []Step) {
+func (r *reference) steps(address string, bounds []int64) (all []device.Summary) {
 	for i := range len(bounds) - 1 {
-		var s Step
+		var s device.Summary
 		sum := 0.0
 		for _, x := range r.points[address] {
 			if x.wall < bounds[i] || x.wall >= bounds[i+1] {
@@ -91,7 +91,7 @@ func (r *reference) steps(address string, bounds []int64) (all []Step) {
 	return all
 }
 
-func equalSteps(got, want []Step) error {
+func equalSteps(got, want []device.Summary) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d steps, want %d", len(got), len(want))
 	}
@@ -206,32 +206,32 @@ func (w *world) reading() {
 		}
 		w.ref.points[a] = append(w.ref.points[a], read1{w.wall(), v, good})
 	}
-	change := func(a string, c Change, record func(r device.Reading)) {
+	change := func(a string, c device.Change, record func(r device.Reading)) {
 		r := device.Reading{Point: a, Value: c.Value, Quality: device.Good, At: now}
-		if c.Bad {
+		if c.Value.IsZero() {
 			r.Quality = device.Bad
 		}
 		record(r)
 		all := w.ref.changes[a]
 		if w.kinds[a] != device.KindEvent && len(all) > w.marks[a] {
-			if l := all[len(all)-1].c; l.Value == c.Value && l.Bad == c.Bad && l.Holder == c.Holder && l.Cause == c.Cause {
+			if all[len(all)-1].c == c {
 				return
 			}
 		}
 		w.ref.changes[a] = append(all, change1{w.wall(), c})
 	}
 	if w.rng.IntN(3) == 0 {
-		c := Change{Value: device.Text([]string{"open", "closed", "moving"}[w.rng.IntN(3)])}
+		c := device.Change{Value: device.Text([]string{"open", "closed", "moving"}[w.rng.IntN(3)])}
 		if w.rng.IntN(10) == 0 {
-			c = Change{Bad: true}
+			c = device.Change{}
 		}
 		change("b/open", c, w.h.Record)
 	}
 	if w.rng.IntN(10) == 0 {
-		change("b/button", Change{Value: device.Bool(true)}, w.h.Record)
+		change("b/button", device.Change{Value: device.Bool(true)}, w.h.Record)
 	}
 	if w.rng.IntN(5) == 0 {
-		c := Change{Value: device.Bool(w.rng.IntN(2) == 0), Holder: []string{"", "rule:frost", "did:key:zAnn"}[w.rng.IntN(3)], Cause: []string{"", "its lease ended"}[w.rng.IntN(2)]}
+		c := device.Change{Value: device.Bool(w.rng.IntN(2) == 0), Holder: []string{"", "rule:frost", "did:key:zAnn"}[w.rng.IntN(3)], Cause: []string{"", "its lease ended"}[w.rng.IntN(2)]}
 		change("b/relay", c, func(r device.Reading) {
 			w.h.Holder = func(string) (string, string) { return c.Holder, c.Cause }
 			w.h.Record(r)
@@ -289,9 +289,10 @@ func (w *world) check() {
 	}
 	for _, a := range []string{"b/open", "b/button", "b/relay"} {
 		var got []change1
-		w.h.Changes(a, far[0], far[1], func(c ChangeAt) bool {
-			c.Change.At = 0
-			got = append(got, change1{c.Time.UnixMilli(), c.Change})
+		w.h.Changes(a, far[0], far[1], func(c device.Change) bool {
+			wall := c.At.UnixMilli()
+			c.At = time.Time{}
+			got = append(got, change1{wall, c})
 			return true
 		})
 		if want := w.ref.changes[a]; !slices.Equal(got, want) {

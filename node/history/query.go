@@ -13,16 +13,9 @@ import (
 type Query struct {
 	Address  string
 	From, To time.Time
-	Step     time.Duration  // of whole milliseconds; 0 for one that divides the time into Steps at most
-	Steps    int            // with a Step of 0; 0 for 100
+	Step     time.Duration  // of whole milliseconds; 0 for one that people read well
+	Steps    int            // the most with a Step of 0, and one more where the first one is cut; 0 for 100
 	Location *time.Location // whose midnight steps are aligned to; nil for UTC
-}
-
-// Step sums up the readings from At until End.
-type Step struct {
-	At, End              time.Time
-	Min, Mean, Max, Last float64 // of the good readings
-	Count, Good          int     // readings, and the good ones of them
 }
 
 // maxSteps limits the steps of a query.
@@ -31,7 +24,7 @@ const maxSteps = 5000
 // Query returns the steps that have readings, oldest first. The first step is the one with
 // From in it, and the last one ends at To or after it. Steps shorter than a day begin at
 // multiples of their length after local midnight, others at local midnight.
-func (h *History) Query(q Query) ([]Step, error) {
+func (h *History) Query(q Query) ([]device.Summary, error) {
 	bounds, err := q.bounds()
 	if err != nil {
 		return nil, err
@@ -54,7 +47,7 @@ func suits(bounds []int64) int {
 }
 
 // steps aggregates what is kept between bounds, in Unix ms.
-func (h *History) steps(address string, bounds []int64, finest int) []Step {
+func (h *History) steps(address string, bounds []int64, finest int) []device.Summary {
 	all := make([]bucket, len(bounds)-1)
 	i := 0
 	h.read(address, bounds[0], bounds[len(bounds)-1], finest, func(wall int64, b bucket) bool {
@@ -71,12 +64,12 @@ func (h *History) steps(address string, bounds []int64, finest int) []Step {
 		all[i].merge(b)
 		return true
 	})
-	var steps []Step
+	var steps []device.Summary
 	for i, b := range all {
 		if b.good == 0 && b.bad == 0 {
 			continue
 		}
-		s := Step{At: time.UnixMilli(bounds[i]), End: time.UnixMilli(bounds[i+1]), Count: int(b.good + b.bad), Good: int(b.good)}
+		s := device.Summary{At: time.UnixMilli(bounds[i]), End: time.UnixMilli(bounds[i+1]), Count: int(b.good + b.bad), Good: int(b.good)}
 		if b.good > 0 {
 			s.Min, s.Mean, s.Max, s.Last = b.min, b.mean(), b.max, b.last
 		}
@@ -224,21 +217,15 @@ func (v tierView) start() uint64 {
 	return math.MaxUint64
 }
 
-// ChangeAt is a Change with its wall time.
-type ChangeAt struct {
-	Time time.Time
-	Change
-}
-
 // Changes calls yield for the changes of a state or an output, or for the events, in a range of
 // wall time, in the order in which they were recorded, until it returns false.
-func (h *History) Changes(address string, from, to time.Time, yield func(ChangeAt) bool) {
+func (h *History) Changes(address string, from, to time.Time, yield func(device.Change) bool) {
 	v := h.view(address)
 	first, end := clampTime(from), clampTime(to)
 	going := true
-	took := func(c Change, offset int64) bool {
-		if wall := c.At + offset; going && !c.held && wall >= first && wall < end {
-			going = yield(ChangeAt{time.UnixMilli(wall), c})
+	took := func(c change, offset int64) bool {
+		if wall := c.t + offset; going && !c.held && wall >= first && wall < end {
+			going = yield(c.at(offset))
 		}
 		return going
 	}
@@ -246,16 +233,16 @@ func (h *History) Changes(address string, from, to time.Time, yield func(ChangeA
 		v.changes(k, payload, address, took)
 	})
 	for _, c := range v.live.changes {
-		if c.At += v.current.base; !took(c, v.current.offset()) {
+		if c.t += v.current.base; !took(c, v.current.offset()) {
 			return
 		}
 	}
 }
 
-func (v *view) changes(k head, payload []byte, address string, yield func(c Change, offset int64) bool) {
+func (v *view) changes(k head, payload []byte, address string, yield func(c change, offset int64) bool) {
 	parsePayload(payload, address, func(e entry) bool {
 		if e.form == formChanges {
-			decodeChanges(e.data, k.first, func(c Change) bool { return c.At < v.since || yield(c, v.offset(k.epoch)) })
+			decodeChanges(e.data, k.first, func(c change) bool { return c.t < v.since || yield(c, v.offset(k.epoch)) })
 		}
 		return true
 	})
@@ -263,13 +250,13 @@ func (v *view) changes(k head, payload []byte, address string, yield func(c Chan
 
 // ValueAt returns the value that a state or an output had at a time, and since when. It
 // reports false where that is not known, as while the site was off.
-func (h *History) ValueAt(address string, at time.Time) (ChangeAt, bool) {
+func (h *History) ValueAt(address string, at time.Time) (device.Change, bool) {
 	v := h.view(address)
 	t := clampTime(at)
-	found, ok := ChangeAt{}, false
-	took := func(c Change, offset int64) bool {
-		if c.At+offset <= t {
-			found, ok = ChangeAt{time.UnixMilli(c.At + offset), c}, true
+	found, ok := device.Change{}, false
+	took := func(c change, offset int64) bool {
+		if c.t+offset <= t {
+			found, ok = c.at(offset), true
 		}
 		return true
 	}
@@ -303,8 +290,8 @@ func (h *History) ValueAt(address string, at time.Time) (ChangeAt, bool) {
 }
 
 // absolute returns a change of the collector in recorded time.
-func (v *view) absolute(c Change) Change {
-	c.At += v.current.base
+func (v *view) absolute(c change) change {
+	c.t += v.current.base
 	return c
 }
 
@@ -328,29 +315,11 @@ func (v tierView) last() (h head) {
 	return h
 }
 
-// Summaries returns the steps since from that have good readings, oldest first. A step is at
-// least a minute. The minute in which from is counts.
-func (h *History) Summaries(address string, from time.Time, step time.Duration) []device.Summary {
-	length := max(step, time.Minute).Milliseconds()
-	begin, now := clampTime(from), time.Now()
-	h.mu.Lock()
-	end := max(h.collector.wall+max(h.now(), h.collector.now), now.UnixMilli()) + 1
-	h.mu.Unlock()
-	n := max(0, end-begin)/length + 1
-	if n > maxSteps {
-		begin, n = begin+(n-maxSteps)*length, maxSteps
-	}
-	bounds := make([]int64, n+1)
-	for i := range bounds {
-		bounds[i] = begin + int64(i)*length
-	}
-	bounds[0] = floor(begin, msMinute)
-	var all []device.Summary
-	for _, s := range h.steps(address, bounds, minutes) {
-		if s.Good > 0 {
-			at := max(s.At.UnixMilli(), begin)
-			all = append(all, device.Summary{At: from.Add(time.Duration(at-clampTime(from)) * time.Millisecond), Min: s.Min, Mean: device.Tidy(s.Mean), Max: s.Max, Count: s.Good})
-		}
-	}
-	return all
+// Summaries divides a range of wall time into about so many steps of a length that people read
+// well, in the local time of this machine, and returns those that have readings.
+func (h *History) Summaries(address string, from, to time.Time, steps int) (all []device.Summary, step time.Duration, err error) {
+	q := Query{Address: address, From: from, To: to, Steps: steps, Location: time.Local}
+	q.Step = q.length()
+	all, err = h.Query(q)
+	return all, q.Step, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
 
 	"agentsite/device"
 )
@@ -266,14 +267,19 @@ func decodeBuckets(b []byte, base int64, yield func(bucket) bool) error {
 	return nil
 }
 
-// Change is a new value of a state or an output, or an event.
-type Change struct {
-	At     int64 // ms of recorded time; a reader gets wall time beside it
+// change is a device.Change in recorded time.
+type change struct {
+	t      int64 // ms
 	Value  device.Value
 	Bad    bool   // the value is not known: the device could not be read
 	Holder string // of an output
 	Cause  string
 	held   bool // no change: the value at the start of a block
+}
+
+// at returns the change with its wall time.
+func (c change) at(offset int64) device.Change {
+	return device.Change{At: time.UnixMilli(c.t + offset), Value: c.Value, Holder: c.Holder, Cause: c.Cause}
 }
 
 const maxText = 200 // bytes of a text in a change
@@ -295,7 +301,7 @@ const (
 )
 
 // appendChanges appends an encoded series of changes.
-func appendChanges(b []byte, base int64, all []Change) []byte {
+func appendChanges(b []byte, base int64, all []change) []byte {
 	b = binary.AppendUvarint(b, uint64(len(all)))
 	text := func(s string) { b = append(append(b, byte(len(s))), s...) }
 	for _, c := range all {
@@ -305,8 +311,8 @@ func appendChanges(b []byte, base int64, all []Change) []byte {
 				tag |= bit
 			}
 		}
-		b = binary.AppendVarint(append(b, tag), c.At-base)
-		base = c.At
+		b = binary.AppendVarint(append(b, tag), c.t-base)
+		base = c.t
 		switch c.Value.Type() {
 		case device.TypeNumber:
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c.Value.Number()))
@@ -324,7 +330,7 @@ func appendChanges(b []byte, base int64, all []Change) []byte {
 }
 
 // decodeChanges calls yield for each change of an encoded series, until it returns false.
-func decodeChanges(b []byte, base int64, yield func(Change) bool) error {
+func decodeChanges(b []byte, base int64, yield func(change) bool) error {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)) {
 		return errFormat
@@ -351,7 +357,7 @@ func decodeChanges(b []byte, base int64, yield func(Change) bool) error {
 		}
 		b = b[1+size:]
 		base += by
-		c := Change{At: base, Bad: tag&bitBad != 0, held: tag&bitHeld != 0}
+		c := change{t: base, Bad: tag&bitBad != 0, held: tag&bitHeld != 0}
 		switch device.Type(tag & 3) {
 		case device.TypeNumber:
 			if len(b) < 8 {

@@ -40,10 +40,7 @@ func (q Query) bounds() ([]int64, error) {
 	if !from.Before(to) {
 		return nil, device.Faultf(device.Invalid, "the end of the range must be after its start")
 	}
-	step := q.Step
-	if step == 0 {
-		step = niceLength(to.UnixMilli()-from.UnixMilli(), q.Steps)
-	}
+	step := q.length()
 	if step < time.Millisecond || step%time.Millisecond != 0 || step > day && step%day != 0 {
 		return nil, device.Faultf(device.Invalid, "a step must be whole milliseconds, and above a day whole days")
 	}
@@ -59,13 +56,18 @@ func (q Query) bounds() ([]int64, error) {
 	return all, nil
 }
 
-// niceLength returns the shortest of lengths that divides ms into so many steps at most.
-func niceLength(ms int64, steps int) time.Duration {
+// length returns the length of a step.
+func (q Query) length() time.Duration {
+	if q.Step != 0 {
+		return q.Step
+	}
+	steps := int64(min(q.Steps, maxSteps-100))
 	if steps <= 0 {
 		steps = 100
 	}
+	ms := clampTime(q.To) - clampTime(q.From)
 	for _, l := range lengths {
-		if ms/l.Milliseconds()+2 <= int64(min(steps, maxSteps-100)) { // the first and the last one are cut
+		if (ms+l.Milliseconds()-1)/l.Milliseconds() <= steps {
 			return l
 		}
 	}

@@ -21,8 +21,11 @@ type Series struct {
 	Name, Unit string
 	Length     time.Duration // of a step
 	Steps      []Step        // oldest first
+	Spans      []Span        // instead of steps
 	Summary    []string      // printed beside the name
 }
+
+func (s Series) empty() bool { return len(s.Steps)+len(s.Spans) == 0 }
 
 // Options are common to all charts of a drawing.
 type Options struct {
@@ -65,7 +68,7 @@ func Draw(all []Series, o Options) []string {
 			return !finite(s.Min) || !finite(s.Mean) || !finite(s.Max)
 		})
 		scales[i] = newScale(all[i].Steps, o.Height)
-		labels = max(labels, scales[i].width(), min(width(all[i].Unit), 8))
+		labels = max(labels, scales[i].width(), min(width(all[i].Unit), 8), all[i].rowsWidth())
 	}
 	plot := o.Width - labels - 2
 	var lines []string
@@ -74,19 +77,23 @@ func Draw(all []Series, o Options) []string {
 			lines = append(lines, "")
 		}
 		lines = append(lines, heading(s, labels, o.Width)...)
-		if len(s.Steps) == 0 {
+		switch {
+		case s.empty():
 			lines = append(lines, strings.Repeat(" ", labels+2)+"no readings in this time")
 			continue
-		}
-		for row := scales[i].rows() - 1; row >= 0; row-- {
-			lines = append(lines, scales[i].label(row, labels))
-		}
-		for row, cells := range render(columns(s, o, plot), scales[i]) {
-			lines[len(lines)-1-row] += string(cells)
+		case len(s.Spans) > 0:
+			lines = append(lines, renderSpans(s, o, labels, plot)...)
+		default:
+			for row := scales[i].rows() - 1; row >= 0; row-- {
+				lines = append(lines, scales[i].label(row, labels))
+			}
+			for row, cells := range render(columns(s, o, plot), scales[i]) {
+				lines[len(lines)-1-row] += string(cells)
+			}
 		}
 		axis, times := timeAxis(o.From, o.To, plot)
 		lines = append(lines, strings.Repeat(" ", labels+1)+"└"+axis)
-		if !slices.ContainsFunc(all[i+1:], func(s Series) bool { return len(s.Steps) > 0 }) {
+		if !slices.ContainsFunc(all[i+1:], func(s Series) bool { return !s.empty() }) {
 			lines = append(lines, strings.Repeat(" ", labels+2)+times)
 		}
 	}

@@ -69,6 +69,18 @@ func TestDraw(t *testing.T) {
 			day("a/huge", "1", 0, sine(-4e300, 6e300)), day("b/tiny", "1", 1e-9, sine(2e-8, 9e-8)), day("c/pressure", "Pa", 3, sine(101200, 101350)),
 			day("d/offset", "1", 0, sine(1e9, 1e9+4000)), day("e/smallest", "1", 0, func(float64) float64 { return math.SmallestNonzeroFloat64 }),
 		}},
+		{"states", 24 * time.Hour, 6, false, []Series{
+			{Name: "greenhouse/heater", Summary: []string{"on 5 h 12 min", "3 times"}, Spans: []Span{
+				{from.Add(-time.Hour), from.Add(3 * time.Hour), "on", true}, {from.Add(3 * time.Hour), from.Add(7 * time.Hour), "on", false},
+				{from.Add(7 * time.Hour), from.Add(9 * time.Hour), "on", true}, {from.Add(9 * time.Hour), from.Add(9*time.Hour + 5*time.Minute), "on", false},
+				{from.Add(9*time.Hour + 5*time.Minute), from.Add(20 * time.Hour), "on", true}, {from.Add(22 * time.Hour), from.Add(48 * time.Hour), "on", false},
+			}},
+			{Name: "valve/position", Spans: []Span{
+				{from, from.Add(6 * time.Hour), "shut", false}, {from.Add(6 * time.Hour), from.Add(7 * time.Hour), "moving", false}, {from.Add(7 * time.Hour), from.Add(24 * time.Hour), "wide open for ever", false},
+			}},
+			{Name: "door/bell", Spans: []Span{{from.Add(2 * time.Hour), from.Add(2 * time.Hour), "rings", false}, {from.Add(23 * time.Hour), from.Add(23 * time.Hour), "rings", false}}},
+			day("d/flat", "°C", 0, func(float64) float64 { return 21.5 }),
+		}},
 		{"one", 24 * time.Hour, 8, false, []Series{series("a/one", "°C", from.Add(18*time.Hour), 5*time.Minute, 1, 0, func(float64) float64 { return 21 })}},
 		{"coarse", 3 * time.Minute, 8, false, []Series{series("a/start", "°C", from, time.Minute, 3, 0.2, func(part float64) float64 { return 20 + 3*part })}},
 		{"week", 7 * 24 * time.Hour, 8, false, []Series{series("a/week", "°C", from, time.Hour, 168, 1, sine(-5, 20))}},
@@ -136,7 +148,13 @@ func TestWidth(t *testing.T) {
 				}
 				return Step{from.Add(length("at")), number.Draw(t, "min"), v, number.Draw(t, "max")}
 			})
-			return Series{Name: rapid.String().Draw(t, "name"), Unit: rapid.String().Draw(t, "unit"), Length: length("length"),
+			var spans []Span
+			if rapid.Bool().Draw(t, "spans") {
+				spans = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Span {
+					return Span{from.Add(length("from")), from.Add(length("to")), rapid.String().Draw(t, "row"), rapid.Bool().Draw(t, "off")}
+				}), 0, 20).Draw(t, "of")
+			}
+			return Series{Spans: spans, Name: rapid.String().Draw(t, "name"), Unit: rapid.String().Draw(t, "unit"), Length: length("length"),
 				Steps: rapid.SliceOfN(step, 0, 50).Draw(t, "steps"), Summary: rapid.SliceOfN(rapid.String(), 0, 5).Draw(t, "summary")}
 		}), 0, 4).Draw(t, "all")
 		limit := min(max(o.Width, MinWidth), MaxWidth)

@@ -14,6 +14,7 @@ import (
 
 	"agentsite/cmd/internal/site"
 	"agentsite/cmd/internal/sitetest"
+	"agentsite/device"
 	"agentsite/node/config"
 	"agentsite/node/history"
 	"agentsite/node/state"
@@ -86,7 +87,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := ""
-	past.Changes("pump/relay", time.Now().Add(-time.Hour), time.Now(), func(c history.ChangeAt) bool {
+	past.Changes("pump/relay", time.Now().Add(-time.Hour), time.Now(), func(c device.Change) bool {
 		if c.Value.Bool() {
 			holder = c.Holder
 		}

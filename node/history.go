@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+const (
+	defaultHours = 12
+	defaultSteps = 24
+	maxChanges   = 500 // in one answer
+)
+
+// History returns how a point went.
+func (n *Node) History(_ context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
+	var from, to time.Time
+	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
+	return operate(n, &c, func(v *view) (err error) {
+		if err = agents.CheckName("point", r.Point, v.offer.History); err == nil {
+			from, to, err = rangeOf(r)
+		}
+		return err
+	}, func(v *view) (agents.History, error) {
+		of := v.byName[r.Point]
+		if of.Kind == device.KindMeasurement {
+			return v.summarize(&of, from, to, r.Steps)
+		}
+		return v.changes(p, &of, from, to), nil
+	})
+}
+
+// rangeOf returns the range of time that a request asks for.
+func rangeOf(r agents.HistoryRequest) (from, to time.Time, err error) {
+	if err = agents.CheckNumber("hours", r.Hours); err == nil {
+		err = agents.CheckNumber("steps", r.Steps)
+	}
+	to = time.Now()
+	if err == nil && r.To != "" {
+		to, err = parseTime("to", r.To)
+	}
+	if err != nil {
+		return from, to, err
+	}
+	hours := float64(defaultHours)
+	if r.Hours != nil {
+		hours = *r.Hours
+	}
+	from = to.Add(-time.Duration(hours * float64(time.Hour)))
+	if r.From != "" {
+		if from, err = parseTime("from", r.From); err == nil && r.Hours != nil {
+			err = device.Faultf(device.Invalid, "from and hours say the same: leave one out")
+		}
+	}
+	if err == nil && !from.Before(to) {
+		err = device.Faultf(device.Invalid, "from: %s is not before the end, %s", stamp(from), stamp(to))
+	}
+	return from, to, err
+}
+
+func parseTime(field, text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || len(text) > len(time.RFC3339Nano) {
+		return t, device.Faultf(device.Invalid, "%s: %.40q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", field, text)
+	}
+	return t, nil
+}
+
+func (v *view) summarize(of *point, from, to time.Time, steps *float64) (agents.History, error) {
+	many := defaultSteps
+	if steps != nil {
+		many = int(*steps)
+	}
+	all, length, err := v.Site.History.Summaries(of.Address, from, to, many)
+	if err != nil {
+		return agents.History{}, err
+	}
+	out := agents.History{Point: of.Address, Unit: of.Unit, Length: seconds(length), Steps: make([]agents.Step, 0, len(all))}
+	var whole device.Summary
+	for _, s := range all {
+		if s.Good == 0 {
+			continue
+		}
+		if whole.Good == 0 {
+			whole.Min, whole.Max = s.Min, s.Max
+		}
+		whole.Min, whole.Max = min(whole.Min, s.Min), max(whole.Max, s.Max)
+		whole.Good += s.Good
+		whole.Mean += (s.Mean - whole.Mean) * float64(s.Good) / float64(whole.Good)
+		step := agents.Step{Time: stamp(s.At), Min: s.Min, Mean: device.Tidy(s.Mean), Max: s.Max, Last: s.Last}
+		if s.Good < s.Count {
+			step.Good = device.Tidy(float64(s.Good) / float64(s.Count))
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	if whole.Good > 0 {
+		whole.Mean = device.Tidy(whole.Mean)
+		out.Min, out.Mean, out.Max = &whole.Min, &whole.Mean, &whole.Max
+	}
+	return out, nil
+}
+
+// changes returns what changed of a point that is no measurement: the newest of it.
+func (v *view) changes(p agents.Principal, of *point, from, to time.Time) agents.History {
+	out := agents.History{Point: of.Address, Unit: of.Unit, Changes: []agents.Event{}}
+	add := func(c device.Change) bool {
+		if len(out.Changes) >= 2*maxChanges {
+			out.Changes = append(out.Changes[:0], out.Changes[maxChanges:]...)
+			out.Cut = true
+		}
+		out.Changes = append(out.Changes, agents.Event{Time: stamp(c.At), Value: c.Value, Holder: v.named(p, c.Holder), Cause: c.Cause})
+		return true
+	}
+	if of.Kind != device.KindEvent {
+		if c, ok := v.Site.History.ValueAt(of.Address, from); ok && c.At.Before(from) {
+			add(c)
+		}
+	}
+	v.Site.History.Changes(of.Address, from, to, add)
+	if more := len(out.Changes) - maxChanges; more > 0 {
+		out.Changes, out.Cut = out.Changes[more:], true
+	}
+	return out
+}

@@ -17,6 +17,7 @@ const (
 	OpShow                     // shows a text on a display
 	OpCapture                  // takes a picture
 	OpStatus                   // tells what is wrong and which outputs are away from safe
+	OpWhy                      // explains why a point is as it is
 )
 
 // Effect returns what an operation does at most.
@@ -30,18 +31,12 @@ func (o Operation) Effect() Effect {
 	return Reads
 }
 
-// Permissions, the journal and approvals name an operation by the tool that renders it.
+// Permissions, the journal and approvals name an operation by the tool that renders it, but
+// for OpWhy: whoever may read a point may ask why it is so.
 var toolNames = [...]string{
-	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpHistory: "read_history", OpStop: "emergency_stop",
+	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpWhy: "explain_point", OpHistory: "read_history", OpStop: "emergency_stop",
 	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", // OpOwn and OpMove have others
 }
-
-// The tools that render OpMove, by its value.
-const (
-	SwitchOutput  = "switch_output"
-	SetLevel      = "set_level"
-	ReleaseOutput = "release_output"
-)
 
 // Tool returns the name of the tool that renders an operation; "" for OpOwn and OpMove, see
 // Ask.Name.
@@ -51,11 +46,11 @@ func (o Operation) Tool() string { return toolNames[o] }
 func moveTool(v device.Value) string {
 	switch v.Type() {
 	case device.TypeBool:
-		return SwitchOutput
+		return "switch_output"
 	case device.TypeNone:
-		return ReleaseOutput
+		return "release_output"
 	}
-	return SetLevel
+	return "set_level"
 }
 
 // Offer is what a principal may ask of a site: the points that it may name in each

@@ -33,6 +33,8 @@ func (a Ask) Name() string {
 		return a.Tool
 	case OpMove:
 		return moveTool(a.Value)
+	case OpWhy:
+		return toolNames[OpRead]
 	}
 	return toolNames[a.Op]
 }

@@ -31,6 +31,8 @@ type Site interface {
 	// (denied) or, for a remote site, the site is gone.
 	Watch(ctx context.Context, p Principal, r WatchRequest, emit func(Update) error) error
 	History(ctx context.Context, p Principal, r HistoryRequest) (History, error)
+	// Why explains a point that p may read.
+	Why(ctx context.Context, p Principal, r WhyRequest) (Why, error)
 	Move(ctx context.Context, p Principal, r MoveRequest) (Output, error)
 	Stop(ctx context.Context, p Principal, r SiteRequest) (Answers[Stopped], error)
 	Show(ctx context.Context, p Principal, r ShowRequest) error
@@ -167,12 +169,21 @@ type Step struct {
 	Good float64 `json:"good,omitzero"` // the share of good readings; left out where all were
 }
 
-// Event is a change of a state or an output, or an event, in a history.
+// Event is a change of a state or an output, or an event, in a history. An answer to OpWhy also
+// has the call that made it, where that is known, and calls that made none: then Value is what
+// was asked for.
 type Event struct {
 	Time   string       `json:"time"`
 	Value  device.Value `json:"value"` // null where it could not be read
 	Holder string       `json:"held_by,omitzero"`
 	Cause  string       `json:"because,omitzero"` // why an output went to safe
+
+	By      string   `json:"by,omitzero"` // the caller
+	Via     []string `json:"via,omitzero"`
+	Tool    string   `json:"tool,omitzero"`
+	Outcome string   `json:"outcome,omitzero"` // "done", "running", or the kind of the fault
+	Says    string   `json:"says,omitzero"`    // the fault
+	Times   int      `json:"times,omitzero"`   // how often the same was asked in a row, since Time
 }
 
 // MoveRequest asks to move an output, and to hold it there for a time. Without a value it

@@ -23,6 +23,8 @@ type Access interface {
 	Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.Limits, error)
 	// Owns reports whether a principal's ID is that of a current owner's key.
 	Owns(who string) bool
+	// NameOf returns the name that the owner of a principal's key goes by; "" for none.
+	NameOf(who string) string
 	// CanSee reports whether a principal has a permission, regardless of limits and rates.
 	CanSee(agents.Principal, agents.Ask) bool
 	// MayHold reports whether a principal may keep an output that it moved away from safe: the

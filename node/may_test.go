@@ -64,6 +64,8 @@ func (l *leaves) CanSee(p agents.Principal, ask agents.Ask) bool {
 	return len(ask.Points) > 0 || slices.Contains(l.may[p.ID], ask.Name())
 }
 
+func (l *leaves) NameOf(who string) string { return "name of " + who }
+
 func (l *leaves) MayHold(who, output string) bool {
 	return slices.Contains(l.may[who], "set_level "+output)
 }

@@ -131,7 +131,7 @@ func TestStopBesideOwnReturns(t *testing.T) {
 		}
 		place.Leave()
 	}
-	for _, name := range []string{agents.OpStop.Tool(), agents.ReleaseOutput} {
+	for _, name := range []string{agents.OpStop.Tool(), "release_output"} {
 		if q := quotaOf(agents.Ask{Tool: name}); q != Calls {
 			t.Errorf("a hosted agent's tool %s counts as %d", name, q)
 		}

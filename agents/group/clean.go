@@ -62,12 +62,30 @@ func cleanHistory(site string, h *agents.History) bool {
 			*s = agents.Step{Time: cleanTime(s.Time), Min: number(s.Min), Mean: number(s.Mean), Max: number(s.Max), Last: number(s.Last), Good: number(s.Good)}
 			return true
 		}),
-		Changes: cleanList(site, h.Changes, func(_ string, e *agents.Event) bool {
-			*e = agents.Event{Time: cleanTime(e.Time), Value: cleanValue(e.Value), Holder: matching(holderForm, e.Holder), Cause: ours(e.Cause)}
-			return true
-		}),
+		Changes: cleanList(site, h.Changes, cleanEvent),
 	}
 	return cleanAddress(site, &h.Point)
+}
+
+func cleanWhy(site string, w *agents.Why) bool {
+	*w = agents.Why{
+		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused),
+		Changes: cleanList(site, w.Changes, cleanEvent),
+		Needed:  cleanList(site, w.Needed, cleanAddress),
+	}
+	return cleanReading(site, &w.Reading)
+}
+
+func cleanEvent(_ string, e *agents.Event) bool {
+	*e = agents.Event{
+		Time: cleanTime(e.Time), Value: cleanValue(e.Value), Holder: matching(holderForm, e.Holder), Cause: ours(e.Cause),
+		By: matching(holderForm, e.By), Via: cleanHolders(e.Via), Tool: matching(toolForm, e.Tool), Outcome: matching(wordForm, e.Outcome), Says: ours(e.Says), Times: max(0, e.Times),
+	}
+	return true
+}
+
+func cleanHolders(all []string) []string {
+	return cleanList("", all, func(_ string, s *string) bool { return holderForm().MatchString(*s) })
 }
 
 func cleanOutput(site string, o *agents.Output) bool {

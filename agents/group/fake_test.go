@@ -88,6 +88,10 @@ func (f *fake) History(ctx context.Context, _ agents.Principal, r agents.History
 	return answer[agents.History](ctx, f, agents.OpHistory.Tool(), r, r.Terms)
 }
 
+func (f *fake) Why(ctx context.Context, _ agents.Principal, r agents.WhyRequest) (agents.Why, error) {
+	return answer[agents.Why](ctx, f, agents.OpWhy.Tool(), r, r.Terms)
+}
+
 func (f *fake) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	tool, args := tools.OfMove(r)
 	return answer[agents.Output](ctx, f, tool, args, r.Terms)

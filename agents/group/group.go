@@ -8,6 +8,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/notify"
+	"agentsite/device"
 )
 
 // Member is a site by the name that it has in the group.
@@ -203,24 +204,25 @@ var wholes = map[agents.Operation]func(*agents.Offer) *bool{
 	agents.OpStop:   func(o *agents.Offer) *bool { return &o.Stop },
 }
 
-// offered returns the points that an offer has for an operation on points, by the name of
-// its tool.
-func offered(o *agents.Offer, tool string) []string {
-	switch tool {
-	case agents.OpRead.Tool():
+// offered returns the points that an offer has for a call.
+func offered(o *agents.Offer, c call) []string {
+	switch c.op {
+	case agents.OpRead, agents.OpWhy:
 		return o.Read
-	case agents.OpHistory.Tool():
+	case agents.OpHistory:
 		return o.History
-	case agents.SwitchOutput:
-		return o.Switch
-	case agents.SetLevel:
-		return o.Level
-	case agents.ReleaseOutput:
-		return o.Release
-	case agents.OpShow.Tool():
+	case agents.OpShow:
 		return o.Show
-	case agents.OpCapture.Tool():
+	case agents.OpCapture:
 		return o.Capture
+	case agents.OpMove:
+		switch c.value.Type() {
+		case device.TypeNone:
+			return o.Release
+		case device.TypeBool:
+			return o.Switch
+		}
+		return o.Level
 	}
 	return nil
 }

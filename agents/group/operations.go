@@ -114,6 +114,13 @@ func (g *Group) History(ctx context.Context, _ agents.Principal, r agents.Histor
 	}, cleanHistory)
 }
 
+func (g *Group) Why(ctx context.Context, _ agents.Principal, r agents.WhyRequest) (agents.Why, error) {
+	return one(ctx, g, call{op: agents.OpWhy, terms: r.Terms}, "point", r.Point, func(ctx context.Context, s agents.Site, c call) (agents.Why, error) {
+		r.Point, r.Terms = c.points[0], c.terms
+		return s.Why(ctx, agents.Principal{}, r)
+	}, cleanWhy)
+}
+
 func (g *Group) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (agents.Output, error) {
 	return one(ctx, g, call{op: agents.OpMove, value: r.Value, terms: r.Terms}, "output", r.Output, func(ctx context.Context, s agents.Site, c call) (agents.Output, error) {
 		r.Output, r.Terms = c.points[0], c.terms
@@ -299,7 +306,7 @@ func (m *member) offers(o *agents.Offer, c call) error {
 	if o == nil {
 		return nil
 	}
-	tool, names := c.tool(), offered(o, c.tool())
+	tool, names := c.tool(), offered(o, c)
 	if has := wholes[c.op]; has != nil && !*has(o) || has == nil && len(names) == 0 {
 		return device.Faultf(device.Denied, "%s does not offer %s to you", m.name, tool)
 	}

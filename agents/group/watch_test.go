@@ -245,7 +245,7 @@ func TestWatchRefused(t *testing.T) {
 			t.Error("it was tried", tries, "times")
 		}
 		sleep(time.Minute)
-		if _, err := r.call(t, agents.SwitchOutput, `{"output":"attic/lamp/relay","on":true}`); err != nil {
+		if _, err := r.call(t, "switch_output", `{"output":"attic/lamp/relay","on":true}`); err != nil {
 			t.Error(err)
 		}
 		attic.mu.Lock()

@@ -114,15 +114,15 @@ func TestToolsFollowTheWiring(t *testing.T) {
 		want  string
 	}{
 		{nil, "list_points site_status"},
-		{[]device.Kind{device.KindMeasurement}, "list_points read_points read_history site_status"},
-		{[]device.Kind{device.KindState}, "list_points read_points read_history site_status"},
-		{[]device.Kind{device.KindEvent}, "list_points read_points read_history site_status"},
-		{[]device.Kind{device.KindSwitch}, "list_points read_points read_history switch_output release_output emergency_stop site_status"},
-		{[]device.Kind{device.KindLevel}, "list_points read_points read_history set_level release_output emergency_stop site_status"},
+		{[]device.Kind{device.KindMeasurement}, "list_points read_points read_history explain_point site_status"},
+		{[]device.Kind{device.KindState}, "list_points read_points read_history explain_point site_status"},
+		{[]device.Kind{device.KindEvent}, "list_points read_points read_history explain_point site_status"},
+		{[]device.Kind{device.KindSwitch}, "list_points read_points read_history explain_point switch_output release_output emergency_stop site_status"},
+		{[]device.Kind{device.KindLevel}, "list_points read_points read_history explain_point set_level release_output emergency_stop site_status"},
 		{[]device.Kind{device.KindText}, "list_points show_text site_status"},
 		{[]device.Kind{device.KindImage}, "list_points capture_image site_status"},
 		{[]device.Kind{device.KindImage, device.KindText, device.KindLevel, device.KindSwitch, device.KindMeasurement},
-			"list_points read_points read_history switch_output set_level release_output emergency_stop show_text capture_image site_status"},
+			"list_points read_points read_history explain_point switch_output set_level release_output emergency_stop show_text capture_image site_status"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, []node.Device{thing("d", &fake{only: only{kinds: tt.kinds}})})

@@ -78,7 +78,16 @@ var definitions = []definition{
 			return boxed(s.History(ctx, p, r))
 		}),
 	define(Tool{
-		Name:        agents.SwitchOutput,
+		Name:        agents.OpWhy.Tool(),
+		Description: "Why a point is so: who holds an output, since when, what forbids a change, its last changes.",
+		Hints:       readOnly,
+	}, "point", func(o *agents.Offer) ([]string, bool) { return nil, len(o.Read) > 0 }, anyObject, // the names are those of read_points
+		func(ctx context.Context, s agents.Site, p agents.Principal, o *agents.Offer, r agents.WhyRequest, terms agents.Terms) (any, error) {
+			r.Terms = terms
+			return boxed(s.Why(ctx, p, r))
+		}),
+	define(Tool{
+		Name:        SwitchOutput,
 		Description: "Switch an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       moves,
 	}, "output", points(func(o *agents.Offer) []string { return o.Switch }), schema[agents.Output],
@@ -89,7 +98,7 @@ var definitions = []definition{
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Bool(*in.On), For: in.For, Terms: terms}))
 		}),
 	define(Tool{
-		Name:        agents.SetLevel,
+		Name:        SetLevel,
 		Description: "Set an output for a time. Call again to keep it so, within the owner's limits.",
 		Hints:       moves,
 	}, "output", points(func(o *agents.Offer) []string { return o.Level }), schema[agents.Output],
@@ -100,7 +109,7 @@ var definitions = []definition{
 			return boxed(s.Move(ctx, p, agents.MoveRequest{Output: in.Output, Value: device.Number(*in.Value), For: in.For, Terms: terms}))
 		}),
 	define(Tool{
-		Name:        agents.ReleaseOutput,
+		Name:        ReleaseOutput,
 		Description: "Return an output to safe now. Always allowed.",
 		Hints:       repeats,
 	}, "output", points(func(o *agents.Offer) []string { return o.Release }), schema[agents.Output],

@@ -1,6 +1,16 @@
 package tools
 
-import "agentsite/agents"
+import (
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// The tools that render agents.OpMove, by its value.
+var (
+	SwitchOutput  = agents.Ask{Op: agents.OpMove, Value: device.Bool(true)}.Name()
+	SetLevel      = agents.Ask{Op: agents.OpMove, Value: device.Number(0)}.Name()
+	ReleaseOutput = agents.Ask{Op: agents.OpMove}.Name()
+)
 
 // Arguments of the tools that move an output.
 type (
@@ -22,15 +32,15 @@ type (
 // ReturnsToSafe reports, by its name alone, whether a tool can only return outputs to safe:
 // admission decides on a call before it is decoded.
 func ReturnsToSafe(tool string) bool {
-	return tool == agents.OpStop.Tool() || tool == agents.ReleaseOutput
+	return tool == agents.OpStop.Tool() || tool == ReleaseOutput
 }
 
 // OfMove returns the tool that renders a move, and its arguments.
 func OfMove(r agents.MoveRequest) (name string, args any) {
 	switch name = (agents.Ask{Op: agents.OpMove, Value: r.Value}).Name(); name {
-	case agents.SwitchOutput:
+	case SwitchOutput:
 		return name, switchArgs{r.Output, new(r.Value.Bool()), r.For}
-	case agents.SetLevel:
+	case SetLevel:
 		return name, levelArgs{r.Output, new(r.Value.Number()), r.For}
 	}
 	return name, releaseArgs{r.Output}

@@ -65,6 +65,9 @@ func schemaOfMany[T any](group bool) ([]byte, error) {
 	return outputSchema[T](nil)
 }
 
+// anyObject is the schema of results whose members explain themselves.
+func anyObject(bool) ([]byte, error) { return []byte(`{"type":"object"}`), nil }
+
 // outputSchema says what a result holds, and leaves out that it holds nothing
 // else and always all, and which values are numbers and texts, which a result shows: every client
 // pays for these bytes with its model's.
@@ -86,6 +89,9 @@ func loosen(s *jsonschema.Schema, unwanted []string) {
 	}
 	for _, p := range s.Properties {
 		loosen(p, unwanted)
+	}
+	if s.Type == "string" {
+		s.Type = ""
 	}
 	if s.Items != nil {
 		loosen(s.Items, unwanted)

@@ -51,6 +51,9 @@ func (s Status) Reading() device.Reading {
 	return r
 }
 
+// WhyStopped is Status.Why after an emergency stop.
+const WhyStopped = "everything was sent to safe"
+
 // endings are the texts of the reasons.
 var endings = [...]string{
 	byNobody:      "",
@@ -58,7 +61,7 @@ var endings = [...]string{
 	byExpiry:      "its lease was over",
 	byMaxOn:       "its max_on was spent",
 	byDuty:        "its duty was spent",
-	byStop:        "everything was sent to safe",
+	byStop:        WhyStopped,
 	Silence:       "the site was not heard any more",
 	Unread:        "an emergency stop could not be read",
 	byFault:       "the hardware did not follow",

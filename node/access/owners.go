@@ -33,6 +33,18 @@ func (s *Store) Owns(principal string) bool {
 	return s.ownsLocked(principal)
 }
 
+// NameOf returns the name of the owner that a principal is; "" for none.
+func (s *Store) NameOf(principal string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.file.Owners {
+		if o.ID.String() == principal {
+			return o.Name
+		}
+	}
+	return ""
+}
+
 func (s *Store) ownsLocked(principal string) bool {
 	return slices.ContainsFunc(s.file.Owners, func(o Owner) bool { return o.ID.String() == principal })
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"agentsite/device"
 	"agentsite/device/guard/proc"
@@ -40,13 +41,22 @@ func NoteReturns(ctx context.Context, outputs *proc.Keeper, note func(says strin
 	<-written
 }
 
-// Holder returns a function that returns who holds an output, and why it went to safe last.
+// Holder returns a function that returns who holds an output, and why it went to safe last: an
+// output that nobody has held yet was driven there by the start.
 func Holder(outputs *proc.Keeper) func(output string) (holder, cause string) {
+	var mu sync.Mutex
+	held := make(map[string]bool)
 	return func(output string) (holder, cause string) {
+		mu.Lock()
+		defer mu.Unlock()
 		for _, s := range outputs.Status() {
-			if s.Output == output {
-				return s.Holder, cmp.Or(s.Why, s.Fault)
+			if s.Output != output {
+				continue
 			}
+			if held[output] = held[output] || s.Holder != ""; !held[output] {
+				cause = "the site was started"
+			}
+			return s.Holder, cmp.Or(s.Why, s.Fault, cause)
 		}
 		return "", ""
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"agentsite/device"
@@ -286,9 +287,9 @@ const maxText = 200 // bytes of a text in a change
 
 func clip(s string) string {
 	if len(s) > maxText {
-		return s[:maxText]
+		s = s[:maxText]
 	}
-	return s
+	return strings.ToValidUTF8(s, "") // JSON takes nothing else
 }
 
 // The bits of a change's first byte, above its value's type.

@@ -70,6 +70,11 @@ func (c *Client) History(ctx context.Context, _ agents.Principal, r agents.Histo
 	return out, err
 }
 
+func (c *Client) Why(ctx context.Context, _ agents.Principal, r agents.WhyRequest) (out agents.Why, err error) {
+	_, err = c.operate(ctx, agents.OpWhy.Tool(), r, r.Terms, &out)
+	return out, err
+}
+
 func (c *Client) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
 	tool, args := tools.OfMove(r)
 	_, err = c.operate(ctx, tool, args, r.Terms, &out)
@@ -161,11 +166,11 @@ func offerOf(list []Tool) *agents.Offer {
 			o.Read = t.enum("points")
 		case agents.OpHistory.Tool():
 			o.History = t.enum("point")
-		case agents.SwitchOutput:
+		case tools.SwitchOutput:
 			o.Switch = t.enum("output")
-		case agents.SetLevel:
+		case tools.SetLevel:
 			o.Level = t.enum("output")
-		case agents.ReleaseOutput:
+		case tools.ReleaseOutput:
 			o.Release = t.enum("output")
 		case agents.OpShow.Tool():
 			o.Show = t.enum("display")

@@ -1,0 +1,24 @@
+package agents
+
+import "agentsite/device"
+
+// WhyRequest asks why a point is as it is: who holds an output, and what happened to it.
+type WhyRequest struct {
+	Point string `json:"point" jsonschema:"one of read_points"`
+	Terms `json:"-"`
+}
+
+// Why answers OpWhy.
+type Why struct {
+	Reading               // the latest, without Detail
+	Output  *OutputDetail `json:"output,omitzero"`      // what it may do and is doing; nil of any other point, as all down to Changes
+	Name    string        `json:"holder_name,omitzero"` // of the holder, for people, where the site has one
+	Via     []string      `json:"via,omitzero"`         // the agents through which the holder asked, the nearest last
+	Held    float64       `json:"held_seconds,omitzero"`
+	// Other is another value that it could be moved to, and Refused why it cannot be moved
+	// there by the caller now; "" where its limits allow that.
+	Other   device.Value `json:"other,omitzero"`
+	Refused string       `json:"refused,omitzero"`
+	Changes []Event      `json:"changes,omitzero"`     // the last ones, newest first
+	Needed  []string     `json:"required_by,omitzero"` // outputs that leave safe only while this point is as they require
+}

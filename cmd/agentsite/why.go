@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) whyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "why POINT", GroupID: groupThings, Args: exactly("POINT"),
+		Short: "Show who holds an output, what forbids a change, and what happened",
+		Long: `Explain an output: who holds it, through which agents, since when and until when, what its
+limits say to a change now, why it returned to safe, and its last changes with the calls
+that made them. The outcome unknown_outcome means that the site ended during the call.
+
+Of a sensor, show the reading, its quality and the outputs that require it.
+
+A caller with permissions for a part of the site learns of the others only "somebody else".`,
+		Example: "  agentsite why greenhouse/heater",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(func(s *session) error {
+				var w whyResult
+				if said, err := s.ask(cmd.Context(), agents.OpWhy.Tool(), agents.WhyRequest{Point: args[0]}, &w); said || err != nil {
+					return err
+				}
+				for _, line := range w.sentences() {
+					if err := a.say("%s", line); err != nil {
+						return err
+					}
+				}
+				if len(w.Changes) == 0 {
+					return nil
+				}
+				fmt.Fprintln(a.out)
+				return table(a.out, []string{"TIME", "VALUE", "HOLDER", "BY", "WHAT"}, w.rows())
+			})
+		},
+		ValidArgsFunction: a.completePoints(1, point.readable),
+	}
+}
+
+type whyResult agents.Why
+
+// sentences explain a point as it is now.
+func (w whyResult) sentences() (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	now := "has no value"
+	if !w.Value.IsZero() {
+		now = "is " + show(w.Value, w.Unit)
+	}
+	o := w.Output
+	switch {
+	case o != nil && o.Left > 0:
+		if !o.Goal.IsZero() {
+			now += ", on its way to " + show(o.Goal, w.Unit)
+		}
+		say("%s %s for %s, then %s.", w.Point, now, span(o.Left), show(o.Safe, w.Unit))
+	case o != nil && w.Value == o.Safe:
+		say("%s %s, its safe value.", w.Point, now)
+	case o != nil && !o.Goal.IsZero():
+		say("%s %s, on its way to %s.", w.Point, now, show(o.Goal, w.Unit))
+	case o != nil || w.Time == "":
+		say("%s %s.", w.Point, now)
+	default:
+		say("%s %s, read %s.", w.Point, now, ago(w.Age))
+	}
+	if w.Quality != device.Good || w.Why != "" {
+		say("Its reading is %s.", strings.TrimSuffix(string(w.Quality)+": "+w.Why, ": "))
+	}
+	if o != nil {
+		all = append(all, w.moves(o)...)
+	}
+	if len(w.Needed) > 0 {
+		say("Outputs that require it: %s.", strings.Join(w.Needed, ", "))
+	}
+	return all
+}
+
+// moves explain who holds an output, and whether it can be moved.
+func (w whyResult) moves(o *agents.OutputDetail) (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if o.Holder != "" {
+		holder := o.Holder
+		if w.Name != "" {
+			holder += " (" + w.Name + ")"
+		}
+		if len(w.Via) > 0 {
+			holder += ", through " + strings.Join(w.Via, ", then ")
+		}
+		if w.Held > 0 {
+			holder += ", for " + span(w.Held)
+		}
+		say("It is held by %s.", holder)
+	}
+	if o.Ended != "" {
+		say("It returned to safe because %s.", o.Ended)
+	}
+	switch {
+	case w.Refused != "":
+		say("It cannot become %s now: %s.", show(w.Other, w.Unit), w.Refused)
+	case o.Confirm != "" && w.Other != o.Safe:
+		say("It can become %s now, after the %s approved that.", show(w.Other, w.Unit), o.Confirm)
+	case !w.Other.IsZero():
+		say("It can become %s now.", show(w.Other, w.Unit))
+	}
+	if o.Limits != "" {
+		say("Its limits: %s.", o.Limits)
+	}
+	return all
+}
+
+// rows are the last changes and calls.
+func (w whyResult) rows() (all [][]string) {
+	for _, d := range w.Changes {
+		when := d.Time
+		if t, err := time.Parse(time.RFC3339, d.Time); err == nil {
+			when = t.Local().Format(time.DateTime)
+		}
+		value := "unknown"
+		switch {
+		case !d.Value.IsZero():
+			value = show(d.Value, w.Unit)
+		case d.Tool != "":
+			value = ""
+		}
+		what := d.Tool
+		if d.Outcome != "" && d.Outcome != "done" {
+			what += ": " + d.Outcome
+		}
+		if d.Says != "" {
+			what += ", " + d.Says
+		}
+		if d.Times > 1 {
+			what += fmt.Sprintf(", %d times", d.Times)
+		}
+		if d.Cause != "" {
+			what = strings.TrimPrefix(what+"; "+d.Cause, "; ")
+		}
+		by := d.By
+		if len(d.Via) > 0 {
+			by += " through " + strings.Join(d.Via, ", ")
+		}
+		all = append(all, []string{when, value, d.Holder, by, what})
+	}
+	return all
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
@@ -27,11 +26,11 @@ func (a *app) historyCommand() *cobra.Command {
 state, an output or an event what changed. On a terminal draw a chart for each; a measurement
 has a line for the mean and a band from minimum to maximum. Without a time it begins with the
 first reading of the last 12 hours. Elsewhere, or with --table, print tables. DEVICE stands
-for all its points.
+for all its points, '*' for those of the site. --step exports a range of any length.
 
 A site keeps each reading for 7 days, each minute and change for 90 days and each hour for ten
 years, in 64 MB at most. Of a simulation it keeps the last day, in memory.`,
-		Example: "  agentsite history greenhouse/temperature greenhouse/heater --since 7d\n  agentsite history greenhouse --from 2026-01-31 --to \"2026-01-31 18:00\" --csv",
+		Example: "  agentsite history greenhouse/temperature greenhouse/heater --since 7d\n  agentsite history greenhouse --from 2026-01-31 --to \"2026-01-31 18:00\" --csv\n  agentsite history '*' --since 90d --openmetrics >history.txt",
 		RunE: func(cmd *cobra.Command, points []string) error {
 			flags := cmd.Flags()
 			h.lengthGiven, h.stepsGiven = flags.Changed("hours") || flags.Changed("since") || h.from.set(), flags.Changed("steps")
@@ -43,8 +42,17 @@ years, in 64 MB at most. Of a simulation it keeps the last day, in memory.`,
 			case !(h.hours > 0) || math.IsInf(h.hours, 0):
 				return usagef("--hours takes how far back in hours, such as 0.5, not %v", h.hours)
 			}
-			if h.csv && h.table || h.csv && a.json || h.table && a.json {
-				return usagef("use one of --table, --csv and --json")
+			switch {
+			case h.csv && h.table, h.csv && a.json, h.table && a.json, h.openMetrics && (h.csv || h.table || a.json):
+				return usagef("use one of --table, --csv, --openmetrics and --json")
+			case h.step > 0 && !h.csv && !h.openMetrics:
+				return usagef("--step goes with --csv and --openmetrics; elsewhere use --steps")
+			case h.step > 0 && h.stepsGiven:
+				return usagef("--step and --steps say the same: leave one out")
+			case h.step > 0 && time.Duration(h.step) < time.Second:
+				return usagef("--step is at least 1s")
+			case h.step == 0 && h.openMetrics:
+				h.step = duration(time.Minute)
 			}
 			return a.with(func(s *session) error {
 				list, err := s.listPoints(cmd.Context())
@@ -68,6 +76,8 @@ years, in 64 MB at most. Of a simulation it keeps the last day, in memory.`,
 	cmd.Flags().Var(&h.to, "to", "the end, in the same way; now without it")
 	cmd.Flags().IntVar(&h.steps, "steps", 0, "about how many steps to divide the time into, from 1 to 1000; without\nit 24, in a chart one for each column")
 	cmd.Flags().BoolVar(&h.table, "table", false, "print tables, also on a terminal")
+	cmd.Flags().Var(&h.step, "step", "with --csv and --openmetrics: export the range in steps of about this length,\nhowever many they are; 1s has all readings that are a second apart")
+	cmd.Flags().BoolVar(&h.openMetrics, "openmetrics", false, "print the range for promtool tsdb create-blocks-from openmetrics, in\nsteps of 1m without --step")
 	cmd.Flags().BoolVar(&h.csv, "csv", false, "print lines of time,point,min,mean,max,last,held_by; a change has only\nthe last two")
 	return cmd
 }
@@ -79,7 +89,8 @@ type history struct {
 	from, to                moment
 	steps                   int
 	lengthGiven, stepsGiven bool
-	table, csv              bool
+	step                    duration
+	table, csv, openMetrics bool
 	events                  map[string]bool // which points are events
 }
 
@@ -110,6 +121,9 @@ func (m *moment) Set(s string) (err error) {
 var mostSteps = agents.Ranges["steps"].Max
 
 func (h *history) print(ctx context.Context, s *session, points []string) error {
+	if h.step > 0 {
+		return h.export(ctx, s, points)
+	}
 	draw := h.out.terminal() && !h.table && !h.csv && !h.json
 	r := agents.HistoryRequest{Steps: new(float64(h.steps)), From: h.from.String(), To: h.to.String()}
 	if r.From == "" {
@@ -249,20 +263,16 @@ func (p past) value(c agents.Event) string {
 	return show(c.Value, p.Unit)
 }
 
-// printCSV prints RFC 4180: times in UTC and values in the site's unit.
+// printCSV prints the steps and the changes.
 func (h *history) printCSV(all []past) error {
-	w := csv.NewWriter(h.out)
-	w.UseCRLF = true
-	w.Write([]string{"time", "point", "min", "mean", "max", "last", "held_by"})
+	w := newCSV(h.out)
 	for _, p := range all {
-		at := func(i int) string { return p.times[i].UTC().Format(time.RFC3339Nano) }
-		for i, s := range p.Steps {
-			w.Write([]string{at(i), clean(p.Point), fmt.Sprint(s.Min), fmt.Sprint(s.Mean), fmt.Sprint(s.Max), fmt.Sprint(s.Last), ""})
+		for i := range p.Steps {
+			w.step(p, i)
 		}
-		for i, c := range p.Changes {
-			w.Write([]string{at(i), clean(p.Point), "", "", "", clean(c.Value.String()), clean(c.Holder)})
+		for i := range p.Changes {
+			w.change(p, i)
 		}
 	}
-	w.Flush()
-	return w.Error()
+	return w.end()
 }

@@ -21,8 +21,8 @@ func (s *session) listPoints(ctx context.Context) ([]point, error) {
 	return list.Points, err
 }
 
-// pick expands words to the names of points: DEVICE or DEVICE/* to those of a device that fit,
-// and DEVICE/POINT to itself. It refuses a known point that does not fit. It keeps unknown
+// pick expands words to the names of points: * to those that fit, DEVICE or DEVICE/* to those of a
+// device, and DEVICE/POINT to itself. It refuses a known point that does not fit. It keeps unknown
 // points, for which the site returns the error.
 func pick(points []point, words []string, fit func(point) bool) ([]string, error) {
 	var picked, names []string
@@ -30,6 +30,14 @@ func pick(points []point, words []string, fit func(point) bool) ([]string, error
 		names = append(names, p.Point)
 	}
 	for _, word := range words {
+		if word == "*" {
+			for _, p := range points {
+				if fit(p) && !slices.Contains(picked, p.Point) {
+					picked = append(picked, p.Point)
+				}
+			}
+			continue
+		}
 		dev, all := strings.CutSuffix(word, "/*")
 		if strings.Contains(dev, "/") {
 			if i := slices.Index(names, word); i >= 0 && !fit(points[i]) {

@@ -91,7 +91,7 @@ func BenchmarkMonth(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				all, err := h.Query(q)
-				if err != nil || len(all) < 200 {
+				if err != nil || len(all) < 150 {
 					b.Fatal(len(all), err)
 				}
 			}

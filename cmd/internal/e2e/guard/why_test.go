@@ -31,7 +31,8 @@ func whyOf(t *testing.T, r *harness.Site, point string) agents.Why {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := group.New(func() []group.Member { return []group.Member{{Name: "home", Site: r.Client(t, true)}} })
+	members := []group.Member{{Name: "home", Site: r.Client(t, true)}}
+	home := group.New(func() []group.Member { return members })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	go home.Run(ctx)

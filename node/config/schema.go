@@ -41,6 +41,8 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[string]():    {Types: []string{"string", "number", "boolean"}},
 		durationType:                 {Types: []string{"string", "integer"}, Pattern: durationPattern, Minimum: zero, Maximum: zero},
 		reflect.TypeFor[limit]():     {Type: "string", Pattern: limitPattern},
+		reflect.TypeFor[age]():       {Type: "string", Pattern: agePattern},
+		reflect.TypeFor[size]():      {Type: "string", Pattern: sizePattern},
 		reflect.TypeFor[Duty]():      {Type: "string", Pattern: dutyPattern},
 		reflect.TypeFor[Rate]():      {Type: "string", Pattern: ratePattern},
 		reflect.TypeFor[Slew]():      {Type: "string", Pattern: slewPattern},
@@ -61,7 +63,7 @@ func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 	own := make(map[string]*jsonschema.Schema)
 	for name, defaults := range map[string]any{
 		"site": siteSection{}, "http": HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, "discovery": Discovery{MDNS: true},
-		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "point": pointPart{},
+		"internet": Internet{Listen: DefaultInternet, PortMap: true}, "history": History{}, "point": pointPart{},
 	} {
 		s, err := schemaOf(reflect.ValueOf(defaults))
 		if err != nil {
@@ -87,6 +89,7 @@ func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
 			"http":      own["http"],
 			"discovery": own["discovery"],
 			"internet":  internet,
+			"history":   own["history"],
 			"devices":   {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/device"}},
 			"agents":    {Types: []string{"object", "null"}, PropertyNames: &jsonschema.Schema{Pattern: namePattern}, AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/agent"}},
 		},

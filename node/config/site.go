@@ -28,12 +28,13 @@ type Site struct {
 	HTTP      HTTP
 	Discovery Discovery
 	Internet  *Internet // nil without the section
-	Devices   []Device  // in file order
-	Agents    []Agent   // in file order
+	History   History
+	Devices   []Device // in file order
+	Agents    []Agent  // in file order
 }
 
 // sections are the keys at the left margin, for suggestions.
-var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "devices", "agents"}
+var sections = []string{"site", "owner", "claim", "clock", "http", "discovery", "internet", "history", "devices", "agents"}
 
 // ownerForm is a did:key of an Ed25519 key.
 var ownerForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ownerPattern) })
@@ -103,7 +104,7 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		return nil, err
 	}
 	r := &report{src: src}
-	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Discovery: Discovery{MDNS: true}}
+	site := &Site{HTTP: HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, Discovery: Discovery{MDNS: true}, History: DefaultHistory}
 	if root.shape != mapping {
 		r.fail(root.at, "", "a site is written as keys such as \"site: { name: my-site }\", not %s", root.what())
 		return nil, r.err()
@@ -132,6 +133,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 			r.section(e, reflect.ValueOf(&site.Discovery).Elem())
 		case "internet":
 			site.Internet = r.internet(e)
+		case "history":
+			r.section(e, reflect.ValueOf(&site.History).Elem())
+			r.history(e, site.History)
 		case "devices":
 			site.Devices = r.devices(e, drivers)
 		case "agents":

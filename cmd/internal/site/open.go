@@ -178,6 +178,12 @@ func (s *site) listenSockets() error {
 	return nil
 }
 
+// retention returns what the configuration says of the history.
+func (s *site) retention() history.Options {
+	h := s.config.History
+	return history.Options{Raw: time.Duration(h.Raw), Minutes: time.Duration(h.Minutes), Hours: time.Duration(h.Hours), Bytes: int64(h.Size), Now: s.access.Now}
+}
+
 // openRecords opens the journal and the history and runs them until end is called, which blocks
 // until everything is written. Nobody waits for the history, which collects in memory until it
 // is open. That of a simulation stays there.
@@ -188,7 +194,7 @@ func (s *site) openRecords(ctx context.Context) (end func()) {
 	running.Go(func() { s.journal.Run(ctx) })
 	if s.file != "" {
 		running.Go(func() {
-			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), history.Options{Now: s.access.Now}); err != nil {
+			if err := s.history.Open(s.Folder.Path(state.HistoryFolder), s.retention()); err != nil {
 				slog.Error("history stays in memory", "err", err)
 			}
 			s.history.Run(ctx)

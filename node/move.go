@@ -131,6 +131,16 @@ func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r ag
 	return out, err
 }
 
+// NoteRevoked records that an output was sent to safe because its holder's permission had
+// ended. It is for the wiring: no caller comes here.
+func (n *Node) NoteRevoked(output string) {
+	tool, args := tools.OfMove(agents.MoveRequest{Output: output})
+	text, err := json.Marshal(args, json.Deterministic(true))
+	if err == nil {
+		n.journal.Add(Asked{Who: "site", Tool: tool, Args: text}, Outcome{Says: "its holder's permission had ended"})
+	}
+}
+
 // Stop sends every output to safe until an owner resets the emergency stop.
 func (n *Node) Stop(ctx context.Context, p agents.Principal, r agents.SiteRequest) (agents.Answers[agents.Stopped], error) {
 	c := call{who: p, ask: agents.Ask{Op: agents.OpStop, Effect: agents.Returns}, terms: r.Terms, args: none}

@@ -190,23 +190,30 @@ func match(changes []deed, r Recorded, value, safe device.Value, cause string) (
 	from, to := r.Begun.Add(-clockSlack), r.Ended.Add(clockSlack)
 	switch {
 	case r.Ended.IsZero():
-		to = r.Begun.Add(callTime)
+		to = r.Begun.Add(callTime + clockSlack)
 	case r.Ended.Equal(r.Begun): // it was written down when it was over
 		from = from.Add(-callTime)
 	}
+	var nearest *deed // to the end of a call that stands alone
+	away := func(d *deed) time.Duration { return d.at.Sub(to.Add(-clockSlack)).Abs() }
 	for i := range changes {
 		d := &changes[i]
 		took := d.Holder == r.Who && (value.IsZero() || d.Value == value || d.end.After(d.at))
 		if value == safe {
 			took = d.Holder == "" && d.Cause == cause && (d.Value == safe || d.end.After(d.at))
 		}
-		if took && d.Tool == "" && !d.at.Before(from) && !d.at.After(to) {
+		switch {
+		case !took || d.Tool != "" || d.at.Before(from) || d.at.After(to):
+		case r.Count > 1:
 			d.by(r)
 			found = found || d.at.Before(r.Begun.Add(callTime))
-			if r.Count == 1 {
-				break
-			}
+		case nearest == nil || away(d) < away(nearest):
+			nearest = d
 		}
+	}
+	if nearest != nil {
+		nearest.by(r)
+		found = true
 	}
 	return found
 }

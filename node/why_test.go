@@ -62,6 +62,9 @@ func TestChain(t *testing.T) {
 		{"a release, after one that nobody asked for", []deed{changed(20, 0, "", ""), changed(15, 30, "ann", ""), changed(14, 0, "", "its lease was over"), changed(11, 0, "", "")},
 			[]Recorded{called("ann", "set_level", set30, 15, 15.1, Done), called("bob", "release_output", `{"output":"lever/arm"}`, 20.1, 20.1, Done)}, nil,
 			"20 0 by bob release_output: done; 15 30 held by ann by ann set_level: done; 14 0 because its lease was over; 11 0"},
+		{"two releases within seconds", []deed{changed(12, 0, "", ""), changed(11, 30, "ann", ""), changed(10, 0, "", "")},
+			[]Recorded{called("ann", "release_output", `{"output":"lever/arm"}`, 10.1, 10.1, Done), called("bob", "release_output", `{"output":"lever/arm"}`, 12.1, 12.1, Done)}, nil,
+			"12 0 by bob release_output: done; 11 30 held by ann; 10 0 by ann release_output: done"},
 		{"an emergency stop takes what it returned", []deed{changed(20, 0, "", guard.WhyStopped)}, nil,
 			[]Recorded{called("own", "emergency_stop", `{}`, 20.3, 20.3, Done)}, "20 0 because everything was sent to safe by own emergency_stop: done"},
 		{"and not what ended shortly before", []deed{changed(19, 0, "", "its lease was over")}, nil,
@@ -211,6 +214,15 @@ func TestWhy(t *testing.T) {
 	}
 	if w, err := d.Why(t.Context(), own, agents.WhyRequest{Point: "lever/a"}); err != nil || w.Output != nil || w.Changes != nil || w.Quality != device.Stale {
 		t.Errorf("a measurement: %+v, %v", w, err)
+	}
+}
+
+// TestNoteRevoked: the return that follows a revocation is in the chain.
+func TestNoteRevoked(t *testing.T) {
+	d := newDesk()
+	d.NoteRevoked(arm)
+	if len(d.added) != 1 || d.added[0].Tool != "release_output" || string(d.added[0].Args) != `{"output":"lever/arm"}` || d.added[0].Who != "site" {
+		t.Errorf("%+v", d.added)
 	}
 }
 

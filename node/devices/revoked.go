@@ -13,9 +13,9 @@ type Releaser interface {
 	Release(ctx context.Context, output string) (guard.Status, error)
 }
 
-// ReleaseRevoked sends each output to safe whose holder may not hold it any more. It does
-// not wait until they are there.
-func ReleaseRevoked(ctx context.Context, outputs Releaser, mayHold func(holder, output string) bool) {
+// ReleaseRevoked sends each output to safe whose holder may not hold it any more, and then
+// passes it to note. It does not wait until they are there.
+func ReleaseRevoked(ctx context.Context, outputs Releaser, mayHold func(holder, output string) bool, note func(output string)) {
 	for _, s := range outputs.Status() {
 		if mayHold(s.Holder, s.Output) {
 			continue
@@ -25,6 +25,7 @@ func ReleaseRevoked(ctx context.Context, outputs Releaser, mayHold func(holder, 
 			if _, err := outputs.Release(ctx, s.Output); err != nil {
 				slog.Error("output is not known to be safe after its holder's permission ended", "output", s.Output, "err", err)
 			}
+			note(s.Output)
 		}()
 	}
 }

@@ -23,9 +23,14 @@ func (h heldOutputs) Release(_ context.Context, output string) (guard.Status, er
 // stay.
 func TestReleaseRevoked(t *testing.T) {
 	h := heldOutputs{[]guard.Status{{Output: "a/x", Holder: "ann"}, {Output: "b/x", Holder: "bob"}, {Output: "c/x"}, {Output: "d/x", Holder: "bob"}}, make(chan string)}
-	ReleaseRevoked(t.Context(), h, func(holder, output string) bool { return holder != "bob" || output == "e/x" })
+	noted := make(chan string, 2)
+	ReleaseRevoked(t.Context(), h, func(holder, output string) bool { return holder != "bob" || output == "e/x" }, func(output string) { noted <- output })
 	released := []string{<-h.released, <-h.released}
 	if slices.Sort(released); !slices.Equal(released, []string{"b/x", "d/x"}) {
 		t.Error(released)
+	}
+	notes := []string{<-noted, <-noted}
+	if slices.Sort(notes); !slices.Equal(notes, released) {
+		t.Error(notes)
 	}
 }

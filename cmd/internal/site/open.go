@@ -84,7 +84,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	}
 	s.access.LastKnown = s.config.LastKnown
 	s.access.OnEnd = func() {
-		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold)
+		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
 	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)

@@ -76,12 +76,12 @@ func TestCleanReadings(t *testing.T) {
 // cleaned are all answers of a site, each with how it is cleaned.
 func cleaned() map[any]func() bool {
 	point, reading, history, output, picture := new(agents.Point), new(agents.Reading), new(agents.History), new(agents.Output), new(agents.Picture)
-	status, approval := new(agents.Status), new(agents.Approval)
+	status, approval, why := new(agents.Status), new(agents.Approval), new(agents.Why)
 	return map[any]func() bool{
 		point: func() bool { return cleanPoint("x", point) }, reading: func() bool { return cleanReading("x", reading) },
 		history: func() bool { return cleanHistory("x", history) }, output: func() bool { return cleanOutput("x", output) },
 		picture: func() bool { return cleanPicture("x", picture) }, approval: func() bool { return cleanApproval("x", approval) },
-		status: func() bool { *status = cleanStatus("x", *status); return true },
+		status: func() bool { *status = cleanStatus("x", *status); return true }, why: func() bool { return cleanWhy("x", why) },
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNoTextFromAfar(t *testing.T) {
 			t.Errorf("%T: %s", answer, text)
 		}
 	}
-	if checked != 6 {
+	if checked != 7 {
 		t.Error(checked, "answers are checked")
 	}
 	// Where names are wanted: as long an order as the pattern takes, and no longer.
@@ -160,7 +160,7 @@ func poison(v reflect.Value, field, order string) {
 // TestNothingIsLost: what a site of ours says comes through, but for what is left out on
 // purpose. A field that is new in an answer, and is forgotten here, is found so.
 func TestNothingIsLost(t *testing.T) {
-	left := map[string]bool{"Point.Description": true, "Approval.Caller": true, "Approval.Args": true}
+	left := map[string]bool{"Point.Description": true, "Approval.Caller": true, "Approval.Args": true, "Why.Name": true}
 	for answer, clean := range cleaned() {
 		v := reflect.ValueOf(answer).Elem()
 		fill(v, v.Type().Name(), "")
@@ -185,7 +185,7 @@ func fill(v reflect.Value, of, field string) {
 	case reflect.String:
 		text := "a"
 		switch field {
-		case "Point", "Output", "Camera":
+		case "Point", "Output", "Camera", "Needed":
 			text = "a/b"
 		case "Time":
 			text = "2026-11-21T16:03:05Z"
@@ -195,7 +195,7 @@ func fill(v reflect.Value, of, field string) {
 			text = "image/png"
 		case "Handle":
 			text = strings.Repeat("A", 26)
-		case "Why", "Limits", "Needs", "Ended", "Fault", "Faults":
+		case "Why", "Limits", "Needs", "Ended", "Fault", "Faults", "Refused", "Says":
 			text = "no reading yet"
 		}
 		v.SetString(text)
@@ -285,6 +285,7 @@ func TestPictures(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"point":"a/t","value":1,"unit":"Cel","quality":"good","why":"x\u001b"}`))
 	f.Add([]byte(`{"point":"a/t","kind":"switch","values":["a"],"safe":"\u202e","limits":"\u202e"}`))
+	f.Add([]byte(`{"point":"a/b","via":["x\u001b"],"refused":"x","required_by":["a/b","a"],"changes":[{"time":"1","value":1,"by":"\u202e","tool":"T","outcome":"x y","times":-1}]}`))
 	f.Add([]byte(`{"site":"x","devices":[{"device":"a","faults":["b"]}],"outputs_away_from_safe":[{"output":"a/b"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for answer, clean := range cleaned() {

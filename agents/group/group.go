@@ -104,6 +104,9 @@ func (g *Group) list() {
 	}
 	same := maps.Equal(sites, g.sites)
 	g.sites = sites
+	if !same {
+		g.join()
+	}
 	g.mu.Unlock()
 	if same {
 		return
@@ -112,7 +115,7 @@ func (g *Group) list() {
 	case g.changed <- struct{}{}:
 	default:
 	}
-	g.offerChanged()
+	g.announce()
 }
 
 // all returns the sites in the order of their names.
@@ -150,13 +153,12 @@ func (g *Group) Offer(context.Context, agents.Principal) (*agents.Offer, error) 
 	return g.offer, nil
 }
 
-// offerChanged makes the offer anew, and tells the watchers.
-func (g *Group) offerChanged() {
-	g.mu.Lock()
-	g.offer = joined(g.ordered())
-	g.mu.Unlock()
-	g.watchers.Announce(agents.Change{Tools: true, Resources: true})
-}
+// join makes the offer anew. The lock is held: whoever sees what a site offers sees it in the
+// group's offer, too.
+func (g *Group) join() { g.offer = joined(g.ordered()) }
+
+// announce tells the watchers that there is another offer.
+func (g *Group) announce() { g.watchers.Announce(agents.Change{Tools: true, Resources: true}) }
 
 // joined returns the offer of sites together. The lock is held.
 func joined(all []*member) *agents.Offer {

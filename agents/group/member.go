@@ -213,10 +213,13 @@ func (m *member) come(o *agents.Offer) {
 	m.group.mu.Lock()
 	same := m.offer != nil && reflect.DeepEqual(m.offer, o)
 	m.offer, m.had, m.why = o, o, nil
+	if !same {
+		m.group.join()
+	}
 	m.noteTry()
 	m.group.mu.Unlock()
 	if !same {
-		m.group.offerChanged()
+		m.group.announce()
 	}
 }
 
@@ -228,10 +231,13 @@ func (m *member) leave(err error) {
 		m.lost = time.Now()
 	}
 	m.offer, m.why, m.values = nil, err, nil
+	if was {
+		m.group.join()
+	}
 	m.noteTry()
 	m.group.mu.Unlock()
 	if was {
-		m.group.offerChanged()
+		m.group.announce()
 	}
 }
 

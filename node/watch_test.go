@@ -163,8 +163,9 @@ func TestWatchValues(t *testing.T) {
 		w := r.watch(t, own, agents.WatchRequest{})
 		w.next(t, none4+", approvals, stopped false")
 		r.put("a", device.Number(1), 10*time.Second)
+		w.next(t, "a 1")
 		r.put("b", device.Number(2), 0)
-		w.next(t, "a 1, b 2")
+		w.next(t, "b 2")
 		r.put("a", device.Number(1), 10*time.Second) // the same
 		w.next(t)
 		r.put("bell", device.Bool(true), 0)

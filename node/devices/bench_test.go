@@ -61,7 +61,7 @@ func benched(b testing.TB, entry string, on *board.Board) *config.Site {
 // offered returns the catalog of a site's one device.
 func offered(b *testing.B, w *instance, outputs *proc.Keeper) (*tools.Catalog, *node.Hub) {
 	b.Helper()
-	past := history.New(map[string]device.Kind{"x/temperature": device.KindMeasurement})
+	past := history.New(map[string]device.Point{"x/temperature": {Kind: device.KindMeasurement}})
 	hub := node.NewHub(nil, past, agents.PointURI)
 	n := node.New(hub, "", unwritten{})
 	if err := n.SetSite(node.Site{Name: "x", Devices: []node.Device{w.published()}, History: past, Outputs: outputs}); err != nil {

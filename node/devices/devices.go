@@ -109,12 +109,12 @@ func (d *instance) addresses(keep func(device.Kind) bool) []string {
 	return all
 }
 
-// kinds returns the kinds of all points by address, for the history.
-func kinds(devices []*instance) map[string]device.Kind {
-	all := make(map[string]device.Kind)
+// points returns all points by address, for the history.
+func points(devices []*instance) map[string]device.Point {
+	all := make(map[string]device.Point)
 	for _, d := range devices {
 		for _, p := range d.points.Description.Points {
-			all[device.Address(d.Name, p.Name)] = p.Kind
+			all[device.Address(d.Name, p.Name)] = p
 		}
 	}
 	return all

@@ -33,8 +33,8 @@ type Options struct {
 	Plan        Plan                         // of Config, as the guard follows it
 	Files       GuardFiles
 	Outputs     *proc.Keeper
-	Hub         *node.Hub                           // gets the samples
-	KeepHistory func(points map[string]device.Kind) // keeps the history of these points and drops all others
+	Hub         *node.Hub                            // gets the samples
+	KeepHistory func(points map[string]device.Point) // records these points and no others
 }
 
 // Manager manages a site's devices. They change in Run's goroutine only.
@@ -149,7 +149,7 @@ func (m *Manager) remove(d *instance) error {
 
 // publish passes the devices to offer.
 func (m *Manager) publish() error {
-	m.KeepHistory(kinds(m.devices))
+	m.KeepHistory(points(m.devices))
 	var all []node.Device
 	for _, d := range m.devices {
 		all = append(all, d.published())

@@ -108,7 +108,7 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 	}
 	m.Config, m.devices = cfg, nil
-	m.KeepHistory(kinds(kept)) // a device that changed starts without a history
+	m.KeepHistory(points(kept)) // what a device that changed tells until it is closed is of no use
 	var opened []*instance
 	var fresh []config.Device
 	for _, c := range cfg.Devices {

@@ -14,11 +14,11 @@ import (
 // filled returns a history of points that were read in an interval for a time, and its end.
 func filled(b testing.TB, d disk, points int, every, long time.Duration) (*History, time.Time) {
 	b.Helper()
-	kinds := make(map[string]device.Kind)
+	kinds := make(map[string]device.Point)
 	var names []string
 	for i := range points {
 		names = append(names, fmt.Sprintf("device%d/value", i))
-		kinds[names[i]] = device.KindMeasurement
+		kinds[names[i]] = device.Point{Kind: device.KindMeasurement}
 	}
 	h := New(kinds)
 	if err := h.open(d, Options{}); err != nil {

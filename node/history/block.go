@@ -23,7 +23,7 @@ import (
 //	52 wall time, in Unix ms, at which the recorded time of this epoch is 0 (8)
 //	60 CRC-32C of the bytes before (4)
 //
-// The payload begins with an index: the number of series, and for each its address, its form
+// The payload begins with an index: the number of series, and for each its key (the address and, after a space, the unit, if it has one), its form
 // and its length. Then come the series in the same order, as series.go writes them. A version
 // that changes anything else keeps the marker, the length and both checksums.
 const (
@@ -90,23 +90,23 @@ func intact(block []byte) bool {
 
 // entry is one series of a payload.
 type entry struct {
-	address string
-	form    form
-	data    []byte
+	key  string
+	form form
+	data []byte
 }
 
-// appendPayload appends an index and the series, whose addresses are in order.
+// appendPayload appends an index and the series, whose keys are in order.
 func appendPayload(b []byte, all []entry) []byte {
 	b = binary.AppendUvarint(b, uint64(len(all)))
 	before := ""
 	for _, e := range all {
 		shared := 0
-		for shared < len(before) && shared < len(e.address) && before[shared] == e.address[shared] {
+		for shared < len(before) && shared < len(e.key) && before[shared] == e.key[shared] {
 			shared++
 		}
-		before = e.address
-		b = append(b, byte(shared), byte(len(e.address)-shared))
-		b = append(append(b, e.address[shared:]...), byte(e.form))
+		before = e.key
+		b = append(b, byte(shared), byte(len(e.key)-shared))
+		b = append(append(b, e.key[shared:]...), byte(e.form))
 		b = binary.AppendUvarint(b, uint64(len(e.data)))
 	}
 	for _, e := range all {
@@ -115,12 +115,12 @@ func appendPayload(b []byte, all []entry) []byte {
 	return b
 }
 
-// maxAddress is the length of an address in bytes that the index can have.
-const maxAddress = 255
+// maxKey is the length of a series' key in bytes that the index can have.
+const maxKey = 255
 
-// parsePayload calls yield for each series of a payload, until it returns false. With an
-// address it finds that one only. The address and the data are valid during the call.
-func parsePayload(b []byte, address string, yield func(e entry) bool) error {
+// parsePayload calls yield for each series of a payload, until it returns false. With a
+// key it finds that one only. The key and the data are valid during the call.
+func parsePayload(b []byte, key string, yield func(e entry) bool) error {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)) {
 		return errFormat
@@ -142,8 +142,8 @@ func parsePayload(b []byte, address string, yield func(e entry) bool) error {
 		}
 		index = index[suffix+1+size:]
 		at += length
-		if address == "" || string(name) == address {
-			found, ends = append(found, entry{address: string(name), form: form}), append(ends, at)
+		if key == "" || string(name) == key {
+			found, ends = append(found, entry{key: string(name), form: form}), append(ends, at)
 			found[len(found)-1].data = b[:length] // its length, until its place is known
 		}
 	}
@@ -161,7 +161,7 @@ func parsePayload(b []byte, address string, yield func(e entry) bool) error {
 
 // encodeBlock returns a block with these series.
 func encodeBlock(h head, all []entry) []byte {
-	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.address, b.address) })
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	block := appendPayload(make([]byte, headSize, 4<<10), all)
 	h.seal(block)
 	return block

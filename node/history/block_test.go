@@ -83,7 +83,7 @@ func FuzzHistoryBlock(f *testing.F) {
 		})
 		d := newMemDisk()
 		d.files["raw-0000000000000001"] = &memFile{data: b}
-		h := New(map[string]device.Kind{"a/t": device.KindMeasurement})
+		h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}})
 		if err := h.open(d, Options{}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 // series is what was collected of one point. Times are those of its collector.
 type series struct {
+	key     string
 	kind    device.Kind
 	listed  bool     // false for a point that is gone; its series goes when it is written
 	samples []sample // since the last raw block
@@ -17,13 +18,12 @@ type series struct {
 	inRaw   int      // of changes
 	held    *change  // the newest value of a state or an output
 	carried *change  // held at the last block of minutes
-	cut     int64    // a bucket has no readings from before and after it
 	last    int64
 }
 
 // collector collects the readings of one epoch.
 type collector struct {
-	series map[string]*series
+	series map[string]*series // by key
 	epoch  uint32
 	base   int64 // recorded time at time 0
 	wall   int64 // Unix ms at time 0
@@ -38,9 +38,9 @@ const (
 func (c *collector) offset() int64 { return c.wall - c.base }
 
 // addTo adds a later bucket to the last one of all, or as a new one if it is of another period
-// of the wall clock, or the cut is between them.
-func (c *collector) addTo(all []bucket, b bucket, cut, length int64) []bucket {
-	if n := len(all); n > 0 && (all[n-1].t >= cut || b.t < cut) && floor(all[n-1].t+c.wall, length) == floor(b.t+c.wall, length) {
+// of the wall clock.
+func (c *collector) addTo(all []bucket, b bucket, length int64) []bucket {
+	if n := len(all); n > 0 && floor(all[n-1].t+c.wall, length) == floor(b.t+c.wall, length) {
 		all[n-1].merge(b)
 		return all
 	}
@@ -64,7 +64,7 @@ func (c *collector) sample(s *series, x sample) {
 func (c *collector) addSample(s *series, x sample) {
 	b := bucket{t: x.t}
 	b.add(x)
-	s.minutes = c.addTo(s.minutes, b, s.cut, msMinute)
+	s.minutes = c.addTo(s.minutes, b, msMinute)
 }
 
 func (c *collector) change(s *series, x change) {
@@ -112,12 +112,12 @@ func (c *collector) takeRaw() (head, []entry) {
 	}
 	h := c.head(p)
 	var all []entry
-	for address, s := range c.series {
+	for key, s := range c.series {
 		if len(s.samples) > 0 {
-			all = append(all, entry{address, formSamples, appendSamples(nil, h.first-c.base, s.samples)})
+			all = append(all, entry{key, formSamples, appendSamples(nil, h.first-c.base, s.samples)})
 		}
 		if len(s.changes) > s.inRaw {
-			all = append(all, entry{address, formChanges, appendChanges(nil, h.first-c.base, s.changes[s.inRaw:])})
+			all = append(all, entry{key, formChanges, appendChanges(nil, h.first-c.base, s.changes[s.inRaw:])})
 		}
 		s.samples, s.inRaw = s.samples[:0], len(s.changes)
 	}
@@ -138,19 +138,19 @@ func (c *collector) takeMinutes() (head, []entry) {
 	}
 	h := c.head(p)
 	var all []entry
-	for address, s := range c.series {
+	for key, s := range c.series {
 		if len(s.minutes) > 0 {
-			all = append(all, entry{address, formBuckets, appendBuckets(nil, h.first-c.base, s.minutes)})
+			all = append(all, entry{key, formBuckets, appendBuckets(nil, h.first-c.base, s.minutes)})
 		}
 		if s.carried != nil {
 			s.carried.held = true
 			s.changes = slices.Insert(s.changes, 0, *s.carried)
 		}
 		if len(s.changes) > 0 {
-			all = append(all, entry{address, formChanges, appendChanges(nil, h.first-c.base, s.changes)})
+			all = append(all, entry{key, formChanges, appendChanges(nil, h.first-c.base, s.changes)})
 		}
 		for _, b := range s.minutes {
-			s.hours = c.addTo(s.hours, b, s.cut, msHour)
+			s.hours = c.addTo(s.hours, b, msHour)
 		}
 		s.minutes, s.changes, s.inRaw, s.carried = s.minutes[:0], s.changes[:0], 0, nil
 		if s.held != nil && s.listed {
@@ -172,13 +172,13 @@ func (c *collector) takeHours() (head, []entry) {
 	}
 	h := c.head(p)
 	var all []entry
-	for address, s := range c.series {
+	for key, s := range c.series {
 		if len(s.hours) > 0 {
-			all = append(all, entry{address, formBuckets, appendBuckets(nil, h.first-c.base, s.hours)})
+			all = append(all, entry{key, formBuckets, appendBuckets(nil, h.first-c.base, s.hours)})
 		}
 		s.hours = s.hours[:0]
 		if !s.listed {
-			delete(c.series, address)
+			delete(c.series, key)
 		}
 	}
 	return h, all

@@ -52,7 +52,7 @@ func TestPowerCut(t *testing.T) {
 			var all []float64 // recorded, and not known to be lost
 			sure := 0         // of them
 			for range 3 + rng.IntN(4) {
-				h := New(map[string]device.Kind{"a/t": device.KindMeasurement})
+				h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}})
 				if err := h.open(d, Options{}); err != nil {
 					t.Fatal(err)
 				}
@@ -68,7 +68,7 @@ func TestPowerCut(t *testing.T) {
 					}
 					rest = rest[i+1:]
 				}
-				for tier := range tiers {
+				for tier := range imported {
 					if c := total(h, "a/t", tier); c < sure || c > len(all) {
 						t.Fatalf("seed %d: %d readings in %s, want %d to %d", seed, c, tierNames[tier], sure, len(all))
 					}
@@ -96,7 +96,7 @@ func TestPowerCut(t *testing.T) {
 func TestFlippedByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()
-		h := New(map[string]device.Kind{"a/t": device.KindMeasurement, "b/s": device.KindState})
+		h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}})
 		if err := h.open(d, Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestFlippedByte(t *testing.T) {
 					b := slices.Clone(f.data)
 					b[at] ^= flip
 					damaged.files[name] = &memFile{data: b, synced: b}
-					h := New(map[string]device.Kind{"a/t": device.KindMeasurement, "b/s": device.KindState})
+					h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}})
 					if err := h.open(damaged, Options{}); err != nil {
 						t.Fatal(err)
 					}
@@ -298,7 +298,7 @@ func TestKill(t *testing.T) {
 		io.Copy(io.Discard, out)
 		cmd.Wait()
 		cancel()
-		h := New(map[string]device.Kind{"a/t": device.KindMeasurement})
+		h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}})
 		if err := h.Open(path, Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestKill(t *testing.T) {
 				t.Fatalf("reading %d is %v", i, v)
 			}
 		}
-		for tier := range tiers {
+		for tier := range imported {
 			if n := total(h, "a/t", tier); n != len(got) {
 				t.Fatalf("%d readings in %s, want %d", n, tierNames[tier], len(got))
 			}

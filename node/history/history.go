@@ -72,8 +72,8 @@ type History struct {
 
 	mu        sync.Mutex // never held for the disk
 	collector collector
-	collected int              // since the last raw block
-	since     map[string]int64 // recorded time before which a point was another device's
+	points    map[string]*series // those that are listed, by address
+	collected int                // since the last raw block
 	opened    bool
 	disk      disk
 	tiers     [tiers]tier
@@ -84,40 +84,58 @@ type History struct {
 	failing   bool
 }
 
-// New returns a history of these points, which begins in memory.
-func New(points map[string]device.Kind) *History {
+// New returns a history of these points by their addresses, which begins in memory.
+func New(points map[string]device.Point) *History {
 	now := time.Now()
 	h := &History{
-		start: now, wake: make(chan struct{}, 1), since: make(map[string]int64),
+		start: now, wake: make(chan struct{}, 1),
 		collector: collector{series: make(map[string]*series), wall: now.UnixMilli()},
 	}
 	h.Keep(points)
 	return h
 }
 
-// Keep replaces the list of points. Readings of other points are ignored. A point that is
-// listed again after it was not starts without a past, because it may be another device.
-func (h *History) Keep(points map[string]device.Kind) {
+// Keep replaces the list of points. Readings of other points are ignored; what is on the disk of
+// them is found again when they are listed again. A point with another unit is another one.
+func (h *History) Keep(points map[string]device.Point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for address, s := range h.collector.series {
-		if kind, ok := points[address]; !ok || kind != s.kind {
-			h.since[address] = h.now() + h.collector.base
-			if s.listed = false; !h.opened {
-				delete(h.collector.series, address)
-			}
-		}
-	}
-	for address, kind := range points {
-		if len(address) > maxAddress || kind == device.KindImage {
+	before := h.points
+	h.points = make(map[string]*series, len(points))
+	for address, p := range points {
+		key := seriesKey(address, p.Unit)
+		if len(key) > maxKey || p.Kind == device.KindImage {
 			continue
 		}
-		if s := h.collector.series[address]; s == nil {
-			h.collector.series[address] = &series{kind: kind, listed: true}
-		} else if !s.listed {
-			s.kind, s.listed, s.held, s.carried, s.cut = kind, true, nil, nil, h.now()
+		s := h.collector.series[key]
+		if s == nil {
+			s = &series{}
+			h.collector.series[key] = s
+		}
+		if s.kind != p.Kind && !h.opened {
+			*s = series{}
+		}
+		if s.key, s.kind = key, p.Kind; before[address] != s {
+			s.held, s.carried = nil, nil // what was read of it before may not be so any more
+		}
+		s.listed, h.points[address] = true, s
+	}
+	for address, s := range before {
+		if h.points[address] == s {
+			continue
+		}
+		if s.listed = false; !h.opened {
+			delete(h.collector.series, s.key)
 		}
 	}
+}
+
+// seriesKey returns what a series is found by in the files. An address has no space.
+func seriesKey(address, unit string) string {
+	if unit == "" {
+		return address
+	}
+	return address + " " + unit
 }
 
 // now returns the collector's time, which does not follow the wall clock.
@@ -135,8 +153,8 @@ func (h *History) Record(r device.Reading) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.collector.series[r.Point]
-	if s == nil || !s.listed {
+	s := h.points[r.Point]
+	if s == nil {
 		return
 	}
 	t := h.at(r.At)
@@ -175,7 +193,7 @@ func (h *History) Record(r device.Reading) {
 func (h *History) isOutput(address string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.collector.series[address]
+	s := h.points[address]
 	return s != nil && s.kind.Output()
 }
 
@@ -241,7 +259,7 @@ func (h *History) open(d disk, o Options) error {
 		return fmt.Errorf("the history's folder cannot be read: %w", err)
 	}
 	l := loaded{disk: d, epochs: make(map[uint32]int64)}
-	for i, keep := range [tiers]time.Duration{o.Raw, o.Minutes, o.Hours} {
+	for i, keep := range [tiers]time.Duration{o.Raw, o.Minutes, o.Hours, o.Hours} {
 		l.tiers[i] = tier{id: i, keep: keep.Milliseconds()}
 	}
 	l.load(names)
@@ -251,9 +269,6 @@ func (h *History) open(d disk, o Options) error {
 	h.options, h.opened, h.disk, h.tiers, h.epochs, h.seq = o, true, d, l.tiers, l.epochs, l.end.seq
 	c := &h.collector
 	c.epoch, c.base = l.end.epoch+1, l.end.last+1
-	for address := range h.since {
-		h.since[address] += c.base
-	}
 	now, known := o.Now()
 	if wall := now.UnixMilli() - h.now(); known {
 		c.wall = wall
@@ -385,7 +400,7 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 // expire removes what is too old, and the oldest of the largest tier while there is too much.
 func (h *History) expire() {
 	h.mu.Lock()
-	var old []*segment
+	old := h.tiers[imported].expired(h.now() + h.collector.wall)
 	for i := range h.tiers {
 		t := &h.tiers[i]
 		if end, ok := t.end(); ok {

@@ -13,7 +13,7 @@ import (
 	"agentsite/device"
 )
 
-var oneMeasurement = map[string]device.Kind{"a/t": device.KindMeasurement}
+var oneMeasurement = map[string]device.Point{"a/t": {Kind: device.KindMeasurement}}
 
 func number(v float64, at time.Time) device.Reading {
 	return device.Reading{Point: "a/t", Value: device.Number(v), Quality: device.Good, At: at}
@@ -100,43 +100,66 @@ func lastHour(h *History, address string) []device.Summary {
 	return all
 }
 
-// TestKeep: Keep keeps the series of points in the new list; one that was not in it starts
-// without a past, in memory and from the disk.
+// TestKeep: Keep keeps the series of points in the new list. One that was not in it finds its
+// past on the disk, unless it has another unit now.
 func TestKeep(t *testing.T) {
 	for _, opened := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			kinds := func(all ...string) map[string]device.Kind {
-				m := make(map[string]device.Kind)
+			list := func(unit string, all ...string) map[string]device.Point {
+				m := make(map[string]device.Point)
 				for _, a := range all {
-					m[a] = device.KindMeasurement
+					m[a] = device.Point{Kind: device.KindMeasurement, Unit: "Cel"}
 				}
+				m["a/unit"] = device.Point{Kind: device.KindMeasurement, Unit: unit}
 				return m
 			}
-			h := New(kinds("a/stays", "a/goes"))
+			disk := newMemDisk()
+			h := New(list("Cel", "a/stays", "a/goes"))
 			if opened {
-				if err := h.open(newMemDisk(), Options{}); err != nil {
+				if err := h.open(disk, Options{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for _, p := range []string{"a/stays", "a/goes"} {
-				r := number(1, time.Now())
-				r.Point = p
-				h.Record(r)
+			check := func(when string, stays, goes, unit int) {
+				t.Helper()
+				for p, want := range map[string]int{"a/stays": stays, "a/goes": goes, "a/comes": 0, "a/unit": unit} {
+					if got := lastHour(h, p); len(got) != min(want, 1) || want > 0 && got[0].Count != want {
+						t.Errorf("%s: %s has %+v, want %d readings", when, p, got, want)
+					}
+				}
 			}
+			record := func() {
+				for _, p := range []string{"a/stays", "a/goes", "a/unit"} {
+					r := number(1, time.Now())
+					r.Point = p
+					h.Record(r)
+				}
+			}
+			known := 0 // what is found again
+			if opened {
+				known = 1
+			}
+			record()
 			h.flush(false)
+			h.Keep(list("[degF]", "a/comes", "a/stays"))
+			check("gone", 1, 0, 0)
 			time.Sleep(time.Second)
-			h.Keep(kinds("a/comes", "a/stays"))
-			h.Keep(kinds("a/comes", "a/stays", "a/goes"))
-			for p, want := range map[string]int{"a/stays": 1, "a/goes": 0, "a/comes": 0} {
-				if got := lastHour(h, p); len(got) != want {
-					t.Errorf("%s has %d steps, want %d", p, len(got), want)
-				}
-				r := number(2, time.Now())
-				r.Point = p
-				if h.Record(r); len(lastHour(h, p)) != 1 {
-					t.Errorf("%s is not kept", p)
-				}
+			record()
+			check("gone, and read", 2, 0, 1)
+			h.Keep(list("Cel", "a/comes", "a/stays", "a/goes"))
+			check("back", 2, known, known)
+			time.Sleep(time.Second)
+			record()
+			check("read again", 3, known+1, known+1)
+			if !opened {
+				return
 			}
+			h.flush(true)
+			h = New(list("[degF]", "a/stays", "a/goes"))
+			if err := h.open(disk, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			check("after a restart", 3, 2, 1)
 		})
 	}
 }

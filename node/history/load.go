@@ -29,7 +29,9 @@ func (l *loaded) load(names []string) {
 				l.end.seq = max(l.end.seq, seq)
 			}
 			for _, k := range s.refs {
-				l.state(k.head)
+				if i != imported {
+					l.state(k.head)
+				}
 			}
 		}
 	}
@@ -100,7 +102,7 @@ func (l *loaded) carry(c *collector, seq uint64) {
 		}
 		parsePayload(payload, "", func(e entry) bool {
 			if e.form == formChanges {
-				decodeChanges(e.data, h.first, func(x change) bool { c.of(e.address).carried = &x; return true })
+				decodeChanges(e.data, h.first, func(x change) bool { c.of(e.key).carried = &x; return true })
 			}
 			return true
 		})
@@ -110,24 +112,24 @@ func (l *loaded) carry(c *collector, seq uint64) {
 	}
 }
 
-// of returns the series of an address, which it makes where it is missing.
-func (c *collector) of(address string) *series {
-	s := c.series[address]
+// of returns the series with a key, which it makes where it is missing.
+func (c *collector) of(key string) *series {
+	s := c.series[key]
 	if s == nil {
-		s = &series{listed: true}
-		c.series[address] = s
+		s = &series{key: key, listed: true}
+		c.series[key] = s
 	}
 	return s
 }
 
 // addEntry adds a series of a block to what is collected for a coarser tier.
 func (c *collector) addEntry(e entry, base int64, coarse int) {
-	s := c.of(e.address)
+	s := c.of(e.key)
 	switch {
 	case e.form == formSamples:
 		decodeSamples(e.data, base, func(x sample) bool { c.addSample(s, x); return true })
 	case e.form == formBuckets:
-		decodeBuckets(e.data, base, func(b bucket) bool { s.hours = c.addTo(s.hours, b, s.cut, msHour); return true })
+		decodeBuckets(e.data, base, func(b bucket) bool { s.hours = c.addTo(s.hours, b, msHour); return true })
 	case e.form == formChanges && coarse == minutes:
 		decodeChanges(e.data, base, func(x change) bool { c.change(s, x); return true })
 	}

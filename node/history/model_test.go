@@ -114,7 +114,7 @@ type world struct {
 	t     *testing.T
 	rng   *rand.Rand
 	disk  *memDisk
-	kinds map[string]device.Kind
+	kinds map[string]device.Point
 	skew  time.Duration // of the wall clock
 	known bool
 	h     *History
@@ -132,7 +132,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}
 	})
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), disk: newMemDisk(), known: true, ref: newReference(),
-		kinds: map[string]device.Kind{"a/t": device.KindMeasurement, "a/h": device.KindMeasurement, "b/open": device.KindState, "b/button": device.KindEvent, "b/relay": device.KindSwitch},
+		kinds: map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "a/h": {Kind: device.KindMeasurement}, "b/open": {Kind: device.KindState}, "b/button": {Kind: device.KindEvent}, "b/relay": {Kind: device.KindSwitch}},
 		level: map[string]float64{}, digit: math.Pow10(1 + int(seed%4))}
 	w.o = Options{Now: func() (time.Time, bool) { return time.Now().Add(w.skew), w.known }}
 	w.open()
@@ -213,7 +213,7 @@ func (w *world) reading() {
 		}
 		record(r)
 		all := w.ref.changes[a]
-		if w.kinds[a] != device.KindEvent && len(all) > w.marks[a] {
+		if w.kinds[a].Kind != device.KindEvent && len(all) > w.marks[a] {
 			if all[len(all)-1].c == c {
 				return
 			}

@@ -225,7 +225,7 @@ func afterCut(t *testing.T, folder string, sure, cut int) {
 	if _, err := os.Stat(folder); err != nil && sure == 0 {
 		return
 	}
-	h := New(map[string]device.Kind{"a/t": device.KindMeasurement})
+	h := New(map[string]device.Point{"a/t": {Kind: device.KindMeasurement}})
 	if err := h.Open(folder, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func afterCut(t *testing.T, folder string, sure, cut int) {
 			t.Fatalf("after write %d, reading %d is %v", cut, i, v)
 		}
 	}
-	for tier := range tiers {
+	for tier := range imported {
 		if n := total(h, "a/t", tier); n != len(got) {
 			t.Errorf("after write %d, %d readings are in %s, want %d", cut, n, tierNames[tier], len(got))
 		}

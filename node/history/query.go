@@ -100,18 +100,17 @@ type view struct {
 	tiers   [tiers]tierView
 	epochs  map[uint32]int64
 	current collector // without its series
-	since   int64
-	live    series
+	live    series    // with its key
 }
 
 func (h *History) view(address string) (v view) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v = view{disk: h.disk, epochs: h.epochs, current: h.collector, since: h.since[address]}
+	v = view{disk: h.disk, epochs: h.epochs, current: h.collector, live: series{key: address}}
 	for i := range h.tiers {
 		v.tiers[i] = h.tiers[i].view()
 	}
-	if s := h.collector.series[address]; s != nil {
+	if s := h.points[address]; s != nil {
 		v.live = *s
 		v.live.samples, v.live.minutes, v.live.hours, v.live.changes = slices.Clone(s.samples), slices.Clone(s.minutes), slices.Clone(s.hours), slices.Clone(s.changes)
 	}
@@ -134,14 +133,33 @@ func (v *view) touches(h head, from, to int64) bool {
 
 // read calls yield for what is kept of a measurement, in the order in which it was recorded,
 // with its wall time in Unix ms. It begins before from and ends after to. Where the finest tier
-// has nothing any more, it takes the coarser ones.
+// has nothing any more, it takes the coarser ones. What was imported comes between, in the order
+// of time.
 func (h *History) read(address string, from, to int64, finest int, yield func(wall int64, b bucket) bool) {
 	v := h.view(address)
-	going := true
-	coarsest := hours
 	if finest == onlyRaw {
-		finest, coarsest = raw, raw
+		v.read(from, to, raw, raw, yield)
+		return
 	}
+	past := v.imported(from, to)
+	until := func(wall int64) bool {
+		for len(past) > 0 && past[0].t < wall {
+			b := past[0]
+			if past = past[1:]; !yield(b.t, b) {
+				return false
+			}
+		}
+		return true
+	}
+	if v.read(from, to, finest, hours, func(wall int64, b bucket) bool { return until(wall) && yield(wall, b) }) {
+		until(math.MaxInt64)
+	}
+}
+
+// read is History's for the tiers between two, without what was imported. It reports whether
+// yield has always returned true.
+func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64, b bucket) bool) bool {
+	going := true
 	done := uint64(0) // the sequence up to which coarser tiers have it
 	for i := coarsest; i >= finest && going; i-- {
 		limit := uint64(math.MaxUint64)
@@ -150,9 +168,7 @@ func (h *History) read(address string, from, to int64, finest int, yield func(wa
 		}
 		begin, offset := done, int64(0)
 		took := func(wall int64, b bucket) bool {
-			if b.t >= v.since {
-				going = going && yield(wall, b)
-			}
+			going = going && yield(wall, b)
 			return going
 		}
 		v.tiers[i].each(v.disk, func(k head) bool {
@@ -163,7 +179,7 @@ func (h *History) read(address string, from, to int64, finest int, yield func(wa
 			return v.touches(k, from, to)
 		}, func(k head, payload []byte) {
 			offset = v.offset(k.epoch)
-			parsePayload(payload, address, func(e entry) bool {
+			parsePayload(payload, v.live.key, func(e entry) bool {
 				switch e.form {
 				case formSamples:
 					decodeSamples(e.data, k.first, func(s sample) bool { return took(s.t+offset, one(s)) })
@@ -184,15 +200,16 @@ func (h *History) read(address string, from, to int64, finest int, yield func(wa
 	case raw:
 		for _, s := range v.live.samples {
 			if going = going && yield(s.t+v.current.wall, one(s)); !going {
-				return
+				break
 			}
 		}
 	}
+	return going
 }
 
 func (v *view) eachLive(all []bucket, going *bool, yield func(wall int64, b bucket) bool) {
 	for _, b := range all {
-		if *going = *going && (b.t+v.current.base < v.since || yield(b.t+v.current.wall, b)); !*going {
+		if *going = *going && yield(b.t+v.current.wall, b); !*going {
 			return
 		}
 	}
@@ -230,7 +247,7 @@ func (h *History) Changes(address string, from, to time.Time, yield func(device.
 		return going
 	}
 	v.tiers[minutes].each(v.disk, func(k head) bool { return going && v.touches(k, first, end) }, func(k head, payload []byte) {
-		v.changes(k, payload, address, took)
+		v.changes(k, payload, took)
 	})
 	for _, c := range v.live.changes {
 		if c.t += v.current.base; !took(c, v.current.offset()) {
@@ -239,10 +256,10 @@ func (h *History) Changes(address string, from, to time.Time, yield func(device.
 	}
 }
 
-func (v *view) changes(k head, payload []byte, address string, yield func(c change, offset int64) bool) {
-	parsePayload(payload, address, func(e entry) bool {
+func (v *view) changes(k head, payload []byte, yield func(c change, offset int64) bool) {
+	parsePayload(payload, v.live.key, func(e entry) bool {
 		if e.form == formChanges {
-			decodeChanges(e.data, k.first, func(c change) bool { return c.t < v.since || yield(c, v.offset(k.epoch)) })
+			decodeChanges(e.data, k.first, func(c change) bool { return yield(c, v.offset(k.epoch)) })
 		}
 		return true
 	})
@@ -284,7 +301,7 @@ func (h *History) ValueAt(address string, at time.Time) (device.Change, bool) {
 		return found, false
 	}
 	v.tiers[minutes].each(v.disk, func(c head) bool { return c.seq == k.seq }, func(k head, payload []byte) {
-		v.changes(k, payload, address, took)
+		v.changes(k, payload, took)
 	})
 	return found, ok
 }

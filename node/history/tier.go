@@ -15,10 +15,11 @@ const (
 	raw = iota
 	minutes
 	hours
+	imported // what Import added: its recorded time is that of the wall
 	tiers
 )
 
-var tierNames = [tiers]string{"raw", "minutes", "hours"}
+var tierNames = [tiers]string{"raw", "minutes", "hours", "imported"}
 
 // maxUnwritten limits the bytes of the blocks of a tier that wait for a disk that fails.
 const maxUnwritten = 256 << 10
@@ -285,11 +286,11 @@ func (t *tier) dropOldest() *segment {
 	return s
 }
 
-func (s *segment) end() int64 {
-	if n := len(s.refs); n > 0 {
-		return s.refs[n-1].last
+func (s *segment) end() (last int64) {
+	for _, k := range s.refs {
+		last = max(last, k.last)
 	}
-	return 0
+	return last
 }
 
 // segmentReader reads a segment, in order, with few system calls.

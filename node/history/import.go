@@ -1,0 +1,112 @@
+package history
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"agentsite/device"
+)
+
+// Import adds past readings of a measurement, each the summary of one or more, in the order of
+// their time, and returns how many it took. It leaves out those in hours of UTC of which the
+// history has readings, so that an import can be repeated. Where minutes are not kept any more,
+// it keeps hours. Import waits for the disk, and is all or nothing. An error that the caller can
+// mend is a device.Fault that is Invalid.
+func (h *History) Import(address string, readings []device.Summary) (taken int, err error) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	s, opened, now := h.points[address], h.opened, h.now()+h.collector.wall
+	h.mu.Unlock()
+	switch {
+	case !opened:
+		return 0, device.Faultf(device.Invalid, "this site keeps its history in memory only")
+	case s == nil || s.kind != device.KindMeasurement:
+		return 0, device.Faultf(device.Invalid, "%s is no measurement of this site", address)
+	case len(readings) == 0:
+		return 0, nil
+	}
+	if err := checkReadings(readings, now); err != nil {
+		return 0, err
+	}
+	first, last := readings[0].At.UnixMilli(), readings[len(readings)-1].At.UnixMilli()
+	has := make(map[int64]bool)
+	h.read(address, floor(first, msHour), floor(last, msHour)+msHour, hours, func(wall int64, b bucket) bool {
+		has[floor(wall, msHour)] = true
+		return true
+	})
+	var c collector // whose time is that of the wall
+	var all []bucket
+	minutesFrom := floor(now-h.options.Minutes.Milliseconds(), msHour)
+	for _, r := range readings {
+		b := bucket{t: r.At.UnixMilli(), good: uint32(r.Good), min: r.Min, max: r.Max, sum: r.Mean * float64(r.Good), last: r.Last}
+		if has[floor(b.t, msHour)] {
+			continue
+		}
+		length := int64(msMinute)
+		if b.t < minutesFrom {
+			length = msHour
+		}
+		all = c.addTo(all, b, length)
+		taken += r.Good
+	}
+	if taken == 0 {
+		return 0, nil
+	}
+	h.mu.Lock()
+	t := &h.tiers[imported]
+	end, _ := t.end()
+	of := head{seq: end.seq + 1, from: end.seq, first: all[0].t, last: all[len(all)-1].t}
+	t.add(of, []entry{{s.key, formBuckets, appendBuckets(nil, of.first, all)}})
+	h.mu.Unlock()
+	if _, err := h.writeTier(t); err != nil {
+		h.mu.Lock()
+		t.unwritten, t.waiting = nil, 0
+		h.mu.Unlock()
+		return 0, err
+	}
+	h.expire()
+	return taken, nil
+}
+
+const maxGood = 1_000_000
+
+// checkReadings checks what comes from outside.
+func checkReadings(all []device.Summary, now int64) error {
+	before := int64(0)
+	for _, r := range all {
+		t := r.At.UnixMilli()
+		off := (math.Abs(r.Min) + math.Abs(r.Max)) * 1e-6 // means are rounded
+		numbers := []float64{r.Min, r.Mean, r.Max, r.Last, r.Mean * float64(r.Good)}
+		switch at := r.At.UTC().Format(time.RFC3339); {
+		case t < before:
+			return device.Faultf(device.Invalid, "the reading of %s is not in the order of time, or from before 1970", at)
+		case t > now:
+			return device.Faultf(device.Invalid, "the reading of %s is in the future", at)
+		case slices.ContainsFunc(numbers, func(n float64) bool { return math.IsNaN(n) || math.IsInf(n, 0) }):
+			return device.Faultf(device.Invalid, "the reading of %s is no finite number", at)
+		case r.Min > r.Max || r.Mean < r.Min-off || r.Mean > r.Max+off || r.Last < r.Min || r.Last > r.Max:
+			return device.Faultf(device.Invalid, "the reading of %s has a mean or a last value outside its minimum and maximum", at)
+		case r.Good < 1 || r.Good > maxGood:
+			return device.Faultf(device.Invalid, "the summary of %s is of %d readings, not of 1 to %d", at, r.Good, maxGood)
+		}
+		before = t
+	}
+	return nil
+}
+
+// imported returns what was imported of the point in a range, in the order of time.
+func (v *view) imported(from, to int64) (all []bucket) {
+	v.tiers[imported].each(v.disk, func(k head) bool { return v.touches(k, from, to) }, func(k head, payload []byte) {
+		parsePayload(payload, v.live.key, func(e entry) bool {
+			if e.form == formBuckets {
+				decodeBuckets(e.data, k.first, func(b bucket) bool { all = append(all, b); return true })
+			}
+			return true
+		})
+	})
+	slices.SortStableFunc(all, func(a, b bucket) int { return cmp.Compare(a.t, b.t) })
+	return all
+}

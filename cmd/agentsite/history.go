@@ -79,6 +79,7 @@ years, in 64 MB at most. Of a simulation it keeps the last day, in memory.`,
 	cmd.Flags().Var(&h.step, "step", "with --csv and --openmetrics: export the range in steps of about this length,\nhowever many they are; 1s has all readings that are a second apart")
 	cmd.Flags().BoolVar(&h.openMetrics, "openmetrics", false, "print the range for promtool tsdb create-blocks-from openmetrics, in\nsteps of 1m without --step")
 	cmd.Flags().BoolVar(&h.csv, "csv", false, "print lines of time,point,min,mean,max,last,held_by; a change has only\nthe last two")
+	cmd.AddCommand(a.historyImportCommand())
 	return cmd
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -36,19 +35,17 @@ func (h *history) export(ctx context.Context, s *session, points []string) error
 	if h.openMetrics {
 		w = &openMetrics{w: bufio.NewWriter(h.out), until: to}
 	}
-	progress, isFile := h.errs.(*os.File)
-	show := isFile && (&output{Writer: progress}).terminal()
+	progress, done := h.progress()
+	defer done()
 	for i, p := range points {
-		if show && len(points) > 1 {
-			fmt.Fprintf(progress, "\r\x1b[K%d of %d: %s", i+1, len(points), clean(p))
+		if len(points) > 1 {
+			progress("%d of %d: %s", i+1, len(points), p)
 		}
 		if err := h.exportPoint(ctx, s, w, p, from, to); err != nil {
 			return err
 		}
 	}
-	if show && len(points) > 1 {
-		fmt.Fprint(progress, "\r\x1b[K")
-	}
+	done()
 	return w.end()
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,6 +17,17 @@ func (a *app) say(format string, args ...any) error {
 // note prints to standard error what a script need not know.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.errs, "agentsite: "+clean(fmt.Sprintf(format, args...)))
+}
+
+// progress returns what shows how far something long is, in one line that replaces the last one,
+// and what takes it away; neither prints anything where errors do not go to a terminal.
+func (a *app) progress() (show func(format string, args ...any), end func()) {
+	f, isFile := a.errs.(*os.File)
+	if !isFile || !(&output{Writer: f}).terminal() {
+		return func(string, ...any) {}, func() {}
+	}
+	const clear = "\r\x1b[K"
+	return func(format string, args ...any) { fmt.Fprint(f, clear+clean(fmt.Sprintf(format, args...))) }, func() { fmt.Fprint(f, clear) }
 }
 
 // print prints v with --json, and else the line that say prints.

@@ -27,6 +27,10 @@ type Site struct {
 	Addresses     func() []string // where it may be reached now
 	Routes        func() Routes
 
+	// Import adds past readings of a measurement, and returns how many it took. It fails with a
+	// device.Fault that is Invalid where the caller can mend it.
+	Import func(point string, readings []device.Summary) (int, error)
+
 	// Find returns the records of the realm's sites that have a capability; "" lists those that
 	// are known already. It blocks until all were asked or ctx ends; nil without a realm.
 	Find func(ctx context.Context, capability string) ([]*discovery.Signed, error)
@@ -148,6 +152,27 @@ func (s *Site) addApprovals(all methods) {
 func (s *Site) addAbout(all methods) {
 	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
 	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
+	forOwners(s, all, ImportMethod, "history import", func(_ context.Context, who agents.Principal, p Import) (Imported, error) {
+		var readings []device.Summary
+		for _, r := range p.Readings {
+			readings = append(readings, device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count})
+		}
+		taken := 0
+		add := func() (err error) {
+			taken, err = s.Import(p.Point, readings)
+			return err
+		}
+		err := error(nil)
+		if len(readings) == 0 {
+			err = s.Node.Own(who, "import", p.Point, add)
+		} else {
+			err = add()
+		}
+		if err != nil && device.AsFault(err).Kind != device.Invalid {
+			return Imported{}, rpc.Errorf(rpc.CodeInternal, "%v", err)
+		}
+		return Imported{taken}, invalid(err)
+	})
 	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (FoundAll, error) {
 		if s.Find == nil {
 			return FoundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")

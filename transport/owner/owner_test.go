@@ -125,7 +125,7 @@ func TestOwnersMethodsAreTheOwners(t *testing.T) {
 			count++
 		}
 	}
-	if count != 18 || s.Access.Claimed() {
+	if count != 19 || s.Access.Claimed() {
 		t.Errorf("%d methods", count)
 	}
 }

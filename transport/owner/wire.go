@@ -30,7 +30,8 @@ const (
 	RecoverMethod     Method[Recovery, None]       = "owner/recover"  // uses the code on the site's own machine
 	RoutesMethod      Method[None, Routes]         = "owner/routes"   // lists everything that listens
 	HealthMethod      Method[None, Health]         = "owner/health"
-	FindMethod        Method[Wanted, FoundAll]     = "owner/find" // finds other sites of the realm
+	FindMethod        Method[Wanted, FoundAll]     = "owner/find"   // finds other sites of the realm
+	ImportMethod      Method[Import, Imported]     = "owner/import" // adds past readings of a measurement
 )
 
 // The methods for any caller that proved a key to the carrier. On a network, a site that
@@ -190,6 +191,28 @@ type Wanted struct {
 // FoundAll answers FindMethod.
 type FoundAll struct {
 	Found []Found `json:"found"`
+}
+
+// Import is the parameters of ImportMethod. Without readings it is checked, and written in the
+// journal, whether they may follow. The readings of an hour of UTC belong in one call.
+type Import struct {
+	Point    string        `json:"point"`
+	Readings []PastReading `json:"readings,omitzero"` // in the order of time
+}
+
+// PastReading is one reading, or several together, in the point's unit.
+type PastReading struct {
+	Time  time.Time `json:"time"` // of the first
+	Min   float64   `json:"min"`
+	Mean  float64   `json:"mean"`
+	Max   float64   `json:"max"`
+	Last  float64   `json:"last"`
+	Count int       `json:"count"`
+}
+
+// Imported answers ImportMethod.
+type Imported struct {
+	Imported int `json:"imported"` // how many readings; those in hours that the site has are left out
 }
 
 // Found is another site, as it announces itself.

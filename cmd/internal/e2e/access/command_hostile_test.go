@@ -173,7 +173,7 @@ func (l *liar) result(tool, long string) any {
 	return res
 }
 
-// commands are all that a site is asked for, by those who own it. KEY stands for a key.
+// commands are all that a site is asked for, by those who own it. KEY stands for a key, CSV for a file.
 var commands = [][]string{
 	{"points"}, {"read"}, {"read", "a/t"}, {"read", "--watch"}, {"history", "a/t"}, {"set", "a/t", "on"}, {"set", "a/t", "on", "--take-over"}, {"set", "a/t", "safe"},
 	{"stop"}, {"reset"}, {"reload"}, {"approve"}, {"approve", "--watch"}, {"approve", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"approve", "--deny", "X"},
@@ -183,7 +183,7 @@ var commands = [][]string{
 	{"clock"}, {"clock", "--set"}, {"agents", "allow"}, {"identity", "--certificate"},
 	{"__complete", "read", ""}, {"__complete", "set", ""}, {"__complete", "call", ""}, {"__complete", "revoke", ""}, {"__complete", "approve", ""},
 	{"claim", "ADDRESS", "--name", "other"},
-	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"},
+	{"history", "a/t", "b/t"}, {"history", "a/t", "--csv"}, {"history", "import", "CSV", "--as", "a/t"},
 }
 
 // signs are the commands that sign something.
@@ -243,6 +243,11 @@ func (l *liar) against(t *testing.T, at string, words []string, asJSON bool) {
 		switch w {
 		case "KEY":
 			args[i] = l.victim.String()
+		case "CSV":
+			args[i] = filepath.Join(me.Folder, "past.csv")
+			if err := os.WriteFile(args[i], []byte("time,value\n2026-01-01T00:00:00Z,1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		case "ADDRESS":
 			args[i] = access.Invitation{Site: l.key.ID(), Addresses: []string{at}, Secret: access.ClaimSecret{1}}.String()
 		}

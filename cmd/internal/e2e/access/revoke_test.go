@@ -133,7 +133,7 @@ func TestNarrowToken(t *testing.T) {
 	r := harness.StartRelay(t, "den: { driver: sim, model: climate }")
 	secret, c := r.AddToken(t, "shy", "read den/temperature")
 	tools, err := c.Tools(t.Context())
-	if err != nil || len(tools) != 4 {
+	if err != nil || len(tools) != 5 {
 		t.Error(tools, err)
 	}
 	type asks struct{ method, name, params string }
@@ -149,6 +149,8 @@ func TestNarrowToken(t *testing.T) {
 		{"tools/call", "read_points", `"name":"read_points","arguments":{}`},
 		{"tools/call", "read_points", `"name":"read_points","arguments":{"points":["x/y"]}`},
 		{"tools/call", "read_history", `"name":"read_history","arguments":{"point":""}`},
+		{"tools/call", "explain_point", `"name":"explain_point","arguments":{"point":"den/temperature"}`},
+		{"tools/call", "explain_point", `"name":"explain_point","arguments":{"point":"x/y"}`},
 		{"tools/call", "site_status", `"name":"site_status","arguments":{}`},
 		{"tools/call", "switch_output", `"name":"switch_output","arguments":{}`},
 		{"tools/call", "release_output", `"name":"release_output","arguments":{}`},

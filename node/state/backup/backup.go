@@ -3,6 +3,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,15 +90,7 @@ func Create(o Options) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := b.text()
-	if err != nil {
-		return nil, err
-	}
-	sealed, err := seal(text, passphrase, workFactor)
-	if err != nil {
-		return nil, err
-	}
-	return about, writeNew(o.File, sealed, o.Force)
+	return about, writeNew(o.File, o.Force, func(w io.Writer) error { return seal(w, passphrase, workFactor, b.write) })
 }
 
 // collect reads the site. Each file is consistent, because a running site replaces files and
@@ -180,8 +173,8 @@ func writeHistory(f state.Folder, files map[string][]byte) error {
 	return nil
 }
 
-// text returns the JSON to seal, in lines, for people who decrypt it with another program.
-func (b *content) text() ([]byte, error) { return json.Marshal(b, jsontext.Multiline(true)) }
+// write writes the JSON to seal, in lines, for people who decrypt it with another program.
+func (b *content) write(w io.Writer) error { return json.MarshalWrite(w, b, jsontext.Multiline(true)) }
 
 // verify parses all of a backup as the site will.
 func (b *content) verify() (*Summary, error) {
@@ -218,13 +211,13 @@ func checkFree(file string, force bool) error {
 
 // writeNew writes a file that only its user can read, atomically, in a folder that others use
 // too, without touching another file in it.
-func writeNew(file string, b []byte, force bool) error {
+func writeNew(file string, force bool, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".agentsite-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(b)
+	err = write(tmp)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,19 +21,32 @@ import (
 
 const correct = "correct horse battery"
 
+// sealText seals a text cheaply.
+func sealText(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var sealed bytes.Buffer
+	err := seal(&sealed, correct, 1, func(w io.Writer) error { _, err := w.Write(text); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed.Bytes()
+}
+
+func unsealText(sealed []byte, passphrase string) (text []byte, err error) {
+	err = unseal(bytes.NewReader(sealed), passphrase, func(r io.Reader) (err error) { text, err = io.ReadAll(r); return err })
+	return text, err
+}
+
 // TestSealed: whatever is changed or cut off, it does not open, and the error is one that
 // says whose fault it is.
 func TestSealed(t *testing.T) {
 	text := bytes.Repeat([]byte("secret"), 30_000) // more than one chunk
-	sealed, err := seal(text, correct, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := unseal(sealed, correct); err != nil || !bytes.Equal(got, text) {
+	sealed := sealText(t, text)
+	if got, err := unsealText(sealed, correct); err != nil || !bytes.Equal(got, text) {
 		t.Fatal(err)
 	}
 	refused := func(sealed []byte, passphrase, what string) error {
-		_, err := unseal(sealed, passphrase)
+		_, err := unsealText(sealed, passphrase)
 		var mistake state.Mistake
 		if !errors.As(err, &mistake) && device.AsFault(err).Kind != device.Denied {
 			t.Errorf("%s: %v", what, err)
@@ -74,22 +88,19 @@ func TestPassphrases(t *testing.T) {
 func TestUnsealBackup(t *testing.T) {
 	f, _ := ownedFolder(t)
 	for text, want := range map[string]string{
-		"":                         "no backup of a site",
-		"hello":                    "no backup of a site",
-		"{}":                       "no backup of a site",
-		`{"agentsite_backup":4}`:   "newer agentsite",
-		`{"agentsite_backup":1,`:   "no backup of a site",
-		`{"agentsite_backup":1}x`:  "no backup of a site",
-		`{"agentsite_backup":"1"}`: "no backup of a site",
-		`{"agentsite_backup":1,"agentsite_backup":1}`:      "no backup of a site",
+		"":                                "no backup of a site",
+		"hello":                           "no backup of a site",
+		"{}":                              "no backup of a site",
+		`{"agentsite_backup":4}`:          "newer agentsite",
+		`{"agentsite_backup":1,`:          "cannot be read",
+		`{"agentsite_backup":1}x`:         "cannot be read",
+		`{"agentsite_backup":"1"}`:        "no backup of a site",
+		`{"agentsite_backup":4,"more":1}`: "newer agentsite",
+		`{"agentsite_backup":1,"agentsite_backup":1}`:      "cannot be read",
 		`{"agentsite_backup":1,"more":1}`:                  "cannot be read",
 		`{"agentsite_backup":1,"access":"not in base64!"}`: "cannot be read",
 	} {
-		sealed, err := seal([]byte(text), correct, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := open(sealed, correct); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := open(bytes.NewReader(sealText(t, []byte(text))), correct); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -122,15 +133,11 @@ func restoring(t *testing.T, b *content) Options {
 		File: filepath.Join(dir, "backup"), Folder: state.Folder(filepath.Join(dir, "data")), Config: filepath.Join(dir, "site.yaml"),
 		Passphrase: func() (string, error) { return correct, nil },
 	}
-	text, err := b.text()
-	if err != nil {
+	var text bytes.Buffer
+	if err := b.write(&text); err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := seal(text, correct, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(o.File, sealed, 0o600); err != nil {
+	if err := os.WriteFile(o.File, sealText(t, text.Bytes()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return o

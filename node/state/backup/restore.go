@@ -27,15 +27,16 @@ func Restore(o Options) (*Summary, error) {
 	if err := checkNoKey(f); err != nil {
 		return nil, err
 	}
-	sealed, err := readBackup(o.File)
+	file, err := openBackup(o.File)
 	if err != nil {
 		return nil, err
 	}
+	defer file.Close()
 	passphrase, err := o.Passphrase()
 	if err != nil {
 		return nil, err
 	}
-	b, err := open(sealed, passphrase)
+	b, err := open(file, passphrase)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.File, err)
 	}
@@ -110,38 +111,35 @@ func checkNoKey(f state.Folder) error {
 	return nil
 }
 
-func readBackup(name string) ([]byte, error) {
+// openBackup opens a file that is not too large for a backup.
+func openBackup(name string) (*os.File, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, state.Mistake{Err: err}
 	}
-	defer file.Close()
-	sealed, err := io.ReadAll(io.LimitReader(file, maxBackup+1))
-	if err == nil && len(sealed) > maxBackup {
-		err = state.Mistakef("%s is too large for a backup", name)
+	if info, err := file.Stat(); err == nil && info.Size() > maxBackup {
+		file.Close()
+		return nil, state.Mistakef("%s is too large for a backup", name)
 	}
-	return sealed, err
+	return file, nil
 }
 
-func open(sealed []byte, passphrase string) (*content, error) {
-	text, err := unseal(sealed, passphrase)
-	if err != nil {
-		return nil, err
-	}
-	var any struct {
-		Version int `json:"agentsite_backup"`
-	}
-	if err := json.Unmarshal(text, &any); err != nil || any.Version < 1 {
-		return nil, state.Mistakef("the passphrase is right, but this is no backup of a site")
-	}
-	if any.Version > version {
-		return nil, state.Mistakef("it has version %d, and needs a newer agentsite", any.Version)
-	}
+// open reads a backup, whose text is never in memory as a whole.
+func open(sealed io.Reader, passphrase string) (*content, error) {
 	var b content
-	if err := json.Unmarshal(text, &b, json.RejectUnknownMembers(true)); err != nil {
-		return nil, state.Mistakef("the passphrase is right, but the backup cannot be read: %w", err)
-	}
-	return &b, nil
+	err := unseal(io.LimitReader(sealed, maxBackup), passphrase, func(r io.Reader) error {
+		err := json.UnmarshalRead(r, &b, json.RejectUnknownMembers(true))
+		switch { // the version is the first member
+		case b.Version < 1:
+			return state.Mistakef("the passphrase is right, but this is no backup of a site")
+		case b.Version > version:
+			return state.Mistakef("it has version %d, and needs a newer agentsite", b.Version)
+		case err != nil:
+			return state.Mistakef("the passphrase is right, but the backup cannot be read: %w", err)
+		}
+		return nil
+	})
+	return &b, err
 }
 
 // checkConfig returns the path for a configuration, and refuses to replace another one.
@@ -162,7 +160,7 @@ func writeConfig(file, text string) error {
 	if _, err := os.Lstat(file); file == "" || err == nil {
 		return nil
 	}
-	if err := writeNew(file, []byte(text), false); err != nil {
+	if err := writeNew(file, false, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 		return fmt.Errorf("the configuration cannot be written: %w; use another file with --config", err)
 	}
 	return nil

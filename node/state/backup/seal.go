@@ -39,42 +39,40 @@ func NewPassphrase() string {
 	return string(bytes.Join(slices.Collect(letters), []byte("-")))
 }
 
-// seal encrypts a text with a passphrase, as "age --passphrase" does: age-encryption.org/v1.
-func seal(text []byte, passphrase string, work int) ([]byte, error) {
-	to, err := age.NewScryptRecipient(passphrase)
+// seal encrypts what write writes with a passphrase, as "age --passphrase" does:
+// age-encryption.org/v1.
+func seal(to io.Writer, passphrase string, work int, write func(io.Writer) error) error {
+	recipient, err := age.NewScryptRecipient(passphrase)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	to.SetWorkFactor(work)
-	var sealed bytes.Buffer
-	w, err := age.Encrypt(&sealed, to)
+	recipient.SetWorkFactor(work)
+	w, err := age.Encrypt(to, recipient)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = w.Write(text)
-	err = errors.Join(err, w.Close())
-	return sealed.Bytes(), err
+	return errors.Join(write(w), w.Close())
 }
 
-// unseal returns the text that was sealed. A wrong passphrase is a Denied fault, every other
-// error a Mistake. Damage to the wrapped key looks like a wrong passphrase.
-func unseal(sealed []byte, passphrase string) ([]byte, error) {
+// unseal passes what was sealed to read, whose result counts only if the rest of the file is
+// whole. A wrong passphrase is a Denied fault, and damage a Mistake; that to the wrapped key looks
+// like a wrong passphrase.
+func unseal(sealed io.Reader, passphrase string, read func(io.Reader) error) error {
 	by, err := age.NewScryptIdentity(passphrase)
 	if err != nil {
-		return nil, state.Mistake{Err: err}
+		return state.Mistake{Err: err}
 	}
 	by.SetMaxWorkFactor(maxWorkFactor)
-	r, err := age.Decrypt(bytes.NewReader(sealed), by)
+	r, err := age.Decrypt(sealed, by)
 	var wrong *age.NoIdentityMatchError
 	if errors.As(err, &wrong) {
-		return nil, device.Faultf(device.Denied, "wrong passphrase: try again, with the same capital letters, dashes and spaces")
+		return device.Faultf(device.Denied, "wrong passphrase: try again, with the same capital letters, dashes and spaces")
 	}
-	var text []byte
 	if err == nil {
-		text, err = io.ReadAll(r)
+		said := read(r)
+		if _, err = io.Copy(io.Discard, r); err == nil {
+			return said
+		}
 	}
-	if err != nil {
-		return nil, state.Mistakef("it is no backup, or a damaged one: take another copy (%w)", err)
-	}
-	return text, nil
+	return state.Mistakef("it is no backup, or a damaged one: take another copy (%w)", err)
 }

@@ -1,6 +1,9 @@
 package device
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Quality says how far a reading can be trusted.
 type Quality string
@@ -33,6 +36,31 @@ type Summary struct {
 	At, End              time.Time
 	Min, Mean, Max, Last float64 // of the good readings
 	Count, Good          int     // readings, and the good ones of them
+}
+
+// The bounds of a Summary from outside, whose sums stay finite.
+const (
+	maxSummed = 100_000
+	maxNumber = 1e300
+)
+
+// Check refuses a summary that cannot be: one without a good reading, or of more than 100,000,
+// with numbers that are not finite or above 1e300, or with a mean or a last value outside its
+// minimum and maximum.
+func (s Summary) Check() error {
+	for _, n := range []float64{s.Min, s.Mean, s.Max, s.Last} {
+		if !(math.Abs(n) <= maxNumber) {
+			return Faultf(Invalid, "%v is too large, or no number", n)
+		}
+	}
+	off := (math.Abs(s.Min) + math.Abs(s.Max)) * 1e-6 // means are rounded
+	switch {
+	case s.Good < 1 || s.Good > maxSummed:
+		return Faultf(Invalid, "a summary is of 1 to %d readings, not of %d", maxSummed, s.Good)
+	case s.Min > s.Max || s.Mean < s.Min-off || s.Mean > s.Max+off || s.Last < s.Min || s.Last > s.Max:
+		return Faultf(Invalid, "the mean, %v, or the last value, %v, is not between the minimum, %v, and the maximum, %v", s.Mean, s.Last, s.Min, s.Max)
+	}
+	return nil
 }
 
 // Change is a new value of a state or an output, or an event.

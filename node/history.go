@@ -15,7 +15,7 @@ const (
 )
 
 // History returns how a point went.
-func (n *Node) History(_ context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
+func (n *Node) History(ctx context.Context, p agents.Principal, r agents.HistoryRequest) (agents.History, error) {
 	var from, to time.Time
 	c := call{who: p, ask: agents.Ask{Op: agents.OpHistory, Points: named(r.Point), Effect: agents.Reads}, terms: r.Terms, args: func() any { return r }}
 	return operate(n, &c, func(v *view) (err error) {
@@ -24,12 +24,28 @@ func (n *Node) History(_ context.Context, p agents.Principal, r agents.HistoryRe
 		}
 		return err
 	}, func(v *view) (agents.History, error) {
+		leave, err := n.readPast(ctx)
+		if err != nil {
+			return agents.History{}, err
+		}
+		defer leave()
 		of := v.byName[r.Point]
 		if of.Kind == device.KindMeasurement {
 			return v.summarize(&of, from, to, r.Steps)
 		}
 		return v.changes(p, &of, from, to), nil
 	})
+}
+
+// readPast waits until fewer than two callers read the past, for which a small board's card and
+// memory are enough.
+func (n *Node) readPast(ctx context.Context) (leave func(), err error) {
+	select {
+	case n.past <- struct{}{}:
+		return func() { <-n.past }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // rangeOf returns the range of time that a request asks for.

@@ -23,6 +23,7 @@ type Node struct {
 	views    views
 	requests requests
 	held     [quotas]counter
+	past     chan struct{} // places of those who read it
 }
 
 var _ agents.Site = (*Node)(nil)
@@ -34,7 +35,7 @@ func New(hub *Hub, token string, journal Journal, hosted ...tools.Agent) *Node {
 	if journal == nil {
 		journal = noJournal{}
 	}
-	n := &Node{hub: hub, token: sha256.Sum256([]byte(token)), journal: journal}
+	n := &Node{hub: hub, token: sha256.Sum256([]byte(token)), journal: journal, past: make(chan struct{}, 2)}
 	n.site.Store(noSite())
 	n.hosted.Store(&hosted)
 	return n

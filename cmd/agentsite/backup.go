@@ -39,7 +39,7 @@ With --owner, back up your own key instead, with which you own sites.`,
 	}
 	a.backupFlags(cmd, &o, &passphrase)
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace an existing file")
-	cmd.Flags().BoolVar(&o.History, "history", false, "include the history, up to 64 MB")
+	cmd.Flags().BoolVar(&o.History, "history", false, "include the history, up to 128 MB")
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"agentsite/agents"
@@ -197,9 +198,33 @@ func (h *history) ask(ctx context.Context, s *session, r agents.HistoryRequest, 
 			}
 			p.times = append(p.times, at.In(time.Local))
 		}
+		p.sort()
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// sort puts changes in the order of time: a site tells them as it recorded them, and its clock may
+// have been set back meanwhile.
+func (p *past) sort() {
+	if slices.IsSortedFunc(p.times, time.Time.Compare) {
+		return
+	}
+	order := make([]int, len(p.times))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return p.times[a].Compare(p.times[b]) })
+	was := *p
+	p.times, p.Steps, p.Changes = nil, nil, nil
+	for _, i := range order {
+		p.times = append(p.times, was.times[i])
+		if len(was.Steps) > 0 {
+			p.Steps = append(p.Steps, was.Steps[i])
+		} else {
+			p.Changes = append(p.Changes, was.Changes[i])
+		}
+	}
 }
 
 // form returns how times are printed: with seconds where there are some.

@@ -6,8 +6,8 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -55,6 +55,7 @@ func (h *history) exportPoint(ctx context.Context, s *session, w exporter, point
 	if page <= 0 { // longer than a time.Duration
 		page = to.Sub(from)
 	}
+	most := page
 	last := time.Time{} // what was written; the first entry of a page may be from before it
 	for from.Before(to) {
 		end := from.Add(page)
@@ -70,9 +71,12 @@ func (h *history) exportPoint(ctx context.Context, s *session, w exporter, point
 			return err
 		}
 		p := all[0]
-		if p.Cut && page > least {
+		switch {
+		case p.Cut && page > least:
 			page /= 2
 			continue
+		case p.Cut:
+			return fmt.Errorf("%s changed more often after %s than the site's answer has room for", clean(point), from.Format(time.RFC3339))
 		}
 		for i, at := range p.times {
 			if !at.After(last) {
@@ -85,6 +89,7 @@ func (h *history) exportPoint(ctx context.Context, s *session, w exporter, point
 			}
 		}
 		from = end
+		page = min(2*page, most) // after a busy hour come quiet ones
 	}
 	return nil
 }
@@ -124,11 +129,11 @@ func (e csvExporter) end() error {
 // A step is a sample of its last value at its end; of a text there is a series for each value
 // that it had, of which one is 1.
 type openMetrics struct {
-	w      *bufio.Writer
-	begun  bool
-	until  time.Time
-	point  string
-	values []string // the texts of the point, so far
+	w     *bufio.Writer
+	begun bool
+	until time.Time
+	point string
+	text  *string // of the point, before
 }
 
 func (m *openMetrics) sample(p past, labels string, n float64, at time.Time) {
@@ -137,9 +142,14 @@ func (m *openMetrics) sample(p past, labels string, n float64, at time.Time) {
 		m.w.WriteString("# TYPE agentsite_reading gauge\n# HELP agentsite_reading What was read of a point of a site, or written to it.\n")
 	}
 	if p.Unit != "" {
-		labels += ",unit=" + strconv.Quote(clean(p.Unit))
+		labels += ",unit=" + label(clean(p.Unit))
 	}
-	fmt.Fprintf(m.w, "agentsite_reading{point=%q%s} %s %s\n", clean(p.Point), labels, strconv.FormatFloat(n, 'g', -1, 64), strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', -1, 64))
+	fmt.Fprintf(m.w, "agentsite_reading{point=%s%s} %s %s\n", label(clean(p.Point)), labels, strconv.FormatFloat(n, 'g', -1, 64), strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', -1, 64))
+}
+
+// label writes a label's value: the format has these escapes and no others.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
 func (m *openMetrics) step(p past, i int) {
@@ -152,7 +162,7 @@ func (m *openMetrics) step(p past, i int) {
 
 func (m *openMetrics) change(p past, i int) {
 	if m.point != p.Point {
-		m.point, m.values = p.Point, nil
+		m.point, m.text = p.Point, nil
 	}
 	at, v := p.times[i], p.Changes[i].Value
 	switch v.Type() {
@@ -161,12 +171,12 @@ func (m *openMetrics) change(p past, i int) {
 	case device.TypeBool:
 		m.sample(p, "", map[bool]float64{true: 1}[v.Bool()], at)
 	case device.TypeText:
-		if text := clean(v.Text()); !slices.Contains(m.values, text) {
-			m.values = append(m.values, text)
+		text := clean(v.Text())
+		if m.text != nil && *m.text != text {
+			m.sample(p, ",value="+label(*m.text), 0, at)
 		}
-		for _, text := range m.values {
-			m.sample(p, ",value="+strconv.Quote(text), map[bool]float64{true: 1}[text == clean(v.Text())], at)
-		}
+		m.sample(p, ",value="+label(text), 1, at)
+		m.text = &text
 	}
 }
 

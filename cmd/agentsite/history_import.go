@@ -79,7 +79,7 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 	if im.rows == 0 {
 		return usagef("%s has no reading of a measurement of this site%s", im.file, im.leftOut())
 	}
-	// A call without readings is refused where the site keeps none, and is in its journal.
+	// A call without readings is refused where the site keeps none.
 	total := im.rows
 	for _, p := range im.found() {
 		if _, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point}); err != nil {
@@ -292,8 +292,9 @@ func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.Pas
 		return nil, x, fmt.Errorf("%s comes after a later time of %s: sort the rows by time", cell("time"), point)
 	case at.After(time.Now()):
 		return nil, x, fmt.Errorf("%s is in the future", cell("time"))
-	case x.Min > x.Max || x.Last < x.Min || x.Last > x.Max:
-		return nil, x, fmt.Errorf("the minimum, %v, and the maximum, %v, do not enclose the last value, %v", x.Min, x.Max, x.Last)
+	}
+	if err := check(x); err != nil {
+		return nil, x, err
 	}
 	if p.Rows == 0 {
 		p.From = at
@@ -302,6 +303,11 @@ func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.Pas
 	p.Rows++
 	im.rows++
 	return p, x, nil
+}
+
+// check refuses what a site refuses.
+func check(x owner.PastReading) error {
+	return device.Summary{Min: x.Min, Mean: x.Mean, Max: x.Max, Last: x.Last, Good: x.Count}.Check()
 }
 
 // importBatch is how many minutes are sent together, and those of an hour more.
@@ -314,6 +320,9 @@ func (im *importer) add(p *importedPoint, x owner.PastReading) error {
 		b.Count++
 		b.Min, b.Max, b.Last = min(b.Min, x.Min), max(b.Max, x.Max), x.Last
 		b.Mean += (x.Mean - b.Mean) / float64(b.Count)
+		if err := check(*b); err != nil {
+			return usagef("%s: the minute of %s: %w", im.file, b.Time.Format(time.RFC3339), err)
+		}
 		return nil
 	}
 	if n >= importBatch && p.minutes[n-1].Time.Unix()/3600 != x.Time.Unix()/3600 {

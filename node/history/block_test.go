@@ -16,10 +16,18 @@ func putChecksum(b []byte) {
 	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
 
+// fewDigits are numbers that are written as integers by themselves, and with the decimals of
+// another may be too large for it.
+var fewDigits = rapid.Custom(func(t *rapid.T) float64 {
+	n := rapid.OneOf(rapid.Int64Range(-1<<40, 1<<40), rapid.SampledFrom([]int64{1 << 40, 2e7, 123456789012})).Draw(t, "n")
+	return float64(n) / powers[rapid.IntRange(0, maxDecimals).Draw(t, "decimals")]
+})
+
 // TestCodec: what is encoded is decoded, bit for bit.
 func TestCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.Map(rapid.IntRange(-5000, 5000), func(i int) float64 { return float64(i) / 100 }), rapid.Float64(), rapid.Just(0.0), rapid.Just(math.NaN()))
+		few := rapid.OneOf(rapid.Map(rapid.IntRange(-5000, 5000), func(i int) float64 { return float64(i) / 100 }), fewDigits, rapid.Just(0.0), rapid.Just(math.NaN()))
+		value := rapid.SampledFrom([]*rapid.Generator[float64]{few, rapid.OneOf(few, rapid.Float64())}).Draw(t, "values")
 		base := rapid.Int64Range(0, 1<<41).Draw(t, "base")
 		at := base
 		var samples []sample
@@ -88,4 +96,46 @@ func FuzzHistoryBlock(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestMixedDecimals: a large number stays as it is beside one with many decimals.
+func TestMixedDecimals(t *testing.T) {
+	for _, all := range [][]float64{{2e7, 0.123456789012}, {0.123456789012, -2e7}, {1 << 40, 1e-7}, {4e6, 0.25, 1e-12}} {
+		var samples []sample
+		var buckets []bucket
+		for i, v := range all {
+			samples = append(samples, sample{int64(i), v})
+			buckets = append(buckets, one(samples[i]))
+		}
+		i := 0
+		decodeSamples(appendSamples(nil, 0, samples), 0, func(s sample) bool {
+			if i++; s.v != all[i-1] {
+				t.Errorf("%v: %v", all, s.v)
+			}
+			return true
+		})
+		i = 0
+		decodeBuckets(appendBuckets(nil, 0, buckets), 0, func(b bucket) bool {
+			if i++; b != buckets[i-1] {
+				t.Errorf("%v: %+v", all, b)
+			}
+			return true
+		})
+	}
+}
+
+// TestLongTexts: every length that a text may have, and no other, is read.
+func TestLongTexts(t *testing.T) {
+	for n := range 256 {
+		b := binary.AppendUvarint(nil, 1)
+		b = append(b, byte(device.TypeText), 0, byte(n))
+		b = append(b, make([]byte, n)...)
+		read := 0
+		if err := decodeChanges(b, 0, func(c change) bool { read = len(c.Value.Text()); return true }); err != nil || read != n {
+			t.Errorf("%d bytes: %d, %v", n, read, err)
+		}
+		if err := decodeChanges(b[:len(b)-1], 0, func(change) bool { return true }); err == nil {
+			t.Errorf("%d bytes without the last one are read", n)
+		}
+	}
 }

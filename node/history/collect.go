@@ -19,6 +19,8 @@ type series struct {
 	held    *change  // the newest value of a state or an output
 	carried *change  // held at the last block of minutes
 	last    int64
+	crowd   int   // changes that came too soon after others
+	counted int64 // when crowd was brought up to date
 }
 
 // collector collects the readings of one epoch.
@@ -72,6 +74,26 @@ func (c *collector) change(s *series, x change) {
 	if s.kind != device.KindEvent {
 		s.held = &x
 	}
+}
+
+// A series may have a burst of changes, and then one a second: a ramp has fifty, and would drive
+// out what other points did.
+const (
+	maxBurst    = 60
+	changeEvery = 1000 // ms
+)
+
+// limited is change for a reading. Where there are too many, the newest stands for the last ones.
+func (c *collector) limited(s *series, x change) {
+	passed := (x.t - s.counted) / changeEvery
+	s.crowd = int(max(0, int64(s.crowd)-passed))
+	s.counted += passed * changeEvery
+	if s.crowd < maxBurst {
+		s.crowd++
+	} else if n := len(s.changes); n > s.inRaw {
+		s.changes = s.changes[:n-1]
+	}
+	c.change(s, x)
 }
 
 // same reports whether x brings nothing new.

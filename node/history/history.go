@@ -145,7 +145,8 @@ func (h *History) at(t time.Time) int64 { return t.Sub(h.start).Milliseconds() }
 
 // Record adds a reading of a listed point: each of a measurement and an event, and those of
 // other points that change something. One that is older than the newest of its point is
-// ignored. Record does not wait for the disk.
+// ignored. Of more than a burst of 60 changes and then one a second, some are left out; the newest
+// stays. Record does not wait for the disk.
 func (h *History) Record(r device.Reading) {
 	var holder, cause string
 	if h.Holder != nil && h.isOutput(r.Point) {
@@ -176,7 +177,7 @@ func (h *History) Record(r device.Reading) {
 		if !good || r.Value.IsZero() {
 			return
 		}
-		h.collector.change(s, change{t: t, Value: r.Value})
+		h.collector.limited(s, change{t: t, Value: r.Value})
 	default:
 		c := change{t: t, Value: r.Value, Bad: !good, Holder: clip(holder), Cause: clip(cause)}
 		if c.Bad {
@@ -185,7 +186,7 @@ func (h *History) Record(r device.Reading) {
 		if s.same(c) {
 			return
 		}
-		h.collector.change(s, c)
+		h.collector.limited(s, c)
 	}
 	h.took(s, t)
 }

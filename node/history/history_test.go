@@ -329,3 +329,43 @@ func TestValueAt(t *testing.T) {
 		want(time.Now(), true, true, time.Now())
 	})
 }
+
+// TestCrowd: a ramp, or a contact that chatters, does not drive out what other points did, and
+// its newest value is right whenever it is asked for.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(map[string]device.Point{"a/level": {Kind: device.KindLevel}, "a/door": {Kind: device.KindState}})
+		h.Holder = func(string) (string, string) { return "did:key:z6MkhP8QaTfsCFxKFoXid9G1LUMBTyM2mDsumM5XrYUiQw4k", "" }
+		if err := h.open(newMemDisk(), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		const ms, minutes = 20, 10
+		for i := range minutes * 60_000 / ms {
+			h.Record(device.Reading{Point: "a/level", Value: device.Number(float64(i)), Quality: device.Good, At: time.Now()})
+			if i%3000 == 0 {
+				h.Record(device.Reading{Point: "a/door", Value: device.Bool(i%6000 == 0), Quality: device.Good, At: time.Now()})
+				if err := h.flush(false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c, ok := h.ValueAt("a/level", time.Now()); i%97 == 0 && (!ok || c.Value.Number() != float64(i)) {
+				t.Fatalf("after %d: %v, %v", i, c, ok)
+			}
+			time.Sleep(ms * time.Millisecond)
+		}
+		count := func(point string) (n int) {
+			h.Changes(point, begun, time.Now(), func(device.Change) bool { n++; return true })
+			return n
+		}
+		if n := count("a/level"); n > maxBurst+minutes*60+minutes+1 || n < minutes*60 {
+			t.Errorf("%d changes of the level", n)
+		}
+		if n := count("a/door"); n != minutes {
+			t.Errorf("%d changes of the door, want %d", n, minutes)
+		}
+		if n := size(h); n > 64<<10 {
+			t.Errorf("%d bytes for ten minutes", n)
+		}
+	})
+}

@@ -1,9 +1,6 @@
 package history
 
 import (
-	"cmp"
-	"math"
-	"slices"
 	"time"
 
 	"agentsite/device"
@@ -31,12 +28,11 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	if err := checkReadings(readings, now); err != nil {
 		return 0, err
 	}
-	first, last := readings[0].At.UnixMilli(), readings[len(readings)-1].At.UnixMilli()
+	first, last := floor(readings[0].At.UnixMilli(), msHour), readings[len(readings)-1].At.UnixMilli()
 	has := make(map[int64]bool)
-	h.read(address, floor(first, msHour), floor(last, msHour)+msHour, hours, func(wall int64, b bucket) bool {
-		has[floor(wall, msHour)] = true
-		return true
-	})
+	v := h.view(address)
+	v.read(first, floor(last, msHour)+msHour, hours, hours, func(wall int64, _ bucket) bool { has[floor(wall, msHour)] = true; return true })
+	v.readImported(first, floor(last, msHour)+msHour, func(b bucket) { has[floor(b.t, msHour)] = true })
 	var c collector // whose time is that of the wall
 	var all []bucket
 	minutesFrom := floor(now-h.options.Minutes.Milliseconds(), msHour)
@@ -71,42 +67,40 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	return taken, nil
 }
 
-const maxGood = 1_000_000
+// maxReadings limits a call of Import, so that no sum of counts overflows.
+const maxReadings = 10_000
 
 // checkReadings checks what comes from outside.
 func checkReadings(all []device.Summary, now int64) error {
+	if len(all) > maxReadings {
+		return device.Faultf(device.Invalid, "%d summaries at once, and at most %d are taken", len(all), maxReadings)
+	}
 	before := int64(0)
 	for _, r := range all {
 		t := r.At.UnixMilli()
-		off := (math.Abs(r.Min) + math.Abs(r.Max)) * 1e-6 // means are rounded
-		numbers := []float64{r.Min, r.Mean, r.Max, r.Last, r.Mean * float64(r.Good)}
 		switch at := r.At.UTC().Format(time.RFC3339); {
 		case t < before:
-			return device.Faultf(device.Invalid, "the reading of %s is not in the order of time, or from before 1970", at)
+			return device.Faultf(device.Invalid, "%s: not in the order of time, or from before 1970", at)
 		case t > now:
-			return device.Faultf(device.Invalid, "the reading of %s is in the future", at)
-		case slices.ContainsFunc(numbers, func(n float64) bool { return math.IsNaN(n) || math.IsInf(n, 0) }):
-			return device.Faultf(device.Invalid, "the reading of %s is no finite number", at)
-		case r.Min > r.Max || r.Mean < r.Min-off || r.Mean > r.Max+off || r.Last < r.Min || r.Last > r.Max:
-			return device.Faultf(device.Invalid, "the reading of %s has a mean or a last value outside its minimum and maximum", at)
-		case r.Good < 1 || r.Good > maxGood:
-			return device.Faultf(device.Invalid, "the summary of %s is of %d readings, not of 1 to %d", at, r.Good, maxGood)
+			return device.Faultf(device.Invalid, "%s: in the future by the site's clock", at)
+		}
+		if err := r.Check(); err != nil {
+			return device.Faultf(device.Invalid, "%s: %w", r.At.UTC().Format(time.RFC3339), err)
 		}
 		before = t
 	}
 	return nil
 }
 
-// imported returns what was imported of the point in a range, in the order of time.
-func (v *view) imported(from, to int64) (all []bucket) {
+// readImported calls yield for what was imported of the point in a range, and around it, in no
+// order.
+func (v *view) readImported(from, to int64, yield func(b bucket)) {
 	v.tiers[imported].each(v.disk, func(k head) bool { return v.touches(k, from, to) }, func(k head, payload []byte) {
 		parsePayload(payload, v.live.key, func(e entry) bool {
 			if e.form == formBuckets {
-				decodeBuckets(e.data, k.first, func(b bucket) bool { all = append(all, b); return true })
+				decodeBuckets(e.data, k.first, func(b bucket) bool { yield(b); return true })
 			}
 			return true
 		})
 	})
-	slices.SortStableFunc(all, func(a, b bucket) int { return cmp.Compare(a.t, b.t) })
-	return all
 }

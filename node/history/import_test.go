@@ -149,11 +149,11 @@ func TestImport(t *testing.T) {
 					if w.open(); lost { // all of it is there or nothing
 						n := 0
 						v := w.h.view("a/t")
-						for _, b := range v.imported(0, math.MaxInt64) {
+						v.readImported(0, math.MaxInt64, func(b bucket) {
 							if i := slices.IndexFunc(all, func(r device.Summary) bool { return r.At.UnixMilli() == b.t }); i >= 0 && !w.has[floor(b.t, msHour)] {
 								n++
 							}
-						}
+						})
 						if n > 0 {
 							lost = false
 						}
@@ -201,12 +201,13 @@ func TestImportRefuses(t *testing.T) {
 			{"a/t", "future", one(now.Add(time.Second), 1, 1, 1, 1)},
 			{"a/t", "order", one(now.Add(-3*time.Hour), 1, 1, 1, 1)},
 			{"a/t", "1970", one(time.UnixMilli(-1), 1, 1, 1, 1)},
-			{"a/t", "finite", one(now, 1, math.NaN(), 1, 1)},
-			{"a/t", "finite", one(now, math.Inf(-1), 1, 1, 1)},
-			{"a/t", "outside", one(now, 2, 1, 2, 2)},
-			{"a/t", "outside", one(now, 1, 1, 2, 3)},
-			{"a/t", "0 readings", device.Summary{At: now}},
-			{"a/t", "finite", device.Summary{At: now, Min: 1e308, Mean: 1e308, Max: 1e308, Last: 1e308, Good: 2}},
+			{"a/t", "no number", one(now, 1, math.NaN(), 1, 1)},
+			{"a/t", "too large", one(now, math.Inf(-1), 1, 1, 1)},
+			{"a/t", "not between", one(now, 2, 1, 2, 2)},
+			{"a/t", "not between", one(now, 1, 1, 2, 3)},
+			{"a/t", "not of 0", device.Summary{At: now}},
+			{"a/t", "not of 100001", device.Summary{At: now, Good: 100_001}},
+			{"a/t", "too large", one(now, 1e308, 1e308, 1e308, 1e308)},
 		} {
 			if n, err := h.Import(tt.point, []device.Summary{good, tt.r}); n != 0 || err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%+v: %d, %v, want one with %q", tt.r, n, err, tt.want)

@@ -172,8 +172,8 @@ func (v tierView) each(d disk, want func(head) bool, yield func(head, []byte)) {
 			}
 			if b := r.block(k); b != nil {
 				yield(k.head, b[headSize:])
-			} else {
-				slog.Warn("a block of the history is damaged and left out", "file", s.name, "offset", k.at)
+			} else if !s.told.Swap(true) {
+				slog.Warn("a block of the history is damaged and left out, and others of its file may be", "file", s.name, "offset", k.at)
 			}
 		}
 		if r.f != nil {

@@ -29,17 +29,21 @@ func (h *History) Query(q Query) ([]device.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.steps(q.Address, bounds, suits(bounds)), nil
+	return h.steps(q.Address, bounds, suits(bounds, q.length())), nil
 }
 
+// wholeMinutes is when the last zone, Liberia's, came to whole minutes from UTC. Before, steps of
+// minutes are not a reason to read all that is raw.
+var wholeMinutes = time.Date(1972, 1, 8, 0, 0, 0, 0, time.UTC).UnixMilli()
+
 // suits returns the coarsest tier whose periods do not cross bounds.
-func suits(bounds []int64) int {
+func suits(bounds []int64, step time.Duration) int {
 	best := hours
 	for _, b := range bounds {
 		if best == hours && floor(b, msHour) != b {
 			best = minutes
 		}
-		if floor(b, msMinute) != b {
+		if floor(b, msMinute) != b && (b > wholeMinutes || step%time.Minute != 0) {
 			return raw
 		}
 	}
@@ -48,11 +52,11 @@ func suits(bounds []int64) int {
 
 // steps aggregates what is kept between bounds, in Unix ms.
 func (h *History) steps(address string, bounds []int64, finest int) []device.Summary {
-	all := make([]bucket, len(bounds)-1)
+	all, lasts := make([]bucket, len(bounds)-1), make([]int64, len(bounds)-1)
 	i := 0
-	h.read(address, bounds[0], bounds[len(bounds)-1], finest, func(wall int64, b bucket) bool {
+	find := func(wall int64) bool {
 		if wall < bounds[0] || wall >= bounds[len(bounds)-1] {
-			return true
+			return false
 		}
 		if wall < bounds[i] || wall >= bounds[i+1] {
 			if i+2 < len(bounds) && wall >= bounds[i+1] && wall < bounds[i+2] {
@@ -61,8 +65,26 @@ func (h *History) steps(address string, bounds []int64, finest int) []device.Sum
 				i = sort.Search(len(bounds), func(k int) bool { return bounds[k] > wall }) - 1
 			}
 		}
-		all[i].merge(b)
 		return true
+	}
+	v := h.view(address)
+	v.read(bounds[0], bounds[len(bounds)-1], finest, hours, func(wall int64, b bucket) bool {
+		if find(wall) {
+			if all[i].merge(b); b.good > 0 {
+				lasts[i] = wall
+			}
+		}
+		return true
+	})
+	v.readImported(bounds[0], bounds[len(bounds)-1], func(b bucket) {
+		if find(b.t) { // in any order
+			last := all[i].last
+			if all[i].merge(b); b.t < lasts[i] {
+				all[i].last = last
+			} else {
+				lasts[i] = b.t
+			}
+		}
 	})
 	var steps []device.Summary
 	for i, b := range all {
@@ -83,16 +105,14 @@ func (h *History) steps(address string, bounds []int64, finest int) []device.Sum
 // left, there is nothing.
 func (h *History) Samples(address string, from, to time.Time, yield func(at time.Time, value float64, good bool) bool) {
 	first, end := clampTime(from), clampTime(to)
-	h.read(address, first, end, onlyRaw, func(wall int64, b bucket) bool {
+	v := h.view(address)
+	v.read(first, end, raw, raw, func(wall int64, b bucket) bool {
 		if wall < first || wall >= end {
 			return true
 		}
 		return yield(time.UnixMilli(wall), b.last, b.good > 0)
 	})
 }
-
-// onlyRaw is a finest tier without the coarser ones.
-const onlyRaw = -1
 
 // view is what is kept at one moment, with a copy of what was collected of one point.
 type view struct {
@@ -131,34 +151,10 @@ func (v *view) touches(h head, from, to int64) bool {
 	return h.first+offset < to && h.last+offset >= from
 }
 
-// read calls yield for what is kept of a measurement, in the order in which it was recorded,
-// with its wall time in Unix ms. It begins before from and ends after to. Where the finest tier
-// has nothing any more, it takes the coarser ones. What was imported comes between, in the order
-// of time.
-func (h *History) read(address string, from, to int64, finest int, yield func(wall int64, b bucket) bool) {
-	v := h.view(address)
-	if finest == onlyRaw {
-		v.read(from, to, raw, raw, yield)
-		return
-	}
-	past := v.imported(from, to)
-	until := func(wall int64) bool {
-		for len(past) > 0 && past[0].t < wall {
-			b := past[0]
-			if past = past[1:]; !yield(b.t, b) {
-				return false
-			}
-		}
-		return true
-	}
-	if v.read(from, to, finest, hours, func(wall int64, b bucket) bool { return until(wall) && yield(wall, b) }) {
-		until(math.MaxInt64)
-	}
-}
-
-// read is History's for the tiers between two, without what was imported. It reports whether
-// yield has always returned true.
-func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64, b bucket) bool) bool {
+// read calls yield for what the site itself read of a measurement, in the order in which it was
+// recorded, with its wall time in Unix ms, until it returns false. It begins before from and ends
+// after to. Where the finest tier has nothing any more, it takes the coarser ones.
+func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64, b bucket) bool) {
 	going := true
 	done := uint64(0) // the sequence up to which coarser tiers have it
 	for i := coarsest; i >= finest && going; i-- {
@@ -200,11 +196,10 @@ func (v *view) read(from, to int64, finest, coarsest int, yield func(wall int64,
 	case raw:
 		for _, s := range v.live.samples {
 			if going = going && yield(s.t+v.current.wall, one(s)); !going {
-				break
+				return
 			}
 		}
 	}
-	return going
 }
 
 func (v *view) eachLive(all []bucket, going *bool, yield func(wall int64, b bucket) bool) {

@@ -47,7 +47,7 @@ func (b *bucket) merge(o bucket) {
 	}
 	b.min, b.max, b.last = min(b.min, o.min), max(b.max, o.max), o.last
 	b.sum = max(-math.MaxFloat64, min(b.sum+o.sum, math.MaxFloat64))
-	b.good += o.good
+	b.good += o.good // an hour at 100,000 a second would not fit
 }
 
 func (b *bucket) mean() float64 {
@@ -59,7 +59,11 @@ func (b *bucket) mean() float64 {
 const (
 	maxDecimals = 12
 	asFloat     = 15
-	maxScaled   = 1 << 40 // so that the sum of an hour fits into 62 bits
+	// So that the sum of an hour fits into 62 bits.
+	maxScaled    = 1 << 40
+	maxScaledSum = 1 << 62
+	// maxSeries limits the entries of a series in a block; ours have a quarter of it.
+	maxSeries = 1 << 16
 )
 
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12}
@@ -83,7 +87,7 @@ func decimals(d int, v float64) int {
 func sumDecimals(d int, sum float64) int {
 	for ; d <= maxDecimals; d++ {
 		n := sum * powers[d]
-		if math.Abs(n) >= 1<<62 {
+		if math.Abs(n) >= maxScaledSum {
 			break
 		}
 		if math.Abs(n-math.Round(n)) <= 1e-9+1e-12*math.Abs(n) {
@@ -91,6 +95,33 @@ func sumDecimals(d int, sum float64) int {
 		}
 	}
 	return asFloat
+}
+
+// scale finds how many decimals the numbers of a series need together.
+type scale struct {
+	d            int
+	largest, sum float64 // what there is at most
+}
+
+func (s *scale) add(v float64) {
+	if s.largest = max(s.largest, math.Abs(v)); s.d != asFloat {
+		s.d = decimals(s.d, v)
+	}
+}
+
+func (s *scale) addSum(sum float64) {
+	if s.sum = max(s.sum, math.Abs(sum)); s.d != asFloat {
+		s.d = sumDecimals(s.d, sum)
+	}
+}
+
+// decimals returns how many all have, or asFloat where one of them would be too large with those
+// of another.
+func (s *scale) decimals() int {
+	if s.d != asFloat && (s.largest*powers[s.d] > maxScaled || s.sum*powers[s.d] >= maxScaledSum) {
+		return asFloat
+	}
+	return s.d
 }
 
 // scaled returns v as an integer with d decimals, or its bits.
@@ -126,14 +157,16 @@ func (c *timeCoder) get(r *bitReader) int64 {
 // appendSamples appends an encoded series. Times are written from base on.
 func appendSamples(b []byte, base int64, all []sample) []byte {
 	b = binary.AppendUvarint(b, uint64(len(all)))
-	d, faults := 0, uint64(0)
+	var needs scale
+	faults := uint64(0)
 	for _, s := range all {
-		if !s.good() {
+		if s.good() {
+			needs.add(s.v)
+		} else {
 			faults = 1
-		} else if d != asFloat {
-			d = decimals(d, s.v)
 		}
 	}
+	d := needs.decimals()
 	w := bitWriter{b: b}
 	w.put(uint64(d)<<1|faults, 5)
 	times, last := timeCoder{t: base}, int64(0)
@@ -156,7 +189,7 @@ func appendSamples(b []byte, base int64, all []sample) []byte {
 // decodeSamples calls yield for each sample of an encoded series, until it returns false.
 func decodeSamples(b []byte, base int64, yield func(sample) bool) error {
 	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b))*8 {
+	if size <= 0 || n > uint64(len(b))*8 || n > maxSeries {
 		return errFormat
 	}
 	r := bitReader{b: b[size:]}
@@ -184,18 +217,17 @@ func decodeSamples(b []byte, base int64, yield func(sample) bool) error {
 // appendBuckets appends an encoded series of buckets.
 func appendBuckets(b []byte, base int64, all []bucket) []byte {
 	b = binary.AppendUvarint(b, uint64(len(all)))
-	d := 0
+	var needs scale
 	for _, k := range all {
 		if k.good == 0 {
 			continue
 		}
 		for _, v := range [...]float64{k.min, k.max, k.last} {
-			if d != asFloat {
-				d = decimals(d, v)
-			}
+			needs.add(v)
 		}
-		d = sumDecimals(d, k.sum)
+		needs.addSum(k.sum)
 	}
+	d := needs.decimals()
 	w := bitWriter{b: b}
 	w.put(uint64(d), 4)
 	times, before := timeCoder{t: base}, fields{}
@@ -233,7 +265,7 @@ func (b bucket) fields(d int) fields {
 // decodeBuckets calls yield for each bucket of an encoded series, until it returns false.
 func decodeBuckets(b []byte, base int64, yield func(bucket) bool) error {
 	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b))*8 {
+	if size <= 0 || n > uint64(len(b))*8 || n > maxSeries {
 		return errFormat
 	}
 	r := bitReader{b: b[size:]}
@@ -299,15 +331,21 @@ const (
 	bitHeld
 	bitHolder
 	bitCause
+	bitSame // the holder and the cause are those of the change before
 )
 
 // appendChanges appends an encoded series of changes.
 func appendChanges(b []byte, base int64, all []change) []byte {
 	b = binary.AppendUvarint(b, uint64(len(all)))
 	text := func(s string) { b = append(append(b, byte(len(s))), s...) }
+	var before change
 	for _, c := range all {
 		tag := byte(c.Value.Type())
-		for bit, set := range map[byte]bool{bitTrue: c.Value.Bool(), bitBad: c.Bad, bitHeld: c.held, bitHolder: c.Holder != "", bitCause: c.Cause != ""} {
+		same := c.Holder == before.Holder && c.Cause == before.Cause
+		if before = c; same {
+			c.Holder, c.Cause = "", ""
+		}
+		for bit, set := range map[byte]bool{bitTrue: c.Value.Bool(), bitBad: c.Bad, bitHeld: c.held, bitHolder: c.Holder != "", bitCause: c.Cause != "", bitSame: same} {
 			if set {
 				tag |= bit
 			}
@@ -333,18 +371,20 @@ func appendChanges(b []byte, base int64, all []change) []byte {
 // decodeChanges calls yield for each change of an encoded series, until it returns false.
 func decodeChanges(b []byte, base int64, yield func(change) bool) error {
 	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)) {
+	if size <= 0 || n > uint64(len(b)) || n > maxSeries {
 		return errFormat
 	}
 	b = b[size:]
 	bad := false
+	var before change
 	text := func() string {
 		if len(b) == 0 || len(b) < 1+int(b[0]) {
 			bad = true
 			return ""
 		}
-		s := string(b[1 : 1+b[0]])
-		b = b[1+len(s):]
+		n := 1 + int(b[0])
+		s := string(b[1:n])
+		b = b[n:]
 		return s
 	}
 	for range n {
@@ -377,7 +417,10 @@ func decodeChanges(b []byte, base int64, yield func(change) bool) error {
 		if tag&bitCause != 0 {
 			c.Cause = text()
 		}
-		if bad {
+		if tag&bitSame != 0 {
+			c.Holder, c.Cause = before.Holder, before.Cause
+		}
+		if before = c; bad {
 			return errFormat
 		}
 		if !yield(c) {

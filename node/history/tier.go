@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -38,10 +39,11 @@ type tier struct {
 // segment is a file of blocks.
 type segment struct {
 	name   string
-	size   int64 // of what is written completely
-	clean  bool  // only zeros follow
-	refs   []ref // oldest first
-	closed bool  // it is not written to any more
+	size   int64        // of what is written completely
+	clean  bool         // only zeros follow
+	refs   []ref        // oldest first
+	closed bool         // it is not written to any more
+	told   *atomic.Bool // that a block is damaged
 }
 
 // ref is a block's head and its place.
@@ -112,7 +114,7 @@ func (t *tier) target(h head) (s *segment, fresh bool) {
 			return s, false
 		}
 	}
-	return &segment{name: t.fileName(h.seq)}, true
+	return &segment{name: t.fileName(h.seq), told: new(atomic.Bool)}, true
 }
 
 // write writes blocks durably and returns the segment that has them, and their refs. After an
@@ -191,7 +193,7 @@ func (t *tier) load(d disk, names []string, r *report) {
 	slices.Sort(names)
 	for _, name := range names {
 		if strings.HasPrefix(name, tierNames[t.id]+"-") {
-			t.segments = append(t.segments, &segment{name: name})
+			t.segments = append(t.segments, &segment{name: name, told: new(atomic.Bool)})
 		}
 	}
 	for i, s := range t.segments {

@@ -3,6 +3,9 @@ package owner
 import (
 	"context"
 	"errors"
+	"maps"
+	"sync"
+	"time"
 
 	"agentsite/agents"
 	"agentsite/device"
@@ -152,27 +155,7 @@ func (s *Site) addApprovals(all methods) {
 func (s *Site) addAbout(all methods) {
 	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
 	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
-	forOwners(s, all, ImportMethod, "history import", func(_ context.Context, who agents.Principal, p Import) (Imported, error) {
-		var readings []device.Summary
-		for _, r := range p.Readings {
-			readings = append(readings, device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count})
-		}
-		taken := 0
-		add := func() (err error) {
-			taken, err = s.Import(p.Point, readings)
-			return err
-		}
-		err := error(nil)
-		if len(readings) == 0 {
-			err = s.Node.Own(who, "import", p.Point, add)
-		} else {
-			err = add()
-		}
-		if err != nil && device.AsFault(err).Kind != device.Invalid {
-			return Imported{}, rpc.Errorf(rpc.CodeInternal, "%v", err)
-		}
-		return Imported{taken}, invalid(err)
-	})
+	forOwners(s, all, ImportMethod, "history import", s.importer())
 	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (FoundAll, error) {
 		if s.Find == nil {
 			return FoundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
@@ -187,4 +170,41 @@ func (s *Site) addAbout(all methods) {
 		}
 		return all, nil
 	})
+}
+
+// importer returns what does ImportMethod. An import is many calls, of which the journal has one
+// a minute for each point.
+func (s *Site) importer() func(context.Context, agents.Principal, Import) (Imported, error) {
+	var mu sync.Mutex
+	noted := make(map[string]time.Time)
+	fresh := func(who, point string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		maps.DeleteFunc(noted, func(_ string, at time.Time) bool { return time.Since(at) > time.Minute })
+		key := who + " " + point
+		_, had := noted[key]
+		if !had {
+			noted[key] = time.Now()
+		}
+		return !had
+	}
+	return func(_ context.Context, who agents.Principal, p Import) (out Imported, err error) {
+		var readings []device.Summary
+		for _, r := range p.Readings {
+			readings = append(readings, device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count})
+		}
+		add := func() (err error) {
+			out.Imported, err = s.Import(p.Point, readings)
+			return err
+		}
+		if fresh(who.ID, p.Point) {
+			err = s.Node.Own(who, "import", p.Point, add)
+		} else {
+			err = add()
+		}
+		if err != nil && device.AsFault(err).Kind != device.Invalid {
+			return out, rpc.Errorf(rpc.CodeInternal, "%v", err)
+		}
+		return out, invalid(err)
+	}
 }

@@ -193,8 +193,8 @@ type FoundAll struct {
 	Found []Found `json:"found"`
 }
 
-// Import is the parameters of ImportMethod. Without readings it is checked, and written in the
-// journal, whether they may follow. The readings of an hour of UTC belong in one call.
+// Import is the parameters of ImportMethod. Without readings it is checked whether they may
+// follow. The readings of an hour of UTC belong in one call.
 type Import struct {
 	Point    string        `json:"point"`
 	Readings []PastReading `json:"readings,omitzero"` // in the order of time

@@ -47,7 +47,10 @@ const (
 	noHistory = 2
 	ofSite    = "site"
 	ofOwner   = "owner"
-	maxBackup = 192 << 20 // with a history of twice its normal limit
+	maxBackup = 192 << 20
+	// maxHistory is twice what a history has if the configuration says nothing. Sealed, it takes a
+	// third more.
+	maxHistory = 128 << 20
 )
 
 // content is the sealed JSON: everything of a site except its journal.
@@ -132,7 +135,7 @@ func collect(o Options) (*content, error) {
 	if o.History {
 		b.Version = version
 		if b.History, err = readHistory(f); err != nil {
-			return nil, f.Unusable(err)
+			return nil, err
 		}
 	}
 	return b, nil
@@ -143,16 +146,22 @@ func collect(o Options) (*content, error) {
 func readHistory(f state.Folder) (map[string][]byte, error) {
 	files, err := os.ReadDir(f.Path(state.HistoryFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, f.Unusable(err)
 	}
-	all := make(map[string][]byte)
+	all, total := make(map[string][]byte), 0
 	for _, file := range files {
+		if !file.Type().IsRegular() { // lost+found, on a file system of its own
+			continue
+		}
 		b, err := os.ReadFile(filepath.Join(f.Path(state.HistoryFolder), file.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // too old, and removed meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, f.Unusable(err)
+		}
+		if total += len(b); total > maxHistory {
+			return nil, state.Mistakef("the history has more than %d MB, which a backup cannot have: leave out --history, or copy %s while the site is stopped", maxHistory>>20, f.Path(state.HistoryFolder))
 		}
 		all[file.Name()] = b
 	}

@@ -165,8 +165,9 @@ func (c *collector) takeMinutes() (head, []entry) {
 			all = append(all, entry{key, formBuckets, appendBuckets(nil, h.first-c.base, s.minutes)})
 		}
 		if s.carried != nil {
-			s.carried.held = true
-			s.changes = slices.Insert(s.changes, 0, *s.carried)
+			held := *s.carried // a query may have it
+			held.held = true
+			s.changes = slices.Insert(s.changes, 0, held)
 		}
 		if len(s.changes) > 0 {
 			all = append(all, entry{key, formChanges, appendChanges(nil, h.first-c.base, s.changes)})

@@ -70,6 +70,8 @@ func (d *memDisk) Open(name string, flag int) (file, error) {
 		}
 		f = &memFile{}
 		d.files[name] = f
+	} else if flag&os.O_EXCL != 0 {
+		return nil, fs.ErrExist
 	}
 	return &memHandle{d, f}, nil
 }

@@ -261,7 +261,7 @@ func (h *History) open(d disk, o Options) error {
 	}
 	l := loaded{disk: d, epochs: make(map[uint32]int64)}
 	for i, keep := range [tiers]time.Duration{o.Raw, o.Minutes, o.Hours, o.Hours} {
-		l.tiers[i] = tier{id: i, keep: keep.Milliseconds()}
+		l.tiers[i] = tier{id: i, keep: keep.Milliseconds(), room: math.MaxInt}
 	}
 	l.load(names)
 
@@ -308,8 +308,10 @@ func (h *History) add(tier int, take func() (head, []entry)) {
 	h.collector.now = max(h.collector.now, h.now())
 	of, all := take()
 	t := &h.tiers[tier]
-	end, _ := t.end()
-	of.seq, of.from = h.seq, end.seq
+	end, ok := t.end()
+	if of.seq, of.from = h.seq, end.seq; !ok && tier == raw { // raw blocks may be lost of which others know
+		of.from = h.seq - 1
+	}
 	t.add(of, all)
 	h.blocks[tier]++
 }
@@ -351,8 +353,10 @@ func (h *History) flush(end bool) error {
 	var errs error
 	wrote := false
 	for i := range h.tiers {
-		n, err := h.writeTier(&h.tiers[i])
-		errs, wrote = errors.Join(errs, err), wrote || n > 0
+		for more := true; more; {
+			n, err := h.writeTier(&h.tiers[i])
+			errs, wrote, more = errors.Join(errs, err), wrote || n > 0, n > 0
+		}
 	}
 	if wrote {
 		h.expire()
@@ -367,10 +371,15 @@ func (h *History) flush(end bool) error {
 	return errs
 }
 
-// writeTier writes the blocks that wait, and returns how many.
+// writeTier writes blocks that wait, and returns how many: the raw ones at once, of others one. If
+// the power fails in a write of two, the second can be there without the first, and its sequence
+// says that the tier has both.
 func (h *History) writeTier(t *tier) (n int, err error) {
 	h.mu.Lock()
 	all := t.unwritten
+	if t.id != raw {
+		all = all[:min(len(all), 1)]
+	}
 	h.mu.Unlock()
 	if len(all) == 0 {
 		return 0, nil
@@ -400,9 +409,13 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 
 // expire removes what is too old, and the oldest of the largest tier while there is too much.
 func (h *History) expire() {
+	now, known := h.options.Now()
 	h.mu.Lock()
-	old := h.tiers[imported].expired(h.now() + h.collector.wall)
-	for i := range h.tiers {
+	var old []*segment
+	if known { // what was imported has no recorded time of its own
+		old = h.tiers[imported].expired(now.UnixMilli())
+	}
+	for i := range imported {
 		t := &h.tiers[i]
 		if end, ok := t.end(); ok {
 			old = append(old, t.expired(end.last)...)

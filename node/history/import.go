@@ -14,23 +14,26 @@ import (
 func (h *History) Import(address string, readings []device.Summary) (taken int, err error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	h.mu.Lock()
-	s, opened, now := h.points[address], h.opened, h.now()+h.collector.wall
-	h.mu.Unlock()
+	v := h.view(address)
 	switch {
-	case !opened:
+	case v.disk == nil:
 		return 0, device.Faultf(device.Invalid, "this site keeps its history in memory only")
-	case s == nil || s.kind != device.KindMeasurement:
+	case v.live.kind != device.KindMeasurement:
 		return 0, device.Faultf(device.Invalid, "%s is no measurement of this site", address)
-	case len(readings) == 0:
+	}
+	clock, known := h.options.Now()
+	if !known { // the hours that the site has may turn out to be others
+		return 0, device.Faultf(device.Invalid, "the site's clock is not set: set it with agentsite clock --set, and import then")
+	}
+	if len(readings) == 0 {
 		return 0, nil
 	}
+	now := clock.UnixMilli()
 	if err := checkReadings(readings, now); err != nil {
 		return 0, err
 	}
 	first, last := floor(readings[0].At.UnixMilli(), msHour), readings[len(readings)-1].At.UnixMilli()
 	has := make(map[int64]bool)
-	v := h.view(address)
 	v.read(first, floor(last, msHour)+msHour, hours, hours, func(wall int64, _ bucket) bool { has[floor(wall, msHour)] = true; return true })
 	v.readImported(first, floor(last, msHour)+msHour, func(b bucket) { has[floor(b.t, msHour)] = true })
 	var c collector // whose time is that of the wall
@@ -55,7 +58,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	t := &h.tiers[imported]
 	end, _ := t.end()
 	of := head{seq: end.seq + 1, from: end.seq, first: all[0].t, last: all[len(all)-1].t}
-	t.add(of, []entry{{s.key, formBuckets, appendBuckets(nil, of.first, all)}})
+	t.add(of, []entry{{v.live.key, formBuckets, appendBuckets(nil, of.first, all)}})
 	h.mu.Unlock()
 	if _, err := h.writeTier(t); err != nil {
 		h.mu.Lock()

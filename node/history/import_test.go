@@ -237,3 +237,24 @@ func TestImportRefuses(t *testing.T) {
 		}
 	})
 }
+
+// TestImportUnknownClock: while nobody knows to which hours the site's own readings belong,
+// nothing is imported beside them.
+func TestImportUnknownClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := false
+		h := New(oneMeasurement)
+		if err := h.open(newMemDisk(), Options{Now: func() (time.Time, bool) { return time.Now(), known }}); err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range [][]device.Summary{nil, {ago(time.Hour, 1)}} {
+			if n, err := h.Import("a/t", all); n != 0 || err == nil || !strings.Contains(err.Error(), "clock") {
+				t.Error(n, err)
+			}
+		}
+		known = true
+		if n, err := h.Import("a/t", []device.Summary{ago(time.Hour, 1)}); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}

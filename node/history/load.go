@@ -25,7 +25,7 @@ func (l *loaded) load(names []string) {
 		for _, s := range l.tiers[i].segments {
 			// A file that cannot be read keeps its name.
 			if _, number, ok := strings.Cut(s.name, "-"); ok {
-				seq, _ := strconv.ParseUint(number, 16, 64)
+				seq, _ := strconv.ParseUint(strings.TrimRight(number, another), 16, 64)
 				l.end.seq = max(l.end.seq, seq)
 			}
 			for _, k := range s.refs {
@@ -44,8 +44,14 @@ func (l *loaded) load(names []string) {
 	if r.failed != nil {
 		slog.Error("a part of the history cannot be read", "err", r.failed)
 	}
+	if r.failed != nil || r.newer != nil { // what is not read now may have used the next ones
+		l.end.epoch += 1 << 10
+	}
 	l.complete(minutes)
 	l.complete(hours)
+	for i := range l.tiers {
+		l.tiers[i].room = maxUnwritten + l.tiers[i].waiting // what was completed stays until it is written
+	}
 }
 
 // state takes the offset from a block, which the newest of its epoch decides.
@@ -143,7 +149,7 @@ type tierView struct {
 
 func (t *tier) view() (v tierView) {
 	for _, s := range t.segments {
-		v.segments = append(v.segments, *s)
+		v.segments = append(v.segments, segment{name: s.name, refs: s.refs})
 	}
 	v.unwritten = t.unwritten
 	return v

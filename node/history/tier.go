@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -33,6 +34,7 @@ type tier struct {
 	segments  []*segment // oldest first; the last one is written to
 	unwritten []block    // oldest first
 	waiting   int        // bytes of unwritten
+	room      int        // for them
 	lost      int        // blocks that did not fit into unwritten
 }
 
@@ -64,7 +66,7 @@ func (t *tier) add(h head, all []entry) {
 	h.length = len(b) - headSize
 	t.unwritten = append(t.unwritten, block{h, b})
 	t.waiting += len(b)
-	for t.waiting > maxUnwritten && len(t.unwritten) > 1 {
+	for t.waiting > t.room && len(t.unwritten) > 1 {
 		t.waiting -= len(t.unwritten[0].b)
 		t.unwritten = t.unwritten[1:]
 		t.lost++
@@ -90,6 +92,9 @@ func (t *tier) size() (total int64) {
 	}
 	return total
 }
+
+// another is added to the name of a file where there is one already.
+const another = "x"
 
 func (t *tier) fileName(seq uint64) string { return fmt.Sprintf("%s-%016x", tierNames[t.id], seq) }
 
@@ -126,6 +131,10 @@ func (t *tier) write(d disk, all []block) (s *segment, refs []ref, err error) {
 		flag |= os.O_CREATE | os.O_EXCL
 	}
 	f, err := d.Open(s.name, flag)
+	for fresh && errors.Is(err, fs.ErrExist) { // one that could not be removed, or not be read
+		s.name += another
+		f, err = d.Open(s.name, flag)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

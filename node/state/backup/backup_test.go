@@ -359,3 +359,27 @@ func TestHistory(t *testing.T) {
 		t.Error("a name that leads out of the folder is accepted")
 	}
 }
+
+// TestHistoryInBackup: what could not be restored is refused, and a folder that a file system has
+// in its root is left out.
+func TestHistoryInBackup(t *testing.T) {
+	f, _ := ownedFolder(t)
+	folder := f.Path(state.HistoryFolder)
+	if err := os.MkdirAll(filepath.Join(folder, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	large := filepath.Join(folder, "raw-1")
+	if err := os.WriteFile(large, []byte("a block"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := readHistory(f); err != nil || len(all) != 1 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+	if err := os.Truncate(large, maxHistory+1); err != nil {
+		t.Fatal(err)
+	}
+	var mistake state.Mistake
+	if _, err := readHistory(f); !errors.As(err, &mistake) || !strings.Contains(err.Error(), "--history") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,284 @@
+package history
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/device"
+)
+
+// TestImportBesideKeep: for the race detector.
+func TestImportBesideKeep(t *testing.T) {
+	h := New(oneMeasurement)
+	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 2000 {
+			h.Keep(oneMeasurement)
+		}
+	}()
+	all := make([]device.Summary, maxReadings)
+	for i := range all {
+		all[i] = ago(2*time.Hour, 1)
+	}
+	for range 20 {
+		h.Import("a/t", all)
+	}
+	<-done
+}
+
+// TestQueryBesideFlush: for the race detector.
+func TestQueryBesideFlush(t *testing.T) {
+	h := New(oneMeasurement)
+	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 20 {
+			h.Record(number(float64(i), time.Now()))
+			h.flush(false)
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			lastHour(h, "a/t")
+		}
+	}
+}
+
+// TestValueBesideFlush: for the race detector.
+func TestValueBesideFlush(t *testing.T) {
+	h := New(map[string]device.Point{"b/s": {Kind: device.KindState}})
+	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 20 {
+			h.Record(device.Reading{Point: "b/s", Value: device.Bool(i%2 == 0), Quality: device.Good, At: time.Now()})
+			h.flush(true)
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			h.ValueAt("b/s", time.Now().Add(time.Second))
+		}
+	}
+}
+
+// TestDiskHangs: a disk that hangs holds up nobody but those who write.
+func TestDiskHangs(t *testing.T) {
+	for _, by := range []string{"flush", "import"} {
+		w := &wrapDisk{disk: folder(filepath.Join(t.TempDir(), "h"))}
+		h := New(oneMeasurement)
+		if err := h.open(w, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		h.Record(number(1, time.Now()))
+		h.flush(false)
+		hang, entered := make(chan struct{}), make(chan struct{}, 10)
+		w.sync = func() { entered <- struct{}{}; <-hang }
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if by == "flush" {
+				h.Record(number(2, time.Now()))
+				h.flush(true)
+			} else {
+				h.Import("a/t", []device.Summary{ago(3*time.Hour, 1)})
+			}
+		}()
+		<-entered
+		all := make(chan struct{})
+		go func() {
+			defer close(all)
+			for i := range 40_000 {
+				h.Record(number(float64(i), time.Now()))
+			}
+			h.Keep(nil)
+			h.Keep(oneMeasurement)
+			lastHour(h, "a/t")
+			values(h, "a/t")
+			h.ValueAt("a/t", time.Now())
+			h.Changes("a/t", longAgo, farOff, func(device.Change) bool { return true })
+			h.SetClock(time.Now().Add(time.Hour))
+		}()
+		select {
+		case <-all:
+		case <-time.After(20 * time.Second):
+			t.Error(by, "something blocks")
+		}
+		close(hang)
+		<-done
+		w.sync = nil
+		if err := h.flush(true); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAllAtOnce: for the race detector, and no deadlock.
+func TestAllAtOnce(t *testing.T) {
+	points := map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}}
+	h := New(points)
+	h.Holder = func(string) (string, string) { return "", "" }
+	path := filepath.Join(t.TempDir(), "h")
+	end := time.Now().Add(time.Second)
+	var all sync.WaitGroup
+	loop := func(f func(i int)) {
+		all.Go(func() {
+			for i := 0; time.Now().Before(end); i++ {
+				f(i)
+			}
+		})
+	}
+	all.Go(func() {
+		if err := h.Open(path, Options{Bytes: 200 << 10}); err != nil {
+			t.Error(err)
+		}
+	})
+	loop(func(i int) {
+		h.Record(number(float64(i), time.Now()))
+		h.Record(device.Reading{Point: "b/s", Value: device.Bool(i%2 == 0), Quality: device.Good, At: time.Now()})
+	})
+	loop(func(i int) { h.flush(i%10 == 0); time.Sleep(time.Millisecond) })
+	loop(func(i int) {
+		h.Import("a/t", []device.Summary{ago(time.Duration(4000-i%3000)*time.Hour, 1)})
+	})
+	loop(func(i int) {
+		lastHour(h, "a/t")
+		h.Samples("a/t", time.Now().Add(-time.Second), farOff, func(time.Time, float64, bool) bool { return true })
+	})
+	loop(func(i int) {
+		h.ValueAt("b/s", time.Now())
+		h.Changes("b/s", time.Now().Add(-time.Second), farOff, func(device.Change) bool { return true })
+	})
+	loop(func(i int) {
+		h.Keep(nil)
+		h.Keep(points)
+		time.Sleep(time.Millisecond)
+	})
+	loop(func(i int) {
+		h.SetClock(time.Now().Add(time.Duration(i%3) * time.Hour))
+		time.Sleep(50 * time.Millisecond)
+	})
+	all.Wait()
+}
+
+// TestKeepAndPowerCuts: points that come, go and change, with losses of power: each tier has what is sure.
+func TestKeepAndPowerCuts(t *testing.T) {
+	for seed := range workload(150, 5_000) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(seed), 9))
+			d := newMemDisk()
+			units := []string{"", "Cel", "[degF]"}
+			list := func(u string, k device.Kind) map[string]device.Point {
+				return map[string]device.Point{"a/t": {Kind: k, Unit: u}}
+			}
+			sure, most := map[string]int{}, map[string]int{}
+			h := New(nil)
+			if err := h.open(d, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for range 12 {
+				pending := map[string]int{}
+				if rng.IntN(2) == 0 {
+					d.left = 1 + rng.IntN(60)
+				}
+				for range rng.IntN(40) {
+					u := units[rng.IntN(3)]
+					k := device.KindMeasurement
+					if rng.IntN(4) == 0 {
+						k = device.KindState
+					}
+					h.Keep(list(u, k))
+					for range rng.IntN(30) {
+						time.Sleep(time.Second)
+						if rng.IntN(200) == 0 {
+							h.SetClock(time.Now().Add(time.Duration(rng.IntN(7200)) * time.Second))
+						}
+						h.Record(number(1, time.Now()))
+						if k == device.KindMeasurement {
+							pending[u]++
+							most[u]++
+						}
+					}
+					if rng.IntN(5) == 0 {
+						h.Keep(nil)
+					}
+					if h.flush(rng.IntN(8) == 0) == nil {
+						for u, n := range pending {
+							sure[u] += n
+						}
+						clear(pending)
+					}
+				}
+				d = d.crash(rng)
+				h = New(list("", device.KindMeasurement))
+				if err := h.open(d, Options{}); err != nil {
+					t.Fatal(err)
+				}
+				for _, u := range units {
+					h.Keep(list(u, device.KindMeasurement))
+					r := total(h, "a/t", raw)
+					for tier := range imported {
+						if got := total(h, "a/t", tier); got != r || got < sure[u] || got > most[u] {
+							t.Fatalf("seed %d: %q in %s has %d, raw %d, want %d to %d", seed, u, tierNames[tier], got, r, sure[u], most[u])
+						}
+					}
+					sure[u], most[u] = r, r
+				}
+			}
+		})
+	}
+}
+
+// TestKindChanges: a point that becomes another while changes wait loses none.
+func TestKindChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newMemDisk()
+		event := map[string]device.Point{"a/t": {Kind: device.KindEvent}}
+		st := map[string]device.Point{"a/t": {Kind: device.KindState}}
+		h := New(event)
+		if err := h.open(d, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		h.Record(device.Reading{Point: "a/t", Value: device.Text("pressed"), Quality: device.Good, At: time.Now()})
+		time.Sleep(time.Minute)
+		h.Keep(st)
+		if c, ok := h.ValueAt("a/t", time.Now()); ok {
+			t.Errorf("unflushed: %+v", c)
+		}
+		h.Record(device.Reading{Point: "a/t", Value: device.Bool(true), Quality: device.Good, At: time.Now()})
+		time.Sleep(time.Minute)
+		if c, ok := h.ValueAt("a/t", time.Now()); !ok || c.Value != device.Bool(true) {
+			t.Errorf("unflushed: %+v %v", c, ok)
+		}
+		h.flush(false) // and a crash
+		h = New(st)
+		if err := h.open(d, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		h.Changes("a/t", longAgo, farOff, func(device.Change) bool { n++; return true })
+		if n != 2 {
+			t.Error(n)
+		}
+	})
+}

@@ -183,7 +183,7 @@ func TestAllAtOnce(t *testing.T) {
 
 // TestKeepAndPowerCuts: points that come, go and change, with losses of power: each tier has what is sure.
 func TestKeepAndPowerCuts(t *testing.T) {
-	for seed := range workload(150, 5_000) {
+	for seed := range workload(100, 5_000) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 9))
 			d := newMemDisk()

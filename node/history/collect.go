@@ -19,8 +19,8 @@ type series struct {
 	held    *change  // the newest value of a state or an output
 	carried *change  // held at the last block of minutes
 	last    int64
-	crowd   int   // changes that came too soon after others
-	counted int64 // when crowd was brought up to date
+	recent  int   // changes of late, less one for each second
+	counted int64 // when recent was brought up to date
 }
 
 // collector collects the readings of one epoch.
@@ -86,10 +86,10 @@ const (
 // limited is change for a reading. Where there are too many, the newest stands for the last ones.
 func (c *collector) limited(s *series, x change) {
 	passed := (x.t - s.counted) / changeEvery
-	s.crowd = int(max(0, int64(s.crowd)-passed))
+	s.recent = int(max(0, int64(s.recent)-passed))
 	s.counted += passed * changeEvery
-	if s.crowd < maxBurst {
-		s.crowd++
+	if s.recent < maxBurst {
+		s.recent++
 	} else if n := len(s.changes); n > s.inRaw {
 		s.changes = s.changes[:n-1]
 	}

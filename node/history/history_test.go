@@ -330,9 +330,9 @@ func TestValueAt(t *testing.T) {
 	})
 }
 
-// TestCrowd: a ramp, or a contact that chatters, does not drive out what other points did, and
+// TestManyChanges: a ramp, or a contact that chatters, does not drive out what other points did, and
 // its newest value is right whenever it is asked for.
-func TestCrowd(t *testing.T) {
+func TestManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(map[string]device.Point{"a/level": {Kind: device.KindLevel}, "a/door": {Kind: device.KindState}})
 		h.Holder = func(string) (string, string) { return "did:key:z6MkhP8QaTfsCFxKFoXid9G1LUMBTyM2mDsumM5XrYUiQw4k", "" }

@@ -383,3 +383,24 @@ func TestHistoryInBackup(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSealKeepsTheDisksError: what a disk says, as that it is full, is not lost in the sealing.
+func TestSealKeepsTheDisksError(t *testing.T) {
+	full := errors.New("no space left")
+	for room := range 3 {
+		w := writerFunc(func(b []byte) (int, error) {
+			if room--; room < 0 {
+				return 0, full
+			}
+			return len(b), nil
+		})
+		err := seal(w, correct, 1, func(w io.Writer) error { _, err := w.Write(make([]byte, 200_000)); return err })
+		if !errors.Is(err, full) {
+			t.Error(err)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -47,11 +48,25 @@ func seal(to io.Writer, passphrase string, work int, write func(io.Writer) error
 		return err
 	}
 	recipient.SetWorkFactor(work)
-	w, err := age.Encrypt(to, recipient)
-	if err != nil {
-		return err
+	disk := failing{w: to}
+	w, err := age.Encrypt(&disk, recipient)
+	if err == nil {
+		err = errors.Join(write(w), w.Close())
 	}
-	return errors.Join(write(w), w.Close())
+	return cmp.Or(disk.err, err)
+}
+
+// failing keeps the error of a writer, which age does not wrap.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(b []byte) (n int, err error) {
+	if n, err = f.w.Write(b); err != nil {
+		f.err = err
+	}
+	return n, err
 }
 
 // unseal passes what was sealed to read, whose result counts only if the rest of the file is

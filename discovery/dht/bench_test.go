@@ -11,7 +11,7 @@ import (
 // BenchmarkLookup is what it takes to find the one site that can do something, in networks
 // of so many servers: how many of them are asked grows as the logarithm of that.
 func BenchmarkLookup(b *testing.B) {
-	for _, servers := range []int{25, 50, 100, 200} {
+	for _, servers := range []int{25, 50, 100} { // 200 in one process take more than 20,000 files
 		b.Run(fmt.Sprint(servers), func(b *testing.B) {
 			n := newNet(b, servers)
 			home := realm(b, "home")

@@ -149,7 +149,7 @@ type tierView struct {
 
 func (t *tier) view() (v tierView) {
 	for _, s := range t.segments {
-		v.segments = append(v.segments, segment{name: s.name, refs: s.refs})
+		v.segments = append(v.segments, segment{name: s.name, refs: s.refs, told: s.told})
 	}
 	v.unwritten = t.unwritten
 	return v

@@ -344,6 +344,31 @@ func TestImportedAndClockAhead(t *testing.T) {
 	})
 }
 
+// TestDamagedWhileOpen: a block that is damaged after its file was loaded is left out, by each query.
+func TestDamagedWhileOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newMemDisk()
+		h := New(oneMeasurement)
+		if err := h.open(d, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			h.Record(number(1, time.Now()))
+			time.Sleep(time.Minute)
+			if err := h.flush(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := h.tiers[raw].segments[0].refs[0]
+		d.files["raw-0000000000000001"].data[k.at+headSize] ^= 0xff
+		for range 2 {
+			if got := values(h, "a/t"); len(got) != 1 {
+				t.Errorf("%v", got)
+			}
+		}
+	})
+}
+
 // TestImportedDamaged: each byte of a file of imports in turn is another: at most one import is lost.
 func TestImportedDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

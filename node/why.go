@@ -58,7 +58,13 @@ func (n *Node) whyOutput(ctx context.Context, v *view, p agents.Principal, s gua
 	if !v.part {
 		out.Name = n.nameOf(s.Holder)
 	}
-	deeds := chain(v.lastChanges(policy), n.journal.Recent(s.Output), n.journal.Recent(agents.OpStop.Tool()), policy.Safe)
+	leave, err := n.readPast(ctx)
+	if err != nil {
+		return out, err
+	}
+	changes := v.lastChanges(policy)
+	leave()
+	deeds := chain(changes, n.journal.Recent(s.Output), n.journal.Recent(agents.OpStop.Tool()), policy.Safe)
 	if s.Holder != "" {
 		out.Held, out.Via = held(deeds, s.Holder)
 	}

@@ -91,6 +91,7 @@ func (g *Group) list() {
 	defer g.listing.Unlock()
 	now := g.members()
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	sites := make(map[string]*member, len(now))
 	for _, of := range now {
 		m := g.sites[of.Name]
@@ -102,20 +103,15 @@ func (g *Group) list() {
 		}
 		sites[of.Name] = m
 	}
-	same := maps.Equal(sites, g.sites)
-	g.sites = sites
-	if !same {
-		g.join()
-	}
-	g.mu.Unlock()
-	if same {
+	if maps.Equal(sites, g.sites) {
 		return
 	}
+	g.sites = sites
+	g.offerChanged()
 	select {
 	case g.changed <- struct{}{}:
 	default:
 	}
-	g.announce()
 }
 
 // all returns the sites in the order of their names.
@@ -153,12 +149,12 @@ func (g *Group) Offer(context.Context, agents.Principal) (*agents.Offer, error) 
 	return g.offer, nil
 }
 
-// join makes the offer anew. The lock is held: whoever sees what a site offers sees it in the
-// group's offer, too.
-func (g *Group) join() { g.offer = joined(g.ordered()) }
-
-// announce tells the watchers that there is another offer.
-func (g *Group) announce() { g.watchers.Announce(agents.Change{Tools: true, Resources: true}) }
+// offerChanged makes the offer anew, and tells the watchers. The lock is held: whoever sees what a
+// site offers sees it in the group's offer, too.
+func (g *Group) offerChanged() {
+	g.offer = joined(g.ordered())
+	g.watchers.Announce(agents.Change{Tools: true, Resources: true})
+}
 
 // joined returns the offer of sites together. The lock is held.
 func joined(all []*member) *agents.Offer {

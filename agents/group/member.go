@@ -211,34 +211,26 @@ func (m *member) listen(ctx context.Context, wanted bool, emit func(agents.Updat
 // come records what the site offers now.
 func (m *member) come(o *agents.Offer) {
 	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
 	same := m.offer != nil && reflect.DeepEqual(m.offer, o)
 	m.offer, m.had, m.why = o, o, nil
 	if !same {
-		m.group.join()
+		m.group.offerChanged()
 	}
 	m.noteTry()
-	m.group.mu.Unlock()
-	if !same {
-		m.group.announce()
-	}
 }
 
 // leave records that the site is away.
 func (m *member) leave(err error) {
 	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
 	was := m.offer != nil
-	if was {
-		m.lost = time.Now()
-	}
 	m.offer, m.why, m.values = nil, err, nil
 	if was {
-		m.group.join()
+		m.lost = time.Now()
+		m.group.offerChanged()
 	}
 	m.noteTry()
-	m.group.mu.Unlock()
-	if was {
-		m.group.announce()
-	}
 }
 
 // noteTry wakes those who wait for the site to be tried. The lock is held.

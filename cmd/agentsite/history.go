@@ -111,12 +111,20 @@ func (m *moment) String() string {
 func (m *moment) Type() string { return "date" }
 
 func (m *moment) Set(s string) (err error) {
-	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, time.RFC3339} {
-		if m.Time, err = time.ParseInLocation(form, s, time.Local); err == nil && !m.IsZero() {
-			return nil
-		}
+	if m.Time, err = parseLocal(s, time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, time.RFC3339); err == nil && !m.IsZero() {
+		return nil
 	}
 	return errors.New("write 2026-01-31, \"2026-01-31 18:00\" or RFC 3339, such as 2026-01-31T18:00:00Z")
+}
+
+// parseLocal parses a time that is in one of some forms, local where the form has no zone.
+func parseLocal(text string, forms ...string) (at time.Time, err error) {
+	for _, form := range forms {
+		if at, err = time.ParseInLocation(form, text, time.Local); err == nil {
+			break
+		}
+	}
+	return at, err
 }
 
 // mostSteps is the maximum that a site gives.

@@ -147,10 +147,10 @@ func (m *openMetrics) sample(p past, labels string, n float64, at time.Time) {
 	fmt.Fprintf(m.w, "agentsite_reading{point=%s%s} %s %s\n", label(clean(p.Point)), labels, strconv.FormatFloat(n, 'g', -1, 64), strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', -1, 64))
 }
 
-// label writes a label's value: the format has these escapes and no others.
-func label(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
-}
+// labelEscapes are those that the format has for a label's value.
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func label(s string) string { return `"` + labelEscapes.Replace(s) + `"` }
 
 func (m *openMetrics) step(p past, i int) {
 	at := p.times[i].Add(p.step())

@@ -77,19 +77,29 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 		return err
 	}
 	if im.rows == 0 {
-		return usagef("%s has no reading of a measurement of this site%s", im.file, im.leftOut())
+		return usagef("%s has no reading of a measurement of this site%s", im.file, strings.TrimSuffix(": "+im.leftOut(), ": "))
 	}
-	// A call without readings is refused where the site keeps none.
-	total := im.rows
-	for _, p := range im.found() {
+	for _, p := range im.found() { // a call without readings is refused where the site keeps none
 		if _, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point}); err != nil {
 			return err
 		}
-		p.start()
 	}
-	progress, end := a.progress()
+	if err := im.upload(ctx, s, f); err != nil {
+		a.note("the import is not complete: repeat it, and what the site has already is left out")
+		return err
+	}
+	return a.printImported(&im)
+}
+
+// upload reads a checked file once more, and sends what it has.
+func (im *importer) upload(ctx context.Context, s *session, f io.ReadSeeker) error {
+	progress, end := s.app.progress()
 	defer end()
+	total := im.rows
 	im.rows = 0
+	for _, p := range im.found() {
+		*p = importedPoint{Point: p.Point, unit: p.unit}
+	}
 	im.send = func(p *importedPoint, readings []owner.PastReading) error {
 		progress("%d %% imported", 100*im.rows/total)
 		got, err := callOwner(ctx, s, owner.ImportMethod, owner.Import{Point: p.Point, Readings: readings})
@@ -99,13 +109,7 @@ func (a *app) importHistory(ctx context.Context, s *session, file string, as []s
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := im.read(f); err != nil {
-		end()
-		a.note("the import is not complete: repeat it, and what the site has already is left out")
-		return err
-	}
-	end()
-	return a.printImported(&im)
+	return im.read(f)
 }
 
 func (a *app) printImported(im *importer) error {
@@ -117,7 +121,7 @@ func (a *app) printImported(im *importer) error {
 		rows = append(rows, []string{p.Point, unit(p.unit), p.From.In(time.Local).Format(time.DateTime), p.To.In(time.Local).Format(time.DateTime), strconv.Itoa(p.Rows), strconv.Itoa(p.Imported)})
 	}
 	if left := im.leftOut(); left != "" {
-		a.note("%s", strings.TrimPrefix(left, ": "))
+		a.note("%s", left)
 	}
 	return table(a.out, []string{"POINT", "UNIT", "FROM", "TO", "READINGS", "IMPORTED"}, rows)
 }
@@ -146,8 +150,6 @@ type importedPoint struct {
 	minutes  []owner.PastReading
 }
 
-func (p *importedPoint) start() { *p = importedPoint{Point: p.Point, unit: p.unit} }
-
 // found returns the points that have rows, by name.
 func (im *importer) found() (all []*importedPoint) {
 	for _, name := range slices.Sorted(maps.Keys(im.points)) {
@@ -174,7 +176,7 @@ func (im *importer) leftOut() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return ": left out: " + strings.Join(all, ", ")
+	return "left out: " + strings.Join(all, ", ")
 }
 
 // The names that the columns may have: this program's, and those of Home Assistant and InfluxDB.
@@ -293,7 +295,7 @@ func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.Pas
 	case at.After(time.Now()):
 		return nil, x, fmt.Errorf("%s is in the future", cell("time"))
 	}
-	if err := check(x); err != nil {
+	if err := x.Summary().Check(); err != nil {
 		return nil, x, err
 	}
 	if p.Rows == 0 {
@@ -303,11 +305,6 @@ func (im *importer) row(cell func(string) string) (p *importedPoint, x owner.Pas
 	p.Rows++
 	im.rows++
 	return p, x, nil
-}
-
-// check refuses what a site refuses.
-func check(x owner.PastReading) error {
-	return device.Summary{Min: x.Min, Mean: x.Mean, Max: x.Max, Last: x.Last, Good: x.Count}.Check()
 }
 
 // importBatch is how many minutes are sent together, and those of an hour more.
@@ -320,7 +317,7 @@ func (im *importer) add(p *importedPoint, x owner.PastReading) error {
 		b.Count++
 		b.Min, b.Max, b.Last = min(b.Min, x.Min), max(b.Max, x.Max), x.Last
 		b.Mean += (x.Mean - b.Mean) / float64(b.Count)
-		if err := check(*b); err != nil {
+		if err := b.Summary().Check(); err != nil {
 			return usagef("%s: the minute of %s: %w", im.file, b.Time.Format(time.RFC3339), err)
 		}
 		return nil
@@ -349,10 +346,8 @@ func importTime(text string) (at time.Time, err error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < 1e11 {
 		return time.UnixMilli(int64(n * 1000)), nil
 	}
-	for _, form := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"} {
-		if at, err = time.ParseInLocation(form, text, time.Local); err == nil && at.Unix() >= 0 {
-			return at, nil
-		}
+	if at, err = parseLocal(text, time.RFC3339, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"); err == nil && at.Unix() >= 0 {
+		return at, nil
 	}
 	return at, fmt.Errorf("%q is no time; write RFC 3339, such as 2026-01-31T18:00:00Z", text)
 }

@@ -11,85 +11,64 @@ import (
 	"agentsite/device"
 )
 
-// TestImportBesideKeep: for the race detector.
-func TestImportBesideKeep(t *testing.T) {
-	h := New(oneMeasurement)
-	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
-		t.Fatal(err)
-	}
+// beside runs a query until work is done in another goroutine.
+func beside(work, query func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 2000 {
-			h.Keep(oneMeasurement)
-		}
+		work()
 	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			query()
+		}
+	}
+}
+
+// TestImportBesideKeep: for the race detector.
+func TestImportBesideKeep(t *testing.T) {
+	h := opened(t, tempDisk(t), oneMeasurement)
 	all := make([]device.Summary, maxReadings)
 	for i := range all {
 		all[i] = ago(2*time.Hour, 1)
 	}
-	for range 20 {
-		h.Import("a/t", all)
-	}
-	<-done
+	beside(func() {
+		for range 20 {
+			h.Import("a/t", all)
+		}
+	}, func() { h.Keep(oneMeasurement) })
 }
 
 // TestQueryBesideFlush: for the race detector.
 func TestQueryBesideFlush(t *testing.T) {
-	h := New(oneMeasurement)
-	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	h := opened(t, tempDisk(t), oneMeasurement)
+	beside(func() {
 		for i := range 20 {
 			h.Record(number(float64(i), time.Now()))
 			h.flush(false)
 		}
-	}()
-	for {
-		select {
-		case <-done:
-			return
-		default:
-			lastHour(h, "a/t")
-		}
-	}
+	}, func() { lastHour(h, "a/t") })
 }
 
 // TestValueBesideFlush: for the race detector.
 func TestValueBesideFlush(t *testing.T) {
-	h := New(map[string]device.Point{"b/s": {Kind: device.KindState}})
-	if err := h.Open(filepath.Join(t.TempDir(), "h"), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	h := opened(t, tempDisk(t), map[string]device.Point{"b/s": {Kind: device.KindState}})
+	beside(func() {
 		for i := range 20 {
 			h.Record(device.Reading{Point: "b/s", Value: device.Bool(i%2 == 0), Quality: device.Good, At: time.Now()})
 			h.flush(true)
 		}
-	}()
-	for {
-		select {
-		case <-done:
-			return
-		default:
-			h.ValueAt("b/s", time.Now().Add(time.Second))
-		}
-	}
+	}, func() { h.ValueAt("b/s", time.Now().Add(time.Second)) })
 }
 
 // TestDiskHangs: a disk that hangs holds up nobody but those who write.
 func TestDiskHangs(t *testing.T) {
 	for _, by := range []string{"flush", "import"} {
-		w := &wrapDisk{disk: folder(filepath.Join(t.TempDir(), "h"))}
-		h := New(oneMeasurement)
-		if err := h.open(w, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		w := &wrapDisk{disk: tempDisk(t)}
+		h := opened(t, w, oneMeasurement)
 		h.Record(number(1, time.Now()))
 		h.flush(false)
 		hang, entered := make(chan struct{}), make(chan struct{}, 10)
@@ -133,51 +112,47 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// TestAllAtOnce: for the race detector, and no deadlock.
+// TestAllAtOnce: for the race detector, and no deadlock. Each does as much as takes it about a
+// second beside the others.
 func TestAllAtOnce(t *testing.T) {
 	points := map[string]device.Point{"a/t": {Kind: device.KindMeasurement}, "b/s": {Kind: device.KindState}}
 	h := New(points)
 	h.Holder = func(string) (string, string) { return "", "" }
 	path := filepath.Join(t.TempDir(), "h")
-	end := time.Now().Add(time.Second)
 	var all sync.WaitGroup
-	loop := func(f func(i int)) {
+	loop := func(n int, f func(i int)) {
 		all.Go(func() {
-			for i := 0; time.Now().Before(end); i++ {
+			for i := range n {
 				f(i)
 			}
 		})
 	}
-	all.Go(func() {
+	loop(1, func(int) {
 		if err := h.Open(path, Options{Bytes: 200 << 10}); err != nil {
 			t.Error(err)
 		}
 	})
-	loop(func(i int) {
+	loop(20_000, func(i int) {
 		h.Record(number(float64(i), time.Now()))
 		h.Record(device.Reading{Point: "b/s", Value: device.Bool(i%2 == 0), Quality: device.Good, At: time.Now()})
 	})
-	loop(func(i int) { h.flush(i%10 == 0); time.Sleep(time.Millisecond) })
-	loop(func(i int) {
+	loop(400, func(i int) { h.flush(i%10 == 0) })
+	loop(400, func(i int) {
 		h.Import("a/t", []device.Summary{ago(time.Duration(4000-i%3000)*time.Hour, 1)})
 	})
-	loop(func(i int) {
+	loop(400, func(int) {
 		lastHour(h, "a/t")
 		h.Samples("a/t", time.Now().Add(-time.Second), farOff, func(time.Time, float64, bool) bool { return true })
 	})
-	loop(func(i int) {
+	loop(400, func(int) {
 		h.ValueAt("b/s", time.Now())
 		h.Changes("b/s", time.Now().Add(-time.Second), farOff, func(device.Change) bool { return true })
 	})
-	loop(func(i int) {
+	loop(2000, func(int) {
 		h.Keep(nil)
 		h.Keep(points)
-		time.Sleep(time.Millisecond)
 	})
-	loop(func(i int) {
-		h.SetClock(time.Now().Add(time.Duration(i%3) * time.Hour))
-		time.Sleep(50 * time.Millisecond)
-	})
+	loop(50, func(i int) { h.SetClock(time.Now().Add(time.Duration(i%3) * time.Hour)) })
 	all.Wait()
 }
 
@@ -192,10 +167,7 @@ func TestKeepAndPowerCuts(t *testing.T) {
 				return map[string]device.Point{"a/t": {Kind: k, Unit: u}}
 			}
 			sure, most := map[string]int{}, map[string]int{}
-			h := New(nil)
-			if err := h.open(d, Options{}); err != nil {
-				t.Fatal(err)
-			}
+			h := opened(t, d, nil)
 			for range 12 {
 				pending := map[string]int{}
 				if rng.IntN(2) == 0 {
@@ -230,10 +202,7 @@ func TestKeepAndPowerCuts(t *testing.T) {
 					}
 				}
 				d = d.crash(rng)
-				h = New(list("", device.KindMeasurement))
-				if err := h.open(d, Options{}); err != nil {
-					t.Fatal(err)
-				}
+				h = opened(t, d, list("", device.KindMeasurement))
 				for _, u := range units {
 					h.Keep(list(u, device.KindMeasurement))
 					r := total(h, "a/t", raw)
@@ -255,10 +224,7 @@ func TestKindChanges(t *testing.T) {
 		d := newMemDisk()
 		event := map[string]device.Point{"a/t": {Kind: device.KindEvent}}
 		st := map[string]device.Point{"a/t": {Kind: device.KindState}}
-		h := New(event)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, event)
 		h.Record(device.Reading{Point: "a/t", Value: device.Text("pressed"), Quality: device.Good, At: time.Now()})
 		time.Sleep(time.Minute)
 		h.Keep(st)
@@ -271,10 +237,7 @@ func TestKindChanges(t *testing.T) {
 			t.Errorf("unflushed: %+v %v", c, ok)
 		}
 		h.flush(false) // and a crash
-		h = New(st)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h = opened(t, d, st)
 		n := 0
 		h.Changes("a/t", longAgo, farOff, func(device.Change) bool { n++; return true })
 		if n != 2 {

@@ -345,7 +345,8 @@ func (h *History) flush(end bool) error {
 		h.mu.Unlock()
 		return nil
 	}
-	if now, known := h.options.Now(); known {
+	now, known := h.options.Now()
+	if known {
 		h.setClock(now)
 	}
 	h.seal(end)
@@ -359,7 +360,7 @@ func (h *History) flush(end bool) error {
 		}
 	}
 	if wrote {
-		h.expire()
+		h.expire(now, known)
 	}
 	if failing := errs != nil; failing != h.failing {
 		if h.failing = failing; failing {
@@ -408,11 +409,11 @@ func (h *History) writeTier(t *tier) (n int, err error) {
 }
 
 // expire removes what is too old, and the oldest of the largest tier while there is too much.
-func (h *History) expire() {
-	now, known := h.options.Now()
+// What was imported has no recorded time of its own: where the time is not known, it stays.
+func (h *History) expire(now time.Time, known bool) {
 	h.mu.Lock()
 	var old []*segment
-	if known { // what was imported has no recorded time of its own
+	if known {
 		old = h.tiers[imported].expired(now.UnixMilli())
 	}
 	for i := range imported {

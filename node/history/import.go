@@ -1,6 +1,7 @@
 package history
 
 import (
+	"errors"
 	"time"
 
 	"agentsite/device"
@@ -21,14 +22,13 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	case v.live.kind != device.KindMeasurement:
 		return 0, device.Faultf(device.Invalid, "%s is no measurement of this site", address)
 	}
-	clock, known := h.options.Now()
+	now, known := h.options.Now()
 	if !known { // the hours that the site has may turn out to be others
 		return 0, device.Faultf(device.Invalid, "the site's clock is not set: set it with agentsite clock --set, and import then")
 	}
 	if len(readings) == 0 {
 		return 0, nil
 	}
-	now := clock.UnixMilli()
 	if err := checkReadings(readings, now); err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 	v.readImported(first, floor(last, msHour)+msHour, func(b bucket) { has[floor(b.t, msHour)] = true })
 	var c collector // whose time is that of the wall
 	var all []bucket
-	minutesFrom := floor(now-h.options.Minutes.Milliseconds(), msHour)
+	minutesFrom := floor(now.Add(-h.options.Minutes).UnixMilli(), msHour)
 	for _, r := range readings {
 		b := bucket{t: r.At.UnixMilli(), good: uint32(r.Good), min: r.Min, max: r.Max, sum: r.Mean * float64(r.Good), last: r.Last}
 		if has[floor(b.t, msHour)] {
@@ -66,7 +66,7 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 		h.mu.Unlock()
 		return 0, err
 	}
-	h.expire()
+	h.expire(now, known)
 	return taken, nil
 }
 
@@ -74,23 +74,23 @@ func (h *History) Import(address string, readings []device.Summary) (taken int, 
 const maxReadings = 10_000
 
 // checkReadings checks what comes from outside.
-func checkReadings(all []device.Summary, now int64) error {
+func checkReadings(all []device.Summary, now time.Time) error {
 	if len(all) > maxReadings {
 		return device.Faultf(device.Invalid, "%d summaries at once, and at most %d are taken", len(all), maxReadings)
 	}
-	before := int64(0)
+	before := time.UnixMilli(0)
 	for _, r := range all {
-		t := r.At.UnixMilli()
-		switch at := r.At.UTC().Format(time.RFC3339); {
-		case t < before:
-			return device.Faultf(device.Invalid, "%s: not in the order of time, or from before 1970", at)
-		case t > now:
-			return device.Faultf(device.Invalid, "%s: in the future by the site's clock", at)
+		err := r.Check()
+		switch {
+		case r.At.Before(before):
+			err = errors.New("not in the order of time, or from before 1970")
+		case r.At.After(now):
+			err = errors.New("in the future by the site's clock")
 		}
-		if err := r.Check(); err != nil {
+		if err != nil {
 			return device.Faultf(device.Invalid, "%s: %w", r.At.UTC().Format(time.RFC3339), err)
 		}
-		before = t
+		before = r.At
 	}
 	return nil
 }

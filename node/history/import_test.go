@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -228,7 +229,7 @@ func TestImportRefuses(t *testing.T) {
 			t.Error("again:", n, err)
 		}
 		time.Sleep(11 * 365 * day)
-		h.expire() // the newest file stays
+		h.expire(time.Now(), true) // the newest file stays
 		if n, err := h.Import("a/t", []device.Summary{one(time.Now(), 1, 1, 1, 1)}); n != 1 || err != nil {
 			t.Error(n, err)
 		}
@@ -257,4 +258,34 @@ func TestImportUnknownClock(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
+}
+
+// TestImportedMemory: a query of many imported minutes does not have them in memory at once.
+func TestImportedMemory(t *testing.T) {
+	h := opened(t, newMemDisk(), oneMeasurement)
+	now := time.Now()
+	const batches, batch = 12, 160 * 60 // minutes of whole hours
+	at := now.Truncate(time.Hour).Add(-85 * day)
+	for range batches {
+		var all []device.Summary
+		for range batch {
+			all = append(all, device.Summary{At: at, Min: 1, Mean: 1, Max: 1, Last: 1, Good: 1})
+			at = at.Add(time.Minute)
+		}
+		if n, err := h.Import("a/t", all); n != batch || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	query := func() {
+		if all, err := h.Query(Query{Address: "a/t", From: now.Add(-90 * day), To: now, Step: 3650 * day}); err != nil || len(all) != 1 || all[0].Count != batches*batch {
+			t.Fatal(all, err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	query()
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 2<<20 {
+		t.Errorf("a query allocates %d bytes", took)
+	}
 }

@@ -68,6 +68,19 @@ func (f *wrapFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.file.WriteAt(b, at)
 }
 
+// opened returns a history of these points on a disk.
+func opened(t testing.TB, d disk, points map[string]device.Point) *History {
+	t.Helper()
+	h := New(points)
+	if err := h.open(d, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// tempDisk is a folder of the test.
+func tempDisk(t testing.TB) disk { return folder(filepath.Join(t.TempDir(), "h")) }
+
 // ago is a summary of one reading.
 func ago(ago time.Duration, v float64) device.Summary {
 	return device.Summary{At: time.Now().Add(-ago), Min: v, Mean: v, Max: v, Last: v, Good: 1}
@@ -105,18 +118,25 @@ func TestImportBesideNewer(t *testing.T) {
 	}
 }
 
-// TestFileThatStays: a file that could neither be written nor removed stops nothing once the disk works again.
-func TestFileThatStays(t *testing.T) {
-	w := &wrapDisk{disk: folder(filepath.Join(t.TempDir(), "h"))}
-	h := New(oneMeasurement)
-	if err := h.open(w, Options{}); err != nil {
-		t.Fatal(err)
-	}
+// failing returns a history whose disk neither writes nor removes a file until it is mended.
+func failing(t *testing.T) (h *History, mend func()) {
+	t.Helper()
+	w := &wrapDisk{disk: tempDisk(t)}
+	h = opened(t, w, oneMeasurement)
 	w.write = func() error { return errDisk }
 	w.remove = func(string) error { return errDisk }
+	return h, func() { w.write, w.remove = nil, nil }
+}
+
+// TestFileThatStays: a file that could neither be written nor removed stops nothing once the disk
+// works again.
+func TestFileThatStays(t *testing.T) {
+	h, mend := failing(t)
 	h.Record(number(1, time.Now()))
-	h.flush(false)
-	w.write, w.remove = nil, nil // the disk works again
+	if h.flush(false) == nil {
+		t.Fatal("the disk does not fail")
+	}
+	mend()
 	for i := range 3 {
 		h.Record(number(2, time.Now()))
 		if err := h.flush(i == 2); err != nil {
@@ -127,17 +147,11 @@ func TestFileThatStays(t *testing.T) {
 
 // TestImportedFileThatStays: it stops no import either.
 func TestImportedFileThatStays(t *testing.T) {
-	w := &wrapDisk{disk: folder(filepath.Join(t.TempDir(), "h"))}
-	h := New(oneMeasurement)
-	if err := h.open(w, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	w.write = func() error { return errDisk }
-	w.remove = func(string) error { return errDisk }
+	h, mend := failing(t)
 	if n, err := h.Import("a/t", []device.Summary{ago(20*time.Hour, 1)}); n != 0 || err == nil {
 		t.Fatal(n, err)
 	}
-	w.write, w.remove = nil, nil
+	mend()
 	if n, err := h.Import("a/t", []device.Summary{ago(20*time.Hour, 1)}); n != 1 || err != nil {
 		t.Error(n, err)
 	}
@@ -145,12 +159,9 @@ func TestImportedFileThatStays(t *testing.T) {
 
 // TestUnreadableMinutes: a file that cannot be read does not stop its tier.
 func TestUnreadableMinutes(t *testing.T) {
-	w := &wrapDisk{disk: folder(filepath.Join(t.TempDir(), "h"))}
+	w := &wrapDisk{disk: tempDisk(t)}
 	run := func() (err error) {
-		h := New(oneMeasurement)
-		if err := h.open(w, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, w, oneMeasurement)
 		for range 3 {
 			h.Record(number(1, time.Now()))
 			err = errors.Join(err, h.flush(false))
@@ -181,10 +192,7 @@ func TestUnreadableEpoch(t *testing.T) {
 		var at []int64
 		v := 0.0
 		run := func() {
-			h := New(oneMeasurement)
-			if err := h.open(w, Options{}); err != nil {
-				t.Fatal(err)
-			}
+			h := opened(t, w, oneMeasurement)
 			for range 5 {
 				v++
 				h.Record(number(v, time.Now()))
@@ -205,10 +213,7 @@ func TestUnreadableEpoch(t *testing.T) {
 		}
 		run()
 		w.open = nil
-		h := New(oneMeasurement)
-		if err := h.open(w, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, w, oneMeasurement)
 		i := 0
 		h.Samples("a/t", longAgo, farOff, func(wall time.Time, v float64, _ bool) bool {
 			if want := at[int(v)-1]; wall.UnixMilli() != want {
@@ -231,10 +236,7 @@ func TestMinutesLost(t *testing.T) {
 		for i := range 30 {
 			points[fmt.Sprintf("a/t%d", i)] = device.Point{Kind: device.KindMeasurement}
 		}
-		h := New(points)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, points)
 		n, h0 := 0, time.Now()
 		for m := range 3 * 24 * 60 {
 			for p := range points {
@@ -260,10 +262,7 @@ func TestMinutesLost(t *testing.T) {
 				delete(d.files, name)
 			}
 		}
-		h = New(points)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h = opened(t, d, points)
 		if got := byMinute(); got != before || total(h, "a/t1", raw) != n {
 			t.Errorf("%d minutes of the first day, %d before; %d readings in raw of %d", got, before, total(h, "a/t1", raw), n)
 		}
@@ -274,10 +273,7 @@ func TestMinutesLost(t *testing.T) {
 func TestRawLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()
-		h := New(oneMeasurement)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, oneMeasurement)
 		for range 100 {
 			h.Record(number(1, time.Now()))
 			time.Sleep(time.Minute)
@@ -288,10 +284,7 @@ func TestRawLost(t *testing.T) {
 				delete(d.files, name)
 			}
 		}
-		h = New(oneMeasurement)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h = opened(t, d, oneMeasurement)
 		h.Record(number(1, time.Now()))
 		h.flush(true)
 		for tier := range imported {
@@ -306,10 +299,7 @@ func TestRawLost(t *testing.T) {
 func TestImportedAndClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()
-		h := New(oneMeasurement)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, oneMeasurement)
 		for years := 8; years > 0; years -= 2 {
 			if n, err := h.Import("a/t", []device.Summary{ago(time.Duration(years)*365*day, 1)}); n != 1 || err != nil {
 				t.Fatal(n, err)
@@ -348,10 +338,7 @@ func TestImportedAndClockAhead(t *testing.T) {
 func TestDamagedWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemDisk()
-		h := New(oneMeasurement)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, oneMeasurement)
 		for range 2 {
 			h.Record(number(1, time.Now()))
 			time.Sleep(time.Minute)
@@ -374,10 +361,7 @@ func TestImportedDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Each byte of an imported file flipped: Open, Query and a further Import go on.
 		d := newMemDisk()
-		h := New(oneMeasurement)
-		if err := h.open(d, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		h := opened(t, d, oneMeasurement)
 		for i := range 3 {
 			if n, err := h.Import("a/t", []device.Summary{ago(time.Duration(90-i*10)*time.Hour, 1)}); n != 1 || err != nil {
 				t.Fatal(n, err)
@@ -389,10 +373,7 @@ func TestImportedDamaged(t *testing.T) {
 				b := append([]byte(nil), f.data...)
 				b[at] ^= 0xff
 				d2.files[name] = &memFile{data: b, synced: b}
-				h := New(oneMeasurement)
-				if err := h.open(d2, Options{}); err != nil {
-					t.Fatal(err)
-				}
+				h := opened(t, d2, oneMeasurement)
 				had := total(h, "a/t", hours)
 				if had < 2 {
 					t.Errorf("byte %d: %d left", at, had)

@@ -47,7 +47,7 @@ func (b *bucket) merge(o bucket) {
 	}
 	b.min, b.max, b.last = min(b.min, o.min), max(b.max, o.max), o.last
 	b.sum = max(-math.MaxFloat64, min(b.sum+o.sum, math.MaxFloat64))
-	b.good += o.good // an hour at 100,000 a second would not fit
+	b.good += o.good
 }
 
 func (b *bucket) mean() float64 {

@@ -108,6 +108,20 @@ func invalid(err error) error {
 	return rpc.Errorf(rpc.CodeInvalidParams, "%v", err)
 }
 
+// failed returns err with the code that says whose it is, nil for nil. docs/wire.md lists the codes.
+func failed(err error) error {
+	var mistake *config.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mistake), device.AsFault(err).Kind == device.Invalid:
+		return invalid(err)
+	case device.AsFault(err).Kind == device.Offline:
+		return rpc.Errorf(502, "%v", err)
+	}
+	return rpc.Errorf(rpc.CodeInternal, "%v", err)
+}
+
 func (s *Site) addOutputs(all methods) {
 	forOwners(s, all, ResetMethod, "reset", func(ctx context.Context, who agents.Principal, _ None) (none None, _ error) {
 		if err := s.Node.Own(who, "reset", "", func() error { return s.Outputs.Reset(ctx) }); err != nil {
@@ -117,16 +131,7 @@ func (s *Site) addOutputs(all methods) {
 	})
 	forOwners(s, all, ReloadMethod, "reload", func(ctx context.Context, who agents.Principal, _ None) (none None, _ error) {
 		err := s.Node.Own(who, "reload", "", func() error { return s.Reload(ctx) })
-		var mistake *config.Error
-		switch {
-		case err == nil:
-			return none, nil
-		case errors.As(err, &mistake), device.AsFault(err).Kind == device.Invalid:
-			return none, invalid(err)
-		case device.AsFault(err).Kind == device.Offline:
-			return none, rpc.Errorf(502, "%v", err) // docs/wire.md lists the codes
-		}
-		return none, rpc.Errorf(rpc.CodeInternal, "%v", err)
+		return none, failed(err)
 	})
 	forOwners(s, all, TakeOverMethod, "set --take-over", func(ctx context.Context, who agents.Principal, output Name) (none None, _ error) {
 		return none, invalid(s.Node.Own(who, "take-over", output.Name, func() error { return s.Outputs.TakeOver(ctx, who.ID, output.Name) }))
@@ -191,7 +196,7 @@ func (s *Site) importer() func(context.Context, agents.Principal, Import) (Impor
 	return func(_ context.Context, who agents.Principal, p Import) (out Imported, err error) {
 		var readings []device.Summary
 		for _, r := range p.Readings {
-			readings = append(readings, device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count})
+			readings = append(readings, r.Summary())
 		}
 		add := func() (err error) {
 			out.Imported, err = s.Import(p.Point, readings)
@@ -202,9 +207,6 @@ func (s *Site) importer() func(context.Context, agents.Principal, Import) (Impor
 		} else {
 			err = add()
 		}
-		if err != nil && device.AsFault(err).Kind != device.Invalid {
-			return out, rpc.Errorf(rpc.CodeInternal, "%v", err)
-		}
-		return out, invalid(err)
+		return out, failed(err)
 	}
 }

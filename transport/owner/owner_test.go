@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentsite/agents"
@@ -259,4 +260,40 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
+}
+
+// noted is a journal that keeps what was done without asking.
+type noted struct {
+	node.Journal
+	all []node.Asked
+}
+
+func (n *noted) Add(a node.Asked, _ node.Outcome) { n.all = append(n.all, a) }
+
+// TestImportIsNoted: whatever is imported is in the journal, once a minute for each point.
+func TestImportIsNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, identity.New(), new(disk))
+		j := &noted{}
+		s.Node = node.New(node.NewHub(nil, history.New(nil), agents.PointURI), "secret", j)
+		s.Import = func(string, []device.Summary) (int, error) { return 1, nil }
+		c := s.owner()
+		send := func(point string) {
+			if got, err := client.Call(t.Context(), c, owner.ImportMethod, owner.Import{Point: point, Readings: []owner.PastReading{{Count: 1}}}); err != nil || got.Imported != 1 {
+				t.Error(got, err)
+			}
+		}
+		for range 3 {
+			send("a/t")
+			send("a/h")
+		}
+		if len(j.all) != 2 || j.all[0].Tool != "import" || string(j.all[0].Args) != `{"name":"a/t"}` {
+			t.Errorf("%+v", j.all)
+		}
+		time.Sleep(time.Minute + time.Second)
+		send("a/t")
+		if len(j.all) != 3 {
+			t.Errorf("%+v", j.all)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/access"
 	"agentsite/transport/rpc"
@@ -208,6 +209,11 @@ type PastReading struct {
 	Max   float64   `json:"max"`
 	Last  float64   `json:"last"`
 	Count int       `json:"count"`
+}
+
+// Summary returns the reading as the history takes it.
+func (r PastReading) Summary() device.Summary {
+	return device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count}
 }
 
 // Imported answers ImportMethod.

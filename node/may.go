@@ -142,6 +142,9 @@ func (n *Node) partOf(p agents.Principal) (made partial) {
 		slog.Error("the site cannot be shown in part, and so is not shown", "to", p.ID, "err", err)
 		made.view = noSite().whole
 	}
+	if n.rank(p.ID) > 0 {
+		made.view.peers = func(holder string) bool { return n.rank(holder) > 0 }
+	}
 	for _, a := range *n.hosted.Load() {
 		made.hosted = append(made.hosted, toolsOf(a, sees))
 	}

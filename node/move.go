@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,16 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
-	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil {
+	if a.view.holds(p, r) && r.Key == nil && (!c.confirm && !a.limits.Confirm || n.owns(p)) {
+		if out, err := a.view.renew(ctx, p, r, c.ask.For, a.limits); err == nil || device.AsFault(err).Kind != device.Expired {
+			n.journal.Add(a.asked, outcome(out, err))
+			return out, err
+		} // the lease has ended since, so that this would be a move
+	}
+	if r.Held {
+		return out, n.refuse(a.asked, device.Faultf(device.Expired, "%s is not held by the caller any more", r.Output))
+	}
+	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && n.outranked(p, a.view, r.Output) == "" {
 		return out, n.refuse(a.asked, err)
 	}
 	limits, err := n.permit(&c, a.asked)
@@ -69,7 +79,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	default:
 		// From here on the caller may go: who asks again is to hear what came of it.
 		ctx = context.WithoutCancel(ctx)
-		if out, err = a.view.move(ctx, p, r, c.ask.For, limits); err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
+		if out, err = n.moveAbove(ctx, p, a.view, r, c.ask.For, limits); err == nil && !n.mayHold(p, c.ask.Points) { // revoked meanwhile
 			_, undone := a.view.Outputs.Release(ctx, r.Output)
 			out, err = agents.Output{}, errors.Join(errRevoked, undone)
 		}
@@ -115,12 +125,30 @@ func (v *view) move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	return v.output(s), v.redact(p, err)
 }
 
+// holds reports whether p holds an output at the value that it asks for.
+func (v *view) holds(p agents.Principal, r agents.MoveRequest) bool {
+	return slices.ContainsFunc(v.Outputs.Status(), func(s guard.Status) bool {
+		return s.Output == r.Output && s.Holder == p.ID && s.Goal == r.Value
+	})
+}
+
+// renew makes a lease longer that p has. Holding an output for a day so is not to wear out a
+// card, nor to use up a rate: it is not charged, and it is written down without a sync.
+func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
+	s, err := v.Outputs.Renew(ctx, p.ID, r.Output, r.Value, within(length, l))
+	return v.output(s), v.redact(p, err)
+}
+
 // release returns an output to safe.
 func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
 	idle := a.view.idle(r.Output)
 	if r.Value.IsZero() {
 		var s guard.Status
-		s, err = a.view.Outputs.Release(ctx, r.Output)
+		if r.Held {
+			s, err = a.view.Outputs.Renew(ctx, p.ID, r.Output, a.view.output(guard.Status{Output: r.Output}).Safe, 0)
+		} else {
+			s, err = a.view.Outputs.Release(ctx, r.Output)
+		}
 		out, err = a.view.output(s), a.view.redact(p, err)
 	} else {
 		out, err = a.view.move(ctx, p, r, lengthOf(r.For), agents.Limits{})

@@ -24,6 +24,7 @@ type Node struct {
 	requests requests
 	held     [quotas]counter
 	past     chan struct{} // places of those who read it
+	ranks    atomic.Pointer[map[string]int]
 }
 
 var _ agents.Site = (*Node)(nil)

@@ -74,6 +74,8 @@ func (s *stepped) Policy(output string) (guard.Policy, error) {
 	return guard.Policy{Output: output, Safe: device.Number(-1), Range: device.Range{Min: -1, Max: 100}}, nil
 }
 
+func (s *stepped) Status() []guard.Status { return nil }
+
 func (s *stepped) Try(context.Context, string, string, device.Value, time.Duration) error {
 	s.pause()
 	return nil

@@ -49,6 +49,11 @@ type History interface {
 type Outputs interface {
 	Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
 	Try(ctx context.Context, holder, output string, v device.Value, length time.Duration) error
+	// Renew is Move for the present holder, at the value that it holds or to safe; Expired for
+	// anybody else.
+	Renew(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
+	// TakeOver makes holder the holder of the lease of from.
+	TakeOver(ctx context.Context, holder, from, output string) error
 	Release(ctx context.Context, output string) (guard.Status, error)
 	Stop(ctx context.Context) error
 	Stopped() bool

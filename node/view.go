@@ -12,9 +12,10 @@ import (
 // errors. It is not changed once it is made.
 type view struct {
 	*site
-	part  bool            // something may not be seen
-	seen  map[string]uint // by address, the operations that may name it, as bits; nil where all may
-	bare  bool            // devices without points are seen
+	part  bool              // something may not be seen
+	seen  map[string]uint   // by address, the operations that may name it, as bits; nil where all may
+	bare  bool              // devices without points are seen
+	peers func(string) bool // holders whose names are told: for an agent of this site, the others; nil for none
 	offer agents.Offer
 	list  []agents.Point
 }
@@ -106,11 +107,11 @@ func (v *view) describe() error {
 const hidden = "something that you may not see"
 
 // holder returns who holds an output, as p may know it: a principal that sees only a part
-// knows nobody but itself.
+// knows nobody but itself, and an agent of this site the other ones.
 func (v *view) holder(p agents.Principal, s guard.Status) string { return v.named(p, s.Holder) }
 
 func (v *view) named(p agents.Principal, holder string) string {
-	if !v.part || holder == "" || holder == p.ID {
+	if !v.part || holder == "" || holder == p.ID || v.peers != nil && v.peers(holder) {
 		return holder
 	}
 	return "somebody else"

@@ -157,12 +157,22 @@ func (g *Guard) settle(ctx context.Context, waited func(*output) bool) error {
 // is on a ramp to it. It returns a fault if the machine refuses, if the hardware does not
 // follow (it is then driven to safe) or if ctx ends first.
 func (g *Guard) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
+	return g.move(ctx, output, v, func(now Time) error { return g.m.Move(now, holder, output, v, length) })
+}
+
+// Renew is Move for the present holder only; see Machine.Renew.
+func (g *Guard) Renew(ctx context.Context, holder, output string, v device.Value, length time.Duration) (Status, error) {
+	return g.move(ctx, output, v, func(now Time) error { return g.m.Renew(now, holder, output, v, length) })
+}
+
+// move makes a decision of the machine about an output, and waits until the hardware has v.
+func (g *Guard) move(ctx context.Context, output string, v device.Value, decide func(now Time) error) (Status, error) {
 	if ctx.Err() != nil {
 		return Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
 	}
 	if err := g.update(func(now Time) error {
 		g.m.Tick(now) // an expired lease must not block the move
-		return g.m.Move(now, holder, output, v, length)
+		return decide(now)
 	}); err != nil {
 		return Status{}, err
 	}
@@ -177,10 +187,10 @@ func (g *Guard) Try(_ context.Context, holder, output string, v device.Value, le
 	})
 }
 
-// TakeOver makes holder the holder of an output that another principal holds. The caller
-// must be an owner.
-func (g *Guard) TakeOver(holder, output string) error {
-	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
+// TakeOver makes holder the holder of an output that from holds, or anybody if that is "". The
+// caller must outrank it.
+func (g *Guard) TakeOver(_ context.Context, holder, from, output string) error {
+	return g.update(func(Time) error { return g.m.TakeOver(holder, from, output) })
 }
 
 // Told passes a reading, with its full address, to the outputs that require its point. It

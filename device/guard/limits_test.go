@@ -30,7 +30,7 @@ func TestForEver(t *testing.T) {
 			_ = m.Move(now, "ann", vent, value(1), maxOn)
 		},
 		"takes over": func(m *Machine, now Time, n int) {
-			_ = m.TakeOver([]string{"ann", "bob"}[n%2], vent)
+			_ = m.TakeOver([]string{"ann", "bob"}[n%2], "", vent)
 			_ = m.Move(now, []string{"ann", "bob"}[n%2], vent, value(1), maxOn)
 		},
 	} {
@@ -236,9 +236,9 @@ func TestTakeOver(t *testing.T) {
 	m, now := rested()
 	mustMove(t, m, now, "ann", heater, on, time.Minute)
 	settle(m, now)
-	wantFault(t, m.TakeOver("", heater), device.Denied, heater)
-	wantFault(t, m.TakeOver("owner", "room/ghost"), device.Invalid, "room/ghost")
-	if err := m.TakeOver("owner", heater); err != nil {
+	wantFault(t, m.TakeOver("", "", heater), device.Denied, heater)
+	wantFault(t, m.TakeOver("owner", "", "room/ghost"), device.Invalid, "room/ghost")
+	if err := m.TakeOver("owner", "", heater); err != nil {
 		t.Fatal(err)
 	}
 	if s := m.Status(now, 0); s.Holder != "owner" || s.Left != time.Minute || s.Value != on {
@@ -246,9 +246,34 @@ func TestTakeOver(t *testing.T) {
 	}
 	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Busy, "held by owner for another 1m")
 	mustMove(t, m, now, "owner", heater, on, 2*time.Minute)
-	if err := m.TakeOver("owner", valve); err != nil || m.Status(now, 2).Holder != "" {
+	if err := m.TakeOver("owner", "", valve); err != nil || m.Status(now, 2).Holder != "" {
 		t.Errorf("%v: what nobody holds is held now", err)
 	}
+	wantFault(t, m.TakeOver("rule:frost", "ann", heater), device.Busy, "held by owner")
+	if err := m.TakeOver("ann", "owner", heater); err != nil || m.Status(now, 0).Holder != "ann" {
+		t.Errorf("%v, %+v", err, m.Status(now, 0))
+	}
+}
+
+// TestRenew: a renewal begins no lease, changes no value and ends nobody else's lease.
+func TestRenew(t *testing.T) {
+	m, now := rested()
+	wantFault(t, m.Renew(now, "ann", heater, on, time.Minute), device.Expired, "not held")
+	wantFault(t, m.Renew(now, "", heater, on, time.Minute), device.Expired, "not held")
+	wantFault(t, m.Renew(now, "ann", heater, off, 0), device.Expired, "not held")
+	mustMove(t, m, now, "ann", heater, on, time.Minute)
+	settle(m, now)
+	wantFault(t, m.Renew(now, "bob", heater, on, time.Minute), device.Expired, "not held")
+	wantFault(t, m.Renew(now, "bob", heater, off, 0), device.Expired, "not held")
+	if err := m.Renew(now, "ann", heater, on, 2*time.Minute); err != nil || m.Status(now, 0).Left != 2*time.Minute {
+		t.Errorf("%v, %+v", err, m.Status(now, 0))
+	}
+	if err := m.Renew(now, "ann", heater, off, 0); err != nil || m.Status(now, 0).Holder != "" {
+		t.Errorf("%v, %+v", err, m.Status(now, 0))
+	}
+	mustMove(t, m, now, "ann", vent, device.Number(40), 20*time.Second)
+	wantFault(t, m.Renew(now, "ann", vent, device.Number(50), time.Minute), device.Expired, "not held")
+	wantFault(t, m.Renew(now, "ann", "room/ghost", on, 0), device.Invalid, "room/ghost")
 }
 
 // TestWhy: who held an output can read why it went back.

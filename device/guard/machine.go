@@ -90,6 +90,20 @@ func (m *Machine) Move(now Time, holder, name string, v device.Value, length tim
 	return nil
 }
 
+// Renew is Move for who holds the output already, at the value that it has or to safe, which
+// ends the lease. It refuses as Expired whoever does not hold the output any more, so that
+// nobody begins a lease, or ends another's, by being late.
+func (m *Machine) Renew(now Time, holder, name string, v device.Value, length time.Duration) error {
+	i, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	if o := &m.outputs[i]; holder == "" || o.holder != holder || v != o.goal && v != o.Safe {
+		return device.Faultf(device.Expired, "%s is not held at %v by the caller any more; move it", name, v)
+	}
+	return m.Move(now, holder, name, v, length)
+}
+
 // Try returns the fault that Move would return now, and moves nothing.
 func (m *Machine) Try(now Time, holder, name string, v device.Value, length time.Duration) error {
 	_, _, err := m.permit(now, holder, name, v, length)
@@ -178,9 +192,11 @@ func (m *Machine) Release(name string) error {
 	return nil
 }
 
-// TakeOver makes holder, which must be an owner, the holder of another principal's lease
-// without a change: its next Move is a renewal. It does nothing without a lease.
-func (m *Machine) TakeOver(holder, name string) error {
+// TakeOver makes holder, whom the caller has found to outrank the present one, the holder of
+// another principal's lease without a change: its next Move is a renewal. From is the present
+// holder, or "" for whoever it is; a lease of another than from is refused as Busy. It does
+// nothing without a lease.
+func (m *Machine) TakeOver(holder, from, name string) error {
 	i, err := m.find(name)
 	if err != nil {
 		return err
@@ -188,7 +204,11 @@ func (m *Machine) TakeOver(holder, name string) error {
 	if holder == "" {
 		return device.Faultf(device.Denied, "nobody may hold %s", name)
 	}
-	if o := &m.outputs[i]; o.holder != "" {
+	switch o := &m.outputs[i]; {
+	case from != "" && o.holder != "" && o.holder != from:
+		return device.Faultf(device.Busy, "%s is held by %s now; wait, or return it to safe first", name, o.holder).
+			Naming(name+" is held by somebody else now; wait, or return it to safe first", o.holder)
+	case o.holder != "":
 		o.holder = holder
 	}
 	return nil

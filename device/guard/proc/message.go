@@ -20,7 +20,7 @@ import (
 // is its length (uint16) and its bytes. Both ends are the same program: hello has a version,
 // and no field is optional.
 const (
-	version     = 7
+	version     = 8
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -32,7 +32,7 @@ const (
 	beat     kind = iota + 1 // "I am here"; answered
 	move                     // epoch, age, holder, output, value, length
 	release                  // output
-	takeOver                 // holder, output
+	takeOver                 // holder, from, output
 	told                     // reading, with its full address
 	stop
 	reset   // epoch, stops
@@ -43,6 +43,7 @@ const (
 	alive   // answered by the loop that keeps the deadlines
 	try     // as move; nothing moves
 	plan    // the text of the next plan
+	renew   // as move; for the present holder only
 	// From the guard.
 	answer  // a fault or none, and the result
 	hello   // version

@@ -103,18 +103,21 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case beat:
 		s.send(beat, number, nil) // after a failure, reading also fails
 		return nil
-	case move, try:
+	case move, renew, try:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
-		do = func() (func(*writer), error) { return s.status(s.move(ctx, m)) }
-		if k == try {
+		do = func() (func(*writer), error) { return s.status(s.move(ctx, m, s.g.Move)) }
+		switch k {
+		case renew:
+			do = func() (func(*writer), error) { return s.status(s.move(ctx, m, s.g.Renew)) }
+		case try:
 			do = func() (func(*writer), error) { return nil, s.try(ctx, m) }
 		}
 	case release:
 		output := r.text()
 		do = func() (func(*writer), error) { return s.status(s.g.Release(ctx, output)) }
 	case takeOver:
-		holder, output := r.text(), r.text()
-		do = func() (func(*writer), error) { return nil, s.g.TakeOver(holder, output) }
+		holder, from, output := r.text(), r.text(), r.text()
+		do = func() (func(*writer), error) { return nil, s.g.TakeOver(ctx, holder, from, output) }
 	case told:
 		s.g.Told(s.told.keep(r.reading()))
 		return r.end()
@@ -186,11 +189,12 @@ func (s *server) try(ctx context.Context, m order) error {
 	return s.g.Try(ctx, m.holder, m.output, m.value, m.length)
 }
 
-func (s *server) move(ctx context.Context, m order) (guard.Status, error) {
+// move makes an order by Guard.Move or Guard.Renew.
+func (s *server) move(ctx context.Context, m order, by func(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)) (guard.Status, error) {
 	if err := s.permit(ctx, m); err != nil {
 		return guard.Status{}, err
 	}
-	return s.g.Move(ctx, m.holder, m.output, m.value, m.length)
+	return by(ctx, m.holder, m.output, m.value, m.length)
 }
 
 func (s *server) status(now guard.Status, err error) (func(*writer), error) {

@@ -47,6 +47,7 @@ var layers = []layer{
 	{"agents/tools", []string{"agents", "device"}, "operations as tools, whatever site they are asked of"},
 	{"agents/group", []string{"agents", "agents/notify", "device"}, "a remote site is known by its responses; the connection is passed in"},
 	{"agents/rule/calendar", nil, "a time table over the wall clock, whatever runs by it"},
+	{"agents/rule/expr", []string{"device"}, "an expression is evaluated over values, whoever asks"},
 	{"agents/conformance", []string{"agents", "agents/tools"}, "the public suite's fixtures are an agent like any other"},
 	{"node", []string{"agents", "agents/notify", "agents/tools", "device", "device/guard"}, "the single entry point: what it needs comes as interfaces, in the words of devices, the guard and agents"},
 	{"node/identity", nil, "keys are the lowest layer"},

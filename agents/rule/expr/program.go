@@ -1,0 +1,157 @@
+package expr
+
+import (
+	"slices"
+	"time"
+
+	"agentsite/device"
+)
+
+// Point is what an expression needs to know of a point. An empty Kind means that the point's
+// description is not known yet: its type and unit are not checked, and its value is unknown.
+type Point struct {
+	Kind   device.Kind
+	Unit   string   // a UCUM code; "" where there is none
+	Values []string // of a state that is a text; a state without Values is a bool
+}
+
+// WindowFunc is what a window says of the readings in it.
+type WindowFunc uint8
+
+const (
+	Mean WindowFunc = iota
+	Least
+	Greatest
+	Change // the last reading minus the first
+	Count  // of readings or events; a number without a unit
+)
+
+var windowNames = [...]string{"mean", "least", "greatest", "change", "count"}
+
+// String returns the function's name in the language.
+func (f WindowFunc) String() string { return windowNames[f] }
+
+// Window is a function of the good readings of a point during the last Length, which is 1s to 24h.
+type Window struct {
+	Point  int // the index in Program.Points
+	Func   WindowFunc
+	Length time.Duration
+}
+
+// Env answers what an evaluation asks. Its methods do not block. It is asked by one goroutine
+// at a time; its answers do not change during an evaluation. Indices are those of
+// Program.Points and Program.Windows.
+type Env interface {
+	// Reading returns the last reading of a point and its monotonic age. known means that its
+	// quality is good. A reading that is stale or faulty has known false and its age; a point
+	// that was never read has known false and a negative age.
+	Reading(point int) (v device.Value, age time.Duration, known bool)
+	// Window returns a window's value, in the unit of its point.
+	Window(i int) (n float64, known bool)
+	// Clock returns the local wall time; known is false while the clock is not set.
+	Clock() (t time.Time, known bool)
+	// Sun returns sunrise and sunset of the local day of Clock; known is false where the sun
+	// does not rise or set that day, or the site's position is not configured.
+	Sun() (rise, set time.Time, known bool)
+}
+
+// Truth is the result of an evaluation; the zero Truth is Unknown.
+type Truth int8
+
+const (
+	Unknown Truth = iota
+	False
+	True
+)
+
+func (t Truth) String() string { return [...]string{"unknown", "false", "true"}[t] }
+
+// Program is a compiled condition. It is immutable and safe for concurrent use.
+type Program struct {
+	text      string
+	root      *node
+	points    []string
+	windows   []Window
+	usesClock bool
+	usesSun   bool
+}
+
+// Points returns the addresses of the points, in the order of their first use.
+func (p *Program) Points() []string { return slices.Clone(p.points) }
+
+// Windows returns the windows in the order of their first use, equal ones once.
+func (p *Program) Windows() []Window { return slices.Clone(p.windows) }
+
+// UsesClock reports whether the time of day, the weekday, sunrise or sunset is used.
+func (p *Program) UsesClock() bool { return p.usesClock }
+
+// UsesSun reports whether sunrise or sunset is used.
+func (p *Program) UsesSun() bool { return p.usesSun }
+
+// String returns the source text.
+func (p *Program) String() string { return p.text }
+
+// minNext bounds how often a caller evaluates because time passes.
+const minNext = 10 * time.Millisecond
+
+// Eval evaluates the condition. It allocates nothing and evaluates each node at most once.
+//
+// next is after how long the result may change although no reading comes, at least 10ms; 0 if
+// only readings can change it. It is exact for an age or the time of day that is compared with
+// constants or the sun (or earlier: at midnight, and where the time zone's offset changes), 1s
+// where an age or the time of day is a part of arithmetic, a 60th of a window's length, and 1m
+// while the clock is not set. A change of a reading's quality, and a step of the clock, count as
+// a reading: the caller then evaluates again.
+func (p *Program) Eval(env Env) (result Truth, next time.Duration) {
+	e := evaluation{env: env}
+	v := e.eval(p.root)
+	switch {
+	case e.next > 0:
+		next = max(e.next, minNext)
+	}
+	switch {
+	case v.Type() != device.TypeBool:
+		return Unknown, next
+	case v.Bool():
+		return True, next
+	}
+	return False, next
+}
+
+// Cause returns why the result is unknown: the address of the first point that decided it, "the
+// time of day", "sunrise", "sunset", "a division by zero" or "a number out of range". It
+// returns "" if the result is known. It may allocate.
+func (p *Program) Cause(env Env) string {
+	e := evaluation{env: env}
+	return e.cause(p, p.root)
+}
+
+func (e *evaluation) cause(p *Program, n *node) string {
+	if n == nil || !e.eval(n).IsZero() {
+		return ""
+	}
+	for _, child := range [...]*node{n.a, n.b, n.c} {
+		if c := e.cause(p, child); c != "" {
+			return c
+		}
+	}
+	switch n.op {
+	case opPoint, opAge:
+		return p.points[n.index]
+	case opWindow:
+		return p.points[p.windows[n.index].Point]
+	case opNow, opWeekday, opSunrise, opSunset:
+		switch {
+		case n.op == opSunrise && e.loadClock():
+			return "sunrise"
+		case n.op == opSunset && e.loadClock():
+			return "sunset"
+		}
+		return "the time of day"
+	case opDivide:
+		if e.eval(n.b).Number() == 0 {
+			return "a division by zero"
+		}
+	}
+	return "a number out of range"
+}

@@ -105,8 +105,7 @@ const minNext = 10 * time.Millisecond
 func (p *Program) Eval(env Env) (result Truth, next time.Duration) {
 	e := evaluation{env: env}
 	v := e.eval(p.root)
-	switch {
-	case e.next > 0:
+	if e.next > 0 {
 		next = max(e.next, minNext)
 	}
 	switch {

@@ -49,7 +49,7 @@ func TestReference(t *testing.T) {
 			}
 			t.Fatalf("%s\n%v", text, err)
 		}
-		for range 3 {
+		for range 2 {
 			w := randomWorld(r)
 			want := truth(mean(w))
 			got, _ := p.Eval(w.of(p))
@@ -89,7 +89,7 @@ func TestNext(t *testing.T) {
 		case minNext:
 			continue
 		}
-		for i := range 20 {
+		for i := range 6 {
 			w.passed = time.Duration(r.Int64N(int64(until)))
 			if i == 0 {
 				w.passed = until - 1

@@ -20,6 +20,9 @@ func TestSecurityIsShown(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	tests := make(map[string]bool)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && len(path) > len(root) && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir // git and the tools change theirs while the test runs
+		}
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

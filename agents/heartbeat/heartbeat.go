@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 )
 
 // Kind is the entry of the list of kinds.
-var Kind = agents.Kind{Name: "heartbeat", Doc: "shows on a display, each minute, how long the agent has run", New: func() agents.Hosted { return new(Agent) }}
+var Kind = agent.Kind{Name: "heartbeat", Doc: "shows on a display, each minute, how long the agent has run", New: func() agent.Agent { return new(Agent) }}
 
 // Agent is a heartbeat.
 type Agent struct {

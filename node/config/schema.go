@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/device"
 	"agentsite/device/driver"
 )
@@ -59,7 +59,7 @@ func forms() map[reflect.Type]*jsonschema.Schema {
 // Schema returns the JSON Schema (2020-12) of a file, for editors. It accepts what Parse
 // accepts, as far as a schema can say. The bytes depend on the drivers and the kinds of agents
 // only. It fails for one whose keys have no form in YAML, or are this package's own.
-func Schema(drivers []driver.Driver, kinds []agents.Kind) ([]byte, error) {
+func Schema(drivers []driver.Driver, kinds []agent.Kind) ([]byte, error) {
 	own := make(map[string]*jsonschema.Schema)
 	for name, defaults := range map[string]any{
 		"site": siteSection{}, "http": HTTP{Listen: DefaultListen, HTTPS: DefaultHTTPS}, "discovery": Discovery{MDNS: true},
@@ -182,7 +182,7 @@ func driverSchema(d driver.Driver, point *jsonschema.Schema) (*jsonschema.Schema
 }
 
 // agentSchema is an agent of any kind: its kind's keys and ours.
-func agentSchema(kinds []agents.Kind) (*jsonschema.Schema, error) {
+func agentSchema(kinds []agent.Kind) (*jsonschema.Schema, error) {
 	which := &jsonschema.Schema{Enum: []any{}, Description: "what kind of agent this is"}
 	agent := &jsonschema.Schema{Type: "object", Required: []string{"kind"}, Properties: map[string]*jsonschema.Schema{"kind": which}}
 	for _, k := range kinds {

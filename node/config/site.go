@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"agentsite/agents/rule/calendar"
 	"agentsite/device"
 	"agentsite/device/driver"
 )
@@ -19,9 +20,10 @@ import (
 // Site is a parsed file, checked as far as possible without hardware.
 type Site struct {
 	Name     string
-	Watchdog string // the board's own, as a file; "" for none
-	Owner    string // a did:key, which owns a site without an owner; "" for none
-	Claim    string // the secret to claim it by, in place of one that the site makes; "" for none
+	Watchdog string          // the board's own, as a file; "" for none
+	Place    *calendar.Place // nil where it is not written
+	Owner    string          // a did:key, which owns a site without an owner; "" for none
+	Claim    string          // the secret to claim it by, in place of one that the site makes; "" for none
 	// LastKnown uses the last known time after a start, until a network or an owner sets the
 	// time.
 	LastKnown bool
@@ -49,6 +51,7 @@ var claimForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 type siteSection struct {
 	Name     string `json:"name" jsonschema:"the name of the site on the network: a-z, 0-9, _ and -, at most 24"`
 	Watchdog string `json:"watchdog,omitempty" jsonschema:"the board's own watchdog, such as /dev/watchdog, which restarts a board whose outputs nobody drives any more; none when not written"`
+	Place    string `json:"place,omitempty" jsonschema:"where the site is, as latitude and longitude in degrees, such as 52.52, 13.40: for rules that go by sunrise and sunset"`
 }
 
 // DefaultFile is the configuration file in the working folder that commands use by default.
@@ -114,6 +117,9 @@ func Parse(name string, text []byte, drivers []driver.Driver) (*Site, error) {
 		case "site":
 			a := r.about(e)
 			site.Name, site.Watchdog = a.Name, a.Watchdog
+			if place, err := calendar.ParsePlace(a.Place); err == nil {
+				site.Place = &place
+			}
 		case "owner":
 			if site.Owner = e.value.text; e.value.shape != scalar || !ownerForm().MatchString(site.Owner) {
 				r.fail(e.value.at, "owner", "takes the public half of an owner's key, such as did:key:z6Mk…: agentsite identity --card - prints yours")
@@ -182,6 +188,11 @@ func (r *report) about(e entry) siteSection {
 	}
 	if at, dog, ok := e.scalar("watchdog"); ok && !strings.HasPrefix(dog, "/") {
 		r.fail(at, "site", "watchdog takes a file such as /dev/watchdog, not %q", clip(dog))
+	}
+	if at, place, ok := e.scalar("place"); ok {
+		if _, err := calendar.ParsePlace(place); err != nil {
+			r.fail(at, "site", "place: %w", err)
+		}
 	}
 	return a
 }

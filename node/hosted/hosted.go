@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule/calendar"
 	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/config"
@@ -29,17 +32,24 @@ type entry struct {
 	config.Agent
 	self  agents.Principal
 	may   []access.Permission
-	agent agents.Hosted
+	agent agent.Agent
+	agent.Definition
+
+	failed atomic.Pointer[string] // why it does not run now; nil while it does
 }
+
+// Kinds returns the kinds of agents that there are, for a configuration.
+type Kinds func(*config.Site) []agent.Kind
 
 // Check finds the mistakes that the kinds of the configured agents and their permissions
 // have: each is an error at its line.
-func Check(cfg *config.Site, kinds []agents.Kind) error {
+func Check(cfg *config.Site, kinds Kinds) error {
 	_, err := decode(cfg, kinds)
 	return err
 }
 
-func decode(cfg *config.Site, kinds []agents.Kind) ([]*entry, error) {
+func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
+	kinds := list(cfg)
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.Name)
@@ -63,20 +73,80 @@ func decode(cfg *config.Site, kinds []agents.Kind) ([]*entry, error) {
 			}
 			e.may = may
 		}
+		if err := e.define(); err != nil {
+			errs = append(errs, err)
+		}
+		for _, other := range all {
+			if err := e.conflict(other); err != nil {
+				errs = append(errs, err)
+			}
+		}
 		all = append(all, e)
 	}
 	return all, errors.Join(errs...)
 }
 
+// define asks the agent what its definition says.
+func (e *entry) define() error {
+	defined, ok := e.agent.(agent.Defined)
+	if !ok {
+		return nil
+	}
+	d, err := defined.Define()
+	var wrong *agent.Mistake
+	if errors.As(err, &wrong) {
+		return e.Errorf(wrong.Key, "%w", wrong)
+	}
+	if err != nil {
+		return e.Errorf("kind", "%w", err)
+	}
+	e.Definition = d
+	if len(d.Reads) == 0 {
+		return nil
+	}
+	reads, err := access.ParsePermissions("read " + strings.Join(d.Reads, "+"))
+	if err != nil {
+		return e.Errorf("kind", "it reads too much: %w", err)
+	}
+	e.may = append(reads, e.may...)
+	return nil
+}
+
+// conflict refuses two agents that move one output, where neither wins.
+func (e *entry) conflict(other *entry) error {
+	if e.Rank != other.Rank {
+		return nil
+	}
+	for _, output := range e.Moves {
+		if slices.Contains(other.Moves, output) {
+			return e.Errorf("priority", "%s is moved by %s, too; give one of them the higher \"priority:\", which wins, or move it by one of them only", output, other.Name)
+		}
+	}
+	return nil
+}
+
+// Options are what a Manager works with.
+type Options struct {
+	Site  agents.Site // what the agents ask
+	Kinds Kinds
+	// Permit replaces the permissions of all hosted agents, by principal, and ends what was
+	// held by those that are gone, as access.Store.SetHosted does.
+	Permit func(map[string][]access.Permission) error
+	Rank   func(map[string]int) // replaces their ranks, as node.Node.SetRanks does
+	Paused []string             // the names of agents that are not to run
+	Keep   func([]string) error // makes Paused durable
+}
+
 // Manager runs a site's hosted agents.
 type Manager struct {
-	site   agents.Site
-	kinds  []agents.Kind
-	permit func(map[string][]access.Permission) error
+	Options
 
 	next    chan []*entry       // the newest configuration that Run has not taken up yet
-	mu      sync.Mutex          // orders Apply
 	running map[string]*running // by name; only Run has it
+
+	mu    sync.Mutex // guards what follows, and orders Apply
+	all   []*entry   // as applied, paused ones too
+	place *calendar.Place
 }
 
 // running is an agent at work.
@@ -86,38 +156,56 @@ type running struct {
 	ended  chan struct{}
 }
 
-// New returns a manager for agents of these kinds, which ask site. permit replaces the
-// permissions of all hosted agents, by principal, and ends what was held by those that are
-// gone, as access.Store.SetHosted does.
-func New(site agents.Site, kinds []agents.Kind, permit func(map[string][]access.Permission) error) *Manager {
-	return &Manager{site: site, kinds: kinds, permit: permit, next: make(chan []*entry, 1), running: make(map[string]*running)}
+// New returns a manager that runs nothing yet.
+func New(o Options) *Manager {
+	return &Manager{Options: o, next: make(chan []*entry, 1), running: make(map[string]*running)}
 }
 
 // Apply takes up a configuration. Permissions hold, and those that are gone have ended,
 // when it returns; Run starts and stops the agents. After an error, which is a mistake in
 // the configuration, everything stays as it was.
 func (m *Manager) Apply(cfg *config.Site) error {
-	all, err := decode(cfg, m.kinds)
+	all, err := decode(cfg, m.Kinds)
 	if err != nil {
 		return err
 	}
-	permissions := make(map[string][]access.Permission)
+	permissions, ranks := make(map[string][]access.Permission), make(map[string]int)
 	for _, e := range all {
 		if e.may != nil {
 			permissions[e.self.ID] = e.may
 		}
+		if e.Rank > 0 {
+			ranks[e.self.ID] = e.Rank
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.permit(permissions); err != nil {
+	if err := m.Permit(permissions); err != nil {
 		return err
 	}
+	m.Rank(ranks)
+	for i, e := range all {
+		k := slices.IndexFunc(m.all, func(before *entry) bool { return before.Same(e.Agent) })
+		if k >= 0 && samePlace(m.place, cfg.Place) { // it goes on undisturbed
+			all[i] = m.all[k]
+		}
+	}
+	m.all, m.place = all, cfg.Place
+	m.tell()
+	return nil
+}
+
+func samePlace(a, b *calendar.Place) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// tell tells Run which agents are to run, in place of what it has not seen yet.
+func (m *Manager) tell() {
 	select {
-	case <-m.next: // Run has not seen it, and goes by the newest
+	case <-m.next:
 	default:
 	}
-	m.next <- all
-	return nil
+	m.next <- slices.DeleteFunc(slices.Clone(m.all), func(e *entry) bool { return slices.Contains(m.Paused, e.Name) })
 }
 
 // Run runs the agents until ctx ends, and returns when they have ended, or after
@@ -147,7 +235,7 @@ func (m *Manager) Run(ctx context.Context) {
 // name has ended.
 func (m *Manager) replace(ctx context.Context, all []*entry) {
 	for _, r := range m.running {
-		if r.entry != nil && !slices.ContainsFunc(all, func(e *entry) bool { return e.Same(r.Agent) }) {
+		if r.entry != nil && !slices.Contains(all, r.entry) {
 			r.entry = nil
 			r.cancel()
 		}
@@ -167,7 +255,7 @@ func (m *Manager) replace(ctx context.Context, all []*entry) {
 				<-before.ended
 			}
 			if one.Err() == nil {
-				e.run(one, m.site)
+				e.run(one, m.Site)
 			}
 		}()
 	}
@@ -180,6 +268,7 @@ func (e *entry) run(ctx context.Context, site agents.Site) {
 	pause := retry
 	for {
 		began := time.Now()
+		e.failed.Store(nil)
 		err := e.agent.Run(ctx, e.self, site)
 		if err == nil || ctx.Err() != nil {
 			return
@@ -187,6 +276,8 @@ func (e *entry) run(ctx context.Context, site agents.Site) {
 		if time.Since(began) > retryMax {
 			pause = retry
 		}
+		says := err.Error()
+		e.failed.Store(&says)
 		slog.Error("hosted agent failed", "agent", e.self.ID, "err", err, "again_in", pause)
 		select {
 		case <-ctx.Done():

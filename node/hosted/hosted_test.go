@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/node/access"
 	"agentsite/node/config"
 )
@@ -77,8 +78,13 @@ type rig struct {
 
 func newRig() *rig {
 	r := &rig{notes: &notes{failed: map[string]int{}, running: map[string]bool{}}}
-	kinds := []agents.Kind{{Name: "probe", New: func() agents.Hosted { return &probe{notes: r.notes} }}}
-	r.Manager = New(nil, kinds, func(all map[string][]access.Permission) error { r.permitted = all; return nil })
+	kinds := []agent.Kind{{Name: "probe", New: func() agent.Agent { return &probe{notes: r.notes} }}}
+	r.Manager = New(Options{
+		Kinds:  func(*config.Site) []agent.Kind { return kinds },
+		Permit: func(all map[string][]access.Permission) error { r.permitted = all; return nil },
+		Rank:   func(map[string]int) {},
+		Keep:   func([]string) error { return nil },
+	})
 	return r
 }
 
@@ -168,7 +174,7 @@ func TestSlowEnd(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	kinds := newRig().kinds
+	kinds := newRig().Kinds
 	many := make([]string, 33) // parts that are well-formed each
 	for i := range many {
 		many[i] = "read d" + strconv.Itoa(i)

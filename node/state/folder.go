@@ -27,6 +27,7 @@ const (
 	JournalFolder = "journal"             // what was done
 	HistoryFolder = "history"             // past readings
 	ClaimFile     = "agentsite-claim.txt" // the address to claim the site by; present while nobody owns it
+	PausedFile    = "paused"              // the hosted agents that are not to run
 	PlanFile      = "outputs.yaml"        // what the guard's process drives
 
 	lockName     = "lock" // held by the running site, and signed by each that ran

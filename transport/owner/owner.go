@@ -13,6 +13,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
+	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/transport/rpc"
 )
@@ -21,7 +22,7 @@ import (
 type Site struct {
 	Node    *node.Node
 	Access  *access.Store
-	Outputs Outputs
+	Outputs outputs
 	Reload  func(context.Context) error // fails with a *config.Error, or a device.Fault that is Invalid or Offline
 
 	Key           identity.Key
@@ -34,13 +35,19 @@ type Site struct {
 	// device.Fault that is Invalid where the caller can mend it.
 	Import func(point string, readings []device.Summary) (int, error)
 
+	Hosted interface { // the agents that the site hosts
+		List(ctx context.Context) []hosted.Agent
+		Pause(name string) error
+		Resume(name string) error
+	}
+
 	// Find returns the records of the realm's sites that have a capability; "" lists those that
 	// are known already. It blocks until all were asked or ctx ends; nil without a realm.
 	Find func(ctx context.Context, capability string) ([]*discovery.Signed, error)
 }
 
-// Outputs is what only an owner may do with the outputs. Both may block for the guard.
-type Outputs interface {
+// outputs is what only an owner may do with the outputs. Both may block for the guard.
+type outputs interface {
 	Reset(ctx context.Context) error
 	TakeOver(ctx context.Context, holder, from, output string) error
 }
@@ -54,6 +61,7 @@ func (s *Site) Methods() map[string]rpc.Method {
 	s.addGrants(all)
 	s.addOwners(all)
 	s.addAbout(all)
+	s.addHosted(all)
 	return all
 }
 
@@ -161,15 +169,15 @@ func (s *Site) addAbout(all methods) {
 	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
 	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
 	forOwners(s, all, ImportMethod, "history import", s.importer())
-	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (FoundAll, error) {
+	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (foundAll, error) {
 		if s.Find == nil {
-			return FoundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
+			return foundAll{}, rpc.Errorf(rpc.CodeInvalidParams, "this site is in no realm: internet: realm: in its configuration says in which")
 		}
 		records, err := s.Find(ctx, w.Capability)
 		if err != nil {
-			return FoundAll{}, rpc.Errorf(503, "%v", err)
+			return foundAll{}, rpc.Errorf(503, "%v", err)
 		}
-		all := FoundAll{Found: []Found{}}
+		all := foundAll{Found: []Found{}}
 		for _, r := range records {
 			all.Found = append(all.Found, NewFound(r))
 		}
@@ -177,9 +185,23 @@ func (s *Site) addAbout(all methods) {
 	})
 }
 
+// addHosted adds what is asked of the agents that the site hosts.
+func (s *Site) addHosted(all methods) {
+	forOwners(s, all, AgentsMethod, "rules", func(ctx context.Context, _ agents.Principal, _ None) (hosted.Agents, error) {
+		return hosted.Agents{Agents: s.Hosted.List(ctx)}, nil
+	})
+	change := func(method Method[Name, None], verb string, do func(name string) error) {
+		forOwners(s, all, method, "rules "+verb, func(_ context.Context, who agents.Principal, agent Name) (none None, _ error) {
+			return none, failed(s.Node.Own(who, verb, agent.Name, func() error { return do(agent.Name) }))
+		})
+	}
+	change(PauseMethod, "pause", func(name string) error { return s.Hosted.Pause(name) })
+	change(ResumeMethod, "resume", func(name string) error { return s.Hosted.Resume(name) })
+}
+
 // importer returns what does ImportMethod. An import is many calls, of which the journal has one
 // a minute for each point.
-func (s *Site) importer() func(context.Context, agents.Principal, Import) (Imported, error) {
+func (s *Site) importer() func(context.Context, agents.Principal, Import) (imported, error) {
 	var mu sync.Mutex
 	noted := make(map[string]time.Time)
 	fresh := func(who, point string) bool {
@@ -193,7 +215,7 @@ func (s *Site) importer() func(context.Context, agents.Principal, Import) (Impor
 		}
 		return !had
 	}
-	return func(_ context.Context, who agents.Principal, p Import) (out Imported, err error) {
+	return func(_ context.Context, who agents.Principal, p Import) (out imported, err error) {
 		var readings []device.Summary
 		for _, r := range p.Readings {
 			readings = append(readings, r.Summary())

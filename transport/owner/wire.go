@@ -6,6 +6,7 @@ import (
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node/access"
+	"agentsite/node/hosted"
 	"agentsite/transport/rpc"
 )
 
@@ -31,8 +32,11 @@ const (
 	RecoverMethod     Method[Recovery, None]       = "owner/recover"  // uses the code on the site's own machine
 	RoutesMethod      Method[None, Routes]         = "owner/routes"   // lists everything that listens
 	HealthMethod      Method[None, Health]         = "owner/health"
-	FindMethod        Method[Wanted, FoundAll]     = "owner/find"   // finds other sites of the realm
-	ImportMethod      Method[Import, Imported]     = "owner/import" // adds past readings of a measurement
+	FindMethod        Method[Wanted, foundAll]     = "owner/find"   // finds other sites of the realm
+	ImportMethod      Method[Import, imported]     = "owner/import" // adds past readings of a measurement
+	AgentsMethod      Method[None, hosted.Agents]  = "owner/agents" // lists the agents that the site hosts
+	PauseMethod       Method[Name, None]           = "owner/pause"  // stops one of them, until the next
+	ResumeMethod      Method[Name, None]           = "owner/resume"
 )
 
 // The methods for any caller that proved a key to the carrier. On a network, a site that
@@ -189,8 +193,8 @@ type Wanted struct {
 	Capability string `json:"capability,omitzero"` // "" for all that the site knows already, without asking anybody
 }
 
-// FoundAll answers FindMethod.
-type FoundAll struct {
+// foundAll answers FindMethod.
+type foundAll struct {
 	Found []Found `json:"found"`
 }
 
@@ -216,8 +220,8 @@ func (r PastReading) Summary() device.Summary {
 	return device.Summary{At: r.Time, Min: r.Min, Mean: r.Mean, Max: r.Max, Last: r.Last, Count: r.Count, Good: r.Count}
 }
 
-// Imported answers ImportMethod.
-type Imported struct {
+// imported answers ImportMethod.
+type imported struct {
 	Imported int `json:"imported"` // how many readings; those in hours that the site has are left out
 }
 
@@ -226,20 +230,20 @@ type Found struct {
 	Name   string   `json:"name"`
 	DID    string   `json:"did"`
 	URLs   []string `json:"urls"`
-	Public []Public `json:"public,omitzero"`
+	Public []public `json:"public,omitzero"`
 }
 
 // NewFound returns a site as its record announces it.
 func NewFound(r *discovery.Signed) Found {
 	f := Found{Name: r.Name, DID: r.Site.String(), URLs: r.Addresses}
 	for _, k := range r.Offer {
-		f.Public = append(f.Public, Public{k.Kind, k.Points})
+		f.Public = append(f.Public, public{k.Kind, k.Points})
 	}
 	return f
 }
 
-// Public are the points of one kind that a site announces to everybody.
-type Public struct {
+// public are the points of one kind that a site announces to everybody.
+type public struct {
 	Kind   string   `json:"Kind"`
 	Points []string `json:"Points"`
 }

@@ -2,9 +2,11 @@ package site
 
 import (
 	"slices"
+	"time"
 
-	"agentsite/agents"
+	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
+	"agentsite/agents/rule"
 	"agentsite/device/board"
 	"agentsite/device/chip"
 	"agentsite/device/driver"
@@ -30,11 +32,16 @@ func Drivers(b *board.Board) []driver.Driver {
 // AllDrivers returns the drivers on a new board, for a process that runs no site.
 func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 
-// Kinds is the one list of the kinds of agents that a site can host.
-func Kinds() []agents.Kind { return []agents.Kind{heartbeat.Kind} }
+// Kinds is the one list of the kinds of agents that a site can host. now is its clock, which
+// nothing but running them asks for.
+func Kinds(now func() (t time.Time, sure bool)) hosted.Kinds {
+	return func(cfg *config.Site) []agent.Kind {
+		return []agent.Kind{heartbeat.Kind, rule.Kind(rule.World{Now: now, Place: cfg.Place})}
+	}
+}
 
 // CheckAgents checks the agents section of a configuration.
-func CheckAgents(cfg *config.Site) error { return hosted.Check(cfg, Kinds()) }
+func CheckAgents(cfg *config.Site) error { return hosted.Check(cfg, Kinds(nil)) }
 
 // Schema is the JSON Schema of a configuration with these drivers and kinds, for editors.
-func Schema() ([]byte, error) { return config.Schema(AllDrivers(), Kinds()) }
+func Schema() ([]byte, error) { return config.Schema(AllDrivers(), Kinds(nil)(new(config.Site))) }

@@ -87,7 +87,11 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
-	s.hosted = hosted.New(s.node, Kinds(), s.access.SetHosted)
+	paused, err := s.Folder.Paused()
+	if err != nil {
+		return err
+	}
+	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: Kinds(s.access.Now), Permit: s.access.SetHosted, Rank: s.node.SetRanks, Paused: paused, Keep: s.Folder.WritePaused})
 	if err := s.devices.Configure(s.hosted.Apply); err != nil {
 		return err
 	}

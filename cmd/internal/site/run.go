@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"runtime/debug"
@@ -147,9 +146,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	endRecords := s.openRecords(ctx) // may take seconds, and the guard does not wait for it
-	defer endRecords()               // after everything that writes to them has ended
-	status := s.settle(ctx)          // outputs are safe before anybody is heard
+	endRecords := s.openRecords(ctx)         // may take seconds, and the guard does not wait for it
+	defer endRecords()                       // after everything that writes to them has ended
+	status := devices.Settle(ctx, s.outputs) // outputs are safe before anybody is heard
 	s.runDevices(ctx, group)
 	s.serve(ctx, group)
 	group.Go(func() error {
@@ -178,28 +177,6 @@ func (s *site) cleanUp() {
 		s.cleanups[last]()
 		s.cleanups = s.cleanups[:last]
 	}
-}
-
-// settle waits until the outputs are known to be safe, for a bounded time, and returns a
-// sentence on how they are.
-func (s *site) settle(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, devices.SettleTimeout)
-	defer cancel()
-	err := s.outputs.Settle(ctx)
-	if err != nil {
-		slog.Error("not every output is known to be safe; moves of those are refused", "err", err)
-	}
-	stopped := s.outputs.Stopped()
-	if stopped {
-		slog.Warn("emergency stop is latched; outputs stay safe until agentsite reset")
-	}
-	switch {
-	case err != nil:
-		return "NOT EVERY OUTPUT IS KNOWN TO BE SAFE (the log says which); they are driven there."
-	case stopped:
-		return "THE EMERGENCY STOP IS LATCHED: outputs stay at their safe values until agentsite reset."
-	}
-	return "Its outputs are at their safe values."
 }
 
 func (s *site) url() string { return fmt.Sprintf("http://%v", s.http.Addr()) }

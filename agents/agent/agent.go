@@ -1,0 +1,80 @@
+// Package agent is the vocabulary of the agents that a site hosts: what one is, what its
+// definition says, and what it does now.
+package agent
+
+import (
+	"context"
+
+	"agentsite/agents"
+)
+
+// Agent is an agent that the site's owner configured. The exported fields of its struct,
+// with json tags, are the YAML keys of its kind; `jsonschema:"…"` tags describe them.
+type Agent interface {
+	// Run works until ctx ends. It asks the site as self, a principal KIND:NAME with the
+	// permissions that its owner gave it: to run inside the site is no privilege. When it
+	// returns an error it is run again after a back-off; after nil it has ended.
+	Run(ctx context.Context, self agents.Principal, site agents.Site) error
+}
+
+// Kind is one entry of the list of kinds of agents.
+type Kind struct {
+	Name string       // as in the YAML; [a-z]{1,24}
+	Doc  string       // one line for people
+	New  func() Agent // returns a pointer to a struct that holds the defaults
+}
+
+// Defined is a Agent whose definition says more than its fields.
+type Defined interface {
+	Agent
+	// Define checks the definition, before anything runs. The error is a *Mistake.
+	Define() (Definition, error)
+}
+
+// Definition is what an agent will do, by its owner's own words.
+type Definition struct {
+	// Reads are points that the agent may read without a permission that says so: the owner
+	// named them in the agent's definition.
+	Reads []string
+	// Moves are outputs. Two agents of one rank that move one output are a mistake.
+	Moves []string
+	// Rank is above 0 for an agent that others may take an output over from: owners, and agents
+	// of a higher rank.
+	Rank int
+}
+
+// Mistake is a mistake in an agent's definition, at the line of a key.
+type Mistake struct {
+	Key string
+	Err error
+}
+
+func (m *Mistake) Error() string { return m.Key + ": " + m.Err.Error() }
+func (m *Mistake) Unwrap() error { return m.Err }
+
+// Reporting is a Agent that tells what it does.
+type Reporting interface {
+	Agent
+	// Report may wait for a call that is under way, until ctx ends. The zero Report is that of
+	// an agent that does not run.
+	Report(ctx context.Context) Report
+}
+
+// Report is what an agent does now, and why.
+type Report struct {
+	State State  `json:"state"`
+	Says  string `json:"says,omitzero"` // one sentence for people
+}
+
+// State is what a hosted agent does.
+type State string
+
+const (
+	Idle     State = "idle"
+	Waiting  State = "waits"  // for something that Says names
+	Holding  State = "holds"  // outputs
+	Yielding State = "yields" // to somebody else who moved its output
+	Paused   State = "paused" // by an owner
+	Failed   State = "failed" // it is run again after a while
+	Running  State = "runs"   // and tells no more
+)

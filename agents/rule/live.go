@@ -1,0 +1,215 @@
+package rule
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+const (
+	// evaluateEvery is the shortest time between two evaluations for readings.
+	evaluateEvery = 100 * time.Millisecond
+	// moveTimeout bounds one move, and the release of everything at the end.
+	moveTimeout = 10 * time.Second
+	// maxRounds bounds how often a Machine is asked in a row whether there is more to do.
+	maxRounds = 4
+)
+
+// live runs a Machine on a site as it is. Readings come by Watch, in one goroutine; due times
+// come by a timer. Both take turns by mu.
+type live struct {
+	machine *Machine
+	site    agents.Site
+	self    agents.Principal
+	world   World
+	began   time.Time
+	points  []agents.Point // of the site, as the machine was made for them
+
+	mu      device.Mutex
+	timer   *time.Timer
+	ended   bool
+	skipped string // as logged
+	refused []string
+}
+
+// moment returns the present time. Now begins above 0, so that there are times before it.
+func (l *live) moment() Moment {
+	m := Moment{Now: time.Since(l.began)}
+	if l.world.Now != nil {
+		m.Wall, m.Sure = l.world.Now()
+		m.Wall = m.Wall.Local()
+	}
+	return m
+}
+
+func (l *live) run(ctx context.Context) error {
+	l.refused = make([]string, len(l.machine.outputs))
+	l.timer = time.AfterFunc(time.Hour, func() {
+		if l.mu.LockContext(ctx) == nil {
+			defer l.mu.Unlock()
+			l.step(ctx)
+		}
+	})
+	defer l.end(ctx)
+	points := slices.Clone(l.machine.Points())
+	for _, output := range l.machine.Outputs() {
+		if !slices.Contains(points, output) {
+			points = append(points, output)
+		}
+	}
+	var last time.Duration
+	return l.site.Watch(ctx, l.self, agents.WatchRequest{Points: points}, func(u agents.Update) error {
+		seen := time.Since(l.began)
+		soon := seen-last < evaluateEvery
+		last = seen
+		if err := l.update(ctx, u, seen); err != nil || !soon {
+			return err
+		}
+		// Only readings that come so fast cost a wake-up more, of which one evaluation sees many.
+		select {
+		case <-ctx.Done():
+		case <-time.After(evaluateEvery):
+		}
+		return nil
+	})
+}
+
+var errPointsChanged = errors.New("the points that the rule uses were changed")
+
+// update tells the machine what changed, and has it decide.
+func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) error {
+	if err := l.mu.LockContext(ctx); err != nil {
+		return err
+	}
+	defer l.mu.Unlock()
+	if u.Offer {
+		list, err := l.site.Points(ctx, l.self, agents.SiteRequest{})
+		if err != nil {
+			return err
+		}
+		if !l.same(list.Points) {
+			return errPointsChanged
+		}
+	}
+	m, now := l.machine, l.moment()
+	for _, r := range u.Readings {
+		if i, ok := m.index[r.Point]; ok {
+			m.Tell(now, i, Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
+		}
+		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
+		if d := r.Detail; d != nil && i >= 0 {
+			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: length(d.Rest), Known: r.Quality == device.Good})
+		}
+	}
+	l.step(ctx)
+	return nil
+}
+
+// length returns a length in seconds, as a site tells it.
+func length(seconds float64) time.Duration {
+	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
+}
+
+// same reports whether the points that the rule uses are as they were.
+func (l *live) same(points []agents.Point) bool {
+	pick := func(all []agents.Point) []agents.Point {
+		return slices.DeleteFunc(slices.Clone(all), func(p agents.Point) bool {
+			return !slices.Contains(l.machine.points, p.Point) && !slices.Contains(l.machine.Outputs(), p.Point)
+		})
+	}
+	return slices.EqualFunc(pick(points), pick(l.points), func(a, b agents.Point) bool { return reflect.DeepEqual(a, b) })
+}
+
+// step makes what the machine decides, and sets the timer for what is due next.
+func (l *live) step(ctx context.Context) {
+	if l.ended || ctx.Err() != nil {
+		return
+	}
+	for range maxRounds {
+		acts, next := l.machine.Step(l.moment())
+		for _, a := range acts {
+			left, err := l.move(ctx, a)
+			l.machine.Done(l.moment(), a, left, err)
+		}
+		if len(acts) == 0 {
+			l.schedule(next)
+			l.log()
+			return
+		}
+	}
+	l.schedule(time.Second)
+	l.log()
+}
+
+// schedule sets the timer. A rule that goes by the time of day looks each full minute whether
+// the clock was set; all rules do so in the same moment.
+func (l *live) schedule(next time.Duration) {
+	if l.machine.usesClock() {
+		minute := time.Now().Truncate(time.Minute).Add(time.Minute + 10*time.Millisecond)
+		if left := time.Until(minute); next == 0 || left < next {
+			next = left
+		}
+	}
+	if next == 0 {
+		l.timer.Stop()
+		return
+	}
+	l.timer.Reset(next)
+}
+
+// move makes one act, and returns for how long the output is held then.
+func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	r := agents.MoveRequest{Output: l.machine.targets[a.Output].address, Value: a.Value, Held: a.Held}
+	if a.For > 0 {
+		seconds := a.For.Seconds()
+		r.For = &seconds
+	}
+	if a.Key != "" {
+		r.Key = &a.Key
+	}
+	out, err := l.site.Move(ctx, l.self, r)
+	return length(out.Left), err
+}
+
+// end releases what the rule holds, whatever ended it.
+func (l *live) end(ctx context.Context) {
+	l.timer.Stop()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveTimeout)
+	defer cancel()
+	if l.mu.LockContext(ctx) != nil {
+		return // a move hangs; leases end by themselves
+	}
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, a := range l.machine.Release() {
+		l.move(ctx, a)
+	}
+}
+
+// log writes one line when an output is refused, for each reason, and one when a trigger moves
+// nothing.
+func (l *live) log() {
+	m := l.machine
+	for i := range m.outputs {
+		if why := m.outputs[i].refused; why != l.refused[i] {
+			l.refused[i] = why
+			if why != "" {
+				slog.Info("rule waits for an output", "rule", l.self.ID, "output", m.outputs[i].address, "why", why)
+			}
+		}
+	}
+	if m.skipped != l.skipped {
+		l.skipped = m.skipped
+		if m.skipped != "" {
+			slog.Info("rule was started and moved nothing", "rule", l.self.ID, "why", m.skipped)
+		}
+	}
+}

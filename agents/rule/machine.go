@@ -1,0 +1,361 @@
+package rule
+
+import (
+	"slices"
+	"time"
+
+	"agentsite/agents/rule/expr"
+	"agentsite/device"
+)
+
+// Moment is a time. Now is monotonic and orders everything. Wall is the local time of day; it
+// counts only if it is Sure.
+type Moment struct {
+	Now  time.Duration
+	Wall time.Time
+	Sure bool
+}
+
+// Reading is a reading as a Machine is told of it.
+type Reading struct {
+	Value device.Value
+	Age   time.Duration
+	Known bool // it is of good quality
+}
+
+// Lease is what is known of an output: who holds it, and why the last lease ended; "" for a
+// release, or without a lease.
+type Lease struct {
+	Holder string
+	Ended  string
+	Rest   time.Duration // until its own limits permit a move
+	Known  bool          // its value is known
+}
+
+// Act is a move that a Machine wants. Without a value it is a release.
+type Act struct {
+	Output int // its index in Outputs
+	Value  device.Value
+	For    time.Duration // 0 leaves it to the output
+	Held   bool          // only while the rule holds the output: a renewal, or its release
+	Key    string        // makes the move once; "" for none
+}
+
+const (
+	// lateAt is how late an occurrence of at: may run, and missedAt with missed: run. The former
+	// is for clocks that are set in small steps.
+	lateAt, missedAt = time.Minute, time.Hour
+	// sameEvent is how far apart in time two readings of one event may seem.
+	sameEvent = 20 * time.Millisecond
+)
+
+// Machine decides what one rule does. It is plain state: its methods take the present time,
+// do no I/O and do not block; Tell and Step allocate nothing once a rule has settled. It is not
+// safe for concurrent use.
+//
+// At first a rule is idle: it holds nothing, and what it knows of the past counts for nothing.
+type Machine struct {
+	*compiled
+	self string // the principal
+
+	now      Moment
+	readings []reading
+	windows  []window
+	envs     [programs]env
+	outputs  []output
+	acts     []Act
+
+	active bool          // a level holds its outputs
+	since  time.Duration // from when the condition has been true; valid if pending
+	// pending: the condition is true, and not yet for as long as it has to be
+	pending bool
+	truth   expr.Truth // of the condition, when it was looked at last
+
+	fired   bool          // the event of on: came
+	began   bool          // the first Step was made
+	sure    bool          // the clock has been
+	every   time.Duration // when every: is due next
+	at      time.Time     // when at: is due next; zero while that is not known
+	key     string        // of that occurrence
+	ranLast time.Time     // the last occurrence that was due
+	skipped string        // why the last trigger moved nothing; "" if it did
+}
+
+// reading is what is known of a point.
+type reading struct {
+	value device.Value
+	at    time.Duration // of Moment.Now
+	seen  bool          // it was ever read
+	known bool
+}
+
+// env evaluates one expression over the Machine's points.
+type env struct {
+	m       *Machine
+	program *expr.Program
+	points  []int // of the expression, in Machine.readings
+	windows []int
+}
+
+func (e *env) Reading(i int) (v device.Value, age time.Duration, known bool) {
+	r := &e.m.readings[e.points[i]]
+	if !r.seen {
+		return v, -1, false
+	}
+	return r.value, max(0, e.m.now.Now-r.at), r.known
+}
+
+func (e *env) Window(i int) (float64, bool) {
+	w := &e.m.windows[e.windows[i]]
+	return w.value(e.m.now.Now)
+}
+
+func (e *env) Clock() (time.Time, bool) { return e.m.now.Wall, e.m.now.Sure }
+
+func (e *env) Sun() (rise, set time.Time, known bool) {
+	if !e.m.now.Sure || e.m.place == nil {
+		return rise, set, false
+	}
+	return e.m.place.Sun(e.m.now.Wall)
+}
+
+// newMachine returns the idle machine of a rule whose principal is self.
+func newMachine(c *compiled, self string) *Machine {
+	m := &Machine{compiled: c, self: self, readings: make([]reading, len(c.points))}
+	for which, p := range c.programs {
+		e := &m.envs[which]
+		e.m, e.program = m, p
+		if p == nil {
+			continue
+		}
+		for _, address := range p.Points() {
+			e.points = append(e.points, c.index[address])
+		}
+		for _, w := range p.Windows() {
+			e.windows = append(e.windows, len(m.windows))
+			m.windows = append(m.windows, window{Func: w.Func, length: w.Length, point: e.points[w.Point]})
+		}
+	}
+	for i, t := range c.targets {
+		m.outputs = append(m.outputs, output{target: t, index: i})
+	}
+	return m
+}
+
+// Tell tells a reading of point i of Points.
+func (m *Machine) Tell(now Moment, i int, r Reading) {
+	m.now = now
+	old := m.readings[i]
+	is := reading{value: r.Value, at: now.Now - r.Age, seen: !r.Value.IsZero() || r.Known || old.seen, known: r.Known && !r.Value.IsZero()}
+	if r.Value.IsZero() {
+		is.value, is.at = old.value, old.at
+	}
+	m.readings[i] = is
+	fresh := is.known && (!old.seen || is.at > old.at+sameEvent)
+	if i == m.on && is.known && old.seen && (is.value.Type() != device.TypeBool || m.kind[i] == device.KindEvent) && fresh ||
+		i == m.on && m.kind[i] != device.KindEvent && old.known && !old.value.Bool() && is.known && is.value.Bool() {
+		m.fired = true
+	}
+	for k := range m.windows {
+		w := &m.windows[k]
+		switch {
+		case w.point != i || now.Now-is.at > w.length:
+		case m.kind[i] == device.KindEvent:
+			if fresh && old.seen {
+				w.count(is.at)
+			} else {
+				w.watch(is.at)
+			}
+		case is.known && is.value.Type() == device.TypeBool:
+			if w.watch(is.at); old.known && !old.value.Bool() && is.value.Bool() {
+				w.count(is.at)
+			}
+		case is.known:
+			w.add(is.at, is.value.Number())
+		}
+	}
+}
+
+// eval evaluates one of the rule's expressions; next as Program.Eval has it.
+func (m *Machine) eval(which int) (expr.Truth, time.Duration) {
+	e := &m.envs[which]
+	return e.program.Eval(e)
+}
+
+// Step decides. It returns the moves to make, in this order, each of which is answered by Done
+// before the next Step; they are valid until then. Next is after how long Step has something to
+// do although nothing is told; 0 for nothing.
+func (m *Machine) Step(now Moment) (acts []Act, next time.Duration) {
+	m.now, m.acts = now, m.acts[:0]
+	due := sooner(0)
+	if m.programs[whenProgram] != nil {
+		m.stepLevel(&due)
+	} else {
+		m.stepEdge(&due)
+	}
+	for i := range m.outputs {
+		m.outputs[i].step(m, &due)
+	}
+	m.began = true
+	return m.acts, time.Duration(due)
+}
+
+// sooner is the earliest of some lengths of time, of which 0 is none.
+type sooner time.Duration
+
+func (s *sooner) in(d time.Duration) {
+	if d = max(d, time.Millisecond); *s == 0 || d < time.Duration(*s) {
+		*s = sooner(d)
+	}
+}
+
+// stepLevel begins and ends the hold of a rule with when.
+func (m *Machine) stepLevel(due *sooner) {
+	truth, again := m.eval(whenProgram)
+	if again > 0 {
+		due.in(again)
+	}
+	m.truth = truth
+	for i := range m.outputs {
+		m.outputs[i].resume(m, truth == expr.False)
+	}
+	if m.active {
+		over := truth != expr.True
+		if m.programs[untilProgram] != nil {
+			var until expr.Truth
+			until, again = m.eval(untilProgram)
+			if again > 0 {
+				due.in(again)
+			}
+			over = until != expr.False
+		}
+		if !over {
+			return
+		}
+		m.active, m.pending = false, false
+		for i := range m.outputs {
+			m.outputs[i].wanted = false
+		}
+		// The condition may be true still; then its time begins anew.
+	}
+	if truth != expr.True {
+		m.pending = false
+		return
+	}
+	if !m.pending {
+		m.pending, m.since = true, m.now.Now
+	}
+	if left := m.hold - (m.now.Now - m.since); left > 0 {
+		due.in(left)
+		return
+	}
+	if m.programs[untilProgram] != nil {
+		// What would end at once does not begin: both conditions are true, or one is not known.
+		if until, again := m.eval(untilProgram); until != expr.False {
+			if again > 0 {
+				due.in(again)
+			}
+			return
+		}
+	}
+	m.active, m.pending = true, false
+	for i := range m.outputs {
+		m.outputs[i].want(m, 0, "")
+	}
+}
+
+// stepEdge runs the steps of a rule with on, at or every.
+func (m *Machine) stepEdge(due *sooner) {
+	fired, key := m.fired, ""
+	m.fired = false
+	if m.period > 0 {
+		if !m.began {
+			m.every = m.now.Now + m.period
+		}
+		if m.now.Now >= m.every {
+			fired = true
+			m.every += (m.now.Now-m.every)/m.period*m.period + m.period
+		}
+		due.in(m.every - m.now.Now)
+	}
+	if m.scheduled {
+		if at, occurred := m.stepSchedule(due); occurred {
+			fired, key = true, at
+		}
+	}
+	if !fired {
+		return
+	}
+	m.skipped = ""
+	if m.programs[ifProgram] != nil {
+		switch truth, _ := m.eval(ifProgram); truth {
+		case expr.Unknown:
+			e := &m.envs[ifProgram]
+			m.skipped = e.program.Cause(e) + " was unknown"
+			return
+		case expr.False:
+			m.skipped = "if: was false"
+			return
+		}
+	}
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		o.yielded = false
+		o.want(m, o.length, key)
+	}
+}
+
+// stepSchedule reports whether an occurrence of at: is due, and its key.
+func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
+	if !m.now.Sure {
+		m.at = time.Time{}
+		return "", false
+	}
+	wall := m.now.Wall
+	if !m.sure && m.missed {
+		if at, name, ok := m.schedule.Last(wall, wall.Add(-missedAt), m.place); ok && at.After(m.ranLast) {
+			key, occurred, m.ranLast = name, true, at
+		}
+	}
+	m.sure = true
+	late := lateAt
+	if m.missed {
+		late = missedAt
+	}
+	if !m.at.IsZero() && !wall.Before(m.at) {
+		if wall.Sub(m.at) <= late {
+			key, occurred = m.key, true
+		} else {
+			m.skipped = "the clock was set forward over " + m.key
+		}
+		m.ranLast, m.at = m.at, time.Time{}
+	}
+	// A clock that was set back does not have what has run run again.
+	from := wall
+	if ahead := m.ranLast.Sub(wall); ahead > 0 && ahead < 25*time.Hour {
+		from = m.ranLast
+	}
+	// The next one is looked for anew each time that a step is made near it: clocks are set.
+	if m.at.IsZero() || m.at.Sub(wall) > time.Hour {
+		m.at, m.key, _ = m.schedule.Next(from, m.place)
+	}
+	if !m.at.IsZero() {
+		due.in(min(m.at.Sub(wall), time.Hour))
+	}
+	return key, occurred
+}
+
+// Release returns the releases of all that the rule holds, and leaves it idle for good.
+func (m *Machine) Release() (acts []Act) {
+	for i := range m.outputs {
+		if m.outputs[i].held {
+			acts = append(acts, Act{Output: i, Held: true})
+		}
+	}
+	return acts
+}
+
+// usesClock reports whether the rule goes by the time of day.
+func (c *compiled) usesClock() bool {
+	return c.scheduled || slices.ContainsFunc(c.programs[:], func(p *expr.Program) bool { return p != nil && p.UsesClock() })
+}

@@ -1,0 +1,213 @@
+package rule
+
+import (
+	"strings"
+	"time"
+
+	"agentsite/device"
+)
+
+const (
+	// leaseTime is the longest lease that a rule asks for. It renews at two thirds, so that a
+	// rule that is not run any more lets go within it.
+	leaseTime = 5 * time.Minute
+	// A refused move is asked for again after a time that doubles from the one to the other,
+	// and at once when the output's limits have come to permit it.
+	retryMin, retryMax = 5 * time.Second, time.Minute
+	// sameEnd is how much longer a lease has to become for a renewal to have had an effect.
+	sameEnd = time.Second
+)
+
+// target is an output with the value that a rule gives it.
+type target struct {
+	address string
+	value   device.Value
+	length  time.Duration // of a step's for:; 0 leaves it to the output
+	longest time.Duration // of one lease
+}
+
+// output is what a rule does with one output.
+type output struct {
+	target
+	index int
+
+	wanted bool
+	until  time.Duration // when it is not wanted any more; 0 for as long as the rule is active
+	once   bool          // one lease, whose length the output chooses
+	key    string
+
+	held    bool
+	end     time.Duration // of the lease
+	renewAt time.Duration
+	done    time.Duration // when the last move was answered: what was seen before counts less
+
+	tryAt   time.Duration
+	backOff time.Duration
+	plain   bool   // moves are asked for without a length: a permission has a shorter one
+	refused string // why the last move was refused; "" if it was not
+
+	lease     Lease // as told last
+	yielded   bool  // somebody took the output over, or released it
+	wasFalse  bool  // the condition was, since then
+	yieldedAt time.Duration
+}
+
+// want begins to want the output, for a length or until the rule ends that.
+func (o *output) want(m *Machine, length time.Duration, key string) {
+	o.wanted, o.key, o.until, o.once = true, key, 0, false
+	switch {
+	case length > 0:
+		o.until = m.now.Now + length
+	case m.programs[whenProgram] == nil:
+		o.once = true
+	}
+	o.tryAt, o.backOff = m.now.Now, 0
+	if o.held { // an edge that comes again renews
+		o.renewAt = m.now.Now
+	}
+}
+
+// yield leaves the output to somebody else.
+func (o *output) yield(m *Machine) {
+	o.yielded, o.wasFalse, o.yieldedAt = true, false, m.now.Now
+}
+
+// resume takes the output up again where who took it over has ended that: once the condition
+// was false, or after the time that the rule names.
+func (o *output) resume(m *Machine, isFalse bool) {
+	if !o.yielded {
+		return
+	}
+	o.wasFalse = o.wasFalse || isFalse
+	long := m.resume > 0 && m.now.Now-o.yieldedAt >= m.resume
+	if o.lease.Holder == "" && (o.wasFalse || long) {
+		o.yielded, o.tryAt, o.backOff = false, m.now.Now, 0
+	}
+}
+
+// step appends what is to be done with the output now to m.acts.
+func (o *output) step(m *Machine, due *sooner) {
+	now := m.now.Now
+	if o.wanted && o.until > 0 && now >= o.until {
+		o.wanted = false
+	}
+	if o.yielded && m.resume > 0 {
+		if left := m.resume - (now - o.yieldedAt); left > 0 {
+			due.in(left)
+		}
+	}
+	switch {
+	case o.held && !o.wanted:
+		m.acts = append(m.acts, Act{Output: o.index, Held: true})
+	case !o.wanted || o.yielded:
+	case o.held && now >= o.renewAt:
+		m.acts = append(m.acts, Act{Output: o.index, Value: o.value, For: o.ask(now), Held: true})
+	case o.held:
+		due.in(o.renewAt - now)
+	case now >= o.tryAt:
+		m.acts = append(m.acts, Act{Output: o.index, Value: o.value, For: o.ask(now), Key: o.key})
+	default:
+		due.in(o.tryAt - now)
+	}
+	if o.wanted && o.until > 0 {
+		due.in(o.until - now)
+	}
+}
+
+// ask returns the length of lease to ask for.
+func (o *output) ask(now time.Duration) time.Duration {
+	length := leaseTime
+	if o.longest > 0 {
+		length = min(length, o.longest)
+	}
+	if o.until > 0 {
+		length = min(length, max(o.until-now, time.Second))
+	}
+	if o.plain || o.once {
+		return 0
+	}
+	return length
+}
+
+// Done tells what came of an act: how long the output is held now, or the fault.
+func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
+	m.now = now
+	o := &m.outputs[a.Output]
+	o.done = now.Now
+	switch {
+	case a.Value.IsZero():
+		o.held, o.refused = false, ""
+	case err == nil:
+		o.accept(now.Now, a, left)
+	case a.Held && device.AsFault(err).Kind == device.Expired:
+		o.held = false
+		o.lost(m)
+	default:
+		o.refuse(m, a, err)
+	}
+}
+
+func (o *output) accept(now time.Duration, a Act, left time.Duration) {
+	before := o.end
+	o.held, o.refused, o.backOff, o.end, o.key = true, "", 0, now+left, ""
+	o.renewAt = now + max(left*2/3, time.Second)
+	if a.Held && o.end < before+sameEnd { // its limits end it then
+		o.renewAt = o.end + sameEnd
+	}
+	if o.once {
+		o.wanted, o.held = false, false
+	}
+}
+
+func (o *output) refuse(m *Machine, a Act, err error) {
+	f := device.AsFault(err)
+	o.refused = f.Msg
+	if a.Held && m.now.Now < o.end { // it is held still, and nothing is known of another renewal
+		o.renewAt = min(m.now.Now+retryMin, o.end+sameEnd)
+	} else {
+		o.held = false
+	}
+	if (f.Kind == device.Denied || f.Kind == device.Invalid) && !o.plain && a.For > 0 {
+		o.plain, o.renewAt = true, m.now.Now // at once, without a length
+		return
+	}
+	if f.Kind == device.Busy && o.lease.Holder != "" && !isRule(o.lease.Holder) && o.lease.Holder != m.self {
+		o.yield(m)
+	}
+	o.backOff = min(max(2*o.backOff, retryMin), retryMax)
+	o.tryAt = m.now.Now + max(o.backOff, min(o.lease.Rest, retryMax))
+}
+
+// isRule reports whether a holder is another rule, which wins by its priority and not because
+// a person wants to have it so.
+func isRule(holder string) bool { return strings.HasPrefix(holder, KindName+":") }
+
+// Output tells how output i of Outputs is, as it was seen at a time. What was seen before the
+// last act was answered may be older than that.
+func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
+	m.now = now
+	o := &m.outputs[i]
+	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
+	o.lease = l
+	if permitted && !o.held {
+		o.tryAt = now.Now
+	}
+	if o.held && l.Holder != m.self && seen >= o.done {
+		o.held = false
+		o.lost(m)
+	}
+}
+
+// lost finds out how a lease ended that the rule did not end.
+func (o *output) lost(m *Machine) {
+	l := o.lease
+	switch {
+	case l.Holder == m.self: // that is not known yet
+		o.tryAt = m.now.Now + retryMin
+	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "" && l.Known:
+		o.yield(m)
+	default: // a limit, a stop or a fault ended it
+		o.backOff = 0
+		o.tryAt = m.now.Now
+	}
+}

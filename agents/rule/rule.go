@@ -1,0 +1,351 @@
+package rule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/agent"
+	"agentsite/agents/rule/calendar"
+	"agentsite/agents/rule/expr"
+	"agentsite/device"
+)
+
+// KindName is the name of the kind of agent, and so the beginning of a rule's principal.
+const KindName = "rule"
+
+// maxTargets bounds the outputs of a rule, and maxPriority its priority.
+const (
+	maxTargets  = 16
+	maxPriority = 100
+	maxLength   = 24 * time.Hour // of the lengths of time in a rule
+)
+
+// World is what rules know of the site beside its points.
+type World struct {
+	// Now returns the time; sure is false while the clock is not set.
+	Now func() (t time.Time, sure bool)
+	// Place is where the site is; nil if that is not configured.
+	Place *calendar.Place
+}
+
+// Kind returns the entry of the list of kinds.
+func Kind(w World) agent.Kind {
+	return agent.Kind{Name: KindName, Doc: "holds outputs while a condition is true, or moves them at an event or a time", New: func() agent.Agent { return &Rule{world: w} }}
+}
+
+// Rule is a rule as its owner wrote it. It either holds outputs while a condition is true
+// (when, hold), or moves them when something happens (on, at or every, do).
+type Rule struct {
+	When  string                  `json:"when,omitempty" jsonschema:"the condition under which the outputs are held, such as climate/temperature < 5 Cel"`
+	For   time.Duration           `json:"for,omitempty" jsonschema:"how long the condition has to be true before the outputs are held; 0 when not written"`
+	Until string                  `json:"until,omitempty" jsonschema:"the condition that ends the hold, such as climate/temperature > 7 Cel; when the first condition is false when not written"`
+	Hold  map[string]device.Value `json:"hold,omitempty" jsonschema:"the outputs with the values that they are held at, such as house/heater: on"`
+
+	On     string        `json:"on,omitempty" jsonschema:"the point whose event starts the steps: a button, or a state that becomes on"`
+	At     string        `json:"at,omitempty" jsonschema:"the time of day that starts the steps: 7:30, sunset - 20m, or five fields as of cron: */10 8-18 * * mon-fri"`
+	Every  time.Duration `json:"every,omitempty" jsonschema:"how often the steps start, 1s or more"`
+	If     string        `json:"if,omitempty" jsonschema:"the condition under which the steps are made when they are started; always when not written"`
+	Do     []Step        `json:"do,omitempty" jsonschema:"the steps"`
+	Missed string        `json:"missed,omitempty" jsonschema:"run makes the steps of at: up to an hour late, when the site was off; without it they are left out"`
+
+	Resume   time.Duration `json:"resume,omitempty" jsonschema:"how long after somebody else moved an output the rule may hold it again although the condition was true all the time; never when not written"`
+	Priority int           `json:"priority,omitempty" jsonschema:"of several rules that move one output the one with the higher number wins: 0 to 100"`
+	Tests    []Test        `json:"tests,omitempty" jsonschema:"what the rule has to do under what readings; agentsite check tries it"`
+
+	world   World
+	running atomic.Pointer[live]
+}
+
+// Step is a step of Do.
+type Step struct {
+	Set map[string]device.Value `json:"set" jsonschema:"the outputs with their values, such as lamp/level: 40"`
+	For time.Duration           `json:"for,omitempty" jsonschema:"how long they are held there; as long as the output has it when not written"`
+}
+
+// The expressions of a rule, as indices.
+const (
+	whenProgram = iota
+	untilProgram
+	ifProgram
+	programs
+)
+
+// programKeys are their keys in YAML.
+var programKeys = [programs]string{"when", "until", "if"}
+
+// compiled is a rule that was checked against the points that there are.
+type compiled struct {
+	programs [programs]*expr.Program
+	points   []string       // that it reads, and the one of on:
+	index    map[string]int // in points
+	kind     []device.Kind  // of points
+	on       int            // in points; -1 for none
+	targets  []target
+	hold     time.Duration // for:
+
+	scheduled bool
+	schedule  calendar.Schedule
+	place     *calendar.Place
+	missed    bool
+	period    time.Duration // every:
+	resume    time.Duration
+}
+
+// Points returns the addresses of the points that the rule reads, in the order in which a
+// Machine counts them.
+func (c *compiled) Points() []string { return c.points }
+
+// Outputs returns the addresses of the outputs that the rule moves, in the order in which a
+// Machine counts them.
+func (c *compiled) Outputs() []string {
+	all := make([]string, len(c.targets))
+	for i, t := range c.targets {
+		all[i] = t.address
+	}
+	return all
+}
+
+// mistake is a mistake in the rule, at the line of a key.
+func mistake(key, format string, args ...any) error {
+	return &agent.Mistake{Key: key, Err: fmt.Errorf(format, args...)}
+}
+
+// Define checks the rule as far as that is possible without the site's points.
+func (r *Rule) Define() (agent.Definition, error) {
+	c, err := r.compile(nil)
+	if err != nil {
+		return agent.Definition{}, err
+	}
+	d := agent.Definition{Moves: c.Outputs(), Rank: 1 + r.Priority}
+	for _, address := range slices.Concat(c.points, d.Moves) {
+		if !slices.Contains(d.Reads, address) {
+			d.Reads = append(d.Reads, address)
+		}
+	}
+	return d, r.checkTests(c)
+}
+
+// NewMachine checks the rule against the points of a site, and returns its machine. self is
+// the rule's principal.
+func (r *Rule) NewMachine(self string, points []agents.Point) (*Machine, error) {
+	if points == nil {
+		points = []agents.Point{}
+	}
+	c, err := r.compile(points)
+	if err != nil {
+		return nil, err
+	}
+	return newMachine(c, self), nil
+}
+
+// compile checks the rule, against points where they are not nil.
+func (r *Rule) compile(points []agents.Point) (*compiled, error) {
+	if err := r.checkKeys(); err != nil {
+		return nil, err
+	}
+	c := &compiled{index: make(map[string]int), on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
+	names := make([]string, len(points))
+	for i, p := range points {
+		names[i] = p.Point
+	}
+	find := func(address string) (*agents.Point, bool) {
+		if points == nil {
+			_, _, ok := device.SplitAddress(address)
+			return nil, ok
+		}
+		i := slices.Index(names, address)
+		if i < 0 {
+			return nil, false
+		}
+		return &points[i], true
+	}
+	lookup := func(address string) (expr.Point, bool) {
+		p, ok := find(address)
+		if p == nil {
+			return expr.Point{}, ok
+		}
+		return expr.Point{Kind: p.Kind, Unit: p.Unit, Values: p.Values}, true
+	}
+	for which, text := range [programs]string{r.When, r.Until, r.If} {
+		if text == "" {
+			continue
+		}
+		program, err := expr.Compile(text, lookup, names)
+		if err != nil {
+			return nil, &agent.Mistake{Key: programKeys[which], Err: err}
+		}
+		if program.UsesSun() && c.place == nil {
+			return nil, mistake(programKeys[which], "sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
+		}
+		c.programs[which] = program
+		for _, address := range program.Points() {
+			c.add(address, find)
+		}
+	}
+	if r.At != "" {
+		s, err := calendar.Parse(r.At)
+		if err != nil {
+			return nil, &agent.Mistake{Key: "at", Err: err}
+		}
+		if s.UsesSun() && c.place == nil {
+			return nil, mistake("at", "sunrise and sunset need to know where the site is; add \"place: 52.52, 13.40\" under site:, its latitude and longitude")
+		}
+		c.scheduled, c.schedule = true, s
+	}
+	if r.On != "" {
+		p, ok := find(r.On)
+		if !ok {
+			return nil, mistake("on", "there is no point %.60q%s", r.On, device.Suggest(r.On, names, "point"))
+		}
+		if p != nil && p.Kind != device.KindEvent && p.Kind != device.KindSwitch && !(p.Kind == device.KindState && p.Values == nil) {
+			return nil, mistake("on", "%s is a %s; on: takes an event, or what is on or off. For a number write when:, or every: with if:", r.On, p.Kind)
+		}
+		c.on = c.add(r.On, find)
+	}
+	return c, r.addTargets(c, find, names)
+}
+
+// add returns the index of a point, which is added if it is new.
+func (c *compiled) add(address string, find func(string) (*agents.Point, bool)) int {
+	if i, ok := c.index[address]; ok {
+		return i
+	}
+	i := len(c.points)
+	c.index[address] = i
+	c.points = append(c.points, address)
+	c.kind = append(c.kind, "")
+	if p, _ := find(address); p != nil {
+		c.kind[i] = p.Kind
+	}
+	return i
+}
+
+// addTargets adds the outputs, in the order of their names within each step.
+func (r *Rule) addTargets(c *compiled, find func(string) (*agents.Point, bool), names []string) error {
+	steps, key := r.Do, "do"
+	if r.Hold != nil {
+		steps, key = []Step{{Set: r.Hold}}, "hold"
+	}
+	for _, s := range steps {
+		if len(s.Set) == 0 {
+			return mistake(key, "name an output with its value, such as house/heater: on")
+		}
+		if s.For < 0 || s.For > maxLength {
+			return mistake(key, "for takes a time up to %v", device.FormatDuration(maxLength))
+		}
+		for _, address := range slices.Sorted(maps.Keys(s.Set)) {
+			v := s.Set[address]
+			p, ok := find(address)
+			switch {
+			case !ok:
+				return mistake(key, "there is no output %.60q%s", address, device.Suggest(address, names, "output"))
+			case slices.ContainsFunc(c.targets, func(t target) bool { return t.address == address }):
+				return mistake(key, "%s comes twice; a rule gives an output one value", address)
+			case len(c.targets) == maxTargets:
+				return mistake(key, "a rule moves at most %d outputs", maxTargets)
+			case v.Type() != device.TypeBool && v.Type() != device.TypeNumber || !v.Finite():
+				return mistake(key, "%s takes on, off or a number", address)
+			}
+			t := target{address: address, value: v, length: s.For}
+			if p != nil {
+				if err := accepts(p, v); err != nil {
+					return &agent.Mistake{Key: key, Err: err}
+				}
+				t.longest = time.Duration(p.MaxSeconds * float64(time.Second))
+			}
+			c.targets = append(c.targets, t)
+		}
+	}
+	return nil
+}
+
+// accepts refuses a value that an output cannot be held at.
+func accepts(p *agents.Point, v device.Value) error {
+	of := device.Point{Name: p.Point, Kind: p.Kind}
+	if p.Min != nil && p.Max != nil {
+		of.Range = device.Range{Min: *p.Min, Max: *p.Max}
+	}
+	switch {
+	case !p.Kind.Output():
+		return fmt.Errorf("%s is a %s, not an output", p.Point, p.Kind)
+	case p.Confirm != "":
+		return fmt.Errorf("each move of %s takes its owner's approval, so that no rule can hold it; remove \"confirm: owner\" from it", p.Point)
+	case v == p.Safe:
+		return fmt.Errorf("%v is the safe value of %s, which it returns to by itself", v, p.Point)
+	}
+	return of.Accepts(v)
+}
+
+// checkKeys checks which keys stand together.
+func (r *Rule) checkKeys() error {
+	starts := 0
+	for _, written := range []bool{r.On != "", r.At != "", r.Every != 0} {
+		if written {
+			starts++
+		}
+	}
+	level := r.When != ""
+	switch {
+	case !level && starts == 0:
+		return mistake("kind", "a rule needs when: with hold:, or one of on:, at: and every: with do:")
+	case level && starts > 0 || starts > 1:
+		return mistake(cmp.Or(written("at", r.At), written("on", r.On), "every"), "a rule has one of when:, on:, at: and every:; write another rule for the other")
+	case level && r.Hold == nil:
+		return mistake("when", "hold: is missing; name the outputs that are held while this is true, such as hold: { house/heater: on }")
+	case level && (r.Do != nil || r.If != ""):
+		return mistake(cmp.Or(written("if", r.If), "do"), "do: and if: belong to on:, at: and every:; with when: write hold:")
+	case !level && (r.Hold != nil || r.Until != ""):
+		return mistake(cmp.Or(written("until", r.Until), "hold"), "hold: and until: belong to when:; with on:, at: and every: write do:")
+	case !level && r.For != 0:
+		return mistake("for", "for: belongs to when:; how long a step holds its outputs stands in the step, as in do: [{ set: { lamp/level: 40 }, for: 2h }]")
+	case !level && r.Do == nil:
+		return mistake("kind", "do: is missing; write the steps, such as do: [{ set: { lamp/level: 40 }, for: 2h }]")
+	case r.Missed != "" && r.Missed != "run":
+		return mistake("missed", "missed: takes run, or is left out")
+	case r.Missed != "" && r.At == "":
+		return mistake("missed", "missed: belongs to at:")
+	case r.Priority < 0 || r.Priority > maxPriority:
+		return mistake("priority", "takes a number from 0 to %d", maxPriority)
+	case r.Every != 0 && (r.Every < time.Second || r.Every > maxLength):
+		return mistake("every", "takes a time from 1s to %v", device.FormatDuration(maxLength))
+	case r.For < 0 || r.For > maxLength:
+		return mistake("for", "takes a time up to %v", device.FormatDuration(maxLength))
+	case r.Resume < 0 || r.Resume > maxLength:
+		return mistake("resume", "takes a time up to %v", device.FormatDuration(maxLength))
+	}
+	return nil
+}
+
+func written(key, text string) string {
+	if text == "" {
+		return ""
+	}
+	return key
+}
+
+// Run follows the rule until ctx ends, or returns why it cannot.
+func (r *Rule) Run(ctx context.Context, self agents.Principal, site agents.Site) error {
+	list, err := site.Points(ctx, self, agents.SiteRequest{})
+	if err != nil {
+		return err
+	}
+	m, err := r.NewMachine(self.ID, list.Points)
+	if err != nil {
+		var wrong *agent.Mistake
+		if errors.As(err, &wrong) {
+			err = fmt.Errorf("%s: %w", wrong.Key, wrong.Err)
+		}
+		return err
+	}
+	l := &live{machine: m, site: site, self: self, world: r.world, began: time.Now(), points: list.Points, mu: device.NewMutex()}
+	r.running.Store(l)
+	defer r.running.Store(nil)
+	return l.run(ctx)
+}

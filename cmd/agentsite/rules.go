@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"agentsite/agents/rule"
+	"agentsite/node/hosted"
+	"agentsite/transport/owner"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) rulesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rules", GroupID: groupThings, Args: noArgs,
+		Short: "Show what the site's rules do, and why",
+		Long: `List the rules of the site's configuration: what each does now, and why. A rule is an entry
+under agents: with "kind: rule"; it holds outputs while a condition is true, or moves them
+at an event or a time. docs/rules.md explains how to write one, and agentsite check tries
+the tests that stand in it.
+
+An output that an owner moves, or somebody returns to safe, is left alone by the rule
+until that ends and its condition was false once.`,
+		Example: "  agentsite rules\n  agentsite rules pause frost",
+		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
+			all, err := s.rules(ctx)
+			if err != nil {
+				return err
+			}
+			return printList(a, all, "no rule is in the site's configuration",
+				[]string{"RULE", "STATE", "WHY", "MOVES"}, func(r hosted.Agent) []string {
+					return []string{clean(r.Name), clean(string(r.State)), clean(r.Says), clean(strings.Join(r.Moves, ", "))}
+				})
+		}),
+	}
+	cmd.AddCommand(
+		a.changeRuleCommand("pause", "Stop a rule until it is resumed, over restarts too", "paused; what it held is released", owner.PauseMethod),
+		a.changeRuleCommand("resume", "Start a rule that was paused", "resumed", owner.ResumeMethod),
+	)
+	return cmd
+}
+
+func (a *app) changeRuleCommand(verb, short, done string, method owner.Method[owner.Name, owner.None]) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " RULE", Short: short, Args: exactly("RULE"),
+		RunE: a.asOwner(func(ctx context.Context, s *session, args []string) error {
+			if _, err := callOwner(ctx, s, method, owner.Name{Name: args[0]}); err != nil {
+				return err
+			}
+			return a.print(owner.Name{Name: args[0]}, "%s is %s", args[0], done)
+		}),
+		ValidArgsFunction: a.completeRules,
+	}
+}
+
+// rules lists the hosted agents that are rules.
+func (s *session) rules(ctx context.Context) (rules []hosted.Agent, err error) {
+	all, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	for _, agent := range all.Agents {
+		if agent.Kind == rule.KindName {
+			rules = append(rules, agent)
+		}
+	}
+	return rules, err
+}
+
+func (a *app) completeRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeWith(cmd, args, func(ctx context.Context, s *session) (names []string, err error) {
+		all, err := s.rules(ctx)
+		for _, r := range all {
+			names = append(names, cobra.CompletionWithDesc(clean(r.Name), clean(string(r.State)+": "+r.Says)))
+		}
+		return names, err
+	})
+}

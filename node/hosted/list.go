@@ -1,0 +1,90 @@
+package hosted
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"agentsite/agents/agent"
+	"agentsite/device"
+)
+
+// reportTimeout bounds how long List waits for all agents.
+const reportTimeout = time.Second
+
+// Agent is a hosted agent as it is now.
+type Agent struct {
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`
+	Principal string   `json:"principal"`
+	May       string   `json:"may,omitzero"`   // as its owner wrote it
+	Reads     []string `json:"reads,omitzero"` // what its definition names, as Moves
+	Moves     []string `json:"moves,omitzero"`
+	agent.Report
+}
+
+// Agents are the agents of a site, in the order of its configuration.
+type Agents struct {
+	Agents []Agent `json:"agents"`
+}
+
+// List returns the agents in the order of the configuration.
+func (m *Manager) List(ctx context.Context) []Agent {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	m.mu.Lock()
+	all, paused := m.all, slices.Clone(m.Paused)
+	m.mu.Unlock()
+	list := make([]Agent, 0, len(all))
+	for _, e := range all {
+		a := Agent{Name: e.Name, Kind: e.Kind, Principal: e.self.ID, May: strings.TrimSpace(e.May), Reads: e.Reads, Moves: e.Moves}
+		switch failed := e.failed.Load(); {
+		case slices.Contains(paused, e.Name):
+			a.State = agent.Paused
+		case failed != nil:
+			a.State, a.Says = agent.Failed, *failed
+		default:
+			if r, ok := e.agent.(agent.Reporting); ok {
+				a.Report = r.Report(ctx)
+			}
+			if a.State == "" {
+				a.State = agent.Running
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// Pause stops an agent until Resume, over restarts too: what it holds it releases.
+func (m *Manager) Pause(name string) error {
+	return m.keep(name, func(paused []string) []string { return append(paused, name) })
+}
+
+// Resume starts an agent that was paused.
+func (m *Manager) Resume(name string) error {
+	return m.keep(name, func(paused []string) []string { return paused })
+}
+
+// keep makes durable what change makes of the paused agents without name.
+func (m *Manager) keep(name string, change func([]string) []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for _, e := range m.all {
+		names = append(names, e.Name)
+	}
+	if !slices.Contains(names, name) {
+		return device.Faultf(device.Invalid, "there is no agent %.60q here%s", name, device.Suggest(name, names, "agent"))
+	}
+	paused := change(slices.DeleteFunc(slices.Clone(m.Paused), func(other string) bool {
+		return other == name || !slices.Contains(names, other)
+	}))
+	if err := m.Keep(paused); err != nil {
+		return device.Faultf(device.Unavailable, "%s stays as it is, because the disk does not store the change: %w", name, err)
+	}
+	m.Paused = paused
+	m.tell()
+	return nil
+}

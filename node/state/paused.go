@@ -1,0 +1,32 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"agentsite/device"
+)
+
+// maxPaused bounds the file, in bytes.
+const maxPaused = 1 << 16
+
+// Paused returns the names of the hosted agents that an owner paused. A file that cannot be
+// read, or is not one of names, is an error: what was paused is not to run.
+func (f Folder) Paused() ([]string, error) {
+	text, err := ReadUntrusted(f.Path(PausedFile), maxPaused)
+	if err != nil {
+		return nil, f.Unusable(err)
+	}
+	names := strings.Fields(string(text))
+	for _, name := range names {
+		if err := device.CheckName(name); err != nil {
+			return nil, fmt.Errorf("%s does not list the paused agents: %w; remove it, and pause them again", f.Path(PausedFile), err)
+		}
+	}
+	return names, nil
+}
+
+// WritePaused replaces what Paused returns, durably.
+func (f Folder) WritePaused(names []string) error {
+	return WriteAtomic(f.Path(PausedFile), []byte(strings.Join(names, "\n")+"\n"), 0o600)
+}

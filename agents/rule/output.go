@@ -204,7 +204,7 @@ func (o *output) lost(m *Machine) {
 	switch {
 	case l.Holder == m.self: // that is not known yet
 		o.tryAt = m.now.Now + retryMin
-	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "" && l.Known:
+	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "":
 		o.yield(m)
 	default: // a limit, a stop or a fault ended it
 		o.backOff = 0

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +40,7 @@ type house struct {
 	guard *guard.Guard
 	feed  chan device.Reading
 	began time.Time
-	clock bool // it is set
+	clock atomic.Bool // it is set
 
 	mu     sync.Mutex
 	writes []string // to the hardware, with their time
@@ -98,7 +99,7 @@ func (*house) Add(node.Asked, node.Outcome)          {}
 func (*house) Deny(string, string, device.FaultKind) {}
 func (*house) Recent(string) []node.Recorded         { return nil }
 func (*house) Record(device.Reading)                 {}
-func (h *house) now() (t time.Time, sure bool)       { return time.Now(), h.clock }
+func (h *house) now() (t time.Time, sure bool)       { return time.Now(), h.clock.Load() }
 func (h *house) world() rule.World                   { return rule.World{Now: h.now} }
 func (h *house) put(point string, v device.Value)    { h.read(point, v, device.Good) }
 func (h *house) temperature(celsius float64)         { h.put(temperature, device.Number(celsius)) }
@@ -363,7 +364,7 @@ func TestSchedule(t *testing.T) {
 		report, end := h.run(&rule.Rule{At: at, Do: []rule.Step{{Set: map[string]device.Value{lamp: device.Number(40)}, For: time.Minute}}}, self)
 		time.Sleep(20 * time.Minute)
 		h.wantState(report, agent.Idle)
-		h.clock = true
+		h.clock.Store(true)
 		time.Sleep(20 * time.Minute)
 		first := h.took()
 		if !strings.Contains(first, "lamp 40") || strings.Count(first, "lamp") != 2 {

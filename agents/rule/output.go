@@ -14,6 +14,9 @@ const (
 	// A refused move is asked for again after a time that doubles from the one to the other,
 	// and at once when the output's limits have come to permit it.
 	retryMin, retryMax = 5 * time.Second, time.Minute
+	// restSlack is how much later than the guard says an output is asked for: times are told to
+	// the millisecond.
+	restSlack = 50 * time.Millisecond
 	// sameEnd is how much longer a lease has to become for a renewal to have had an effect.
 	sameEnd = time.Second
 )
@@ -175,7 +178,7 @@ func (o *output) refuse(m *Machine, a Act, err error) {
 		o.yield(m)
 	}
 	o.backOff = min(max(2*o.backOff, retryMin), retryMax)
-	o.tryAt = m.now.Now + max(o.backOff, min(o.lease.Rest, retryMax))
+	o.tryAt = m.now.Now + max(o.backOff, o.lease.Rest+restSlack)
 }
 
 // isRule reports whether a holder is another rule, which wins by its priority and not because
@@ -189,7 +192,11 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 	o := &m.outputs[i]
 	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
 	o.lease = l
-	if permitted && !o.held {
+	switch {
+	case o.held:
+	case l.Rest > 0: // until then it is refused
+		o.tryAt = now.Now + l.Rest + restSlack
+	case permitted:
 		o.tryAt = now.Now
 	}
 	if o.held && l.Holder != m.self && seen >= o.done {

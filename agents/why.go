@@ -21,4 +21,5 @@ type Why struct {
 	Refused string       `json:"refused,omitzero"`
 	Changes []Event      `json:"changes,omitzero"`     // the last ones, newest first
 	Needed  []string     `json:"required_by,omitzero"` // outputs that leave safe only while this point is as they require
+	Used    []string     `json:"used_by,omitzero"`     // hosted agents whose definition names the point, for who sees the whole site
 }

@@ -24,7 +24,7 @@ type Node struct {
 	requests requests
 	held     [quotas]counter
 	past     chan struct{} // places of those who read it
-	ranks    atomic.Pointer[map[string]int]
+	agents   atomic.Pointer[map[string]Hosted]
 }
 
 var _ agents.Site = (*Node)(nil)

@@ -10,20 +10,42 @@ import (
 	"agentsite/device/guard"
 )
 
-// SetRanks replaces the ranks of the hosted agents, by principal: all are above 0. An owner
-// takes an output over from each of them by a plain move, and an agent from one of a lower
-// rank. Nobody takes over from anybody else so. It is for the wiring: no caller comes here.
-func (n *Node) SetRanks(ranks map[string]int) {
-	n.ranks.Store(&ranks)
+// Hosted is what the node knows of an agent that the site hosts.
+type Hosted struct {
+	// Rank is above 0 for an agent that others may take an output over from by a plain move: an
+	// owner from any, and an agent from one of a lower rank. Nobody takes over from anybody else so.
+	Rank  int
+	Reads []string // the points that its definition names
+}
+
+// SetHosted replaces what is known of the hosted agents, by principal. It is for the wiring: no
+// caller comes here.
+func (n *Node) SetHosted(all map[string]Hosted) {
+	n.agents.Store(&all)
 	n.views.forget()
 }
 
 // rank returns the rank of a principal; 0 for who is no agent of this site, or one without.
 func (n *Node) rank(id string) int {
-	if ranks := n.ranks.Load(); ranks != nil {
-		return (*ranks)[id]
+	if all := n.agents.Load(); all != nil {
+		return (*all)[id].Rank
 	}
 	return 0
+}
+
+// readers returns the hosted agents whose definition names a point, sorted.
+func (n *Node) readers(address string) (principals []string) {
+	all := n.agents.Load()
+	if all == nil {
+		return nil
+	}
+	for principal, agent := range *all {
+		if slices.Contains(agent.Reads, address) {
+			principals = append(principals, principal)
+		}
+	}
+	slices.Sort(principals)
+	return principals
 }
 
 // outranked returns the holder of an output whom p outranks; "" where there is none.

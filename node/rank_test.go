@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ func withGuard(t *testing.T, do func(d *desk)) {
 		d.site.Outputs = g
 		d.setSite()
 		time.Sleep(guard.DefaultRest + time.Second)
-		d.SetRanks(map[string]int{"rule:low": 1, "rule:high": 2})
+		d.SetHosted(map[string]Hosted{"rule:low": {Rank: 1}, "rule:high": {Rank: 2, Reads: []string{"lever/a"}}})
 		do(d)
 	})
 }
@@ -85,6 +86,16 @@ func TestRanks(t *testing.T) {
 		d.asks(boss, 80, device.Busy) // another's lease takes an owner's own word, set --take-over
 		d.heldBy(t, ann.ID, 70)
 	})
+}
+
+// TestUsedBy: why names the agents that use a point.
+func TestUsedBy(t *testing.T) {
+	d := newDesk()
+	d.SetHosted(map[string]Hosted{"rule:b": {Reads: []string{"lever/a"}}, "rule:a": {Reads: []string{"lever/b", "lever/a"}}})
+	w, err := d.Node.Why(t.Context(), boss, agents.WhyRequest{Point: "lever/a"})
+	if err != nil || !slices.Equal(w.Used, []string{"rule:a", "rule:b"}) {
+		t.Errorf("%q, %v", w.Used, err)
+	}
 }
 
 // TestRefusedTakeOver: a move that the guard refuses leaves the output to its holder.

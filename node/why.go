@@ -36,6 +36,9 @@ func (n *Node) Why(ctx context.Context, p agents.Principal, r agents.WhyRequest)
 				out.Needed = append(out.Needed, q.Address)
 			}
 		}
+		if !v.part {
+			out.Used = n.readers(r.Point)
+		}
 		all := v.Outputs.Status()
 		i := slices.IndexFunc(all, func(s guard.Status) bool { return s.Output == r.Point })
 		if out.Output == nil || i < 0 {

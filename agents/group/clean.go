@@ -72,6 +72,7 @@ func cleanWhy(site string, w *agents.Why) bool {
 		Reading: w.Reading, Output: cleanDetail(w.Output), Via: cleanHolders(w.Via), Held: number(w.Held), Other: cleanValue(w.Other), Refused: ours(w.Refused),
 		Changes: cleanList(site, w.Changes, cleanEvent),
 		Needed:  cleanList(site, w.Needed, cleanAddress),
+		Used:    cleanHolders(w.Used),
 	}
 	return cleanReading(site, &w.Reading)
 }

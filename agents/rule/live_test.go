@@ -131,7 +131,7 @@ func inHouse(t *testing.T, do func(h *house)) {
 		}
 		hub := node.NewHub(h.guard, h, agents.PointURI)
 		h.node = node.New(hub, "", h)
-		h.node.SetRanks(map[string]int{self.ID: 1, "rule:high": 2})
+		h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, "rule:high": {Rank: 2}})
 		err = h.node.SetSite(node.Site{Name: "a", Outputs: h.guard, Devices: []node.Device{{Name: "house", Description: device.Description{Points: points}, Busy: device.NewMutex()}}})
 		if err != nil {
 			t.Fatal(err)

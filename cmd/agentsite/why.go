@@ -79,6 +79,9 @@ func (w whyResult) sentences() (all []string) {
 	if len(w.Needed) > 0 {
 		say("Outputs that require it: %s.", strings.Join(w.Needed, ", "))
 	}
+	if len(w.Used) > 0 {
+		say("Agents of the site that use it: %s.", strings.Join(w.Used, ", "))
+	}
 	return all
 }
 

@@ -14,6 +14,7 @@ import (
 	"agentsite/agents/agent"
 	"agentsite/agents/rule/calendar"
 	"agentsite/device"
+	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
 )
@@ -132,9 +133,9 @@ type Options struct {
 	// Permit replaces the permissions of all hosted agents, by principal, and ends what was
 	// held by those that are gone, as access.Store.SetHosted does.
 	Permit func(map[string][]access.Permission) error
-	Rank   func(map[string]int) // replaces their ranks, as node.Node.SetRanks does
-	Paused []string             // the names of agents that are not to run
-	Keep   func([]string) error // makes Paused durable
+	Tell   func(map[string]node.Hosted) // replaces what the node knows of them
+	Paused []string                     // the names of agents that are not to run
+	Keep   func([]string) error         // makes Paused durable
 }
 
 // Manager runs a site's hosted agents.
@@ -169,21 +170,19 @@ func (m *Manager) Apply(cfg *config.Site) error {
 	if err != nil {
 		return err
 	}
-	permissions, ranks := make(map[string][]access.Permission), make(map[string]int)
+	permissions, known := make(map[string][]access.Permission), make(map[string]node.Hosted)
 	for _, e := range all {
 		if e.may != nil {
 			permissions[e.self.ID] = e.may
 		}
-		if e.Rank > 0 {
-			ranks[e.self.ID] = e.Rank
-		}
+		known[e.self.ID] = node.Hosted{Rank: e.Rank, Reads: e.Reads}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.Permit(permissions); err != nil {
 		return err
 	}
-	m.Rank(ranks)
+	m.Tell(known)
 	for i, e := range all {
 		k := slices.IndexFunc(m.all, func(before *entry) bool { return before.Same(e.Agent) })
 		if k >= 0 && samePlace(m.place, cfg.Place) { // it goes on undisturbed

@@ -12,6 +12,7 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/agent"
+	"agentsite/node"
 	"agentsite/node/access"
 	"agentsite/node/config"
 )
@@ -82,7 +83,7 @@ func newRig() *rig {
 	r.Manager = New(Options{
 		Kinds:  func(*config.Site) []agent.Kind { return kinds },
 		Permit: func(all map[string][]access.Permission) error { r.permitted = all; return nil },
-		Rank:   func(map[string]int) {},
+		Tell:   func(map[string]node.Hosted) {},
 		Keep:   func([]string) error { return nil },
 	})
 	return r

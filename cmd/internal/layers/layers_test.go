@@ -59,7 +59,7 @@ var layers = []layer{
 	{"node/history", []string{"device", "node/state"}, "it stores readings; state syncs folders"},
 	{"node/config", []string{"agents/agent", "agents/rule/calendar", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"agents/rule", []string{"agents", "agents/agent", "agents/rule/calendar", "agents/rule/expr", "device"}, "a hosted agent calls the site's operations, like every other client"},
-	{"node/hosted", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
+	{"node/hosted", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "node", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
 	{"node/state", []string{"device", "device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop"},

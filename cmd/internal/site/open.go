@@ -91,7 +91,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: Kinds(s.access.Now), Permit: s.access.SetHosted, Rank: s.node.SetRanks, Paused: paused, Keep: s.Folder.WritePaused})
+	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: Kinds(s.access.Now), Permit: s.access.SetHosted, Tell: s.node.SetHosted, Paused: paused, Keep: s.Folder.WritePaused})
 	if err := s.devices.Configure(s.hosted.Apply); err != nil {
 		return err
 	}

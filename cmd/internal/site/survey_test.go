@@ -13,7 +13,7 @@ import (
 
 // TestDocs checks the configurations of the pages as an owner would.
 func TestDocs(t *testing.T) {
-	for _, file := range []string{"README.md", "docs/drivers.md", "docs/kernel-parts.md", "docs/configuration.md", "docs/raspberry-pi.md"} {
+	for _, file := range []string{"README.md", "docs/drivers.md", "docs/kernel-parts.md", "docs/configuration.md", "docs/raspberry-pi.md", "docs/rules.md"} {
 		page, err := os.ReadFile(filepath.Join("../../..", file))
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +28,11 @@ func TestDocs(t *testing.T) {
 				continue
 			}
 			checked++
-			if _, err := config.Parse(file, []byte(text), Drivers(board.New())); err != nil {
+			cfg, err := config.Parse(file, []byte(text), Drivers(board.New()))
+			if err == nil {
+				err = CheckAgents(cfg)
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		}

@@ -29,6 +29,7 @@ type live struct {
 	self    agents.Principal
 	world   World
 	began   time.Time
+	due     time.Duration  // when the machine is to step next; 0 for when it is told something
 	points  []agents.Point // of the site, as the machine was made for them
 
 	mu      device.Mutex
@@ -98,17 +99,44 @@ func (l *live) update(ctx context.Context, u agents.Update, seen time.Duration) 
 		}
 	}
 	m, now := l.machine, l.moment()
+	waited := now.Now - seen // for a move that was under way
 	for _, r := range u.Readings {
-		if i, ok := m.index[r.Point]; ok {
-			m.Tell(now, i, Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
-		}
+		l.tell(now, r.After(waited))
 		i := slices.IndexFunc(m.outputs, func(o output) bool { return o.address == r.Point })
 		if d := r.Detail; d != nil && i >= 0 {
-			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: length(d.Rest), Known: r.Quality == device.Good})
+			m.Output(now, seen, i, Lease{Holder: d.Holder, Ended: d.Ended, Rest: max(0, length(d.Rest)-waited), Known: r.Quality == device.Good})
 		}
 	}
 	l.step(ctx)
 	return nil
+}
+
+func (l *live) tell(now Moment, r agents.Reading) {
+	if i, ok := l.machine.index[r.Point]; ok {
+		l.machine.Tell(now, i, Reading{Value: r.Value, Age: length(r.Age), Known: r.Quality == device.Good})
+	}
+}
+
+// refresh tells the ages of the points. A watch tells no reading that has the value of the one
+// before, so that a point that was read a moment ago would seem to be old.
+func (l *live) refresh(ctx context.Context) {
+	var points []string
+	for i, address := range l.machine.points {
+		if l.machine.kind[i] != device.KindEvent {
+			points = append(points, address)
+		}
+	}
+	if points == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	if all, err := l.site.Read(ctx, l.self, agents.ReadRequest{Points: points}); err == nil {
+		now := l.moment()
+		for _, r := range all.Readings {
+			l.tell(now, r)
+		}
+	}
 }
 
 // length returns a length in seconds, as a site tells it.
@@ -131,6 +159,9 @@ func (l *live) step(ctx context.Context) {
 	if l.ended || ctx.Err() != nil {
 		return
 	}
+	if l.due > 0 && time.Since(l.began) >= l.due {
+		l.refresh(ctx)
+	}
 	for range maxRounds {
 		acts, next := l.machine.Step(l.moment())
 		for _, a := range acts {
@@ -150,6 +181,10 @@ func (l *live) step(ctx context.Context) {
 // schedule sets the timer. A rule that goes by the time of day looks each full minute whether
 // the clock was set; all rules do so in the same moment.
 func (l *live) schedule(next time.Duration) {
+	l.due = 0
+	if next > 0 {
+		l.due = time.Since(l.began) + next
+	}
 	if l.machine.usesClock() {
 		minute := time.Now().Truncate(time.Minute).Add(time.Minute + 10*time.Millisecond)
 		if left := time.Until(minute); next == 0 || left < next {

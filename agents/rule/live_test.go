@@ -38,6 +38,7 @@ type house struct {
 	t     *testing.T
 	node  *node.Node
 	guard *guard.Guard
+	hub   *node.Hub
 	feed  chan device.Reading
 	began time.Time
 	clock atomic.Bool // it is set
@@ -130,6 +131,7 @@ func inHouse(t *testing.T, do func(h *house)) {
 			t.Fatal(err)
 		}
 		hub := node.NewHub(h.guard, h, agents.PointURI)
+		h.hub = hub
 		h.node = node.New(hub, "", h)
 		h.node.SetHosted(map[string]node.Hosted{self.ID: {Rank: 1}, "rule:high": {Rank: 2}})
 		err = h.node.SetSite(node.Site{Name: "a", Outputs: h.guard, Devices: []node.Device{{Name: "house", Description: device.Description{Points: points}, Busy: device.NewMutex()}}})

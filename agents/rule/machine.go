@@ -45,6 +45,8 @@ const (
 	// lateAt is how late an occurrence of at: may run, and missedAt with missed: run. The former
 	// is for clocks that are set in small steps.
 	lateAt, missedAt = time.Minute, time.Hour
+	// maxSetBack is how far a clock may be set back without what has run running again.
+	maxSetBack = 25 * time.Hour
 	// sameEvent is how far apart in time two readings of one event may seem.
 	sameEvent = 20 * time.Millisecond
 )
@@ -77,16 +79,19 @@ type Machine struct {
 	every   time.Duration // when every: is due next
 	at      time.Time     // when at: is due next; zero while that is not known
 	key     string        // of that occurrence
-	ranLast time.Time     // the last occurrence that was due
+	lookAt  time.Duration // when at: is looked up again, where it never occurs
+	wall    time.Time     // of the Step before
+	ranLast time.Time     // the last occurrence that ran
 	skipped string        // why the last trigger moved nothing; "" if it did
 }
 
 // reading is what is known of a point.
 type reading struct {
-	value device.Value
-	at    time.Duration // of Moment.Now
-	seen  bool          // it was ever read
-	known bool
+	value   device.Value
+	at      time.Duration // of Moment.Now
+	seen    bool          // it ever had a value
+	known   bool
+	nothing bool // of an event: it had not happened when it was told last
 }
 
 // env evaluates one expression over the Machine's points.
@@ -142,36 +147,39 @@ func newMachine(c *compiled, self string) *Machine {
 	return m
 }
 
-// Tell tells a reading of point i of Points.
+// Tell tells a reading of point i of Points. A reading that is not told again is still what it
+// was told to be. Of an event, a reading that is known and has no value says that it has not
+// happened yet.
 func (m *Machine) Tell(now Moment, i int, r Reading) {
 	m.now = now
-	old := m.readings[i]
-	is := reading{value: r.Value, at: now.Now - r.Age, seen: !r.Value.IsZero() || r.Known || old.seen, known: r.Known && !r.Value.IsZero()}
-	if r.Value.IsZero() {
-		is.value, is.at = old.value, old.at
+	old, event := m.readings[i], m.kind[i] == device.KindEvent
+	is := old
+	is.known, is.nothing = r.Known && !r.Value.IsZero(), r.Known && r.Value.IsZero()
+	if !r.Value.IsZero() {
+		is.value, is.at, is.seen = r.Value, now.Now-r.Age, true
 	}
+	came := is.known && (old.nothing || old.seen) && (!old.seen || is.at > old.at+sameEvent)
+	if event && old.seen && !came {
+		is.at = old.at // ages are rounded: the time of one event is not to drift
+	}
+	rose := old.known && !old.value.Bool() && is.known && is.value.Bool()
 	m.readings[i] = is
-	fresh := is.known && (!old.seen || is.at > old.at+sameEvent)
-	if i == m.on && is.known && old.seen && (is.value.Type() != device.TypeBool || m.kind[i] == device.KindEvent) && fresh ||
-		i == m.on && m.kind[i] != device.KindEvent && old.known && !old.value.Bool() && is.known && is.value.Bool() {
+	if i == m.on && (came && (event || is.value.Type() != device.TypeBool) || rose && !event) {
 		m.fired = true
 	}
 	for k := range m.windows {
 		w := &m.windows[k]
 		switch {
-		case w.point != i || now.Now-is.at > w.length:
-		case m.kind[i] == device.KindEvent:
-			if fresh && old.seen {
-				w.count(is.at)
-			} else {
-				w.watch(is.at)
-			}
-		case is.known && is.value.Type() == device.TypeBool:
-			if w.watch(is.at); old.known && !old.value.Bool() && is.value.Bool() {
-				w.count(is.at)
-			}
+		case w.point != i:
+		case w.Func != expr.Count:
+			w.hold(is.at, now.Now, is.value.Number(), is.known)
+		case event && is.nothing:
+			w.watch(now.Now)
 		case is.known:
-			w.add(is.at, is.value.Number())
+			w.watch(is.at)
+			if (came && is.value.Type() != device.TypeBool || came && event || rose && !event) && now.Now-is.at <= w.length {
+				w.count(is.at)
+			}
 		}
 	}
 }
@@ -216,14 +224,18 @@ func (m *Machine) stepLevel(due *sooner) {
 		due.in(again)
 	}
 	m.truth = truth
-	for i := range m.outputs {
-		m.outputs[i].resume(m, truth == expr.False)
+	m.stepHold(truth, due)
+	for i := range m.outputs { // with until:, the rule may want its outputs while when: is false
+		m.outputs[i].resume(m, truth == expr.False && !m.active)
 	}
+}
+
+// stepHold is stepLevel with what the condition is.
+func (m *Machine) stepHold(truth expr.Truth, due *sooner) {
 	if m.active {
 		over := truth != expr.True
 		if m.programs[untilProgram] != nil {
-			var until expr.Truth
-			until, again = m.eval(untilProgram)
+			until, again := m.eval(untilProgram)
 			if again > 0 {
 				due.in(again)
 			}
@@ -305,41 +317,46 @@ func (m *Machine) stepEdge(due *sooner) {
 	}
 }
 
-// stepSchedule reports whether an occurrence of at: is due, and its key.
+// stepSchedule reports whether an occurrence of at: is due, and its key. Of several that the
+// clock was set forward over, the last counts.
 func (m *Machine) stepSchedule(due *sooner) (key string, occurred bool) {
 	if !m.now.Sure {
-		m.at = time.Time{}
+		m.at, m.sure = time.Time{}, false
 		return "", false
 	}
 	wall := m.now.Wall
-	if !m.sure && m.missed {
-		if at, name, ok := m.schedule.Last(wall, wall.Add(-missedAt), m.place); ok && at.After(m.ranLast) {
-			key, occurred, m.ranLast = name, true, at
+	if m.ranLast.Sub(wall) >= maxSetBack {
+		m.ranLast = time.Time{}
+	}
+	passed := !m.at.IsZero() && !wall.Before(m.at)
+	if passed || !m.sure && m.missed {
+		late := lateAt
+		if m.missed {
+			late = missedAt
 		}
-	}
-	m.sure = true
-	late := lateAt
-	if m.missed {
-		late = missedAt
-	}
-	if !m.at.IsZero() && !wall.Before(m.at) {
-		if wall.Sub(m.at) <= late {
-			key, occurred = m.key, true
-		} else {
+		at, name, ok := m.schedule.Last(wall, wall.Add(-late), m.place)
+		if ok && at.After(m.ranLast) {
+			key, occurred, m.ranLast = name, true, at
+		} else if passed {
 			m.skipped = "the clock was set forward over " + m.key
 		}
-		m.ranLast, m.at = m.at, time.Time{}
 	}
-	// A clock that was set back does not have what has run run again.
-	from := wall
-	if ahead := m.ranLast.Sub(wall); ahead > 0 && ahead < 25*time.Hour {
-		from = m.ranLast
+	if passed || !m.sure || wall.Before(m.wall) {
+		m.at, m.lookAt = time.Time{}, m.now.Now
 	}
-	// The next one is looked for anew each time that a step is made near it: clocks are set.
-	if m.at.IsZero() || m.at.Sub(wall) > time.Hour {
+	m.sure, m.wall = true, wall
+	if m.at.IsZero() && m.now.Now >= m.lookAt {
+		// A clock that was set back does not have what has run run again.
+		from := wall
+		if m.ranLast.After(from) {
+			from = m.ranLast
+		}
 		m.at, m.key, _ = m.schedule.Next(from, m.place)
+		m.lookAt = m.now.Now + time.Hour
 	}
-	if !m.at.IsZero() {
+	if m.at.IsZero() {
+		due.in(m.lookAt - m.now.Now)
+	} else {
 		due.in(min(m.at.Sub(wall), time.Hour))
 	}
 	return key, occurred

@@ -19,6 +19,9 @@ const (
 	restSlack = 50 * time.Millisecond
 	// sameEnd is how much longer a lease has to become for a renewal to have had an effect.
 	sameEnd = time.Second
+	// onceFor is how long a step without for: is asked for again where it is refused. What was
+	// started is not to happen hours later.
+	onceFor = time.Minute
 )
 
 // target is an output with the value that a rule gives it.
@@ -38,20 +41,26 @@ type output struct {
 	until  time.Duration // when it is not wanted any more; 0 for as long as the rule is active
 	once   bool          // one lease, whose length the output chooses
 	key    string
+	// replay: a move with a key was accepted, and the output was not seen to be held since. If
+	// it is not, the answer was that of an earlier run, whose lease has ended.
+	replay bool
 
 	held    bool
 	end     time.Duration // of the lease
 	renewAt time.Duration
-	done    time.Duration // when the last move was answered: what was seen before counts less
+	done    time.Duration // when the last move was accepted: what was seen before counts less
+	doubt   bool          // it is not held, and lease does not say why yet
 
 	tryAt   time.Duration
 	backOff time.Duration
 	plain   bool   // moves are asked for without a length: a permission has a shorter one
 	refused string // why the last move was refused; "" if it was not
 
-	lease     Lease // as told last
-	yielded   bool  // somebody took the output over, or released it
-	wasFalse  bool  // the condition was, since then
+	lease     Lease         // as told last
+	told      time.Duration // when that was seen
+	restsTo   time.Duration // when its limits permit a move
+	yielded   bool          // somebody took the output over, or released it
+	wasFalse  bool          // the condition was, since then
 	yieldedAt time.Duration
 }
 
@@ -62,7 +71,7 @@ func (o *output) want(m *Machine, length time.Duration, key string) {
 	case length > 0:
 		o.until = m.now.Now + length
 	case m.programs[whenProgram] == nil:
-		o.once = true
+		o.once, o.until = true, m.now.Now+onceFor
 	}
 	o.tryAt, o.backOff = m.now.Now, 0
 	if o.held { // an edge that comes again renews
@@ -72,6 +81,7 @@ func (o *output) want(m *Machine, length time.Duration, key string) {
 
 // yield leaves the output to somebody else.
 func (o *output) yield(m *Machine) {
+	o.held, o.doubt = false, false
 	o.yielded, o.wasFalse, o.yieldedAt = true, false, m.now.Now
 }
 
@@ -136,7 +146,6 @@ func (o *output) ask(now time.Duration) time.Duration {
 func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
 	m.now = now
 	o := &m.outputs[a.Output]
-	o.done = now.Now
 	switch {
 	case a.Value.IsZero():
 		o.held, o.refused = false, ""
@@ -151,10 +160,11 @@ func (m *Machine) Done(now Moment, a Act, left time.Duration, err error) {
 }
 
 func (o *output) accept(now time.Duration, a Act, left time.Duration) {
-	before := o.end
-	o.held, o.refused, o.backOff, o.end, o.key = true, "", 0, now+left, ""
+	before, done := o.end, o.done
+	o.replay, o.doubt = a.Key != "" && !o.once, false
+	o.held, o.refused, o.backOff, o.end, o.done, o.key = true, "", 0, now+left, now, ""
 	o.renewAt = now + max(left*2/3, time.Second)
-	if a.Held && o.end < before+sameEnd { // its limits end it then
+	if a.Held && o.end < before+sameEnd && now >= done+2*sameEnd { // its limits end it then
 		o.renewAt = o.end + sameEnd
 	}
 	if o.once {
@@ -178,7 +188,7 @@ func (o *output) refuse(m *Machine, a Act, err error) {
 		o.yield(m)
 	}
 	o.backOff = min(max(2*o.backOff, retryMin), retryMax)
-	o.tryAt = m.now.Now + max(o.backOff, o.lease.Rest+restSlack)
+	o.tryAt = max(m.now.Now+o.backOff, o.restsTo)
 }
 
 // isRule reports whether a holder is another rule, which wins by its priority and not because
@@ -191,15 +201,20 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 	m.now = now
 	o := &m.outputs[i]
 	permitted := o.lease.Rest > 0 && l.Rest <= 0 || !o.lease.Known && l.Known || o.lease.Holder != "" && l.Holder == ""
-	o.lease = l
+	o.lease, o.told, o.restsTo = l, seen, 0
+	if l.Rest > 0 {
+		o.restsTo = now.Now + l.Rest + restSlack
+	}
 	switch {
 	case o.held:
 	case l.Rest > 0: // until then it is refused
-		o.tryAt = now.Now + l.Rest + restSlack
+		o.tryAt = o.restsTo
 	case permitted:
 		o.tryAt = now.Now
 	}
-	if o.held && l.Holder != m.self && seen >= o.done {
+	if l.Holder == m.self {
+		o.replay = false
+	} else if (o.held || o.doubt) && seen >= o.done {
 		o.held = false
 		o.lost(m)
 	}
@@ -208,13 +223,17 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 // lost finds out how a lease ended that the rule did not end.
 func (o *output) lost(m *Machine) {
 	l := o.lease
+	o.doubt = false
 	switch {
-	case l.Holder == m.self: // that is not known yet
+	case o.replay:
+		o.wanted, o.replay = false, false
+	case l.Holder == m.self || o.told < o.done: // that is not known yet
+		o.doubt = true
 		o.tryAt = m.now.Now + retryMin
 	case l.Holder != "" && !isRule(l.Holder), l.Holder == "" && l.Ended == "":
 		o.yield(m)
 	default: // a limit, a stop or a fault ended it
 		o.backOff = 0
-		o.tryAt = m.now.Now
+		o.tryAt = max(m.now.Now, o.restsTo)
 	}
 }

@@ -307,6 +307,8 @@ func (r *Rule) checkKeys() error {
 		return mistake("for", "for: belongs to when:; how long a step holds its outputs stands in the step, as in do: [{ set: { lamp/level: 40 }, for: 2h }]")
 	case !level && r.Do == nil:
 		return mistake("kind", "do: is missing; write the steps, such as do: [{ set: { lamp/level: 40 }, for: 2h }]")
+	case !level && r.Resume != 0:
+		return mistake("resume", "resume: belongs to when:; with on:, at: and every: the next start moves the outputs again")
 	case r.Missed != "" && r.Missed != "run":
 		return mistake("missed", "missed: takes run, or is left out")
 	case r.Missed != "" && r.At == "":

@@ -33,6 +33,10 @@ type World struct {
 	Now func() (t time.Time, sure bool)
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
+	// Points are those that are known before the site runs, and Open the devices whose points
+	// are not.
+	Points []agents.Point
+	Open   []string
 }
 
 // Kind returns the entry of the list of kinds.
@@ -151,20 +155,20 @@ func (r *Rule) compile(points []agents.Point) (*compiled, error) {
 		return nil, err
 	}
 	c := &compiled{index: make(map[string]int), on: -1, place: r.world.Place, hold: r.For, missed: r.Missed != "", period: r.Every, resume: r.Resume}
-	names := make([]string, len(points))
-	for i, p := range points {
+	all, open := points, []string(nil)
+	if points == nil {
+		all, open = r.world.Points, r.world.Open
+	}
+	names := make([]string, len(all))
+	for i, p := range all {
 		names[i] = p.Point
 	}
 	find := func(address string) (*agents.Point, bool) {
-		if points == nil {
-			_, _, ok := device.SplitAddress(address)
-			return nil, ok
+		if i := slices.Index(names, address); i >= 0 {
+			return &all[i], true
 		}
-		i := slices.Index(names, address)
-		if i < 0 {
-			return nil, false
-		}
-		return &points[i], true
+		of, _, ok := device.SplitAddress(address)
+		return nil, ok && slices.Contains(open, of)
 	}
 	lookup := func(address string) (expr.Point, bool) {
 		p, ok := find(address)

@@ -77,7 +77,11 @@ func (a *app) checkCommand() *cobra.Command {
 			if from == "" {
 				file = "no " + config.DefaultFile + " here; the built-in demonstration is"
 			}
-			return a.print(checked(cfg, from), "%s ok: site %s, %s", file, cfg.Name, counted(len(cfg.Devices), "device"))
+			has := counted(len(cfg.Devices), "device")
+			if len(cfg.Agents) > 0 {
+				has += ", " + counted(len(cfg.Agents), "agent")
+			}
+			return a.print(checked(cfg, from), "%s ok: site %s, %s", file, cfg.Name, has)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -90,6 +94,12 @@ type checkResult struct {
 	File    string          `json:"file,omitzero"`
 	Site    string          `json:"site"`
 	Devices []checkedDevice `json:"devices"`
+	Agents  []checkedAgent  `json:"agents,omitzero"`
+}
+
+type checkedAgent struct {
+	Agent string `json:"agent"`
+	Kind  string `json:"kind"`
 }
 
 type checkedDevice struct {
@@ -101,6 +111,9 @@ func checked(cfg *config.Site, from string) checkResult {
 	out := checkResult{OK: true, File: from, Site: cfg.Name, Devices: []checkedDevice{}}
 	for _, d := range cfg.Devices {
 		out.Devices = append(out.Devices, checkedDevice{d.Name, d.Driver})
+	}
+	for _, agent := range cfg.Agents {
+		out.Agents = append(out.Agents, checkedAgent{agent.Name, agent.Kind})
 	}
 	return out
 }

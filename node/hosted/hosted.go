@@ -20,6 +20,7 @@ import (
 )
 
 const (
+	maxAgents = 64
 	// Back-off of running an agent again that failed: it doubles from the one to the other,
 	// and begins anew after an agent has run for the longer.
 	retry    = time.Second
@@ -57,7 +58,11 @@ func decode(cfg *config.Site, list Kinds) ([]*entry, error) {
 	}
 	var all []*entry
 	var errs []error
-	for _, a := range cfg.Agents {
+	for n, a := range cfg.Agents {
+		if n == maxAgents {
+			errs = append(errs, a.Errorf("kind", "a site has at most %d agents; remove one", maxAgents))
+			break
+		}
 		i := slices.Index(names, a.Kind)
 		if i < 0 {
 			errs = append(errs, a.Errorf("kind", "there is no kind %.40q%s", a.Kind, device.Suggest(a.Kind, names, "kind")))

@@ -57,7 +57,7 @@ var layers = []layer{
 	{"node/journal", []string{"device", "node", "node/identity", "node/state"}, "it records the node's calls in the node's types; identity has the codec, and state replaces files"},
 	{"node/journal/journaltest", nil, "it damages files, whatever they contain"},
 	{"node/history", []string{"device", "node/state"}, "it stores readings; state syncs folders"},
-	{"node/config", []string{"agents/agent", "agents/rule/calendar", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
+	{"node/config", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"agents/rule", []string{"agents", "agents/agent", "agents/rule/calendar", "agents/rule/expr", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"node/hosted", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "node", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},

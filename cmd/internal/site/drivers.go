@@ -36,7 +36,8 @@ func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 // nothing but running them asks for.
 func Kinds(now func() (t time.Time, sure bool)) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
-		return []agent.Kind{heartbeat.Kind, rule.Kind(rule.World{Now: now, Place: cfg.Place})}
+		points, open := cfg.Described()
+		return []agent.Kind{heartbeat.Kind, rule.Kind(rule.World{Now: now, Place: cfg.Place, Points: points, Open: open})}
 	}
 }
 

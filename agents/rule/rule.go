@@ -34,7 +34,7 @@ type World struct {
 	// Place is where the site is; nil if that is not configured.
 	Place *calendar.Place
 	// Points are those that are known before the site runs, and Open the devices whose points
-	// are not.
+	// are not. Without Points, nil, nothing is known, and any name is accepted until then.
 	Points []agents.Point
 	Open   []string
 }
@@ -168,7 +168,7 @@ func (r *Rule) compile(points []agents.Point) (*compiled, error) {
 			return &all[i], true
 		}
 		of, _, ok := device.SplitAddress(address)
-		return nil, ok && slices.Contains(open, of)
+		return nil, ok && (all == nil || slices.Contains(open, of))
 	}
 	lookup := func(address string) (expr.Point, bool) {
 		p, ok := find(address)

@@ -9,6 +9,7 @@ import (
 // Described returns the points that are known without hardware, as the file has them, and the
 // names of the devices whose points are not. How long an output may be held is left out.
 func (s *Site) Described() (points []agents.Point, open []string) {
+	points = []agents.Point{}
 	for _, d := range s.Devices {
 		describer, ok := d.Config.(driver.Describer)
 		if !ok {

@@ -46,6 +46,7 @@ type house struct {
 	mu     sync.Mutex
 	writes []string // to the hardware, with their time
 	begun  []string // what the journal was asked to make durable
+	keys   []string // of those
 }
 
 var (
@@ -93,7 +94,7 @@ func (h *house) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
 func (h *house) Begin(a node.Asked) (func(node.Outcome), *node.Outcome, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.begun = append(h.begun, a.Who+" "+string(a.Args))
+	h.begun, h.keys = append(h.begun, a.Who+" "+string(a.Args)), append(h.keys, a.Key)
 	return func(node.Outcome) {}, nil, nil
 }
 func (*house) Add(node.Asked, node.Outcome)          {}
@@ -379,5 +380,21 @@ func TestSchedule(t *testing.T) {
 			t.Error(next)
 		}
 		end()
+	})
+}
+
+// TestKeys: the moves of one occurrence are different calls, each of which acts once.
+func TestKeys(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.clock.Store(true)
+		at := time.Now().Add(30 * time.Minute).Local().Format("15:04")
+		_, end := h.run(&rule.Rule{At: at, Do: []rule.Step{{Set: map[string]device.Value{lamp: device.Number(40), heater: on}, For: time.Minute}}}, self)
+		time.Sleep(40 * time.Minute)
+		end()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.keys) != 2 || h.keys[0] == h.keys[1] || len(h.keys[0]) > 64 {
+			t.Errorf("%q", h.keys)
+		}
 	})
 }

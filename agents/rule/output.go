@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +67,9 @@ type output struct {
 
 // want begins to want the output, for a length or until the rule ends that.
 func (o *output) want(m *Machine, length time.Duration, key string) {
+	if key != "" { // each output's move is a call of its own
+		key += "/" + strconv.Itoa(o.index)
+	}
 	o.wanted, o.key, o.until, o.once = true, key, 0, false
 	switch {
 	case length > 0:

@@ -77,21 +77,21 @@ func TestMachine(t *testing.T) {
 		{"a state that becomes on", ruleKeys{On: "a/door", Do: doHeater(0)}, "door on, door on, door off, door ?, door on, door off, wait 1s, door on", "1s heater on"},
 		{"every: with if:", ruleKeys{Every: 10 * time.Second, If: "a/t < 5 Cel", Do: doHeater(0)}, "door on, wait 10s, t 4, wait 10s, t 6, wait 10s, t 4, wait 10s", "20s heater on, 40s heater on"},
 
-		{"at:", daily, "clock 2026-11-23 07:29:00, wait 25h", "1m0s heater on for 1m0s 2026-11-23T07:30, 1m40s heater on for 20s held, 24h1m0s heater on for 1m0s 2026-11-24T07:30, 24h1m40s heater on for 20s held"},
+		{"at:", daily, "clock 2026-11-23 07:29:00, wait 25h", "1m0s heater on for 1m0s 2026-11-23T07:30/0, 1m40s heater on for 20s held, 24h1m0s heater on for 1m0s 2026-11-24T07:30/0, 24h1m40s heater on for 20s held"},
 		{"at: with a clock that is not set", daily, "clock, wait 25h", ""},
 		{"at: is left out when the clock comes late", daily, "clock, wait 1h, clock 2026-11-23 07:30:01, wait 1h", ""},
-		{"missed: run", missed, "clock, wait 1h, clock 2026-11-23 08:20:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30"},
+		{"missed: run", missed, "clock, wait 1h, clock 2026-11-23 08:20:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},
 		{"missed: run, an hour at most", missed, "clock, wait 1h, clock 2026-11-23 08:30:01, wait 30s", ""},
-		{"missed: run, after the clock was lost", missed, "clock 2026-11-23 07:00:00, clock, wait 1h, clock 2026-11-23 08:00:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30"},
+		{"missed: run, after the clock was lost", missed, "clock 2026-11-23 07:00:00, clock, wait 1h, clock 2026-11-23 08:00:00, wait 30s", "1h0m0s heater on for 1m0s 2026-11-23T07:30/0"},
 		{"a clock that is set forward over it", daily, "clock 2026-11-23 07:29:00, clock 2026-11-23 07:32:00, wait 1h", ""},
-		{"a clock that is set forward by a little", daily, "clock 2026-11-23 07:29:50, clock 2026-11-23 07:30:50, wait 30s", "0s heater on for 1m0s 2026-11-23T07:30"},
+		{"a clock that is set forward by a little", daily, "clock 2026-11-23 07:29:50, clock 2026-11-23 07:30:50, wait 30s", "0s heater on for 1m0s 2026-11-23T07:30/0"},
 		{"a clock that is set forward over several", often, "clock 2026-11-23 07:29:50, clock 2026-11-23 08:00:30, wait 30s", "0s heater on for 1m0s 2026-11-23T08:00"},
 		{"a clock that is set forward by hours", oftenMissed, "clock 2026-11-23 07:29:50, clock 2026-11-23 12:05:00, wait 30s", "0s heater on for 1m0s 2026-11-23T07:20, 0s heater on for 1m0s held"},
-		{"a clock that is set back over what ran", daily, "clock 2026-11-23 07:29:59, wait 1s, clock 2026-11-23 07:29:00, wait 59s", "1s heater on for 1m0s 2026-11-23T07:30, 41s heater on for 20s held"},
+		{"a clock that is set back over what ran", daily, "clock 2026-11-23 07:29:59, wait 1s, clock 2026-11-23 07:29:00, wait 59s", "1s heater on for 1m0s 2026-11-23T07:30/0, 41s heater on for 20s held"},
 		{"a clock that is set back before what did not run", often, "clock 2026-11-23 07:55:00, clock 2026-11-23 07:05:00, wait 5m30s", "5m0s heater on for 1m0s 2026-11-23T07:10"},
-		{"a clock that was a day ahead for a while", daily, "clock 2026-11-23 07:00:00, clock 2026-11-24 06:00:00, clock 2026-11-23 07:00:00, wait 30m30s", "30m0s heater on for 1m0s 2026-11-23T07:30"},
-		{"a minute that summer time skips", night, "clock 2026-03-29 01:30:00, wait 31m", "30m0s heater on for 1m0s 2026-03-29T02:30, 30m40s heater on for 20s held"},
-		{"a minute that comes twice", night, "clock 2026-10-25 01:30:00, wait 1h30s, wait 12h", "1h0m0s heater on for 1m0s 2026-10-25T02:30, 1h0m40s heater on for 20s held"},
+		{"a clock that was a day ahead for a while", daily, "clock 2026-11-23 07:00:00, clock 2026-11-24 06:00:00, clock 2026-11-23 07:00:00, wait 30m30s", "30m0s heater on for 1m0s 2026-11-23T07:30/0"},
+		{"a minute that summer time skips", night, "clock 2026-03-29 01:30:00, wait 31m", "30m0s heater on for 1m0s 2026-03-29T02:30/0, 30m40s heater on for 20s held"},
+		{"a minute that comes twice", night, "clock 2026-10-25 01:30:00, wait 1h30s, wait 12h", "1h0m0s heater on for 1m0s 2026-10-25T02:30/0, 1h0m40s heater on for 20s held"},
 
 		{"a mean counts how long a value lasts", holdHeater("mean(a/t, 1m) < 10 Cel"), "t 4, wait 54s, t 34, wait 5s, t 4, wait 2s", "1m0s heater on for 5m0s"},
 		{"a mean of a value that does not change", holdHeater("mean(a/t, 1m) < 5 Cel"), "t 4, wait 1h, t ?, wait 62s", "1m0s heater on for 5m0s, 4m20s heater on for 5m0s held, 7m40s heater on for 5m0s held"},
@@ -127,7 +127,7 @@ func TestReplay(t *testing.T) {
 		s.restart(r)
 		moved := len(s.acts)
 		s.decide()
-		if len(s.acts) != moved+1 || !strings.HasSuffix(s.acts[moved], "for 5m0s 2026-11-23T07:30") {
+		if len(s.acts) != moved+1 || !strings.HasSuffix(s.acts[moved], "for 5m0s 2026-11-23T07:30/0") {
 			t.Fatal(s.acts)
 		}
 		if told != "" {

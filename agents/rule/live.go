@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// evaluateEvery is the shortest time between two evaluations for readings.
-	evaluateEvery = 100 * time.Millisecond
+	// perSecond bounds the evaluations for readings. The devices of a site are read in bursts, of
+	// which none is held up: a timer for each rule would be a wake-up more.
+	perSecond = 10
 	// moveTimeout bounds one move, and the release of everything at the end.
 	moveTimeout = 10 * time.Second
 	// maxRounds bounds how often a Machine is asked in a row whether there is more to do.
@@ -64,18 +65,20 @@ func (l *live) run(ctx context.Context) error {
 			points = append(points, output)
 		}
 	}
-	var last time.Duration
+	var second time.Duration // in which count evaluations were made
+	count := 0
 	return l.site.Watch(ctx, l.self, agents.WatchRequest{Points: points}, func(u agents.Update) error {
 		seen := time.Since(l.began)
-		soon := seen-last < evaluateEvery
-		last = seen
-		if err := l.update(ctx, u, seen); err != nil || !soon {
+		if seen-second >= time.Second {
+			second, count = seen, 0
+		}
+		count++
+		if err := l.update(ctx, u, seen); err != nil || count < perSecond {
 			return err
 		}
-		// Only readings that come so fast cost a wake-up more, of which one evaluation sees many.
-		select {
+		select { // what comes meanwhile is evaluated together
 		case <-ctx.Done():
-		case <-time.After(evaluateEvery):
+		case <-time.After(second + time.Second - time.Since(l.began)):
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ var machinePoints = func() []agents.Point {
 	low, high := 0.0, 100.0
 	return []agents.Point{
 		{Point: "a/t", Kind: device.KindMeasurement, Unit: "Cel"}, {Point: "a/door", Kind: device.KindState}, {Point: "a/button", Kind: device.KindEvent},
-		{Point: "a/heater", Kind: device.KindSwitch, Safe: off}, {Point: "a/lamp", Kind: device.KindLevel, Min: &low, Max: &high, Safe: device.Number(0)},
+		{Point: "a/heater", Kind: device.KindSwitch, Safe: off}, {Point: "a/lamp", Kind: device.KindLevel, Min: &low, Max: &high, Safe: device.Number(0), MaxSeconds: 120},
 	}
 }()
 

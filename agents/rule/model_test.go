@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -418,7 +419,9 @@ func (m *model) acts(k int) (all []rule.Act) {
 				wanted = now < until && m.back(k, func(e int) bool { return e > start && m.loss(e, o) == givenUp }) < 0
 			}
 			if m.keys.At != "" && !answered {
-				key = m.occurrence(start)
+				if key = m.occurrence(start); key != "" {
+					key += fmt.Sprint("/", o)
+				}
 			}
 		}
 		yields, resumed := m.yields(o, k)

@@ -221,15 +221,20 @@ func randomLeaf(r *rand.Rand) condition {
 	}, length}
 }
 
+// shorter returns the shorter of two windows, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 func randomCondition(r *rand.Rand, depth int) condition {
 	if depth == 0 || r.IntN(2) == 0 {
 		return randomLeaf(r)
 	}
 	a, b := randomCondition(r, depth-1), randomCondition(r, depth-1)
-	window := max(a.window, b.window)
-	if a.window > 0 && b.window > 0 {
-		window = min(a.window, b.window)
-	}
+	window := shorter(a.window, b.window)
 	// The truth values are ordered false, unknown, true: and is the least, or the greatest.
 	order := []expr.Truth{expr.False, expr.Unknown, expr.True}
 	rank := func(t expr.Truth) int { return slices.Index(order, t) }
@@ -258,7 +263,7 @@ func randomRule(r *rand.Rand) (k ruleKeys, when, until condition) {
 		k.Resume = []time.Duration{0, 0, 3 * time.Minute}[r.IntN(3)]
 		if r.IntN(2) == 0 {
 			k.Until = until.text
-			when.window = max(when.window, until.window)
+			when.window = shorter(when.window, until.window)
 		}
 		return k, when, until
 	}
@@ -363,7 +368,7 @@ func (s *sim) random(r *rand.Rand, longest time.Duration) string {
 
 // sleeps checks that nothing changes by time alone before the Machine wants to step: at some
 // time before it, a step would move nothing, and find the conditions as they were. The value of
-// a window may be late by a part of it.
+// a window may be late by a 60th of its length.
 func (m *model) sleeps(r *rand.Rand, s *sim) {
 	k := len(m.entries) - 1
 	wait := 2 * time.Hour
@@ -390,7 +395,7 @@ func (m *model) sleeps(r *rand.Rand, s *sim) {
 	if m.keys.When != "" {
 		same = same && m.truth(k) == m.truth(k+1) && slices.Equal(m.starts(k), m.starts(k+1))
 	}
-	if !same && (m.when.window == 0 || d > m.when.part()) {
+	if longest := 10 * time.Minute; !same && (m.when.window == 0 || d > longest/60) {
 		s.t.Errorf("at %v the machine slept for %v, and after %v there was something to do: %+v", s.now.Now-time.Second, wait, d, acts)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -168,7 +169,7 @@ func (r *Rule) compile(points []agents.Point) (*compiled, error) {
 			return &all[i], true
 		}
 		of, _, ok := device.SplitAddress(address)
-		return nil, ok && (all == nil || slices.Contains(open, of))
+		return nil, ok && isAddress(address) && (all == nil || slices.Contains(open, of))
 	}
 	lookup := func(address string) (expr.Point, bool) {
 		p, ok := find(address)
@@ -214,6 +215,12 @@ func (r *Rule) compile(points []agents.Point) (*compiled, error) {
 		c.on = c.add(r.On, find)
 	}
 	return c, r.addTargets(c, find, names)
+}
+
+// isAddress reports whether a point can have an address: device/point or site/device/point.
+func isAddress(address string) bool {
+	names := strings.Split(address, "/")
+	return len(names) >= 2 && len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
 }
 
 // add returns the index of a point, which is added if it is new.
@@ -312,7 +319,7 @@ func (r *Rule) checkKeys() error {
 	case !level && r.Do == nil:
 		return mistake("kind", "do: is missing; write the steps, such as do: [{ set: { lamp/level: 40 }, for: 2h }]")
 	case !level && r.Resume != 0:
-		return mistake("resume", "resume: belongs to when:; with on:, at: and every: the next start moves the outputs again")
+		return mistake("resume", "belongs to when:; with on:, at: and every: the next start moves the outputs again")
 	case r.Missed != "" && r.Missed != "run":
 		return mistake("missed", "missed: takes run, or is left out")
 	case r.Missed != "" && r.At == "":

@@ -18,7 +18,7 @@ var templates = []string{
 	// Why an output is at safe.
 	"its lease was over", "its max_on was spent", "its duty was spent", "everything was sent to safe", "the site was not heard any more",
 	"the hardware did not follow", "another output of its interlock was not known to be safe", "what it requires was not so",
-	"its configuration was changed", "an emergency stop could not be read", "the site was started",
+	"its configuration was changed", "an emergency stop could not be read", "the site was started", "the process that drives it was started",
 	"it cannot be read", "it was on", "it was off", "it was N", "it was W", "it had not been read for T", "it has not been read yet",
 	"something that you may not see",
 	// Why a call is refused.

@@ -288,8 +288,17 @@ func TestWhy(t *testing.T) {
 			_ = m.Move(now+time.Second, "ann", heater, on, DefaultMaxOn)
 			m.Tick(now + DefaultMaxOn)
 		},
+		"its configuration was changed": func(m *Machine, now Time) {
+			p := m.outputs[0].Policy
+			p.MaxOn++
+			m.Retire(heater)
+			m.Adopt(now, []Policy{p})
+		},
 	} {
 		m, now := rested()
+		if s := m.Status(now, 0); s.Why == "" {
+			t.Error("a start looks like a release")
+		}
 		mustMove(t, m, now, "ann", heater, on, time.Minute)
 		settle(m, now)
 		end(m, now)

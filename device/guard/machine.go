@@ -42,7 +42,11 @@ func (m *Machine) Adopt(now Time, policies []Policy) {
 		if k, there := before.index[p.Output]; there && before.outputs[k].Policy == p && !before.outputs[k].retired {
 			m.outputs = append(m.outputs, before.outputs[k])
 		} else {
-			m.outputs, unknown = append(m.outputs, newOutput(now, p)), append(unknown, i)
+			o := newOutput(now, p)
+			if there {
+				o.ended = byPlan
+			}
+			m.outputs, unknown = append(m.outputs, o), append(unknown, i)
 		}
 	}
 	for _, i := range unknown {

@@ -17,7 +17,7 @@ type output struct {
 	holder  string       // of the lease; "" while goal is safe
 	until   Time         // when the lease ends
 	ends    Reason       // why the lease will end
-	ended   Reason       // why the last lease ended; byNobody during a lease
+	ended   Reason       // why the last lease ended, or byStart; byNobody during a lease
 	away    bool         // has left safe, and its return is not confirmed
 	since   Time         // when it left; valid while away
 	back    Time         // last confirmed return
@@ -51,12 +51,13 @@ const (
 	byInterlock
 	byRequirement
 	byPlan
+	byStart
 )
 
 // newOutput returns an output in an unknown state, to be driven to safe. Its time away before
 // the start is unknown, so max_on counts as spent.
 func newOutput(now Time, p Policy) output {
-	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, since: now, back: now, changed: now, used: p.MaxOn}
+	o := output{Policy: p, goal: p.Safe, want: p.Safe, away: true, since: now, back: now, changed: now, used: p.MaxOn, ended: byStart}
 	if p.Duty.Window > 0 {
 		o.duty = newWindow(now, p.Duty.Window, int64(p.Duty.Away))
 	}

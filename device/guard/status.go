@@ -18,7 +18,7 @@ type Status struct {
 	Holder string        // "" for none
 	Left   time.Duration // of the lease
 	Rest   time.Duration // until its own limits permit a move
-	Why    string        // why its last lease ended; "" after a release, or without a lease
+	Why    string        // why it went to safe last; "" during a lease, and after a release
 	Lacks  string        // the unmet requirement
 	Fault  string        // why the hardware did not follow
 }
@@ -68,6 +68,7 @@ var endings = [...]string{
 	byInterlock:   "another output of its interlock was not known to be safe",
 	byRequirement: "what it requires was not so",
 	byPlan:        "its configuration was changed",
+	byStart:       "the process that drives it was started",
 }
 
 // Limits formats the limits of a policy, except safe, range, lease and max_on, in a few words;

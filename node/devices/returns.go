@@ -54,9 +54,9 @@ func Holder(outputs *proc.Keeper) func(output string) (holder, cause string) {
 				continue
 			}
 			if held[output] = held[output] || s.Holder != ""; !held[output] {
-				cause = "the site was started"
+				return "", cmp.Or(s.Fault, "the site was started")
 			}
-			return s.Holder, cmp.Or(s.Why, s.Fault, cause)
+			return s.Holder, cmp.Or(s.Why, s.Fault)
 		}
 		return "", ""
 	}

@@ -318,6 +318,24 @@ func TestGuardThatEnds(t *testing.T) {
 	})
 }
 
+// TestNextGuardSaysWhy: who looks only once the next guard runs does not take its start for a
+// release.
+func TestNextGuardSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		defer r.end()
+		r.on(t, time.Minute)
+		r.lines[0].Close()
+		time.Sleep(5 * time.Second)
+		if err := r.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Status()[0]; s.Holder != "" || s.Why == "" || s.Fault != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestReplace: the old guard ends safe before swap is called.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -121,12 +121,15 @@ type (
 
 // tellOutput tells how an output was a time ago.
 func (s *sim) tellOutput(i int, age time.Duration) {
-	o := s.outputs[i]
+	s.tellLease(i, s.outputs[i], s.now.Now-age)
+}
+
+func (s *sim) tellLease(i int, o simOutput, seen time.Duration) {
 	l := rule.Lease{Holder: o.holder, Ended: o.ended, Rest: max(0, o.rest-s.now.Now), Known: !o.unread}
 	if s.log != nil {
-		s.log(simOutputTold{i, s.now.Now - age, l})
+		s.log(simOutputTold{i, seen, l})
 	}
-	s.m.Output(s.now, s.now.Now-age, i, l)
+	s.m.Output(s.now, seen, i, l)
 }
 
 // decide has the Machine step until it moves nothing, as live does.

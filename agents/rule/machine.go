@@ -263,10 +263,11 @@ func (m *Machine) stepHold(truth expr.Truth, due *sooner) {
 	}
 	if m.programs[untilProgram] != nil {
 		// What would end at once does not begin: both conditions are true, or one is not known.
-		if until, again := m.eval(untilProgram); until != expr.False {
-			if again > 0 {
-				due.in(again)
-			}
+		until, again := m.eval(untilProgram)
+		if again > 0 {
+			due.in(again)
+		}
+		if until != expr.False {
 			return
 		}
 	}

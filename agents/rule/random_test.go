@@ -292,7 +292,7 @@ func randomRule(r *rand.Rand) (k ruleKeys, when, until condition) {
 func (s *sim) random(r *rand.Rand, longest time.Duration) string {
 	o := r.IntN(len(s.outputs))
 	out := &s.outputs[o]
-	before, seen, line := *out, s.now.Now, ""
+	before, seen, line := *out, s.now.Now-1, ""
 	say := func(format string, args ...any) { line = fmt.Sprintf(format, args...) }
 	switch r.IntN(16) {
 	case 0, 1, 2:

@@ -22,8 +22,8 @@ const (
 	Mean WindowFunc = iota
 	Least
 	Greatest
-	Change // the last reading minus the first
-	Count  // of readings or events; a number without a unit
+	Change // the last value minus the first
+	Count  // of events, of turns to on, or of readings; a number without a unit
 )
 
 var windowNames = [...]string{"mean", "least", "greatest", "change", "count"}
@@ -31,7 +31,8 @@ var windowNames = [...]string{"mean", "least", "greatest", "change", "count"}
 // String returns the function's name in the language.
 func (f WindowFunc) String() string { return windowNames[f] }
 
-// Window is a function of the good readings of a point during the last Length, which is 1s to 24h.
+// Window is a function of a point's good values during the last Length, which is 1s to 24h. A
+// value counts for as long as the point had it.
 type Window struct {
 	Point  int // the index in Program.Points
 	Func   WindowFunc

@@ -61,21 +61,17 @@ func (n *Node) outranked(p agents.Principal, v *view, output string) (holder str
 	return ""
 }
 
-// moveAbove moves an output, and takes it over first from a holder whom p outranks: without a
-// step through safe, which the hardware would see. A refused move leaves it to that holder.
+// moveAbove moves an output, also where a holder whom p outranks has it: without a step through
+// safe, which the hardware would see. A refused move leaves it to that holder.
 func (n *Node) moveAbove(ctx context.Context, p agents.Principal, v *view, r agents.MoveRequest, length time.Duration, l agents.Limits) (agents.Output, error) {
 	out, err := v.move(ctx, p, r, length, l)
 	if err == nil || device.AsFault(err).Kind != device.Busy {
 		return out, err
 	}
 	holder := n.outranked(p, v, r.Output)
-	if holder == "" || v.Outputs.TakeOver(ctx, p.ID, holder, r.Output) != nil {
+	if holder == "" {
 		return out, err
 	}
-	if out, err = v.move(ctx, p, r, length, l); err != nil {
-		if back := v.Outputs.TakeOver(ctx, holder, p.ID, r.Output); back != nil && device.AsFault(back).Kind != device.Busy {
-			return out, device.Faultf(device.UnknownOutcome, "%w; and it could not be left to its holder: %w", err, back)
-		}
-	}
-	return out, err
+	s, err := v.Outputs.MoveOver(ctx, p.ID, holder, r.Output, r.Value, within(length, l))
+	return v.output(s), v.redact(p, err)
 }

@@ -52,8 +52,8 @@ type Outputs interface {
 	// Renew is Move for the present holder, at the value that it holds or to safe; Expired for
 	// anybody else.
 	Renew(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error)
-	// TakeOver makes holder the holder of the lease of from.
-	TakeOver(ctx context.Context, holder, from, output string) error
+	// MoveOver is Move for a holder that outranks from, also while from holds the output.
+	MoveOver(ctx context.Context, holder, from, output string, v device.Value, length time.Duration) (guard.Status, error)
 	Release(ctx context.Context, output string) (guard.Status, error)
 	Stop(ctx context.Context) error
 	Stopped() bool

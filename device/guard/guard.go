@@ -165,6 +165,11 @@ func (g *Guard) Renew(ctx context.Context, holder, output string, v device.Value
 	return g.move(ctx, output, v, func(now Time) error { return g.m.Renew(now, holder, output, v, length) })
 }
 
+// MoveOver is Move for a holder that outranks from; see Machine.MoveOver.
+func (g *Guard) MoveOver(ctx context.Context, holder, from, output string, v device.Value, length time.Duration) (Status, error) {
+	return g.move(ctx, output, v, func(now Time) error { return g.m.MoveOver(now, holder, from, output, v, length) })
+}
+
 // move makes a decision of the machine about an output, and waits until the hardware has v.
 func (g *Guard) move(ctx context.Context, output string, v device.Value, decide func(now Time) error) (Status, error) {
 	if ctx.Err() != nil {
@@ -187,10 +192,10 @@ func (g *Guard) Try(_ context.Context, holder, output string, v device.Value, le
 	})
 }
 
-// TakeOver makes holder the holder of an output that from holds, or anybody if that is "". The
-// caller must outrank it.
-func (g *Guard) TakeOver(_ context.Context, holder, from, output string) error {
-	return g.update(func(Time) error { return g.m.TakeOver(holder, from, output) })
+// TakeOver makes holder the holder of an output that another principal holds. The caller
+// must be an owner.
+func (g *Guard) TakeOver(holder, output string) error {
+	return g.update(func(Time) error { return g.m.TakeOver(holder, output) })
 }
 
 // Told passes a reading, with its full address, to the outputs that require its point. It

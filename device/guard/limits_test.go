@@ -30,7 +30,7 @@ func TestForEver(t *testing.T) {
 			_ = m.Move(now, "ann", vent, value(1), maxOn)
 		},
 		"takes over": func(m *Machine, now Time, n int) {
-			_ = m.TakeOver([]string{"ann", "bob"}[n%2], "", vent)
+			_ = m.TakeOver([]string{"ann", "bob"}[n%2], vent)
 			_ = m.Move(now, []string{"ann", "bob"}[n%2], vent, value(1), maxOn)
 		},
 	} {
@@ -236,9 +236,9 @@ func TestTakeOver(t *testing.T) {
 	m, now := rested()
 	mustMove(t, m, now, "ann", heater, on, time.Minute)
 	settle(m, now)
-	wantFault(t, m.TakeOver("", "", heater), device.Denied, heater)
-	wantFault(t, m.TakeOver("owner", "", "room/ghost"), device.Invalid, "room/ghost")
-	if err := m.TakeOver("owner", "", heater); err != nil {
+	wantFault(t, m.TakeOver("", heater), device.Denied, heater)
+	wantFault(t, m.TakeOver("owner", "room/ghost"), device.Invalid, "room/ghost")
+	if err := m.TakeOver("owner", heater); err != nil {
 		t.Fatal(err)
 	}
 	if s := m.Status(now, 0); s.Holder != "owner" || s.Left != time.Minute || s.Value != on {
@@ -246,12 +246,37 @@ func TestTakeOver(t *testing.T) {
 	}
 	wantFault(t, m.Move(now, "ann", heater, on, 0), device.Busy, "held by owner for another 1m")
 	mustMove(t, m, now, "owner", heater, on, 2*time.Minute)
-	if err := m.TakeOver("owner", "", valve); err != nil || m.Status(now, 2).Holder != "" {
+	if err := m.TakeOver("owner", valve); err != nil || m.Status(now, 2).Holder != "" {
 		t.Errorf("%v: what nobody holds is held now", err)
 	}
-	wantFault(t, m.TakeOver("rule:frost", "ann", heater), device.Busy, "held by owner")
-	if err := m.TakeOver("ann", "owner", heater); err != nil || m.Status(now, 0).Holder != "ann" {
-		t.Errorf("%v, %+v", err, m.Status(now, 0))
+}
+
+// TestMoveOver: it takes the lease of one holder and of nobody else, and leaves all as it was
+// where it is refused.
+func TestMoveOver(t *testing.T) {
+	m, now := rested()
+	mustMove(t, m, now, "low", vent, device.Number(40), 20*time.Second)
+	settle(m, now)
+	was := m.Status(now, 1)
+	wantFault(t, m.MoveOver(now, "high", "other", vent, device.Number(50), 0), device.Busy, "held by low")
+	wantFault(t, m.MoveOver(now, "", "low", vent, device.Number(50), 0), device.Denied, vent)
+	wantFault(t, m.MoveOver(now, "high", "low", vent, device.Number(50), DefaultMaxOn+time.Hour), device.Invalid, "at most")
+	wantFault(t, m.MoveOver(now, "high", "low", "room/ghost", device.Number(50), 0), device.Invalid, "room/ghost")
+	if s := m.Status(now, 1); s != was {
+		t.Errorf("%+v after refusals, %+v before", s, was)
+	}
+	if err := m.MoveOver(now, "high", "low", vent, device.Number(50), 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.Status(now, 1); s.Holder != "high" || s.Goal != device.Number(50) || s.Left != 30*time.Second {
+		t.Errorf("%+v", s)
+	}
+	if err := m.Release(vent); err != nil {
+		t.Fatal(err)
+	}
+	settle(m, now)
+	if err := m.MoveOver(now, "high", "low", heater, on, 0); err != nil || m.Status(now, 0).Holder != "high" {
+		t.Errorf("%v: nobody held it", err)
 	}
 }
 

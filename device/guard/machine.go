@@ -108,6 +108,24 @@ func (m *Machine) Renew(now Time, holder, name string, v device.Value, length ti
 	return m.Move(now, holder, name, v, length)
 }
 
+// MoveOver is Move for a holder that the caller has found to outrank from: the lease of from is
+// holder's then. A refused one leaves it as it is.
+func (m *Machine) MoveOver(now Time, holder, from, name string, v device.Value, length time.Duration) error {
+	i, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	o := &m.outputs[i]
+	if holder == "" || from == "" || o.holder != from {
+		return m.Move(now, holder, name, v, length)
+	}
+	o.holder = holder
+	if err = m.Move(now, holder, name, v, length); err != nil {
+		o.holder = from
+	}
+	return err
+}
+
 // Try returns the fault that Move would return now, and moves nothing.
 func (m *Machine) Try(now Time, holder, name string, v device.Value, length time.Duration) error {
 	_, _, err := m.permit(now, holder, name, v, length)
@@ -196,11 +214,9 @@ func (m *Machine) Release(name string) error {
 	return nil
 }
 
-// TakeOver makes holder, whom the caller has found to outrank the present one, the holder of
-// another principal's lease without a change: its next Move is a renewal. From is the present
-// holder, or "" for whoever it is; a lease of another than from is refused as Busy. It does
-// nothing without a lease.
-func (m *Machine) TakeOver(holder, from, name string) error {
+// TakeOver makes holder, which must be an owner, the holder of another principal's lease
+// without a change: its next Move is a renewal. It does nothing without a lease.
+func (m *Machine) TakeOver(holder, name string) error {
 	i, err := m.find(name)
 	if err != nil {
 		return err
@@ -208,11 +224,7 @@ func (m *Machine) TakeOver(holder, from, name string) error {
 	if holder == "" {
 		return device.Faultf(device.Denied, "nobody may hold %s", name)
 	}
-	switch o := &m.outputs[i]; {
-	case from != "" && o.holder != "" && o.holder != from:
-		return device.Faultf(device.Busy, "%s is held by %s now; wait, or return it to safe first", name, o.holder).
-			Naming(name+" is held by somebody else now; wait, or return it to safe first", o.holder)
-	case o.holder != "":
+	if o := &m.outputs[i]; o.holder != "" {
 		o.holder = holder
 	}
 	return nil

@@ -111,7 +111,7 @@ func (w *world) release(t *rapid.T) {
 
 func (w *world) takeOver(t *rapid.T) {
 	o := &w.things[w.any(t)]
-	if err := w.m.TakeOver("owner", "", o.Output); err != nil {
+	if err := w.m.TakeOver("owner", o.Output); err != nil {
 		t.Fatal(err)
 	}
 	if o.holder != "" {

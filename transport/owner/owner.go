@@ -49,7 +49,7 @@ type Site struct {
 // outputs is what only an owner may do with the outputs. Both may block for the guard.
 type outputs interface {
 	Reset(ctx context.Context) error
-	TakeOver(ctx context.Context, holder, from, output string) error
+	TakeOver(ctx context.Context, holder, output string) error
 }
 
 // Methods returns the owner's methods and those for callers with a proven key, but for the
@@ -142,7 +142,7 @@ func (s *Site) addOutputs(all methods) {
 		return none, failed(err)
 	})
 	forOwners(s, all, TakeOverMethod, "set --take-over", func(ctx context.Context, who agents.Principal, output Name) (none None, _ error) {
-		return none, invalid(s.Node.Own(who, "take-over", output.Name, func() error { return s.Outputs.TakeOver(ctx, who.ID, "", output.Name) }))
+		return none, invalid(s.Node.Own(who, "take-over", output.Name, func() error { return s.Outputs.TakeOver(ctx, who.ID, output.Name) }))
 	})
 }
 

@@ -139,6 +139,10 @@ func (g latched) Reset(context.Context) error {
 	return g.Guard.Reset(stops)
 }
 
+func (g latched) TakeOver(_ context.Context, holder, output string) error {
+	return g.Guard.TakeOver(holder, output)
+}
+
 // stopped is a guard without outputs, with the emergency stop on.
 func stopped(t *testing.T, folder string) latched {
 	t.Helper()

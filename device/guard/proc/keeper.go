@@ -413,19 +413,25 @@ func (k *Keeper) order(ctx context.Context, what kind, body func(*writer), read 
 
 // Move is Guard.Move of the running guard.
 func (k *Keeper) Move(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error) {
-	return k.move(ctx, move, holder, output, v, length)
+	return k.move(ctx, move, k.wish(holder, output, v, length))
 }
 
 // Renew is Guard.Renew of the running guard.
 func (k *Keeper) Renew(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error) {
-	return k.move(ctx, renew, holder, output, v, length)
+	return k.move(ctx, renew, k.wish(holder, output, v, length))
 }
 
-func (k *Keeper) move(ctx context.Context, what kind, holder, output string, v device.Value, length time.Duration) (s guard.Status, err error) {
+// MoveOver is Guard.MoveOver of the running guard.
+func (k *Keeper) MoveOver(ctx context.Context, holder, from, output string, v device.Value, length time.Duration) (guard.Status, error) {
+	wish := k.wish(holder, output, v, length)
+	return k.move(ctx, moveOver, func(w *writer) { wish(w); w.text(from) })
+}
+
+func (k *Keeper) move(ctx context.Context, what kind, body func(*writer)) (s guard.Status, err error) {
 	if ctx.Err() != nil {
 		return guard.Status{}, device.Faultf(device.Expired, "the call came too late: %w", ctx.Err())
 	}
-	err = k.order(ctx, what, k.wish(holder, output, v, length), func(r *reader) { s = r.status() })
+	err = k.order(ctx, what, body, func(r *reader) { s = r.status() })
 	return s, err
 }
 
@@ -458,8 +464,8 @@ func (k *Keeper) wish(holder, output string, v device.Value, length time.Duratio
 }
 
 // TakeOver is Guard.TakeOver of the running guard.
-func (k *Keeper) TakeOver(ctx context.Context, holder, from, output string) error {
-	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(from); w.text(output) }, nil)
+func (k *Keeper) TakeOver(ctx context.Context, holder, output string) error {
+	return k.order(ctx, takeOver, func(w *writer) { w.text(holder); w.text(output) }, nil)
 }
 
 // Told is Guard.Told of the running guard. Without one, the reading is lost; a hanging guard

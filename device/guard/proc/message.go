@@ -20,7 +20,7 @@ import (
 // is its length (uint16) and its bytes. Both ends are the same program: hello has a version,
 // and no field is optional.
 const (
-	version     = 8
+	version     = 9
 	maxMessage  = 1 << 20
 	headerBytes = 4 + 1 + 4
 )
@@ -32,18 +32,19 @@ const (
 	beat     kind = iota + 1 // "I am here"; answered
 	move                     // epoch, age, holder, output, value, length
 	release                  // output
-	takeOver                 // holder, from, output
+	takeOver                 // holder, output
 	told                     // reading, with its full address
 	stop
-	reset   // epoch, stops
-	sample  // device
-	watch   // device
-	show    // device, point, text
-	capture // device, point
-	alive   // answered by the loop that keeps the deadlines
-	try     // as move; nothing moves
-	plan    // the text of the next plan
-	renew   // as move; for the present holder only
+	reset    // epoch, stops
+	sample   // device
+	watch    // device
+	show     // device, point, text
+	capture  // device, point
+	alive    // answered by the loop that keeps the deadlines
+	try      // as move; nothing moves
+	plan     // the text of the next plan
+	renew    // as move; for the present holder only
+	moveOver // as move, and from; also while from holds it
 	// From the guard.
 	answer  // a fault or none, and the result
 	hello   // version

@@ -103,10 +103,17 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 	case beat:
 		s.send(beat, number, nil) // after a failure, reading also fails
 		return nil
-	case move, renew, try:
+	case move, moveOver, renew, try:
 		m := order{epoch: r.uint32(), age: r.duration(), holder: r.text(), output: r.text(), value: r.value(), length: r.duration()}
 		do = func() (func(*writer), error) { return s.status(s.move(ctx, m, s.g.Move)) }
 		switch k {
+		case moveOver:
+			from := r.text()
+			do = func() (func(*writer), error) {
+				return s.status(s.move(ctx, m, func(ctx context.Context, holder, output string, v device.Value, length time.Duration) (guard.Status, error) {
+					return s.g.MoveOver(ctx, holder, from, output, v, length)
+				}))
+			}
 		case renew:
 			do = func() (func(*writer), error) { return s.status(s.move(ctx, m, s.g.Renew)) }
 		case try:
@@ -116,8 +123,8 @@ func (s *server) handle(ctx context.Context, all *sync.WaitGroup, k kind, number
 		output := r.text()
 		do = func() (func(*writer), error) { return s.status(s.g.Release(ctx, output)) }
 	case takeOver:
-		holder, from, output := r.text(), r.text(), r.text()
-		do = func() (func(*writer), error) { return nil, s.g.TakeOver(ctx, holder, from, output) }
+		holder, output := r.text(), r.text()
+		do = func() (func(*writer), error) { return nil, s.g.TakeOver(holder, output) }
 	case told:
 		s.g.Told(s.told.keep(r.reading()))
 		return r.end()

@@ -44,7 +44,7 @@ func TestWatchHolder(t *testing.T) {
 		want("a move", "on ann")
 		move()
 		want("a renewal")
-		if err := r.TakeOver(t.Context(), "own", "", relayName); err != nil {
+		if err := r.TakeOver(t.Context(), "own", relayName); err != nil {
 			t.Fatal(err)
 		}
 		want("taken over", "on own")

@@ -59,6 +59,7 @@ var layers = []layer{
 	{"node/history", []string{"device", "node/state"}, "it stores readings; state syncs folders"},
 	{"node/config", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "device/driver"}, "each driver and each kind of agent decodes its own part"},
 	{"agents/rule", []string{"agents", "agents/agent", "agents/rule/calendar", "agents/rule/expr", "device"}, "a hosted agent calls the site's operations, like every other client"},
+	{"agents/rule/trial", []string{"agents", "agents/rule", "device", "device/guard"}, "the machines of a rule and of the guard in virtual time; what is stored comes as an interface"},
 	{"node/hosted", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "node", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},

@@ -1,0 +1,142 @@
+package trial
+
+import (
+	"time"
+
+	"agentsite/agents/rule"
+	"agentsite/device"
+)
+
+// driven is a rule at work. It is told what changed as a watch of the site tells it, and
+// evaluated as often.
+type driven struct {
+	Rule
+	index   int           // in run.rules
+	machine *rule.Machine // nil where there is a mistake
+	mistake string
+	slots   []slot
+	uses    []use // by the machine's outputs
+
+	dirty     bool          // some slot is
+	second    time.Duration // in which count updates were told
+	count     int
+	holdUntil time.Duration // it is not told anything before
+	due       time.Duration // when the machine has something to do by itself
+	look      time.Duration // when it is asked: then, or before it to look at the clock
+}
+
+// slot is a point that a rule is told of.
+type slot struct {
+	point  int
+	input  int // in Machine.Points; -1 for none
+	output int // in Machine.Outputs; -1 for none
+	dirty  bool
+	lease  lease
+}
+
+// use is what a rule did with an output.
+type use struct {
+	output  int // in outputs.all
+	total   Use
+	refused []Refusal
+}
+
+func (d *driven) slot(point int) int {
+	for k := range d.slots {
+		if d.slots[k].point == point {
+			return k
+		}
+	}
+	return -1
+}
+
+// update tells a rule what changed, and has it decide.
+func (r *run) update(d *driven) {
+	now := r.moment()
+	if r.now-d.second >= time.Second {
+		d.second, d.count = r.now, 0
+	}
+	if d.count++; d.count >= rule.PerSecond {
+		d.holdUntil = d.second + time.Second
+	}
+	d.dirty = false
+	for k := range d.slots {
+		s := &d.slots[k]
+		if !s.dirty {
+			continue
+		}
+		s.dirty = false
+		p := &r.points[s.point]
+		if p.output < 0 {
+			d.machine.Tell(now, s.input, p.reading(r.now))
+			continue
+		}
+		o := &r.outputs.all[p.output]
+		known := !o.value.IsZero()
+		if s.input >= 0 {
+			d.machine.Tell(now, s.input, rule.Reading{Value: o.value, Age: r.now - o.valueAt, Known: known})
+		}
+		s.lease = r.outputs.lease(p.output)
+		if s.output >= 0 {
+			d.machine.Output(now, r.now, s.output, rule.Lease{Holder: s.lease.holder, Ended: s.lease.ended, Rest: s.lease.rest, Known: known})
+		}
+	}
+	r.step(d)
+}
+
+// refresh tells a rule the ages of its points, which it is not told of while they stay the same.
+func (r *run) refresh(d *driven, now rule.Moment) {
+	for k := range d.slots {
+		s := &d.slots[k]
+		p := &r.points[s.point]
+		switch {
+		case s.input < 0 || p.kind == device.KindEvent:
+		case p.output < 0:
+			d.machine.Tell(now, s.input, p.reading(r.now))
+		default:
+			o := &r.outputs.all[p.output]
+			d.machine.Tell(now, s.input, rule.Reading{Value: o.value, Age: r.now - o.valueAt, Known: !o.value.IsZero()})
+		}
+	}
+}
+
+// step makes what a rule decides.
+func (r *run) step(d *driven) {
+	now, more := r.moment(), true
+	if d.due <= r.now {
+		r.refresh(d, now)
+	}
+	for i := 0; i < rule.MaxRounds && more; i++ {
+		acts, next := d.machine.Step(now)
+		for _, a := range acts {
+			left, err := r.outputs.move(d, a)
+			d.machine.Done(now, a, left, err)
+		}
+		if more = len(acts) > 0; more {
+			next = rule.RoundsPause
+		}
+		d.due, d.look = never, never
+		if next > 0 {
+			d.due = r.now + next
+		}
+		if next = d.machine.NextLook(now.Wall, next); next > 0 {
+			d.look = r.now + next
+		}
+	}
+	r.ready[d.index] = d.look
+	if d.dirty {
+		r.ready[d.index] = min(d.look, d.holdUntil)
+	}
+}
+
+// refuse counts a refused move.
+func (u *use) refuse(at time.Time, err error) {
+	reason := reasonOf(device.AsFault(err))
+	for i := range u.refused {
+		if u.refused[i].Reason == reason || i == maxReasons-1 {
+			u.refused[i].Count++
+			return
+		}
+	}
+	u.refused = append(u.refused, Refusal{Reason: reason, Count: 1, First: at})
+}

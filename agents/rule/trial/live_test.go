@@ -1,0 +1,432 @@
+package trial_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/rule"
+	"agentsite/agents/rule/trial"
+	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/node"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+// live is a site with a real node and a real guard, which runs rules while it records what it
+// reads.
+type live struct {
+	options trial.Options // of the trial over what was recorded; the rules run here, too
+	sensors []*sensor
+	length  time.Duration
+
+	began  time.Time
+	mu     sync.Mutex
+	stored []recorded
+	names  []string
+	last   map[string]device.Value // of what is no measurement
+	writes []trial.Move
+}
+
+// recorded is a reading.
+type recorded struct {
+	point int // in live.names
+	at    time.Time
+	value device.Value
+}
+
+// sensor is read each period, a little after its multiples, so that no two things are read in the
+// same moment.
+type sensor struct {
+	l      *live
+	name   string
+	point  device.Point
+	every  time.Duration
+	offset time.Duration
+	read   func(at time.Duration) (v device.Value, ok bool, err error) // not ok: the device has nothing to tell
+}
+
+func (s *sensor) Describe() device.Description {
+	return device.Description{Points: []device.Point{s.point}}
+}
+func (s *sensor) Close() error { return nil }
+func (s *sensor) Sample(context.Context) ([]device.Reading, error) {
+	time.Sleep(s.offset)
+	v, ok, err := s.read(time.Since(s.l.began))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return []device.Reading{{Point: s.point.Name, Value: v, Quality: device.Good, At: time.Now()}}, nil
+}
+
+// button emits an event now and then.
+type button struct {
+	l     *live
+	every time.Duration
+}
+
+func (b *button) Describe() device.Description {
+	return device.Description{Points: []device.Point{{Name: "press", Kind: device.KindEvent}}}
+}
+func (b *button) Close() error { return nil }
+func (b *button) Watch(ctx context.Context, emit func(device.Reading)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(b.every):
+			emit(device.Reading{Point: "press", Value: device.Text("press"), Quality: device.Good, At: time.Now()})
+		}
+	}
+}
+
+// The live site is the journal of its node, and the recorder of its hub.
+func (l *live) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
+func (l *live) Begin(node.Asked) (func(node.Outcome), *node.Outcome, error) {
+	return func(node.Outcome) {}, nil, nil
+}
+func (l *live) Add(node.Asked, node.Outcome)          {}
+func (l *live) Deny(string, string, device.FaultKind) {}
+func (l *live) Recent(string) []node.Recorded         { return nil }
+
+func (l *live) Record(r device.Reading) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.names, r.Point)
+	if i < 0 {
+		i = len(l.names)
+		l.names = append(l.names, r.Point)
+	}
+	k := slices.IndexFunc(l.options.Points, func(p agents.Point) bool { return p.Point == r.Point })
+	if kind := l.options.Points[k].Kind; kind != device.KindMeasurement && kind != device.KindEvent {
+		if before, seen := l.last[r.Point]; seen && before == r.Value {
+			return
+		}
+		l.last[r.Point] = r.Value
+	}
+	l.stored = append(l.stored, recorded{i, r.At, r.Value})
+}
+
+// Readings is a Source.
+func (l *live) Readings(points []string, from, to time.Time, yield func(int, time.Time, device.Value, time.Duration) bool) {
+	slices.SortStableFunc(l.stored, func(a, b recorded) int { return a.at.Compare(b.at) })
+	for _, s := range l.stored {
+		i := slices.Index(points, l.names[s.point])
+		if i < 0 || s.at.Before(from) || !s.at.Before(to) {
+			continue
+		}
+		if !yield(i, s.at, s.value, 0) {
+			break
+		}
+	}
+}
+
+// actuator is the hardware of one device.
+type actuator struct {
+	l    *live
+	name string
+}
+
+func (a actuator) Apply(_ context.Context, point string, v device.Value) error {
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	if time.Since(a.l.began) > 0 { // first of all everything is driven to safe
+		a.l.writes = append(a.l.writes, trial.Move{Time: time.Now(), Output: device.Address(a.name, point), Value: v})
+	}
+	return nil
+}
+
+// reporter is a guard whose changes are seen when the hardware has followed: in a trial it does at
+// once. It emits what the outputs are, as the guard's process does.
+type reporter struct {
+	*guard.Guard
+	ctx context.Context
+}
+
+func (g reporter) Changed() <-chan struct{} {
+	changed, settled := g.Guard.Changed(), make(chan struct{})
+	go func() {
+		defer close(settled)
+		select {
+		case <-changed:
+			g.Settle(g.ctx)
+		case <-g.ctx.Done():
+		}
+	}()
+	return settled
+}
+
+func (g reporter) Watch(ctx context.Context, emit func(device.Reading)) error {
+	told := make(map[string]device.Value)
+	for {
+		changed := g.Changed()
+		for _, s := range g.Status() {
+			if before, seen := told[s.Output]; !seen || before != s.Value {
+				told[s.Output] = s.Value
+				emit(s.Reading())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// run lives through the length, and returns what was written to the hardware.
+func (l *live) run(t *testing.T) {
+	l.began, l.last = time.Now(), make(map[string]device.Value)
+	l.options.From, l.options.To, l.options.Location = l.began, l.began.Add(l.length), time.Local
+	l.options.Source = l
+	latch := guard.Latch{File: filepath.Join(t.TempDir(), "armed")}
+	if err := latch.Arm(); err != nil {
+		t.Fatal(err)
+	}
+	var actuated []guard.Actuated
+	var devices []node.Device
+	for _, p := range l.options.Policies {
+		name, point, _ := device.SplitAddress(p.Output)
+		actuated = append(actuated, guard.Actuated{Actuator: actuator{l, name}, Policies: []guard.Policy{p}})
+		devices = append(devices, node.Device{Name: name, Busy: device.NewMutex(), Description: device.Description{Points: []device.Point{{Name: point, Kind: p.Kind, Range: p.Range, Safe: p.Safe}}}})
+	}
+	g, err := guard.New(actuated, latch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := node.NewHub(g, l, agents.PointURI)
+	n := node.New(hub, "", l)
+	var sources []node.Source
+	for _, s := range l.sensors {
+		s.l = l
+		sources = append(sources, node.Source{Name: s.name, Device: s, Every: s.every})
+		devices = append(devices, node.Device{Name: s.name, Device: s, Busy: device.NewMutex(), Description: s.Describe()})
+	}
+	press := &button{l, 7*time.Minute + 11*time.Millisecond}
+	sources = append(sources, node.Source{Name: "button", Device: press, Every: time.Second})
+	devices = append(devices, node.Device{Name: "button", Device: press, Busy: device.NewMutex(), Description: press.Describe()})
+	ctx, cancel := context.WithCancel(t.Context())
+	calm := reporter{g, ctx}
+	if err := n.SetSite(node.Site{Name: "a", Outputs: calm, Devices: devices}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := n.Points(t.Context(), agents.Principal{ID: "ann", Owner: true}, agents.SiteRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.options.Points = list.Points
+	ranks := make(map[string]node.Hosted)
+	var all sync.WaitGroup
+	all.Go(func() { g.Run(ctx) })
+	synctest.Wait()
+	all.Go(func() { hub.Sample(ctx, sources, calm) })
+	synctest.Wait() // rules begin when outputs are known to be safe
+	for _, of := range l.options.Rules {
+		ranks[of.Self] = node.Hosted{Rank: of.Rank}
+		all.Go(func() {
+			if err := of.Rule.Run(ctx, agents.Principal{ID: of.Self}, n); ctx.Err() == nil {
+				t.Errorf("%s ended: %v", of.Name, err)
+			}
+		})
+	}
+	n.SetHosted(ranks)
+	time.Sleep(l.length)
+	l.mu.Lock()
+	writes := slices.DeleteFunc(slices.Clone(l.writes), func(m trial.Move) bool { return !m.Time.Before(l.options.To) })
+	l.mu.Unlock()
+	cancel()
+	all.Wait()
+	l.writes = writes
+}
+
+// compare tries the same rules over what was recorded, and returns the first difference of each
+// output.
+func (l *live) compare(t *testing.T) (r trial.Result, differs []string) {
+	t.Helper()
+	r, err := trial.Run(t.Context(), l.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range r.Rules {
+		if of.Mistake != "" {
+			t.Fatalf("%s: %s", of.Rule, of.Mistake)
+		}
+	}
+	for _, o := range r.Outputs {
+		of := func(m trial.Move) bool { return m.Output != o.Output }
+		got, want := slices.DeleteFunc(slices.Clone(r.Moves), of), slices.DeleteFunc(slices.Clone(l.writes), of)
+		for i := range max(len(got), len(want)) {
+			if i < len(got) && i < len(want) && got[i].Value == want[i].Value && math.Abs(got[i].Time.Sub(want[i].Time).Seconds()) <= 0.1 {
+				continue
+			}
+			says := func(all []trial.Move) string {
+				if i >= len(all) {
+					return "nothing"
+				}
+				return fmt.Sprintf("%v at %v", all[i].Value, all[i].Time.Sub(l.began))
+			}
+			differs = append(differs, fmt.Sprintf("move %d of %s: %s in the trial, %s on the site", i, o.Output, says(got), says(want)))
+			break
+		}
+	}
+	return r, differs
+}
+
+// goodFor is the site's own rule.
+func (l *live) goodFor(point string) time.Duration {
+	for _, s := range l.sensors {
+		if device.Address(s.name, s.point.Name) == point && s.point.Kind == device.KindMeasurement {
+			return 3 * s.every
+		}
+	}
+	return 0
+}
+
+func (l *live) add(name string, rank int, edit func(*rule.Rule)) {
+	made := rule.Kind(rule.World{Now: func() (time.Time, bool) { return time.Now(), true }}).New().(*rule.Rule)
+	edit(made)
+	l.options.Rules = append(l.options.Rules, trial.Rule{Name: name, Self: "rule:" + name, Rank: rank, Rule: made})
+}
+
+var (
+	on  = device.Bool(true)
+	off = device.Bool(false)
+)
+
+// walk is a random walk that stays the same now and then, with times in which the device cannot
+// be read, or tells nothing.
+func walk(r *rand.Rand, every time.Duration) func(time.Duration) (device.Value, bool, error) {
+	v, gap, fault := 5+r.NormFloat64(), time.Duration(0), time.Duration(0)
+	return func(at time.Duration) (device.Value, bool, error) {
+		switch r.IntN(200) {
+		case 0:
+			gap = at + time.Duration(r.IntN(10))*every
+		case 1:
+			fault = at + time.Duration(r.IntN(5))*every
+		}
+		if r.IntN(3) > 0 {
+			v = math.Round(10*(v+0.4*r.NormFloat64()+0.02*(5-v))) / 10
+		}
+		if at < fault {
+			return device.Value{}, false, device.Faultf(device.Offline, "it does not answer")
+		}
+		return device.Number(v), at >= gap, nil
+	}
+}
+
+// randomSite returns a site with sensors, outputs, limits and rules.
+func randomSite(seed uint64) *live {
+	r := rand.New(rand.NewPCG(seed, 1))
+	l := &live{length: 3 * time.Hour}
+	for i := range 3 {
+		every := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second}[r.IntN(3)]
+		l.sensors = append(l.sensors, &sensor{
+			name: fmt.Sprint("s", i), point: device.Point{Name: "t", Kind: device.KindMeasurement, Unit: "Cel"},
+			every: every, offset: time.Duration(17+i*29+r.IntN(7)) * time.Millisecond, read: walk(rand.New(rand.NewPCG(seed, uint64(i)+2)), every),
+		})
+	}
+	door, opens := false, rand.New(rand.NewPCG(seed, 9))
+	l.sensors = append(l.sensors, &sensor{
+		name: "door", point: device.Point{Name: "open", Kind: device.KindState}, every: 20 * time.Second, offset: 141 * time.Millisecond,
+		read: func(time.Duration) (device.Value, bool, error) {
+			if opens.IntN(20) == 0 {
+				door = !door
+			}
+			return device.Bool(door), true, nil
+		},
+	})
+	outputs := []string{"a/relay", "b/relay", "c/relay"}
+	for i, output := range outputs {
+		p := switchPolicy(output)
+		p.MaxOn = time.Duration(1+r.IntN(20))*time.Minute + 2700*time.Millisecond // nothing is in the same moment as anything else
+		p.Rest = time.Duration(20+r.IntN(70))*time.Second + 400*time.Millisecond
+		if r.IntN(3) == 0 {
+			p.MinOff = p.Rest
+		}
+		if r.IntN(3) == 0 {
+			p.MinOn = time.Duration(1+r.IntN(40)) * time.Second
+		}
+		if i < 2 && r.IntN(3) == 0 {
+			p.Interlock = guard.Interlock{Group: "g", Gap: time.Duration(r.IntN(20)) * time.Second}
+		}
+		l.options.Policies = append(l.options.Policies, p)
+	}
+	l.options.GoodFor = l.goodFor
+	for k := range 4 { // two for one of the outputs
+		output := map[string]device.Value{outputs[k%3]: on}
+		s := func() string { return fmt.Sprintf("s%d/t", r.IntN(3)) }
+		l.add(fmt.Sprint("r", k), 1+k, func(of *rule.Rule) {
+			switch r.IntN(7) {
+			case 0:
+				of.When, of.For, of.Hold = s()+" < 5 Cel", time.Duration(r.IntN(60))*time.Second+3*time.Millisecond, output
+				of.Until = s() + " > 6 Cel"
+			case 1:
+				of.When, of.Hold = fmt.Sprintf("mean(%s, 5m) < 5.0317 Cel or %s > 6.5 Cel and not door/open", s(), s()), output
+			case 2:
+				of.When, of.Hold, of.Resume = fmt.Sprintf("door/open and age(%s) < 43s", s()), output, 10*time.Minute
+			case 3:
+				of.On, of.If, of.Do = "button/press", s()+" < 6 Cel", []rule.Step{{Set: output, For: time.Duration(1+r.IntN(9))*time.Minute + 5300*time.Millisecond}}
+			case 4:
+				of.Every, of.Do = time.Duration(100+r.IntN(900))*time.Second+13*time.Millisecond, []rule.Step{{Set: output, For: time.Duration(r.IntN(3)) * time.Minute}}
+			case 5:
+				of.At, of.Do = "*/7 * * * *", []rule.Step{{Set: output, For: time.Duration(1+r.IntN(9))*time.Minute + 5300*time.Millisecond}}
+			case 6:
+				of.When, of.Hold = fmt.Sprintf("now between 0:30..1:40 and %s < 6 Cel", s()), output
+			}
+		})
+	}
+	return l
+}
+
+// TestLikeLive: rules make the same moves in a trial as they made on the site, at the same
+// times. A site sees two things of one moment in either order, and a trial in one of them: of
+// several lives under the same readings it has to be like one.
+func TestLikeLive(t *testing.T) {
+	const seeds, lives = uint64(30), 8
+	moves, refused, again := 0, 0, 0
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			var differs []string
+			for range lives {
+				var r trial.Result
+				synctest.Test(t, func(t *testing.T) {
+					l := randomSite(seed)
+					l.run(t)
+					r, differs = l.compare(t)
+				})
+				if differs == nil {
+					moves += len(r.Moves)
+					for _, of := range r.Rules {
+						for _, u := range of.Outputs {
+							for _, w := range u.Refused {
+								refused += w.Count
+							}
+						}
+					}
+					return
+				}
+				again++
+			}
+			t.Error(differs)
+		})
+	}
+	t.Logf("%d moves, %d refusals; %d lives were other ones", moves, refused, again)
+	if moves < int(seeds)*50 || refused < int(seeds)*2 || again > int(seeds)/3 {
+		t.Errorf("%d moves and %d refusals were compared, and %d lives were other ones", moves, refused, again)
+	}
+}

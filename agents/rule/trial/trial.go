@@ -1,0 +1,284 @@
+// Package trial runs rules over the past: the machine that runs a rule on the site and the
+// machine that decides in the guard, in virtual time, over stored readings.
+//
+// The past does not react: a heater that a rule would have held does not warm the room of last
+// week. A trial begins as the site does after a start: rules are idle, outputs are safe and rest.
+// Moves of others do not happen in it, and permissions are not asked.
+package trial
+
+import (
+	"context"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/rule"
+	"agentsite/device"
+	"agentsite/device/guard"
+)
+
+const (
+	// MaxRules is how many rules a trial takes, and MaxLength how long it is at most.
+	MaxRules  = 64
+	MaxLength = 366 * 24 * time.Hour
+)
+
+// Source has the past readings of a site.
+type Source interface {
+	// Readings calls yield for what is stored of points between two times, until it returns
+	// false: the index of the point, when it was read, and its value; none where it could not be
+	// read, or is not known from then on. every is 0 for a reading as it was, and else the length
+	// of time of which it is the last. The readings of a point come in the order of time, and
+	// those of different points nearly so. Of a point that is no measurement the first is what it
+	// was at from.
+	Readings(points []string, from, to time.Time, yield func(point int, at time.Time, v device.Value, every time.Duration) bool)
+}
+
+// Request asks a site for a trial.
+type Request struct {
+	Rules []string  `json:"rules,omitzero"` // by name; all when left out
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to,omitzero"` // now when left out
+}
+
+// Rule is a rule to try.
+type Rule struct {
+	Name string
+	Self string // its principal
+	Rank int    // a rule of a higher rank takes an output over from one of a lower
+	Rule *rule.Rule
+}
+
+// Options are what a trial works with.
+type Options struct {
+	Rules    []Rule
+	Points   []agents.Point // all of the site
+	Policies []guard.Policy // of all outputs
+	// GoodFor returns for how long a reading of a point is good without another one; 0 for
+	// ever.
+	GoodFor  func(point string) time.Duration
+	Source   Source
+	From, To time.Time
+	Location *time.Location // of the wall clock; nil for UTC
+}
+
+func (o *Options) check() error {
+	switch length := o.To.Sub(o.From); {
+	case len(o.Rules) == 0:
+		return device.Faultf(device.Invalid, "there is no rule to try; a rule is an agent of kind: rule in the configuration")
+	case len(o.Rules) > MaxRules:
+		return device.Faultf(device.Invalid, "a trial takes at most %d rules at once; name fewer", MaxRules)
+	case length <= 0:
+		return device.Faultf(device.Invalid, "the end of the trial must be after its start")
+	case length > MaxLength:
+		return device.Faultf(device.Invalid, "a trial is over at most %v; ask for a shorter time", device.FormatDuration(MaxLength))
+	}
+	return nil
+}
+
+// Run tries rules. It blocks until it is done, or returns ctx's error. A rule with a mistake is
+// left out, and its result says so. The error is a device.Fault that is Invalid where the caller
+// can mend it.
+func Run(ctx context.Context, o Options) (Result, error) {
+	if err := o.check(); err != nil {
+		return Result{}, err
+	}
+	if o.Location == nil {
+		o.Location = time.UTC
+	}
+	o.From = o.From.In(o.Location)
+	if o.GoodFor == nil {
+		o.GoodFor = func(string) time.Duration { return 0 }
+	}
+	r := &run{Options: o, ctx: ctx, index: make(map[string]int)}
+	r.outputs = newOutputs(r)
+	for _, of := range o.Rules {
+		r.addRule(of)
+	}
+	r.begin()
+	o.Source.Readings(r.addresses(), o.From, o.To, r.take)
+	if r.advance(o.To.Sub(o.From)); r.err != nil {
+		return Result{}, r.err
+	}
+	return r.result(), nil
+}
+
+// run is one trial.
+type run struct {
+	Options
+	ctx     context.Context
+	err     error
+	turns   int
+	now     time.Duration // since From
+	wake    time.Duration // when there is something to do next, at the earliest
+	points  []point
+	index   map[string]int // of points, by address
+	rules   []*driven
+	outputs *outputs
+	ready   []time.Duration // by rule, when it has something to do
+	stale   time.Duration   // when the next reading becomes stale, at the earliest
+	telling time.Duration   // when the guard is told of a summary again, at the earliest
+	count   int             // readings
+}
+
+// never is later than any trial.
+const never = time.Duration(1<<63 - 1)
+
+func (r *run) moment() rule.Moment {
+	return rule.Moment{Now: r.now, Wall: r.From.Add(r.now), Sure: true}
+}
+
+// addRule adds a rule with the points that it is told of.
+func (r *run) addRule(of Rule) {
+	d := &driven{Rule: of, index: len(r.rules), due: never, look: never}
+	r.rules, r.ready = append(r.rules, d), append(r.ready, never)
+	m, err := of.Rule.NewMachine(of.Self, r.Points)
+	if err != nil {
+		d.mistake = err.Error()
+		return
+	}
+	uses := make([]use, len(m.Outputs()))
+	for i, address := range m.Outputs() {
+		k, ok := r.outputs.index[address]
+		if !ok {
+			d.mistake = "nothing is known of the limits of " + address
+			return
+		}
+		uses[i].output, r.outputs.all[k].tried = k, true
+	}
+	d.machine, d.uses = m, uses
+	for i, address := range m.Points() {
+		d.slots = append(d.slots, slot{point: r.point(address), input: i, output: -1})
+	}
+	for i, address := range m.Outputs() {
+		p := r.point(address)
+		k := d.slot(p)
+		if k < 0 {
+			k = len(d.slots)
+			d.slots = append(d.slots, slot{point: p, input: -1})
+		}
+		d.slots[k].output = i
+	}
+	for k, s := range d.slots {
+		r.points[s.point].watchers = append(r.points[s.point].watchers, watcher{d, k})
+	}
+}
+
+// point returns the index of a point, which is added if it is new.
+func (r *run) point(address string) int {
+	if i, ok := r.index[address]; ok {
+		return i
+	}
+	p := point{address: address, goodFor: r.GoodFor(address), staleAt: never, output: -1}
+	for _, of := range r.Points {
+		if of.Point == address {
+			p.kind = of.Kind
+		}
+	}
+	if i, ok := r.outputs.index[address]; ok {
+		p.output = i
+	}
+	r.index[address] = len(r.points)
+	r.points = append(r.points, p)
+	return len(r.points) - 1
+}
+
+// begin makes the first moment: outputs are known to be safe, and each rule is told everything.
+func (r *run) begin() {
+	for i, p := range r.Policies {
+		if p.Requires.Point == "" || !r.outputs.all[i].tried {
+			continue
+		}
+		q := &r.points[r.point(p.Requires.Point)]
+		if q.requiring == nil || p.Requires.MaxAge < q.maxAge {
+			q.maxAge = p.Requires.MaxAge
+		}
+		q.requiring = append(q.requiring, i)
+	}
+	for i := range r.points {
+		if p := &r.points[i]; p.output >= 0 && !r.outputs.all[p.output].tried {
+			p.output = -1 // as it was
+		}
+	}
+	r.stale, r.telling = never, never
+	r.outputs.settle()
+	for i, d := range r.rules {
+		if d.machine == nil {
+			continue
+		}
+		d.dirty, r.ready[i] = true, 0
+		for k := range d.slots {
+			d.slots[k].dirty = true
+		}
+	}
+	r.wake = 0
+}
+
+func (r *run) addresses() []string {
+	all := make([]string, len(r.points))
+	for i := range r.points {
+		all[i] = r.points[i].address
+	}
+	return all
+}
+
+// take takes a stored reading in. What comes with an earlier time than the one before was read
+// then, and is told now.
+func (r *run) take(point int, read time.Time, v device.Value, every time.Duration) bool {
+	at := read.Sub(r.From)
+	if at > r.now {
+		r.advance(at)
+	}
+	r.count++
+	p := &r.points[point]
+	if p.output >= 0 {
+		r.outputs.all[p.output].was.take(at, v, r.outputs.all[p.output].safe)
+	} else {
+		r.put(p, at, v, every)
+	}
+	return r.err == nil
+}
+
+// advance lets time pass, and does what is due before its end.
+func (r *run) advance(to time.Duration) {
+	for r.wake < to && r.err == nil {
+		if r.turns++; r.turns%1024 == 0 {
+			r.err = r.ctx.Err()
+		}
+		r.now = max(r.now, r.wake)
+		r.turn()
+	}
+	r.now = max(r.now, to)
+	if r.turns++; r.turns%1024 == 0 && r.err == nil {
+		r.err = r.ctx.Err()
+	}
+}
+
+// turn does what is due now, and finds out what is due next.
+func (r *run) turn() {
+	for again := true; again; {
+		again = false
+		if r.now >= r.stale {
+			r.markStale()
+		}
+		if r.now >= r.telling {
+			r.retell()
+		}
+		if r.outputs.next <= r.now {
+			r.outputs.tick()
+		}
+		r.wake = min(r.stale, r.telling, r.outputs.next)
+		for i, at := range r.ready {
+			if at <= r.now {
+				d := r.rules[i]
+				if d.dirty && d.holdUntil <= r.now {
+					r.update(d)
+				} else {
+					r.step(d)
+				}
+				again = true
+			} else {
+				r.wake = min(r.wake, at)
+			}
+		}
+	}
+}

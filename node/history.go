@@ -48,6 +48,14 @@ func (n *Node) readPast(ctx context.Context) (leave func(), err error) {
 	}
 }
 
+// ReadPast waits for a place of those who read the past, for p. The caller leaves it.
+func (n *Node) ReadPast(ctx context.Context, p agents.Principal) (leave func(), err error) {
+	if err := known(p); err != nil {
+		return nil, err
+	}
+	return n.readPast(ctx)
+}
+
 // rangeOf returns the range of time that a request asks for.
 func rangeOf(r agents.HistoryRequest) (from, to time.Time, err error) {
 	if err = agents.CheckNumber("hours", r.Hours); err == nil {

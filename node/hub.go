@@ -155,3 +155,14 @@ func (h *Hub) Counts() (readings, coalesced uint64, watchers int) {
 
 // Announce tells the watchers of a change.
 func (h *Hub) Announce(c agents.Change) { h.watchers.Announce(c) }
+
+// GoodFor returns for how long a reading of a point is good without a successor, as far as the
+// point was read; 0 for ever.
+func (h *Hub) GoodFor(address string) time.Duration {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if s := h.latest[address]; s != nil {
+		return staleAfter * s.period
+	}
+	return 0
+}

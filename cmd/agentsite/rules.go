@@ -35,6 +35,7 @@ until that ends and its condition was false once.`,
 		}),
 	}
 	cmd.AddCommand(
+		a.rulesTryCommand(),
 		a.changeRuleCommand("pause", "Stop a rule until it is resumed, over restarts too", "paused; what it held is released", owner.PauseMethod),
 		a.changeRuleCommand("resume", "Start a rule that was paused", "resumed", owner.ResumeMethod),
 	)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/rule/trial"
 	"agentsite/device"
 	"agentsite/discovery"
 	"agentsite/node"
@@ -40,6 +41,10 @@ type Site struct {
 		Pause(name string) error
 		Resume(name string) error
 	}
+
+	// Try tries rules over the past, as trials.Runner does. It fails with a device.Fault that is
+	// Invalid where the caller can mend it.
+	Try func(context.Context, agents.Principal, trial.Request) (trial.Result, error)
 
 	// Find returns the records of the realm's sites that have a capability; "" lists those that
 	// are known already. It blocks until all were asked or ctx ends; nil without a realm.
@@ -168,6 +173,10 @@ func (s *Site) addApprovals(all methods) {
 func (s *Site) addAbout(all methods) {
 	forOwners(s, all, RoutesMethod, "doctor", func(context.Context, agents.Principal, None) (Routes, error) { return s.Routes(), nil })
 	forOwners(s, all, HealthMethod, "doctor", func(context.Context, agents.Principal, None) (Health, error) { return Health{s.Configuration}, nil })
+	forOwners(s, all, TryMethod, "rules try", func(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
+		r, err := s.Try(ctx, who, q)
+		return r, failed(err)
+	})
 	forOwners(s, all, ImportMethod, "history import", s.importer())
 	forOwners(s, all, FindMethod, "find", func(ctx context.Context, _ agents.Principal, w Wanted) (foundAll, error) {
 		if s.Find == nil {

@@ -61,6 +61,7 @@ var layers = []layer{
 	{"agents/rule", []string{"agents", "agents/agent", "agents/rule/calendar", "agents/rule/expr", "device"}, "a hosted agent calls the site's operations, like every other client"},
 	{"agents/rule/trial", []string{"agents", "agents/rule", "device", "device/guard"}, "the machines of a rule and of the guard in virtual time; what is stored comes as an interface"},
 	{"node/hosted", []string{"agents", "agents/agent", "agents/rule/calendar", "device", "node", "node/access", "node/config"}, "hosted agents are run by the configuration, with the permissions of grants; the kinds and the site that they ask are passed in"},
+	{"node/trials", []string{"agents", "agents/rule", "agents/rule/trial", "device", "device/guard", "node", "node/hosted"}, "a trial joins the site's rules with its points, its limits and its past"},
 	{"node/devices", []string{"device", "device/board", "device/driver", "device/guard", "device/guard/proc", "node", "node/config"},
 		"devices are opened, and outputs moved, for the node; the list of drivers and the data folder's files are passed in"},
 	{"node/state", []string{"device", "device/guard", "node/access", "node/identity"}, "the data folder is paths, locks and modes, and opens the access store; it names the files of other packages, and reads the two of the emergency stop"},
@@ -71,7 +72,7 @@ var layers = []layer{
 	{"transport/web", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
 	{"transport/web/metrics", []string{"transport/web", "node", "agents", "device/guard"}, "a route over the node's counters"},
 	{"transport/p2p", []string{"transport/rpc", "node/identity", "node/quota"}, "a carrier brings bytes and evidence, nothing else"},
-	{"transport/owner", append([]string{"discovery", "node/access", "node/config", "node/hosted", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
+	{"transport/owner", append([]string{"agents/rule/trial", "discovery", "node/access", "node/config", "node/hosted", "node/identity", "node/state"}, mcpImports...), "the owner's methods beside MCP; what they need of the site comes as values"},
 	{"transport/owner/client", []string{"transport/owner", "node/access", "node/identity", "node/state", "device"}, "how a method is called is passed in, so that it depends on no carrier and not on MCP"},
 	{"transport/mcp", mcpImports, "a protocol calls the node"},
 	{"transport/mcp/legacy", mcpImports, "older revisions are served by the official SDK, over the same node"},
@@ -100,7 +101,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"agents", "agents/rule", "agents/tools", "cmd/internal/chart", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/hosted", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
+	{"cmd/agentsite", []string{"agents", "agents/rule", "agents/rule/trial", "agents/tools", "cmd/internal/chart", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/hosted", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

@@ -13,6 +13,7 @@ import (
 	"agentsite/node"
 	"agentsite/node/devices"
 	"agentsite/node/state"
+	"agentsite/node/trials"
 	"agentsite/node/update"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
@@ -51,6 +52,7 @@ func (s *site) addMethods(ctx context.Context) error {
 func (s *site) ownerMethods() map[string]rpc.Method {
 	o := owner.Site{
 		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosted,
+		Try: trials.New(s.node, s.hub, s.hosted, s.history, s.outputs.Policy).Try,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() owner.Routes { return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()} },
 	}

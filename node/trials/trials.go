@@ -1,0 +1,83 @@
+// Package trials tries the rules of a site over its own past.
+package trials
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/rule"
+	"agentsite/agents/rule/trial"
+	"agentsite/device"
+	"agentsite/device/guard"
+	"agentsite/node"
+	"agentsite/node/hosted"
+)
+
+// Runner makes trials, one at a time.
+type Runner struct {
+	Node   *node.Node
+	Hub    *node.Hub
+	Hosted *hosted.Manager
+	Past   trial.Source
+	Policy func(output string) (guard.Policy, error)
+
+	turn device.Mutex
+}
+
+// New returns a runner for a site.
+func New(n *node.Node, hub *node.Hub, h *hosted.Manager, past trial.Source, policy func(output string) (guard.Policy, error)) *Runner {
+	return &Runner{Node: n, Hub: hub, Hosted: h, Past: past, Policy: policy, turn: device.NewMutex()}
+}
+
+// Try tries rules between two times, for an owner; the end may be left out for now. It waits for
+// the trial before it, and takes one of the two places of those who read the past: the other one
+// stays for them.
+func (r *Runner) Try(ctx context.Context, who agents.Principal, q trial.Request) (trial.Result, error) {
+	names := q.Rules
+	if err := r.turn.LockContext(ctx); err != nil {
+		return trial.Result{}, err
+	}
+	defer r.turn.Unlock()
+	if q.To.IsZero() {
+		q.To = time.Now()
+	}
+	o := trial.Options{GoodFor: r.Hub.GoodFor, Source: r.Past, From: q.From, To: q.To, Location: time.Local}
+	var known []string
+	for _, a := range r.Hosted.Configured() {
+		of, ok := a.Agent.(*rule.Rule)
+		if !ok {
+			continue
+		}
+		if known = append(known, a.Name); len(names) == 0 || slices.Contains(names, a.Name) {
+			o.Rules = append(o.Rules, trial.Rule{Name: a.Name, Self: a.Principal, Rank: a.Rank, Rule: of})
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return trial.Result{}, device.Faultf(device.Invalid, "there is no rule %.60q here%s", name, device.Suggest(name, known, "rule"))
+		}
+	}
+	list, err := r.Node.Points(ctx, who, agents.SiteRequest{})
+	if err != nil {
+		return trial.Result{}, err
+	}
+	o.Points = list.Points
+	for _, p := range list.Points {
+		if !p.Kind.Output() {
+			continue
+		}
+		policy, err := r.Policy(p.Point)
+		if err != nil {
+			return trial.Result{}, err
+		}
+		o.Policies = append(o.Policies, policy)
+	}
+	leave, err := r.Node.ReadPast(ctx, who)
+	if err != nil {
+		return trial.Result{}, err
+	}
+	defer leave()
+	return trial.Run(ctx, o)
+}

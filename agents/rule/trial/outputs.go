@@ -204,13 +204,7 @@ func (g *outputs) decide(self string, i int, a rule.Act) error {
 	if err == nil || !above || device.AsFault(err).Kind != device.Busy {
 		return err
 	}
-	if g.m.TakeOver(self, s.Holder, name) != nil {
-		return err
-	}
-	if err = g.m.Move(g.now, self, name, a.Value, a.For); err != nil {
-		g.m.TakeOver(s.Holder, self, name)
-	}
-	return err
+	return g.m.MoveOver(g.now, self, s.Holder, name, a.Value, a.For)
 }
 
 // lease is what a rule was told of an output, and when.

@@ -51,6 +51,7 @@ func (l *live) moment() Moment {
 }
 
 func (l *live) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	l.refused = make([]string, len(l.machine.outputs))
 	l.timer = time.AfterFunc(time.Hour, func() {
 		if l.mu.LockContext(ctx) == nil {
@@ -59,6 +60,7 @@ func (l *live) run(ctx context.Context) error {
 		}
 	})
 	defer l.end(ctx)
+	defer cancel() // for a timer that is in a move still
 	points := slices.Clone(l.machine.Points())
 	for _, output := range l.machine.Outputs() {
 		if !slices.Contains(points, output) {

@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -47,6 +48,9 @@ type house struct {
 	writes []string // to the hardware, with their time
 	begun  []string // what the journal was asked to make durable
 	keys   []string // of those
+	before func()   // is called before a move is written down, and after after it was made
+	after  func()
+	torn   bool // the hardware moves and does not answer
 }
 
 var (
@@ -58,6 +62,9 @@ func (h *house) Apply(_ context.Context, point string, v device.Value) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.writes = append(h.writes, fmt.Sprintf("%v %s %v", time.Since(h.began).Round(time.Second), point, v))
+	if h.torn {
+		return errors.New("no answer")
+	}
 	return nil
 }
 
@@ -92,10 +99,17 @@ func (h *house) Watch(ctx context.Context, emit func(device.Reading)) error {
 // Replay, Begin, Add, Deny and Recent are a journal.
 func (h *house) Replay(node.Asked) (*node.Outcome, error) { return nil, nil }
 func (h *house) Begin(a node.Asked) (func(node.Outcome), *node.Outcome, error) {
+	if h.before != nil {
+		h.before()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begun, h.keys = append(h.begun, a.Who+" "+string(a.Args)), append(h.keys, a.Key)
-	return func(node.Outcome) {}, nil, nil
+	return func(node.Outcome) {
+		if h.after != nil {
+			h.after()
+		}
+	}, nil, nil
 }
 func (*house) Add(node.Asked, node.Outcome)          {}
 func (*house) Deny(string, string, device.FaultKind) {}
@@ -396,5 +410,81 @@ func TestKeys(t *testing.T) {
 		if len(h.keys) != 2 || h.keys[0] == h.keys[1] || len(h.keys[0]) > 64 {
 			t.Errorf("%q", h.keys)
 		}
+	})
+}
+
+// TestReleasedAtOnce: what a person releases before the rule has its answer is left alone.
+func TestReleasedAtOnce(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.after = func() {
+			if _, err := h.node.Move(context.Background(), owner, agents.MoveRequest{Output: heater, Value: off}); err != nil {
+				t.Error(err)
+			}
+		}
+		report, end := h.run(&rule.Rule{When: temperature + " < 5 Cel", For: 30 * time.Second, Hold: map[string]device.Value{heater: on}}, self)
+		h.temperature(4)
+		time.Sleep(10 * time.Minute)
+		h.wantWrites("30s heater on, 30s heater off")
+		h.wantState(report, agent.Yielding)
+		end()
+	})
+}
+
+// breaking is a site whose moves hang for a while, and whose watches break meanwhile.
+type breaking struct {
+	agents.Site
+	moves atomic.Int32
+}
+
+func (b *breaking) Watch(ctx context.Context, p agents.Principal, r agents.WatchRequest, emit func(agents.Update) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 35*time.Second)
+	defer cancel()
+	return b.Site.Watch(ctx, p, r, emit)
+}
+
+func (b *breaking) Move(ctx context.Context, p agents.Principal, r agents.MoveRequest) (agents.Output, error) {
+	b.moves.Add(1)
+	time.Sleep(20 * time.Second)
+	return b.Site.Move(ctx, p, r)
+}
+
+// TestEndDuringMove: a rule that ended while a move hung does not go on beside its successor.
+func TestEndDuringMove(t *testing.T) {
+	inHouse(t, func(h *house) {
+		b := &breaking{Site: h.node}
+		r := rule.Kind(h.world()).New().(*rule.Rule)
+		r.When, r.For, r.Hold = temperature+" < 5 Cel", 30*time.Second, map[string]device.Value{heater: on}
+		h.temperature(4)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if r.Run(ctx, self, b) == nil {
+			t.Error("it ended well")
+		}
+		time.Sleep(time.Hour)
+		if n := b.moves.Load(); n != 1 {
+			t.Errorf("%d moves", n)
+		}
+	})
+}
+
+func (h *house) set(torn bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.torn = torn
+}
+
+// TestPulseOnce: a step of which nobody knows what came of it is not made again.
+func TestPulseOnce(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.set(true)
+		_, end := h.run(&rule.Rule{On: button, Do: []rule.Step{{Set: map[string]device.Value{lamp: device.Number(40)}}}}, self)
+		h.put(button, device.Text("pressed"))
+		time.Sleep(10 * time.Second)
+		h.set(false)
+		time.Sleep(2 * time.Minute)
+		if got := h.took(); strings.Count(got, "lamp 40") != 1 {
+			t.Error(got)
+		}
+		end()
 	})
 }

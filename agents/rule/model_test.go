@@ -413,7 +413,8 @@ func (m *model) acts(k int) (all []rule.Act) {
 			case m.keys.When != "":
 				wanted = starts[n-1][1] < 0
 			case t.length == 0:
-				wanted = now < begun+time.Minute && !answered
+				unknown := m.back(k, func(e int) bool { return e > start && m.refused(e, o) == device.Offline }) >= 0
+				wanted = now < begun+time.Minute && !answered && !unknown // it may have moved
 			default:
 				until = begun + t.length
 				wanted = now < until && m.back(k, func(e int) bool { return e > start && m.loss(e, o) == givenUp }) < 0

@@ -179,6 +179,10 @@ func (o *output) accept(now time.Duration, a Act, left time.Duration) {
 func (o *output) refuse(m *Machine, a Act, err error) {
 	f := device.AsFault(err)
 	o.refused = f.Msg
+	if o.once && (f.Kind == device.UnknownOutcome || f.Kind == device.Offline) {
+		o.wanted = false // it may have moved, and is not to move twice
+		return
+	}
 	if a.Held && m.now.Now < o.end { // it is held still, and nothing is known of another renewal
 		o.renewAt = min(m.now.Now+retryMin, o.end+sameEnd)
 	} else {

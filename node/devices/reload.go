@@ -100,11 +100,11 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 		cancel()
 	}
-	others := m.reloaded != nil && !slices.EqualFunc(cfg.Agents, m.Config.Agents, config.Agent.Same)
+	others := m.reloaded != nil && (!slices.EqualFunc(cfg.Agents, m.Config.Agents, config.Agent.Same) || !reflect.DeepEqual(cfg.Place, m.Config.Place))
 	if others {
 		if err := m.reloaded(cfg); err != nil {
 			problems = append(problems, err.Error())
-			cfg.Agents = m.Config.Agents // so that the next reload tries again
+			cfg.Agents, cfg.Place = m.Config.Agents, m.Config.Place // so that the next reload tries again
 		}
 	}
 	m.Config, m.devices = cfg, nil

@@ -291,5 +291,14 @@ func TestReloadAgents(t *testing.T) {
 		reload(nil, 1, 1)
 		r.text = strings.Replace(r.text, "a: { kind: clock }", "", 1)
 		reload(nil, 1, 1, 0)
+		// Where the site is decides when the sun rises for its agents.
+		was := r.text
+		r.text = strings.Replace(was, "name:", "place: '52.52, 13.40', name:", 1)
+		if r.text == was {
+			t.Fatal(was)
+		}
+		reload(errors.New("refused"), 1, 1, 0, 0)
+		reload(nil, 1, 1, 0, 0, 0)
+		reload(nil, 1, 1, 0, 0, 0)
 	})
 }

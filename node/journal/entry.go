@@ -30,7 +30,7 @@ type Entry struct {
 	Value []byte `cbor:"11,keyasint,omitempty"` // the result, as JSON; nil when longer than maxValue
 	// Of several kinds.
 	Says  string `cbor:"12,keyasint,omitempty"` // a sentence
-	Count int    `cbor:"13,keyasint,omitempty"`
+	Count int    `cbor:"13,keyasint,omitempty"` // of denied, or of done that repeats an earlier one
 	// Of an intent or done.
 	Via []string `cbor:"14,keyasint,omitempty"` // the agents through which Who asked; a program before it refuses such an entry by name
 }

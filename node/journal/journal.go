@@ -1,12 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,10 @@ const (
 	flushEvery = time.Minute
 	// maxWaiting limits the entries of Add that are not on the disk yet.
 	maxWaiting = 256
+	// repeatEvery is how long calls of Add are counted that repeat an earlier one, and
+	// maxRepeats how many different ones are.
+	repeatEvery = 10 * time.Minute
+	maxRepeats  = 1024
 )
 
 // Journal is open for writing. All methods are safe for concurrent use.
@@ -35,11 +41,13 @@ type Journal struct {
 	folder string
 	soon   chan struct{} // wakes Run to write now
 	work   chan struct{} // and within a minute
+	later  chan struct{} // and within repeatEvery
 
 	quick   sync.Mutex // never held for the disk
 	waiting []Entry    // of Done
 	lost    int        // calls beyond maxWaiting
 	denied  denials
+	repeats map[repeat]*Entry // written within repeatEvery; those since then, as one entry
 	recent  recent
 
 	mu       sync.Mutex
@@ -49,6 +57,7 @@ type Journal struct {
 	seq      uint64
 	before   hash
 	anchored uint64
+	due      bool // an anchor
 	closed   bool
 	buf      []byte
 	memory   memory
@@ -60,7 +69,7 @@ type Journal struct {
 // wraps ErrDamaged means that the journal must not be continued: the owner has to look at it
 // and move the folder away.
 func Open(folder string) (*Journal, error) {
-	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), memory: newMemory(), denied: denials{}}
+	j := &Journal{folder: folder, soon: make(chan struct{}, 1), work: make(chan struct{}, 1), later: make(chan struct{}, 1), memory: newMemory(), denied: denials{}, repeats: make(map[repeat]*Entry)}
 	at, report, err := read(folder, reread, func(e Entry) error {
 		j.memory.recall(e)
 		j.recent.recall(e)
@@ -191,6 +200,7 @@ func (j *Journal) write(e Entry, durable bool) (uint64, error) {
 // anchor notes how far the journal goes. It is best effort: the chain holds without.
 func (j *Journal) anchor() error {
 	if j.anchored == j.seq {
+		j.due = false
 		return nil
 	}
 	if err := j.file.Sync(); err != nil { // an anchor never runs ahead of the disk
@@ -199,7 +209,7 @@ func (j *Journal) anchor() error {
 	if err := state.WriteAtomic(filepath.Join(j.folder, anchorFile), anchor{j.seq, j.before}.bytes(), 0o600); err != nil {
 		return err
 	}
-	j.anchored = j.seq
+	j.anchored, j.due = j.seq, false
 	return nil
 }
 
@@ -213,20 +223,75 @@ func (j *Journal) Note(says string) error {
 
 // Add takes in a call that was made without waiting for the disk, and what came of it.
 // It is written at once where Run can, without a sync, and after a failure again in a
-// minute. Add never blocks for the disk; the call's key is not remembered.
+// minute. Repetitions within repeatEvery, with no Begin about the same output between, are
+// counted and written as one entry: no rate limits renewals and releases, and they are neither
+// to wear out the card nor to push everything else out of the journal. Add never blocks for
+// the disk; the call's key is not remembered.
 func (j *Journal) Add(c Call, o Outcome) {
-	j.quick.Lock()
-	defer j.quick.Unlock()
-	if len(j.waiting) >= maxWaiting {
-		j.lost++
-		return
-	}
 	e, r := intent(c), result(o)
 	e.Kind, e.At = Done, time.Now().UnixMilli()
 	e.Fault, e.Says, e.Value = r.Fault, r.Says, r.Value
-	j.waiting = append(j.waiting, e)
-	j.recent.add(c, o, e.Time())
-	wake(j.soon)
+	of := repeat{subject(c), c.Who, c.Tool, o.Fault}
+	j.quick.Lock()
+	defer j.quick.Unlock()
+	before, again := j.repeats[of]
+	switch {
+	case again:
+		e.Count = 1
+		if before != nil {
+			e.Count += before.Count
+		}
+		j.repeats[of] = &e
+	case len(j.waiting) >= maxWaiting:
+		j.lost++
+		return
+	default:
+		if of.about != "" && len(j.repeats) < maxRepeats {
+			j.repeats[of] = nil
+		}
+		j.waiting = append(j.waiting, e)
+		wake(j.soon)
+	}
+	j.recent.add(c, o, e.Time(), 1)
+	wake(j.later)
+}
+
+// repeat is what two calls have in common of which the second repeats the first.
+type repeat struct{ about, who, tool, fault string }
+
+// writeRepeats writes the repetitions that were counted, of calls about one output, or of all
+// for "". Which have none since the last time begin anew, and with one output all of it.
+func (j *Journal) writeRepeats(about string) error {
+	var due []Entry
+	j.quick.Lock()
+	for of, e := range j.repeats {
+		switch {
+		case about != "" && of.about != about:
+			continue
+		case e != nil:
+			due = append(due, *e)
+		}
+		if e == nil || about != "" {
+			delete(j.repeats, of)
+		} else {
+			j.repeats[of] = nil
+		}
+	}
+	left := len(j.repeats) > 0
+	j.quick.Unlock()
+	if left {
+		wake(j.later)
+	}
+	slices.SortFunc(due, func(a, b Entry) int { return cmp.Compare(a.At, b.At) })
+	for i, e := range due {
+		if _, err := j.write(e, false); err != nil {
+			j.quick.Lock()
+			defer j.quick.Unlock()
+			j.lost += len(due) - i
+			return err
+		}
+	}
+	return nil
 }
 
 // Deny counts a call that was refused. Denials are written together once a minute and never
@@ -242,13 +307,13 @@ func (j *Journal) Deny(who, tool, fault string) {
 // Run writes what Add and Deny collect, until ctx ends; then it writes the rest and closes the
 // journal.
 func (j *Journal) Run(ctx context.Context) error {
-	var minute <-chan time.Time // nil while nothing is collected
+	var minute, repeated <-chan time.Time // nil while nothing is collected
 	for {
 		select {
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			err := errors.Join(j.writeWaiting(), j.writeDenials(), j.anchor())
+			err := errors.Join(j.writeWaiting(), j.writeRepeats(""), j.writeDenials(), j.anchor())
 			if j.file != nil {
 				err = errors.Join(err, j.file.Sync(), j.file.Close())
 			}
@@ -267,8 +332,23 @@ func (j *Journal) Run(ctx context.Context) error {
 		case <-minute:
 			minute = nil
 			j.mu.Lock()
-			if err := errors.Join(j.writeWaiting(), j.writeDenials(), j.anchor()); err != nil {
+			err := errors.Join(j.writeWaiting(), j.writeDenials())
+			if j.due { // and not for what callers are refused, or repeat
+				err = errors.Join(err, j.anchor())
+			}
+			if err != nil {
 				wake(j.work) // again in a minute
+			}
+			j.mu.Unlock()
+		case <-j.later:
+			if repeated == nil {
+				repeated = time.After(repeatEvery)
+			}
+		case <-repeated:
+			repeated = nil
+			j.mu.Lock()
+			if j.writeRepeats("") != nil {
+				wake(j.work) // says how many are lost
 			}
 			j.mu.Unlock()
 		}
@@ -288,7 +368,7 @@ func (j *Journal) writeWaiting() error {
 			j.quick.Unlock()
 			return err
 		}
-		waiting = waiting[1:]
+		waiting, j.due = waiting[1:], true
 		wake(j.work) // an anchor follows
 	}
 	if lost > 0 {

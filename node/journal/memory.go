@@ -207,6 +207,9 @@ func (j *Journal) Begin(c Call) (Ticket, *Outcome, error) {
 	if earlier, err := j.memory.replay(c, e.Digest, now); earlier != nil || err != nil {
 		return Ticket{}, earlier, err
 	}
+	if about := subject(c); about != "" {
+		j.writeRepeats(about)
+	}
 	seq, err := j.write(e, true)
 	if err != nil {
 		return Ticket{}, nil, err
@@ -234,6 +237,7 @@ func (j *Journal) End(t Ticket, o Outcome) error {
 	}
 	_, err := j.write(e, false)
 	if err == nil {
+		j.due = true
 		wake(j.work) // an anchor follows
 	}
 	return err

@@ -150,11 +150,12 @@ func (all *recent) end(seq uint64, o Outcome, at time.Time) {
 	}
 }
 
-// add takes in a call with its outcome.
-func (all *recent) add(c Call, o Outcome, at time.Time) {
+// add takes in a call with its outcome, which was made so often.
+func (all *recent) add(c Call, o Outcome, at time.Time, count int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if r := all.put(c, at); r != nil {
+		r.Count = count
 		all.complete(r, o, at)
 	}
 }
@@ -171,7 +172,7 @@ func (all *recent) recall(e Entry) {
 	case Result:
 		all.end(e.Of, o, e.Time())
 	case Done:
-		all.add(c, o, e.Time())
+		all.add(c, o, e.Time(), max(1, e.Count))
 	}
 }
 

@@ -90,7 +90,7 @@ func TestRecentBounded(t *testing.T) {
 		if i%7 != 0 {
 			all.end(uint64(i), Outcome{Fault: "offline", Says: long}, time.Now())
 		}
-		all.add(c, Outcome{}, time.Now())
+		all.add(c, Outcome{}, time.Now(), 1)
 	}
 	all.recalled()
 	count, size := 0, 0

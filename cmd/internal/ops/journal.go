@@ -27,7 +27,7 @@ type JournalEntry struct {
 	Outcome string         `json:"outcome"` // done, refused, event, no result, or the kind of a fault
 	Says    string         `json:"says,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
-	Count   int            `json:"count,omitzero"` // of refusals
+	Count   int            `json:"count,omitzero"` // of refusals, or of repetitions of an earlier call
 }
 
 // noResult is the outcome of a call that has not ended, or during which the site ended.
@@ -54,6 +54,7 @@ func ReadJournal(f state.Folder, since time.Time, limit int) ([]JournalEntry, jo
 			open[e.Seq] = r
 		case journal.Done:
 			r.setOutcome(e)
+			r.Count = e.Count
 		case journal.Denied:
 			r.Outcome, r.Says, r.Count = "refused", e.Fault, e.Count
 		default:

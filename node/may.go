@@ -25,6 +25,9 @@ type Access interface {
 	Owns(who string) bool
 	// NameOf returns the name that the owner of a principal's key goes by; "" for none.
 	NameOf(who string) string
+	// MayRenew decides about holding an output longer, by the permissions that it was moved by. It
+	// charges nothing, and rates do not count.
+	MayRenew(agents.Principal, agents.Ask) (agents.Limits, error)
 	// CanSee reports whether a principal has a permission, regardless of limits and rates.
 	CanSee(agents.Principal, agents.Ask) bool
 	// MayHold reports whether a principal may keep an output that it moved away from safe: the
@@ -78,6 +81,14 @@ func (n *Node) take(p agents.Principal, ask agents.Ask, confirmed bool) (agents.
 		return agents.Limits{}, nil
 	}
 	return n.access.Take(p, ask, confirmed)
+}
+
+// mayRenew decides about holding an output longer.
+func (n *Node) mayRenew(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	if n.free(p) {
+		return agents.Limits{}, nil
+	}
+	return n.access.MayRenew(p, ask)
 }
 
 // mayHold reports whether p may keep the outputs that it moved away from safe.

@@ -55,6 +55,10 @@ func (l *leaves) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agent
 	return limits, err
 }
 
+func (l *leaves) MayRenew(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	return l.May(p, ask)
+}
+
 func (l *leaves) CanSee(p agents.Principal, ask agents.Ask) bool {
 	for _, point := range ask.Points {
 		if !slices.Contains(l.may[p.ID], ask.Name()+" "+point) {

@@ -51,7 +51,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if earlier, err := n.journal.Replay(a.asked); earlier != nil || err != nil {
 		return replayed(earlier, err)
 	}
-	if a.view.holds(p, r) && r.Key == nil && (!c.confirm && !a.limits.Confirm || n.owns(p)) {
+	if c.renewal {
 		if out, err := a.view.renew(ctx, p, r, c.ask.For, a.limits); err == nil || device.AsFault(err).Kind != device.Expired {
 			n.journal.Add(a.asked, outcome(out, err))
 			return out, err
@@ -60,7 +60,7 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 	if r.Held {
 		return out, n.refuse(a.asked, device.Faultf(device.Expired, "%s is not held by the caller any more", r.Output))
 	}
-	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && n.outranked(p, a.view, r.Output) == "" {
+	if err := a.view.try(ctx, p, r, c.ask.For, a.limits); err != nil && (device.AsFault(err).Kind != device.Busy || n.outranked(p, a.view, r.Output) == "") {
 		return out, n.refuse(a.asked, err)
 	}
 	limits, err := n.permit(&c, a.asked)
@@ -111,6 +111,7 @@ func (v *view) planMove(c *call, r agents.MoveRequest) error {
 	}
 	if c.ask.Effect != agents.Returns {
 		c.confirm = v.byName[r.Output].confirm
+		c.renewal = r.Key == nil && v.holds(c.who, r)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ type call struct {
 	terms   agents.Terms
 	args    func() any // the arguments of the tool that renders it
 	confirm bool       // the output's owner wants to be asked first
+	renewal bool       // of what the caller holds, if its permission is still one to renew
 }
 
 // none are the arguments of a tool that has none.
@@ -45,7 +46,13 @@ func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
 	a.view, _ = n.seenBy(c.who)
 	wrong := check(a.view)
 	a.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
-	a.limits, err = n.may(c.who, c.ask)
+	if c.renewal {
+		a.limits, err = n.mayRenew(c.who, c.ask)
+		c.renewal = err == nil && (!c.confirm && !a.limits.Confirm || n.owns(c.who))
+	}
+	if !c.renewal {
+		a.limits, err = n.may(c.who, c.ask)
+	}
 	switch {
 	case wrong != nil && (err == nil || len(c.ask.Points) == 0): // it names only what it may see
 		if c.ask.Effect == agents.Reads {

@@ -186,6 +186,9 @@ func (seen) Version(agents.Principal) uint64                  { return 1 }
 func (seen) Root(p agents.Principal) string                   { return p.ID }
 func (seen) Owns(string) bool                                 { return false }
 func (seen) MayHold(string, string) bool                      { return true }
+func (s seen) MayRenew(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	return s.May(p, ask)
+}
 func (s seen) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	if !s.sees(ask) {
 		return agents.Limits{}, device.Faultf(device.Denied, "you lack a permission for this")

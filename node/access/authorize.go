@@ -59,6 +59,29 @@ func (s *Store) Take(p agents.Principal, ask agents.Ask, confirmed bool) (agents
 	return l, nil
 }
 
+// MayRenew decides about an ask of p to hold longer what it holds, and charges nothing. Only a
+// grant decides by which p moved that output: no other's length is had without its charge, and
+// what ends one of them ends the lease. Their rates do not count.
+func (s *Store) MayRenew(p agents.Principal, ask agents.Ask) (l agents.Limits, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOwner(p) {
+		return l, nil
+	}
+	err = missingPermission(ask.Name(), "")
+	for _, point := range ask.Points {
+		for _, c := range s.leases[lease{p.ID, point}] {
+			if err = s.checkValid(c, ask.Effect); err == nil {
+				l, _, err = c.grant.allow(ask)
+			}
+			if err == nil {
+				return l, nil
+			}
+		}
+	}
+	return agents.Limits{}, err
+}
+
 // CanSee reports whether p has a permission for an ask, regardless of limits and rates. It
 // decides what p is shown.
 func (s *Store) CanSee(p agents.Principal, ask agents.Ask) bool {

@@ -288,6 +288,10 @@ func (l *leave) May(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
 	return agents.Limits{}, nil
 }
 
+func (l *leave) MayRenew(p agents.Principal, ask agents.Ask) (agents.Limits, error) {
+	return l.May(p, ask)
+}
+
 func (l *leave) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits, error) {
 	return l.May(p, ask)
 }

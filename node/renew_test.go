@@ -1,0 +1,123 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/device"
+	"agentsite/node/access"
+	"agentsite/node/identity"
+)
+
+// withGrants is withGuard for one caller, whose grants are given in words.
+func withGrants(t *testing.T, do func(d *desk, caller agents.Principal, grant func(words string, until time.Duration) (revoke func()))) {
+	owner, key := identity.New(), identity.New()
+	withGuard(t, func(d *desk) {
+		store, err := access.NewStore(access.Options{
+			Site: identity.New().ID(), SystemClock: func() (time.Time, bool) { return time.Now(), true },
+			SaveAccess: func([]byte) error { return nil }, SaveCounts: func([]byte) error { return nil },
+			OnEnd: func() {},
+		})
+		if err != nil || store.Claim(access.Owner{ID: owner.ID()}) != nil {
+			t.Fatal(err)
+		}
+		store.OnEnd = func() { // as the wiring has it
+			for _, s := range d.site.Outputs.Status() {
+				if s.Holder != "" && !store.MayHold(s.Holder, s.Output) {
+					d.site.Outputs.Release(context.Background(), s.Output)
+				}
+			}
+		}
+		d.SetAccess(store)
+		do(d, agents.Principal{ID: key.ID().String()}, func(words string, until time.Duration) func() {
+			may, err := access.ParsePermissions(words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := access.Issue(owner, access.Block{Audience: key.ID(), Permissions: may, Until: time.Now().Add(until).Unix()})
+			if err == nil {
+				_, err = store.AddGrant(g.Bytes())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := store.Revoke(access.Revocation{Block: g.ID()}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}
+
+func (d *desk) holdsFor(p agents.Principal, v, seconds float64) device.FaultKind {
+	_, err := d.Node.Move(context.Background(), p, agents.MoveRequest{Output: arm, Value: device.Number(v), For: &seconds})
+	return kindOf(err)
+}
+
+// TestRenewalsByAnotherGrant: holding longer than the grant allows that the output was moved by is
+// a move by another one, which is charged, and whose end ends the lease.
+func TestRenewalsByAnotherGrant(t *testing.T) {
+	withGrants(t, func(d *desk, p agents.Principal, grant func(string, time.Duration) func()) {
+		grant("set lever max 1m", time.Hour)
+		if kind := d.holdsFor(p, 10, 60); kind != "" {
+			t.Fatal(kind)
+		}
+		revoke := grant("set lever max 5m 1/h", time.Hour)
+		if kind := d.holdsFor(p, 10, 300); kind != "" {
+			t.Fatal(kind)
+		}
+		if kind := d.holdsFor(p, 20, 300); kind != device.Busy {
+			t.Errorf("its rate was not charged: %q", kind)
+		}
+		d.heldBy(t, p.ID, 10)
+		revoke()
+		d.heldBy(t, "", 0)
+	})
+}
+
+// TestRenewalsAndRates: a rate that others used up does not end what is held, and limits each
+// change.
+func TestRenewalsAndRates(t *testing.T) {
+	withGrants(t, func(d *desk, p agents.Principal, grant func(string, time.Duration) func()) {
+		grant("set lever 0..50 max 1m 1/h", 3*time.Minute)
+		if kind := d.holdsFor(p, 10, 60); kind != "" {
+			t.Fatal(kind)
+		}
+		for range 4 {
+			time.Sleep(40 * time.Second)
+			if kind := d.holdsFor(p, 10, 60); kind != "" {
+				t.Fatal(kind)
+			}
+		}
+		for v, seconds := range map[float64]float64{20: 60, 60: 60, 10: 61} {
+			if kind := d.holdsFor(p, v, seconds); kind != device.Busy && kind != device.Denied {
+				t.Errorf("%v for %v s: %q", v, seconds, kind)
+			}
+		}
+		time.Sleep(30 * time.Second) // the grant has ended
+		if kind := d.holdsFor(p, 10, 20); kind != device.Denied {
+			t.Errorf("%q", kind)
+		}
+		time.Sleep(time.Minute)
+		d.heldBy(t, "", 0)
+	})
+}
+
+// TestRefusedAboveALease: what the guard refuses for another reason than the lease of an agent
+// that is outranked is neither charged nor written down before it is refused.
+func TestRefusedAboveALease(t *testing.T) {
+	low := agents.Principal{ID: "rule:low"}
+	withGuard(t, func(d *desk) {
+		d.asks(low, 10, "")
+		begun, long := len(d.book.asked), 3600.0
+		if _, err := d.Node.Move(context.Background(), boss, agents.MoveRequest{Output: arm, Value: device.Number(20), For: &long}); kindOf(err) != device.Invalid {
+			t.Error(err)
+		}
+		if len(d.book.asked) != begun {
+			t.Error("it was written down")
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentsite/device"
 	"agentsite/node/access"
 	"agentsite/node/config"
 	"agentsite/node/identity"
@@ -43,7 +44,8 @@ type Summary struct {
 }
 
 const (
-	version   = 3 // 2 had no history, and 1 no sequence
+	version   = 4 // 3 had no paused agents, 2 no history, and 1 no sequence
+	noPaused  = 3
 	noHistory = 2
 	ofSite    = "site"
 	ofOwner   = "owner"
@@ -64,6 +66,7 @@ type content struct {
 	Access  []byte    `json:"access,omitzero"`
 	Counts  []byte    `json:"counts,omitzero"`
 	Stopped bool      `json:"stopped,omitzero"` // the emergency stop was latched
+	Paused  []string  `json:"paused,omitzero"`  // the hosted agents that are not to run
 
 	Sequence uint64            `json:"sequence,omitzero"` // of the last record that the site announced
 	History  map[string][]byte `json:"history,omitzero"`  // its files by name
@@ -132,11 +135,17 @@ func collect(o Options) (*content, error) {
 	}
 	b.Stopped = f.HasRun() && !f.Latch().Armed()
 	b.Sequence = f.Sequence()
+	if b.Paused, err = f.Paused(); err != nil {
+		return nil, err
+	}
 	if o.History {
-		b.Version = version
+		b.Version = noPaused
 		if b.History, err = readHistory(f); err != nil {
 			return nil, err
 		}
+	}
+	if len(b.Paused) > 0 {
+		b.Version = version
 	}
 	return b, nil
 }
@@ -197,6 +206,11 @@ func (b *content) verify() (*Summary, error) {
 	for name := range b.History {
 		if name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
 			return nil, fmt.Errorf("%q is not the name of a file of the history", name)
+		}
+	}
+	for _, name := range b.Paused {
+		if err := device.CheckName(name); err != nil {
+			return nil, fmt.Errorf("the paused agents: %w", err)
 		}
 	}
 	book, err := access.NewStore(access.Options{Site: key.ID(), Access: b.Access, Counts: b.Counts})

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,11 +92,11 @@ func TestUnsealBackup(t *testing.T) {
 		"":                                "no backup of a site",
 		"hello":                           "no backup of a site",
 		"{}":                              "no backup of a site",
-		`{"agentsite_backup":4}`:          "newer agentsite",
+		`{"agentsite_backup":5}`:          "newer agentsite",
 		`{"agentsite_backup":1,`:          "cannot be read",
 		`{"agentsite_backup":1}x`:         "cannot be read",
 		`{"agentsite_backup":"1"}`:        "no backup of a site",
-		`{"agentsite_backup":4,"more":1}`: "newer agentsite",
+		`{"agentsite_backup":5,"more":1}`: "newer agentsite",
 		`{"agentsite_backup":1,"agentsite_backup":1}`:      "cannot be read",
 		`{"agentsite_backup":1,"more":1}`:                  "cannot be read",
 		`{"agentsite_backup":1,"access":"not in base64!"}`: "cannot be read",
@@ -280,6 +281,42 @@ func TestSequence(t *testing.T) {
 	}
 	if n := o.Folder.Sequence(); n != 4000 {
 		t.Errorf("it continues after %d", n)
+	}
+}
+
+// TestPausedAgents: what an owner paused is not run by the restored site, and what another site
+// left in the folder counts no more.
+func TestPausedAgents(t *testing.T) {
+	for _, paused := range [][]string{{"frost", "dusk"}, nil} {
+		f, _ := ownedFolder(t)
+		if paused != nil {
+			if err := f.WritePaused(paused); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := collect(Options{Folder: f, Config: os.DevNull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Version != noHistory && paused == nil {
+			t.Errorf("earlier versions of the program refuse version %d", b.Version)
+		}
+		o := restoring(t, b)
+		if err := os.MkdirAll(string(o.Folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Folder.WritePaused([]string{"other"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(o); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := o.Folder.Paused(); err != nil || !slices.Equal(got, paused) {
+			t.Errorf("%q, %v; want %q", got, err, paused)
+		}
+	}
+	if _, err := (&content{Version: version, Of: ofSite, Paused: []string{"../key"}}).verify(); err == nil {
+		t.Error("anything is the name of an agent")
 	}
 }
 

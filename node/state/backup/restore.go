@@ -21,7 +21,7 @@ import (
 //
 // The site is as it was when the backup was made. Permissions that were revoked since are
 // back. Calls since then are not counted, so that each rate starts as used up. An emergency
-// stop that was latched still is.
+// stop that was latched still is, and an agent that was paused, too.
 func Restore(o Options) (*Summary, error) {
 	f := o.Folder
 	if err := checkNoKey(f); err != nil {
@@ -76,6 +76,9 @@ func Restore(o Options) (*Summary, error) {
 	}
 	if err := writeFile(f, state.CountsFile, counts); err != nil {
 		return nil, err
+	}
+	if err := f.WritePaused(b.Paused); err != nil { // also over those of a site of before
+		return nil, f.Unusable(err)
 	}
 	if b.Sequence > 0 {
 		if err := f.WriteSequence(b.Sequence); err != nil {

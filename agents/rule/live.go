@@ -37,7 +37,7 @@ type live struct {
 	timer   *time.Timer
 	ended   bool
 	skipped string // as logged
-	refused []string
+	refused []device.FaultKind
 }
 
 // moment returns the present time. Now begins above 0, so that there are times before it.
@@ -52,7 +52,7 @@ func (l *live) moment() Moment {
 
 func (l *live) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	l.refused = make([]string, len(l.machine.outputs))
+	l.refused = make([]device.FaultKind, len(l.machine.outputs))
 	l.timer = time.AfterFunc(time.Hour, func() {
 		if l.mu.LockContext(ctx) == nil {
 			defer l.mu.Unlock()
@@ -234,13 +234,18 @@ func (l *live) end(ctx context.Context) {
 	}
 }
 
-// log writes one line when an output is refused, for each reason, and one when a trigger moves
-// nothing.
+// log writes one line when an output is refused, for each kind of reason, and one when a trigger
+// moves nothing. The sentences of a refusal have times that change.
 func (l *live) log() {
 	m := l.machine
 	for i := range m.outputs {
-		if why := m.outputs[i].refused; why != l.refused[i] {
-			l.refused[i] = why
+		var fault device.FaultKind
+		why := m.outputs[i].refused
+		if why != "" {
+			fault = m.outputs[i].fault
+		}
+		if fault != l.refused[i] {
+			l.refused[i] = fault
 			if why != "" {
 				slog.Info("rule waits for an output", "rule", l.self.ID, "output", m.outputs[i].address, "why", why)
 			}

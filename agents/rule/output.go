@@ -56,6 +56,7 @@ type output struct {
 	backOff time.Duration
 	plain   bool   // moves are asked for without a length: a permission has a shorter one
 	refused string // why the last move was refused; "" if it was not
+	fault   device.FaultKind
 
 	lease     Lease         // as told last
 	told      time.Duration // when that was seen
@@ -178,7 +179,7 @@ func (o *output) accept(now time.Duration, a Act, left time.Duration) {
 
 func (o *output) refuse(m *Machine, a Act, err error) {
 	f := device.AsFault(err)
-	o.refused = f.Msg
+	o.refused, o.fault = f.Msg, f.Kind
 	if o.once && (f.Kind == device.UnknownOutcome || f.Kind == device.Offline) {
 		o.wanted = false // it may have moved, and is not to move twice
 		return

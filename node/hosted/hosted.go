@@ -110,6 +110,12 @@ func (e *entry) define() error {
 	if len(d.Reads) == 0 {
 		return nil
 	}
+	for _, address := range d.Reads { // anything else would be a permission of its own words
+		name, point, ok := device.SplitAddress(address)
+		if err := errors.Join(device.CheckName(name), device.CheckName(point)); !ok || err != nil {
+			return e.Errorf("kind", "%.60q is not the address of a point; write it like climate/temperature", address)
+		}
+	}
 	reads, err := access.ParsePermissions("read " + strings.Join(d.Reads, "+"))
 	if err != nil {
 		return e.Errorf("kind", "it reads too much: %w", err)

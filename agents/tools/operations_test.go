@@ -158,7 +158,7 @@ func TestLimits(t *testing.T) {
 		holds("points", r.says(t, "list_points", `{}`), `"limits":"at most 1h30m in 2h; 5 moves in 1m; 10 in a second"`,
 			`"limits":"keeps a value 5s; rests 30s; alone in water; needs tank/level within 20..100"`)
 		holds("a start", r.says(t, "site_status", `{}`),
-			`"outputs_not_ready":[{"output":"room/heater","value":false,"rest_seconds":10},`, `{"output":"room/pump","value":false,"rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet"}`)
+			`"outputs_not_ready":[{"output":"room/heater","value":false,"rest_seconds":10,"returned_because":"the process that drives it was started"},`, `{"output":"room/pump","value":false,"rest_seconds":30,"needs":"tank/level within 20..100: it has not been read yet","returned_because":"the process that drives it was started"}`)
 		time.Sleep(10 * time.Minute)
 		holds("the pump", resource("room/pump"), `"needs":"tank/level within 20..100: it has not been read yet"`, `"limits":"keeps`, `"safe":false`)
 		r.guard.Told(device.Reading{Point: "tank/level", Value: device.Number(50), Quality: device.Good, At: time.Now()})

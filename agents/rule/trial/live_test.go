@@ -397,7 +397,11 @@ func randomSite(seed uint64) *live {
 // times. A site sees two things of one moment in either order, and a trial in one of them: of
 // several lives under the same readings it has to be like one.
 func TestLikeLive(t *testing.T) {
-	const seeds, lives = uint64(30), 8
+	const lives = 8
+	seeds := uint64(30)
+	if testing.Short() { // on an emulated processor
+		seeds = 6
+	}
 	moves, refused, again := 0, 0, 0
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 		switch next {
 		case 0:
 			until = 50 * time.Hour
-		case minNext:
+		case minNext, time.Second: // arithmetic, within which the result may change
 			continue
 		}
 		for i := range 6 {

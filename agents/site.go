@@ -132,6 +132,9 @@ type OutputDetail struct {
 	Rest    float64      `json:"rest_seconds,omitzero"`
 	Needs   string       `json:"needs,omitzero"`
 	Ended   string       `json:"returned_because,omitzero"`
+	// Others tells an agent of the site that who holds the output, or released it last, is neither
+	// an owner nor another such agent.
+	Others bool `json:"-"`
 }
 
 // HistoryRequest asks how a point went until To, from From on or for Hours. Times are RFC 3339.

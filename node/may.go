@@ -155,6 +155,7 @@ func (n *Node) partOf(p agents.Principal) (made partial) {
 	}
 	if n.rank(p.ID) > 0 {
 		made.view.peers = func(holder string) bool { return n.rank(holder) > 0 }
+		made.view.others = n.others
 	}
 	for _, a := range *n.hosted.Load() {
 		made.hosted = append(made.hosted, toolsOf(a, sees))

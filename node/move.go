@@ -143,6 +143,9 @@ func (v *view) renew(ctx context.Context, p agents.Principal, r agents.MoveReque
 // release returns an output to safe.
 func (n *Node) release(ctx context.Context, p agents.Principal, a admitted, r agents.MoveRequest) (out agents.Output, err error) {
 	idle := a.view.idle(r.Output)
+	if !idle { // before it can be seen
+		n.released.Store(r.Output, !n.owns(p))
+	}
 	if r.Value.IsZero() {
 		var s guard.Status
 		if r.Held {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/sha256"
+	"sync"
 	"sync/atomic"
 
 	"agentsite/agents"
@@ -25,6 +26,7 @@ type Node struct {
 	held     [quotas]counter
 	past     chan struct{} // places of those who read it
 	agents   atomic.Pointer[map[string]Hosted]
+	released sync.Map // by output: whether who released it last is no owner
 }
 
 var _ agents.Site = (*Node)(nil)

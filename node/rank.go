@@ -33,6 +33,16 @@ func (n *Node) rank(id string) int {
 	return 0
 }
 
+// others reports whether who holds an output, or released it last, is neither an owner nor an agent
+// of the site.
+func (n *Node) others(s guard.Status) bool {
+	if s.Holder != "" {
+		return n.rank(s.Holder) == 0 && s.Holder != localOwner.ID && n.access != nil && !n.access.Owns(s.Holder)
+	}
+	released, _ := n.released.Load(s.Output)
+	return released == true
+}
+
 // readers returns the hosted agents whose definition names a point, sorted.
 func (n *Node) readers(address string) (principals []string) {
 	all := n.agents.Load()

@@ -101,7 +101,10 @@ func (v *view) detail(p agents.Principal, address string) *agents.OutputDetail {
 
 // moving returns what an output is doing; not what it may do.
 func (v *view) moving(p agents.Principal, s guard.Status) agents.OutputDetail {
-	return agents.OutputDetail{Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: cmp.Or(s.Why, s.Fault)}
+	return agents.OutputDetail{
+		Goal: goal(s), Holder: v.holder(p, s), Left: seconds(s.Left), Rest: seconds(s.Rest), Needs: v.lacks(s), Ended: cmp.Or(s.Why, s.Fault),
+		Others: v.others != nil && v.others(s),
+	}
 }
 
 // Status returns how the site is.

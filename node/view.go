@@ -16,8 +16,10 @@ type view struct {
 	seen  map[string]uint   // by address, the operations that may name it, as bits; nil where all may
 	bare  bool              // devices without points are seen
 	peers func(string) bool // holders whose names are told: for an agent of this site, the others; nil for none
-	offer agents.Offer
-	list  []agents.Point
+	// others tells an agent of this site of OutputDetail.Others; nil for anybody else.
+	others func(guard.Status) bool
+	offer  agents.Offer
+	list   []agents.Point
 }
 
 // seenReleased is the bit of a release in view.seen. The others are those of operations.

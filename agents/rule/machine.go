@@ -30,6 +30,7 @@ type Lease struct {
 	Ended  string
 	Rest   time.Duration // until its own limits permit a move
 	Known  bool          // its value is known
+	Others bool          // who holds it, or released it last, is no owner and no agent of the site
 }
 
 // Act is a move that a Machine wants. Without a value it is a release.

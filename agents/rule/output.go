@@ -18,6 +18,9 @@ const (
 	// restSlack is how much later than the guard says an output is asked for: times are told to
 	// the millisecond.
 	restSlack = 50 * time.Millisecond
+	// othersTime is for how long a rule yields at most to who is no owner. An agent or a stranger
+	// with a permission is not to end a protection for the night by one call.
+	othersTime = 10 * time.Minute
 	// sameEnd is how much longer a lease has to become for a renewal to have had an effect.
 	sameEnd = time.Second
 	// onceFor is how long a step without for: is asked for again where it is refused. What was
@@ -64,6 +67,7 @@ type output struct {
 	yielded   bool          // somebody took the output over, or released it
 	wasFalse  bool          // the condition was, since then
 	yieldedAt time.Duration
+	toOthers  bool // it was no owner
 }
 
 // want begins to want the output, for a length or until the rule ends that.
@@ -87,7 +91,16 @@ func (o *output) want(m *Machine, length time.Duration, key string) {
 // yield leaves the output to somebody else.
 func (o *output) yield(m *Machine) {
 	o.held, o.doubt = false, false
-	o.yielded, o.wasFalse, o.yieldedAt = true, false, m.now.Now
+	o.yielded, o.wasFalse, o.yieldedAt, o.toOthers = true, false, m.now.Now, o.lease.Others
+}
+
+// patience is for how long a rule may yield at most, once the other has let go; 0 for until its
+// condition was false.
+func (o *output) patience(m *Machine) time.Duration {
+	if o.toOthers && (m.resume == 0 || m.resume > othersTime) {
+		return othersTime
+	}
+	return m.resume
 }
 
 // resume takes the output up again where who took it over has ended that: once the condition
@@ -97,7 +110,8 @@ func (o *output) resume(m *Machine, isFalse bool) {
 		return
 	}
 	o.wasFalse = o.wasFalse || isFalse
-	long := m.resume > 0 && m.now.Now-o.yieldedAt >= m.resume
+	patience := o.patience(m)
+	long := patience > 0 && m.now.Now-o.yieldedAt >= patience
 	if o.lease.Holder == "" && (o.wasFalse || long) {
 		o.yielded, o.tryAt, o.backOff = false, m.now.Now, 0
 	}
@@ -109,8 +123,8 @@ func (o *output) step(m *Machine, due *sooner) {
 	if o.wanted && o.until > 0 && now >= o.until {
 		o.wanted = false
 	}
-	if o.yielded && m.resume > 0 {
-		if left := m.resume - (now - o.yieldedAt); left > 0 {
+	if patience := o.patience(m); o.yielded && patience > 0 {
+		if left := patience - (now - o.yieldedAt); left > 0 {
 			due.in(left)
 		}
 	}
@@ -220,6 +234,9 @@ func (m *Machine) Output(now Moment, seen time.Duration, i int, l Lease) {
 		o.tryAt = o.restsTo
 	case permitted:
 		o.tryAt = now.Now
+	}
+	if o.yielded && o.toOthers && l.Holder != "" && l.Holder != m.self && !l.Others && !isRule(l.Holder) {
+		o.yield(m) // to an owner now
 	}
 	if l.Holder == m.self {
 		o.replay = false

@@ -66,8 +66,8 @@ func (m *Machine) yields(o *output) string {
 	if o.lease.Holder != "" {
 		says = " is held by somebody else"
 	}
-	if m.resume > 0 {
-		says += fmt.Sprintf("; it is taken up again after %v", device.FormatDuration(m.resume))
+	if patience := o.patience(m); patience > 0 {
+		says += fmt.Sprintf("; it is taken up again after %v", device.FormatDuration(patience))
 	}
 	return says
 }

@@ -1,0 +1,61 @@
+package rule_test
+
+import (
+	"testing"
+	"time"
+
+	"agentsite/agents"
+	"agentsite/agents/rule"
+	"agentsite/device"
+)
+
+// TestOthers: who is no owner keeps a rule from its output for ten minutes by a release, and for
+// as long as it holds it; an owner does until the condition was false.
+func TestOthers(t *testing.T) {
+	points := []agents.Point{{Point: temperature, Kind: device.KindMeasurement, Unit: "Cel"}, {Point: heater, Kind: device.KindSwitch, Safe: off}}
+	r := &rule.Rule{When: temperature + " < 5 Cel", Hold: map[string]device.Value{heater: on}}
+	for _, tt := range []struct {
+		name  string
+		lease rule.Lease
+		then  *rule.Lease // five minutes later
+		after time.Duration
+	}{
+		{"another's release", rule.Lease{Others: true, Known: true}, nil, 10 * time.Minute},
+		{"an owner's release", rule.Lease{Known: true}, nil, 0},
+		{"another's lease", rule.Lease{Holder: "somebody else", Others: true, Known: true}, &rule.Lease{Known: true, Ended: "its lease was over"}, 10 * time.Minute},
+		{"an owner's lease after another's", rule.Lease{Holder: "somebody else", Others: true, Known: true}, &rule.Lease{Holder: "somebody else", Known: true}, 0},
+	} {
+		m, err := r.NewMachine(self.ID, points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := rule.Moment{Now: time.Second}
+		m.Tell(now, 0, rule.Reading{Value: device.Number(4), Known: true})
+		held := func() bool {
+			acts, _ := m.Step(now)
+			for _, a := range acts {
+				m.Done(now, a, a.For, nil)
+			}
+			return len(acts) > 0
+		}
+		if !held() {
+			t.Fatal("it does not begin")
+		}
+		m.Output(now, now.Now, 0, rule.Lease{Holder: self.ID, Known: true})
+		now.Now += time.Second
+		began := now.Now
+		m.Output(now, now.Now, 0, tt.lease)
+		var after time.Duration
+		for ; after == 0 && now.Now < time.Hour; now.Now += time.Minute {
+			if tt.then != nil && now.Now-began == 5*time.Minute {
+				m.Output(now, now.Now, 0, *tt.then)
+			}
+			if held() {
+				after = now.Now - began
+			}
+		}
+		if after != tt.after {
+			t.Errorf("%s: it goes on after %v; want %v", tt.name, after, tt.after)
+		}
+	}
+}

@@ -20,8 +20,8 @@ under agents: with "kind: rule"; it holds outputs while a condition is true, or 
 at an event or a time. docs/rules.md explains how to write one, and agentsite check tries
 the tests that stand in it.
 
-An output that an owner moves, or somebody returns to safe, is left alone by the rule
-until that ends and its condition was false once.`,
+An output that an owner moves or returns to safe is left alone by the rule until that
+ends and its condition was false once.`,
 		Example: "  agentsite rules\n  agentsite rules pause frost",
 		RunE: a.asOwner(func(ctx context.Context, s *session, _ []string) error {
 			all, err := s.rules(ctx)

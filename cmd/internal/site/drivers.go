@@ -2,7 +2,6 @@ package site
 
 import (
 	"slices"
-	"time"
 
 	"agentsite/agents/agent"
 	"agentsite/agents/heartbeat"
@@ -32,17 +31,25 @@ func Drivers(b *board.Board) []driver.Driver {
 // AllDrivers returns the drivers on a new board, for a process that runs no site.
 func AllDrivers() []driver.Driver { return Drivers(board.New()) }
 
-// Kinds is the one list of the kinds of agents that a site can host. now is its clock, which
-// nothing but running them asks for.
-func Kinds(now func() (t time.Time, sure bool)) hosted.Kinds {
+// kinds is the one list of the kinds of agents that a site can host.
+func kinds(w rule.World) hosted.Kinds {
 	return func(cfg *config.Site) []agent.Kind {
-		points, open := cfg.Described()
-		return []agent.Kind{heartbeat.Kind, rule.Kind(rule.World{Now: now, Place: cfg.Place, Points: points, Open: open})}
+		w := w
+		w.Place = cfg.Place
+		w.Points, w.Open = cfg.Described()
+		return []agent.Kind{heartbeat.Kind, rule.Kind(w)}
 	}
 }
 
-// CheckAgents checks the agents section of a configuration.
-func CheckAgents(cfg *config.Site) error { return hosted.Check(cfg, Kinds(nil)) }
+// CheckAgents checks the agents section of a configuration, and makes the tests of its rules.
+func CheckAgents(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{})) }
+
+// acceptAgents checks the agents section before a start or a reload, which wait for no tests.
+func acceptAgents(cfg *config.Site) error {
+	return hosted.Check(cfg, kinds(rule.World{Untested: true}))
+}
 
 // Schema is the JSON Schema of a configuration with these drivers and kinds, for editors.
-func Schema() ([]byte, error) { return config.Schema(AllDrivers(), Kinds(nil)(new(config.Site))) }
+func Schema() ([]byte, error) {
+	return config.Schema(AllDrivers(), kinds(rule.World{})(new(config.Site)))
+}

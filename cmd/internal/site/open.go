@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentsite/agents"
+	"agentsite/agents/rule"
 	"agentsite/agents/tools"
 	"agentsite/cmd/internal/internet"
 	"agentsite/device/host"
@@ -58,7 +59,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history.Holder = devices.Holder(s.outputs)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, CheckAgents), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, acceptAgents), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *site) openNode(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: Kinds(s.access.Now), Permit: s.access.SetHosted, Tell: s.node.SetHosted, Paused: paused, Keep: s.Folder.WritePaused})
+	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}), Permit: s.access.SetHosted, Tell: s.node.SetHosted, Paused: paused, Keep: s.Folder.WritePaused})
 	if err := s.devices.Configure(s.hosted.Apply); err != nil {
 		return err
 	}

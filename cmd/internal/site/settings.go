@@ -20,7 +20,7 @@ type settings struct {
 
 // readSettings reads and checks the configuration and the options. It touches no hardware.
 func readSettings(o Options, drivers []driver.Driver) (s settings, err error) {
-	s.config, s.file, err = devices.Check(o.Config, drivers, CheckAgents)
+	s.config, s.file, err = devices.Check(o.Config, drivers, acceptAgents)
 	if err != nil {
 		return s, err
 	}

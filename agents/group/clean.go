@@ -51,7 +51,7 @@ func cleanDetail(d *agents.OutputDetail) *agents.OutputDetail {
 	}
 	return &agents.OutputDetail{
 		Safe: cleanValue(d.Safe), Max: number(d.Max), Limits: ours(d.Limits), Confirm: matching(wordForm, d.Confirm), Goal: cleanValue(d.Goal),
-		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended),
+		Holder: matching(holderForm, d.Holder), Left: number(d.Left), Rest: number(d.Rest), Needs: ours(d.Needs), Ended: ours(d.Ended), Others: d.Others,
 	}
 }
 

@@ -40,7 +40,7 @@ type live struct {
 	refused []device.FaultKind
 }
 
-// moment returns the present time. Now begins above 0, so that there are times before it.
+// moment returns the present time. Readings that are older than the rule are before 0.
 func (l *live) moment() Moment {
 	m := Moment{Now: time.Since(l.began)}
 	if l.world.Now != nil {
@@ -183,20 +183,13 @@ func (l *live) step(ctx context.Context) {
 	l.log()
 }
 
-// schedule sets the timer. A rule that goes by the time of day looks each full minute whether
-// the clock was set; all rules do so in the same moment.
+// schedule sets the timer for when the machine is to be asked again.
 func (l *live) schedule(next time.Duration) {
 	l.due = 0
 	if next > 0 {
 		l.due = time.Since(l.began) + next
 	}
-	if l.machine.usesClock() {
-		minute := time.Now().Truncate(time.Minute).Add(time.Minute + 10*time.Millisecond)
-		if left := time.Until(minute); next == 0 || left < next {
-			next = left
-		}
-	}
-	if next == 0 {
+	if next = l.machine.NextLook(time.Now(), next); next == 0 {
 		l.timer.Stop()
 		return
 	}

@@ -209,7 +209,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzSchedule(f *testing.F) {
 	for _, text := range []string{"7:30", "sunset - 20m", "sunrise + 1h30m", "*/5 8-18 * * mon-fri", "0 0 29 2 */7", "0 0 31 2 *", "5-1/0,* * * * sun"} {
 		f.Add(text, int64(1774746000), 52.52, 13.40)
 	}

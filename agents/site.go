@@ -132,8 +132,8 @@ type OutputDetail struct {
 	Rest    float64      `json:"rest_seconds,omitzero"`
 	Needs   string       `json:"needs,omitzero"`
 	Ended   string       `json:"returned_because,omitzero"`
-	// Others tells an agent of the site that who holds the output, or released it last, is neither
-	// an owner nor another such agent.
+	// Others is set for agents of the site only: the output's holder, or the last caller to release
+	// it, is neither an owner nor another such agent.
 	Others bool `json:"-"`
 }
 

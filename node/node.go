@@ -26,7 +26,7 @@ type Node struct {
 	held     [quotas]counter
 	past     chan struct{} // places of those who read it
 	agents   atomic.Pointer[map[string]Hosted]
-	released sync.Map // by output: whether who released it last is no owner
+	released sync.Map // by output: whether the last caller to release it was not an owner
 }
 
 var _ agents.Site = (*Node)(nil)

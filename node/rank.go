@@ -25,7 +25,7 @@ func (n *Node) SetHosted(all map[string]Hosted) {
 	n.views.forget()
 }
 
-// rank returns the rank of a principal; 0 for who is no agent of this site, or one without.
+// rank returns the rank of a hosted agent; 0 for any other principal.
 func (n *Node) rank(id string) int {
 	if all := n.agents.Load(); all != nil {
 		return (*all)[id].Rank
@@ -33,8 +33,8 @@ func (n *Node) rank(id string) int {
 	return 0
 }
 
-// others reports whether who holds an output, or released it last, is neither an owner nor an agent
-// of the site.
+// others reports whether an output's holder, or the last caller to release it, is neither an owner
+// nor an agent of the site.
 func (n *Node) others(s guard.Status) bool {
 	if s.Holder != "" {
 		return n.rank(s.Holder) == 0 && s.Holder != localOwner.ID && n.access != nil && !n.access.Owns(s.Holder)

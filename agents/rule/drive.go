@@ -4,12 +4,13 @@ import "time"
 
 // How a Machine is run, on a site or in a trial over the past.
 const (
-	// PerSecond is how often a Machine is evaluated for readings in a second at most. What comes
-	// after that is told together when the second is over.
-	PerSecond = perSecond
-	// MaxRounds is how often a Machine is asked in a row whether there is more to do. If there
+	// PerSecond bounds the evaluations of a Machine for readings in a second. Later readings are
+	// told together when the second is over. Bursts of readings are not delayed: a timer for each
+	// rule would be one more wake-up.
+	PerSecond = 10
+	// MaxRounds bounds how often a Machine is asked in a row whether there is more to do. If there
 	// still is, it is asked again after RoundsPause.
-	MaxRounds   = maxRounds
+	MaxRounds   = 4
 	RoundsPause = time.Second
 )
 

@@ -12,15 +12,8 @@ import (
 	"agentsite/device"
 )
 
-const (
-	// perSecond bounds the evaluations for readings. The devices of a site are read in bursts, of
-	// which none is held up: a timer for each rule would be a wake-up more.
-	perSecond = 10
-	// moveTimeout bounds one move, and the release of everything at the end.
-	moveTimeout = 10 * time.Second
-	// maxRounds bounds how often a Machine is asked in a row whether there is more to do.
-	maxRounds = 4
-)
+// moveTimeout bounds one move, and the release of everything at the end.
+const moveTimeout = 10 * time.Second
 
 // live runs a Machine on a site as it is. Readings come by Watch, in one goroutine; due times
 // come by a timer. Both take turns by mu.
@@ -75,7 +68,7 @@ func (l *live) run(ctx context.Context) error {
 			second, count = seen, 0
 		}
 		count++
-		if err := l.update(ctx, u, seen); err != nil || count < perSecond {
+		if err := l.update(ctx, u, seen); err != nil || count < PerSecond {
 			return err
 		}
 		select { // what comes meanwhile is evaluated together
@@ -167,7 +160,7 @@ func (l *live) step(ctx context.Context) {
 	if l.due > 0 && time.Since(l.began) >= l.due {
 		l.refresh(ctx)
 	}
-	for range maxRounds {
+	for range MaxRounds {
 		acts, next := l.machine.Step(l.moment())
 		for _, a := range acts {
 			left, err := l.move(ctx, a)
@@ -179,7 +172,7 @@ func (l *live) step(ctx context.Context) {
 			return
 		}
 	}
-	l.schedule(time.Second)
+	l.schedule(RoundsPause)
 	l.log()
 }
 

@@ -23,14 +23,14 @@ type Reading struct {
 	Known bool // it is of good quality
 }
 
-// Lease is what is known of an output: who holds it, and why the last lease ended; "" for a
-// release, or without a lease.
+// Lease is the state of an output's lease, as a watch reports it. Ended is the reason for the end
+// of the last lease; it is "" after a release, and for an output that had none.
 type Lease struct {
 	Holder string
 	Ended  string
 	Rest   time.Duration // until its own limits permit a move
 	Known  bool          // its value is known
-	Others bool          // who holds it, or released it last, is no owner and no agent of the site
+	Others bool          // its holder, or the last caller to release it, is neither an owner nor an agent of the site
 }
 
 // Act is a move that a Machine wants. Without a value it is a release.
@@ -86,7 +86,7 @@ type Machine struct {
 	skipped string        // why the last trigger moved nothing; "" if it did
 }
 
-// reading is what is known of a point.
+// reading is the latest reading of a point.
 type reading struct {
 	value   device.Value
 	at      time.Duration // of Moment.Now

@@ -203,7 +203,7 @@ func (m *model) acceptedAt(o, k int) (at, end time.Duration) {
 	return at, end
 }
 
-// told is what was told of an output last, before k.
+// told returns the last lease that the Machine was told of an output before step k.
 func (m *model) told(o, k int) (l simOutputTold, at time.Duration) {
 	if e := m.back(k, func(e int) bool { _, ok := m.lease(e, o); return ok }); e >= 0 {
 		l, at = m.entries[e].what.(simOutputTold), m.entries[e].Now

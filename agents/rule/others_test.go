@@ -9,8 +9,8 @@ import (
 	"agentsite/device"
 )
 
-// TestOthers: who is no owner keeps a rule from its output for ten minutes by a release, and for
-// as long as it holds it; an owner does until the condition was false.
+// TestOthers: a rule yields to an owner until its condition was false. To any other caller it
+// yields for ten minutes after a release, and while that caller holds the output.
 func TestOthers(t *testing.T) {
 	points := []agents.Point{{Point: temperature, Kind: device.KindMeasurement, Unit: "Cel"}, {Point: heater, Kind: device.KindSwitch, Safe: off}}
 	r := &rule.Rule{When: temperature + " < 5 Cel", Hold: map[string]device.Value{heater: on}}

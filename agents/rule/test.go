@@ -185,7 +185,7 @@ func (p *proof) tell(came bool) {
 
 // decide makes what the machine wants, and returns when it is to be asked again.
 func (p *proof) decide() (next time.Duration) {
-	for range maxRounds {
+	for range MaxRounds {
 		acts, next := p.m.Step(p.now)
 		if len(acts) == 0 {
 			return next
@@ -198,7 +198,7 @@ func (p *proof) decide() (next time.Duration) {
 			p.m.Done(p.now, a, left, nil)
 		}
 	}
-	return time.Second
+	return RoundsPause
 }
 
 // compare reports what the rule holds and should not, or the reverse.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/ops"
 	"agentsite/cmd/internal/peer"
 	"agentsite/cmd/internal/site"
@@ -150,7 +151,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Find problems of the board and the configuration, with a remedy",
 		RunE: a.onMachine(a.siteFolder, func(ctx context.Context, f state.Folder, _ []string) (err error) {
 			o.Folder = f
-			o.Checks = []func(*config.Site) error{site.CheckAgents}
+			o.Checks = []func(*config.Site) error{hosting.Check}
 			o.Drivers, o.Dial = site.AllDrivers(), func() (*ops.RunningSite, error) {
 				c, err := peer.Dial(peer.Target{Folder: o.Folder})
 				if err != nil {

@@ -93,6 +93,7 @@ var layers = []layer{
 	{"cmd/internal/peer", []string{"agents", "agents/group", "agents/tools", "device", "node", "node/access", "node/identity", "node/state", "transport/web", "transport/p2p", "transport/rpc", "transport/stdio",
 		"transport/mcp", "transport/mcp/client", "transport/mcp/legacy", "transport/owner", "transport/owner/client", "discovery", "discovery/card", "discovery/mdns", "cmd/internal/internet"},
 		"the client's side joins contacts, carriers and discovery; of device it needs names and kinds of faults, agents/tools renders what connect presents"},
+	{"cmd/internal/hosting", []string{"agents", "agents/agent", "agents/heartbeat", "agents/rule", "agents/rule/trial", "device/guard", "node", "node/access", "node/config", "node/hosted", "node/state", "node/trials"}, "it joins the kinds of agents with the site that hosts them"},
 	{"cmd/internal/site", []string{everything}, "the wiring"},
 	{"cmd/internal/sitetest", []string{"cmd/internal/site", "node/devices", "node/state"}, "it starts a whole site, as the command line does"},
 	{"cmd/internal/ops", []string{"device", "device/board", "device/board/pinout", "device/driver", "device/host", "device/kernel", "device/scan", "device/sysfs", "node/access", "node/config", "node/devices", "node/journal", "node/state", "node/update",
@@ -101,7 +102,7 @@ var layers = []layer{
 	{"cmd/internal/systemd", nil, "the service manager's protocol, whatever the program does"},
 	{"cmd/internal/layers", nil, "it reads the sources, and links none"},
 	{"cmd/internal/e2e/harness", []string{everything}, "whole-system tests see the whole system"},
-	{"cmd/agentsite", []string{"agents", "agents/rule", "agents/rule/trial", "agents/tools", "cmd/internal/chart", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/hosted", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
+	{"cmd/agentsite", []string{"agents", "agents/rule", "agents/rule/trial", "agents/tools", "cmd/internal/chart", "cmd/internal/hosting", "cmd/internal/internet", "cmd/internal/ops", "cmd/internal/peer", "cmd/internal/site", "node/access", "node/config", "node/devices", "node/hosted", "node/journal", "node/state", "node/state/backup", "node/update", "transport/mcp/client", "transport/owner", "transport/owner/client", "transport/rpc", "discovery", "device", "device/board/pinout"},
 		"the command line parses and prints; ops, peer, the site and its client do the work, node/access has the grammar of permissions, and node/devices starts the guard's process"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/device/board"
 	"agentsite/node/config"
 	"agentsite/node/devices"
@@ -45,5 +46,5 @@ func Safe(ctx context.Context, f state.Folder) (outputs int, err error) {
 // CheckBoard is devices.CheckBoard for this machine, with all drivers.
 func CheckBoard(path string) (cfg *config.Site, from string, err error) {
 	b := board.New()
-	return devices.CheckBoard(path, b, Drivers(b), CheckAgents)
+	return devices.CheckBoard(path, b, Drivers(b), hosting.Check)
 }

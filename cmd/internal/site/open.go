@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"agentsite/agents"
-	"agentsite/agents/rule"
 	"agentsite/agents/tools"
+	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/device/host"
 	"agentsite/discovery"
@@ -20,7 +20,6 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
-	"agentsite/node/hosted"
 	"agentsite/node/journal"
 	"agentsite/node/state"
 	"agentsite/transport/p2p"
@@ -59,7 +58,7 @@ func (s *site) openDevices(ctx context.Context) error {
 	s.history.Holder = devices.Holder(s.outputs)
 	s.hub = node.NewHub(s.outputs, s.history, agents.PointURI)
 	s.devices, err = devices.Open(ctx, devices.Options{
-		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, acceptAgents), Plan: plan, Files: files,
+		Board: s.board, Config: s.config, Read: devices.Reader(s.file, s.drivers, hosting.Accept), Plan: plan, Files: files,
 		Outputs: s.outputs, Hub: s.hub, KeepHistory: s.history.Keep,
 	})
 	if err != nil {
@@ -88,12 +87,11 @@ func (s *site) openNode(ctx context.Context) (err error) {
 		devices.ReleaseRevoked(ctx, s.outputs, s.access.MayHold, s.node.NoteRevoked)
 		s.node.Recheck()
 	}
-	paused, err := s.Folder.Paused()
+	s.hosting, err = hosting.New(hosting.Options{Folder: s.Folder, Node: s.node, Hub: s.hub, Access: s.access, Past: s.history, Policy: s.outputs.Policy})
 	if err != nil {
 		return err
 	}
-	s.hosted = hosted.New(hosted.Options{Site: s.node, Kinds: kinds(rule.World{Now: s.access.Now, Untested: true}), Permit: s.access.SetHosted, Tell: s.node.SetHosted, Paused: paused, Keep: s.Folder.WritePaused})
-	if err := s.devices.Configure(s.hosted.Apply); err != nil {
+	if err := s.devices.Configure(s.hosting.Apply); err != nil {
 		return err
 	}
 	return state.SeedOwner(s.access, s.config.Owner)

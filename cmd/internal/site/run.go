@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/cmd/internal/internet"
 	"agentsite/cmd/internal/memory"
 	"agentsite/cmd/internal/systemd"
@@ -21,7 +22,6 @@ import (
 	"agentsite/node/config"
 	"agentsite/node/devices"
 	"agentsite/node/history"
-	"agentsite/node/hosted"
 	"agentsite/node/identity"
 	"agentsite/node/journal"
 	"agentsite/node/state"
@@ -75,7 +75,7 @@ type site struct {
 	journal   *journal.Recorder
 	node      *node.Node
 	access    *access.Store
-	hosted    *hosted.Manager
+	hosting   *hosting.Hosting
 	runExtras func(context.Context)
 
 	http, https net.Listener // https is nil where nobody else reaches the site by it

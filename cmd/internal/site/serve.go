@@ -13,7 +13,6 @@ import (
 	"agentsite/node"
 	"agentsite/node/devices"
 	"agentsite/node/state"
-	"agentsite/node/trials"
 	"agentsite/node/update"
 	"agentsite/transport/mcp"
 	"agentsite/transport/mcp/legacy"
@@ -51,8 +50,7 @@ func (s *site) addMethods(ctx context.Context) error {
 // ownerMethods returns the methods for owners.
 func (s *site) ownerMethods() map[string]rpc.Method {
 	o := owner.Site{
-		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosted,
-		Try: trials.New(s.node, s.hub, s.hosted, s.history, s.outputs.Policy).Try,
+		Node: s.node, Access: s.access, Outputs: s.outputs, Reload: s.devices.Reload, Import: s.history.Import, Hosted: s.hosting, Try: s.hosting.Try,
 		Key: s.key, Name: s.config.Name, Configuration: s.absFile, Addresses: s.endpoints,
 		Routes: func() owner.Routes { return owner.Routes{Carriers: s.listCarriers(), Methods: s.dispatcher.Methods()} },
 	}
@@ -89,7 +87,7 @@ func (s *site) runDevices(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { s.devices.Run(ctx); return nil })
 	group.Go(func() error { s.devices.ReloadOnSignal(ctx, s.Hangup); return nil })
 	group.Go(func() error { s.runExtras(ctx); return nil })
-	group.Go(func() error { s.hosted.Run(ctx); return nil })
+	group.Go(func() error { s.hosting.Run(ctx); return nil })
 }
 
 // serve announces the site and answers callers on every carrier.

@@ -3,6 +3,7 @@ package site
 import (
 	"path/filepath"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/device/driver"
 	"agentsite/node/config"
 	"agentsite/node/devices"
@@ -20,7 +21,7 @@ type settings struct {
 
 // readSettings reads and checks the configuration and the options. It touches no hardware.
 func readSettings(o Options, drivers []driver.Driver) (s settings, err error) {
-	s.config, s.file, err = devices.Check(o.Config, drivers, acceptAgents)
+	s.config, s.file, err = devices.Check(o.Config, drivers, hosting.Accept)
 	if err != nil {
 		return s, err
 	}

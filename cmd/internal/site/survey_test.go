@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentsite/cmd/internal/hosting"
 	"agentsite/device/board"
 	"agentsite/device/board/boardtest"
 	"agentsite/node/config"
@@ -30,7 +31,7 @@ func TestDocs(t *testing.T) {
 			checked++
 			cfg, err := config.Parse(file, []byte(text), Drivers(board.New()))
 			if err == nil {
-				err = CheckAgents(cfg)
+				err = hosting.Check(cfg)
 			}
 			if err != nil {
 				t.Error(err)

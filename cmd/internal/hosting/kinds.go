@@ -1,0 +1,30 @@
+// Package hosting puts together what hosts agents on a site: the list of kinds, their manager,
+// and what is asked of them.
+package hosting
+
+import (
+	"agentsite/agents/agent"
+	"agentsite/agents/heartbeat"
+	"agentsite/agents/rule"
+	"agentsite/node/config"
+	"agentsite/node/hosted"
+)
+
+// kinds is the one list of the kinds of agents that a site can host.
+func kinds(w rule.World) hosted.Kinds {
+	return func(cfg *config.Site) []agent.Kind {
+		w := w
+		w.Place = cfg.Place
+		w.Points, w.Open = cfg.Described()
+		return []agent.Kind{heartbeat.Kind, rule.Kind(w)}
+	}
+}
+
+// Kinds returns the kinds of agents, to describe them to people.
+func Kinds() []agent.Kind { return kinds(rule.World{})(new(config.Site)) }
+
+// Check checks the agents section of a configuration, and makes the tests of its rules.
+func Check(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{})) }
+
+// Accept checks the agents section before a start or a reload, which wait for no tests.
+func Accept(cfg *config.Site) error { return hosted.Check(cfg, kinds(rule.World{Untested: true})) }

@@ -6,6 +6,9 @@ import (
 	"context"
 
 	"agentsite/agents"
+	"agentsite/agents/task"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Agent is an agent that the site's owner configured. The exported fields of its struct,
@@ -58,6 +61,19 @@ type Reporting interface {
 	// Report may wait for a call that is under way, until ctx ends. The zero Report is that of
 	// an agent that does not run.
 	Report(ctx context.Context) Report
+}
+
+// Worker is an Agent that takes tasks.
+type Worker interface {
+	Agent
+	// Skills returns what it can be asked for. They are constant.
+	Skills() []task.Skill
+	// Work works on a task until it is done. site journals each move with the task and its asker,
+	// and makes it a step of the task. ctx ends when the task is canceled or late, or when the
+	// site ends: in the last case Work is called again after the start. A fault that is Invalid
+	// before the first step rejects the task; any other error fails it. Tasks of one agent run one
+	// after another.
+	Work(ctx context.Context, self agents.Principal, site agents.Site, w task.Work) (result jsontext.Value, err error)
 }
 
 // Report is what an agent does now, and why.

@@ -1,0 +1,148 @@
+// Package task is the vocabulary of tasks: pieces of work that are asked of the agents of a site.
+// States are those of A2A 1.0 (Task.status.state).
+package task
+
+import (
+	"context"
+
+	"agentsite/agents"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// State is the state of a task.
+type State string
+
+const (
+	Submitted     State = "submitted"      // durable; its agent has not begun
+	Working       State = "working"        // its agent works on it
+	InputRequired State = "input_required" // it waits for an answer to Question
+	AuthRequired  State = "auth_required"  // it waits for an owner, in a channel of the owner's own
+	Completed     State = "completed"
+	Failed        State = "failed"
+	Rejected      State = "rejected" // its agent does not do such work; nothing was done
+	Canceled      State = "canceled"
+)
+
+// next are the states that may follow each; none follows the end of a task.
+var next = map[State][]State{
+	Submitted:     {Working, Completed, Failed, Rejected, Canceled},
+	Working:       {InputRequired, AuthRequired, Completed, Failed, Rejected, Canceled},
+	InputRequired: {Working, Failed, Canceled},
+	AuthRequired:  {Working, Failed, Canceled},
+}
+
+// Ended reports whether a task in this state has ended.
+func (s State) Ended() bool {
+	return s == Completed || s == Failed || s == Rejected || s == Canceled
+}
+
+// Before reports whether a task may go from this state to a later one.
+func (s State) Before(later State) bool {
+	for _, n := range next[s] {
+		if n == later {
+			return true
+		}
+	}
+	return false
+}
+
+// Skill is something that an agent says it can be asked for.
+type Skill struct {
+	ID          string   `json:"id"` // [a-z0-9_-]{1,24}
+	Description string   `json:"description"`
+	Tags        []string `json:"tags,omitzero"`
+	// Input is a JSON Schema of Request.Arguments; none for a skill without arguments.
+	Input jsontext.Value `json:"input,omitzero"`
+}
+
+// Agent is an agent that may be asked.
+type Agent struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description,omitzero"`
+	Skills      []Skill `json:"skills"`
+}
+
+// Request asks an agent for a task.
+type Request struct {
+	Agent string `json:"agent"`
+	Skill string `json:"skill,omitzero"` // may be left out where the agent has one
+	// Text says in words what is wanted, for agents that understand them.
+	Text         string         `json:"text,omitzero"`
+	Arguments    jsontext.Value `json:"arguments,omitzero"` // a JSON object, as the skill's Input says
+	Seconds      *float64       `json:"seconds,omitzero"`   // until when it has to have ended, from now; else an hour
+	agents.Terms `json:"-"`     // Key: asked again with it, the same task is answered
+}
+
+// Task is a piece of work as it stands.
+type Task struct {
+	ID      string `json:"id"` // opaque; a handle is not a permission
+	Agent   string `json:"agent"`
+	Skill   string `json:"skill,omitzero"`
+	State   State  `json:"state"`
+	Says    string `json:"says,omitzero"` // one sentence for people: progress, or why it failed
+	Asker   string `json:"asker,omitzero"`
+	Created string `json:"created"` // RFC 3339 in UTC, as Changed
+	Changed string `json:"changed"`
+	// Question is set while it is needed: in InputRequired, and in AuthRequired for people to read.
+	Question  *Question      `json:"question,omitzero"`
+	Result    jsontext.Value `json:"result,omitzero"` // of a completed task: what its agent returned, JSON
+	Fault     string         `json:"fault,omitzero"`  // of a failed one: a kind of device.Fault
+	Steps     []Step         `json:"steps,omitzero"`  // where it was asked for
+	Text      string         `json:"text,omitzero"`   // as it was asked, as Arguments
+	Arguments jsontext.Value `json:"arguments,omitzero"`
+}
+
+// Question is something that a task needs to know.
+type Question struct {
+	ID   string `json:"id"` // of this question of this task
+	Text string `json:"text"`
+	// Options are the answers that there are; any text where there are none.
+	Options []string `json:"options,omitzero"`
+}
+
+// Step is one thing that a task did, or was about to do.
+type Step struct {
+	Does   string         `json:"does"` // one sentence, or a tool with its arguments
+	Time   string         `json:"time"`
+	Result jsontext.Value `json:"result,omitzero"`
+	// Outcome is "" while the step runs, else "done" or a kind of fault. A step that a crash cut
+	// off has unknown_outcome, and is never made again.
+	Outcome string `json:"outcome,omitzero"`
+	Says    string `json:"says,omitzero"`
+}
+
+// Host takes tasks: the hosted agents of a site, or those of a remote one. A principal sees its
+// own tasks, and an owner all. Errors are faults with a kind. Methods are safe for concurrent use.
+type Host interface {
+	// Agents returns the agents that p may ask.
+	Agents(ctx context.Context, p agents.Principal) ([]Agent, error)
+	// Ask makes a task, which is durable when it is returned. Only an agent that p may ask takes it.
+	Ask(ctx context.Context, p agents.Principal, r Request) (Task, error)
+	// Task returns one, with its steps. List returns all of p's, the newest first, without steps.
+	Task(ctx context.Context, p agents.Principal, id string) (Task, error)
+	List(ctx context.Context, p agents.Principal) ([]Task, error)
+	// Watch calls emit from one goroutine with the task as it is, and again when it has changed,
+	// until it has ended. What changes while emit runs is told once, after it.
+	Watch(ctx context.Context, p agents.Principal, id string, emit func(Task) error) error
+	// Answer answers the question of that ID.
+	Answer(ctx context.Context, p agents.Principal, id, question, answer string) (Task, error)
+	// Cancel ends a task before its next step, and releases what it holds. It returns once it has.
+	Cancel(ctx context.Context, p agents.Principal, id string) (Task, error)
+}
+
+// Work is a task as its agent has it.
+type Work interface {
+	// Task returns the task with the steps of before, which a restart may lie behind. A step
+	// without a known outcome must not be made again.
+	Task() Task
+	// Step makes durable that something is about to be done, does it, and notes its result. Moves,
+	// texts and pictures that are asked of the site are steps by themselves. key is an idempotency
+	// key of the step. When Step returns an error of its own, do was not called.
+	Step(ctx context.Context, does string, do func(ctx context.Context, key string) (any, error)) (jsontext.Value, error)
+	// Input asks the asker, and blocks until there is an answer. A question that was answered
+	// before a restart returns its answer at once.
+	Input(ctx context.Context, q Question) (answer string, err error)
+	// Say tells what is being done. It does not block for the disk.
+	Say(text string)
+}

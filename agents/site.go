@@ -195,10 +195,6 @@ type MoveRequest struct {
 	Output string
 	Value  device.Value
 	For    *float64 // seconds; nil leaves it to the output. A release takes none.
-	// Held makes a renewal, or a release of the caller's own lease, and nothing else: it is
-	// refused as expired where the caller does not hold the output any more. Only the node knows
-	// that, so that other sites refuse it.
-	Held bool
 	Terms
 }
 

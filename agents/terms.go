@@ -1,7 +1,10 @@
 package agents
 
-// Terms are what a caller asks of a call beside its arguments; the first two under their
-// names in MCP's _meta. Key and Within matter to a call that leaves safe, and to no other.
+// MaxVia is through how many sites and agents a call may come.
+const MaxVia = 4
+
+// Terms are what a caller asks of a call beside its arguments; those with names there are in
+// MCP's _meta. Key and Within matter to a call that leaves safe, and to no other.
 type Terms struct {
 	// Key makes a call that is repeated with it act once: 1 to 64 printable characters
 	// of ASCII, of the caller's own choice.
@@ -12,6 +15,10 @@ type Terms struct {
 	Approval string `json:"-"`
 	// NoApproval refuses a call, as denied, that an owner would have to approve.
 	NoApproval bool `json:"-"`
-	// Via are the agents through which somebody asks, the nearest last.
-	Via []string `json:"-"`
+	// Held makes a move a renewal, or a release of the caller's own lease, and nothing else: it is
+	// refused as expired where the caller does not hold the output any more.
+	Held bool `json:"agentsite/held,omitzero"`
+	// Via are the sites and agents through which somebody asks, the nearest last, at most MaxVia:
+	// of sites their keys. A site refuses a call that came through it before.
+	Via []string `json:"agentsite/via,omitzero"`
 }

@@ -25,6 +25,8 @@ type Access interface {
 	Owns(who string) bool
 	// NameOf returns the name that the owner of a principal's key goes by; "" for none.
 	NameOf(who string) string
+	// AgentName returns the name that another site gave its agent with a principal's key; "" for none.
+	AgentName(who string) string
 	// MayRenew decides about holding an output longer, by the permissions that it was moved by. It
 	// charges nothing, and rates do not count.
 	MayRenew(agents.Principal, agents.Ask) (agents.Limits, error)

@@ -18,6 +18,7 @@ import (
 type leaves struct {
 	may    map[string][]string
 	roots  map[string]string
+	agent  string // the name of whoever asks
 	limits agents.Limits
 	stands uint64
 	mu     sync.Mutex // holds for taken
@@ -69,6 +70,7 @@ func (l *leaves) CanSee(p agents.Principal, ask agents.Ask) bool {
 }
 
 func (l *leaves) NameOf(who string) string { return "name of " + who }
+func (l *leaves) AgentName(string) string  { return l.agent }
 
 func (l *leaves) MayHold(who, output string) bool {
 	return slices.Contains(l.may[who], "set_level "+output)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -17,10 +16,9 @@ import (
 )
 
 const (
-	maxKey    = 64
-	maxWithin = 24 * time.Hour
-	// Of the agents through which somebody asked.
-	maxVia, maxViaName = 4, 64
+	maxKey     = 64
+	maxWithin  = 24 * time.Hour
+	maxViaName = 64
 )
 
 // Move moves an output, or returns it to safe. A return to safe waits for nothing; for
@@ -40,7 +38,6 @@ func (n *Node) Move(ctx context.Context, p agents.Principal, r agents.MoveReques
 		return out, err
 	}
 	defer a.place.Leave()
-	a.asked.Via = cleanVia(r.Via)
 	if c.ask.Effect == agents.Returns {
 		return n.release(ctx, p, a, r)
 	}
@@ -210,18 +207,6 @@ func within(length time.Duration, l agents.Limits) time.Duration {
 		return l.Lease
 	}
 	return length
-}
-
-// cleanVia bounds a chain of callers for the journal: the nearest, by names as principals have
-// them. Callers write it, and people read it.
-func cleanVia(via []string) (clean []string) {
-	for _, name := range via[max(0, len(via)-maxVia):] {
-		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {
-			name = "?"
-		}
-		clean = append(clean, name)
-	}
-	return clean
 }
 
 func lengthOf(forSeconds *float64) time.Duration {

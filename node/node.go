@@ -24,7 +24,8 @@ type Node struct {
 	views    views
 	requests requests
 	held     [quotas]counter
-	past     chan struct{} // places of those who read it
+	self     func(name string) bool // whether a name is this site's; nil where nobody knows
+	past     chan struct{}          // places of those who read it
 	agents   atomic.Pointer[map[string]Hosted]
 	released sync.Map // by output: whether the last caller to release it was not an owner
 }

@@ -43,6 +43,9 @@ func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
 	if err := known(c.who); err != nil {
 		return a, err
 	}
+	if err := n.checkVia(c.terms.Via); err != nil {
+		return a, n.refuse(Asked{Who: c.who.ID, Tool: c.ask.Name()}, err)
+	}
 	a.view, _ = n.seenBy(c.who)
 	wrong := check(a.view)
 	a.asked = Asked{Who: c.who.ID, Tool: c.ask.Name()}
@@ -66,6 +69,7 @@ func (n *Node) admit(c *call, check func(*view) error) (a admitted, err error) {
 		return a, n.refuse(a.asked, err)
 	}
 	if c.ask.Effect != agents.Reads { // readings are not written down
+		a.asked.Via = n.via(c.who, c.terms.Via)
 		if a.asked.Args, err = c.encode(); err != nil {
 			a.place.Leave()
 			return a, n.refuse(a.asked, err)

@@ -141,7 +141,7 @@ func TestRenewals(t *testing.T) {
 func TestHeldRelease(t *testing.T) {
 	withGuard(t, func(d *desk) {
 		release := func(p agents.Principal) error {
-			_, err := d.Node.Move(context.Background(), p, agents.MoveRequest{Output: arm, Held: true})
+			_, err := d.Node.Move(context.Background(), p, agents.MoveRequest{Output: arm, Terms: agents.Terms{Held: true}})
 			return err
 		}
 		if err := release(ann); kindOf(err) != device.Expired {
@@ -153,7 +153,7 @@ func TestHeldRelease(t *testing.T) {
 		}
 		d.heldBy(t, boss.ID, 10)
 		renew := func(p agents.Principal) error {
-			_, err := d.Node.Move(context.Background(), p, agents.MoveRequest{Output: arm, Value: device.Number(10), Held: true})
+			_, err := d.Node.Move(context.Background(), p, agents.MoveRequest{Output: arm, Value: device.Number(10), Terms: agents.Terms{Held: true}})
 			return err
 		}
 		if err := renew(ann); kindOf(err) != device.Expired {

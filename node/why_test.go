@@ -226,9 +226,32 @@ func TestNoteRevoked(t *testing.T) {
 	}
 }
 
-func TestCleanVia(t *testing.T) {
-	got := cleanVia([]string{"first", "rule:frost", "a\x1b[2Jb", strings.Repeat("x", 100), "llm:house"})
-	if s := strings.Join(got, " "); s != "rule:frost ? ? llm:house" {
+// TestVia: the chain of a call is in the journal in characters that people read, with the name
+// that another site gave its agent at its end. A chain that is too long, or that names this site,
+// is refused, and nothing moves.
+func TestVia(t *testing.T) {
+	d, l := seenDesk()
+	l.agent = "frost"
+	d.SetSelf(func(name string) bool { return name == "me" })
+	move := func(via ...string) error {
+		_, err := d.Node.Move(t.Context(), shy, agents.MoveRequest{Output: "lever/arm", Value: device.Number(3), Terms: agents.Terms{Via: via}})
+		return err
+	}
+	if err := move("did:a", "a\x1b[2Jb", strings.Repeat("x", 100), "llm:house"); err != nil {
+		t.Fatal(err)
+	}
+	if s := strings.Join(d.asked[shy.ID].Via, " "); s != "did:a ? ? llm:house frost" {
 		t.Error(s)
+	}
+	for _, via := range [][]string{{"did:a", "me"}, {"me"}, {"a", "b", "c", "d", "e"}} {
+		if err := move(via...); device.AsFault(err).Kind != device.Denied {
+			t.Errorf("%v: %v", via, err)
+		}
+		if err := d.CheckVia(shy, "tools/list", via); device.AsFault(err).Kind != device.Denied {
+			t.Errorf("%v: %v", via, err)
+		}
+	}
+	if n := strings.Count(strings.Join(d.events, " "), "begin"); n != 1 {
+		t.Errorf("%d calls began", n)
 	}
 }

@@ -193,7 +193,7 @@ func (l *live) schedule(next time.Duration) {
 func (l *live) move(ctx context.Context, a Act) (left time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	r := agents.MoveRequest{Output: l.machine.targets[a.Output].address, Value: a.Value, Held: a.Held}
+	r := agents.MoveRequest{Output: l.machine.targets[a.Output].address, Value: a.Value, Terms: agents.Terms{Held: a.Held}}
 	if a.For > 0 {
 		seconds := a.For.Seconds()
 		r.For = &seconds

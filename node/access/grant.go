@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"agentsite/agents"
@@ -33,6 +34,10 @@ type Block struct {
 	Until       int64        `cbor:"4,keyasint,omitempty"` // exclusive; 0 for ever
 	Nonce       [16]byte     `cbor:"5,keyasint"`           // makes two equal blocks distinct
 	Permissions []Permission `cbor:"6,keyasint"`           // the first that covers a call decides
+	// Name is that of the audience, as the issuer calls it: the agent of a site that passed its
+	// grant on to it. It is shown and decides nothing; "" for none. A program before it refuses
+	// such a block.
+	Name string `cbor:"7,keyasint,omitempty"`
 }
 
 func (b Block) check() error {
@@ -45,9 +50,19 @@ func (b Block) check() error {
 	if b.From < 0 || b.Until < 0 || b.Until > 0 && b.Until <= b.From {
 		return errors.New("a grant ends after it begins")
 	}
+	if b.Name != "" {
+		if err := device.CheckName(b.Name); err != nil {
+			return err
+		}
+	}
 	for _, p := range b.Permissions {
 		if err := p.check(); err != nil {
 			return err
+		}
+		for _, pattern := range p.Points {
+			if strings.Count(pattern, "/") > 1 {
+				return fmt.Errorf("%s names the point of another site: only the agents of this site ask there", pattern)
+			}
 		}
 	}
 	return nil
@@ -126,12 +141,20 @@ func hashBlock(before, block []byte) Hash {
 
 // Issue creates a grant with key as the issuer. It sets the block's nonce.
 func Issue(key identity.Key, b Block) (*Grant, error) {
+	rand.Read(b.Nonce[:])
 	return (&Grant{Issuer: key.ID()}).extend(key, grantWire{Version: version, Issuer: key.ID()}, b)
 }
 
 // Delegate passes a grant on to the block's audience. key is that of the last block's
 // audience. What the block permits beyond those before it stays refused.
 func (g *Grant) Delegate(key identity.Key, b Block) (*Grant, error) {
+	rand.Read(b.Nonce[:])
+	return g.Attenuate(key, b)
+}
+
+// Attenuate is Delegate, but for equal blocks it returns the same grant again: its holder may
+// present it any number of times, and has one.
+func (g *Grant) Attenuate(key identity.Key, b Block) (*Grant, error) {
 	if key.ID() != g.Audience() {
 		return nil, fmt.Errorf("this grant is for %v: only its key can pass it on", g.Audience())
 	}
@@ -146,7 +169,6 @@ func (g *Grant) extend(key identity.Key, c grantWire, b Block) (*Grant, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	rand.Read(b.Nonce[:])
 	raw, err := codec.Encode(b)
 	if err != nil {
 		return nil, err

@@ -33,13 +33,30 @@ func (s *Store) Owns(principal string) bool {
 	return s.ownsLocked(principal)
 }
 
-// NameOf returns the name of the owner that a principal is; "" for none.
+// NameOf returns the name of the owner that a principal is, or AgentName; "" for neither.
 func (s *Store) NameOf(principal string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.file.Owners {
 		if o.ID.String() == principal {
 			return o.Name
+		}
+	}
+	return s.agentName(principal)
+}
+
+// AgentName returns the name of a principal that another site gave its agent's key with the grant
+// that it passed on to it; "" for any other principal.
+func (s *Store) AgentName(principal string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.agentName(principal)
+}
+
+func (s *Store) agentName(principal string) string {
+	for _, c := range s.credentials[principal] {
+		if name := c.grant.Blocks[len(c.grant.Blocks)-1].Name; name != "" && !s.invalid(c) {
+			return name
 		}
 	}
 	return ""

@@ -54,16 +54,23 @@ var toolPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 func isTool(name string) bool { return toolPattern().MatchString(name) }
 
-// isPattern reports whether a text is "*" for all points, "device" for all of one device, or
-// "device/point".
+// isPattern reports whether a text is "*" for all points of this site, "device" for all of one
+// device, or "device/point". For the points of another site a hosted agent has "site",
+// "site/device" or "site/device/point": no site that is configured has the name of a device.
 func isPattern(text string) bool {
-	name, point, hasPoint := strings.Cut(text, "/")
-	return text == "*" || device.CheckName(name) == nil && (!hasPoint || device.CheckName(point) == nil)
+	names := strings.Split(text, "/")
+	return text == "*" || len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
 }
 
+// matches reports whether a pattern covers the address of a point.
 func matches(pattern, point string) bool {
-	name, _, ok := strings.Cut(point, "/")
-	return ok && (pattern == "*" || pattern == point || pattern == name)
+	slashes := strings.Count(point, "/")
+	return slashes > 0 && (pattern == "*" && slashes == 1 || pattern == point || within(pattern, point))
+}
+
+// within reports whether a pattern of fewer names covers another one, or an address.
+func within(pattern, other string) bool {
+	return len(other) > len(pattern) && other[len(pattern)] == '/' && strings.HasPrefix(other, pattern)
 }
 
 // check refuses a permission without a meaning, and all but one form of it.

@@ -70,8 +70,9 @@ func (p Permission) hides(later Permission) bool {
 		}
 	}
 	for _, pattern := range later.Points {
-		name, _, _ := strings.Cut(pattern, "/")
-		if !slices.ContainsFunc(p.Points, func(mine string) bool { return mine == "*" || mine == pattern || mine == name }) {
+		if !slices.ContainsFunc(p.Points, func(mine string) bool {
+			return mine == "*" && strings.Count(pattern, "/") < 2 || mine == pattern || within(mine, pattern)
+		}) {
 			return false
 		}
 	}

@@ -67,7 +67,7 @@ func TestWords(t *testing.T) {
 		"use water on":            "use needs ",
 		"use Water":               "is not a tool",
 		"read Climate":            "is not a point",
-		"read climate/temp/x":     "is not a point",
+		"read climate/temp/x/y":   "is not a point",
 		"read climate+":           "is not a point",
 		"set fan pump":            "join several points with + without spaces",
 		"stop now":                `"now" is not a limit`,

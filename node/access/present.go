@@ -10,8 +10,9 @@ import (
 
 // Presented grants are only in memory, because their holders present them again, and anyone
 // who may pass a grant on can make any number of them. These are the limits for those that
-// descend from one grantee of an owner, and for all. At the first limit, a grant that was
-// passed on more often is evicted for one that was passed on less, and its leases end.
+// descend from one grantee of an owner, and for all. At the first limit, the
+// holder's own oldest one is evicted for its newer one, or one that was passed on more often for one
+// that was passed on less, and its leases end.
 const (
 	maxPresentedPerRoot = 8
 	maxPresented        = 256
@@ -46,12 +47,12 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 		}
 	}
 	full := ofRoot >= maxPresentedPerRoot || len(all) >= maxPresented
+	own := slices.IndexFunc(s.credentials[c.principal], func(have credential) bool { return have.presented && have.root == c.root })
 	switch {
+	case full && own >= 0: // the newer one is for the older
+		s.evict(s.credentials[c.principal][own])
 	case full && longest != c: // no holder is shut out by those that it passed its grant on to
-		evicted := func(have credential) bool { return have == longest }
-		s.credentials[longest.principal] = slices.DeleteFunc(slices.Clone(s.credentials[longest.principal]), evicted)
-		maps.DeleteFunc(s.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, evicted) })
-		s.dropped = true
+		s.evict(longest)
 	case full:
 		return nil, denied("%d presented grants are in use here, %d of them passed on by the same holder as yours, which is the maximum: wait until one expires, or have the owner grant it to you", len(all), ofRoot)
 	}
@@ -59,6 +60,15 @@ func (s *Store) Present(holder identity.ID, raw []byte) (*Grant, error) {
 	s.credentials[c.principal] = append(s.credentials[c.principal], c)
 	s.wake()
 	return g, nil
+}
+
+// evict drops a presented grant, and what was held by it, for Run to notice. The caller holds the
+// lock.
+func (s *Store) evict(c credential) {
+	evicted := func(have credential) bool { return have == c }
+	s.credentials[c.principal] = slices.DeleteFunc(slices.Clone(s.credentials[c.principal]), evicted)
+	maps.DeleteFunc(s.leases, func(_ lease, by []credential) bool { return slices.ContainsFunc(by, evicted) })
+	s.dropped = true
 }
 
 // presented returns the presented credentials that are still valid, and drops the others, for

@@ -3,7 +3,9 @@ package identity
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -47,6 +49,16 @@ func (k Key) Sign(purpose Purpose, message []byte) []byte {
 
 // Private returns the key for protocols that sign in plain Ed25519: TLS and libp2p.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
+
+// Derive returns the key with a name that belongs to k: always the same one, which tells nothing
+// of k to those who have it (HKDF, RFC 5869).
+func (k Key) Derive(name string) Key {
+	seed, err := hkdf.Key(sha256.New, k.private.Seed(), nil, "agentsite key 1 "+name, ed25519.SeedSize)
+	if err != nil {
+		panic(err) // the length is a constant
+	}
+	return Key{ed25519.NewKeyFromSeed(seed)}
+}
 
 const pemType = "PRIVATE KEY"
 

@@ -90,6 +90,9 @@ func method[P any, PP params[P]](s *Server, do func(context.Context, request, *P
 		if meta.Version != rpc.Revision {
 			return nil, unsupported(meta.Version)
 		}
+		if err := s.node.CheckVia(who, c.Method, meta.Via); err != nil {
+			return nil, asError(err)
+		}
 		res, err := do(ctx, request{c, meta, who}, &p)
 		if err != nil {
 			return nil, asError(err)

@@ -38,7 +38,7 @@ type RequestMeta struct {
 	Text          string              `json:"agentsite/text,omitzero"` // "none" leaves out the text of a structured result
 	// Values asks a subscription for values, with so many seconds between notifications.
 	Values       *float64 `json:"agentsite/values,omitzero"`
-	agents.Terms          // of a tools/call
+	agents.Terms          // of a tools/call; Via of every request
 }
 
 // clientCapabilities are what a client can be asked for.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -19,12 +20,21 @@ import (
 type Client struct {
 	site rpc.Caller
 	meta meta
+	self string // the key of the site that calls; "" for a person
 	next atomic.Uint64
 }
 
 // New makes a client that introduces itself as name and version.
 func New(site rpc.Caller, name, appVersion string) *Client {
 	return &Client{site: site, meta: meta{Version: rpc.Revision, Client: app{name, appVersion}}}
+}
+
+// NewForSite makes a client for a site with that key, which each call then says that it came
+// through.
+func NewForSite(site rpc.Caller, appVersion, self string) *Client {
+	c := New(site, "agentsite", appVersion)
+	c.self = self
+	return c
 }
 
 // ToolError is a tool's own failure: the kind of the far side's fault, where it
@@ -256,6 +266,9 @@ func (c *Client) call(ctx context.Context, id rpc.ID, method string, p params, n
 	asked := p.Meta
 	p.Meta = c.meta
 	p.Meta.Terms, p.Meta.Text, p.Meta.Values = asked.Terms, asked.Text, asked.Values
+	if c.self != "" {
+		p.Meta.Via = append(slices.Clip(p.Meta.Via), c.self)
+	}
 	raw, err := c.site.Call(ctx, rpc.Request{ID: id, Method: method, Params: p, Version: rpc.Revision, Name: p.Name}, note)
 	return raw, refusal(err)
 }

@@ -67,6 +67,33 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestForSite: each call of a site says that it came through the site, after those through which
+// that was asked, and the caller's list stays as it was.
+func TestForSite(t *testing.T) {
+	f := &far{says: `{"resultType":"complete","tools":[],"content":[],"structuredContent":{}}`}
+	c := NewForSite(f, "1", "did:self")
+	via := make([]string, 1, 8)
+	via[0] = "did:first"
+	for _, do := range []func() error{
+		func() error { _, err := c.Tools(t.Context()); return err },
+		func() error {
+			_, err := c.Move(t.Context(), agents.Principal{}, agents.MoveRequest{Output: "a/b", Terms: agents.Terms{Via: via, Held: true}})
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		want := `"agentsite/via":["did:self"]`
+		if f.asked.Method == "tools/call" {
+			want = `"agentsite/held":true,"agentsite/via":["did:first","did:self"]`
+		}
+		if !strings.Contains(f.text, want) || via[:2][1] != "" {
+			t.Errorf("%s, want %s", f.text, want)
+		}
+	}
+}
+
 func TestCall(t *testing.T) {
 	text := func(s string) tools.Content { return tools.Content{Text: s} }
 	for _, tt := range []struct {

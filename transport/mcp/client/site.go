@@ -9,7 +9,6 @@ import (
 
 	"agentsite/agents"
 	"agentsite/agents/tools"
-	"agentsite/device"
 	"agentsite/transport/rpc"
 
 	"github.com/go-json-experiment/json"
@@ -77,9 +76,6 @@ func (c *Client) Why(ctx context.Context, _ agents.Principal, r agents.WhyReques
 }
 
 func (c *Client) Move(ctx context.Context, _ agents.Principal, r agents.MoveRequest) (out agents.Output, err error) {
-	if r.Held {
-		return out, device.Faultf(device.Invalid, "a site elsewhere is not asked whether its caller holds an output")
-	}
 	tool, args := tools.OfMove(r)
 	_, err = c.operate(ctx, tool, args, r.Terms, &out)
 	return out, err

@@ -298,6 +298,7 @@ func (l *leave) Take(p agents.Principal, ask agents.Ask, _ bool) (agents.Limits,
 func (l *leave) CanSee(agents.Principal, agents.Ask) bool { return !l.revoked.Load() }
 func (l *leave) MayHold(string, string) bool              { return !l.revoked.Load() }
 func (*leave) NameOf(string) string                       { return "" }
+func (*leave) AgentName(string) string                    { return "" }
 func (l *leave) Version(agents.Principal) uint64 {
 	if l.revoked.Load() {
 		return 0

@@ -49,10 +49,10 @@ func TestTerms(t *testing.T) {
 		{nil, `{}`},
 		{sdk.Meta{"other": 1}, `{}`},
 		{sdk.Meta{"agentsite/idempotency-key": "k", "agentsite/expires-in": 2.5}, `{"agentsite/idempotency-key":"k","agentsite/expires-in":2.5}`},
-		{sdk.Meta{"agentsite/idempotency-key": 7}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
-		{sdk.Meta{"agentsite/idempotency-key": nil}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
-		{sdk.Meta{"agentsite/expires-in": nil}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
-		{sdk.Meta{"agentsite/expires-in": "1s"}, "invalid: _meta: agentsite/idempotency-key is a text and agentsite/expires-in a number"},
+		{sdk.Meta{"agentsite/idempotency-key": 7}, "invalid: _meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts"},
+		{sdk.Meta{"agentsite/idempotency-key": nil}, "invalid: _meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts"},
+		{sdk.Meta{"agentsite/expires-in": nil}, "invalid: _meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts"},
+		{sdk.Meta{"agentsite/expires-in": "1s"}, "invalid: _meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts"},
 	} {
 		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "terms", Meta: tt.meta})
 		if err != nil {

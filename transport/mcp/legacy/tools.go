@@ -60,7 +60,7 @@ func termsOf(meta sdk.Meta) (terms agents.Terms, err error) {
 		err = encoded(text).Decode(&terms)
 	}
 	if err != nil {
-		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text and agentsite/expires-in a number")
+		return terms, device.Faultf(device.Invalid, "_meta: agentsite/idempotency-key is a text, agentsite/expires-in a number, agentsite/held a bool and agentsite/via a list of texts")
 	}
 	return terms, nil
 }

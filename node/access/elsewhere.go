@@ -1,0 +1,52 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// At returns permissions in the words of another site, as this site has them that calls it by
+// name: climate is NAME/climate there, and * is NAME.
+func At(name string, all []Permission) ([]Permission, error) {
+	out := make([]Permission, len(all))
+	for i, p := range all {
+		if len(p.Points) == 0 {
+			return nil, fmt.Errorf("in %q: it names no point, and of another site only points are asked; leave it out", p.String())
+		}
+		points := make([]string, len(p.Points))
+		for k, pattern := range p.Points {
+			if strings.Count(pattern, "/") > 1 {
+				return nil, fmt.Errorf("in %q: %s names another site; write device/point, as that site has it", p.String(), pattern)
+			}
+			if points[k] = name + "/" + pattern; pattern == "*" {
+				points[k] = name
+			}
+		}
+		slices.Sort(points)
+		p.Points = slices.Compact(points)
+		out[i] = p
+	}
+	return out, nil
+}
+
+// Elsewhere returns what permissions say of the site that is called by name, in its own words; nil
+// for nothing. It reverses At.
+func Elsewhere(name string, all []Permission) (out []Permission) {
+	for _, p := range all {
+		var points []string
+		for _, pattern := range p.Points {
+			if pattern == name {
+				points = append(points, "*")
+			} else if within(name, pattern) {
+				points = append(points, pattern[len(name)+1:])
+			}
+		}
+		if points != nil {
+			slices.Sort(points)
+			p.Points = points
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package node
+
+import (
+	"slices"
+	"strings"
+
+	"agentsite/agents"
+	"agentsite/device"
+)
+
+// SetSelf tells the node which names in the chain of a call are this site's own. It is called
+// before the first caller.
+func (n *Node) SetSelf(is func(name string) bool) { n.self = is }
+
+// CheckVia refuses a call that came through this site before, or through too many sites; method
+// names it for the journal.
+func (n *Node) CheckVia(p agents.Principal, method string, via []string) error {
+	if err := known(p); err != nil {
+		return err
+	}
+	if err := n.checkVia(via); err != nil {
+		return n.refuse(Asked{Who: p.ID, Tool: method}, err)
+	}
+	return nil
+}
+
+func (n *Node) checkVia(via []string) error {
+	switch {
+	case len(via) > agents.MaxVia:
+		return device.Faultf(device.Denied, "this call came through %d sites and agents, and may through %d: look for a ring of sites that ask each other", len(via), agents.MaxVia)
+	case n.self != nil && slices.ContainsFunc(via, n.self):
+		return device.Faultf(device.Denied, "this call came through this site before: sites ask each other in a ring here")
+	}
+	return nil
+}
+
+// via returns the chain of a call for the journal: callers write it, and people read it. The
+// name that another site gave its agent comes last.
+func (n *Node) via(p agents.Principal, via []string) (clean []string) {
+	for _, name := range via {
+		if len(name) > maxViaName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) || name == "" {
+			name = "?"
+		}
+		clean = append(clean, name)
+	}
+	if !n.free(p) {
+		if name := n.access.AgentName(p.ID); name != "" {
+			clean = append(clean, name)
+		}
+	}
+	return clean
+}

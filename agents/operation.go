@@ -18,12 +18,13 @@ const (
 	OpCapture                  // takes a picture
 	OpStatus                   // tells what is wrong and which outputs are away from safe
 	OpWhy                      // explains why a point is as it is
+	OpAsk                      // asks a hosted agent for a task; Ask.Points has the agent's name
 )
 
 // Effect returns what an operation does at most.
 func (o Operation) Effect() Effect {
 	switch o {
-	case OpOwn, OpMove, OpShow:
+	case OpOwn, OpMove, OpShow, OpAsk:
 		return Acts
 	case OpStop:
 		return Returns
@@ -35,7 +36,7 @@ func (o Operation) Effect() Effect {
 // for OpWhy: whoever may read a point may ask why it is so.
 var toolNames = [...]string{
 	OpPoints: "list_points", OpRead: "read_points", OpWatch: "read_points", OpWhy: "explain_point", OpHistory: "read_history", OpStop: "emergency_stop",
-	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", // OpOwn and OpMove have others
+	OpShow: "show_text", OpCapture: "capture_image", OpStatus: "site_status", OpAsk: "ask_agent", // OpOwn and OpMove have others
 }
 
 // Tool returns the name of the tool that renders an operation; "" for OpOwn and OpMove, see

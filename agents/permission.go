@@ -20,7 +20,7 @@ const (
 type Ask struct {
 	Op     Operation
 	Tool   string   // of OpOwn
-	Points []string // the addresses that it names, as they came; none where it names none
+	Points []string // the addresses that it names, as they came; none where it names none; of OpAsk the agent
 	Effect Effect
 	Value  device.Value  // of OpMove; none for a release
 	For    time.Duration // how long it holds them; 0 leaves that to the output

@@ -278,8 +278,8 @@ func (s *session) addToken(ctx context.Context, name, words string, until time.T
 	return askOwner(ctx, s, func(ctx context.Context) (owner.MadeToken, error) { return s.Owner.AddToken(ctx, signed) })
 }
 
-// warnOfUnmatched warns of the parts of a permission that match no point: they may be misspelt,
-// or for a device that is not connected yet.
+// warnOfUnmatched warns of the parts of a permission that match no point and no agent: they may
+// be misspelt, or for a device that is not connected yet.
 func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	points, err := s.listPoints(ctx)
 	if err != nil {
@@ -289,8 +289,19 @@ func (s *session) warnOfUnmatched(ctx context.Context, words string) {
 	for _, p := range points {
 		kinds[p.Point] = string(p.Kind)
 	}
+	hosted, err := callOwner(ctx, s, owner.AgentsMethod, owner.None{})
+	if err != nil {
+		return
+	}
+	for _, a := range hosted.Agents {
+		kinds[a.Name] = access.KindAgent
+	}
 	for _, part := range access.Unmatched(words, kinds) {
-		_, place, _ := strings.Cut(part, " ")
+		word, place, _ := strings.Cut(part, " ")
+		if word == "ask" {
+			s.app.note("no agent of this site is called %s; its configuration names them under agents:", place)
+			continue
+		}
 		near := ""
 		for _, p := range points {
 			if strings.HasSuffix(p.Point, "/"+place) {

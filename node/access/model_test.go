@@ -68,6 +68,16 @@ func drawPermission(pick picker) (p Permission) {
 	if len(p.Tools) == 0 {
 		p.Tools = []string{"set_level"}
 	}
+	if p.asks() { // of agents: no limits but how often, and a confirmation
+		if p.Points = some(pick, "*", "air", "fan"); len(p.Points) == 0 {
+			p.Points = []string{"air"}
+		}
+		if pick(3) == 0 {
+			p.Rate = &Rate{Calls: 1, Per: 60}
+		}
+		p.Confirm = pick(4) == 0
+		return p
+	}
 	if p.Points = some(pick, patterns...); pick(4) == 0 {
 		p.Points = []string{"*"}
 	}
@@ -93,7 +103,7 @@ func drawBlock(pick picker) (b Block) {
 }
 
 func drawAsk(pick picker) (a agents.Ask) {
-	a.Tool = one(pick, append(worldTools, "capture_image", "", "*")...)
+	a.Tool = one(pick, append(worldTools, "capture_image", "ask_agent", "", "*")...)
 	a.Points = some(pick, append(worldPoints, "air", "*", "fan/", "attic/heater")...)
 	a.Effect = one(pick, agents.Acts, agents.Acts, agents.Reads, agents.Returns)
 	if pick(3) > 0 {
@@ -119,6 +129,12 @@ func modelAllows(blocks []Block, a agents.Ask) bool {
 			return all || a.Effect == agents.Reads
 		}
 		for _, pattern := range p.Points {
+			if a.Tool == "ask_agent" {
+				if pattern == point || pattern == "*" && !strings.ContainsAny(point, "*/") {
+					return true
+				}
+				continue
+			}
 			switch {
 			case pattern == "*" && strings.Count(point, "/") == 1:
 				return true

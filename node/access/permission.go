@@ -18,7 +18,7 @@ import (
 // calls that name none.
 type Permission struct {
 	Tools   []string `cbor:"1,keyasint"`           // sorted
-	Points  []string `cbor:"2,keyasint,omitempty"` // patterns, sorted
+	Points  []string `cbor:"2,keyasint,omitempty"` // patterns, sorted; for askTool of agents
 	Range   *Range   `cbor:"3,keyasint,omitempty"` // of the values to set
 	Lease   Seconds  `cbor:"4,keyasint,omitempty"` // the longest
 	Rate    *Rate    `cbor:"5,keyasint,omitempty"` // of all calls except returns to safe
@@ -62,6 +62,15 @@ func isPattern(text string) bool {
 	return text == "*" || len(names) <= 3 && !slices.ContainsFunc(names, func(n string) bool { return device.CheckName(n) != nil })
 }
 
+// isAgentPattern reports whether a text is "*" for all agents, or the name of one.
+func isAgentPattern(text string) bool { return text == "*" || device.CheckName(text) == nil }
+
+// askTool asks an agent: its permissions name agents, and no points.
+var askTool = agents.OpAsk.Tool()
+
+// asks reports whether p is about agents.
+func (p Permission) asks() bool { return slices.Contains(p.Tools, askTool) }
+
 // matches reports whether a pattern covers the address of a point.
 func matches(pattern, point string) bool {
 	slashes := strings.Count(point, "/")
@@ -75,26 +84,33 @@ func within(pattern, other string) bool {
 
 // check refuses a permission without a meaning, and all but one form of it.
 func (p Permission) check() error {
-	for _, list := range []struct {
-		what, example string
-		names         []string
-		valid         func(string) bool
-	}{{"tool", "read_points", p.Tools, isTool}, {"point", "climate/temperature, climate or *", p.Points, isPattern}} {
+	type list struct {
+		one, many, example string
+		names              []string
+		valid              func(string) bool
+	}
+	places := list{"a point", "points", "climate/temperature, climate or *", p.Points, isPattern}
+	if p.asks() {
+		places = list{"an agent", "agents", "water_beds or *", p.Points, isAgentPattern}
+	}
+	for _, list := range []list{{"a tool", "tools", "read_points", p.Tools, isTool}, places} {
 		if len(list.names) > maxEntries {
-			return fmt.Errorf("one part has at most %d %ss, not %d: split it", maxEntries, list.what, len(list.names))
+			return fmt.Errorf("one part has at most %d %s, not %d: split it", maxEntries, list.many, len(list.names))
 		}
 		for i, name := range list.names {
 			if !list.valid(name) {
-				return fmt.Errorf("%.40q is not a %s; write it like %s", name, list.what, list.example)
+				return fmt.Errorf("%.40q is not %s; write it like %s", name, list.one, list.example)
 			}
 			if i > 0 && list.names[i-1] >= name {
-				return fmt.Errorf("the %ss are not sorted and unique", list.what)
+				return fmt.Errorf("the %s are not sorted and unique", list.many)
 			}
 		}
 	}
 	switch r := p.Range; {
 	case len(p.Tools) == 0:
 		return fmt.Errorf("a part without a tool permits nothing")
+	case p.asks() && (len(p.Tools) > 1 || len(p.Points) == 0 || p.Range != nil || p.Lease != 0):
+		return fmt.Errorf("asking agents is a part by itself, with a rate or confirm and no other limit; write it like: ask water_beds 10/h")
 	case r != nil && !(r.Min <= r.Max) || r != nil && (math.IsInf(r.Min, 0) || math.IsInf(r.Max, 0)):
 		return fmt.Errorf("%v..%v is not a range; write it like 20..80", r.Min, r.Max)
 	case p.Lease > maxLength:
@@ -114,6 +130,9 @@ func (p Permission) covers(tool, point string, effect agents.Effect) bool {
 	}
 	if point == "" {
 		return len(p.Points) == 0 || effect == agents.Reads || slices.Contains(p.Points, "*")
+	}
+	if p.asks() {
+		return slices.Contains(p.Points, "*") && device.CheckName(point) == nil || slices.Contains(p.Points, point)
 	}
 	return slices.ContainsFunc(p.Points, func(pattern string) bool { return matches(pattern, point) })
 }

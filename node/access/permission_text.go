@@ -17,7 +17,8 @@ import (
 //
 // and several are separated by commas: read climate/*, set fan+vent 0..80 max 10m 10/h.
 // PATTERNS of points are separated by plus signs; "device" and "device/*" are the same.
-// "stop" has none. "use TOOL on PATTERNS", or "use TOOL", is any other tool.
+// "stop" has none, and those of "ask" are names of agents. "use TOOL on PATTERNS", or "use TOOL",
+// is any other tool.
 
 // action is a word for some of the tools of a site.
 type action struct {
@@ -31,6 +32,7 @@ var actions = []action{ // read is the first
 	{wordShow, []string{"show_text"}},
 	{wordCapture, []string{"capture_image"}},
 	{wordStop, []string{"emergency_stop"}},
+	{wordAsk, []string{askTool}},
 }
 
 const (
@@ -38,6 +40,7 @@ const (
 	wordShow    = "show"
 	wordCapture = "capture"
 	wordStop    = "stop"
+	wordAsk     = "ask"
 	wordUse     = "use"
 )
 
@@ -97,13 +100,18 @@ func parsePart(words []string) (p Permission, err error) {
 	} else if i := slices.IndexFunc(actions, func(a action) bool { return a.word == word }); i >= 0 {
 		p.Tools = actions[i].tools
 	} else {
-		return p, fmt.Errorf("%q is not one of read, set, show, capture, stop, use", word)
+		return p, fmt.Errorf("%q is not one of read, set, show, capture, stop, ask, use", word)
 	}
 	if hasPoints {
+		if len(words) == 0 && word == wordAsk {
+			return p, fmt.Errorf("ask needs names of agents (water_beds) or all (*)")
+		}
 		if len(words) == 0 {
 			return p, fmt.Errorf("%s needs points (climate/temperature), devices (climate) or all (*)", word)
 		}
-		p.Points = split(words[0])
+		if p.Points = split(words[0]); p.asks() && strings.Contains(words[0], "/") {
+			return p, fmt.Errorf("%.40q is not an agent; write the names of agents, joined with +, or *", words[0])
+		}
 		words = words[1:]
 	}
 	for i := 0; i < len(words); i++ {
@@ -241,8 +249,9 @@ func (p Permission) String() string {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// Unmatched lists the actions and patterns of permissions that match no point of a site. kinds
-// has the kind of each of its points, by address. For an invalid text it returns nothing.
+// Unmatched lists the actions and patterns of permissions that match no point and no agent of a
+// site. kinds has the kind of each of its points, by address, and KindAgent for each of its
+// agents, by name. For an invalid text it returns nothing.
 func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	all, err := ParsePermissions(text)
 	if err != nil {
@@ -256,7 +265,7 @@ func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 			}
 		}
 		for _, pattern := range p.Points {
-			found := pattern == "*"
+			found := pattern == "*" || p.asks() && kinds[pattern] == KindAgent
 			for point, kind := range kinds {
 				found = found || matches(pattern, point) && appliesTo(word, kind)
 			}
@@ -268,6 +277,9 @@ func Unmatched(text string, kinds map[string]string) (unmatched []string) {
 	return unmatched
 }
 
+// KindAgent stands for a hosted agent among the kinds of points.
+const KindAgent = "agent"
+
 // appliesTo reports whether a permission for an action can be about a point of a kind.
 func appliesTo(word, kind string) bool {
 	switch word {
@@ -277,6 +289,8 @@ func appliesTo(word, kind string) bool {
 		return kind == "text"
 	case wordCapture:
 		return kind == "image"
+	case wordAsk:
+		return false // it names agents
 	}
 	return true
 }

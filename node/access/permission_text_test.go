@@ -13,7 +13,7 @@ import (
 )
 
 func TestUnmatched(t *testing.T) {
-	kinds := map[string]string{"climate/temperature": "measurement", "fan/speed": "level", "panel/line": "text"}
+	kinds := map[string]string{"climate/temperature": "measurement", "fan/speed": "level", "panel/line": "text", "beds": KindAgent}
 	for text, want := range map[string][]string{
 		"read climate":                             nil,
 		"read *, set *, show *, capture *":         nil,
@@ -21,6 +21,8 @@ func TestUnmatched(t *testing.T) {
 		"set fan/speed+panel/line+climate":         {"set climate", "set panel/line"},
 		"show panel+fan, capture panel":            {"show fan", "capture panel"},
 		"use water on fan+pump":                    {"use pump"},
+		"ask beds+bed":                             {"ask bed"},
+		"ask fan, read beds, ask *":                {"ask fan", "read beds"},
 		"a permission cannot be written like this": nil,
 	} {
 		if got := Unmatched(text, kinds); !slices.Equal(got, want) {
@@ -49,6 +51,9 @@ func TestWords(t *testing.T) {
 		"set max max 1m":                            "",
 		"show door confirm":                         "",
 		"capture door/picture":                      "",
+		"ask *":                                     "",
+		"ask beds 3/h confirm":                      "",
+		"use ask_agent on beds+air":                 "ask air+beds",
 	} {
 		if want == "" {
 			want = strings.ReplaceAll(text, "climate/*", "climate")
@@ -68,6 +73,15 @@ func TestWords(t *testing.T) {
 		"use Water":               "is not a tool",
 		"read Climate":            "is not a point",
 		"read climate/temp/x/y":   "is not a point",
+		"ask":                     "ask needs names of agents",
+		"ask beds/one":            "is not an agent",
+		"ask beds/*":              "is not an agent",
+		"ask Beds":                "is not an agent",
+		"ask beds max 1h":         "a part by itself",
+		"ask beds 0..1":           "a part by itself",
+		"use ask_agent":           "a part by itself",
+		"use ask_agent+a on *":    "a part by itself",
+		"ask *, ask beds":         "no effect",
 		"read climate+":           "is not a point",
 		"set fan pump":            "join several points with + without spaces",
 		"stop now":                `"now" is not a limit`,
@@ -128,7 +142,7 @@ func TestWordsAndBack(t *testing.T) {
 }
 
 func FuzzPermission(f *testing.F) {
-	f.Add("read climate/*, set fan max 10m 10/h, use water on bed-1 -1..1 confirm, stop")
+	f.Add("ask beds+air 1/h confirm, read climate/*, set fan max 10m 10/h, use water on bed-1 -1..1 confirm, stop")
 	f.Fuzz(func(t *testing.T, text string) {
 		all, err := ParsePermissions(text)
 		if err != nil {
@@ -142,7 +156,7 @@ func FuzzPermission(f *testing.F) {
 }
 
 func TestDefaultLength(t *testing.T) {
-	for text, days := range map[string]int{"read *": 90, "use list_points on *": 90, "read *, set fan": 7, "stop": 7} {
+	for text, days := range map[string]int{"read *": 90, "use list_points on *": 90, "read *, set fan": 7, "stop": 7, "ask *": 7} {
 		if got := DefaultLength(words(t, text)); got != time.Duration(days)*24*time.Hour {
 			t.Errorf("%s: %v", text, got)
 		}

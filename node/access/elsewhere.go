@@ -11,7 +11,7 @@ import (
 func At(name string, all []Permission) ([]Permission, error) {
 	out := make([]Permission, len(all))
 	for i, p := range all {
-		if len(p.Points) == 0 {
+		if len(p.Points) == 0 || p.asks() {
 			return nil, fmt.Errorf("in %q: it names no point, and of another site only points are asked; leave it out", p.String())
 		}
 		points := make([]string, len(p.Points))
